@@ -15,7 +15,7 @@
 - `joint/`: Joint extraction of signatures: from samples less the traffic that other applications' runs explain.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
-- `predictions/`: Predictions: the period while a run goes on, when it changed, and when the next burst is due.
+- `predictions/`: Online prediction: the period of a running application, its changes, and the next burst.
 - `sample_checks` (`RunSamples`, `correlate_samples`): Comparison of two samples of the same runs on different steps.
 - `signatures/`: The I/O of an application without interference, estimated from server-side samples of its runs.
 - `synthetic/`: Synthetic sites: what users mean to do, what storage makes of it, and what a poll daemon sees.

@@ -149,7 +149,7 @@ class Followed:
             elif elapsed_s is not None and until_s - self._clock.until_s > _JUMP_RATIO * elapsed_s + _JUMP_SLACK_S:
                 events.append("clock_jump")
                 for predictor in self.predictors.values():
-                    predictor.part(began_s)
+                    predictor.start_window(began_s)
             self._clock.began_s = began_s
         if self.is_over:
             for predictor in self.predictors.values():

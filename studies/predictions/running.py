@@ -16,7 +16,7 @@ from iosig.studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageH
 from iosig.studies.predictions.planted import PlantedRun, hacc_like
 from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, SMALL, Branch, Setting, settings
 from iosig.studies.study import SeedParams
-from iosig.transforms.predictions.change_points import DETECTOR_NAMES, Detector, detector
+from iosig.transforms.predictions.change_points import DETECTOR_NAMES, Detector, create_detector
 from iosig.transforms.predictions.predictor import Due, Evaluation, Predictor, evaluate
 
 Row = dict[str, Any]
@@ -120,7 +120,7 @@ RULES = (*DETECTOR_NAMES, *PEERS)
 
 
 def _rules() -> dict[str, Rule]:
-    own: dict[str, Rule] = {name: OwnRule(detector(name)) for name in DETECTOR_NAMES}
+    own: dict[str, Rule] = {name: OwnRule(create_detector(name)) for name in DETECTOR_NAMES}
     return own | {name: made() for name, made in PEERS.items()}
 
 

@@ -1,8 +1,8 @@
-"""Predictions: the period while a run goes on, when it changed, and when the next burst is due.
+"""Online prediction: the period of a running application, its changes, and the next burst.
 
-- `automaton`: The states of an application's I/O behaviour, and why it went from one to the next.
-- `change_points` (`Detector`, `detector`): Changes in a sequence of periods, found while they are predicted.
-- `intervals` (`FrequencyIntervals`): Frequency intervals from evaluation after evaluation.
-- `predictor` (`OnlineParams`, `Predictor`, `Due`): The period of I/O phases while the run goes on.
-- `pyramid` (`Pyramid`): Throughput pyramids: a subject's throughput while it grows.
+- `automaton` (`PhaseAutomaton`): State machine of an application's I/O behaviour.
+- `change_points` (`Detector`, `create_detector`): Online change-point detection in a sequence of periods.
+- `intervals` (`FrequencyIntervals`, `predict_next_burst`): Frequency intervals of successive evaluations.
+- `predictor` (`OnlineParams`, `Predictor`, `Due`, `evaluate`): Period prediction after each batch of requests.
+- `pyramid` (`Pyramid`): Multi-resolution throughput of a growing run, in bounded memory.
 """

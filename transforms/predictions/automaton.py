@@ -1,12 +1,11 @@
-"""The states of an application's I/O behaviour, and why it went from one to the next, while the run goes on.
+"""State machine of an application's I/O behaviour, updated with each evaluation of a running application.
 
-FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section II-D) follows an application whose behaviour changes by
-adapting the time window; its paper keeps no record of the behaviours. This automaton is ours: it reads evaluations one
-by one. A period that holds for a while is a state; the same period later is the same state again. Beside these there
-are `start` (nothing has held yet), `aperiodic` (evaluations found no period, and that held), `gap` (nothing was
-measured) and `end`. Each transition has its cause and its time.
+FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section II-D) adapts the time window when behaviour changes; the
+paper keeps no record of the behaviours. This automaton does. A period that persists is a state, and the same period
+later is the same state. Further states are `start` (nothing has persisted), `aperiodic` (no period, persistently),
+`gap` (nothing was measured) and `end`. Each transition has a cause and a time.
 
-All of it is scale-free: periods are compared by their ratio, and what is "a while" counts evaluations and cycles.
+The automaton is scale-free: periods are compared by ratio, and persistence is counted in evaluations and cycles.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-#: what an evaluation may say beside its period: a change-point detector fired; nothing was measured; the run is over
+#: causes that an evaluation may carry: a change-point detector fired, nothing was measured, or the run has ended
 EVENT_CAUSES = ("change_point", "gap", "end")
-#: why one state gave way to another. up: to a longer period; change_point: a detector said so, shift: evaluations alone
+#: causes of a transition; up: to a longer period; change_point: a detector fired; shift: by evaluations alone
 CAUSES = (
     "first_found",
     "found_again",
@@ -31,37 +30,45 @@ CAUSES = (
     "gap",
     "end",
 )
-#: states that are not periodic, by the names that they have in the graph
+#: names of the states without a period
 OTHER_STATES = ("start", "aperiodic", "gap", "end")
-#: periods are the same up to this factor, either way (ours: well below the 2 of doubling and halving)
+#: maximum ratio of equal periods; well below 2, the ratio of a doubling
 TOLERANCE_RATIO = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class AutomatonParams:
-    """When a behaviour is a state; all ours but for hold_count.
+    """Thresholds of persistence and limits of memory. The field names are part of the saved state."""
 
-    hold_count: evaluations in a row that must agree (section II-D: a dominant frequency that is found k times; Figure
-    15: three). hold_cycles: how many periods these must span, for evaluations may come faster than periods.
-    most_states: periodic states that are kept; the one that was left longest ago goes. most_times: transitions of one
-    kind whose times are kept, the last ones.
-    """
-
+    #: consecutive evaluations that must agree (section II-D: a dominant frequency found k times; Figure 15: k = 3)
     hold_count: int = 3
+    #: periods that these evaluations must span, since evaluations may be more frequent than periods
     hold_cycles: float = 1.0
+    #: maximum number of periodic states; the least recently left one is removed
     most_states: int = 32
+    #: maximum number of times kept per kind of transition
     most_times: int = 64
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseState:
-    """One behaviour.
+    """A state of the automaton; its fields are those of the JSON graph.
 
-    name: one of `OTHER_STATES`, or `period_1`, `period_2`, … in the order in which they were first seen. period_s: by
-    which it is recognized, the geometric mean of those that made it a state; shortest_period_s, longest_period_s: of
-    all that it had; None unless periodic. evaluation_count: evaluations that agreed with it. visit_count: how often
-    it was entered; duration_s: for how long in all; entered_s: when last; first_s: when first; last_s: when it last
-    held.
+    Attributes
+    ----------
+    name : str
+        One of `OTHER_STATES`, or `period_1`, `period_2`, … in order of discovery.
+    period_s : float or None
+        Geometric mean of the periods that established the state [s]; None unless periodic.
+    shortest_period_s, longest_period_s : float or None
+        Range of all its periods [s].
+    evaluation_count, visit_count : int
+        Evaluations that agreed with it, and entries into it.
+    duration_s : float
+        Total time in it [s].
+    first_s, entered_s, last_s : float
+        First entry, last entry, and last time in it [s].
+
     """
 
     name: str
@@ -78,7 +85,7 @@ class PhaseState:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTransition:
-    """One transition: at_s, when the new behaviour was first seen; known_s, when it had held for long enough."""
+    """A transition: at_s, first evaluation of the new behaviour; known_s, the one that confirmed it [s]."""
 
     source: str
     target: str
@@ -89,7 +96,7 @@ class PhaseTransition:
 
 @dataclass(slots=True)
 class _Edge:
-    """Transitions of one kind: how many, the first time, and the last times, oldest first [s]."""
+    """All transitions of one kind: count, first time, and most recent times, oldest first [s]."""
 
     count: int = 0
     first_s: float = 0.0
@@ -98,7 +105,7 @@ class _Edge:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A behaviour that has yet to hold: of its evaluations their first period, number, times and range."""
+    """A behaviour that is not confirmed yet: first period, count, range and start of its evaluations."""
 
     first_period_s: float | None
     count: int
@@ -110,91 +117,108 @@ class _Candidate:
 
 
 class PhaseAutomaton:
-    """The behaviour of one application, told by its evaluations one after the other; bounded in time and memory."""
+    """Automaton of one application; time per evaluation and memory are bounded."""
 
     __slots__ = (
         "_candidate",
         "_current",
         "_edges",
-        "_forgotten",
         "_last_s",
-        "_named",
+        "_name_count",
+        "_removed_count",
         "_states",
-        "_unconfirmed",
+        "_unconfirmed_count",
         "params",
     )
 
     def __init__(self, params: AutomatonParams | None = None) -> None:
-        """Start before the first evaluation."""
+        """Start in the state before the first evaluation."""
         self.params = params or AutomatonParams()
         self._states: dict[str, PhaseState] = {}
         self._edges: dict[tuple[str, str, str], _Edge] = {}
         self._current = "start"
         self._candidate: _Candidate | None = None
         self._last_s: float | None = None
-        self._named = 0
-        self._forgotten = 0
-        self._unconfirmed = 0
+        self._name_count = 0
+        self._removed_count = 0
+        self._unconfirmed_count = 0
 
     @property
     def current(self) -> PhaseState | None:
-        """The state that holds; None before the first evaluation."""
+        """Current state; None before the first evaluation."""
         return self._states.get(self._current)
 
     # ---- evaluations
 
     def add(self, at_s: float, period_s: float | None, cause: str | None = None) -> PhaseTransition | None:
-        """Take an evaluation, and return the transition that it makes certain, if any.
+        """Process an evaluation.
 
-        at_s: not before the one before. period_s: None where it found none. cause: one of `EVENT_CAUSES`, or None for
-        an evaluation that has nothing else to say. `gap` and `end` hold at once; behind an `end` nothing may come.
+        Parameters
+        ----------
+        at_s : float
+            Time of the evaluation [s]; not before the previous one.
+        period_s : float or None
+            Its period [s]; None if there is none.
+        cause : str or None
+            One of `EVENT_CAUSES`. `gap` and `end` take effect at once.
+
+        Returns
+        -------
+        PhaseTransition or None
+            The transition that this evaluation confirms, if any.
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, or after `end`. The automaton is unchanged then.
+
         """
         self._check(at_s, period_s, cause)
-        self._begin(at_s)
+        self._advance(at_s)
         if cause in ("gap", "end"):
             self._drop_candidate()
             return None if cause == self._current else self._enter(cause, cause, at_s, at_s, None)
-        return self._weigh(at_s, period_s, is_change_point=cause == "change_point")
+        return self._process(at_s, period_s, is_change_point=cause == "change_point")
 
     def wait(self, at_s: float) -> None:
-        """Let time pass in which evaluations have nothing to say yet. at_s: not before the last one."""
+        """Advance the time to at_s [s] without an informative evaluation."""
         self._check(at_s, None, None)
-        self._begin(at_s)
+        self._advance(at_s)
 
-    def _begin(self, at_s: float) -> None:
+    def _advance(self, at_s: float) -> None:
         self._last_s = at_s
         if not self._states:
             self._states["start"] = PhaseState("start", None, None, None, 0, 1, 0.0, at_s, at_s, at_s)
-        self._touch(at_s)
+        self._extend_current(at_s)
 
     def _check(self, at_s: float, period_s: float | None, cause: str | None) -> None:
         if cause is not None and cause not in EVENT_CAUSES:
-            raise ValueError(f"an evaluation's cause is None or one of {', '.join(EVENT_CAUSES)}")
+            raise ValueError(f"the cause of an evaluation must be None or one of {', '.join(EVENT_CAUSES)}")
         if not math.isfinite(at_s) or (self._last_s is not None and at_s < self._last_s):
-            raise ValueError("evaluations come in the order of their times, which are finite")
+            raise ValueError("times of evaluations must be finite and must not decrease")
         if period_s is not None and not 0 < period_s < math.inf:
-            raise ValueError("a period is a finite number above 0 [s], or None")
+            raise ValueError("a period must be a finite number above 0 [s], or None")
         if self._current == "end":
-            raise ValueError("nothing comes behind the end")
+            raise ValueError("no evaluation may follow the end")
 
-    def _weigh(self, at_s: float, period_s: float | None, *, is_change_point: bool) -> PhaseTransition | None:
-        """Count an evaluation towards the current state, or towards the behaviour that may follow it."""
+    def _process(self, at_s: float, period_s: float | None, *, is_change_point: bool) -> PhaseTransition | None:
+        """Count an evaluation toward the current state, or toward a candidate for the next one."""
         candidate = self._candidate
         has_fired = is_change_point or (candidate is not None and candidate.is_change_point)
         if not has_fired and self._is_current(period_s):
-            # unless a detector says otherwise, what agrees with the current state is no change
+            # without a detected change, agreement with the current state resets the candidate
             self._candidate = None
-            self._absorb(_begun(at_s, period_s, is_change_point=False))
+            self._absorb(_start_candidate(at_s, period_s, is_change_point=False))
             return None
-        if candidate and not is_change_point and self._is_alike(period_s, candidate.first_period_s):
-            self._candidate = _joined(candidate, period_s)
+        if candidate and not is_change_point and self._is_same_period(period_s, candidate.first_period_s):
+            self._candidate = _extend_candidate(candidate, period_s)
         else:
-            # once a detector has fired, evaluations may waver before they agree
-            self._candidate = _begun(at_s, period_s, is_change_point=has_fired)
-        return self._settled(at_s)
+            # after a detected change, evaluations may disagree for a while: keep the mark
+            self._candidate = _start_candidate(at_s, period_s, is_change_point=has_fired)
+        return self._confirm_candidate(at_s)
 
-    def _settled(self, at_s: float) -> PhaseTransition | None:
-        """Make the candidate the current state if it has held for long enough."""
+    def _confirm_candidate(self, at_s: float) -> PhaseTransition | None:
+        """Enter the state of the candidate if it has persisted."""
         candidate, params = self._candidate, self.params
         if candidate is None or candidate.count < params.hold_count:
             return None
@@ -203,14 +227,14 @@ class PhaseAutomaton:
         cycle = period if period is not None else current or 0.0
         if at_s - candidate.since_s < params.hold_cycles * cycle:
             return None
-        known = "aperiodic" if period is None else self._recognized(period)
-        if known == self._current:
+        state_name = "aperiodic" if period is None else self._find_state(period)
+        if state_name == self._current:
             self._drop_candidate()
             self._absorb(candidate)
             return None
         self._candidate = None
         cause = self._cause(period, candidate.is_change_point)
-        target = known or self._new_name()
+        target = state_name or self._new_name()
         return self._enter(target, cause, candidate.since_s, at_s, candidate)
 
     def _cause(self, period_s: float | None, is_change_point: bool) -> str:
@@ -218,73 +242,79 @@ class PhaseAutomaton:
         if period_s is None:
             return "period_lost" if current is not None else "none_found"
         if current is None:
-            return "found_again" if self._named else "first_found"
+            return "found_again" if self._name_count else "first_found"
         return ("change_point" if is_change_point else "shift") + ("_up" if period_s > current else "_down")
 
     # ---- states
 
-    def _is_alike(self, one_s: float | None, other_s: float | None) -> bool:
-        if one_s is None or other_s is None:
-            return one_s is other_s
-        return max(one_s, other_s) <= TOLERANCE_RATIO * min(one_s, other_s)
+    def _is_same_period(self, period_s_a: float | None, period_s_b: float | None) -> bool:
+        if period_s_a is None or period_s_b is None:
+            return period_s_a is period_s_b
+        return max(period_s_a, period_s_b) <= TOLERANCE_RATIO * min(period_s_a, period_s_b)
 
     def _is_current(self, period_s: float | None) -> bool:
         state = self._states[self._current]
         if state.period_s is None:
             return period_s is None and self._current == "aperiodic"
-        return self._is_alike(period_s, state.period_s)
+        return self._is_same_period(period_s, state.period_s)
 
-    def _recognized(self, period_s: float) -> str | None:
-        """Return the state whose period is the nearest within the tolerance; of two the older."""
-        known = [(state.period_s, state.name) for state in self._states.values() if state.period_s is not None]
-        near = [(abs(math.log(period / period_s)), name) for period, name in known if self._is_alike(period, period_s)]
+    def _find_state(self, period_s: float) -> str | None:
+        """Name of the state with the nearest period within the tolerance; the older one of equals."""
+        periodic = [(state.period_s, state.name) for state in self._states.values() if state.period_s is not None]
+        near = [
+            (abs(math.log(period / period_s)), name)
+            for period, name in periodic
+            if self._is_same_period(period, period_s)
+        ]
         return min(near, key=lambda pair: pair[0])[1] if near else None
 
     def _new_name(self) -> str:
-        """Return a new periodic state's name, and forget the state that was left longest ago if there is no room."""
+        """Name for a new periodic state; removes the least recently left state if the limit is reached."""
         periodic = [state for state in self._states.values() if state.period_s is not None]
         if len(periodic) >= self.params.most_states:
             others = [state for state in periodic if state.name != self._current]
-            self._forget(min(others, key=lambda state: state.last_s).name)
-        self._named += 1
-        return f"period_{self._named}"
+            self._remove_state(min(others, key=lambda state: state.last_s).name)
+        self._name_count += 1
+        return f"period_{self._name_count}"
 
-    def _forget(self, name: str) -> None:
+    def _remove_state(self, name: str) -> None:
         del self._states[name]
         self._edges = {key: edge for key, edge in self._edges.items() if name not in key[:2]}
-        self._forgotten += 1
+        self._removed_count += 1
 
-    def _touch(self, at_s: float) -> None:
-        """Let the current state last until now."""
+    def _extend_current(self, at_s: float) -> None:
+        """Extend the current state until now."""
         state = self._states[self._current]
         self._states[self._current] = replace(state, duration_s=state.duration_s + at_s - state.last_s, last_s=at_s)
 
-    def _absorb(self, found: _Candidate) -> None:
-        """Count evaluations towards the current state."""
+    def _absorb(self, evaluations: _Candidate) -> None:
+        """Count evaluations toward the current state."""
         state = self._states[self._current]
-        shortest = min((p for p in (state.shortest_period_s, found.shortest_s) if p is not None), default=None)
-        longest = max((p for p in (state.longest_period_s, found.longest_s) if p is not None), default=None)
+        shortest = min((p for p in (state.shortest_period_s, evaluations.shortest_s) if p is not None), default=None)
+        longest = max((p for p in (state.longest_period_s, evaluations.longest_s) if p is not None), default=None)
         self._states[self._current] = replace(
             state,
             shortest_period_s=shortest,
             longest_period_s=longest,
-            evaluation_count=state.evaluation_count + found.count,
+            evaluation_count=state.evaluation_count + evaluations.count,
         )
 
     def _drop_candidate(self) -> None:
-        """Give up what has not held; if a detector had fired, it did so for nothing that could be told."""
+        """Drop the candidate, and count a detected change that was not confirmed."""
         if self._candidate is not None and self._candidate.is_change_point:
-            self._unconfirmed += 1
+            self._unconfirmed_count += 1
         self._candidate = None
 
-    def _enter(self, target: str, cause: str, at_s: float, known_s: float, found: _Candidate | None) -> PhaseTransition:
-        """Leave the current state for another one, which began at at_s."""
+    def _enter(
+        self, target: str, cause: str, at_s: float, known_s: float, evaluations: _Candidate | None
+    ) -> PhaseTransition:
+        """Leave the current state for another one that began at at_s."""
         source = self._current
-        left = self._states[source]
-        self._states[source] = replace(left, duration_s=left.duration_s - (known_s - at_s), last_s=at_s)
+        previous = self._states[source]
+        self._states[source] = replace(previous, duration_s=previous.duration_s - (known_s - at_s), last_s=at_s)
         state = self._states.get(target)
         if state is None:
-            period = None if found is None else _mean_period(found)
+            period = None if evaluations is None else _mean_period(evaluations)
             state = PhaseState(target, period, None, None, 0, 0, 0.0, at_s, at_s, at_s)
         self._states[target] = replace(
             state,
@@ -294,8 +324,8 @@ class PhaseAutomaton:
             last_s=known_s,
         )
         self._current = target
-        if found is not None:
-            self._absorb(found)
+        if evaluations is not None:
+            self._absorb(evaluations)
         self._record((source, target, cause), at_s)
         return PhaseTransition(source, target, cause, at_s, known_s)
 
@@ -304,10 +334,10 @@ class PhaseAutomaton:
         edge.count += 1
         edge.times_s = [*edge.times_s, at_s][-self.params.most_times :]
 
-    # ---- as plain values
+    # ---- serialization
 
     def graph(self) -> dict[str, Any]:
-        """Return states and transitions as plain values, fit for JSON; nodes and edges by their first time."""
+        """Export states and transitions as JSON values, in order of first occurrence."""
         nodes = [asdict(state) for state in self._states.values()]
         edges = [
             {"source": source, "target": target, "cause": cause, **asdict(edge)}
@@ -317,48 +347,48 @@ class PhaseAutomaton:
             "current": self._current if self._states else None,
             "nodes": nodes,
             "edges": edges,
-            "forgotten_state_count": self._forgotten,
-            "unconfirmed_change_count": self._unconfirmed,
+            "forgotten_state_count": self._removed_count,
+            "unconfirmed_change_count": self._unconfirmed_count,
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as plain values, fit for JSON: the graph, and what it takes to go on."""
+        """Export the complete state as JSON values: the graph, and what is needed to resume."""
         candidate = None if self._candidate is None else asdict(self._candidate)
         return {
             "params": asdict(self.params),
             "graph": self.graph(),
             "candidate": candidate,
             "last_s": self._last_s,
-            "named_count": self._named,
+            "named_count": self._name_count,
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> PhaseAutomaton:
-        """Return the automaton that `to_dict` wrote."""
-        found = cls(AutomatonParams(**state["params"]))
+        """Restore an automaton from `to_dict`."""
+        automaton = cls(AutomatonParams(**state["params"]))
         graph = state["graph"]
-        found._states = {node["name"]: PhaseState(**node) for node in graph["nodes"]}
+        automaton._states = {node["name"]: PhaseState(**node) for node in graph["nodes"]}
         for edge in graph["edges"]:
             kind = edge["source"], edge["target"], edge["cause"]
-            found._edges[kind] = _Edge(edge["count"], edge["first_s"], edge["times_s"])
-        found._candidate = None if state["candidate"] is None else _Candidate(**state["candidate"])
-        found._current = graph["current"] if graph["nodes"] else "start"
-        found._last_s, found._named = state["last_s"], state["named_count"]
-        found._forgotten = graph["forgotten_state_count"]
-        found._unconfirmed = graph["unconfirmed_change_count"]
-        return found
+            automaton._edges[kind] = _Edge(edge["count"], edge["first_s"], edge["times_s"])
+        automaton._candidate = None if state["candidate"] is None else _Candidate(**state["candidate"])
+        automaton._current = graph["current"] if graph["nodes"] else "start"
+        automaton._last_s, automaton._name_count = state["last_s"], state["named_count"]
+        automaton._removed_count = graph["forgotten_state_count"]
+        automaton._unconfirmed_count = graph["unconfirmed_change_count"]
+        return automaton
 
 
 # ---- candidates
 
 
-def _begun(at_s: float, period_s: float | None, *, is_change_point: bool) -> _Candidate:
+def _start_candidate(at_s: float, period_s: float | None, *, is_change_point: bool) -> _Candidate:
     log = 0.0 if period_s is None else math.log(period_s)
     return _Candidate(period_s, 1, log, period_s, period_s, at_s, is_change_point)
 
 
-def _joined(candidate: _Candidate, period_s: float | None) -> _Candidate:
-    """Return a candidate with one more evaluation, which is alike."""
+def _extend_candidate(candidate: _Candidate, period_s: float | None) -> _Candidate:
+    """Add an evaluation of the same period to a candidate."""
     if period_s is None or candidate.shortest_s is None or candidate.longest_s is None:
         return replace(candidate, count=candidate.count + 1)
     return replace(
@@ -371,10 +401,10 @@ def _joined(candidate: _Candidate, period_s: float | None) -> _Candidate:
 
 
 def _mean_period(candidate: _Candidate) -> float | None:
-    """Return the geometric mean of a candidate's periods; None where it has none."""
+    """Geometric mean of a candidate's periods [s]; None if aperiodic."""
     if candidate.shortest_s is None or candidate.longest_s is None:
         return None
     lowest, highest = math.log(candidate.shortest_s), math.log(candidate.longest_s)
     mean = math.exp(min(max(candidate.log_sum / candidate.count, lowest), highest))
-    # a mean of equal numbers is that number, but for rounding
+    # rounding must not move the mean out of the range
     return min(max(mean, candidate.shortest_s), candidate.longest_s)

@@ -1,21 +1,18 @@
-"""Changes in a sequence of periods, found while they are predicted, at any scale alike.
+"""Online change-point detection in a sequence of predicted periods, independent of scale.
 
-Both detectors work on x = log2(period_s), in octaves: a doubling is +1 and a halving is -1 at 0.005 Hz as at 10 Hz,
-and a frequency's change is its period's with the other sign. Neither has a threshold in hertz or seconds.
+Both detectors work on x = log2(period_s), in octaves: a doubling is +1 and a halving is -1 at any frequency. Neither
+has a threshold in hertz or seconds.
 
 - `ClippedCusum`: clips deviations, so that no single value is a change, and estimates the change point by maximum
   likelihood. The default, best for changes by half or more.
-- `Cusum`: the two-sided cumulative sum as published but for the scale (Page, Biometrika 1954, DOI
+- `Cusum`: the published two-sided cumulative sum, on the log scale (Page, Biometrika 1954, DOI
   10.1093/biomet/41.1-2.100). It accumulates smaller deviations: best for changes of 10 to 30 %.
 
 With up to 10 % noise, both find 99 % of doublings and halvings within three predictions after 20 steady ones, and a
 change in less than 5 % of runs of 40 without any (docs/predictions-study.md).
 
-Each takes one prediction at a time, `add(period_s)`, and returns a `Change` or None. After a change the state begins
-again with the values since the change point. The noise is estimated from the values since the last change;
-errors that are alike from one prediction to the next pass for changes more often. A prediction that is missing (None
-or NaN) is counted and changes nothing else. `to_dict` gives a detector's whole state in plain values that JSON can
-hold, `Detector.from_dict` the same detector from it.
+Level and noise are estimated from the values since the last change; autocorrelated errors cause more false alarms.
+After a change, the state restarts with the values since the change point.
 """
 
 from __future__ import annotations
@@ -28,38 +25,43 @@ from itertools import accumulate
 from statistics import median
 from typing import Any, ClassVar
 
-#: a normal variable's standard deviation, in median absolute deviations
+#: standard deviation of a normal distribution divided by its median absolute deviation (MAD)
 _SIGMA_PER_MAD = 1.4826
-#: what makes the MAD of 2 to 9 values unbiased; n / (n - 0.8) for more (Croux and Rousseeuw, COMPSTAT 1992)
+#: bias correction of the MAD of 2 to 9 values; n / (n - 0.8) for more (Croux and Rousseeuw, COMPSTAT 1992)
 _SMALL_SAMPLE = (1.196, 1.495, 1.363, 1.206, 1.200, 1.140, 1.129, 1.107)
-#: the variance of a median is so many times that of a mean
+#: variance of a median divided by that of a mean
 _MEDIAN_VARIANCE = math.pi / 2
-#: the noise is never taken to be less (ours: 7 %; a few values may agree by chance, and a smaller change than that is
-#: none that a scheduler would act on)
-_FLOOR_OCTAVES = 0.1
-#: so many values since the last change are seen before one is judged (ours: the median of fewer is spoiled by two)
-_LEAST_COUNT = 5
-#: the first so many values since the last change tell level and noise, then they stay (ours: bounds memory and work,
-#: and a slow drift becomes a change)
-_MOST_COUNT = 32
-#: the floor counts as the noise of so many values beside those that were seen (ours, from the measured rates: the MAD
-#: of five values alone is often far off)
+#: minimum noise [octaves], 7 %: a few values may agree by chance, and smaller changes are irrelevant to a scheduler
+_MIN_NOISE_OCTAVES = 0.1
+#: values since the last change before the first test; two outliers spoil the median of fewer
+_MIN_COUNT = 5
+#: number of values since the last change that determine level and noise; limits memory, and makes a drift a change
+_MAX_COUNT = 32
+#: weight of the minimum noise in the noise estimate, in values; chosen by the false-alarm rates of
+#: docs/predictions-study.md, since the MAD of five values is inaccurate
 _PRIOR_COUNT = 10
 
 
 def _period_s(octaves: float) -> float:
-    # the logarithm of the largest period is rounded up to 1024
+    # log2 of the largest float is rounded up to 1024
     return math.pow(2.0, min(octaves, math.nextafter(1024.0, 0.0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the period, as it was found.
+    """A detected change of the period.
 
-    index: the change point, the first prediction of the new period, counted from 0; missing predictions count.
-    found_index: the prediction at which it was found. before_period_s, after_period_s: the period until the change
-    point and since, as far as the detector has seen it. noise_octaves: the standard deviation that was assumed of a
-    prediction's log2.
+    Attributes
+    ----------
+    index : int
+        Change point: the first prediction of the new period, from 0, including missing predictions.
+    found_index : int
+        Prediction at which the change was detected.
+    before_period_s, after_period_s : float
+        Median period before and since the change point [s].
+    noise_octaves : float
+        Estimated standard deviation of a prediction's log2.
+
     """
 
     index: int
@@ -70,46 +72,46 @@ class Change:
 
     @property
     def octaves(self) -> float:
-        """The change in octaves: 1 is a doubling of the period, -1 a halving."""
+        """Size of the change [octaves]: 1 is a doubling of the period, -1 a halving."""
         return math.log2(self.after_period_s) - math.log2(self.before_period_s)
 
 
 class _Reference:
-    """Level and noise of the first values since the last change: their median, and their MAD with a floor."""
+    """Level (median) and noise (MAD, shrunk toward a minimum) of the first values since the last change."""
 
     def __init__(self, values: Sequence[float] = ()) -> None:
-        self.values = list(values[:_MOST_COUNT])
+        self.values = list(values[:_MAX_COUNT])
         self.level = self.noise = math.nan
         self._estimate()
 
     def add(self, value: float) -> None:
-        if len(self.values) < _MOST_COUNT:
+        if len(self.values) < _MAX_COUNT:
             self.values.append(value)
             self._estimate()
 
     @property
     def is_ready(self) -> bool:
-        return len(self.values) >= _LEAST_COUNT
+        return len(self.values) >= _MIN_COUNT
 
     @property
-    def level_error(self) -> float:
-        """What a new value's deviation from the level is wider than the noise by, as a factor."""
+    def deviation_ratio(self) -> float:
+        """Standard deviation of a new value minus the level, in units of the noise."""
         return math.sqrt(1.0 + _MEDIAN_VARIANCE / len(self.values))
 
     def _estimate(self) -> None:
         count = len(self.values)
-        if count < _LEAST_COUNT:
+        if count < _MIN_COUNT:
             return
         self.level = median(self.values)
         spread = median([abs(value - self.level) for value in self.values])
         factor = _SMALL_SAMPLE[count - 2] if count < 10 else count / (count - 0.8)
-        floor = _FLOOR_OCTAVES
-        own = max(_SIGMA_PER_MAD * factor * spread, floor)
-        self.noise = math.sqrt((_PRIOR_COUNT * floor * floor + count * own * own) / (_PRIOR_COUNT + count))
+        floor = _MIN_NOISE_OCTAVES
+        measured = max(_SIGMA_PER_MAD * factor * spread, floor)
+        self.noise = math.sqrt((_PRIOR_COUNT * floor * floor + count * measured * measured) / (_PRIOR_COUNT + count))
 
 
 class Detector(ABC):
-    """What all detectors share: they count predictions, pass over missing ones, and refuse what is no period."""
+    """Base class of detectors: validation and counting of predictions, and serialization."""
 
     name: ClassVar[str]
 
@@ -118,9 +120,23 @@ class Detector(ABC):
         self.missing_count = 0
 
     def add(self, period_s: float | None) -> Change | None:
-        """Take the next predicted period in seconds; return the change that it gives away, if any.
+        """Process the next predicted period.
 
-        None and NaN are missing predictions. Anything else that is not positive and finite is a ValueError.
+        Parameters
+        ----------
+        period_s : float or None
+            Period [s]; None and NaN are missing predictions, which only count.
+
+        Returns
+        -------
+        Change or None
+            The change that this period reveals, if any.
+
+        Raises
+        ------
+        ValueError
+            If the period is not positive and finite.
+
         """
         period = math.nan if period_s is None else float(period_s)
         if period <= 0.0 or period == math.inf:
@@ -130,23 +146,23 @@ class Detector(ABC):
         if math.isnan(period):
             self.missing_count += 1
             return None
-        return self._judge(index, math.log2(period))
+        return self._test(index, math.log2(period))
 
     @abstractmethod
-    def _judge(self, index: int, value: float) -> Change | None: ...
+    def _test(self, index: int, value: float) -> Change | None: ...
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole state in plain values, which JSON can hold."""
+        """Export the complete state as JSON values."""
         counts = {"seen_count": self.seen_count, "missing_count": self.missing_count}
         return {"detector": self.name, **counts, **self._state()}
 
     @staticmethod
     def from_dict(state: Mapping[str, Any]) -> Detector:
-        """Return the detector that `to_dict` told of."""
-        one = detector(state["detector"])
-        one.seen_count, one.missing_count = state["seen_count"], state["missing_count"]
-        one._restore(state)
-        return one
+        """Restore a detector from `to_dict`."""
+        restored = create_detector(state["detector"])
+        restored.seen_count, restored.missing_count = state["seen_count"], state["missing_count"]
+        restored._restore(state)
+        return restored
 
     @abstractmethod
     def _state(self) -> dict[str, Any]: ...
@@ -160,7 +176,7 @@ class Detector(ABC):
 
 @dataclass(slots=True)
 class _Sum:
-    """A sum that never falls below 0, and the first index that counts in it."""
+    """A cumulative sum with minimum 0, and the index at which it was last 0."""
 
     value: float = 0.0
     first_index: int = 0
@@ -174,60 +190,65 @@ class _Sum:
 class Cusum(Detector):
     """Page's cumulative sum, two-sided (Biometrika 41, 1954, section 4, DOI 10.1093/biomet/41.1-2.100).
 
-    S_n = max(0, S_(n-1) + z_n - k) and the same of -z_n, from S_0 = 0; a change as soon as one is h or more. The change
-    point is the first value after the sum was last 0. Published for a level and a noise that are known.
+    S_n = max(0, S_(n-1) + z_n - k), and the same for -z_n, from S_0 = 0; a change is detected when a sum reaches h. The
+    change point is the first value after the sum was last 0.
 
-    Scale-free: z_n = (x_n - m) / (s sqrt(1 + pi / 2c)) where m and s are median and noise of the c values before it
-    since the last change, and the root is the error of m.
+    Notes
+    -----
+    Published for known level and noise. Here z_n = (x_n - m) / (s sqrt(1 + pi / 2c)), where m and s are median and
+    noise of the c previous values since the last change; the root includes the error of m.
+
     """
 
     name = "cusum"
-    #: k, in noise units: half the least shift that is sought, the usual choice, for a shift of one noise unit
+    #: k [noise units]: half the smallest shift of interest, as usual, for a shift of one noise unit
     allowance: ClassVar[float] = 0.5
-    #: h, in noise units (ours, from the measured rates): 5 is usual where level and noise are known, but here they are
-    #: estimated from few values
+    #: h [noise units]: 5 is usual for known level and noise; with estimates from few values, 10 gives the false-alarm
+    #: rate of docs/predictions-study.md
     threshold: ClassVar[float] = 10.0
 
     def __init__(self) -> None:
         super().__init__()
         self._reference = _Reference()
         self._longer, self._shorter = _Sum(), _Sum()
-        #: indices and values that count in a sum, the latest ones
+        #: most recent (index, value) pairs that contribute to a sum
         self._pending: list[tuple[int, float]] = []
 
-    def _judge(self, index: int, value: float) -> Change | None:
+    def _test(self, index: int, value: float) -> Change | None:
         if not self._reference.is_ready:
             self._reference.add(value)
             return None
         deviation = self._deviation(value)
         self._longer.add(index, deviation - self.allowance)
         self._shorter.add(index, -deviation - self.allowance)
-        self._remember(index, value)
-        grown = max(self._longer, self._shorter, key=lambda one: one.value)
-        if grown.value >= self.threshold:
-            return self._changed(index, self._change_point(grown))
+        self._keep_pending(index, value)
+        exceeded = max(self._longer, self._shorter, key=lambda total: total.value)
+        if exceeded.value >= self.threshold:
+            return self._report_change(index, self._change_point(exceeded))
         self._reference.add(value)
         return None
 
     def _deviation(self, value: float) -> float:
         reference = self._reference
-        return (value - reference.level) / (reference.noise * reference.level_error)
+        return (value - reference.level) / (reference.noise * reference.deviation_ratio)
 
-    def _remember(self, index: int, value: float) -> None:
-        first = min((one.first_index for one in (self._longer, self._shorter) if one.value > 0), default=index + 1)
+    def _keep_pending(self, index: int, value: float) -> None:
+        first = min(
+            (total.first_index for total in (self._longer, self._shorter) if total.value > 0), default=index + 1
+        )
         kept = [pair for pair in (*self._pending, (index, value)) if pair[0] >= first]
-        self._pending = kept[-_MOST_COUNT:]
+        self._pending = kept[-_MAX_COUNT:]
 
-    def _change_point(self, grown: _Sum) -> int:
-        return grown.first_index
+    def _change_point(self, exceeded: _Sum) -> int:
+        return exceeded.first_index
 
-    def _changed(self, index: int, first_index: int) -> Change:
-        since = [value for place, value in self._pending if place >= first_index]
+    def _report_change(self, index: int, first_index: int) -> Change:
+        since = [value for at, value in self._pending if at >= first_index]
         before = self._reference.level
-        found = Change(first_index, index, _period_s(before), _period_s(median(since)), self._reference.noise)
+        change = Change(first_index, index, _period_s(before), _period_s(median(since)), self._reference.noise)
         self._reference = _Reference(since)
         self._longer, self._shorter, self._pending = _Sum(), _Sum(), []
-        return found
+        return change
 
     def _state(self) -> dict[str, Any]:
         sums = {"longer": asdict(self._longer), "shorter": asdict(self._shorter)}
@@ -237,33 +258,33 @@ class Cusum(Detector):
     def _restore(self, state: Mapping[str, Any]) -> None:
         self._reference = _Reference(state["reference"])
         self._longer, self._shorter = _Sum(**state["longer"]), _Sum(**state["shorter"])
-        self._pending = [(place, value) for place, value in state["pending"]]
+        self._pending = [(at, value) for at, value in state["pending"]]
 
 
 class ClippedCusum(Cusum):
-    """Page's cumulative sum of deviations that are clipped, so that no single value is a change (ours).
+    """Page's cumulative sum of clipped deviations, robust against a single outlier.
 
-    As `Cusum`, but z_n counts as c at most and -c at least, with c - k < h: one prediction that is far off, as where a
-    phase was missed, changes nothing. The change point t is the most likely one of the values in the sum, which
-    maximizes (sum of x_i - m over i >= t)^2 / count, and leaves two values at least (Hinkley, Biometrika 57, 1970,
+    As `Cusum`, but z_n is clipped to [-c, c] with c - k < h, so that one outlier, such as a missed phase, is no change.
+    The change point t is the maximum likelihood estimate among the values in the sum: it maximizes
+    (sum of x_i - m over i >= t)^2 / count with a count of at least two (Hinkley, Biometrika 57, 1970,
     DOI 10.1093/biomet/57.1.1, for a known level before the change).
     """
 
     name = "clipped_cusum"
-    #: shifts of two noise units or more are sought
+    #: for shifts of at least two noise units
     allowance = 1.0
     threshold = 6.0
-    #: a larger deviation counts as this one: with the allowance, one value adds 3 at most, so that it takes two
-    largest_deviation: ClassVar[float] = 4.0
+    #: c: with the allowance, one value adds at most 3, so that a change needs two values
+    max_deviation: ClassVar[float] = 4.0
 
     def _deviation(self, value: float) -> float:
-        return max(-self.largest_deviation, min(super()._deviation(value), self.largest_deviation))
+        return max(-self.max_deviation, min(super()._deviation(value), self.max_deviation))
 
-    def _change_point(self, grown: _Sum) -> int:
-        since = [(place, value - self._reference.level) for place, value in self._pending if place >= grown.first_index]
+    def _change_point(self, exceeded: _Sum) -> int:
+        since = [(at, value - self._reference.level) for at, value in self._pending if at >= exceeded.first_index]
         sums = list(accumulate(deviation for _, deviation in reversed(since)))
-        least = min(2, len(sums))
-        strengths = [(total * total / count, count) for count, total in enumerate(sums, 1) if count >= least]
+        min_count = min(2, len(sums))
+        strengths = [(total * total / count, count) for count, total in enumerate(sums, 1) if count >= min_count]
         return since[-max(strengths)[1]][0]
 
 
@@ -271,16 +292,16 @@ class ClippedCusum(Cusum):
 
 
 _DETECTORS: dict[str, type[Detector]] = {kind.name: kind for kind in (ClippedCusum, Cusum)}
-#: the detectors' names, the default first
+#: names of the detectors, default first
 DETECTOR_NAMES = tuple(_DETECTORS)
-#: names of detectors of earlier versions, and the one to use instead
+#: replacements of detectors of earlier versions
 REPLACED_DETECTORS = {"page_hinkley": Cusum.name, "adwin": ClippedCusum.name}
 
 
-def detector(name: str = ClippedCusum.name) -> Detector:
-    """Return a new detector of that name. ValueError names the replacement of a detector of earlier versions."""
+def create_detector(name: str = ClippedCusum.name) -> Detector:
+    """Create a detector by name; raise ValueError for an unknown or removed name."""
     if name in REPLACED_DETECTORS:
-        raise ValueError(f"the detector {name} was removed: use {REPLACED_DETECTORS[name]}")
+        raise ValueError(f"the detector {name} was removed; use {REPLACED_DETECTORS[name]} instead")
     if name not in _DETECTORS:
-        raise ValueError(f"there is no detector {name}; there are {', '.join(DETECTOR_NAMES)}")
+        raise ValueError(f"unknown detector {name}; choose from {', '.join(DETECTOR_NAMES)}")
     return _DETECTORS[name]()

@@ -1,17 +1,17 @@
-"""Frequency intervals from evaluation after evaluation, and when the next burst is due, while the run goes on.
+"""Frequency intervals of successive evaluations, and prediction of the next burst of a running application.
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (FTIO), DOI 10.1109/IPDPS57955.2024.00048, section
 II-D: the dominant frequencies of successive evaluations are merged by DBSCAN; each cluster is an interval from its
 lowest to its highest frequency, and its share of the evaluations is its probability.
 
-The paper sets DBSCAN's eps "to the difference between the time windows", which are seconds, where the frequencies
-are hertz. We take the reason that it gives, the windows' resolution: a frequency f that was found in a window of w
-seconds stands for f - 1/(2w) to f + 1/(2w), and two evaluations are neighbours where these touch. So eps is the mean
-of the two resolutions, pair by pair: one short window does not make neighbours of what long ones tell apart, as one
-eps for all would. (An evaluation that is too coarse to tell two clusters apart, and touches both, still links them:
-that is DBSCAN.) For windows of one length it is DBSCAN with eps = 1/w.
+The paper sets DBSCAN's eps "to the difference between the time windows", which is in seconds, whereas frequencies are
+in hertz. This implementation follows the reason given there, the resolution of the windows: a frequency f from a window
+of w seconds stands for f - 1/(2w) to f + 1/(2w), and two evaluations are neighbours if these intervals touch. Thus eps
+is the mean of both resolutions, pair by pair, and a short window does not merge what long windows separate. (An
+evaluation that is too coarse to separate two clusters, and touches both, still links them, as in DBSCAN.) For windows
+of equal length this is DBSCAN with eps = 1/w.
 
-The next burst (`next_burst`) is ours: the paper predicts periods only.
+The paper predicts periods only; `predict_next_burst` extends it.
 """
 
 from __future__ import annotations
@@ -27,58 +27,77 @@ from scipy.special import stdtrit
 
 from iosig.transforms.arrays import Ints, Reals
 
-#: what is said of the next burst; see `NextBurst`
+#: outcomes of `NextBurst`
 OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts", "over")
-#: with so many gaps their quantiles say all; with so many a trend can be told, if it is so many times its error
-_FULL_COUNT, _LEAST_TREND, _SURE_TREND = 9, 5, 2.5
-#: neighbouring frequencies of one window lie exactly one resolution apart: rounding must not part them
+#: number of gaps from which their quantiles alone give the range
+_FULL_COUNT = 9
+#: minimum number of gaps for a trend, and its minimum slope in standard errors
+_MIN_TREND_COUNT, _MIN_TREND_ERRORS = 5, 2.5
+#: relative tolerance of eps: adjacent frequencies of one window are exactly one resolution apart
 _ROUNDING = 1e-9
-#: what a hit counts for after the next gap; hits and misses that are added to the last gaps; and as how many gaps their
-#: share counts beside what came of intervals
-_FADING, _PRIOR_HITS, _PRIOR_MISSES, _TRUST = 0.95, 0.3, 2.5, 3.0
-#: what the share of hits is worth: intervals are made of the gaps that are counted, so it is too high in between (set
-#: on planted runs with jitter, changes and drift)
+#: decay of a hit's weight per gap
+_DECAY = 0.95
+#: pseudo-counts of hits and misses among the last gaps
+_PRIOR_HITS, _PRIOR_MISSES = 0.3, 2.5
+#: weight of the last gaps relative to recorded hits, in gaps
+_PRIOR_WEIGHT = 3.0
+#: coefficients of the calibration of a hit ratio, which is biased since intervals derive from the same gaps; fitted on
+#: simulated runs with jitter, changes and drift
 _CALIBRATION = (0.08, 0.6)
-#: whole numbers above it have no neighbours among floats
-_MOST_PERIODS = 2.0**53
+#: maximum number of periods ahead: largest float below which all integers are exact
+_MAX_PERIODS = 2.0**53
 
 
 # ---- DBSCAN in one dimension
 
 
-def clusters(position: Reals, eps: Reals, min_samples: int) -> Ints:
-    """Return each point's cluster (n) by DBSCAN; -1 where it is noise.
+def cluster_dbscan(position: Reals, eps: Reals, min_samples: int) -> Ints:
+    """Cluster points on a line by DBSCAN with an eps per point, exactly and in O(n log n).
 
-    position, eps (n): points are neighbours where they are no further apart than the mean of their eps. A point with
-    `min_samples` neighbours, itself among them, is a core point; cores that are neighbours share a cluster. Clusters
-    are numbered by their first core in the order given, and a point that is no core joins the first of those that it
-    touches, as in the original algorithm (Ester et al., KDD'96).
+    Parameters
+    ----------
+    position, eps : Reals, shape (n,)
+        Points are neighbours if their distance is at most the mean of their eps.
+    min_samples : int
+        Number of neighbours, including itself, of a core point.
 
-    Exact, in O(n log n): a point is the interval position ± eps / 2, and intervals on a line that touch one another
-    are found by sorting.
+    Returns
+    -------
+    Ints, shape (n,)
+        Cluster of each point, numbered by first core; -1 for noise. A border point joins the first cluster that it
+        touches.
+
+    Notes
+    -----
+    Each point is the interval position ± eps / 2; intervals that touch are label by sorting.
+
+    References
+    ----------
+    Ester et al., "A density-based algorithm for discovering clusters", KDD'96.
+
     """
     half = eps * (0.5 * (1 + _ROUNDING))
     low, high = position - half, position + half
-    touched = np.searchsorted(np.sort(low), high, "right") - np.searchsorted(np.sort(high), low, "left")
-    found = np.full(len(position), -1, dtype=np.int64)
-    cores = np.flatnonzero(touched >= min_samples)
+    neighbour_count = np.searchsorted(np.sort(low), high, "right") - np.searchsorted(np.sort(high), low, "left")
+    label = np.full(len(position), -1, dtype=np.int64)
+    cores = np.flatnonzero(neighbour_count >= min_samples)
     if not len(cores):
-        return found
+        return label
     cores = cores[np.argsort(low[cores], kind="stable")]
-    reached = np.maximum.accumulate(high[cores])
-    is_first = np.concatenate([[True], low[cores][1:] > reached[:-1]])
+    furthest = np.maximum.accumulate(high[cores])
+    is_first = np.concatenate([[True], low[cores][1:] > furthest[:-1]])
     starts = np.flatnonzero(is_first)
     number = np.argsort(np.argsort(np.minimum.reduceat(cores, starts)))
-    found[cores] = number[np.cumsum(is_first) - 1]
-    others = np.flatnonzero(touched < min_samples)
+    label[cores] = number[np.cumsum(is_first) - 1]
+    others = np.flatnonzero(neighbour_count < min_samples)
     left = np.searchsorted(np.maximum.reduceat(high[cores], starts), low[others], "left")
     right = np.searchsorted(low[cores][starts], high[others], "right")
     is_border = right > left
     pairs = np.stack([left[is_border], right[is_border]], axis=1).ravel()
-    # the last pair may end behind the last cluster, where a number that is never the least stands
+    # the last pair may end after the last cluster: pad with a number that is never the minimum
     padded = np.append(number, len(number))
-    found[others[is_border]] = np.minimum.reduceat(padded, pairs)[::2] if len(pairs) else []
-    return found
+    label[others[is_border]] = np.minimum.reduceat(padded, pairs)[::2] if len(pairs) else []
+    return label
 
 
 # ---- intervals
@@ -86,40 +105,46 @@ def clusters(position: Reals, eps: Reals, min_samples: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class IntervalParams:
-    """How frequencies are merged.
+    """Parameters of the merging. The field names are part of the saved state."""
 
-    history_count: evaluations that are kept; the oldest go (section II-D: "it makes sense to discard the old data at
-    some point"; the number is ours: a step in probability of less than half a percent). min_samples: evaluations
-    that make a core of a cluster (ours, for the paper does not say: two; one frequency alone is no interval).
-    resolution_ratio: eps as a share of the windows' resolution (ours: 1).
-    """
-
+    #: evaluations kept (section II-D: "it makes sense to discard the old data at some point"); with 256, one
+    #: evaluation changes a probability by less than 0.5 %
     history_count: int = 256
+    #: evaluations of a core point; the paper gives none, and one frequency alone is no interval
     min_samples: int = 2
+    #: eps as a share of the resolution of the windows
     resolution_ratio: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodRange:
-    """A period with the range that it lies in: shortest <= typical <= longest [s]."""
+    """A period and its range: shortest <= typical <= longest [s]."""
 
     shortest_s: float
     typical_s: float
     longest_s: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no range of periods."""
+        """Validate the range."""
         if not 0 < self.shortest_s <= self.typical_s <= self.longest_s < math.inf:
-            raise ValueError("a range of periods is 0 < shortest <= typical <= longest, all of them finite")
+            raise ValueError("a range of periods requires 0 < shortest <= typical <= longest, all finite")
 
 
 @dataclass(frozen=True, slots=True)
 class FrequencyIntervals:
-    """What the last n evaluations say together, as k intervals by ascending frequency.
+    """Intervals of the last n evaluations, by ascending frequency.
 
-    low_hz, median_hz, high_hz (k): of the frequencies in each interval. evaluation_count (k): evaluations that found
-    a frequency in it. probability (k): their share of all n, those included that found none. label (n): the interval
-    of each evaluation, oldest first; -1 where it found no frequency, or one that is in none.
+    Attributes
+    ----------
+    low_hz, median_hz, high_hz : Reals, shape (k,)
+        Range and median of the frequencies in each interval.
+    evaluation_count : Ints, shape (k,)
+        Evaluations with a frequency in it.
+    probability : Reals, shape (k,)
+        Their share of all n evaluations, including those without frequency.
+    label : Ints, shape (n,)
+        Interval of each evaluation, oldest first; -1 for none.
+
     """
 
     low_hz: Reals
@@ -131,24 +156,36 @@ class FrequencyIntervals:
 
     @property
     def current(self) -> int | None:
-        """The interval of the last evaluation; None where it has none."""
+        """Interval of the last evaluation, if any."""
         return int(self.label[-1]) if len(self.label) and self.label[-1] >= 0 else None
 
     def periods(self, interval: int) -> PeriodRange:
-        """Return an interval's periods."""
-        low, median, high = (float(each[interval]) for each in (self.low_hz, self.median_hz, self.high_hz))
+        """Convert an interval to a range of periods."""
+        low, median, high = (float(values[interval]) for values in (self.low_hz, self.median_hz, self.high_hz))
         return PeriodRange(1 / high, 1 / median, 1 / low)
 
 
-def merged(frequency_hz: Reals, window_s: Reals, params: IntervalParams | None = None) -> FrequencyIntervals:
-    """Merge the frequencies of successive evaluations (section II-D).
+def merge_frequencies(frequency_hz: Reals, window_s: Reals, params: IntervalParams | None = None) -> FrequencyIntervals:
+    """Merge the frequencies of successive evaluations (FTIO, section II-D).
 
-    frequency_hz (n): oldest first, NaN where an evaluation found none. window_s (n): how long each one's window was.
+    Parameters
+    ----------
+    frequency_hz : Reals, shape (n,)
+        Frequencies, oldest first; NaN for none.
+    window_s : Reals, shape (n,)
+        Length of each evaluation's window [s].
+    params : IntervalParams, optional
+        Parameters.
+
+    Returns
+    -------
+    FrequencyIntervals
+
     """
     params = params or IntervalParams()
-    found = np.flatnonzero(np.isfinite(frequency_hz))
+    known = np.flatnonzero(np.isfinite(frequency_hz))
     label = np.full(len(frequency_hz), -1, dtype=np.int64)
-    label[found] = clusters(frequency_hz[found], params.resolution_ratio / window_s[found], params.min_samples)
+    label[known] = cluster_dbscan(frequency_hz[known], params.resolution_ratio / window_s[known], params.min_samples)
     members = np.flatnonzero(label >= 0)
     members = members[np.lexsort((frequency_hz[members], label[members]))]
     values, owner = frequency_hz[members], label[members]
@@ -159,45 +196,55 @@ def merged(frequency_hz: Reals, window_s: Reals, params: IntervalParams | None =
     median = lower + (upper - lower) / 2
     order = np.lexsort((high, low))
     label[members] = np.argsort(order)[owner]
-    chance = counts[order] / max(len(label), 1)
-    return FrequencyIntervals(low[order], median[order], high[order], counts[order], chance, label)
+    probability = counts[order] / max(len(label), 1)
+    return FrequencyIntervals(low[order], median[order], high[order], counts[order], probability, label)
 
 
 class PredictionHistory:
-    """The last evaluations of one subject: a new one costs as much as are kept, however many there were."""
+    """Sliding window of the last evaluations of one subject, with bounded memory."""
 
     __slots__ = ("_frequency_hz", "_window_s", "params")
 
     def __init__(self, params: IntervalParams | None = None) -> None:
-        """Start without evaluations."""
+        """Start with an empty history."""
         self.params = params or IntervalParams()
         self._frequency_hz: deque[float | None] = deque(maxlen=self.params.history_count)
         self._window_s: deque[float] = deque(maxlen=self.params.history_count)
 
     def __len__(self) -> int:
-        """Return the number of evaluations that are kept."""
+        """Return the number of evaluations kept."""
         return len(self._window_s)
 
     def add(self, frequency_hz: float | None, window_s: float) -> FrequencyIntervals:
-        """Take an evaluation and return what all that are kept say together.
+        """Add an evaluation and merge all that are kept.
 
-        frequency_hz: None where it found no period. window_s: the length of the time that it judged.
+        Parameters
+        ----------
+        frequency_hz : float or None
+            Frequency; None if the evaluation found no period.
+        window_s : float
+            Length of its window [s].
+
+        Returns
+        -------
+        FrequencyIntervals
+
         """
         if frequency_hz is not None and not _is_invertible(frequency_hz):
-            raise ValueError("a frequency is a finite number above 0 [Hz], or None")
+            raise ValueError("a frequency must be a finite number above 0 [Hz], or None")
         if not _is_invertible(window_s):
-            raise ValueError("a window's length is a finite number above 0 [s]")
+            raise ValueError("the length of a window must be a finite number above 0 [s]")
         self._frequency_hz.append(None if frequency_hz is None else float(frequency_hz))
         self._window_s.append(float(window_s))
         return self.intervals()
 
     def intervals(self) -> FrequencyIntervals:
-        """Return what the evaluations that are kept say together."""
-        frequency = np.array([math.nan if each is None else each for each in self._frequency_hz], dtype=np.float64)
-        return merged(frequency, np.array(self._window_s, dtype=np.float64), self.params)
+        """Merge the evaluations kept."""
+        frequency = np.array([math.nan if value is None else value for value in self._frequency_hz], dtype=np.float64)
+        return merge_frequencies(frequency, np.array(self._window_s, dtype=np.float64), self.params)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as plain values, fit for JSON."""
+        """Export the complete state as JSON values."""
         return {
             "params": asdict(self.params),
             "frequency_hz": list(self._frequency_hz),
@@ -206,11 +253,11 @@ class PredictionHistory:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> PredictionHistory:
-        """Return the history that `to_dict` wrote."""
-        found = cls(IntervalParams(**state["params"]))
-        found._frequency_hz.extend(state["frequency_hz"])
-        found._window_s.extend(state["window_s"])
-        return found
+        """Restore a history from `to_dict`."""
+        history = cls(IntervalParams(**state["params"]))
+        history._frequency_hz.extend(state["frequency_hz"])
+        history._window_s.extend(state["window_s"])
+        return history
 
 
 # ---- the next burst
@@ -218,25 +265,33 @@ class PredictionHistory:
 
 @dataclass(frozen=True, slots=True)
 class NextBurstParams:
-    """How the next burst is foreseen; all ours.
+    """Parameters of the prediction of the next burst."""
 
-    burst_count: the last bursts that count. tail_ratio: how probable it is that the next burst lies below a range, and
-    how probable above. With the nine gaps of ten bursts, their lowest and highest leave a tenth on either side; fewer
-    cannot say as much, and give their lowest and highest.
-    """
-
+    #: number of recent bursts used
     burst_count: int = 10
+    #: probability that the next burst lies below its range, and above; the extremes of nine gaps leave 0.1 on each side
     tail_ratio: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class NextBurst:
-    """The next burst: when it starts and what it moves, each with a range. No time lies before now.
+    """Start and volume of the next burst, with ranges; no time lies in the past.
 
-    outcome: `expected`, it is not due yet; `due`, now lies within its range; `overdue`, its range has passed: it may
-    start at any moment, and is expected when the first period ends from now on; `no_period`, `no_bursts`: nothing to
-    tell its time by, which is NaN then; `over`: the run is, and none comes. overdue_s: for how long; 0 unless overdue.
-    missed_count: periods that passed without a burst. Volumes are NaN where none is known.
+    Attributes
+    ----------
+    outcome : str
+        `expected` (not due yet), `due` (now is within the range), `overdue` (the range has passed; the start is
+        expected at the end of the next period), `no_period` or `no_bursts` (times are NaN), or `over` (the run has
+        ended).
+    earliest_start_s, start_s, latest_start_s : float
+        Start and its range [s].
+    overdue_s : float
+        Time since the range has passed [s]; 0 unless overdue.
+    missed_count : int
+        Periods that passed without a burst.
+    low_volume_bytes, volume_bytes, high_volume_bytes : float
+        Volume and its range; NaN if unknown.
+
     """
 
     outcome: str
@@ -250,56 +305,75 @@ class NextBurst:
     high_volume_bytes: float
 
     @classmethod
-    def of_ended_run(cls) -> NextBurst:
-        """Return what is to come of a run that is over: nothing."""
-        none = math.nan
-        return cls("over", none, none, none, 0.0, 0, none, none, none)
+    def for_ended_run(cls) -> NextBurst:
+        """Create the outcome `over`, with NaN for all times and volumes."""
+        nan = math.nan
+        return cls("over", nan, nan, nan, 0.0, 0, nan, nan, nan)
 
 
-def next_burst(
+def predict_next_burst(
     started_s: Reals,
     volume_bytes: Reals,
     periods: PeriodRange | None,
     now_s: float,
     params: NextBurstParams | None = None,
 ) -> NextBurst:
-    """Return when the next burst is due and what it will move, as the last bursts and the period tell.
+    """Predict the next burst from the last bursts and the period.
 
-    started_s, volume_bytes (b): bursts by ascending start, none of them after now; a volume that is not finite is not
-    known. periods: of the current interval (`FrequencyIntervals.periods`), None where there is none.
+    Parameters
+    ----------
+    started_s, volume_bytes : Reals, shape (b,)
+        Bursts by ascending start, none after now; a volume that is not finite is unknown.
+    periods : PeriodRange or None
+        Periods of the current interval (`FrequencyIntervals.periods`).
+    now_s : float
+        Present time [s].
+    params : NextBurstParams, optional
+        Parameters.
 
-    A burst follows the one before by a period, plus the median by which phases moved from burst to burst; a delay
-    thus moves all that follow, as where a program computes for so long between its writes. The range adds the tails of
-    these moves to the interval's shortest and longest period; to its typical one where all `burst_count` bursts are
-    there, whose tails then say it all (measured: 78 % of bursts come within, 89 % with both). Of fewer the range is as
-    wide as that of so many normal ones (Student's t), and where moves have a trend they go on with it. Volumes are the
-    last bursts' quantiles.
+    Returns
+    -------
+    NextBurst
+
+    Raises
+    ------
+    ValueError
+        If bursts are not sorted or not finite, or begin after now.
+
+    Notes
+    -----
+    The next burst follows the previous one after a period plus the median phase shift between bursts, extrapolated if
+    the shifts have a trend. A delay therefore shifts all later bursts, as in a program with constant computation
+    between writes. The range adds the tails of the shifts to the typical period if `burst_count` bursts are known (78 %
+    of bursts were within the range; with the period's range, 89 %), otherwise to the shortest and longest one, and is
+    widened by Student's t for fewer gaps. Volumes are quantiles of the last bursts.
+
     """
     params = params or NextBurstParams()
     _check_bursts(started_s, volume_bytes, now_s)
     starts, known = started_s[-params.burst_count :], volume_bytes[-params.burst_count :]
     known = known[np.isfinite(known)]
     ranks = [params.tail_ratio, 0.5, 1 - params.tail_ratio]
-    volumes = _next_quantiles(known, ranks) if len(known) else [math.nan] * 3
+    volumes = _predictive_quantiles(known, ranks) if len(known) else [math.nan] * 3
     low_bytes, typical_bytes, high_bytes = volumes
     if periods is None or not len(starts):
         outcome = "no_bursts" if not len(starts) else "no_period"
-        none = math.nan
-        return NextBurst(outcome, none, none, none, 0.0, 0, low_bytes, typical_bytes, high_bytes)
-    earlier, usual, later = _phase_moves(starts, periods.typical_s, ranks)
+        nan = math.nan
+        return NextBurst(outcome, nan, nan, nan, 0.0, 0, low_bytes, typical_bytes, high_bytes)
+    early, median, late = _phase_shifts(starts, periods.typical_s, ranks)
     last = float(starts[-1])
     is_full = len(starts) == params.burst_count
     shortest_s, longest_s = (periods.typical_s,) * 2 if is_full else (periods.shortest_s, periods.longest_s)
-    latest = last + longest_s + max(later, 0.0)
+    latest = last + longest_s + max(late, 0.0)
     overdue = max(now_s - latest, 0.0)
     if overdue:
-        passed = min((now_s - last - usual) / periods.typical_s, _MOST_PERIODS)
+        passed = min((now_s - last - median) / periods.typical_s, _MAX_PERIODS)
         ahead = max(math.ceil(passed), 2)
-        earliest, latest = now_s, last + ahead * longest_s + max(later, 0.0)
+        earliest, latest = now_s, last + ahead * longest_s + max(late, 0.0)
     else:
-        ahead, earliest = 1, last + shortest_s + min(earlier, 0.0)
+        ahead, earliest = 1, last + shortest_s + min(early, 0.0)
     outcome = "overdue" if overdue else "due" if now_s >= earliest else "expected"
-    start = max(last + ahead * periods.typical_s + usual, now_s)
+    start = max(last + ahead * periods.typical_s + median, now_s)
     return NextBurst(
         outcome,
         max(earliest, now_s),
@@ -313,101 +387,117 @@ def next_burst(
     )
 
 
-def _next_quantiles(values: Reals, ranks: list[float]) -> list[float]:
-    """Return below what the next value of the same kind lies with the probabilities given.
+def _predictive_quantiles(values: Reals, ranks: list[float]) -> list[float]:
+    """Quantiles of the predictive distribution of the next value (exchangeable values).
 
-    The next of n + 1 values that come in any order is as often the lowest as any other: the k-th of n has k / (n + 1)
-    below it (Weibull's plotting positions), where NumPy's default quantiles of a few values are too narrow.
+    The k-th of n values has the probability k / (n + 1) below it (Weibull's plotting positions); NumPy's default
+    quantiles of a few values are too narrow.
     """
-    found: list[float] = np.quantile(values, ranks, method="weibull").tolist()
-    return found
+    quantiles: list[float] = np.quantile(values, ranks, method="weibull").tolist()
+    return quantiles
 
 
-def _phase_moves(started_s: Reals, period_s: float, ranks: list[float]) -> tuple[float, float, float]:
-    """Return quantiles of how far each burst lies from a whole number of periods after the one before [s]."""
+def _phase_shifts(started_s: Reals, period_s: float, ranks: list[float]) -> tuple[float, float, float]:
+    """Quantiles of the difference between gaps and the nearest multiple of the period [s]."""
     gaps = np.diff(started_s)
     if not len(gaps):
         return 0.0, 0.0, 0.0
-    moves = gaps - np.round(gaps / period_s) * period_s
-    trend = _trend(moves)
-    ahead = float(trend[-1] + (trend[-1] - trend[-2])) if len(moves) > 1 else 0.0
-    left = moves - trend
-    low, median, high = _next_quantiles(left, ranks)
-    if 1 < len(left) < _FULL_COUNT and ranks[-1] < 1.0:
-        # of few the lowest and the highest are too near: a normal one comes so far from their mean
-        mean, spread = float(left.mean()), float(left.std(ddof=1))
-        half = float(stdtrit(len(left) - 1, ranks[-1])) * spread * math.sqrt(1 + 1 / len(left))
+    shifts = gaps - np.round(gaps / period_s) * period_s
+    trend = _fit_trend(shifts)
+    ahead = float(trend[-1] + (trend[-1] - trend[-2])) if len(shifts) > 1 else 0.0
+    residual = shifts - trend
+    low, median, high = _predictive_quantiles(residual, ranks)
+    if 1 < len(residual) < _FULL_COUNT and ranks[-1] < 1.0:
+        # extremes of few gaps are too narrow: use the prediction interval of a normal distribution
+        mean, spread = float(residual.mean()), float(residual.std(ddof=1))
+        half = float(stdtrit(len(residual) - 1, ranks[-1])) * spread * math.sqrt(1 + 1 / len(residual))
         low, high = min(low, mean - half), max(high, mean + half)
     return low + ahead, median + ahead, high + ahead
 
 
-def _trend(moves: Reals) -> Reals:
-    """Return the straight line through moves (n); 0 where none can be told from chance."""
-    count = len(moves)
-    if count < _LEAST_TREND:
+def _fit_trend(shifts: Reals) -> Reals:
+    """Linear fit to the shifts; 0 if the slope is not significant."""
+    count = len(shifts)
+    if count < _MIN_TREND_COUNT:
         return np.zeros(count)
-    place = np.arange(count) - (count - 1) / 2
-    slope = float(place @ moves / (place @ place))
-    line = slope * place + moves.mean()
-    error = math.sqrt(float(np.square(moves - line).sum()) / (count - 2) / float(place @ place))
-    return line if abs(slope) > _SURE_TREND * error else np.zeros(count)
+    x = np.arange(count) - (count - 1) / 2
+    slope = float(x @ shifts / (x @ x))
+    line = slope * x + shifts.mean()
+    error = math.sqrt(float(np.square(shifts - line).sum()) / (count - 2) / float(x @ x))
+    return line if abs(slope) > _MIN_TREND_ERRORS * error else np.zeros(count)
 
 
 def _check_bursts(started_s: Reals, volume_bytes: Reals, now_s: float) -> None:
     if len(started_s) != len(volume_bytes):
-        raise ValueError("every burst has a start and a volume")
+        raise ValueError("bursts must have equal numbers of starts and volumes")
     if not (np.isfinite(started_s).all() and (np.diff(started_s) >= 0).all()):
-        raise ValueError("bursts come by ascending start, and every start is finite")
+        raise ValueError("starts of bursts must be finite and must not decrease")
     if not math.isfinite(now_s) or (len(started_s) and started_s[-1] > now_s):
-        raise ValueError("now is a finite time, and no burst starts after it")
+        raise ValueError("now must be finite, and no burst may start after it")
 
 
 def _is_invertible(value: float) -> bool:
-    """Return whether a value and its inverse are finite numbers above 0."""
+    """Whether a value and its inverse are finite and positive."""
     return 0 < value < math.inf and 1.0 / value < math.inf
 
 
-# ---- how often an interval holds
+# ---- calibration of intervals
 
 
 @dataclass(slots=True)
 class HitRecord:
-    """How often the intervals that were told held the next gap: late ones count more than early ones.
+    """Record of how often predicted intervals contained the next gap, with exponentially decaying weights.
 
-    hits, count: of gaps that came since, weighted. pending: the interval that waits for its gap [s], if any.
+    Attributes
+    ----------
+    hits, count : float
+        Weighted number of hits, and of all gaps.
+    pending : (float, float) or None
+        Interval that awaits its gap [s].
+
     """
 
     hits: float = 0.0
     count: float = 0.0
     pending: tuple[float, float] | None = None
 
-    def come(self, gaps_s: Sequence[float]) -> None:
-        """Take gaps that have come: the first one is what the last interval was about."""
+    def update(self, gaps_s: Sequence[float]) -> None:
+        """Score the pending interval with the first of the new gaps [s]."""
         if self.pending is None or not gaps_s:
             return
         shortest_s, longest_s = self.pending
-        self.hits = _FADING * self.hits + (shortest_s <= gaps_s[0] <= longest_s)
-        self.count = _FADING * self.count + 1.0
+        self.hits = _DECAY * self.hits + (shortest_s <= gaps_s[0] <= longest_s)
+        self.count = _DECAY * self.count + 1.0
         self.pending = None
 
     def probability(self, periods: PeriodRange, gaps_s: Sequence[float]) -> float:
-        """Return how probable it is that the next gap lies in an interval, and wait for it.
+        """Estimate the probability that the next gap lies in an interval, which becomes the pending one.
 
-        gaps_s: the last ones of the present behaviour. What came of earlier intervals is trusted the more, the more of
-        them there were; before that, it is the share of these gaps.
+        Parameters
+        ----------
+        periods : PeriodRange
+            The interval.
+        gaps_s : sequence of float
+            Last gaps of the current behaviour [s]; their hit ratio is the prior of the recorded one.
+
+        Returns
+        -------
+        float
+            Calibrated probability.
+
         """
         inside = sum(periods.shortest_s <= gap <= periods.longest_s for gap in gaps_s)
         expected = (inside + _PRIOR_HITS) / (len(gaps_s) + _PRIOR_HITS + _PRIOR_MISSES)
         self.pending = (periods.shortest_s, periods.longest_s)
-        found = (self.hits + _TRUST * expected) / (self.count + _TRUST)
-        return _CALIBRATION[0] + _CALIBRATION[1] * found + (1.0 - sum(_CALIBRATION)) * found**6
+        ratio = (self.hits + _PRIOR_WEIGHT * expected) / (self.count + _PRIOR_WEIGHT)
+        return _CALIBRATION[0] + _CALIBRATION[1] * ratio + (1.0 - sum(_CALIBRATION)) * ratio**6
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole state as plain values, fit for JSON."""
+        """Export the complete state as JSON values."""
         return {"hits": self.hits, "count": self.count, "pending": None if self.pending is None else [*self.pending]}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> HitRecord:
-        """Return the record that `to_dict` wrote."""
+        """Restore a record from `to_dict`."""
         pending = state["pending"]
         return cls(state["hits"], state["count"], None if pending is None else (pending[0], pending[1]))

@@ -1,14 +1,13 @@
-"""The period of I/O phases while the run goes on: one evaluation whenever new requests have come.
+"""Online prediction of the period of a running application, with one evaluation per batch of new requests.
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (FTIO), DOI 10.1109/IPDPS57955.2024.00048, section
 II-D, and section III-B for HACC-IO. The paper's window strategies are `all` (everything so far), `fixed` (a fixed
 length) and `periods` ("after finding k times a dominant frequency, the time window for evaluation is reduced to k times
-the last found period"; Figure 15: it begins there until k more were found). `adaptive` is ours: the window begins where
-the behaviour last changed, as a change-point detector tells (`iosig.transforms.predictions.change_points`).
+the last found period"; Figure 15: the start is kept until k more were found). The strategy `adaptive` starts the window
+at the last change point (`iosig.transforms.predictions.change_points`).
 
-What an evaluation costs depends on the new requests and on the samples of the window, never on the history: rates are
-kept in a `Pyramid`. Many predictors are evaluated at once (`evaluate`), for a transform of a hundred signals
-costs little more than that of one.
+The cost of an evaluation depends on the new requests and the samples of the window, not on the history: rates are kept
+in a `Pyramid`. `evaluate` batches many predictors, since transforming a hundred signals costs little more than one.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from iosig.transforms.periods.interface.even_signals import group_by_length
 from iosig.transforms.periods.phases import PhaseTracker, find_window_phases
 from iosig.transforms.periods.search import METHODS, PeriodParams, detect_periods
 from iosig.transforms.predictions.automaton import TOLERANCE_RATIO, PhaseAutomaton, PhaseTransition
-from iosig.transforms.predictions.change_points import Change, Detector, detector
+from iosig.transforms.predictions.change_points import Change, Detector, create_detector
 from iosig.transforms.predictions.intervals import (
     FrequencyIntervals,
     HitRecord,
@@ -34,85 +33,102 @@ from iosig.transforms.predictions.intervals import (
     NextBurstParams,
     PeriodRange,
     PredictionHistory,
-    next_burst,
+    predict_next_burst,
 )
 from iosig.transforms.predictions.pyramid import Pyramid, Window
 from iosig.transforms.throughput.requests import Requests
 
 STRATEGIES = ("all", "fixed", "periods", "adaptive")
-#: what tells of changes: the gaps between phases, or the predicted periods, one for each period that passes
+#: inputs of the change-point detector: gaps between phases, or predicted periods (one per period)
 OBSERVED = ("gaps", "predictions")
-#: methods that sample the rate at instants, as their papers do; the others want the bytes of each step
-OF_INSTANTS = ("dft", "autocorrelation", "merged")
-#: clocks that are later count from 1970, not from the run's start
+#: methods that sample the rate at instants, as in their papers; the others use the bytes of each step
+INSTANT_METHODS = ("dft", "autocorrelation", "merged")
+#: times after this [s] are counted from 1970, earlier ones from the start of the run
 EPOCH_S = 1e9
-#: cycles of the believed period among which phases are looked for
+#: number of cycles of the last period in which phases are tracked
 _RECENT_CYCLES = 8.0
-#: outcomes with which the last gaps between phases may speak for the method
-_TOO_LITTLE = ("aperiodic", "too_short")
-#: gaps that are kept: as many as the tracker keeps phases
-_MOST_GAPS = 64
-#: of so many last gaps, if so many are off the period there is none any more
-_LAST_GAPS, _MOST_OFF = 4, 2
-#: if so many kept to it before, and a third of all
-_LEAST_KEPT = 3
-#: a gap is off if it is so many deviations of the method's cycles from one of them, at least and at most
-_DEVIATIONS, _TOLERANCES = 3.0, (0.15, 0.45)
-#: of so many earlier gaps the median deviation tells theirs
-_ENOUGH_GAPS = 8
-#: what is as short or as long in cycles counts twice, if it is the last gap
-_NO_JITTER = (0.55, 1.8)
-#: and so does what is so many deviations off, and so large a share of a cycle
-_FAR_DEVIATIONS, _FAR = 4.5, 0.3
-#: phases without any period that are a behaviour: our own method needs no more to see one
-_LEAST_PHASES = 5
-#: parts of a window that are looked at where nothing is found in all of it
+#: outcomes of the method that a tentative period of agreeing gaps may replace
+_REPLACEABLE_OUTCOMES = ("aperiodic", "too_short")
+#: maximum number of gaps kept; as many as the tracker keeps phases
+_MAX_GAPS = 64
+#: a period is rejected if, of the last four gaps, at least two outliers (a far outlier counts twice) are off it
+_LAST_GAPS, _MIN_OUTLIERS = 4, 2
+#: minimum number of earlier gaps that kept the period (and at least a third of them); otherwise gaps are no evidence
+_MIN_KEPT_GAPS = 3
+#: a gap is an outlier beyond this number of standard deviations, limited to this range [cycles]
+_MAX_DEVIATIONS, _TOLERANCE_LIMITS = 3.0, (0.15, 0.45)
+#: number of earlier gaps from which their MAD replaces the spread of the method
+_MIN_MAD_GAPS = 8
+#: range of the last gap [cycles] outside of which it is a far outlier
+_JITTER_LIMITS = (0.55, 1.8)
+#: it also is a far outlier beyond this number of standard deviations and this deviation [cycles]
+_FAR_DEVIATIONS, _MIN_FAR_DEVIATION = 4.5, 0.3
+#: number of phases without a period from which the behaviour counts as aperiodic; the default method needs no more
+_MIN_PHASES = 5
+#: lengths of shorter windows tried if the whole one has no period, as shares of it
 _SHORTER_RATIOS = (1 / 8, 1 / 64)
-#: of the believed period in a window of `adaptive`, so that in a long run samples are not as long as its period
-_MOST_CYCLES = 32.0
+#: maximum length of a window of `adaptive`, in periods; keeps samples shorter than a period in long runs
+_MAX_CYCLES = 32.0
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineParams:
-    """How periods are predicted while a run goes on.
+    """Parameters of online prediction. The field names are part of the saved state."""
 
-    method: one of `periods.METHODS` (controlled, ours, as offline). strategy: one of `STRATEGIES`. window_s: of
-    `fixed`. hit_count, window_periods: of `periods`, the paper's two k (3 and 3; Figure 15). detector: by its name in
-    `change_points`. observed: one of `OBSERVED`; gaps tell of a change within two periods, but only where phases can be
-    told apart: not in what servers saw of several jobs. most_samples: of a window (1024: then over 256 each; more find
-    no more in the traces that we have, and take the pauses within phases for those between them).
-    finest_s: the finest step (2**-10 s; for polls their interval). agreeing_gap_count: so many last gaps that are alike
-    make a tentative period where the method has too little for its own (2; 0: never).
-    """
-
+    #: one of `iosig.transforms.periods.finding.METHODS`; the default is that of the offline analysis
     method: str = METHODS[0]
+    #: one of `STRATEGIES`
     strategy: str = "adaptive"
+    #: length of the window of `fixed` [s]
     window_s: float | None = None
+    #: the paper's two k of `periods`: hits before the window shrinks, and its length in periods (Figure 15: 3 and 3)
     hit_count: int = 3
     window_periods: float = 3.0
+    #: name of the change-point detector
     detector: str = "clipped_cusum"
+    #: one of `OBSERVED`; gaps reveal a change within two periods, but need separable phases, which server data of
+    #: several jobs do not have
     observed: str = "gaps"
+    #: maximum number of samples of a window; with more, pauses within phases count as gaps between them, and no further
+    #: period was found in the traces of docs/predictions-study.md
     most_samples: int = 1024
+    #: length of the finest samples [s]; for polls their interval
     finest_s: float = 2.0**-10
+    #: number of agreeing last gaps that make a tentative period if the method has none (0: never)
     agreeing_gap_count: int = 2
     burst: NextBurstParams = field(default_factory=NextBurstParams)
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
+        """Validate the parameters."""
         if self.method not in METHODS or self.strategy not in STRATEGIES or self.observed not in OBSERVED:
-            raise ValueError(f"the method is one of {METHODS}, the strategy of {STRATEGIES}, observed of {OBSERVED}")
+            raise ValueError(
+                f"method must be one of {METHODS}, strategy one of {STRATEGIES}, and observed one of {OBSERVED}"
+            )
         if (self.strategy == "fixed") != (self.window_s is not None):
-            raise ValueError("a window's length goes with the strategy `fixed`, and with no other")
+            raise ValueError("the strategy `fixed` requires a window length, and no other strategy accepts one")
         if self.window_s is not None and not 0 < self.window_s < math.inf:
-            raise ValueError("a window's length is a finite number above 0 [s]")
+            raise ValueError("the length of a window must be a finite number above 0 [s]")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one evaluation's window says: its samples, the method that answered, and its answer.
+    """Period detection in the window of one evaluation.
 
-    method: that of the parameters, or `phases` where the last gaps between phases alone tell the period; outcome: as of
-    `detections`, or `tentative` then. Numbers are None where there is none.
+    Attributes
+    ----------
+    window_start_s, window_end_s : float
+        Limits of the window [s].
+    sampling_hz : float
+        Sampling rate.
+    sample_count : int
+        Number of samples.
+    method : str
+        The method of the parameters, or `phases` for a tentative period of agreeing gaps.
+    outcome : str
+        Outcome of the method, or `tentative`.
+    frequency_hz, confidence, false_alarm_probability : float or None
+        Result of the method; None if not available.
+
     """
 
     window_start_s: float
@@ -127,29 +143,47 @@ class Answer:
 
     @property
     def period_s(self) -> float | None:
-        """The period."""
+        """Period [s]."""
         return None if self.frequency_hz is None else 1.0 / self.frequency_hz
 
     @property
     def window_s(self) -> float:
-        """How long the window is; that of a sample where it has none."""
+        """Length of the window [s], at least one sample."""
         return max(self.window_end_s - self.window_start_s, 1.0 / self.sampling_hz)
 
     @property
-    def alone(self) -> PeriodRange | None:
-        """The period as a range of its own."""
+    def period_range(self) -> PeriodRange | None:
+        """Range that consists of the period only."""
         return None if self.period_s is None else PeriodRange(self.period_s, self.period_s, self.period_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One evaluation of one predictor.
+    """Result of one evaluation of one predictor.
 
-    number: from 1 on. answer: what the window says. intervals: what all evaluations that are kept say together
-    (section II-D); periods, probability: of the interval that this one is in, None where in none. hit_probability: how
-    probable it is that the next gap lies in it. volume_bytes,
-    request_count: all so far, each counted once. phase_count, last_phase_s: phases so far, and when the last one began.
-    change, changed_s: if one was found now, and when the new behaviour began. state, transition: of the automaton.
+    Attributes
+    ----------
+    number : int
+        Number of the evaluation, from 1.
+    answer : Answer
+        Detection in its window.
+    intervals : FrequencyIntervals
+        Merged frequencies of the evaluations kept (section II-D).
+    periods, probability : PeriodRange and float, or None
+        Interval of this evaluation, if any.
+    hit_probability : float or None
+        Probability that the next gap lies in that interval.
+    volume_bytes, request_count : float, int
+        Totals of the run.
+    phase_count, last_phase_s : int, float or None
+        Number of phases, and start of the last one [s].
+    burst : NextBurst
+        Prediction of the next burst.
+    change, changed_s : Change and float, or None
+        A change detected by this evaluation, and the start of the new behaviour [s].
+    state, transition : str, PhaseTransition or None
+        State of the automaton, and a confirmed transition.
+
     """
 
     number: int
@@ -170,79 +204,79 @@ class Evaluation:
 
 
 class Predictor:
-    """Predicts the period of one run's reads or writes; bounded in memory, and able to go on from its state."""
+    """Online predictor of the reads or writes of one run, with bounded memory and a serializable state."""
 
     def __init__(self, params: OnlineParams | None = None) -> None:
-        """Start with a run of which nothing is known yet."""
+        """Start with an empty run."""
         self.params = params or OnlineParams()
         self.evaluation_count = 0
         self.restart()
 
     def restart(self) -> None:
-        """Begin with another run; evaluations are counted on."""
-        kind = "instants" if self.params.method in OF_INSTANTS else "volumes"
+        """Reset for another run; the count of evaluations continues."""
+        kind = "instants" if self.params.method in INSTANT_METHODS else "volumes"
         self.pyramid = Pyramid(self.params.finest_s, self.params.most_samples, kind)
         self.automaton = PhaseAutomaton()
         self.history = PredictionHistory()
         self.hits = HitRecord()
         self.period_s: float | None = None
-        self.part(None)
+        self.start_window(None)
 
     def resume(self) -> None:
-        """Go on with a run that was taken for over: nothing comes behind the end of an automaton."""
+        """Continue a run after its end was reported, with a new automaton."""
         self.automaton = PhaseAutomaton()
 
-    def part(self, at_s: float | None) -> None:
-        """Let the window begin at an instant: what was before is not known, or on another clock; bytes stay counted."""
+    def start_window(self, at_s: float | None) -> None:
+        """Discard the behaviour before a time [s], as after a gap or a change of clock; byte totals are kept."""
         self.start_s = at_s
-        #: since when the present behaviour lasts, if a change was found
+        #: start of the current behaviour [s], if a change was detected
         self.changed_s: float | None = None
         self.hit_count = 0
         self.tracker = PhaseTracker()
-        self.detector: Detector = detector(self.params.detector)
-        #: gaps between phases (onset, next onset), or instants and the periods predicted then
+        self.detector: Detector = create_detector(self.params.detector)
+        #: gaps between phases as (onset, next onset), or twice the time of a predicted period [s]
         self.observed: list[tuple[float, float]] = []
 
     def add(self, requests: Requests, measured: Reals | None = None) -> None:
-        """Take requests of the run that are new. measured (k, 2): of polls, the intervals that they are of [s]."""
+        """Add new requests. measured (k, 2): measured intervals, if the requests are polls [s]."""
         self.pyramid.add(requests, measured)
 
     # ---- windows
 
     @property
     def origin_s(self) -> float:
-        """When the run began: its clock's zero; the first request, if that is earlier or the clock counts from 1970."""
+        """Start of the run [s]: 0, or the first request if that is negative or counted from 1970."""
         first_s = self.pyramid.first_s
         return first_s if first_s < 0.0 or first_s >= EPOCH_S else 0.0
 
     def window_start_s(self, now_s: float) -> float:
-        """Return where the window begins that is judged now."""
+        """Compute the start of the current window [s]."""
         start_s = self.origin_s if self.start_s is None else max(self.start_s, self.origin_s)
         if self.params.window_s is not None:
             start_s = max(start_s, now_s - self.params.window_s)
         elif self.params.strategy == "adaptive" and self.period_s is not None:
-            start_s = max(start_s, now_s - _MOST_CYCLES * self.period_s)
+            start_s = max(start_s, now_s - _MAX_CYCLES * self.period_s)
         return min(start_s, now_s)
 
     def window(self, now_s: float) -> Window:
-        """Return the samples that are judged now."""
+        """Sample the current window."""
         return self.pyramid.window(self.window_start_s(now_s), now_s, self.params.most_samples)
 
     def shorter_windows(self, now_s: float) -> list[Window]:
-        """Return later parts of the window in which finer samples may show what its own are too coarse for."""
-        length_s = now_s - self.window_start_s(now_s)
+        """Sample shorter, later windows at finer resolution."""
+        window_s = now_s - self.window_start_s(now_s)
         if self.params.strategy != "adaptive":
             return []
-        lengths_s = [length_s * ratio for ratio in _SHORTER_RATIOS]
-        least_s = self.params.most_samples * self.params.finest_s
+        lengths_s = [window_s * ratio for ratio in _SHORTER_RATIOS]
+        min_length_s = self.params.most_samples * self.params.finest_s
         return [
-            self.pyramid.window(now_s - each_s, now_s, self.params.most_samples)
-            for each_s in lengths_s
-            if each_s >= least_s
+            self.pyramid.window(now_s - length_s, now_s, self.params.most_samples)
+            for length_s in lengths_s
+            if length_s >= min_length_s
         ]
 
-    def recent(self, now_s: float) -> Window:
-        """Return the samples in which phases are looked for: the last cycles, as far as a period is believed in."""
+    def recent_window(self, now_s: float) -> Window:
+        """Sample the last cycles of the last period, in which phases are tracked."""
         start_s = self.window_start_s(now_s)
         if self.period_s is not None:
             start_s = max(start_s, now_s - _RECENT_CYCLES * self.period_s)
@@ -251,126 +285,126 @@ class Predictor:
     # ---- changes
 
     def observe_gaps(self, gaps: Sequence[tuple[float, float]]) -> tuple[Change, float] | None:
-        """Take new gaps (onset, next onset); return the last change that they tell of, and since when."""
+        """Add gaps (onset, next onset) [s] to the detector; return the last change and its time [s]."""
         found = None
         for onset_s, next_s in gaps:
             found = self._observe(onset_s, next_s, next_s - onset_s) or found
         return found
 
     def observe_period(self, period_s: float | None, now_s: float) -> tuple[Change, float] | None:
-        """Take a predicted period, one in each period; return the change that it tells of, and since when."""
+        """Add a predicted period, at most one per period, to the detector; return the change and its time [s]."""
         if period_s is None or (self.observed and now_s - self.observed[-1][0] < period_s):
             return None
         return self._observe(now_s, now_s, period_s)
 
     def _observe(self, at_s: float, until_s: float, period_s: float) -> tuple[Change, float] | None:
-        self.observed = [*self.observed, (at_s, until_s)][-_MOST_GAPS:]
+        self.observed = [*self.observed, (at_s, until_s)][-_MAX_GAPS:]
         change = self.detector.add(period_s)
         if change is None:
             return None
         back = self.detector.seen_count - change.index
         since_s = self.changed_s = self.observed[-min(back, len(self.observed))][0]
         if self.params.strategy == "adaptive":
-            # what was predicted of the old behaviour tells nothing of the new one
+            # evaluations of the old behaviour do not apply to the new one
             self.start_s, self.history = since_s, PredictionHistory()
         return change, since_s
 
     # ---- conclusions
 
-    def tentative(self, answer: Answer) -> Answer:
-        """Return the answer that the last gaps between phases give, where they agree and the method has none."""
-        wanted = self.params.agreeing_gap_count
-        if not wanted or self.params.observed != "gaps" or answer.outcome not in _TOO_LITTLE:
+    def apply_tentative_period(self, answer: Answer) -> Answer:
+        """Replace a missing period by that of the last gaps between phases, if these agree."""
+        min_count = self.params.agreeing_gap_count
+        if not min_count or self.params.observed != "gaps" or answer.outcome not in _REPLACEABLE_OUTCOMES:
             return answer
-        alike = self._agreeing_gaps(answer.window_start_s - 1.0 / answer.sampling_hz)
-        if len(alike) < wanted:
+        agreeing = self._agreeing_gaps(answer.window_start_s - 1.0 / answer.sampling_hz)
+        if len(agreeing) < min_count:
             return answer
-        period = fmean(alike)
-        evenness = max(0.0, 1.0 - pstdev(alike) / period)
+        period = fmean(agreeing)
+        evenness = max(0.0, 1.0 - pstdev(agreeing) / period)
         return replace(answer, method="phases", outcome="tentative", frequency_hz=1.0 / period, confidence=evenness)
 
-    def fitting(self, answer: Answer) -> Answer:
-        """Return the answer, or that there is no period where the last phases do not keep to it.
+    def reject_unsupported_period(self, answer: Answer) -> Answer:
+        """Change the outcome to `aperiodic` if the last gaps between phases contradict the period.
 
-        A window goes on holding what it held: where the rhythm has ended, the gaps since then tell.
+        The window still contains the phases before the periodicity ended; the gaps since then reveal that end.
         """
         if answer.period_s is None or answer.method != METHODS[0] or self.params.observed != "gaps":
             return answer
         cycles = np.array(self._present_gaps()) / answer.period_s
         spread = 1.0 - (answer.confidence or 0.0)
         earlier = cycles[:-_LAST_GAPS]
-        if len(earlier) >= _ENOUGH_GAPS:
-            # what the method tells counts the last gaps, too, of which a few make it wide
+        if len(earlier) >= _MIN_MAD_GAPS:
+            # the method's spread includes the last gaps, and a few outliers widen it
             spread = min(spread, SIGMAS_PER_MAD * float(np.median(np.abs(earlier - np.median(earlier)))))
-        tolerance = float(np.clip(_DEVIATIONS * spread, *_TOLERANCES))
+        tolerance = float(np.clip(_MAX_DEVIATIONS * spread, *_TOLERANCE_LIMITS))
         is_off = np.abs(cycles - 1.0) > tolerance
-        # what phases never kept to is not told by them
-        before = np.count_nonzero(~is_off[:-_LAST_GAPS])
-        if before < max(_LEAST_KEPT, (len(cycles) - _LAST_GAPS) / 3):
+        # if gaps never kept the period, they are no evidence against it
+        kept_count = np.count_nonzero(~is_off[:-_LAST_GAPS])
+        if kept_count < max(_MIN_KEPT_GAPS, (len(cycles) - _LAST_GAPS) / 3):
             return answer
-        # twice as late, or in half the time, is no jitter; but after one such gap the rhythm may go on
-        is_far = not _NO_JITTER[0] < cycles[-1] < _NO_JITTER[1]
-        is_far |= abs(cycles[-1] - 1.0) > max(_FAR_DEVIATIONS * spread, _FAR)
-        if is_off[-_LAST_GAPS:].sum() + is_far < _MOST_OFF:
+        # a gap of half or twice the period is no jitter, but a single one may be an exception
+        is_far = not _JITTER_LIMITS[0] < cycles[-1] < _JITTER_LIMITS[1]
+        is_far |= abs(cycles[-1] - 1.0) > max(_FAR_DEVIATIONS * spread, _MIN_FAR_DEVIATION)
+        if is_off[-_LAST_GAPS:].sum() + is_far < _MIN_OUTLIERS:
             return answer
         return replace(answer, outcome="aperiodic", frequency_hz=None, confidence=None)
 
     def _last_gaps(self) -> list[float]:
-        """Return the last gaps between phases since the behaviour last changed, as many as tell a range [s]."""
+        """Last gaps since the last change, as many as the prediction uses [s]."""
         return self._present_gaps()[-self.params.burst.burst_count :]
 
     def _present_gaps(self) -> list[float]:
-        """Return the gaps between phases since the behaviour last changed, as far as they are kept [s]."""
+        """All gaps kept since the last change [s]."""
         since_s = -math.inf if self.changed_s is None else self.changed_s
         return [next_s - onset_s for onset_s, next_s in self.observed if onset_s >= since_s]
 
     def _agreeing_gaps(self, since_s: float) -> list[float]:
-        """Return the last gaps since an instant that follow one another and are of one length, last first.
+        """Last consecutive gaps of equal length since a time, last first [s].
 
-        There are none where they are fewer than the others: of random gaps two in a row are alike now and then.
+        Empty if they are a minority: two equal gaps in a row also occur by chance.
         """
         gaps = [pair for pair in self.observed if pair[0] >= since_s]
-        alike: list[float] = []
+        agreeing: list[float] = []
         expected_s = None
         for onset_s, next_s in reversed(gaps):
-            gap, typical = next_s - onset_s, median(alike) if alike else next_s - onset_s
-            is_alike = max(gap, typical) <= TOLERANCE_RATIO * min(gap, typical)
-            if (expected_s is not None and next_s != expected_s) or not is_alike:
+            gap, typical = next_s - onset_s, median(agreeing) if agreeing else next_s - onset_s
+            is_equal = max(gap, typical) <= TOLERANCE_RATIO * min(gap, typical)
+            if (expected_s is not None and next_s != expected_s) or not is_equal:
                 break
-            alike.append(gap)
+            agreeing.append(gap)
             expected_s = onset_s
-        return alike if 2 * len(alike) >= len(gaps) else []
+        return agreeing if 2 * len(agreeing) >= len(gaps) else []
 
     def conclude(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> Evaluation:
-        """Make an answer the next evaluation, and remember it."""
+        """Complete an evaluation, and update history, automaton and hit record."""
         self.evaluation_count += 1
         self.period_s = answer.period_s or self.period_s
         self._count_hit(answer, due.now_s)
         intervals = self.history.add(answer.frequency_hz, answer.window_s)
-        place = intervals.current
-        periods = None if place is None else intervals.periods(place)
+        current_interval = intervals.current
+        periods = None if current_interval is None else intervals.periods(current_interval)
         transition = None
-        if self._is_telling(answer, changed, due):
+        if self._is_informative(answer, changed, due):
             cause = due.cause or ("change_point" if changed is not None else None)
             transition = self.automaton.add(due.now_s, answer.period_s, cause)
         else:
             self.automaton.wait(due.now_s)
         current = self.automaton.current
         onset_s, volume_bytes = self._present_phases()
-        known = periods or answer.alone
-        burst = next_burst(onset_s, volume_bytes, known, due.now_s, self.params.burst)
+        known = periods or answer.period_range
+        burst = predict_next_burst(onset_s, volume_bytes, known, due.now_s, self.params.burst)
         return Evaluation(
             number=self.evaluation_count,
             answer=answer,
             intervals=intervals,
             periods=periods,
-            probability=None if place is None else float(intervals.probability[place]),
+            probability=None if current_interval is None else float(intervals.probability[current_interval]),
             hit_probability=None if periods is None else self.hits.probability(periods, self._last_gaps()),
             volume_bytes=self.pyramid.volume_bytes,
             request_count=self.pyramid.request_count + self.pyramid.unknown_size_count,
             phase_count=self.tracker.phase_count,
             last_phase_s=float(onset_s[-1]) if len(onset_s) else None,
-            burst=NextBurst.of_ended_run() if due.cause == "end" else burst,
+            burst=NextBurst.for_ended_run() if due.cause == "end" else burst,
             change=None if changed is None else changed[0],
             changed_s=None if changed is None else changed[1],
             state="start" if current is None else current.name,
@@ -378,21 +412,21 @@ class Predictor:
         )
 
     def _present_phases(self) -> tuple[Reals, Reals]:
-        """Return onsets and volumes of phases since the last change: those before foretell another behaviour."""
+        """Onsets [s] and volumes of the phases since the last change."""
         onset_s, volume_bytes = self.tracker.onset_s, self.tracker.volume_bytes
         if self.changed_s is None:
             return onset_s, volume_bytes
         is_present = onset_s >= self.changed_s
         return onset_s[is_present], volume_bytes[is_present]
 
-    def _is_telling(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> bool:
-        """Return whether the automaton learns anything: that a few phases have no period yet is no behaviour."""
+    def _is_informative(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> bool:
+        """Whether an evaluation informs the automaton; a few phases without a period do not."""
         if answer.period_s is not None or changed is not None or due.cause is not None:
             return True
-        return int((self.tracker.onset_s >= answer.window_start_s).sum()) >= _LEAST_PHASES
+        return int((self.tracker.onset_s >= answer.window_start_s).sum()) >= _MIN_PHASES
 
     def _count_hit(self, answer: Answer, now_s: float) -> None:
-        """Let the window of `periods` begin anew once the method has found a period so many times."""
+        """Shrink the window of the strategy `periods` after `hit_count` periodic answers."""
         if self.params.strategy != "periods" or answer.outcome != "periodic" or answer.period_s is None:
             return
         self.hit_count += 1
@@ -400,10 +434,10 @@ class Predictor:
             self.start_s = now_s - self.params.window_periods * answer.period_s
             self.hit_count = 0
 
-    # ---- to disk and back
+    # ---- serialization
 
     def to_state(self) -> tuple[dict[str, Any], bytes]:
-        """Return all that there is to know: plain values that JSON can hold, and the samples."""
+        """Export the complete state: JSON values, and the compressed samples."""
         pyramid, content = self.pyramid.to_state()
         state = {
             "evaluation_count": self.evaluation_count,
@@ -423,23 +457,27 @@ class Predictor:
 
     @classmethod
     def from_state(cls, params: OnlineParams, state: Mapping[str, Any], content: bytes) -> Self:
-        """Return the predictor of a state, which goes on as the one would that it was taken from."""
-        found = cls(params)
-        found.pyramid = Pyramid.from_state(state["pyramid"], content)
-        found.tracker = PhaseTracker.from_dict(state["tracker"])
-        found.detector = Detector.from_dict(state["detector"])
-        found.history = PredictionHistory.from_dict(state["history"])
-        # states of earlier versions have none
-        found.hits = HitRecord.from_dict(state["hits"]) if "hits" in state else HitRecord()
-        found.automaton = PhaseAutomaton.from_dict(state["automaton"])
-        found.evaluation_count, found.hit_count = state["evaluation_count"], state["hit_count"]
-        found.start_s, found.changed_s, found.period_s = state["start_s"], state["changed_s"], state["period_s"]
-        found.observed = [(at_s, until_s) for at_s, until_s in state["observed"]]
-        return found
+        """Restore a predictor from `to_state`; it continues bit for bit."""
+        predictor = cls(params)
+        predictor.pyramid = Pyramid.from_state(state["pyramid"], content)
+        predictor.tracker = PhaseTracker.from_dict(state["tracker"])
+        predictor.detector = Detector.from_dict(state["detector"])
+        predictor.history = PredictionHistory.from_dict(state["history"])
+        # states of earlier versions have no hit record
+        predictor.hits = HitRecord.from_dict(state["hits"]) if "hits" in state else HitRecord()
+        predictor.automaton = PhaseAutomaton.from_dict(state["automaton"])
+        predictor.evaluation_count, predictor.hit_count = state["evaluation_count"], state["hit_count"]
+        predictor.start_s, predictor.changed_s, predictor.period_s = (
+            state["start_s"],
+            state["changed_s"],
+            state["period_s"],
+        )
+        predictor.observed = [(at_s, until_s) for at_s, until_s in state["observed"]]
+        return predictor
 
 
 def finite_or_none(value: float) -> float | None:
-    """Return a number as a plain float; None, which tables and JSON can hold, for NaN and infinity."""
+    """Convert to a Python float; None for NaN and infinity, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -448,9 +486,9 @@ def finite_or_none(value: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A predictor that is to be evaluated: at which instant of its clock, and what its input says of itself.
+    """A predictor due for evaluation at a time of its clock [s].
 
-    cause: `gap`, nothing was measured for a while; `end`, the run is over; None: neither.
+    cause: `gap` (nothing was measured for a while), `end` (the run has ended), or None.
     """
 
     predictor: Predictor
@@ -459,30 +497,44 @@ class Due:
 
 
 def evaluate(due: Sequence[Due]) -> list[Evaluation]:
-    """Evaluate predictors of one set of parameters, each once, together: their next evaluations, in this order."""
+    """Evaluate predictors in one batch.
+
+    Parameters
+    ----------
+    due : sequence of Due
+        Distinct predictors with equal parameters.
+
+    Returns
+    -------
+    list of Evaluation
+        In the same order; equal to separate evaluations.
+
+    """
     if not due:
         return []
     params = due[0].predictor.params
     changed: list[tuple[Change, float] | None] = [None] * len(due)
     gaps = _new_gaps(due)
     for one, found in zip(due, gaps, strict=True):
-        one.predictor.hits.come([next_s - onset_s for onset_s, next_s in found])
+        one.predictor.hits.update([next_s - onset_s for onset_s, next_s in found])
     if params.observed == "gaps":
         changed = [one.predictor.observe_gaps(found) for one, found in zip(due, gaps, strict=True)]
-    answers = _searched(due, _answers([one.predictor.window(one.now_s) for one in due], params))
+    answers = _search_shorter_windows(due, _detect_periods([one.predictor.window(one.now_s) for one in due], params))
     if params.observed == "predictions":
         changed = [
             one.predictor.observe_period(answer.period_s, one.now_s) for one, answer in zip(due, answers, strict=True)
         ]
-        answers = _anew(due, answers, changed)
+        answers = _recompute_changed(due, answers, changed)
     return [
-        one.predictor.conclude(one.predictor.tentative(one.predictor.fitting(answer)), change, one)
+        one.predictor.conclude(
+            one.predictor.apply_tentative_period(one.predictor.reject_unsupported_period(answer)), change, one
+        )
         for one, answer, change in zip(due, answers, changed, strict=True)
     ]
 
 
-def _searched(due: Sequence[Due], answers: list[Answer]) -> list[Answer]:
-    """Return answers with those that are none replaced by that of the longest later part that has one."""
+def _search_shorter_windows(due: Sequence[Due], answers: list[Answer]) -> list[Answer]:
+    """Replace aperiodic answers by that of the longest shorter window with a period."""
     wanted = [
         (place, window)
         for place, (one, answer) in enumerate(zip(due, answers, strict=True))
@@ -490,27 +542,29 @@ def _searched(due: Sequence[Due], answers: list[Answer]) -> list[Answer]:
         for window in one.predictor.shorter_windows(one.now_s)
     ]
     found = list(answers)
-    others = _answers([window for _, window in wanted], due[0].predictor.params)
+    others = _detect_periods([window for _, window in wanted], due[0].predictor.params)
     for (place, _), answer in zip(wanted, others, strict=True):
         if found[place].outcome != "periodic" and answer.outcome == "periodic":
             found[place] = answer
     return found
 
 
-def _anew(due: Sequence[Due], answers: list[Answer], changed: Sequence[tuple[Change, float] | None]) -> list[Answer]:
-    """Return answers with those judged anew whose window begins later now."""
+def _recompute_changed(
+    due: Sequence[Due], answers: list[Answer], changed: Sequence[tuple[Change, float] | None]
+) -> list[Answer]:
+    """Recompute the answers of predictors whose window starts later after a detected change."""
     places = [place for place, change in enumerate(changed) if change is not None]
     windows = [due[place].predictor.window(due[place].now_s) for place in places]
     found = list(answers)
-    for place, answer in zip(places, _answers(windows, due[0].predictor.params), strict=True):
+    for place, answer in zip(places, _detect_periods(windows, due[0].predictor.params), strict=True):
         found[place] = answer
     return found
 
 
 def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
-    """Return the gaps between phases that each predictor has not seen yet."""
-    windows = [one.predictor.recent(one.now_s) for one in due]
-    samples, hz, started_s = _joined(windows)
+    """Track phases, and collect the new gaps of each predictor."""
+    windows = [one.predictor.recent_window(one.now_s) for one in due]
+    samples, hz, started_s = _stack_windows(windows)
     cycle_s = np.array([one.predictor.period_s or math.nan for one in due])
     found: list[list[tuple[float, float]]] = [[] for _ in due]
     for places, group in group_by_length(samples, hz, started_s):
@@ -521,18 +575,18 @@ def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
     return found
 
 
-def _joined(windows: Sequence[Window]) -> tuple[Ragged, Reals, Reals]:
+def _stack_windows(windows: Sequence[Window]) -> tuple[Ragged, Reals, Reals]:
     offsets = offsets_of([len(window.bytes_per_s) for window in windows])
     values = np.concatenate([np.zeros(0), *(window.bytes_per_s for window in windows)])
     hz = np.array([window.sampling_hz for window in windows])
     return Ragged(values, offsets), hz, np.array([window.started_s for window in windows])
 
 
-def _answers(windows: Sequence[Window], params: OnlineParams) -> list[Answer]:
-    """Return what the method says of windows."""
+def _detect_periods(windows: Sequence[Window], params: OnlineParams) -> list[Answer]:
+    """Detect the period of each window, in one batch."""
     if not windows:
         return []
-    samples, hz, started_s = _joined(windows)
+    samples, hz, started_s = _stack_windows(windows)
     found, refined = detect_periods(samples, hz, started_s, PeriodParams(methods=(params.method,)))[params.method]
     confidence = np.where(np.isnan(refined), found.confidence, refined)
     return [

@@ -1,9 +1,9 @@
-"""Throughput pyramids: a subject's throughput while it grows, fine for what is recent and coarse for what is old.
+"""Multi-resolution throughput of a growing run: fine cells for recent times, coarse cells for old ones.
 
-Online prediction (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-D) asks for
-the samples of another window after every flush. The tool reads the whole trace each time; here each request is looked
-at once. Level l has cells of `finest_s * 4**l` seconds, and keeps the last `cell_count` of them in a ring: memory and
-the work of a flush grow with the logarithm of the run's length.
+Online prediction (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-D) needs the
+samples of another window after every flush. The published tool reads the whole trace each time; here each request is
+processed once. Level l has cells of `finest_s * 4**l` seconds and keeps the last `cell_count` of them in a ring buffer.
+Memory and the cost of a flush grow with the logarithm of the run's length.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from iosig.transforms.throughput.requests import Requests, Steps, step_function
 
 KINDS = ("volumes", "instants")
 
-#: rings of cells that requests are first put into: one binning for all levels costs less than one for each
-_POURED_RINGS = 16
-#: cells of a level are merged by fours
+#: maximum number of cells, in rings, into which requests are binned once for all coarser levels
+_MAX_BINNED_RINGS = 16
+#: log2 of the number of cells merged into one of the next level
 _FACTOR_BITS = 2
-#: times so many cells from 0 and later are refused: floats tell instants near such edges apart no more (`Grid`)
-_MOST_CELLS = 1 << 49
-#: a request of more bytes is no request: sums of any number of them stay finite
-_MOST_BYTES = 2.0**100
-#: what `exact_sums.limbs` counts its limbs from
+#: maximum cell number; beyond it, floats do not resolve the edges (`Grid`)
+_MAX_CELLS = 1 << 49
+#: maximum size of a request [bytes]; keeps all sums finite
+_MAX_BYTES = 2.0**100
+#: exponent and width of the limbs of `exact_sums.limbs` [bits]
 _UNIT_BITS = 992
 _LIMB_BITS = 32
-#: a cell that is measured for a smaller share of its time is not known; what rounding takes away is given back
-_LEAST_MEASURED = 0.5 - 1e-9
+#: minimum measured share of a known cell, with a tolerance for rounding
+_MIN_MEASURED_RATIO = 0.5 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Evenly spaced samples: value i stands for 1 / sampling_hz seconds from started_s + i / sampling_hz on.
+    """Equidistant samples: value i covers 1 / sampling_hz seconds from started_s + i / sampling_hz on.
 
-    bytes_per_s (n): NaN where it was not measured. started_s: a multiple of the samples' spacing.
+    bytes_per_s (n) is NaN where nothing was measured; started_s [s] is a multiple of the spacing.
     """
 
     bytes_per_s: Reals
@@ -51,97 +51,130 @@ class Window:
 
     @property
     def ended_s(self) -> float:
-        """The right edge of the last sample."""
+        """Right edge of the last sample [s]."""
         return self.started_s + len(self.bytes_per_s) / self.sampling_hz
 
 
 class Pyramid:
-    """The throughput of one subject, kept while it grows, in bounded memory.
+    """Throughput of one subject, in bounded memory.
 
-    Cell i of a level is from i * width (included) to (i + 1) * width (excluded) of the subject's own clock. The
-    coarsest level always holds everything since `first_s`; coarser ones are made as the run grows. What comes late
-    counts in every level that still reaches it.
+    Cell i of a level covers [i * width, (i + 1) * width) on the subject's clock. The coarsest level holds everything
+    since `first_s`; coarser levels are added as the run grows. Late requests count in every level that still covers
+    them.
     """
 
     def __init__(self, finest_s: float = 2.0**-10, cell_count: int = 4096, kind: str = KINDS[0]) -> None:
-        """Make an empty pyramid.
+        """Create an empty pyramid.
 
-        finest_s: the finest cells' length; 2**-10 s for traces (ours: below a millisecond is no phase of I/O), the poll
-        interval for polls. Edges are exact where it is a power of two, else as good as a float. cell_count: cells of
-        each level, a power of 4 (ours: 4096, so that a window for which a coarser level is read has over 1000 samples).
-        kind: "volumes" is the mean rate in each cell, "instants" the rate at the left edge of each, from there on, as
-        FTIO samples.
+        Parameters
+        ----------
+        finest_s : float
+            Length of the finest cells [s]: 2**-10 s for traces (no I/O phase is shorter than a millisecond), the poll
+            interval for polls. Edges are exact for a power of two, otherwise to float precision.
+        cell_count : int
+            Cells per level, a power of 4; with 4096, a window read from a coarser level has over 1000 samples.
+        kind : str
+            "volumes" (mean rate of each cell) or "instants" (rate at its left edge, as FTIO samples).
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range.
+
         """
         if kind not in KINDS:
-            raise ValueError("a pyramid holds volumes or instants")
+            raise ValueError("the kind of a pyramid must be volumes or instants")
         if not 2.0**-40 <= finest_s <= 2.0**40:
-            raise ValueError("the finest cells' length is not a number of seconds that makes sense")
+            raise ValueError("the length of the finest cells must be between 2**-40 and 2**40 s")
         if not (16 <= cell_count <= 1 << 20 and cell_count & (cell_count - 1) == 0 and cell_count.bit_length() % 2):
-            raise ValueError("cell_count is not a power of 4 from 16 to 2**20")
+            raise ValueError("cell_count must be a power of 4 from 16 to 2**20")
         self.finest_s, self.cell_count, self.kind = float(finest_s), int(cell_count), kind
-        #: whether only what was told to be measured is known
+        #: whether only explicitly measured intervals are known
         self.is_measured = False
         self._levels: list[_Level] = []
-        #: when the first bytes began to move, or the first measured interval began; NaN where there is none
+        #: start of the first request with bytes or measured interval [s]; NaN if there is none
         self.first_s = math.nan
-        #: when the last bytes had moved, the last measured interval ended, or what `advance` said; else NaN
+        #: end of the last request or measured interval, or the time of `advance` [s]; NaN if there is none
         self.until_s = math.nan
-        #: in units of 2**-992 bytes
+        #: exact sum in units of 2**-992 bytes
         self._volume = 0
-        #: requests whose times and size make sense, those of no bytes included
+        #: number of valid requests, including those of 0 bytes
         self.request_count = 0
-        #: requests that are left out: times that are missing or go backwards, sizes below 0 or without measure
+        #: number of invalid requests, which are ignored: missing or decreasing times, negative or excessive sizes
         self.unusable_count = 0
-        #: requests with times but no size (NaN); left out as well, and not among the unusable ones
+        #: number of requests with valid times but no size (NaN), which are ignored as well
         self.unknown_size_count = 0
 
-    # ---- what is in it
+    # ---- totals
 
     @property
     def volume_bytes(self) -> float:
-        """All bytes ever added, each once; rounded once."""
+        """Total bytes; an exact sum, rounded once."""
         return self._volume / (1 << _UNIT_BITS)
 
-    # ---- what comes
+    # ---- updates
 
     def add(self, requests: Requests, measured_s: Reals | None = None) -> None:
-        """Add requests of one subject, in any order; the work is for them and their cells, not for the history.
+        """Add requests of one subject, in any order; the cost does not depend on the history.
 
-        measured_s (k, 2): of polls, the intervals that were measured, from left to right; those without a length are
-        left out. Once there are any, cells of which less than half was measured are not known; without, all are until
-        `until_s`. Time that is told of twice counts twice: leave out a poll that comes again. Nothing is added, and
-        ValueError raised, where a time is too large to be told from its neighbours.
+        Parameters
+        ----------
+        requests : Requests
+            New requests.
+        measured_s : Reals, shape (k, 2), optional
+            Measured intervals [s], for polls; empty ones are ignored, and repeated ones count twice. Once there are
+            any, cells with less than half of their time measured are unknown. Without, all cells until `until_s` are
+            known.
+
+        Raises
+        ------
+        ValueError
+            If there are several subjects, or a time is too large to be resolved; nothing is added then.
+
         """
         if requests.subject_count != 1:
-            raise ValueError("a pyramid is of one subject")
+            raise ValueError("a pyramid accepts requests of one subject only")
         own = requests.chosen(requests.subject >= 0) if (requests.subject < 0).any() else requests
         durations, size = own.durations_s, own.volume_bytes
         is_unknown = (durations >= 0) & (durations < np.inf) & np.isnan(size)
-        is_usable = own.is_usable & (size <= _MOST_BYTES)
+        is_usable = own.is_usable & (size <= _MAX_BYTES)
         moving = own.chosen(is_usable & (size > 0))
-        self._take([moving] if measured_s is None else [moving, _intervals(measured_s)])
-        self._volume += _exact(moving.volume_bytes)
+        self._add_planes([moving] if measured_s is None else [moving, _intervals(measured_s)])
+        self._volume += _exact_sum(moving.volume_bytes)
         usable, unknown = int(is_usable.sum()), int(is_unknown.sum())
         self.request_count += usable
         self.unknown_size_count += unknown
         self.unusable_count += len(size) - usable - unknown
 
     def advance(self, until_s: float) -> None:
-        """Tell that all that moved until then was added; an earlier instant than `until_s` changes nothing."""
+        """Declare everything until a time [s] as complete; a time before `until_s` has no effect."""
         self._extend(math.nan, float(until_s))
 
-    # ---- what is asked
+    # ---- sampling
 
     def window(self, start_s: float, end_s: float, most_samples: int | None = None) -> Window:
-        """Return the samples of a window at the finest level that holds it with at most so many (cell_count) of them.
+        """Sample a window at the finest level that covers it with a limited number of samples.
 
-        Edges move inwards to those of cells; an end behind `until_s` is that. A window that is shorter than a cell of
-        the finest level that still holds it has no samples. Equal to `even_values.binned` (`at_instants` of the step
-        function) of all requests ever added, on the same cells.
+        Parameters
+        ----------
+        start_s, end_s : float
+            Limits of the window [s]; moved inwards to edges of cells, and to `until_s`.
+        most_samples : int, optional
+            Maximum number of samples; default: `cell_count`.
+
+        Returns
+        -------
+        Window
+            Without samples if the window is shorter than a cell.
+
+        Notes
+        -----
+        Equal to `even_values.binned` (`at_instants` of the step function) of all requests on the same cells.
+
         """
-        most = self.cell_count if most_samples is None else most_samples
-        if most < 1 or not (math.isfinite(start_s) and math.isfinite(end_s)):
-            raise ValueError("a window is from an instant to another, and has a sample at least")
+        max_count = self.cell_count if most_samples is None else most_samples
+        if max_count < 1 or not (math.isfinite(start_s) and math.isfinite(end_s)):
+            raise ValueError("a window requires finite limits and at least one sample")
         if math.isnan(self.until_s):
             return Window(np.zeros(0), 1.0 / self.finest_s, start_s)
         start, end = self._cell(start_s), self._cell(min(end_s, self.until_s))
@@ -149,14 +182,14 @@ class Pyramid:
         for number, level in self._all_levels():
             low, high = -(-start >> _shift(number)), end >> _shift(number)
             holds_all = math.isnan(self.first_s) or self._cell(self.first_s) >> _shift(number) >= level.lowest
-            if (low >= level.lowest or holds_all) and high - low <= most:
+            if (low >= level.lowest or holds_all) and high - low <= max_count:
                 break
         return self._read(number, level, low, max(high, low))
 
-    # ---- to disk and back
+    # ---- serialization
 
     def to_state(self) -> tuple[dict[str, Any], bytes]:
-        """Return all that there is to know, in plain values that JSON can hold, and the cells, compressed."""
+        """Export the complete state: JSON values, and the compressed cells."""
         state = {
             "finest_s": self.finest_s,
             "cell_count": self.cell_count,
@@ -169,38 +202,38 @@ class Pyramid:
             "first_s": None if math.isnan(self.first_s) else self.first_s,
             "until_s": None if math.isnan(self.until_s) else self.until_s,
         }
-        return state, zlib.compress(b"".join(level.packed() for level in self._levels), 1)
+        return state, zlib.compress(b"".join(level.pack() for level in self._levels), 1)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], blob: bytes) -> Self:
-        """Return the pyramid of a state, which goes on to the last bit as the one would that it was taken from."""
-        found = cls(state["finest_s"], state["cell_count"], state["kind"])
-        found.is_measured, found._volume = state["is_measured"], int(state["volume"], 16)
-        found.request_count, found.unusable_count = state["request_count"], state["unusable_count"]
-        found.unknown_size_count = state["unknown_size_count"]
+        """Restore a pyramid from `to_state`; it continues bit for bit."""
+        pyramid = cls(state["finest_s"], state["cell_count"], state["kind"])
+        pyramid.is_measured, pyramid._volume = state["is_measured"], int(state["volume"], 16)
+        pyramid.request_count, pyramid.unusable_count = state["request_count"], state["unusable_count"]
+        pyramid.unknown_size_count = state["unknown_size_count"]
         if state["until_s"] is not None:
-            found._extend(math.nan if state["first_s"] is None else state["first_s"], state["until_s"])
+            pyramid._extend(math.nan if state["first_s"] is None else state["first_s"], state["until_s"])
         raw, at = zlib.decompress(blob), 0
-        for level in found._levels:
+        for level in pyramid._levels:
             at = level.unpack(raw, at)
-        return found
+        return pyramid
 
     # ---- cells
 
     def _cell(self, time_s: float) -> int:
-        """Return in which of the finest cells an instant lies."""
+        """Compute the number of the finest cell that contains a time."""
         width = self.finest_s
-        if not abs(time_s) < _MOST_CELLS * width:
-            raise ValueError("a time is too far from 0 for cells that short, or is none")
+        if not abs(time_s) < _MAX_CELLS * width:
+            raise ValueError("a time is not finite, or too far from 0 for cells of this length")
         cell = math.floor(time_s / width)
-        # rounding may have put it beside the edges as they are
+        # correct for rounding at the edges
         return cell - (cell * width > time_s) + ((cell + 1) * width <= time_s)
 
     def _width_s(self, number: int) -> float:
         return math.ldexp(self.finest_s, _shift(number))
 
     def _all_levels(self) -> Iterator[tuple[int, _Level]]:
-        """Yield the levels from the finest on, and then coarser ones that are made up for the moment, without end."""
+        """Yield all levels from the finest on, then temporary coarser ones without end."""
         level = self._empty()
         for number, level in enumerate(self._levels):
             yield number, level
@@ -217,8 +250,8 @@ class Pyramid:
         planes = 2 if self.is_measured else 1
         return _Level(np.zeros((planes, self.cell_count)), self._cell(self.until_s))
 
-    def _take(self, planes: list[Requests]) -> None:
-        """Add usable requests that move bytes, and measured intervals as such, to their planes."""
+    def _add_planes(self, planes: list[Requests]) -> None:
+        """Add requests with bytes, and measured intervals, to their planes."""
         first = min((float(part.began_s.min()) for part in planes if len(part.began_s)), default=math.nan)
         until = max((float(part.ceased_s.max()) for part in planes if len(part.began_s)), default=math.nan)
         if math.isnan(first):
@@ -230,16 +263,16 @@ class Pyramid:
                 level.cells = np.concatenate([level.cells, np.zeros_like(level.cells)])
         for plane, part in enumerate(planes):
             if len(part.began_s):
-                self._pour(plane, part)
+                self._add_to_plane(plane, part)
 
     @property
     def _is_summed(self) -> tuple[bool, ...]:
-        """Whether a cell of each plane is the sum of four finer ones, or the first of them."""
+        """Whether a cell of each plane is the sum of four finer ones; otherwise it is the first of them."""
         return (self.kind == KINDS[0], True)
 
     def _extend(self, first_s: float, until_s: float) -> None:
-        """Make room for what is from first to until; NaN: nothing is added."""
-        first, until = _least(self.first_s, first_s), -_least(-self.until_s, -until_s)
+        """Extend all levels to a range of times; a first time of NaN adds nothing."""
+        first, until = _min_ignoring_nan(self.first_s, first_s), -_min_ignoring_nan(-self.until_s, -until_s)
         until_cell = self._cell(until)
         first_cell = until_cell if math.isnan(first) else self._cell(first)
         self.first_s, self.until_s = first, until
@@ -247,19 +280,21 @@ class Pyramid:
             return
         if not self._levels:
             self._levels = [self._empty()]
-        # The coarsest level has lost nothing yet, and one that is made of it begins with all there is.
+        # the coarsest level is complete, and so is a coarser one that is derived from it
         while len(self._levels) < _level_count(first_cell, until_cell, self.cell_count):
             self._levels.append(self._levels[-1].coarser(self._is_summed))
         for number, level in enumerate(self._levels):
             level.advance(until_cell >> _shift(number))
 
-    def _pour(self, plane: int, requests: Requests) -> None:
-        """Add usable requests to a plane: to cells of a fine level for all of them, and from there up and down."""
+    def _add_to_plane(self, plane: int, requests: Requests) -> None:
+        """Add requests to a plane: bin them once at a fine level, coarsen upwards, and bin finer levels separately."""
         is_summed = self._is_summed[plane]
         first, last = self._cell(float(requests.began_s.min())), self._cell(float(requests.ceased_s.max()))
-        most = _POURED_RINGS * self.cell_count
+        max_count = _MAX_BINNED_RINGS * self.cell_count
         start = next(
-            number for number in range(len(self._levels)) if (last >> _shift(number)) - (first >> _shift(number)) < most
+            number
+            for number in range(len(self._levels))
+            if (last >> _shift(number)) - (first >> _shift(number)) < max_count
         )
         source = requests if is_summed else step_function(requests)
         low = first >> _shift(start)
@@ -267,7 +302,7 @@ class Pyramid:
         for level in self._levels[start:]:
             lost = max(level.lowest - low, 0)
             level.add(plane, low + lost, values[lost:])
-            low, values = _merged(low, values, is_summed)
+            low, values = _coarsen(low, values, is_summed)
         for number in reversed(range(start)):
             level = self._levels[number]
             if last >> _shift(number) < level.lowest:
@@ -277,7 +312,7 @@ class Pyramid:
             level.add(plane, level.lowest, self._values(source, number, level.lowest, last >> _shift(number)))
 
     def _values(self, source: Requests | Steps, number: int, low: int, high: int) -> Reals:
-        """Return what requests have in a level's cells from low to high, both included."""
+        """Values of a level's cells from low to high, both included."""
         width, count = self._width_s(number), np.array([high - low + 1])
         started = np.array([low * width])
         if isinstance(source, Requests):
@@ -290,67 +325,67 @@ class Pyramid:
         if self._is_summed[0]:
             values /= width
         if self.is_measured:
-            values[level.between(1, low, high) < _LEAST_MEASURED * width] = np.nan
+            values[level.between(1, low, high) < _MIN_MEASURED_RATIO * width] = np.nan
         return Window(values, 1.0 / width, low * width)
 
 
 @dataclass(slots=True)
 class _Level:
-    """A ring of cells: cell i is at place i modulo their number. cells (planes, cell_count); newest: the last cell."""
+    """Ring buffer of cells (planes, cell_count): cell i is at index i modulo cell_count; `newest` is the last one."""
 
     cells: Reals
     newest: int
 
     @property
     def lowest(self) -> int:
-        """The first cell that is kept."""
+        """Oldest cell kept."""
         return self.newest - int(self.cells.shape[1]) + 1
 
     def advance(self, newest: int) -> None:
-        for place in self._places(self.newest + 1, min(newest - self.newest, self.cells.shape[1])):
-            self.cells[:, place] = 0.0
+        for indices in self._slices(self.newest + 1, min(newest - self.newest, self.cells.shape[1])):
+            self.cells[:, indices] = 0.0
         self.newest = newest
 
     def add(self, plane: int, low: int, values: Reals) -> None:
         at = 0
-        for place in self._places(low, len(values)):
-            count = place.stop - place.start
-            self.cells[plane, place] += values[at : at + count]
+        for indices in self._slices(low, len(values)):
+            count = indices.stop - indices.start
+            self.cells[plane, indices] += values[at : at + count]
             at += count
 
     def between(self, plane: int, low: int, high: int) -> Reals:
-        """Return cells from low to high (excluded); 0 where they are not kept."""
-        found = np.zeros(high - low)
+        """Copy cells from low to high (excluded); 0 for cells that are not kept."""
+        values = np.zeros(high - low)
         first, at = max(low, self.lowest), max(low, self.lowest) - low
-        for place in self._places(first, min(high, self.newest + 1) - first):
-            found[at : at + place.stop - place.start] = self.cells[plane, place]
-            at += place.stop - place.start
-        return found
+        for indices in self._slices(first, min(high, self.newest + 1) - first):
+            values[at : at + indices.stop - indices.start] = self.cells[plane, indices]
+            at += indices.stop - indices.start
+        return values
 
     def coarser(self, is_summed: tuple[bool, ...]) -> _Level:
-        """Return the next level, of what this one holds."""
-        found = _Level(np.zeros_like(self.cells), self.newest >> _FACTOR_BITS)
+        """Derive the next coarser level."""
+        level = _Level(np.zeros_like(self.cells), self.newest >> _FACTOR_BITS)
         for plane in range(len(self.cells)):
             values = self.between(plane, self.lowest, self.newest + 1)
-            found.add(plane, *_merged(self.lowest, values, is_summed[plane]))
-        return found
+            level.add(plane, *_coarsen(self.lowest, values, is_summed[plane]))
+        return level
 
-    def packed(self) -> bytes:
-        """Return which cells are not 0, a bit for each, and these."""
+    def pack(self) -> bytes:
+        """Serialize: a bit mask of nonzero cells, and their values."""
         is_used = self.cells != 0
         values: Reals = self.cells[is_used].astype("<f8")
         return np.packbits(is_used).tobytes() + values.tobytes()
 
     def unpack(self, raw: bytes, at: int) -> int:
-        """Take the cells from bytes, and return where they end."""
+        """Restore the cells from bytes at an offset; return the end offset."""
         bits = np.frombuffer(raw, np.uint8, self.cells.size // 8, at)
         is_used = np.unpackbits(bits).astype(np.bool_).reshape(self.cells.shape)
         values = np.frombuffer(raw, "<f8", int(is_used.sum()), at + bits.size)
         self.cells[is_used] = values
         return at + bits.size + values.nbytes
 
-    def _places(self, low: int, count: int) -> Iterator[slice]:
-        """Yield where cells from low on are: in up to two pieces."""
+    def _slices(self, low: int, count: int) -> Iterator[slice]:
+        """Yield the one or two index ranges of consecutive cells."""
         size = int(self.cells.shape[1])
         start = low % size
         head = min(count, size - start)
@@ -361,42 +396,42 @@ class _Level:
 
 
 def _shift(number: int) -> int:
-    """Return by how many bits a level's cells are numbered lower than the finest ones."""
+    """Compute the number of bits by which cell numbers of a level are shifted against the finest ones."""
     return _FACTOR_BITS * number
 
 
 def _level_count(first_cell: int, until_cell: int, cell_count: int) -> int:
-    """Return how many levels there are when the coarsest one is to hold both cells."""
+    """Compute the number of levels such that the coarsest one covers both cells."""
     number = 0
     while (until_cell >> _shift(number)) - (first_cell >> _shift(number)) >= cell_count:
         number += 1
     return number + 1
 
 
-def _merged(low: int, values: Reals, is_summed: bool) -> tuple[int, Reals]:
-    """Return the cells of the next coarser level, with the first one's number."""
+def _coarsen(low: int, values: Reals, is_summed: bool) -> tuple[int, Reals]:
+    """Merge cells to the next coarser level; return the number of the first one and their values."""
     factor = 1 << _FACTOR_BITS
     ahead = low % factor
-    whole = np.zeros(-(-(ahead + len(values)) // factor) * factor)
-    whole[ahead : ahead + len(values)] = values
-    fours = whole.reshape(-1, factor)
+    padded = np.zeros(-(-(ahead + len(values)) // factor) * factor)
+    padded[ahead : ahead + len(values)] = values
+    fours = padded.reshape(-1, factor)
     return low >> _FACTOR_BITS, fours.sum(axis=1) if is_summed else fours[:, 0].copy()
 
 
 def _intervals(measured_s: Reals) -> Requests:
-    """Return intervals (k, 2) as requests that move a byte in each second."""
+    """Represent intervals (k, 2) as requests of one byte per second."""
     edges = np.asarray(measured_s, dtype=np.float64)
     if edges.ndim != 2 or edges.shape[1] != 2:
-        raise ValueError("measured intervals have a left and a right edge each")
+        raise ValueError("measured intervals require a left and a right edge each")
     with np.errstate(invalid="ignore", over="ignore"):
         return Requests.of_one(edges[:, 0], edges[:, 1], edges[:, 1] - edges[:, 0]).usable()
 
 
-def _least(first: float, second: float) -> float:
-    """Return the lower one of two numbers; of a number and NaN the number."""
+def _min_ignoring_nan(first: float, second: float) -> float:
+    """Minimum of two numbers, ignoring NaN."""
     return float(np.fmin(first, second))
 
 
-def _exact(values: Reals) -> int:
-    """Return the sum of values in units of 2**-992, without rounding."""
-    return sum(int(multiples.sum()) << (_UNIT_BITS + _LIMB_BITS * place) for place, multiples in limbs(values))
+def _exact_sum(values: Reals) -> int:
+    """Exact sum of values in units of 2**-992."""
+    return sum(int(multiples.sum()) << (_UNIT_BITS + _LIMB_BITS * limb) for limb, multiples in limbs(values))

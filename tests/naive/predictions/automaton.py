@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.predictions.automaton`: lists of evaluations, all looked at again each time."""
+"""Naive implementation of `iosig.transforms.predictions.automaton`, from the list of all evaluations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The naive twins of `iosig.transforms.predictions.change_points`: everything anew from all values at each step.
+"""Naive implementations of `iosig.transforms.predictions.change_points`: recomputed from all values at each step.
 
 Each takes all values in octaves and returns (change point, where it was found) of the first change, or None. Missing
 values are not among them.

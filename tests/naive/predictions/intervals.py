@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.predictions.intervals`: DBSCAN as published, pair by pair, and plain lists."""
+"""Naive implementation of `iosig.transforms.predictions.intervals`: DBSCAN as published, pair by pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Online prediction as the peer does it: at each evaluation everything is computed anew from all requests."""
+"""Naive implementation of online prediction: every evaluation recomputes everything from all requests."""
 
 from __future__ import annotations
 

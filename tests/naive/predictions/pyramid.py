@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.predictions.pyramid`: all requests are kept.
+"""Naive implementation of `iosig.transforms.predictions.pyramid` that keeps all requests.
 
 Widths are powers of two here, so that every edge is exact.
 """

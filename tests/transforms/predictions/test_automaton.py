@@ -1,4 +1,4 @@
-"""Phase automata: a period that held is a state, the same one later the same state, and each transition has a cause."""
+"""Phase automaton: states, causes of transitions, limits of memory, and resumption."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kinds(transitions: list[PhaseTransition]) -> list[tuple[str, str, str]]:
 # ---- states and causes
 
 
-def test_a_period_that_holds_is_a_state() -> None:
+def test_persistent_period_becomes_a_state() -> None:
     automaton, found = told(steady(10.0, 5, 100.0, 10.0))
     assert found == [PhaseTransition("start", "period_1", "first_found", 100.0, 120.0)]
     state = automaton.current
@@ -49,7 +49,7 @@ def test_a_period_that_holds_is_a_state() -> None:
     assert (state.first_s, state.entered_s, state.last_s, state.duration_s) == (100.0, 100.0, 140.0, 40.0)
 
 
-def test_evaluations_that_come_faster_than_periods_must_span_one() -> None:
+def test_frequent_evaluations_must_span_a_period() -> None:
     _, found = told(steady(10.0, 30, 0.0, 0.5))
     assert [each.known_s for each in found] == [10.0]
     _, found = told(steady(10.0, 30, 0.0, 0.5), AutomatonParams(hold_cycles=0.0))
@@ -58,7 +58,7 @@ def test_evaluations_that_come_faster_than_periods_must_span_one() -> None:
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize(("cause", "word"), [("change_point", "change_point"), (None, "shift")])
-def test_doubling_and_halving_are_recognized_at_every_scale(scale: float, cause: str | None, word: str) -> None:
+def test_doubling_and_halving_at_every_scale(scale: float, cause: str | None, word: str) -> None:
     step = 10 * scale
     events = [
         *steady(10 * scale, 5, 0.0, step),
@@ -82,7 +82,7 @@ def test_doubling_and_halving_are_recognized_at_every_scale(scale: float, cause:
     assert [node["visit_count"] for node in graph["nodes"]] == [1, 2, 2]
 
 
-def test_a_lost_period_a_gap_and_the_end() -> None:
+def test_lost_period_gap_and_end() -> None:
     events = [
         *steady(None, 3, 0.0, 10.0),
         *steady(10.0, 3, 30.0, 10.0),
@@ -106,11 +106,11 @@ def test_a_lost_period_a_gap_and_the_end() -> None:
     period = next(node for node in automaton.graph()["nodes"] if node["name"] == "period_1")
     assert (period["shortest_period_s"], period["period_s"], period["longest_period_s"]) == (9.5, 10.0, 10.5)
     assert sum(node["duration_s"] for node in automaton.graph()["nodes"]) == pytest.approx(170.0)
-    with pytest.raises(ValueError, match="behind the end"):
+    with pytest.raises(ValueError, match="follow the end"):
         automaton.add(180.0, 10.0)
 
 
-def test_a_single_stray_evaluation_changes_nothing() -> None:
+def test_single_outlier_changes_nothing() -> None:
     events = [*steady(10.0, 4, 0.0, 10.0), (40.0, 20.0, None), (50.0, None, None), *steady(10.0, 4, 60.0, 10.0)]
     automaton, found = told(events)
     assert kinds(found) == [("start", "period_1", "first_found")]
@@ -118,7 +118,7 @@ def test_a_single_stray_evaluation_changes_nothing() -> None:
     assert automaton.current.evaluation_count == 8
 
 
-def test_a_detector_that_fires_for_nothing_is_counted_and_no_transition() -> None:
+def test_unconfirmed_change_is_counted_without_transition() -> None:
     events = [*steady(10.0, 4, 0.0, 10.0), *steady(10.2, 4, 40.0, 10.0, "change_point")]
     automaton, found = told(events)
     assert len(found) == 1
@@ -127,13 +127,13 @@ def test_a_detector_that_fires_for_nothing_is_counted_and_no_transition() -> Non
     assert automaton.current.evaluation_count == 8
 
 
-def test_a_detectors_word_outlasts_evaluations_that_waver() -> None:
+def test_detected_change_outlasts_disagreeing_evaluations() -> None:
     wavering: list[Event] = [(40.0, 14.0, "change_point"), (50.0, 33.0, None)]
     _, found = told([*steady(10.0, 4, 0.0, 10.0), *wavering, *steady(20.0, 4, 60.0, 10.0)])
     assert found[-1] == PhaseTransition("period_1", "period_2", "change_point_up", 60.0, 80.0)
 
 
-def test_a_slow_drift_ends_in_another_state() -> None:
+def test_slow_drift_leads_to_another_state() -> None:
     events: list[Event] = [(10.0 * number, 10.0 * 1.01**number, None) for number in range(80)]
     automaton, found = told(events, AutomatonParams(hold_cycles=0.0))
     assert [each.cause for each in found] == ["first_found", "shift_up", "shift_up", "shift_up"]
@@ -144,7 +144,7 @@ def test_a_slow_drift_ends_in_another_state() -> None:
 # ---- bounds
 
 
-def test_states_and_times_are_bounded_and_what_was_left_longest_ago_goes() -> None:
+def test_least_recently_left_state_is_removed() -> None:
     params = AutomatonParams(most_states=3, most_times=2, hold_cycles=0.0)
     automaton = PhaseAutomaton(params)
     at = 0.0
@@ -157,14 +157,14 @@ def test_states_and_times_are_bounded_and_what_was_left_longest_ago_goes() -> No
         assert sum(node["period_s"] is not None for node in graph["nodes"]) <= 3
         assert all(edge["source"] in names and edge["target"] in names for edge in graph["edges"])
         assert all(len(edge["times_s"]) <= 2 for edge in graph["edges"])
-    # 2 s went for 8 s, then 4 s for 16 s
+    # the state of 2 s was removed for 8 s, then that of 4 s for 16 s
     assert names == ["start", "period_1", "period_4", "period_5"]
     assert graph["forgotten_state_count"] == 2
     edge = next(edge for edge in graph["edges"] if edge["source"] == "period_4")
     assert (edge["target"], edge["count"]) == ("period_1", 1)
 
 
-def test_the_last_times_of_an_edge_are_kept_and_all_are_counted() -> None:
+def test_last_times_of_a_transition_are_kept() -> None:
     params = AutomatonParams(most_times=2, hold_cycles=0.0)
     events = [(3.0 * turn + step, [1.0, 2.0][turn % 2], None) for turn in range(9) for step in range(3)]
     automaton, _ = told(events, params)
@@ -191,7 +191,7 @@ def laid_out(given_ones: list[tuple[float | None, int, str | None]], step: float
 
 @given(stretches, st.sampled_from([0.3, 1.0, 10.0]), st.integers(1, 4), st.sampled_from([0.0, 1.0, 2.0]))
 @settings(max_examples=examples(40), deadline=None)
-def test_transitions_are_those_of_the_naive_twin(
+def test_transitions_match_naive_implementation(
     given_ones: list[tuple[float | None, int, str | None]], step: float, hold_count: int, hold_cycles: float
 ) -> None:
     events = laid_out(given_ones, step)
@@ -210,7 +210,7 @@ def test_transitions_are_those_of_the_naive_twin(
 
 @given(stretches, st.integers(0, 40))
 @settings(max_examples=examples(25), deadline=None)
-def test_an_automaton_goes_on_from_its_state(given_ones: list[tuple[float | None, int, str | None]], cut: int) -> None:
+def test_automaton_resumes_from_state(given_ones: list[tuple[float | None, int, str | None]], cut: int) -> None:
     events = laid_out(given_ones, 1.0)
     params = AutomatonParams(most_states=2, most_times=3)
     whole, found = told(events, params)
@@ -236,7 +236,7 @@ def test_an_automaton_goes_on_from_its_state(given_ones: list[tuple[float | None
         (9.0, 10.0, "<b>"),
     ],
 )
-def test_what_is_no_evaluation_is_refused_and_changes_nothing(at: float, period: float, cause: str | None) -> None:
+def test_invalid_evaluation_raises_without_change(at: float, period: float, cause: str | None) -> None:
     automaton, _ = told(steady(10.0, 2, 0.0, 5.0))
     before = json.dumps(automaton.to_dict())
     with pytest.raises(ValueError, match=r"evaluation|period"):
@@ -244,13 +244,13 @@ def test_what_is_no_evaluation_is_refused_and_changes_nothing(at: float, period:
     assert json.dumps(automaton.to_dict()) == before
 
 
-def test_a_state_without_evaluations_is_restored() -> None:
+def test_empty_state_is_restored() -> None:
     empty = PhaseAutomaton()
     assert empty.current is None
     assert PhaseAutomaton.from_dict(json.loads(json.dumps(empty.to_dict()))).to_dict() == empty.to_dict()
 
 
-def test_time_passes_without_evaluations_that_say_anything():
+def test_wait_extends_the_current_state():
     automaton = PhaseAutomaton()
     automaton.wait(5.0)
     automaton.wait(25.0)
@@ -258,5 +258,5 @@ def test_time_passes_without_evaluations_that_say_anything():
     assert (automaton.current.name, automaton.current.duration_s) == ("start", 20.0)
     assert automaton.current.evaluation_count == 0
     automaton.add(30.0, None, "end")
-    with pytest.raises(ValueError, match="behind the end"):
+    with pytest.raises(ValueError, match="follow the end"):
         automaton.wait(40.0)

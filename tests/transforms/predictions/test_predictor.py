@@ -1,4 +1,4 @@
-"""Periods while a run goes on."""
+"""Online prediction: strategies, changes, tentative periods, batching, and resumption."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def steady(count: int = 12, period_s: float = 8.0):
 
 
 @pytest.mark.slow
-def test_a_rhythm_that_has_ended_is_told_no_longer():
+def test_ended_periodicity_is_rejected():
     rng = np.random.default_rng(5)
     claims = []
     for _ in range(4):
@@ -46,15 +46,15 @@ def test_a_rhythm_that_has_ended_is_told_no_longer():
 
 
 @pytest.mark.parametrize(("even_count", "outcome"), [(8, "aperiodic"), (7, "periodic")])
-def test_many_even_gaps_before_tell_how_far_the_last_ones_may_be_off(even_count: int, outcome: str):
+def test_tolerance_derives_from_earlier_gaps(even_count: int, outcome: str):
     onsets = np.cumsum([0.0, *[20.0] * even_count, *[25.0] * 4])
     predictor = Predictor(OnlineParams())
     predictor.observed = list(pairwise(onsets.tolist()))
     answer = Answer(0.0, 300.0, 1.0, 300, "controlled", "periodic", 0.05, 0.85, 1e-6)
-    assert predictor.fitting(answer).outcome == outcome
+    assert predictor.reject_unsupported_period(answer).outcome == outcome
 
 
-def test_one_late_phase_ends_no_rhythm():
+def test_single_late_phase_is_tolerated():
     gaps = np.full(20, 20.0)
     gaps[12] = 26.0
     onsets = 6.0 + np.concatenate([[0.0], np.cumsum(gaps)])
@@ -62,7 +62,7 @@ def test_one_late_phase_ends_no_rhythm():
     assert all(each.answer.period_s is not None for each in found[6:])
 
 
-def test_how_probable_a_hit_is_outlives_a_restart():
+def test_hit_record_survives_restart():
     _, found = predicted(steady())
     assert found[-1].hit_probability is not None
     assert found[0].hit_probability is None
@@ -77,7 +77,7 @@ def test_how_probable_a_hit_is_outlives_a_restart():
 @pytest.mark.parametrize(
     ("method", "strategy"), [("controlled", "all"), ("controlled", "adaptive"), ("dft", "periods")]
 )
-def test_a_run_like_hacc_is_predicted_after_its_third_phase(strategy, method):
+def test_hacc_like_run_is_predicted_after_third_phase(strategy, method):
     errors = []
     for seed in range(2):
         run = hacc_like(seed)
@@ -89,7 +89,7 @@ def test_a_run_like_hacc_is_predicted_after_its_third_phase(strategy, method):
     assert np.mean(errors) < 0.05
 
 
-def test_a_mean_of_the_papers_method_is_near_the_papers():
+def test_mean_of_published_method_matches_paper():
     """FTIO, section III-B: "the average obtained period is 8.66 s", where phases began 8.7 s apart on average."""
     _, found = predicted(hacc_like(1), OnlineParams(method="dft", strategy="periods"))
     told = [each.answer.period_s for each in found if each.answer.period_s]
@@ -98,7 +98,7 @@ def test_a_mean_of_the_papers_method_is_near_the_papers():
 
 @pytest.mark.parametrize("period_s", [200.0, 0.2])
 @pytest.mark.parametrize("ratio", [2.0, 0.5])
-def test_a_doubled_or_halved_period_is_told_within_three_periods(period_s, ratio):
+def test_period_change_is_detected_within_three_periods(period_s, ratio):
     run = changing(3, period_s, ratio)
     _, found = predicted(run)
     told = [number for number, each in enumerate(found) if each.change]
@@ -114,11 +114,11 @@ def test_a_doubled_or_halved_period_is_told_within_three_periods(period_s, ratio
     assert causes == ["first_found", "change_point_up" if ratio > 1 else "change_point_down"]
 
 
-def test_an_unchanged_period_gives_no_change():
+def test_constant_period_gives_no_change():
     assert not any(each.change for each in predicted(changing(5, 10.0, 1.0))[1])
 
 
-def test_few_phases_alone_give_a_tentative_period_only_where_gaps_agree():
+def test_tentative_period_needs_agreeing_gaps():
     run = changing(1, 10.0, 1.0, counts=(4, 0), jitter=0.02)
     assert [each.answer.outcome for each in predicted(run)[1]][:3] == ["aperiodic", "aperiodic", "tentative"]
     third = predicted(run)[1][2]
@@ -127,14 +127,14 @@ def test_few_phases_alone_give_a_tentative_period_only_where_gaps_agree():
     assert 0.9 < third.answer.confidence <= 1
     never = predicted(run, OnlineParams(agreeing_gap_count=0))[1]
     assert never[2].answer.outcome == "aperiodic"
-    # two of six are alike, as they may be by chance
+    # two of six gaps agree, as may happen by chance
     chance = planted(np.array([1.0, 4.0, 30.0, 47.0, 50.5, 61.0, 71.5]), np.full(7, 1.0), np.random.default_rng(1))
     assert predicted(chance)[1][-1].answer.outcome == "aperiodic"
     uneven = planted(np.array([1.0, 4.0, 30.0]), np.full(3, 1.0), np.random.default_rng(1))
     assert predicted(uneven)[1][-1].answer.outcome == "aperiodic"
 
 
-def test_bytes_are_counted_once_and_bursts_are_foreseen():
+def test_bytes_count_once_and_next_burst_is_predicted():
     run = steady()
     _, found = predicted(run)
     last = found[-1]
@@ -148,7 +148,7 @@ def test_bytes_are_counted_once_and_bursts_are_foreseen():
     assert last.periods.shortest_s <= last.answer.period_s <= last.periods.longest_s
 
 
-def test_the_next_burst_after_a_change_is_foreseen_by_what_came_since():
+def test_next_burst_uses_phases_since_change():
     run = changing(6, 10.0, 2.0, counts=(15, 12), jitter=0.02)
     _, found = predicted(run)
     at = next(number for number, each in enumerate(found) if each.change)
@@ -159,7 +159,7 @@ def test_the_next_burst_after_a_change_is_foreseen_by_what_came_since():
 # ---- windows
 
 
-def test_windows_are_as_the_strategy_says():
+def test_window_follows_strategy():
     run = steady()
     whole = predicted(run, OnlineParams(strategy="all"))[1][-1].answer
     assert whole.window_start_s == 0
@@ -169,7 +169,7 @@ def test_windows_are_as_the_strategy_says():
     assert predicted(run)[1][-1].answer.window_start_s == 0
 
 
-def test_the_window_of_periods_begins_anew_once_k_were_found():
+def test_window_of_periods_shrinks_after_k_hits():
     """FTIO, section III-B: "we only kept the data between 23.1 s (47.4 - 3 * 8.1 = 23.1 s) and 47.4 s"."""
     run = steady()
     _, found = predicted(run, OnlineParams(method="dft", strategy="periods"))
@@ -183,7 +183,7 @@ def test_the_window_of_periods_begins_anew_once_k_were_found():
 
 
 @pytest.mark.parametrize("method", ["controlled", "dft", "autocorrelation", "merged", "autoperiod"])
-def test_an_answer_is_that_of_all_requests_computed_anew(method):
+def test_answer_matches_full_recomputation(method):
     run = changing(2, 3.0, 1.5, counts=(6, 4))
     params = OnlineParams(method=method, strategy="all", most_samples=256, agreeing_gap_count=0)
     _, found = predicted(run, params)
@@ -197,7 +197,7 @@ def test_an_answer_is_that_of_all_requests_computed_anew(method):
         assert told.period_s == (None if period is None else pytest.approx(period, rel=1e-6))
 
 
-def test_a_clock_since_1970_does_not_begin_at_zero():
+def test_epoch_clock_starts_at_first_request():
     run = steady()
     shifted = planted(run.onset_s + 1.7e9, np.full(12, 2.0), np.random.default_rng(7))
     answer = predicted(shifted)[1][-1].answer
@@ -212,7 +212,7 @@ def _key(each):
     return (each.number, each.answer, each.probability, each.volume_bytes, each.state, str(each.burst), each.changed_s)
 
 
-def test_many_predictors_at_once_say_what_each_says_alone():
+def test_batch_matches_single_evaluations():
     runs = [changing(seed, 3.0 + seed, 0.5, counts=(6, 4)) for seed in range(3)]
     alone = [[_key(each) for each in predicted(run)[1]] for run in runs]
     predictors = [Predictor() for _ in runs]
@@ -229,7 +229,7 @@ def test_many_predictors_at_once_say_what_each_says_alone():
 
 @settings(max_examples=4, deadline=None)
 @given(st.sampled_from(STRATEGIES), st.integers(0, 1000), st.sampled_from(["controlled", "dft"]))
-def test_a_state_goes_on_as_if_nothing_had_been(strategy, seed, method):
+def test_predictor_resumes_from_state(strategy, seed, method):
     params = OnlineParams(method=method, strategy=strategy, window_s=40.0 if strategy == "fixed" else None)
     run = changing(seed, 5.0, 2.0, counts=(6, 5))
     expected = [_key(each) for each in predicted(run, params)[1]]
@@ -245,7 +245,7 @@ def test_a_state_goes_on_as_if_nothing_had_been(strategy, seed, method):
 # ---- what happens to a run
 
 
-def test_another_run_starts_afresh_but_counts_on():
+def test_restart_resets_all_but_evaluation_count():
     run = steady()
     predictor, found = predicted(run)
     predictor.restart()
@@ -256,11 +256,11 @@ def test_another_run_starts_afresh_but_counts_on():
     assert first.volume_bytes == 16e7
 
 
-def test_what_was_before_a_jump_of_the_clock_is_forgotten_but_for_its_bytes():
+def test_start_window_keeps_only_byte_totals():
     run = steady()
     predictor, _ = predicted(run)
     later = planted(run.onset_s + 1e6, np.full(12, 2.0), np.random.default_rng(1))
-    predictor.part(float(later.began_s.min()))
+    predictor.start_window(float(later.began_s.min()))
     add_phase(predictor, later, 0)
     (found,) = evaluate([Due(predictor, float(later.ceased_s[0].max()), "gap")])
     assert found.answer.window_start_s >= later.began_s.min()
@@ -268,7 +268,7 @@ def test_what_was_before_a_jump_of_the_clock_is_forgotten_but_for_its_bytes():
     assert found.state == "gap"
 
 
-def test_predicted_periods_tell_of_changes_where_phases_cannot_be_told_apart():
+def test_predicted_periods_reveal_changes_without_phases():
     run = changing(4, 10.0, 2.0, counts=(30, 40))
     params = OnlineParams(observed="predictions", strategy="adaptive")
     _, found = predicted(run, params)
@@ -279,13 +279,13 @@ def test_predicted_periods_tell_of_changes_where_phases_cannot_be_told_apart():
     assert found[-1].answer.period_s == pytest.approx(20.0, rel=0.05)
 
 
-def test_the_end_is_the_last_state():
+def test_end_is_the_last_state():
     predictor, _ = predicted(steady())
     (found,) = evaluate([Due(predictor, 120.0, "end")])
     assert (found.state, found.transition.cause) == ("end", "end")
 
 
-def test_polls_leave_unknown_what_was_not_measured():
+def test_unmeasured_polls_are_unknown():
     predictor = Predictor(OnlineParams(finest_s=2.0, observed="predictions"))
     edges = 2.0 * np.arange(200)
     is_io = (np.arange(200) % 20) < 4
@@ -310,11 +310,11 @@ def test_polls_leave_unknown_what_was_not_measured():
         {"strategy": "fixed", "window_s": math.inf},
     ],
 )
-def test_senseless_parameters_are_refused(wrong):
+def test_invalid_parameters_raise(wrong):
     with pytest.raises(ValueError, match=r"."):
         OnlineParams(**wrong)
 
 
-def test_what_is_not_finite_is_none():
+def test_non_finite_numbers_become_none():
     assert [finite_or_none(each) for each in (math.nan, math.inf, np.float64(1.5))] == [None, None, 1.5]
     assert type(finite_or_none(np.float64(1.5))) is float

@@ -1,4 +1,4 @@
-"""Sample pyramids: the same as sampling everything anew, in any batches; bounded; the same after any restart."""
+"""Pyramid: equality with sampling all requests, in any batches and after restarts, and invalid input."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def restored(found: Pyramid) -> Pyramid:
 
 
 def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
-    """The same samples from all requests; a bin more, for what takes no time at the end is not in the window."""
+    """Sample all requests directly, with one more bin for instantaneous requests at the end."""
     count, started = np.array([len(window.bytes_per_s) + 1]), np.array([window.started_s])
     if kind == "volumes":
         rates = binned(requests, Grid(started, np.array([1 / window.sampling_hz]), count)).bytes_per_s
@@ -58,7 +58,7 @@ def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
 
 @BOUNDED
 @given(batches=BATCHES, kind=KINDS, edges=WINDOW, most=st.sampled_from([1, 5, 16, 40]))
-def test_window_is_that_of_all_requests(
+def test_window_matches_all_requests(
     batches: list[list[Request]], kind: str, edges: tuple[float, float], most: int
 ) -> None:
     requests = [request for batch in batches for request in batch if request[2] > 0]
@@ -81,7 +81,7 @@ def test_window_is_that_of_all_requests(
 
 @settings(max_examples=examples(20), deadline=None)
 @given(requests=st.lists(FREE, min_size=1, max_size=12), kind=KINDS, rng=st.randoms(use_true_random=False))
-def test_any_times_in_any_batches(requests: list[Request], kind: str, rng: Any) -> None:
+def test_window_is_independent_of_batches(requests: list[Request], kind: str, rng: Any) -> None:
     found = Pyramid(kind=kind)
     rest = list(requests)
     while rest:
@@ -98,7 +98,7 @@ def test_any_times_in_any_batches(requests: list[Request], kind: str, rng: Any) 
 
 @BOUNDED
 @given(batches=BATCHES, kind=KINDS, at=st.integers(0, 6))
-def test_goes_on_to_the_last_bit_after_a_restart(batches: list[list[Request]], kind: str, at: int) -> None:
+def test_pyramid_resumes_bit_for_bit(batches: list[list[Request]], kind: str, at: int) -> None:
     whole = pyramid(batches, kind)
     halves = restored(pyramid(batches[:at], kind))
     for batch in batches[at:]:
@@ -108,7 +108,7 @@ def test_goes_on_to_the_last_bit_after_a_restart(batches: list[list[Request]], k
 
 
 @pytest.mark.parametrize("interval_s", [5.0, 0.1, 2.0])
-def test_widths_that_are_no_powers_of_two(interval_s: float) -> None:
+def test_widths_other_than_powers_of_two(interval_s: float) -> None:
     rng = np.random.default_rng(7)
     began = rng.uniform(0, 3000 * interval_s, 500)
     requests = Requests.of_one(began, began + rng.exponential(20 * interval_s, 500), rng.uniform(1, 1e9, 500))
@@ -129,7 +129,7 @@ def test_edges_move_inwards() -> None:
     assert found.bytes_per_s.tolist() == [16.0] * 14
 
 
-def test_instants_lie_in_one_cell_and_have_no_rate() -> None:
+def test_instantaneous_requests_have_no_rate() -> None:
     requests = [(0.5, 0.5, 8.0), (0.0, 1.0, 16.0)]
     assert pyramid([requests], cell_count=64).window(0.0, 1.0).bytes_per_s.tolist() == [16.0] * 8 + [144.0] + [16.0] * 7
     assert pyramid([requests], "instants", 64).window(0.0, 1.0).bytes_per_s.tolist() == [16.0] * 16
@@ -141,7 +141,7 @@ def test_older_windows_are_coarser() -> None:
     assert len(found.window(49.0, 50.0).bytes_per_s) == 0
 
 
-def test_before_the_first_request_there_is_nothing() -> None:
+def test_rate_is_zero_before_first_request() -> None:
     window = pyramid([[(1e6, 1e6 + 1, 16.0)]]).window(0.0, 1e6 + 1, 4096)
     assert window.bytes_per_s.sum() / window.sampling_hz == 0.0
     assert 1024 * 0.9 < len(window.bytes_per_s) <= 4096
@@ -149,7 +149,7 @@ def test_before_the_first_request_there_is_nothing() -> None:
     assert late.bytes_per_s.sum() / late.sampling_hz == pytest.approx(16.0 * (late.ended_s - 1e6) / 512)
 
 
-def test_all_is_known_until_the_last_request_or_what_was_told() -> None:
+def test_cells_are_known_until_last_request_or_advance() -> None:
     found = pyramid([[(0.0, 1.0, 16.0)]])
     assert found.window(0.0, 99.0).ended_s == 1.0
     found.advance(3.0)
@@ -159,7 +159,7 @@ def test_all_is_known_until_the_last_request_or_what_was_told() -> None:
     assert (window.ended_s, window.bytes_per_s.tolist()) == (3.0, [16.0] * 4 + [0.0] * 8)
 
 
-def test_an_empty_pyramid_has_no_samples() -> None:
+def test_empty_pyramid_has_no_samples() -> None:
     found = Pyramid()
     found.add(of([]))
     assert len(found.window(0.0, 9.0).bytes_per_s) == 0
@@ -175,8 +175,8 @@ def test_an_empty_pyramid_has_no_samples() -> None:
 
 @BOUNDED
 @given(ends=st.lists(st.integers(0, 640), min_size=2, max_size=24, unique=True), most=st.sampled_from([3, 16, 64]))
-def test_what_was_not_measured_is_not_known(ends: list[int], most: int) -> None:
-    # intervals that do not overlap: every other one between sorted ends
+def test_unmeasured_cells_are_nan(ends: list[int], most: int) -> None:
+    # disjoint intervals: every other one between sorted edges
     times = [end / 64 for end in sorted(ends)][: len(ends) // 2 * 2]
     polls = list(zip(times[::2], times[1::2], strict=True))
     found = Pyramid(FINEST_S, 16)
@@ -192,7 +192,7 @@ def test_what_was_not_measured_is_not_known(ends: list[int], most: int) -> None:
     assert window.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-def test_polls_without_bytes_are_zeros_and_missing_ones_are_not() -> None:
+def test_polls_without_bytes_are_zero_and_missing_ones_nan() -> None:
     found = Pyramid(5.0)
     found.add(of([(0.0, 5.0, 10.0), (5.0, 10.0, 0.0)]), np.array([[0.0, 5.0], [5.0, 10.0], [8.0, NAN], [9.0, 9.0]]))
     found.add(of([]), np.array([[15.0, 20.0]]))
@@ -205,7 +205,7 @@ def test_polls_without_bytes_are_zeros_and_missing_ones_are_not() -> None:
 # ---- totals
 
 
-def test_what_makes_no_sense_is_counted_and_left_out() -> None:
+def test_invalid_requests_are_counted_and_ignored() -> None:
     found = Pyramid()
     began = [0.0, NAN, 1.0, 0.0, 0.0, 0.0, -math.inf, 0.0]
     ceased = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0]
@@ -215,7 +215,7 @@ def test_what_makes_no_sense_is_counted_and_left_out() -> None:
     assert (found.volume_bytes, found.first_s, found.until_s) == (8.0, 0.0, 1.0)
 
 
-def test_requests_are_of_one_subject() -> None:
+def test_several_subjects_raise() -> None:
     both = Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, 1]), 2)
     with pytest.raises(ValueError, match="one subject"):
         Pyramid().add(both)
@@ -224,7 +224,7 @@ def test_requests_are_of_one_subject() -> None:
     assert (found.request_count, found.volume_bytes) == (1, 1.0)
 
 
-def test_the_volume_is_exact() -> None:
+def test_volume_is_exact() -> None:
     found = Pyramid()
     for _ in range(10):
         found.add(of([(0.0, 1.0, 0.1), (0.0, 1.0, 2.0**60)]))
@@ -246,7 +246,7 @@ def test_no_byte_is_lost(batches: list[list[Request]]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["volumes", "instants"])
-def test_a_clock_that_jumps_costs_nothing(kind: str) -> None:
+def test_clock_jump_is_cheap(kind: str) -> None:
     found = Pyramid(kind=kind)
     jump = [(0.0, 1.0, 1024.0), (1e9, 1e9 + 1, 1024.0)]
     for request in jump:
@@ -261,7 +261,7 @@ def test_a_clock_that_jumps_costs_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("time_s", [2.0**39, -(2.0**39), 1e300])
-def test_times_too_far_away_are_refused_and_change_nothing(time_s: float) -> None:
+def test_unresolvable_time_raises_without_change(time_s: float) -> None:
     found = Pyramid()
     found.add(of([(0.0, 1.0, 8.0)]))
     before = found.to_state()
@@ -275,13 +275,13 @@ def test_times_too_far_away_are_refused_and_change_nothing(time_s: float) -> Non
 @pytest.mark.parametrize(
     "wrong", [{"kind": "sums"}, {"finest_s": 0.0}, {"finest_s": NAN}, {"cell_count": 100}, {"cell_count": 2}]
 )
-def test_wrong_parameters(wrong: dict[str, Any]) -> None:
+def test_invalid_parameters_raise(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"pyramid|cells|cell_count"):
         Pyramid(**wrong)
 
 
 @pytest.mark.parametrize(("start_s", "most"), [(NAN, 8), (-math.inf, 8), (0.0, 0)])
-def test_wrong_windows(start_s: float, most: int) -> None:
+def test_invalid_windows_raise(start_s: float, most: int) -> None:
     with pytest.raises(ValueError, match="window"):
         pyramid([[(0.0, 1.0, 1.0)]]).window(start_s, 1.0, most)
 
