@@ -70,10 +70,10 @@ def cron_line(line: str) -> str:
 
 def job_key(text: str) -> str:
     """Return how servers name jobs, or raise ValueError if it cannot be read."""
-    from iosig.transforms.job_keys import expression
+    from iosig.transforms.job_keys import to_regex
 
     try:
-        expression(text)
+        to_regex(text)
     except re.error as error:
         raise ValueError(f"is neither a jobid_name nor a regular expression: {error}") from error
     return text

@@ -1,13 +1,12 @@
-"""When in its run a job does its I/O: the simple job classifier of PEARC'18.
+"""Job classifier by the time of I/O within a run (PEARC'18).
 
 White et al., "Automatic Characterization of HPC Job Parallel Filesystem I/O Patterns", PEARC'18,
-DOI 10.1145/3219104.3219121, section 4.1 and Algorithm 1. Reads and writes are classified apart: a
-subject here is one job or series in one direction.
+DOI 10.1145/3219104.3219121, section 4.1 and Algorithm 1. Reads and writes are classified separately: a subject is one
+job or series in one direction.
 
-Traffic comes as ragged arrays, all subjects at once: `offsets` (n + 1) cuts the flat arrays, subject i
-has the points offsets[i] to offsets[i + 1], as in an Arrow list column. Either as intervals of any
-length (`interval_sections`) or as regular grids (`grid_sections`, the faster way); both give the
-`Sections` that `classify` labels.
+Traffic of all subjects is given as ragged arrays, as in an Arrow list column: subject i has the points offsets[i] to
+offsets[i + 1]. Input is either intervals of any length (`interval_sections`) or regular grids (`grid_sections`, which
+is faster); both yield the `Sections` that `classify` labels.
 """
 
 from __future__ import annotations
@@ -24,38 +23,41 @@ from iosig.transforms.arrays import Ints, Reals
 
 Texts = npt.NDArray[np.str_]
 
-#: Algorithm 1 is defined on four sections (section 4.1)
+#: number of sections of Algorithm 1 (section 4.1)
 SECTION_COUNT = 4
-#: points that are worked on at a time: bounds the memory, fits the cache
-_CHUNK_POINTS = 1 << 17
+#: points per batch; limits memory and fits the CPU cache
+_BATCH_POINTS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class ClassParams:
-    """The classifier's thresholds.
+    """Thresholds of the classifier, as published except for `max_missing_ratio`."""
 
-    no_usage_bytes: a mean volume per node below it is NO_USAGE, in bytes (section 4.1: 1 MB).
-    uniform_cov: a coefficient of variation below it is UNIFORM (section 4.1: 0.25).
-    predominance: how many times more bytes the edges or the middle must hold in the tests for CANYON and
-        HILL (Algorithm 1: 2).
-    min_duration_s: shorter runs are not classified, in seconds (section 6: ten minutes).
-    max_missing_ratio: the share of any section that may lack data (ours: the paper has no rule; a section
-        that is missing for the most part would pass for one without I/O).
-    """
-
+    #: mean volume per node below which a subject is NO_USAGE [bytes] (section 4.1: 1 MB)
     no_usage_bytes: float = 1e6
+    #: coefficient of variation below which a subject is UNIFORM (section 4.1: 0.25)
     uniform_cov: float = 0.25
+    #: factor by which edges or middle must exceed the other in the tests for CANYON and HILL (Algorithm 1: 2)
     predominance: float = 2.0
+    #: shorter runs are not classified [s] (section 6: ten minutes)
     min_duration_s: float = 600.0
+    #: maximum share of any section without data; the paper has no rule, but a missing section would look idle
     max_missing_ratio: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """Runs of n subjects, each cut into sections of equal time.
+    """Runs of n subjects, divided into sections of equal time.
 
-    volume_bytes (n, sections): bytes moved in each section. covered_s (n, sections): seconds of it for
-    which there is data. duration_s (n): the whole run; NaN where its start or end is not known.
+    Attributes
+    ----------
+    volume_bytes : Reals, shape (n, sections)
+        Bytes in each section.
+    covered_s : Reals, shape (n, sections)
+        Time with data in each section [s].
+    duration_s : Reals, shape (n,)
+        Length of the run [s]; NaN if its start or end is unknown.
+
     """
 
     volume_bytes: Reals
@@ -64,19 +66,19 @@ class Sections:
 
     @property
     def missing_ratios(self) -> Reals:
-        """The share of each run without data (n); NaN where the run has no duration."""
+        """Share of each run without data (n); NaN without duration."""
         return _missing(self.covered_s.sum(axis=1), self.duration_s)
 
     @property
     def section_missing_ratios(self) -> Reals:
-        """The share of each section without data (n, sections); NaN where the run has no duration."""
+        """Share of each section without data (n, sections); NaN without duration."""
         return _missing(self.covered_s, self.duration_s[:, None] / self.covered_s.shape[1])
 
 
 def _missing(covered_s: Reals, duration_s: Reals) -> Reals:
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = np.where(duration_s > 0, 1.0 - covered_s / duration_s, np.nan)
-    # a step that should end at an edge may miss it by a rounding error
+    # rounding may move the end of a step across an edge
     return np.clip(np.where(np.abs(ratios) < 1e-9, 0.0, ratios), 0.0, 1.0)
 
 
@@ -92,81 +94,110 @@ def interval_sections(
     ended_s: Reals,
     section_count: int = SECTION_COUNT,
 ) -> Sections:
-    """Share the bytes of intervals among sections of equal time of each subject's run.
+    """Distribute the bytes of intervals over sections of equal time of each subject's run.
 
-    left_s, right_s, volume_bytes (points): an interval's edges in seconds and its bytes; a volume that is
-    not finite is missing, an interval that is not longer than nothing holds nothing. offsets (n + 1).
-    started_s, ended_s (n): the run, in the seconds of the edges.
+    Parameters
+    ----------
+    left_s, right_s, volume_bytes : Reals, shape (points,)
+        Edges [s] and bytes of each interval, in any order. A volume that is not finite is missing; empty intervals are
+        ignored.
+    offsets : Ints, shape (n + 1,)
+        Points of each subject.
+    started_s, ended_s : Reals, shape (n,)
+        Start and end of each run, on the clock of the edges [s].
+    section_count : int
+        Number of sections.
 
-    Bytes of an interval that crosses a section's or the run's edge are shared by time; what lies outside
-    the run does not count. Intervals may come in any order; where they overlap both volumes count, and
-    the time is covered once.
+    Returns
+    -------
+    Sections
+        Bytes of an interval across an edge are divided by time; bytes outside the run are dropped. Overlapping
+        intervals count twice in bytes and once in covered time.
+
     """
     shape = (len(started_s), section_count)
     volume, covered = np.zeros(shape), np.zeros(shape)
-    for group in _groups(offsets):
-        points = slice(int(offsets[group.start]), int(offsets[group.stop]))
-        counts = np.diff(offsets[group.start : group.stop + 1])
-        placed = _Placed.of(
-            left_s[points], right_s[points], volume_bytes[points], started_s[group], ended_s[group], counts
+    for batch in _batch_subjects(offsets):
+        points = slice(int(offsets[batch.start]), int(offsets[batch.stop]))
+        counts = np.diff(offsets[batch.start : batch.stop + 1])
+        intervals = _NormalizedIntervals.create(
+            left_s[points], right_s[points], volume_bytes[points], started_s[batch], ended_s[batch], counts
         )
-        if placed.is_disjoint:
-            volume[group], covered[group] = placed.sums(section_count, placed.volume, placed.length)
+        if intervals.is_disjoint:
+            volume[batch], covered[batch] = intervals.sums(section_count, intervals.volume, intervals.length)
         else:
-            apart = placed.apart()
-            (volume[group],) = placed.sums(section_count, placed.volume)
-            (covered[group],) = apart.sums(section_count, apart.length)
+            disjoint = intervals.remove_overlap()
+            (volume[batch],) = intervals.sums(section_count, intervals.volume)
+            (covered[batch],) = disjoint.sums(section_count, disjoint.length)
     duration = ended_s - started_s
     return Sections(volume, covered * np.where(duration > 0, duration, 0.0)[:, None], duration)
 
 
-#: a run that is shorter than one alone by more was stopped (ours, as `iosig.transforms.attribution` has it)
+#: a run that is shorter than its signature by more than this share was stopped (as in `iosig.transforms.attribution`)
 _SHORT_RATIO = 0.08
 
 
 def burst_sections(
     began_s: Reals, ceased_s: Reals, volume_bytes: Reals, offsets: Ints, alone_s: Reals, duration_s: Reals
 ) -> Sections:
-    """Return the sections of runs that did what their applications' signatures do.
+    """Compute the sections of runs that follow the signatures of their applications.
 
-    began_s, ceased_s, volume_bytes (points): the bursts of each run's signature, in seconds since a run's start; bytes
-    between them are left out. offsets (n + 1): where those of each run are. alone_s, duration_s (n): how long a run
-    takes alone, and how long each took, seconds above 0.
+    Parameters
+    ----------
+    began_s, ceased_s, volume_bytes : Reals, shape (points,)
+        Bursts of each run's signature [s from the start of the run].
+    offsets : Ints, shape (n + 1,)
+        Bursts of each run.
+    alone_s, duration_s : Reals, shape (n,)
+        Length of the signature and of the run [s], above 0.
 
-    Bursts after the end of a stopped run (`pace`) are left out.
+    Returns
+    -------
+    Sections
+        Without bursts after the end of a stopped run.
+
     """
-    own = np.repeat(pace(alone_s, duration_s), np.diff(offsets))
-    start_s = np.zeros_like(duration_s)
-    return without_gaps(interval_sections(began_s * own, ceased_s * own, volume_bytes, offsets, start_s, duration_s))
+    slowdown = np.repeat(compute_slowdowns(alone_s, duration_s), np.diff(offsets))
+    left_s, right_s, start_s = began_s * slowdown, ceased_s * slowdown, np.zeros_like(duration_s)
+    return assume_complete(interval_sections(left_s, right_s, volume_bytes, offsets, start_s, duration_s))
 
 
-def pace(alone_s: Reals, duration_s: Reals) -> Reals:
-    """Return by which factor runs (n) are slower than their signatures: the ratio of their durations.
+def compute_slowdowns(alone_s: Reals, duration_s: Reals) -> Reals:
+    """Compute the slowdown of runs: the ratio of their length to that of their signatures.
 
-    A run that is shorter by more than a little was stopped at its usual pace: 1.
+    Parameters
+    ----------
+    alone_s, duration_s : Reals, shape (n,)
+        Length of the signature and of the run [s].
+
+    Returns
+    -------
+    Reals, shape (n,)
+        1 for a run that is clearly shorter, which was stopped.
+
     """
     ratio: Reals = np.where(duration_s < (1.0 - _SHORT_RATIO) * alone_s, 1.0, duration_s / alone_s)
     return ratio
 
 
-def without_gaps(sections: Sections) -> Sections:
-    """Return sections of runs of which all is known: nothing but what is told moved."""
-    each = sections.duration_s / sections.volume_bytes.shape[1]
-    covered: Reals = np.broadcast_to(each[:, None], sections.volume_bytes.shape)
+def assume_complete(sections: Sections) -> Sections:
+    """Mark all sections as fully covered, for runs without missing data."""
+    section_s = sections.duration_s / sections.volume_bytes.shape[1]
+    covered: Reals = np.broadcast_to(section_s[:, None], sections.volume_bytes.shape)
     return replace(sections, covered_s=covered)
 
 
-def _groups(offsets: Ints) -> Iterator[slice]:
-    """Yield slices of whole subjects, of about as many points as are worked on at a time."""
-    marks = np.arange(int(offsets[0]), int(offsets[-1]), _CHUNK_POINTS)
+def _batch_subjects(offsets: Ints) -> Iterator[slice]:
+    """Yield slices of whole subjects with about `_BATCH_POINTS` points."""
+    marks = np.arange(int(offsets[0]), int(offsets[-1]), _BATCH_POINTS)
     bounds = np.unique(np.concatenate([[0], np.searchsorted(offsets, marks[1:]), [len(offsets) - 1]]))
     for first, last in pairwise(bounds.tolist()):
         yield slice(first, last)
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """Intervals placed in their owners' runs: 0 is the start of a run, 1 its end."""
+class _NormalizedIntervals:
+    """Intervals on the normalized time of their owners: 0 is the start of a run, 1 its end."""
 
     owner: Ints
     owner_count: int
@@ -175,10 +206,10 @@ class _Placed:
     volume: Reals
 
     @classmethod
-    def of(
+    def create(
         cls, left_s: Reals, right_s: Reals, volume_bytes: Reals, started_s: Reals, ended_s: Reals, counts: Ints
-    ) -> _Placed:
-        """Place intervals whose owners follow one another, `counts` of them each; unusable ones have no length."""
+    ) -> _NormalizedIntervals:
+        """Normalize `counts` consecutive intervals of each owner; invalid ones get no length."""
         owner = np.repeat(np.arange(len(counts)), counts)
         started, duration = np.repeat(started_s, counts), np.repeat(ended_s - started_s, counts)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
@@ -192,36 +223,36 @@ class _Placed:
 
     @property
     def length(self) -> Reals:
-        """The share of its owner's run that each interval takes."""
+        """Length of each interval as a share of the run."""
         return self.right - self.left
 
     @property
     def is_disjoint(self) -> bool:
-        """Whether no usable interval starts before the one of the same owner before it ends."""
+        """Whether valid intervals are sorted and disjoint within each owner."""
         usable = np.flatnonzero(self.right > self.left)
         left, right, owner = self.left[usable], self.right[usable], self.owner[usable]
         return bool(((left[1:] >= right[:-1]) | (owner[1:] != owner[:-1])).all())
 
-    def apart(self) -> _Placed:
-        """Return the intervals in order, each without what those before it cover."""
-        # one axis for all: owner i lies between 2i and 2i + 1, so that a running maximum never crosses owners
+    def remove_overlap(self) -> _NormalizedIntervals:
+        """Sort the intervals, and remove from each what earlier ones cover."""
+        # owner i occupies 2i to 2i + 1 on a common axis, so that a running maximum does not cross owners
         base = 2.0 * self.owner
         left, right = np.clip(self.left, 0.0, 1.0), np.clip(self.right, 0.0, 1.0)
         order = np.argsort(base + left, kind="stable")
         base, left, right = base[order], left[order], right[order]
         reached = np.concatenate([[-np.inf], np.maximum.accumulate(base + right)[:-1]]) - base
         left = np.minimum(np.maximum(left, reached), right)
-        return _Placed(self.owner[order], self.owner_count, left, right, self.volume[order])
+        return _NormalizedIntervals(self.owner[order], self.owner_count, left, right, self.volume[order])
 
     def sums(self, section_count: int, *weights: Reals) -> tuple[Reals, ...]:
-        """Sum weights over (owners, sections), shared by time where an interval crosses an edge."""
+        """Sum weights by (owners, sections); intervals across an edge are divided by time."""
         left, right = self.left * section_count, self.right * section_count
         section = np.floor(left)
         is_whole = (left >= 0) & (right <= section + 1) & (section < section_count)
         crossing = np.flatnonzero(~is_whole & (right > 0) & (left < section_count) & (right > left))
         cell = self.owner * section_count + np.clip(section, 0, section_count - 1).astype(np.int64)
         low, high, owner = left[crossing], right[crossing], self.owner[crossing]
-        found: list[Reals] = []
+        results: list[Reals] = []
         for weight in weights:
             whole = np.bincount(cell, np.where(is_whole, weight, 0.0), self.owner_count * section_count)
             total = whole.astype(np.float64, copy=False).reshape(self.owner_count, section_count)
@@ -229,8 +260,8 @@ class _Placed:
             for number in range(section_count):
                 overlap = np.clip(np.minimum(high, number + 1) - np.maximum(low, number), 0.0, None)
                 total[:, number] += np.bincount(owner, density * overlap, self.owner_count)
-            found.append(total)
-        return tuple(found)
+            results.append(total)
+        return tuple(results)
 
 
 # ---- regular grids
@@ -245,14 +276,26 @@ def grid_sections(
     ended_s: Reals,
     section_count: int = SECTION_COUNT,
 ) -> Sections:
-    """Share the bytes of regular grids among sections of equal time of each subject's run.
+    """Distribute the bytes of regular grids over sections of equal time of each subject's run.
 
-    bytes_per_s (points): the rate in each step; what is not finite is missing. offsets (n + 1).
-    grid_started_s, interval_s (n): the left edge of the first step and the steps' length, in seconds.
-    started_s, ended_s (n): the run.
+    Parameters
+    ----------
+    bytes_per_s : Reals, shape (points,)
+        Rate of each step; not finite if missing.
+    offsets : Ints, shape (n + 1,)
+        Points of each subject.
+    grid_started_s, interval_s : Reals, shape (n,)
+        Left edge of the first step, and length of the steps [s].
+    started_s, ended_s : Reals, shape (n,)
+        Start and end of each run [s].
+    section_count : int
+        Number of sections.
 
-    Gives what `interval_sections` gives for the same steps, from one pass over the points: whole steps
-    are summed between the sections' edges, only the steps at the edges are shared.
+    Returns
+    -------
+    Sections
+        Equal to that of `interval_sections` for the same steps, in a single pass.
+
     """
     is_known = np.zeros(len(bytes_per_s) + 1, dtype=np.bool_)
     np.isfinite(bytes_per_s, out=is_known[:-1])
@@ -266,16 +309,16 @@ def grid_sections(
     positions = np.where(is_run[:, None], np.nan_to_num(positions), 0.0)
     positions = np.clip(positions, 0.0, np.diff(offsets)[:, None])
     volume = _step_sums(values, offsets, positions) * interval_s[:, None]
-    # the one large array serves twice: NumPy would cast the mask to another one of its size
+    # reuse the large array: NumPy would cast the mask to a second one
     values[:] = is_known
     covered = _step_sums(values, offsets, positions) * interval_s[:, None]
     return Sections(np.where(is_run[:, None], volume, 0.0), np.where(is_run[:, None], covered, 0.0), duration)
 
 
 def _step_sums(values: Reals, offsets: Ints, positions: Reals) -> Reals:
-    """Sum steps between neighbouring positions (n, k + 1) of each grid, parts of steps by their share.
+    """Sum steps between consecutive positions (n, k + 1) of each grid, with partial steps in proportion.
 
-    `values` (points + 1) ends with one that is never counted: an index may stand behind the last point.
+    `values` (points + 1) ends with a padding value, since an index may lie after the last point.
     """
     low, high = positions[:, :-1], positions[:, 1:]
     first, last = np.ceil(low), np.floor(high)
@@ -293,33 +336,56 @@ def _step_sums(values: Reals, offsets: Ints, positions: Reals) -> Reals:
 # ---- labels
 
 
-def variations(section_bytes: Reals) -> Reals:
-    """Return the coefficient of variation of each row (n): population standard deviation over mean.
+def coefficients_of_variation(section_bytes: Reals) -> Reals:
+    """Compute the population standard deviation divided by the mean of each row.
 
-    NaN where the mean is 0. The paper's 0.25 is met with the population form: of the four section volumes
-    no larger population is estimated.
+    Parameters
+    ----------
+    section_bytes : Reals, shape (n, sections)
+        Bytes of each section.
+
+    Returns
+    -------
+    Reals, shape (n,)
+        NaN where the mean is 0.
+
+    Notes
+    -----
+    The four sections are the whole population, so that the denominator of the variance is 4.
+
     """
     mean = section_bytes.mean(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Reals = np.where(mean > 0, section_bytes.std(axis=1, ddof=0) / mean, np.nan)
-    return found
+        ratios: Reals = np.where(mean > 0, section_bytes.std(axis=1, ddof=0) / mean, np.nan)
+    return ratios
 
 
-def labels(section_bytes: Reals, node_count: Reals, params: ClassParams | None = None) -> Texts:
-    """Return each subject's label (n), by section 4.1 and Algorithm 1.
+def label_sections(section_bytes: Reals, node_count: Reals, params: ClassParams | None = None) -> Texts:
+    """Label subjects by section 4.1 and Algorithm 1; all inequalities are strict, as printed.
 
-    section_bytes (n, 4). node_count (n): nodes of the job; where it is NaN or below 1 the volume counts
-    as one node's. All of Algorithm 1's inequalities are strict, as printed.
+    Parameters
+    ----------
+    section_bytes : Reals, shape (n, 4)
+        Bytes of each section.
+    node_count : Reals, shape (n,)
+        Nodes of the job; NaN or below 1 counts as one node.
+    params : ClassParams, optional
+        Thresholds.
+
+    Returns
+    -------
+    Texts, shape (n,)
+
     """
     params = params or ClassParams()
     s0, s1, s2, s3 = section_bytes.T
     middle, factor = s1 + s2, params.predominance
     volume = section_bytes.sum(axis=1)
     nodes = np.where(node_count >= 1, node_count, 1.0)
-    chosen = np.select(
+    label = np.select(
         [
             (volume <= 0) | (volume / nodes < params.no_usage_bytes),
-            variations(section_bytes) < params.uniform_cov,
+            coefficients_of_variation(section_bytes) < params.uniform_cov,
             (s0 > s1 + s2 + s3) & (s3 > factor * middle),
             s0 > s1 + s2 + s3,
             (s3 > s0 + s1 + s2) & (s0 > factor * middle),
@@ -330,16 +396,28 @@ def labels(section_bytes: Reals, node_count: Reals, params: ClassParams | None =
         ["NO_USAGE", "UNIFORM", "CANYON", "START", "CANYON", "END", "HILL", "CANYON"],
         default="OTHER",
     )
-    return chosen.astype(np.str_)
+    return label.astype(np.str_)
 
 
 def classify(sections: Sections, node_count: Reals, params: ClassParams | None = None) -> pl.DataFrame:
-    """Classify subjects from their four sections; one row per subject, in order.
+    """Classify subjects by their four sections.
 
-    node_count (n): NaN where it is not known. Columns: `outcome`, `label` (NULL unless classified),
-    `section_bytes`, `cov` (NULL where nothing was moved), `volume_bytes` (within the run), `missing_ratio`.
-    The first outcome that holds is given: `no_data` (nothing covers any of the run; volumes are NULL),
-    `too_short`, `too_many_gaps` (any section lacks more than the permitted share), `classified`.
+    Parameters
+    ----------
+    sections : Sections
+        Sections of n subjects.
+    node_count : Reals, shape (n,)
+        Nodes of the job; NaN if unknown.
+    params : ClassParams, optional
+        Thresholds.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per subject, in order, with the columns `outcome`, `label` (NULL unless classified), `section_bytes`,
+        `cov` (NULL without I/O), `volume_bytes` (within the run), and `missing_ratio`. The outcome is the first that
+        applies of `no_data` (volumes are NULL), `too_short`, `too_many_gaps` (in any section), and `classified`.
+
     """
     params = params or ClassParams()
     has_data = sections.covered_s.sum(axis=1) > 0
@@ -348,11 +426,11 @@ def classify(sections: Sections, node_count: Reals, params: ClassParams | None =
         is_short = sections.duration_s < params.min_duration_s
     outcome = np.select([~has_data, is_short, is_gappy], ["no_data", "too_short", "too_many_gaps"], "classified")
     volume = np.where(has_data, sections.volume_bytes.sum(axis=1), np.nan)
-    cov = np.where(has_data, variations(sections.volume_bytes), np.nan)
+    cov = np.where(has_data, coefficients_of_variation(sections.volume_bytes), np.nan)
     return pl.DataFrame(
         {
             "outcome": pl.Series(outcome.tolist(), dtype=pl.String),
-            "label": pl.Series(labels(sections.volume_bytes, node_count, params).tolist(), dtype=pl.String),
+            "label": pl.Series(label_sections(sections.volume_bytes, node_count, params).tolist(), dtype=pl.String),
             "section_bytes": pl.Series(sections.volume_bytes.tolist(), dtype=pl.List(pl.Float64)),
             "cov": _nullable(cov),
             "volume_bytes": _nullable(volume),

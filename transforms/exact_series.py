@@ -1,4 +1,4 @@
-"""Exact series: what rose between scrapes, on the even steps of a run's grid, in whole bytes."""
+"""Distribution of counter deltas over the steps of a run's grid, in whole bytes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of, places_of
 
 @dataclass(frozen=True, slots=True)
 class Grids:
-    """The grids of runs (n): the length of a step and where its edges lie [us], and the first and the last step.
+    """Time grids of n runs: step length and phase [us], and first and last step.
 
-    Steps are counted from 1970: step k is (phase + (k - 1) x step, phase + k x step].
+    Step k is (phase + (k - 1) * step, phase + k * step], counted from 1970.
     """
 
     step_us: Ints
@@ -23,44 +23,60 @@ class Grids:
 
     @property
     def counts(self) -> Ints:
-        """How many steps each run has (n)."""
+        """Number of steps of each run (n)."""
         counts: Ints = np.maximum(self.last_step - self.first_step + 1, 0)
         return counts
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Intervals between scrapes (m), in which something rose: from, until [us since 1970], and whose they are."""
+    """m intervals between scrapes: start and end [us since 1970], and index of the run."""
 
     from_us: Ints
     until_us: Ints
     run: Ints
 
 
-def on_grids(intervals: Intervals, volume_bytes: Ints, grids: Grids) -> Ragged:
-    """Return the bytes in each step of each run's grid (n pieces).
+def distribute_to_grids(intervals: Intervals, volume_bytes: Ints, grids: Grids) -> Ragged:
+    """Distribute the bytes of intervals over the steps of each run's grid, in proportion to time.
 
-    volume_bytes (m): what rose in the intervals, at most 2^53. An interval over several steps is shared among them by
-    time, as differences of its rounded running total, so that no byte is lost between two steps; what lies outside of
-    the run's steps is left out. One without a length is all of the step that it lies in.
+    Parameters
+    ----------
+    intervals : Intervals
+        m intervals.
+    volume_bytes : Ints, shape (m,)
+        Bytes of each interval, at most 2^53.
+    grids : Grids
+        Grids of n runs.
+
+    Returns
+    -------
+    Ragged
+        Whole bytes of each step, n pieces. Bytes outside of a run's grid are dropped.
+
+    Notes
+    -----
+    Steps get differences of the rounded cumulative bytes, so that no byte is lost between steps. An interval without
+    length belongs to one step.
+
     """
     offsets = offsets_of(grids.counts)
     values = np.zeros(offsets[-1])
     run, until = intervals.run, intervals.until_us
     step, phase = grids.step_us[run], grids.phase_us[run]
     length = np.maximum(until - intervals.from_us, 1)
-    left = until - length - phase
-    first = np.maximum(left // step + 1, grids.first_step[run])
+    start = until - length - phase
+    first = np.maximum(start // step + 1, grids.first_step[run])
     last = np.minimum(-((phase - until) // step), grids.last_step[run])
     counts = np.maximum(last - first + 1, 0)
     number, owner = places_of(first, counts), np.repeat(np.arange(len(run)), counts)
-    edge = number * step[owner] - left[owner]
+    edge = number * step[owner] - start[owner]
     total = volume_bytes[owner]
 
-    def moved_by(edge_us: Ints) -> Reals:
-        moved: Reals = np.round(total * (np.clip(edge_us, 0, length[owner]) / length[owner]))
-        return moved
+    def cumulative_at(edge_us: Ints) -> Reals:
+        cumulative: Reals = np.round(total * (np.clip(edge_us, 0, length[owner]) / length[owner]))
+        return cumulative
 
-    place = offsets[:-1][run[owner]] + number - grids.first_step[run[owner]]
-    np.add.at(values, place, moved_by(edge) - moved_by(edge - step[owner]))
+    index = offsets[:-1][run[owner]] + number - grids.first_step[run[owner]]
+    np.add.at(values, index, cumulative_at(edge) - cumulative_at(edge - step[owner]))
     return Ragged(values, offsets)

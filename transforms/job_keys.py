@@ -1,4 +1,4 @@
-"""Job keys: what servers call a job, and which id of the scheduler's stands in it."""
+"""Job keys of Lustre servers: extraction of the scheduler's job id."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-#: what stands for a letter of Lustre's `jobid_name` (Lustre manual, section 12.2.2): the id is the first group
+#: regular expressions of the codes of Lustre's `jobid_name` (Lustre manual, section 12.2.2); group 1 is the job id
 _CODES = {
     "e": r"[^:]+?",
     "g": r"\d+",
@@ -18,51 +18,75 @@ _CODES = {
     "u": r"\d+",
     "%": "%",
 }
-#: names for what is usual: PBS's ids have the server's name behind them, array jobs a number in brackets
+#: named patterns; PBS ids end with the server's name, and array jobs have an index in brackets
 PRESETS = {
     "slurm": "%j",
     "pbs": r"^(\d+(?:\[\d*\])?)\.[A-Za-z][\w.-]*$",
     "procname_uid": "%e.%u",
 }
-#: what a key is: none at all, one with an id of the scheduler's, a program's name and user, or something else
+#: kinds of keys: empty, with a job id, program name and user, or other
 BLANK, JOB, PROCESS, UNKNOWN = "blank", "job", "process", "unknown"
 
 
-def expression(told: str) -> str:
-    """Return the regular expression that a preset, a `jobid_name` or a regular expression stands for.
+def to_regex(pattern: str) -> str:
+    """Convert a job key pattern to a regular expression.
 
-    Raises re.error where it is none, or has more than one id.
+    Parameters
+    ----------
+    pattern : str
+        A name of `PRESETS`, a Lustre `jobid_name` with % codes, or a regular expression.
+
+    Returns
+    -------
+    str
+        A regular expression with at most one group, the job id.
+
+    Raises
+    ------
+    re.error
+        If the pattern is invalid or has more than one id; a regular expression needs exactly one group.
+
     """
-    told = PRESETS.get(told, told)
-    found = _of_codes(told) if re.search(r"%[eghHjpu]", told) else told
-    groups = re.compile(found).groups
-    if groups > 1 or (groups == 0 and found == told):
-        raise re.error("it must have one group, which is the scheduler's id")
-    return found
+    pattern = PRESETS.get(pattern, pattern)
+    regex = _expand_codes(pattern) if re.search(r"%[eghHjpu]", pattern) else pattern
+    groups = re.compile(regex).groups
+    if groups > 1 or (groups == 0 and regex == pattern):
+        raise re.error("it must have exactly one group, the scheduler's job id")
+    return regex
 
 
-def _of_codes(name: str) -> str:
-    pieces = re.split(r"%([eghHjpu%])", name)
-    return "^" + "".join(_CODES[one] if place % 2 else re.escape(one) for place, one in enumerate(pieces)) + "$"
+def _expand_codes(name: str) -> str:
+    parts = re.split(r"%([eghHjpu%])", name)
+    return "^" + "".join(_CODES[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)) + "$"
 
 
-def read_keys(keys: pl.Series, told: Sequence[str]) -> pl.DataFrame:
-    """Return what stands in job keys.
+def parse_keys(keys: pl.Series, patterns: Sequence[str]) -> pl.DataFrame:
+    """Classify job keys and extract job ids.
 
-    keys (n): text. told: presets, `jobid_name`s or regular expressions, of which the first that fits counts.
+    Parameters
+    ----------
+    keys : pl.Series
+        Job keys as text.
+    patterns : sequence of str
+        Patterns as of `to_regex`; the first match counts.
 
-    Returns job_key, key_kind, and scheduler_id, NULL where the key is of another kind; a row each, in the same order.
+    Returns
+    -------
+    pl.DataFrame
+        Columns job_key, key_kind, and scheduler_id (NULL unless key_kind is `job`); one row per key, in order.
+
     """
-    expressions = [expression(one) for one in told]
+    regexes = [to_regex(pattern) for pattern in patterns]
     key = pl.col("job_key")
     kinds = [pl.when(key.str.strip_chars() == "").then(pl.lit(BLANK))]
     ids = [pl.when(key.str.strip_chars() == "").then(pl.lit(""))]
-    for one in expressions:
-        is_job = bool(re.compile(one).groups)
-        kinds.append(pl.when(key.str.contains(one)).then(pl.lit(JOB if is_job else PROCESS)))
-        # what fits and has no id is of no other form, either
-        ids.append(pl.when(key.str.contains(one)).then(key.str.extract(one, 1) if is_job else pl.lit("")))
-    found = keys.rename("job_key").to_frame()
-    return found.with_columns(
-        key_kind=pl.coalesce(*kinds, pl.lit(UNKNOWN)), scheduler_id=pl.coalesce(ids).replace({"": None})
+    for regex in regexes:
+        is_job = bool(re.compile(regex).groups)
+        kinds.append(pl.when(key.str.contains(regex)).then(pl.lit(JOB if is_job else PROCESS)))
+        # a match without id excludes the later patterns
+        ids.append(pl.when(key.str.contains(regex)).then(key.str.extract(regex, 1) if is_job else pl.lit("")))
+    return (
+        keys.rename("job_key")
+        .to_frame()
+        .with_columns(key_kind=pl.coalesce(*kinds, pl.lit(UNKNOWN)), scheduler_id=pl.coalesce(ids).replace({"": None}))
     )

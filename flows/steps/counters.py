@@ -41,7 +41,7 @@ _READINGS_AT_A_TIME = 250_000
 def end_days(context: StepContext) -> int:
     """Find the last values of each entry on a day. Returns the entries."""
     scrapes = _timed(context)
-    parts = [counters.last_values(samples, scrapes) for samples in _samples(context)]
+    parts = [counters.select_last_values(samples, scrapes) for samples in _samples(context)]
     found = [frames.empty(COUNTER_ENDS), *(_dated(part, context).select(COUNTER_ENDS.column_names) for part in parts)]
     ends = pl.concat(found)
     write_parquet(ends, COUNTER_ENDS, context.path(COUNTER_ENDS))
@@ -57,7 +57,7 @@ def stage_counters(context: StepContext) -> int:
         context.expose(connection, COUNTER_RISES, COUNTER_GAPS)
         context.put(connection, TIMED_SCRAPES, scrapes.select(TIMED_SCRAPES.column_names))
         context.put(connection, COUNTER_TARGETS, targets.select(COUNTER_TARGETS.column_names))
-        context.put(connection, JOB_KEYS, job_keys.read_keys(keys["job_key"], context.settings.counters.job_keys))
+        context.put(connection, JOB_KEYS, job_keys.parse_keys(keys["job_key"], context.settings.counters.job_keys))
         for table in (COUNTED_JOBS, COUNTER_DAYS, COUNTER_POLLS):
             context.build(connection, table)
     return int(scan_parquet(context.path(COUNTER_RISES)).select(pl.len()).collect().item())
@@ -68,10 +68,10 @@ def _write_rises(context: StepContext, scrapes: pl.DataFrame) -> pl.DataFrame:
     ends, params = context.frame(COUNTER_ENDS), context.settings.counters.params(CounterParams)
     folder = context.folder / "counter_parts" / str(context.days[0])
     shutil.rmtree(folder, ignore_errors=True)
-    edges = _dated(counters.edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
+    edges = _dated(counters.find_edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
     parts, targets, gaps = [], [frames.empty(COUNTER_TARGETS)], [frames.empty(COUNTER_GAPS), edges]
     for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(context, scrapes, ends)):
-        found = counters.rises(samples, own_scrapes, own_ends, polled, params)
+        found = counters.compute_deltas(samples, own_scrapes, own_ends, polled, params)
         rows = _dated(found.rows, context).select(COUNTER_RISES.column_names)
         parts.append(write_parquet(rows, COUNTER_RISES, folder / f"{number:05d}.parquet"))
         targets.append(found.targets.select(COUNTER_TARGETS.column_names))
@@ -106,7 +106,7 @@ def _timed(context: StepContext) -> pl.DataFrame:
             [each for each in parts if each[1].day != str(day)],
         )
     )
-    return counters.timed_scrapes(on_day, before)
+    return counters.order_scrapes(on_day, before)
 
 
 def _samples(context: StepContext) -> Iterator[pl.DataFrame]:

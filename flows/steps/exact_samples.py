@@ -70,7 +70,7 @@ class Gridded:
         """Return what a column counts, a second, in each step of each run; NaN where nothing was scraped."""
         from_us, until_us = (self.rises[name].dt.epoch("us").to_numpy() for name in ("from_at", "until_at"))
         intervals = Intervals(from_us, until_us, self.rises["run"].to_numpy())
-        found = exact_series.on_grids(intervals, self.rises[column].to_numpy(), self.grids)
+        found = exact_series.distribute_to_grids(intervals, self.rises[column].to_numpy(), self.grids)
         step_s = np.repeat(self.grids.step_us, self.grids.counts) / 1e6
         return Ragged(np.where(_scraped(self.runs, self.grids), found.values / step_s, np.nan), found.offsets)
 

@@ -48,7 +48,7 @@ def infer(context: StepContext) -> int:
 
 def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> pl.DataFrame:
     """Return rows of `classes`: the inferred class of every run."""
-    found = inference.inferred_classes(runs, bursts, params)
+    found = inference.infer_classes(runs, bursts, params)
     is_refused = runs["refusal"].is_not_null() & (found["outcome"] == "classified")
     answered = found.with_columns(
         outcome=pl.when(is_refused).then(runs["refusal"]).otherwise("outcome"),
@@ -65,7 +65,7 @@ def _periods(runs: pl.DataFrame) -> pl.DataFrame:
     """Return rows of `periods`: the inferred period of every run."""
     is_periodic = pl.col("outcome") == "periodic"
     answered = (
-        inference.inferred_periods(runs)
+        inference.infer_periods(runs)
         .select(*OF_AN_APPLICATION, method=pl.lit(DEFAULT_METHOD), is_default=pl.lit(value=True))
         .with_columns(pl.when(is_periodic).then("duty_ratio"))
     )

@@ -106,8 +106,8 @@ def by_signature(seen: Seen, known: Known) -> Told:
         .with_columns(_SOMEWHERE)
         .join(signatures, on="application_id", how="left", maintain_order="left")
     )
-    labels = inference.inferred_classes(runs, _bursts(own))["label"]
-    period_s = inference.inferred_periods(runs)["period_s"].fill_null(np.nan).to_numpy()
+    labels = inference.infer_classes(runs, _bursts(own))["label"]
+    period_s = inference.infer_periods(runs)["period_s"].fill_null(np.nan).to_numpy()
     return Told.of(job, labels, period_s)
 
 
@@ -129,7 +129,7 @@ def _bursts(own: Mapping[int, Signature]) -> pl.DataFrame:
 
 
 def _signature_periods(own: Sequence[Signature]) -> dict[str, pl.Series]:
-    """Return the period of each signature, as columns of `iosig.transforms.inference.inferred_periods`."""
+    """Return the period of each signature, as columns of `iosig.transforms.inference.infer_periods`."""
     curves = [one.bytes_per_s for one in own]
     samples = Ragged(np.concatenate([np.zeros(0), *curves]), offsets_of([len(curve) for curve in curves]))
     settings = Settings().periods
@@ -177,7 +177,7 @@ WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
 
 def _labels(seen: Seen, job: Ints, sections: classes.Sections) -> pl.Series:
     """Return the class of some jobs, of all of whose time everything is known; NULL of those that are too short."""
-    return classes.classify(classes.without_gaps(sections), seen.logged.node_count[job])["label"]
+    return classes.classify(classes.assume_complete(sections), seen.logged.node_count[job])["label"]
 
 
 def _periods(samples: Ragged, interval_s: float, began_s: Reals, params: PeriodParams) -> Reals:

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from iosig.transforms import classes
 from iosig.transforms.arrays import Reals
-from iosig.transforms.classes import ClassParams, Sections, classify, grid_sections, interval_sections, labels
+from iosig.transforms.classes import ClassParams, Sections, classify, grid_sections, interval_sections, label_sections
 from tests.budget import examples
 from tests.naive import classes as naive
 
@@ -23,7 +23,7 @@ NAN = float("nan")
 
 
 def label(*section_bytes: float, nodes: float = NAN, params: ClassParams | None = None) -> str:
-    return str(labels(np.array([section_bytes], dtype=float), np.array([nodes]), params)[0])
+    return str(label_sections(np.array([section_bytes], dtype=float), np.array([nodes]), params)[0])
 
 
 def one(intervals: list[naive.Interval], started: float, ended: float, count: int = 4) -> Sections:
@@ -85,11 +85,11 @@ def test_each_label(section_mb: tuple[float, ...], expected: str) -> None:
         ((12, 1, 5, 10), "OTHER"),
     ],
 )
-def test_boundaries_of_algorithm_1_are_strict(section_mb: tuple[float, ...], expected: str) -> None:
+def test_inequalities_of_algorithm_1_are_strict(section_mb: tuple[float, ...], expected: str) -> None:
     assert label(*(value * MB for value in section_mb)) == expected
 
 
-def test_no_usage_is_strictly_below_the_threshold_and_per_node() -> None:
+def test_no_usage_threshold_is_strict_and_per_node() -> None:
     assert label(1e6, 0, 0, 0) == "START"
     assert label(1e6 - 1, 0, 0, 0) == "NO_USAGE"
     assert label(3e6, 0, 0, 0, nodes=4) == "NO_USAGE"
@@ -98,7 +98,7 @@ def test_no_usage_is_strictly_below_the_threshold_and_per_node() -> None:
     assert label(0, 0, 0, 0, params=ClassParams(no_usage_bytes=0)) == "NO_USAGE"
 
 
-def test_uniform_uses_the_population_form_and_is_strict() -> None:
+def test_uniform_uses_population_standard_deviation() -> None:
     # population .228 and sample .264 of a real job (ub-hpc-6665127, writes)
     quarters = np.array([19.6, 21.7, 34.5, 24.2]) * MB
     assert quarters.std(ddof=1) / quarters.mean() > 0.25
@@ -121,24 +121,25 @@ quarters = st.tuples(volumes, volumes, volumes, volumes)
 
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(quarters, min_size=1, max_size=20), st.integers(1, 20))
-def test_labels_equal_the_naive_twin(rows: list[tuple[float, ...]], nodes: int) -> None:
+def test_labels_match_naive_implementation(rows: list[tuple[float, ...]], nodes: int) -> None:
     # a hair's breadth from 0.25 the two may round apart
-    rows = [row for row in rows if abs(classes.variations(np.array([row]))[0] - 0.25) > 1e-9 or sum(row) == 0]
+    cov = classes.coefficients_of_variation(np.array(rows))
+    rows = [row for row, value in zip(rows, cov, strict=True) if abs(value - 0.25) > 1e-9 or sum(row) == 0]
     assume(rows)
-    found = labels(np.array(rows), np.full(len(rows), float(nodes)))
-    assert found.tolist() == [naive.label(row, nodes) for row in rows]
+    result = label_sections(np.array(rows), np.full(len(rows), float(nodes)))
+    assert result.tolist() == [naive.label(row, nodes) for row in rows]
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(quarters, st.integers(0, 30))
-def test_scale_does_not_matter_above_the_threshold(row: tuple[float, ...], exponent: int) -> None:
+def test_labels_are_scale_free_above_the_threshold(row: tuple[float, ...], exponent: int) -> None:
     assume(sum(row) >= 1e6)
     assert label(*row) == label(*(value * 2.0**exponent for value in row))
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(quarters)
-def test_reversed_time_swaps_start_and_end_and_keeps_the_rest(row: tuple[float, ...]) -> None:
+def test_reversed_time_swaps_start_and_end(row: tuple[float, ...]) -> None:
     # sums are taken from the other end: keep clear of the rounding of ties
     sums = [row[0] - sum(row[1:]), row[3] - sum(row[:3])]
     assume(all(value == 0 or abs(value) > 1e-9 * sum(row) for value in sums))
@@ -150,33 +151,33 @@ def test_reversed_time_swaps_start_and_end_and_keeps_the_rest(row: tuple[float, 
 # ---- sections
 
 
-def test_an_interval_that_crosses_an_edge_is_shared_by_time() -> None:
+def test_interval_across_an_edge_is_divided_by_time() -> None:
     sections = one([(0, 30, 30), (30, 100, 70)], 0, 100)
     np.testing.assert_allclose(sections.volume_bytes, [[25, 25, 25, 25]])
     sections = one([(20, 40, 20)], 0, 100)
     np.testing.assert_allclose(sections.volume_bytes, [[5, 15, 0, 0]])
 
 
-def test_what_lies_outside_the_run_does_not_count() -> None:
+def test_bytes_outside_the_run_are_dropped() -> None:
     sections = one([(-10, 10, 20), (90, 110, 40), (200, 210, 99), (-50, -40, 99)], 0, 100)
     np.testing.assert_allclose(sections.volume_bytes, [[10, 0, 0, 20]])
     np.testing.assert_allclose(sections.missing_ratios, [0.8])
 
 
-def test_a_missing_volume_contributes_nothing_and_counts_as_missing() -> None:
+def test_missing_volume_counts_as_missing() -> None:
     sections = one([(0, 50, 10), (50, 75, NAN), (75, 100, 30)], 0, 100)
     np.testing.assert_allclose(sections.volume_bytes, [[5, 5, 0, 30]])
     np.testing.assert_allclose(sections.missing_ratios, [0.25])
     np.testing.assert_allclose(sections.section_missing_ratios, [[0, 0, 1, 0]])
 
 
-def test_overlapping_and_unordered_intervals_add_bytes_but_cover_time_once() -> None:
+def test_overlap_adds_bytes_but_covers_time_once() -> None:
     sections = one([(50, 100, 8), (0, 20, 2), (10, 30, 2), (0, 20, 2), (0, 20, NAN)], 0, 100)
     np.testing.assert_allclose(sections.volume_bytes.sum(), 14)
     np.testing.assert_allclose(sections.missing_ratios, [0.2])
 
 
-def test_a_run_without_duration_or_points_has_no_data() -> None:
+def test_run_without_duration_or_points_has_no_data() -> None:
     nothing = interval_sections(
         np.array([0.0]), np.array([10.0]), np.array([5.0]), np.array([0, 1, 1, 1]),
         np.array([5.0, 0.0, NAN]), np.array([5.0, 100.0, 100.0]),
@@ -206,15 +207,15 @@ def ragged_intervals(draw: st.DrawFn, disjoint: bool) -> tuple[list[list[naive.I
 @pytest.mark.parametrize("disjoint", [True, False])
 @settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), count=st.integers(1, 6))
-def test_intervals_equal_the_naive_twin(data: st.DataObject, count: int, disjoint: bool) -> None:
+def test_intervals_match_naive_implementation(data: st.DataObject, count: int, disjoint: bool) -> None:
     subjects, runs = data.draw(ragged_intervals(disjoint))
     flat = np.array([point for subject in subjects for point in subject], dtype=float).reshape(-1, 3)
     offsets = np.cumsum([0, *(len(subject) for subject in subjects)])
     started, ended = np.array(runs).T
-    found = interval_sections(flat[:, 0], flat[:, 1], flat[:, 2], offsets, started, ended, count)
+    result = interval_sections(flat[:, 0], flat[:, 1], flat[:, 2], offsets, started, ended, count)
     for index, (subject, (low, high)) in enumerate(zip(subjects, runs, strict=True)):
-        np.testing.assert_allclose(found.volume_bytes[index], naive.sections(subject, low, high, count), atol=1e-3)
-        np.testing.assert_allclose(found.missing_ratios[index], naive.missing(subject, low, high), atol=1e-9)
+        np.testing.assert_allclose(result.volume_bytes[index], naive.sections(subject, low, high, count), atol=1e-3)
+        np.testing.assert_allclose(result.missing_ratios[index], naive.missing(subject, low, high), atol=1e-9)
 
 
 @st.composite
@@ -232,20 +233,20 @@ def grids(draw: st.DrawFn) -> tuple[list[list[float]], list[tuple[float, float, 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(grids(), st.integers(1, 6))
-def test_grids_equal_the_naive_twin(
+def test_grids_match_naive_implementation(
     drawn: tuple[list[list[float]], list[tuple[float, float, float, float]]], count: int
 ) -> None:
     subjects, times = drawn
     offsets = np.cumsum([0, *(len(rates) for rates in subjects)])
     grid_started, interval, started, duration = np.array(times).T
     flat = np.array([rate for rates in subjects for rate in rates], dtype=float)
-    found = grid_sections(flat, offsets, grid_started, interval, started, started + duration, count)
+    result = grid_sections(flat, offsets, grid_started, interval, started, started + duration, count)
     for index, rates in enumerate(subjects):
         left, step, low, length = times[index]
         points = [(left + i * step, left + (i + 1) * step, rate * step) for i, rate in enumerate(rates)]
         expected = naive.sections(points, low, low + length, count)
-        np.testing.assert_allclose(found.volume_bytes[index], expected, rtol=1e-9, atol=1e-3)
-        np.testing.assert_allclose(found.missing_ratios[index], naive.missing(points, low, low + length), atol=1e-9)
+        np.testing.assert_allclose(result.volume_bytes[index], expected, rtol=1e-9, atol=1e-3)
+        np.testing.assert_allclose(result.missing_ratios[index], naive.missing(points, low, low + length), atol=1e-9)
 
 
 def _large(subjects: int, steps: int) -> tuple[Reals, np.ndarray, Reals, Reals]:
@@ -256,7 +257,7 @@ def _large(subjects: int, steps: int) -> tuple[Reals, np.ndarray, Reals, Reals]:
     return rates, np.arange(subjects + 1) * steps, started, started + 2.0 * steps - 7
 
 
-def test_grids_and_intervals_agree_across_chunks() -> None:
+def test_grids_and_intervals_agree_across_batches() -> None:
     rates, offsets, started, ended = _large(60, 5400)
     grid = grid_sections(rates, offsets, started - 3, np.full(60, 2.0), started, ended)
     left = np.repeat(started - 3, 5400) + np.tile(np.arange(5400) * 2.0, 60)
@@ -270,7 +271,7 @@ def test_grids_and_intervals_agree_across_chunks() -> None:
     np.testing.assert_allclose(some.volume_bytes, grid.volume_bytes[20:], rtol=1e-9)
 
 
-def test_a_night_of_samples_takes_little_time_and_memory() -> None:
+def test_a_day_of_samples_has_bounded_time_and_memory() -> None:
     rates, offsets, started, ended = _large(2000, 1350)
     tracemalloc.start()
     begun = time.perf_counter()
@@ -286,14 +287,14 @@ def test_a_night_of_samples_takes_little_time_and_memory() -> None:
 # ---- outcomes
 
 
-def test_outcomes_and_their_precedence() -> None:
+def test_precedence_of_outcomes() -> None:
     sections = Sections(
         volume_bytes=np.array([[8, 1, 1, 1], [8, 1, 1, 1], [8, 1, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]) * MB,
         covered_s=np.array([[900.0] * 4, [100.0] * 4, [900, 900, 440, 900], [0.0] * 4, [900.0] * 4]),
         duration_s=np.array([3600.0, 400.0, 3600.0, 400.0, 3600.0]),
     )
-    found = classify(sections, np.full(5, NAN))
-    assert found.schema == {
+    result = classify(sections, np.full(5, NAN))
+    assert result.schema == {
         "outcome": pl.String,
         "label": pl.String,
         "section_bytes": pl.List(pl.Float64),
@@ -301,39 +302,39 @@ def test_outcomes_and_their_precedence() -> None:
         "volume_bytes": pl.Float64,
         "missing_ratio": pl.Float64,
     }
-    assert found["outcome"].to_list() == ["classified", "too_short", "too_many_gaps", "no_data", "classified"]
-    assert found["label"].to_list() == ["START", None, None, None, "NO_USAGE"]
-    assert found["section_bytes"].is_null().to_list() == [False, False, False, True, False]
-    assert found["volume_bytes"].to_list() == [11 * MB, 11 * MB, 10 * MB, None, 0.0]
-    assert found["cov"].is_null().to_list() == [False, False, False, True, True]
-    assert found["missing_ratio"].to_list() == pytest.approx([0, 0, 460 / 3600, 1.0, 0])
+    assert result["outcome"].to_list() == ["classified", "too_short", "too_many_gaps", "no_data", "classified"]
+    assert result["label"].to_list() == ["START", None, None, None, "NO_USAGE"]
+    assert result["section_bytes"].is_null().to_list() == [False, False, False, True, False]
+    assert result["volume_bytes"].to_list() == [11 * MB, 11 * MB, 10 * MB, None, 0.0]
+    assert result["cov"].is_null().to_list() == [False, False, False, True, True]
+    assert result["missing_ratio"].to_list() == pytest.approx([0, 0, 460 / 3600, 1.0, 0])
 
 
-def test_exactly_ten_minutes_and_exactly_half_missing_are_classified() -> None:
+def test_limits_of_duration_and_gaps_are_inclusive() -> None:
     assert classify(run(9e6, 0, 0, 0, duration=600), np.array([NAN]))["outcome"].item() == "classified"
     assert classify(run(9e6, 0, 0, 0, duration=599), np.array([NAN]))["outcome"].item() == "too_short"
     half = Sections(np.array([[9e6, 0, 0, 0]]), np.array([[450.0, 900, 900, 900]]), np.array([3600.0]))
     assert classify(half, np.array([NAN]))["outcome"].item() == "classified"
 
 
-def test_one_section_without_data_is_no_canyon() -> None:
+def test_section_without_data_is_no_canyon() -> None:
     sections = one([(0, 900, 9e6), (900, 2700, NAN), (2700, 3600, 9e6)], 0, 3600)
-    assert labels(sections.volume_bytes, np.array([NAN])).item() == "CANYON"
+    assert label_sections(sections.volume_bytes, np.array([NAN])).item() == "CANYON"
     assert classify(sections, np.array([NAN]))["outcome"].item() == "too_many_gaps"
 
 
-def test_an_unknown_end_is_no_data_and_breaks_nothing() -> None:
+def test_unknown_end_gives_no_data() -> None:
     sections = grid_sections(
         np.full(10, 1e9), np.array([0, 10]), np.array([0.0]), np.array([2.0]), np.array([0.0]), np.array([NAN])
     )
     assert classify(sections, np.array([4.0])).row(0) == ("no_data", None, None, None, None, None)
 
 
-def test_no_subjects_give_an_empty_frame_of_the_same_columns() -> None:
+def test_no_subjects_give_an_empty_frame() -> None:
     empty = np.empty(0)
-    found = classify(interval_sections(empty, empty, empty, np.array([0]), empty, empty), empty)
-    assert found.height == 0
-    assert found.schema == classify(run(9e6, 0, 0, 0), np.array([NAN])).schema
+    result = classify(interval_sections(empty, empty, empty, np.array([0]), empty, empty), empty)
+    assert result.height == 0
+    assert result.schema == classify(run(9e6, 0, 0, 0), np.array([NAN])).schema
 
 
 # ---- real series: `time cumulative_bytes` of jobs and nodes on CCR's GPFS
@@ -358,28 +359,28 @@ def test_real_series(shared_data: Path, name: str, expected: str) -> None:
     volume = np.diff(counter)
     assert (volume >= 0).all(), "this test reads only series that never decrease"
     sections = interval_sections(times[:-1], times[1:], volume, np.array([0, len(volume)]), times[:1], times[-1:])
-    found = classify(sections, np.array([NAN]))
-    assert found["label"].item() == expected
-    assert found["missing_ratio"].item() == 0
+    result = classify(sections, np.array([NAN]))
+    assert result["label"].item() == expected
+    assert result["missing_ratio"].item() == 0
     np.testing.assert_allclose(sections.volume_bytes.sum(), counter[-1] - counter[0], rtol=1e-9)
 
 
 # ---- runs by what their signatures do
 
 
-def test_runs_have_the_sections_of_their_signatures_bursts() -> None:
+def test_burst_sections_of_runs() -> None:
     """Of two bursts of a signature of 1,000 s, in its first and its last quarter."""
     began, ceased = np.tile([0.0, 900.0], 4), np.tile([100.0, 1000.0], 4)
     volume = np.tile([4.0, 2.0], 4)
     lasted = np.array([1000.0, 2000.0, 950.0, 600.0])
-    found = classes.burst_sections(began, ceased, volume, np.arange(0, 10, 2), np.full(4, 1000.0), lasted)
+    result = classes.burst_sections(began, ceased, volume, np.arange(0, 10, 2), np.full(4, 1000.0), lasted)
     # late everywhere alike, hardly early, and stopped before the second one came
-    assert found.volume_bytes.tolist() == pytest.approx(np.array([[4.0, 0, 0, 2]] * 3 + [[4.0, 0, 0, 0]]))
-    assert found.duration_s.tolist() == lasted.tolist()
-    assert not found.missing_ratios.any()
+    assert result.volume_bytes.tolist() == pytest.approx(np.array([[4.0, 0, 0, 2]] * 3 + [[4.0, 0, 0, 0]]))
+    assert result.duration_s.tolist() == lasted.tolist()
+    assert not result.missing_ratios.any()
 
 
-def test_without_bursts_runs_move_nothing() -> None:
+def test_runs_without_bursts_have_empty_sections() -> None:
     none, one = np.zeros(0), np.ones(1)
-    found = classes.burst_sections(none, none, none, np.zeros(2, np.int64), 900 * one, 900 * one)
-    assert classes.classify(found, one)["label"].to_list() == ["NO_USAGE"]
+    result = classes.burst_sections(none, none, none, np.zeros(2, np.int64), 900 * one, 900 * one)
+    assert classes.classify(result, one)["label"].to_list() == ["NO_USAGE"]

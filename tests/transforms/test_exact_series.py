@@ -1,11 +1,11 @@
-"""Exact series: whole bytes on a run's steps, as one interval after the other gives them."""
+"""Distribution of intervals over grids: whole bytes, and equality with a loop over intervals."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from iosig.transforms.exact_series import Grids, Intervals, on_grids
+from iosig.transforms.exact_series import Grids, Intervals, distribute_to_grids
 from tests.budget import examples
 
 
@@ -13,22 +13,22 @@ def ints(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
-def test_an_interval_on_the_grid_is_a_step() -> None:
+def test_interval_of_one_step() -> None:
     grids = Grids(ints(10), ints(3), ints(1), ints(3))
-    found = on_grids(Intervals(ints(3, 23), ints(13, 33), ints(0, 0)), ints(7, 9), grids)
-    assert found.values.tolist() == [7, 0, 9]
+    result = distribute_to_grids(Intervals(ints(3, 23), ints(13, 33), ints(0, 0)), ints(7, 9), grids)
+    assert result.values.tolist() == [7, 0, 9]
 
 
-def test_what_lies_outside_of_the_run_is_left_out_and_nothing_is_lost_between_steps() -> None:
+def test_bytes_outside_are_dropped_and_others_preserved() -> None:
     grids = Grids(ints(10, 10), ints(0, 0), ints(1, 2), ints(2, 2))
-    found = on_grids(Intervals(ints(-5, 5, 15), ints(5, 20, 15), ints(0, 0, 1)), ints(10, 7, 4), grids)
+    result = distribute_to_grids(Intervals(ints(-5, 5, 15), ints(5, 20, 15), ints(0, 0, 1)), ints(10, 7, 4), grids)
     # half of the first lies before the run; the second is 5 us in its first step, and 10 us in the next
-    assert found.values.tolist() == [5 + 2, 5, 4]
-    assert found.offsets.tolist() == [0, 2, 3]
+    assert result.values.tolist() == [5 + 2, 5, 4]
+    assert result.offsets.tolist() == [0, 2, 3]
 
 
 @pytest.mark.parametrize("seed", range(examples(20)))
-def test_it_is_what_each_interval_by_itself_gives(seed: int) -> None:
+def test_result_matches_sum_over_intervals(seed: int) -> None:
     rng = np.random.default_rng(seed)
     count = 4
     first = rng.integers(0, 5, count)
@@ -44,4 +44,4 @@ def test_it_is_what_each_interval_by_itself_gives(seed: int) -> None:
             right = grids.phase_us[owner] + (first[owner] + place) * grids.step_us[owner]
             shares = [np.clip(edge - a, 0, b - a) / (b - a) for edge in (right - grids.step_us[owner], right)]
             expected[starts[owner] + place] += np.round(moved * shares[1]) - np.round(moved * shares[0])
-    assert on_grids(Intervals(begin, until, run), volume, grids).values.tolist() == expected.tolist()
+    assert distribute_to_grids(Intervals(begin, until, run), volume, grids).values.tolist() == expected.tolist()

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from iosig.transforms.classes import ClassParams
-from iosig.transforms.inference import inferred_classes, inferred_periods
+from iosig.transforms.inference import infer_classes, infer_periods
 
 GB = 1e9
 #: an application's burst at its start and at its end, and a burst of an unrelated application
@@ -66,28 +66,28 @@ def periodic_run(duration_s: float = 1000.0, explained: float | None = 70 * GB) 
         (run(590.0), None),
     ],
 )
-def test_a_run_has_the_class_of_its_signature_on_its_own_clock(one: dict[str, object], label: str | None) -> None:
-    found = inferred_classes(pl.DataFrame([run(), one, run(1200.0)]), BURSTS)
-    assert found["label"].to_list() == ["CANYON", label, "CANYON"]
+def test_class_of_signature_is_scaled_to_the_run(one: dict[str, object], label: str | None) -> None:
+    result = infer_classes(pl.DataFrame([run(), one, run(1200.0)]), BURSTS)
+    assert result["label"].to_list() == ["CANYON", label, "CANYON"]
 
 
-def test_an_idle_run_has_empty_sections() -> None:
+def test_idle_run_has_empty_sections() -> None:
     runs = pl.DataFrame([run(), run(explained=0.0)])
-    assert inferred_classes(runs, BURSTS)["section_bytes"].to_list() == [[40 * GB, 0, 0, 30 * GB], [0.0] * 4]
+    assert infer_classes(runs, BURSTS)["section_bytes"].to_list() == [[40 * GB, 0, 0, 30 * GB], [0.0] * 4]
 
 
-def test_no_run_is_idle_where_most_signatures_are_absent_from_the_traffic() -> None:
+def test_no_run_is_idle_if_most_signatures_are_absent() -> None:
     runs = pl.DataFrame([run(explained=each) for each in (0.0, 0.0, 70 * GB)])
-    assert inferred_classes(runs, BURSTS)["label"].to_list() == ["CANYON"] * 3
+    assert infer_classes(runs, BURSTS)["label"].to_list() == ["CANYON"] * 3
 
 
-def test_thresholds_of_the_classifier_apply() -> None:
-    found = inferred_classes(pl.DataFrame([run()]), BURSTS, ClassParams(no_usage_bytes=1e12))
-    assert found["label"].to_list() == ["NO_USAGE"]
+def test_class_params_apply() -> None:
+    result = infer_classes(pl.DataFrame([run()]), BURSTS, ClassParams(no_usage_bytes=1e12))
+    assert result["label"].to_list() == ["NO_USAGE"]
 
 
-def test_no_run_gives_no_class() -> None:
-    assert inferred_classes(pl.DataFrame([run()]).clear(), BURSTS).height == 0
+def test_no_runs_give_no_classes() -> None:
+    assert infer_classes(pl.DataFrame([run()]).clear(), BURSTS).height == 0
 
 
 @pytest.mark.parametrize(
@@ -104,22 +104,22 @@ def test_no_run_gives_no_class() -> None:
         (199.0, "too_short", None, None),
     ],
 )
-def test_a_period_scales_with_a_slow_run_and_not_with_a_stopped_one(
+def test_period_scales_with_slow_run_but_not_with_stopped_run(
     duration_s: float, outcome: str, period_s: float | None, window_end_s: float | None
 ) -> None:
-    (found,) = inferred_periods(pl.DataFrame([periodic_run(duration_s)])).to_dicts()
-    assert (found["outcome"], found["period_s"], found["window_end_s"]) == (
+    (result,) = infer_periods(pl.DataFrame([periodic_run(duration_s)])).to_dicts()
+    assert (result["outcome"], result["period_s"], result["window_end_s"]) == (
         outcome,
         pytest.approx(period_s),
         pytest.approx(window_end_s),
     )
-    assert found["frequency_hz"] == (None if period_s is None else pytest.approx(1 / period_s))
-    assert (found["confidence"] is None) == (period_s is None)
+    assert result["frequency_hz"] == (None if period_s is None else pytest.approx(1 / period_s))
+    assert (result["confidence"] is None) == (period_s is None)
 
 
-def test_an_idle_run_has_no_period_and_other_outcomes_carry_over() -> None:
+def test_idle_run_has_no_period() -> None:
     nothing = dict.fromkeys(("period_s", "frequency_hz", "window_start_s", "window_end_s"))
     runs = [periodic_run(), periodic_run(explained=0.0), periodic_run() | nothing | {"outcome": "aperiodic"}]
-    found = inferred_periods(pl.DataFrame(runs))
-    assert found["outcome"].to_list() == ["periodic", "no_io", "aperiodic"]
-    assert found["period_s"].to_list() == [100.0, None, None]
+    result = infer_periods(pl.DataFrame(runs))
+    assert result["outcome"].to_list() == ["periodic", "no_io", "aperiodic"]
+    assert result["period_s"].to_list() == [100.0, None, None]

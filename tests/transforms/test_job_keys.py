@@ -1,4 +1,4 @@
-"""Job keys: which id of the scheduler's stands in what servers call a job."""
+"""Job keys: kinds and job ids by pattern, and invalid patterns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from iosig.settings.model import CounterSettings
-from iosig.transforms.job_keys import expression, read_keys
+from iosig.transforms.job_keys import parse_keys, to_regex
 
 KEYS = {
     "43": ("job", "43"),
@@ -24,19 +24,19 @@ KEYS = {
 }
 
 
-def test_keys_are_read_by_the_first_pattern_that_fits() -> None:
-    found = read_keys(pl.Series(list(KEYS)), CounterSettings().job_keys)
-    assert {key: (kind, number) for key, kind, number in found.rows()} == KEYS
+def test_first_matching_pattern_counts() -> None:
+    result = parse_keys(pl.Series(list(KEYS)), CounterSettings().job_keys)
+    assert {key: (kind, number) for key, kind, number in result.rows()} == KEYS
 
 
-def test_a_site_s_own_pattern_counts() -> None:
-    found = read_keys(pl.Series(["ior-77@n1", "77"]), [r"^\w+-(\d+)@"])
-    assert found["scheduler_id"].to_list() == ["77", None]
+def test_custom_regular_expression() -> None:
+    result = parse_keys(pl.Series(["ior-77@n1", "77"]), [r"^\w+-(\d+)@"])
+    assert result["scheduler_id"].to_list() == ["77", None]
 
 
-@pytest.mark.parametrize("told", ["no group", "(a)(b)", "(", "%j and %j"])
-def test_what_has_not_one_id_is_refused(told: str) -> None:
+@pytest.mark.parametrize("pattern", ["no group", "(a)(b)", "(", "%j and %j"])
+def test_pattern_without_exactly_one_id_raises(pattern: str) -> None:
     with pytest.raises(re.error):
-        expression(told)
+        to_regex(pattern)
     with pytest.raises(ValueError, match="jobid_name"):
-        CounterSettings(job_keys=[told])
+        CounterSettings(job_keys=[pattern])
