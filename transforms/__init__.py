@@ -1,17 +1,17 @@
 """HOW: pure functions on arrays and frames. No files, no clock, no log, no engine.
 
-- `advice` (`Advice`, `Choice`, `AdviceParams`): Where to start an application and when.
+- `advice` (`Advice`, `AdviceParams`, `Choice`, `advise`): Partition and start time with least contention.
 - `arrays` (`Ragged`, `cut`, `Reals`): Ragged arrays: many pieces of different lengths in one flat array.
 - `attribution/`: Attribution: division of a file system's traffic among the runs that were active.
-- `classes` (`ClassParams`, `classify`, `grid_sections`): When in its run a job does its I/O.
-- `counters` (`CounterParams`, `Rises`, `rises`, `edge_gaps`, `timed_scrapes`): What entries moved between scrapes.
+- `classes` (`ClassParams`, `classify`, `grid_sections`): Job classes by the time of I/O within a run.
+- `counters` (`CounterParams`, `compute_deltas`, `find_edge_gaps`, `order_scrapes`): Deltas of counters between scrapes.
 - `demands` (`Demand`, `Demands`, `draw_stratified`): I/O demands of runs, and bytes moved at a position in a signature.
-- `exact_series` (`Grids`, `Intervals`, `on_grids`): What rose between scrapes, on the even steps of a run's grid.
+- `exact_series` (`Grids`, `Intervals`, `distribute_to_grids`): Counter deltas on the steps of a run's grid.
 - `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
 - `findings/`: Findings: what a traced run's I/O is at odds with, by rules, each with its evidence.
 - `forecast/`: Forecasts of load: running and waiting jobs, and traffic that is still unknown.
-- `inference` (`inferred_classes`, `inferred_periods`): Classes and periods of runs, inferred from signatures.
-- `job_keys` (`expression`, `read_keys`): What servers call a job, and which id of the scheduler's stands in it.
+- `inference` (`infer_classes`, `infer_periods`): Classes and periods of runs, inferred from signatures.
+- `job_keys` (`parse_keys`, `to_regex`): Extraction of job ids from the job keys of servers.
 - `joint/`: Joint extraction of signatures: from samples less the traffic that other applications' runs explain.
 - `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
 - `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.

@@ -1,19 +1,18 @@
-"""Where to start an application and when, so that it and those who run already are least in each other's way.
+"""Advice on where and when to start an application, with least contention with running applications.
 
-IOSI (Liu et al., FAST'14, section 6.4): an application's signature can be correlated with the load of a machine's
-partitions, to find the one where it interferes least, and starts can be staggered where there is none.
+IOSI (Liu et al., FAST'14, section 6.4) proposes to correlate an application's signature with the load of each storage
+partition to find the one with least interference, and to stagger starts.
 
-* `correlation` is that, as an inner product: the load that the application's bytes meet on average, as a share of the
-  capacity. It knows nothing of what fits: half of a load twice as high counts the same.
-* `contention` is what one would avoid: the expected bytes that find no room at the time they are asked for, the
-  integral of what all demand beyond the capacity. It chose better in `iosig study advice`, and is the default.
+* `correlation` implements that as an inner product: the mean load that the application's bytes encounter, as a share of
+  the capacity. It ignores whether the load fits.
+* `contention` is the expected excess of total demand over the capacity, integrated over time, in bytes. It chose better
+  in `iosig study advice`, and is the default.
 
-Nobody knows exactly how far a run has come: runs of one application differ by a drift, which grows with time, and the
-position itself may be known wrongly. Expectations are over such phases, sampled alike for each partition. Those who
-run make each other late, which is followed; that the new one does is what is counted, and has no consequences: to
-simulate them told hardly better what comes, since how each run will drift is known too badly. All delays are done at
-once: the demand is split among levels, for each of which what it costs at an instant is known from the others' load
-alone, so that the cost by delay is a sum of correlations, computed by the fast Fourier transform.
+The progress of a run is uncertain: runs of one application drift apart over time, and the present position may be
+wrong. Expectations are means over sampled phases, with the same samples for each partition. Mutual delays of running
+applications are simulated; those through the new application are only counted, since simulating them hardly improved
+the prediction. All delays are evaluated at once: the demand is divided into levels, whose cost at a time depends on the
+other load only, so that the cost by delay is a sum of correlations, computed by FFT.
 """
 
 from __future__ import annotations
@@ -29,27 +28,40 @@ from scipy import fft
 from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.demands import Demand, Demands, draw_standard_normal
 
-#: what choices are ranked by
+#: criterion by which choices are ranked
 Method = Literal["correlation", "contention"]
-#: a grid of time has so many steps at most; it is made coarser for what is longer
-MOST_STEPS = 1 << 16
-#: a run's tempo never falls below this (as `workload` has it)
-_LEAST_TEMPO = 0.5
-#: costs that differ by less than this share of the application's bytes are equal: what rounding makes of them
+#: maximum number of steps of the time grid; longer times use a coarser grid
+MAX_STEPS = 1 << 16
+#: minimum pace of a run, as in `iosig.transforms.synthetic.workload`
+_MIN_PACE = 0.5
+#: costs that differ by less than this share of the application's bytes count as equal, because of rounding
 _EQUAL_RATIO = 1e-6
-#: the range of a choice holds this share of the sampled phases
+#: quantiles of the sampled phases at the limits of a choice's range
 _RANGE = (0.1, 0.9)
-#: the first of some demands, where there is one
+#: index of a single demand
 _FIRST: Ints = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs on a partition: its application's name, its demand, and how far into its signature it is now.
+    """A running application of a partition.
 
-    position_error_s: the standard deviation of elapsed_s, where something is known of it (the last burst was seen);
-    None: elapsed_s is the time since the job's start, and as wrong as `AdviceParams` says. tempo: how many seconds of
-    its signature it has done in a second so far; tempo_error_ratio: the standard deviation of that; None: drift_ratio.
+    Attributes
+    ----------
+    name : str
+        Name of the application.
+    demand : Demand
+        Its signature.
+    elapsed_s : float
+        Position in its signature [s].
+    position_error_s : float or None
+        Standard deviation of the position [s], if it was derived from observed bursts. None: `elapsed_s` is the time
+        since the job's start, with the error of `AdviceParams`.
+    tempo : float
+        Seconds of the signature per second so far.
+    tempo_error_ratio : float or None
+        Standard deviation of `tempo`; None: `AdviceParams.drift_ratio`.
+
     """
 
     name: str
@@ -62,10 +74,20 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition of the storage: what it can do, and what is to be expected of it.
+    """A storage partition with its load.
 
-    background_bytes_per_s: the load that no known application explains, from now on: one value, or one for each
-    step of `AdviceParams.step_s` (k); after its last one their mean is expected.
+    Attributes
+    ----------
+    name : str
+        Name of the partition.
+    capacity_bytes_per_s : float
+        Maximum rate [B/s].
+    background_bytes_per_s : Reals or float
+        Unexplained load from now on [B/s]: constant, or one value per step of `AdviceParams.step_s`, followed by their
+        mean.
+    running : tuple of Running
+        Running applications.
+
     """
 
     name: str
@@ -76,46 +98,59 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class AdviceParams:
-    """How advice is found.
+    """Parameters of advice.
 
-    method: what choices are ranked by. step_s: of the grid of time; it is made coarser where a signature is very long.
-    most_delay_s, delay_step_s: delays that are offered: 0, one step, and so on up to the greatest.
-    delay_cost_bytes_per_s: what a second of delay costs, in contended bytes; 0: a delay costs nothing but a tie.
-    least_saving_ratio: the shortest delay that saves this share of what the best one saves is the one that is offered.
-    drift_ratio: how much the tempo of runs of one application differs, as a standard deviation; start_error_s: the
-    standard deviation of how far a running application has come, beside its drift. sample_count: phases that
-    expectations are over. level_count: levels that a demand is split among. lag_rounds: how often it is followed how
-    late those who run make each other. seed: what phases are drawn from.
-
-    All defaults are ours. Those from drift_ratio on were chosen on mixes of `iosig study advice` other than those that
-    its page shows: runs there differ by 1.5 %, and were some 15 s from where their last burst said; more samples chose
-    no better, and no round chose worse. Few levels choose as well, but are biased high where a demand hardly exceeds
-    the capacity: costs between two levels are taken from a straight line, which the true cost stays below.
+    Defaults from `drift_ratio` on were chosen on application mixes of `iosig study advice` that its page does not show.
+    Runs there varied by 1.5 %, and were about 15 s from the position that their last burst implied.
     """
 
+    #: criterion by which choices are ranked
     method: Method = "contention"
+    #: step of the time grid [s]; coarser for very long signatures
     step_s: float = 2.0
-    most_delay_s: float = 1800.0
+    #: maximum delay, and step between offered delays [s]
+    max_delay_s: float = 1800.0
     delay_step_s: float = 10.0
+    #: cost of a second of delay, in contended bytes; with 0, a delay only breaks ties
     delay_cost_bytes_per_s: float = 0.0
-    least_saving_ratio: float = 0.95
+    #: the shortest delay with at least this share of the maximum saving is offered
+    min_saving_ratio: float = 0.95
+    #: standard deviation of the pace of runs of one application
     drift_ratio: float = 0.02
+    #: standard deviation of the position of a running application, in addition to drift [s]
     start_error_s: float = 10.0
+    #: number of sampled phases; more did not improve the choice
     sample_count: int = 16
+    #: number of levels of a demand; fewer choose equally well, but overestimate the cost just above the capacity, which
+    #: is convex and interpolated linearly between levels
     level_count: int = 32
+    #: iterations of the mutual delays of running applications; none chose worse
     lag_rounds: int = 1
+    #: random seed of the phases
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One partition with one delay of the start, and what is to be expected of it.
+    """Expected contention of one partition and delay.
 
-    contended_bytes: bytes that find no room when they are asked for, the application's own and the others' together,
-    beyond what is so without it; low_contended_bytes, high_contended_bytes: the range that holds it in 80 % of the
-    sampled phases. own_contended_bytes, others_contended_bytes: its parts, if what is short is shared in proportion
-    to demand. stretch: the run time with its I/O delayed over the run time alone. met_load_ratio: the load that its
-    bytes meet on average, as a share of the capacity (what `correlation` ranks by).
+    Attributes
+    ----------
+    partition : str
+        Name of the partition.
+    delay_s : float
+        Delay of the start [s].
+    contended_bytes : float
+        Bytes in excess of the capacity, of all applications, less those without the new application.
+    own_contended_bytes, others_contended_bytes : float
+        Its parts, if the capacity is shared in proportion to demand.
+    stretch : float
+        Run time with delayed I/O divided by the run time without contention.
+    low_contended_bytes, high_contended_bytes : float
+        Range of `contended_bytes` in 80 % of the sampled phases.
+    met_load_ratio : float
+        Mean load that the application's bytes encounter, as a share of the capacity (criterion of `correlation`).
+
     """
 
     partition: str
@@ -131,12 +166,25 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Choices from the best to the worst, and what every delay would cost on every partition.
+    """Ranked choices, and the cost of every delay on every partition.
 
-    without_delay: every partition, to start now. with_delay: every partition with its best delay, which is 0 where
-    waiting saves nothing. delays_s (k); partitions (p): their names, in the order given; contended_bytes (p, k): what
-    is to be expected of each, met_load_ratios (p, k) likewise. step_s: the grid's; load_bytes_per_s (p, steps): the
-    load that is to be expected without the application, from now on. method: as asked for.
+    Attributes
+    ----------
+    without_delay, with_delay : tuple of Choice
+        All partitions, best first: with an immediate start, and with the best delay of each (0 if it saves nothing).
+    partitions : tuple of str
+        Names in the order given.
+    delays_s : Reals, shape (k,)
+        Offered delays [s].
+    contended_bytes, met_load_ratios : Reals, shape (p, k)
+        Expectations, as in `Choice`.
+    step_s : float
+        Step of the time grid [s].
+    load_bytes_per_s : Reals, shape (p, steps)
+        Expected load without the application, from now on [B/s].
+    method : str
+        Criterion of the ranking.
+
     """
 
     without_delay: tuple[Choice, ...]
@@ -151,27 +199,49 @@ class Advice:
 
 
 def advise(demand: Demand, partitions: Sequence[Partition], params: AdviceParams) -> Advice:
-    """Return where to start an application and when; ValueError if there is no partition or a number is senseless."""
+    """Rank partitions and start times for an application.
+
+    Parameters
+    ----------
+    demand : Demand
+        Signature of the application.
+    partitions : sequence of Partition
+        One or more partitions with distinct names.
+    params : AdviceParams
+        Parameters.
+
+    Returns
+    -------
+    Advice
+
+    Raises
+    ------
+    ValueError
+        If there is no partition, or a number is out of range.
+
+    """
     _check(demand, partitions, params)
-    grid = _Grid.of(demand, params)
-    own = _own_demand(demand, grid, params)
-    weighed = [_weighed(demand, own, partition, grid, params) for partition in partitions]
+    grid = _Grid.create(demand, params)
+    own = _sample_demand(demand, grid, params)
+    evaluations = [_evaluate_partition(demand, own, partition, grid, params) for partition in partitions]
+    by_now = sorted(evaluations, key=lambda item: _order(item.now, item.now_score))
+    by_best = sorted(evaluations, key=lambda item: _order(item.best, item.best_score))
     return Advice(
-        without_delay=tuple(each.now for each in sorted(weighed, key=lambda each: _order(each.now, each.now_score))),
-        with_delay=tuple(each.best for each in sorted(weighed, key=lambda each: _order(each.best, each.best_score))),
+        without_delay=tuple(item.now for item in by_now),
+        with_delay=tuple(item.best for item in by_best),
         partitions=tuple(partition.name for partition in partitions),
         delays_s=grid.delays_s,
-        contended_bytes=np.stack([each.contended_bytes for each in weighed]),
-        met_load_ratios=np.stack([each.met_load_ratios for each in weighed]),
+        contended_bytes=np.stack([item.contended_bytes for item in evaluations]),
+        met_load_ratios=np.stack([item.met_load_ratios for item in evaluations]),
         step_s=grid.step_s,
-        load_bytes_per_s=np.stack([each.load_bytes_per_s for each in weighed]),
+        load_bytes_per_s=np.stack([item.load_bytes_per_s for item in evaluations]),
         method=params.method,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Weighed:
-    """A partition as `Advice` has it; scores are what its choices cost, in whole steps of what counts as equal."""
+class _Evaluation:
+    """Result for one partition; scores are costs in integer multiples of the rounding tolerance."""
 
     now: Choice
     best: Choice
@@ -182,16 +252,18 @@ class _Weighed:
     load_bytes_per_s: Reals
 
 
-def _weighed(demand: Demand, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Weighed:
-    """Weigh every delay on one partition; what it is made of, phases by steps, is not kept."""
-    expected = _Expected.of(own, partition, grid, params)
-    equal = _EQUAL_RATIO * max(demand.volume_bytes, 1.0)
+def _evaluate_partition(
+    demand: Demand, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams
+) -> _Evaluation:
+    """Evaluate every delay on one partition, without keeping the samples."""
+    expected = _Expected.create(own, partition, grid, params)
+    tolerance = _EQUAL_RATIO * max(demand.volume_bytes, 1.0)
     scores = _scores(expected, demand, grid, params)
-    best = _shortest_good(scores, equal, params.least_saving_ratio)
-    now, later = (_choice(partition, place, expected, grid, demand) for place in (0, best))
-    steps = np.round(scores / equal)
+    best = _shortest_good_delay(scores, tolerance, params.min_saving_ratio)
+    now, later = (_build_choice(partition, index, expected, grid, demand) for index in (0, best))
+    steps = np.round(scores / tolerance)
     contended, met = expected.contended_bytes, expected.met_load_ratio
-    return _Weighed(now, later, int(steps[0]), int(steps[best]), contended, met, expected.load_bytes_per_s)
+    return _Evaluation(now, later, int(steps[0]), int(steps[best]), contended, met, expected.load_bytes_per_s)
 
 
 def _order(choice: Choice, score: int) -> tuple[int, float, float, str]:
@@ -199,7 +271,7 @@ def _order(choice: Choice, score: int) -> tuple[int, float, float, str]:
 
 
 def _scores(expected: _Expected, demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
-    """Return what each delay (k) costs, in bytes; where `correlation` ranks, bytes by the load that they meet."""
+    """Cost of each delay (k) in bytes; for `correlation`, bytes weighted by the load that they encounter."""
     costs = expected.contended_bytes
     if params.method == "correlation":
         costs = expected.met_load_ratio * demand.volume_bytes
@@ -207,30 +279,30 @@ def _scores(expected: _Expected, demand: Demand, grid: _Grid, params: AdvicePara
     return scores
 
 
-def _shortest_good(score: Reals, equal: float, least_saving_ratio: float) -> int:
-    """Return the first delay that saves that share of what the best one saves, 0 if there is nothing to save."""
+def _shortest_good_delay(score: Reals, tolerance: float, min_saving_ratio: float) -> int:
+    """Index of the first delay with a minimum share of the maximum saving; 0 if nothing is saved."""
     saving = float(score[0] - score.min())
-    if saving <= equal:
+    if saving <= tolerance:
         return 0
-    return int(np.argmax(score <= score[0] - least_saving_ratio * saving))
+    return int(np.argmax(score <= score[0] - min_saving_ratio * saving))
 
 
-# ---- what is asked
+# ---- validation
 
 
 def _check(demand: Demand, partitions: Sequence[Partition], params: AdviceParams) -> None:
     if not partitions or len({partition.name for partition in partitions}) < len(partitions):
-        raise ValueError("at least one partition is needed, each with a name of its own")
-    everybody = [demand, *(running.demand for partition in partitions for running in partition.running)]
-    if not all(_is_rate(each.bytes_per_s) and 0 < each.step_s < math.inf for each in everybody):
-        raise ValueError("a demand needs a value for each step, finite and not negative, and steps that take time")
+        raise ValueError("at least one partition is required, and names must be distinct")
+    demands = [demand, *(running.demand for partition in partitions for running in partition.running)]
+    if not all(_is_rate(item.bytes_per_s) and 0 < item.step_s < math.inf for item in demands):
+        raise ValueError("a demand requires finite, non-negative rates, and steps of positive length")
     for partition in partitions:
         if not 0 < partition.capacity_bytes_per_s < math.inf:
             raise ValueError("a capacity must be positive and finite")
         if not _is_rate(np.atleast_1d(np.asarray(partition.background_bytes_per_s, dtype=float))):
-            raise ValueError("a background must be finite and not negative")
+            raise ValueError("a background must be finite and non-negative")
         if not all(math.isfinite(running.elapsed_s) for running in partition.running):
-            raise ValueError("how far an application has come must be known")
+            raise ValueError("the position of a running application must be finite")
     _check_params(params)
 
 
@@ -240,28 +312,29 @@ def _is_rate(values: Reals) -> bool:
 
 def _check_params(params: AdviceParams) -> None:
     positive = (params.step_s, params.delay_step_s, params.sample_count, params.level_count)
-    costs = (params.most_delay_s, params.delay_cost_bytes_per_s, params.lag_rounds)
+    costs = (params.max_delay_s, params.delay_cost_bytes_per_s, params.lag_rounds)
     natural = (*costs, params.drift_ratio, params.start_error_s)
     if not all(0 < value < math.inf for value in positive) or not all(0 <= value < math.inf for value in natural):
-        raise ValueError("steps and counts must be positive; delays, costs and errors finite and not negative")
-    if not 0 < params.least_saving_ratio <= 1:
-        raise ValueError("the least saving must be a share")
+        raise ValueError("steps and counts must be positive; delays, costs and errors must be finite and non-negative")
+    if not 0 < params.min_saving_ratio <= 1:
+        raise ValueError("min_saving_ratio must be above 0 and at most 1")
     if params.method not in ("correlation", "contention"):
-        raise ValueError("choices are ranked by correlation or by contention")
+        raise ValueError("method must be correlation or contention")
 
 
 # ---- phases
 
 
-def _tempos(errors: Reals, drift_ratio: float) -> Reals:
-    return np.maximum(1.0 + drift_ratio * errors, _LEAST_TEMPO)
+def _draw_paces(errors: Reals, drift_ratio: float) -> Reals:
+    return np.maximum(1.0 + drift_ratio * errors, _MIN_PACE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The grid of time from now on: own_count steps hold the application's run, count steps the last delayed one too.
+    """Time grid from now on.
 
-    delay_steps, delays_s (k): the delays that are offered.
+    `own_count` steps cover the application's run, `count` steps also the run with the maximum delay. Offered delays are
+    `delay_steps` and `delays_s` (k).
     """
 
     step_s: float
@@ -271,74 +344,74 @@ class _Grid:
     delays_s: Reals
 
     @classmethod
-    def of(cls, demand: Demand, params: AdviceParams) -> _Grid:
-        """Return a grid on which even the slowest run ends."""
+    def create(cls, demand: Demand, params: AdviceParams) -> _Grid:
+        """Create a grid that covers the slowest sampled run."""
         errors = draw_standard_normal(params.sample_count, 1, params.seed)
-        longest_s = demand.duration_s / float(_tempos(errors, params.drift_ratio).min())
-        step = max(params.step_s, (longest_s + params.most_delay_s) / MOST_STEPS)
+        longest_s = demand.duration_s / float(_draw_paces(errors, params.drift_ratio).min())
+        step = max(params.step_s, (longest_s + params.max_delay_s) / MAX_STEPS)
         own_count = max(1, math.ceil(longest_s / step - 1e-9))
         stride = max(1, round(params.delay_step_s / step))
-        delays = np.arange(0, math.floor(params.most_delay_s / step + 1e-9) + 1, stride, dtype=np.int64)
+        delays = np.arange(0, math.floor(params.max_delay_s / step + 1e-9) + 1, stride, dtype=np.int64)
         delays_s: Reals = delays * np.float64(step)
         return cls(step, own_count, own_count + int(delays[-1]), delays, delays_s)
 
     def edges_s(self, count: int) -> Reals:
-        """Return the edges of the first so many steps (count + 1)."""
+        """Edges of the first `count` steps [s], shape (count + 1,)."""
         edges: Reals = np.arange(count + 1, dtype=np.float64) * self.step_s
         return edges
 
 
-def _own_demand(demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
-    """Return what the application may ask for from its start on (samples, own_count)."""
-    tempos = _tempos(draw_standard_normal(params.sample_count, 1, params.seed), params.drift_ratio)
-    positions = grid.edges_s(grid.own_count) * tempos
+def _sample_demand(demand: Demand, grid: _Grid, params: AdviceParams) -> Reals:
+    """Sample the demand of the application from its start on (samples, own_count)."""
+    paces = _draw_paces(draw_standard_normal(params.sample_count, 1, params.seed), params.drift_ratio)
+    positions = grid.edges_s(grid.own_count) * paces
     rates: Reals = Demands.from_list([demand]).rates(_FIRST, positions[None], grid.step_s)[0]
     return rates
 
 
-def _others_demand(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
-    """Return what all others on a partition may move from now on (samples, count).
+def _sample_load(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
+    """Sample the load of all others on a partition from now on (samples, count).
 
-    Where they ask for more than there is, all go on more slowly in proportion, and whoever does is late from there on.
-    Each round follows that from the demands of the round before.
+    Above the capacity, all applications slow down in proportion, and are late from then on. Each iteration starts from
+    the demand of the previous one.
     """
     background = _background(partition, grid.edges_s(grid.count), params.step_s)
-    positions = _positions(partition, grid, params)
-    rates = _all_rates(partition, positions, grid)
+    positions = _sample_positions(partition, grid, params)
+    rates = _running_rates(partition, positions, grid)
     speeds = np.ones_like(rates)
     for _ in range(params.lag_rounds if len(partition.running) else 0):
-        # what is asked for, of which those who are slowed get a share
+        # dividing by the speed restores the demand of slowed applications
         load = background + (rates / speeds).sum(axis=0)
         share = partition.capacity_bytes_per_s / np.maximum(load, partition.capacity_bytes_per_s)
         speeds = np.where(rates > 0, share, 1.0)
-        late = positions.copy()
-        late[..., 1:] = positions[..., :1] + np.cumsum(np.diff(positions, axis=-1) * speeds, axis=-1)
-        rates = _all_rates(partition, late, grid)
+        delayed = positions.copy()
+        delayed[..., 1:] = positions[..., :1] + np.cumsum(np.diff(positions, axis=-1) * speeds, axis=-1)
+        rates = _running_rates(partition, delayed, grid)
     return np.asarray(background + rates.sum(axis=0), dtype=float)
 
 
-def _all_rates(partition: Partition, positions_s: Reals, grid: _Grid) -> Reals:
-    """Return each running application's rates (running, samples, count) by its positions."""
+def _running_rates(partition: Partition, positions_s: Reals, grid: _Grid) -> Reals:
+    """Rates of the running applications at given positions (running, samples, count)."""
     if not len(positions_s):
         return np.zeros((1, positions_s.shape[1], grid.count))
     demands = Demands.from_list([running.demand for running in partition.running])
     return demands.rates(np.arange(len(positions_s)), positions_s, grid.step_s)
 
 
-def _positions(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
-    """Return how far each running application may be (running, samples, count + 1) if nobody is in its way."""
+def _sample_positions(partition: Partition, grid: _Grid, params: AdviceParams) -> Reals:
+    """Sample the positions of the running applications without contention (running, samples, count + 1)."""
     edges = grid.edges_s(grid.count)
-    # of a seed of their own: the application's drift says nothing of theirs
+    # a separate seed: their drift is independent of the new application's
     errors = draw_standard_normal(params.sample_count, 2 * len(partition.running), params.seed + 1)
     positions = np.empty((len(partition.running), params.sample_count, len(edges)))
     for number, running in enumerate(partition.running):
         at_error, tempo_error = errors[:, 2 * number, None], errors[:, 2 * number + 1, None]
         drift = params.drift_ratio if running.tempo_error_ratio is None else running.tempo_error_ratio
-        tempos = running.tempo * _tempos(tempo_error, drift)
+        paces = running.tempo * _draw_paces(tempo_error, drift)
         if running.position_error_s is None:
-            positions[number] = (running.elapsed_s + edges) * tempos + params.start_error_s * at_error
+            positions[number] = (running.elapsed_s + edges) * paces + params.start_error_s * at_error
         else:
-            positions[number] = running.elapsed_s + running.position_error_s * at_error + edges * tempos
+            positions[number] = running.elapsed_s + running.position_error_s * at_error + edges * paces
     return positions
 
 
@@ -351,14 +424,14 @@ def _background(partition: Partition, edges_s: Reals, step_s: float) -> Reals:
     return load
 
 
-# ---- what it costs
+# ---- costs
 
 
 @dataclass(frozen=True, slots=True)
 class _Expected:
-    """What is to be expected of one partition, by delay (k); own and others (samples, steps): the phases sampled.
+    """Expectations of one partition by delay (k), as in `Choice`.
 
-    extra_s (k): how much longer the run takes. See `Choice` for the rest.
+    `own` and `others` (samples, steps) are the sampled demand and load; `extra_s` (k) is the delay of the run [s].
     """
 
     own: Reals
@@ -370,80 +443,79 @@ class _Expected:
     load_bytes_per_s: Reals
 
     @classmethod
-    def of(cls, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Expected:
-        """Return the expectations over all pairs of a phase of the application and one of the others.
+    def create(cls, own: Reals, partition: Partition, grid: _Grid, params: AdviceParams) -> _Expected:
+        """Compute expectations over all pairs of an own phase and a phase of the others.
 
-        What a demand costs at an instant is convex in it, and nearly linear between two levels: it is split between
-        the levels below and above it. The two kinds of phases are independent, so the mean of the product of a
-        level's share and a level's cost is the product of the means.
+        The cost at a time is convex in the demand and nearly linear between two levels, so the demand is divided
+        between the adjacent levels. Both kinds of phases are independent: the mean of the product of a level's share
+        and its cost is the product of the means.
         """
-        others = _others_demand(partition, grid, params)
+        others = _sample_load(partition, grid, params)
         capacity = partition.capacity_bytes_per_s
         levels = np.linspace(0.0, own.max(), params.level_count + 1)[1:]
         shares = _level_shares(own, levels)
         costs = np.stack([_level_costs(level, others, capacity) for level in levels], axis=1)
         by_delay = _correlations(np.broadcast_to(shares, (len(costs), *shares.shape)), costs, grid)
-        contended, mine, extra = by_delay.sum(axis=1) * grid.step_s
-        load, wanted = others.mean(axis=0), own.mean(axis=0)
-        met = _correlations(wanted, load, grid) / max(float(wanted.sum()) * capacity, 1e-300)
-        return cls(own, others, contended, np.minimum(mine, contended), extra, met, load)
+        contended, own_part, extra = by_delay.sum(axis=1) * grid.step_s
+        load, mean_demand = others.mean(axis=0), own.mean(axis=0)
+        met = _correlations(mean_demand, load, grid) / max(float(mean_demand.sum()) * capacity, 1e-300)
+        return cls(own, others, contended, np.minimum(own_part, contended), extra, met, load)
 
 
 def _level_shares(own: Reals, levels: Reals) -> Reals:
-    """Return how much of each level (levels, steps) a demand (samples, steps) is, on average over the samples."""
+    """Mean share of each level (levels, steps) in a sampled demand (samples, steps)."""
     if levels[-1] <= 0.0:
         return np.zeros((len(levels), own.shape[1]))
-    # by the greatest, not by the first level, which rounds to 0 where rates are as small as numbers can be
-    place = own / levels[-1] * len(levels)
+    # scale by the highest level: the lowest one underflows for extremely small rates
+    position = own / levels[-1] * len(levels)
     numbers = np.arange(1, len(levels) + 1)
-    return np.stack([np.clip(1.0 - np.abs(place - number), 0.0, None).mean(axis=0) for number in numbers])
+    return np.stack([np.clip(1.0 - np.abs(position - number), 0.0, None).mean(axis=0) for number in numbers])
 
 
 def _level_costs(level: float, others: Reals, capacity: float) -> Reals:
-    """Return what a demand of that level costs at each instant (3, steps), on average over the others' phases.
+    """Mean costs of a demand of one level at each step (3, steps).
 
-    All bytes per second beyond the capacity that are not so without it; those of them that are its own, if what is
-    short is shared in proportion to demand; and the seconds that it loses in a second: at a rate of 1 / x of its
-    demand it takes x times as long.
+    They are the added rate above the capacity; the part of it that is its own, with proportional sharing; and the time
+    lost per second: at 1 / x of its demand, it takes x times as long.
     """
-    both = others + level
-    over = np.maximum(both - capacity, 0.0)
-    more = over - np.maximum(others - capacity, 0.0)
+    total = others + level
+    over = np.maximum(total - capacity, 0.0)
+    added = over - np.maximum(others - capacity, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mine = np.where(over > 0, over * (level / both), 0.0)
-    return np.stack([more.mean(axis=0), mine.mean(axis=0), over.mean(axis=0) / capacity])
+        own_part = np.where(over > 0, over * (level / total), 0.0)
+    return np.stack([added.mean(axis=0), own_part.mean(axis=0), over.mean(axis=0) / capacity])
 
 
-def _correlations(of: Reals, along: Reals, grid: _Grid) -> Reals:
-    """Return the sums (..., k) of products of one line (..., own_count) with another (..., count), by delay."""
+def _correlations(own: Reals, other: Reals, grid: _Grid) -> Reals:
+    """Cross-correlation of signals (..., own_count) and (..., count) at the offered delays (..., k), by FFT."""
     size = fft.next_fast_len(grid.count, real=True)
-    product = np.conj(fft.rfft(of, size, axis=-1)) * fft.rfft(along, size, axis=-1)
+    product = np.conj(fft.rfft(own, size, axis=-1)) * fft.rfft(other, size, axis=-1)
     sums = fft.irfft(product, size, axis=-1)[..., grid.delay_steps]
-    # what rounding leaves of a sum of nothing
-    noise = 1e-12 * np.linalg.norm(of, axis=-1) * np.linalg.norm(along, axis=-1)
-    found: Reals = np.where(sums > noise[..., None], sums, 0.0)
-    return found
+    # rounding error of a sum of zeros
+    noise = 1e-12 * np.linalg.norm(own, axis=-1) * np.linalg.norm(other, axis=-1)
+    correlations: Reals = np.where(sums > noise[..., None], sums, 0.0)
+    return correlations
 
 
-def _choice(partition: Partition, place: int, expected: _Expected, grid: _Grid, demand: Demand) -> Choice:
-    contended, mine = float(expected.contended_bytes[place]), float(expected.own_contended_bytes[place])
-    low, high = _range(expected, partition.capacity_bytes_per_s, int(grid.delay_steps[place]), grid.step_s)
+def _build_choice(partition: Partition, index: int, expected: _Expected, grid: _Grid, demand: Demand) -> Choice:
+    contended, own_part = float(expected.contended_bytes[index]), float(expected.own_contended_bytes[index])
+    low, high = _range(expected, partition.capacity_bytes_per_s, int(grid.delay_steps[index]), grid.step_s)
     return Choice(
         partition=partition.name,
-        delay_s=float(grid.delays_s[place]),
+        delay_s=float(grid.delays_s[index]),
         contended_bytes=contended,
-        own_contended_bytes=mine,
-        others_contended_bytes=contended - mine,
-        stretch=1.0 + float(expected.extra_s[place]) / demand.duration_s,
+        own_contended_bytes=own_part,
+        others_contended_bytes=contended - own_part,
+        stretch=1.0 + float(expected.extra_s[index]) / demand.duration_s,
         low_contended_bytes=min(low, contended),
         high_contended_bytes=max(high, contended),
-        met_load_ratio=float(expected.met_load_ratio[place]),
+        met_load_ratio=float(expected.met_load_ratio[index]),
     )
 
 
 def _range(expected: _Expected, capacity: float, delay_steps: int, step_s: float) -> tuple[float, float]:
-    """Return the quantiles of the contended bytes over pairs of phases, the first with the first and so on."""
+    """Quantiles of the contended bytes over pairs of phases with equal index."""
     others = expected.others[:, delay_steps : delay_steps + expected.own.shape[1]]
-    more = np.maximum(others + expected.own - capacity, 0.0) - np.maximum(others - capacity, 0.0)
-    low, high = np.quantile(more.sum(axis=1) * step_s, _RANGE)
+    added = np.maximum(others + expected.own - capacity, 0.0) - np.maximum(others - capacity, 0.0)
+    low, high = np.quantile(added.sum(axis=1) * step_s, _RANGE)
     return float(low), float(high)

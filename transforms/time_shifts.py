@@ -18,7 +18,7 @@ _BIN_S = 60.0
 #: minutes after a start, and before an end, in which jobs typically read input and write results
 _START_WINDOWS = ((0, 1), (2, 5), (6, 15))
 _END_WINDOWS = ((0, 2), (3, 6), (7, 16))
-#: keeps the normal equations solvable where two regressors are the same
+#: ridge penalty; keeps the normal equations solvable for collinear regressors
 _RIDGE = 1e-3
 
 
@@ -138,7 +138,7 @@ def find_time_shift(
 
 
 def _overlap_ratios(first_bin: Ints, last_bin: Ints, is_polled: Bools, params: TimeShiftParams) -> Reals:
-    """Return, for every whole-hour shift, the common time of jobs and polls as a share of the shorter span."""
+    """Compute the common time of jobs and polls as a share of the shorter span, for every whole-hour shift."""
     polled = np.flatnonzero(is_polled)
     shifts = np.arange(-params.max_shift_h, params.max_shift_h + 1) * _HOUR_BINS
     begin, end = first_bin.min() + shifts, last_bin.max() + shifts
@@ -151,7 +151,7 @@ def _overlap_ratios(first_bin: Ints, last_bin: Ints, is_polled: Bools, params: T
 def _best_shift(
     first_bin: Ints, last_bin: Ints, volumes: Reals, is_polled: Bools, margin: int, params: TimeShiftParams
 ) -> tuple[int, float] | None:
-    """Return the whole-hour shift that stands out, with its z-score; None if there is none."""
+    """Find the whole-hour shift that stands out, and its z-score; None if there is none."""
     shifts = np.arange(-margin, margin + 1)
     regressors, is_logged = _regressors(first_bin, last_bin, len(volumes) + 2 * margin, margin, params.min_log_min)
     gains, counts = _gains(regressors, is_logged, _log_rates(volumes, is_polled, params), is_polled, 2 * margin + 1)
@@ -176,7 +176,7 @@ def _best_shift(
 
 
 def _log_rates(volumes: Reals, is_polled: Bools, params: TimeShiftParams) -> Reals:
-    """Return the logarithm of the traffic less its mean; 0 where nothing was polled."""
+    """Center the logarithm of the traffic; 0 where nothing was polled."""
     known = volumes[is_polled]
     floor = max(1.0, params.floor_ratio * float(np.median(known)))
     logs = np.log10(np.maximum(np.where(is_polled, volumes, floor), floor))
@@ -185,7 +185,7 @@ def _log_rates(volumes: Reals, is_polled: Bools, params: TimeShiftParams) -> Rea
 
 
 def _regressors(first_bin: Ints, last_bin: Ints, length: int, margin: int, min_log_min: int) -> tuple[Reals, Reals]:
-    """Return the running jobs, recent starts and coming ends of each minute, and whether the job log covers it."""
+    """Count the running jobs, recent starts and coming ends of each minute, and mark minutes that the job log covers."""
     first, last = first_bin + margin, last_bin + margin
     starts, ends = (np.bincount(edge[(edge >= 0) & (edge < length)], minlength=length) for edge in (first, last))
     edges = np.bincount(np.clip(first, 0, length), minlength=length + 1)
@@ -200,15 +200,15 @@ def _regressors(first_bin: Ints, last_bin: Ints, length: int, margin: int, min_l
 
 
 def _window_sums(events: Ints, low: int, high: int) -> Ints:
-    """Return, for each minute t, the number of events from t - high to t - low."""
+    """Count the events from t - high to t - low for each minute t."""
     sums = np.concatenate([[0], np.cumsum(events)])
     minutes = np.arange(len(events))
-    found: Ints = sums[np.clip(minutes - low + 1, 0, len(events))] - sums[np.clip(minutes - high, 0, len(events))]
-    return found
+    counts: Ints = sums[np.clip(minutes - low + 1, 0, len(events))] - sums[np.clip(minutes - high, 0, len(events))]
+    return counts
 
 
 def _gains(regressors: Reals, is_logged: Reals, logs: Reals, is_polled: Bools, shift_count: int) -> tuple[Reals, Reals]:
-    """Return twice the log-likelihood gain of the regression at every shift, and how many minutes it uses.
+    """Compute twice the log-likelihood gain of the regression at every shift, and the number of minutes it uses.
 
     Each sum of the normal equations is a cross-correlation over all shifts, computed by FFT. A shift uses only the
     polled minutes that the shifted job log covers.
@@ -223,19 +223,19 @@ def _gains(regressors: Reals, is_logged: Reals, logs: Reals, is_polled: Bools, s
     """
     size = 1 << (regressors.shape[1] + len(logs) - 1).bit_length()
 
-    def correlated(ours: Reals, theirs: Reals) -> Reals:
-        spectrum = np.fft.rfft(ours, size) * np.conj(np.fft.rfft(theirs, size))
+    def correlate(first: Reals, second: Reals) -> Reals:
+        spectrum = np.fft.rfft(first, size) * np.conj(np.fft.rfft(second, size))
         # the first offset moves the job log ahead by the whole margin
-        found: Reals = np.fft.irfft(spectrum, size)[..., :shift_count][..., ::-1]
-        return found
+        correlation: Reals = np.fft.irfft(spectrum, size)[..., :shift_count][..., ::-1]
+        return correlation
 
     polled = is_polled.astype(np.float64)
-    counts = np.maximum(np.round(correlated(is_logged, polled)), 0.0)
+    counts = np.maximum(np.round(correlate(is_logged, polled)), 0.0)
     divisor = np.maximum(counts, 1.0)
-    sums, log_sums = correlated(regressors, polled), correlated(is_logged, logs)
-    squares = np.maximum(correlated(is_logged, logs**2) - log_sums**2 / divisor, 1e-12)
-    crossed = correlated(regressors, logs) - sums * log_sums / divisor
-    products = correlated(regressors[:, None] * regressors[None], polled) - sums[:, None] * sums[None] / divisor
+    sums, log_sums = correlate(regressors, polled), correlate(is_logged, logs)
+    squares = np.maximum(correlate(is_logged, logs**2) - log_sums**2 / divisor, 1e-12)
+    crossed = correlate(regressors, logs) - sums * log_sums / divisor
+    products = correlate(regressors[:, None] * regressors[None], polled) - sums[:, None] * sums[None] / divisor
     ridge = _RIDGE * np.sum(regressors**2, axis=1) + 1e-9
     normal = np.moveaxis(products, 2, 0) + np.diag(ridge)
     weights = np.linalg.solve(normal, crossed.T[:, :, None])[:, :, 0]

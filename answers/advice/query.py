@@ -201,7 +201,7 @@ def advise_on(
         known = [job for job in one.now_running if job.signature is not None]
         running = tuple(Running(job.name, demands[id(job.signature)], job.elapsed_s) for job in known)
         partitions.append(Partition(one.filesystem, one.capacity_bytes_per_s, one.background_bytes_per_s, running))
-    params = AdviceParams(method=asked.method, most_delay_s=asked.most_delay_s)
+    params = AdviceParams(method=asked.method, max_delay_s=asked.most_delay_s)
     params = replace(params, delay_step_s=max(params.delay_step_s, asked.most_delay_s / _MOST_DELAYS))
     advice = advise(demand_of(signature.rates), partitions, params)
     return Advised(application_id, signature, state, advice, asked_at, asked.most_delay_s, settings.stale_after_s)

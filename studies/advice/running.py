@@ -113,7 +113,7 @@ POLICIES = {
     "correlation": "IOSI's: the load that the application's bytes would meet is least",
     "contention": "the expected contended bytes are least",
     "contention, short delay": f"the same, and started when they are least, up to {SHORT_DELAY_S / 60:.0f} min later",
-    "contention, delayed": f"the same up to {AdviceParams().most_delay_s / 60:.0f} min later: `iosig advise`",
+    "contention, delayed": f"the same up to {AdviceParams().max_delay_s / 60:.0f} min later: `iosig advise`",
     "oracle": "all partitions simulated, the best one taken",
     "oracle, delayed": f"the same with delays {ORACLE_STEP_S:g} s apart",
 }
@@ -419,7 +419,7 @@ def _rows(name: str, setting: Setting, judge: Judge, seed: int, number: int) -> 
     places = placed(judge, advice, round(judge.mix.new.duration_s / advice.step_s), lot)
     places["oracle"] = oracle(judge, np.zeros(1))
     if name == USUAL:
-        delays = np.arange(0.0, ADVICE.most_delay_s + 1.0, ORACLE_STEP_S)
+        delays = np.arange(0.0, ADVICE.max_delay_s + 1.0, ORACLE_STEP_S)
         places["oracle, delayed"] = oracle(judge, delays)
     for policy, (partition, delay_s) in places.items():
         found = judge.outcome(partition, delay_s)
@@ -457,7 +457,7 @@ def of_mix(seed: int, number: int) -> pl.DataFrame:
     for name, (_, setting) in SETTINGS.items():
         if setting.drawn_by not in judges:
             mix = drawn(setting, seed, number)
-            judges[setting.drawn_by] = Judge(mix, setting.seek_loss_ratio, ADVICE.most_delay_s)
+            judges[setting.drawn_by] = Judge(mix, setting.seek_loss_ratio, ADVICE.max_delay_s)
         rows += _rows(name, setting, judges[setting.drawn_by], seed, number)
     return pl.DataFrame(rows)
 

@@ -1,4 +1,4 @@
-"""The PEARC'18 classifier: each label, each edge of Algorithm 1, its naive twin, real series."""
+"""PEARC'18 classifier: labels, limits of Algorithm 1, naive implementation, and real series."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ quarters = st.tuples(volumes, volumes, volumes, volumes)
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(quarters, min_size=1, max_size=20), st.integers(1, 20))
 def test_labels_match_naive_implementation(rows: list[tuple[float, ...]], nodes: int) -> None:
-    # a hair's breadth from 0.25 the two may round apart
+    # near 0.25, rounding may differ
     cov = classes.coefficients_of_variation(np.array(rows))
     rows = [row for row, value in zip(rows, cov, strict=True) if abs(value - 0.25) > 1e-9 or sum(row) == 0]
     assume(rows)

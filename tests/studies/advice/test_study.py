@@ -40,7 +40,7 @@ SMALL = {
     "unknown jobs": ("a half unknown", Setting(SHORT, unknown_ratio=0.5, is_followed=False)),
 }
 
-ADVICE = AdviceParams(step_s=4.0, most_delay_s=150.0)
+ADVICE = AdviceParams(step_s=4.0, max_delay_s=150.0)
 
 
 @pytest.fixture(scope="module")
