@@ -98,7 +98,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class AdviceParams:
-    """Parameters of advice.
+    """Time grid, offered delays, cost of a delay, and sampled uncertainty of advice.
 
     Defaults from `drift_ratio` on were chosen on application mixes of `iosig study advice` that its page does not show.
     Runs there varied by 1.5 %, and were about 15 s from the position that their last burst implied.

@@ -31,7 +31,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Demands(InPieces):
-    """m demands: demand i has the rates bytes_per_s[offsets[i]:offsets[i + 1]] [B/s] in steps of step_s[i]."""
+    """Ragged array of m demands: demand i is bytes_per_s[offsets[i]:offsets[i + 1]] [B/s] in steps of step_s[i]."""
 
     bytes_per_s: Reals
     offsets: Ints

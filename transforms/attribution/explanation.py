@@ -251,7 +251,7 @@ class _Allocation:
         return self.runs.to_windows(runs, self.first[runs])
 
     def available(self, runs: Ints) -> Ragged:
-        """Bytes in the windows of some runs that are theirs or nobody's."""
+        """Bytes in the windows of some runs that no other run has."""
         values = self.remaining[self._steps(runs)] + self.taken[self._places(runs)]
         return Ragged(values, offsets_of(self.after[runs] - self.first[runs]))
 

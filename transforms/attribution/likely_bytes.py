@@ -111,7 +111,7 @@ def estimate_likely_bytes(
     rate, unlogged_rate = np.full(len(first), max(mean, 1e-9)), max(mean, 1e-9)
     phases = _Phases.from_steps(run, (step - started[run]) / params.phase_steps, application)
     factor, shrinkage = np.ones(len(phases.run)), params.shrinkage_steps + params.shrinkage_ratio * exposure
-    known = _explained_by_row(explained, first, counts)
+    known = _scatter_explained(explained, first, counts)
     known_bytes = np.bincount(run, known, len(first))
     application_known = np.bincount(application, known_bytes, len(application_exposure)) / application_exposure
     known_rate = (known_bytes + shrinkage * application_known[application]) / (exposure + shrinkage)
@@ -190,7 +190,7 @@ class _Phases:
         return others
 
 
-def _explained_by_row(explained: RunBytes | None, first: Ints, counts: Ints) -> Reals:
+def _scatter_explained(explained: RunBytes | None, first: Ints, counts: Ints) -> Reals:
     """Explained bytes of each row; run i has rows for the steps from first[i] on."""
     if explained is None:
         return np.zeros(int(counts.sum()))

@@ -349,7 +349,7 @@ class _Scenarios(InPieces):
     @classmethod
     def create(cls, runs: WindowedRuns, interval_s: float, params: PlacementParams) -> _Scenarios:
         """List the scenarios of all runs, in order of runs."""
-        run, burst, lateness, counts = _expected_lateness(runs, params)
+        run, burst, lateness, counts = _estimate_lateness(runs, params)
         offsets = offsets_of(counts)
         has_bursts = counts > 0
         begins, own = offsets[:-1][has_bursts], run[has_bursts]
@@ -374,7 +374,7 @@ class _Scenarios(InPieces):
         return _Scenarios(*own, self.burst[rows], self.first[rows], self.max_steps[rows])
 
 
-def _expected_lateness(runs: WindowedRuns, params: PlacementParams) -> tuple[Ints, Ints, Reals, Ints]:
+def _estimate_lateness(runs: WindowedRuns, params: PlacementParams) -> tuple[Ints, Ints, Reals, Ints]:
     """Run of each scenario (f), bursts of the scenarios (b), their expected lateness in steps (b), and counts (f).
 
     A run has one scenario, or two if it is clearly shorter than its duration: stopped, and continued.

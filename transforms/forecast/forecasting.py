@@ -23,7 +23,7 @@ _MAX_BATCH_SIZE = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class ForecastParams:
-    """Parameters of a forecast."""
+    """Number of draws, quantiles and widening of the range, and thresholds of collisions."""
 
     jobs: JobDrawParams = field(default_factory=JobDrawParams)
     analogues: AnalogueParams = field(default_factory=AnalogueParams)

@@ -126,7 +126,7 @@ def draw_unknown_traffic(
     if not is_usable.any():
         raise ValueError("the measured past is shorter than the forecast horizon")
     weights = _similarity_weights(history, level_bytes_per_s, hour, is_usable, params)
-    means = _weighted_means(unknown, weights)
+    means = _compute_means(unknown, weights)
     drawn = _resample(weights, draw_count, seed)
     rates: Reals = np.maximum(np.where(np.isfinite(unknown[drawn]), unknown[drawn], means), 0.0)
     return rates
@@ -156,7 +156,7 @@ def _similarity_weights(
     return probability
 
 
-def _weighted_means(unknown: Reals, weights: Reals) -> Reals:
+def _compute_means(unknown: Reals, weights: Reals) -> Reals:
     """Weighted mean of each step over measured instants; the overall mean for a step without any."""
     is_known = np.isfinite(unknown)
     known_weight = (weights[:, None] * is_known).sum(axis=0)

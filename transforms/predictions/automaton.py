@@ -85,7 +85,7 @@ class PhaseState:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTransition:
-    """A transition: at_s, first evaluation of the new behaviour; known_s, the one that confirmed it [s]."""
+    """A confirmed change of state: at_s, first evaluation of the new behaviour; known_s, the one that confirmed it [s]."""
 
     source: str
     target: str
@@ -96,7 +96,7 @@ class PhaseTransition:
 
 @dataclass(slots=True)
 class _Edge:
-    """All transitions of one kind: count, first time, and most recent times, oldest first [s]."""
+    """Statistics of the transitions of one kind: count, first time, and most recent times, oldest first [s]."""
 
     count: int = 0
     first_s: float = 0.0
@@ -151,7 +151,7 @@ class PhaseAutomaton:
     # ---- evaluations
 
     def add(self, at_s: float, period_s: float | None, cause: str | None = None) -> PhaseTransition | None:
-        """Process an evaluation.
+        """Process an evaluation, and confirm a transition if its behaviour has persisted.
 
         Parameters
         ----------

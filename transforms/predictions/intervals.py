@@ -105,7 +105,7 @@ def cluster_dbscan(position: Reals, eps: Reals, min_samples: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class IntervalParams:
-    """Parameters of the merging. The field names are part of the saved state."""
+    """History length and DBSCAN parameters of the merging. The field names are part of the saved state."""
 
     #: evaluations kept (section II-D: "it makes sense to discard the old data at some point"); with 256, one
     #: evaluation changes a probability by less than 0.5 %
@@ -118,14 +118,14 @@ class IntervalParams:
 
 @dataclass(frozen=True, slots=True)
 class PeriodRange:
-    """A period and its range: shortest <= typical <= longest [s]."""
+    """A typical period with shortest and longest period: shortest <= typical <= longest [s]."""
 
     shortest_s: float
     typical_s: float
     longest_s: float
 
     def __post_init__(self) -> None:
-        """Validate the range."""
+        """Raise ValueError unless the periods are positive, finite and in order."""
         if not 0 < self.shortest_s <= self.typical_s <= self.longest_s < math.inf:
             raise ValueError("a range of periods requires 0 < shortest <= typical <= longest, all finite")
 

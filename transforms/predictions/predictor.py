@@ -99,7 +99,7 @@ class OnlineParams:
     burst: NextBurstParams = field(default_factory=NextBurstParams)
 
     def __post_init__(self) -> None:
-        """Validate the parameters."""
+        """Raise ValueError for unknown names and inconsistent windows."""
         if self.method not in METHODS or self.strategy not in STRATEGIES or self.observed not in OBSERVED:
             raise ValueError(
                 f"method must be one of {METHODS}, strategy one of {STRATEGIES}, and observed one of {OBSERVED}"
@@ -143,7 +143,7 @@ class Answer:
 
     @property
     def period_s(self) -> float | None:
-        """Period [s]."""
+        """Inverse of the frequency [s]; None if there is no period."""
         return None if self.frequency_hz is None else 1.0 / self.frequency_hz
 
     @property

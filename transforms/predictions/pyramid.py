@@ -40,7 +40,7 @@ _MIN_MEASURED_RATIO = 0.5 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Equidistant samples: value i covers 1 / sampling_hz seconds from started_s + i / sampling_hz on.
+    """Equidistant samples of the rate: value i covers 1 / sampling_hz seconds from started_s + i / sampling_hz on.
 
     bytes_per_s (n) is NaN where nothing was measured; started_s [s] is a multiple of the spacing.
     """
@@ -371,7 +371,7 @@ class _Level:
         return level
 
     def pack(self) -> bytes:
-        """Serialize: a bit mask of nonzero cells, and their values."""
+        """Serialize the cells: a bit mask of nonzero cells, and their values."""
         is_used = self.cells != 0
         values: Reals = self.cells[is_used].astype("<f8")
         return np.packbits(is_used).tobytes() + values.tobytes()

@@ -122,7 +122,7 @@ class PatternSearch:
         Bursts of no cluster (`is_free`) pair with any available burst. Pairs that one application probably produced
         are left out: its contaminated bursts form pairs as well.
         """
-        is_available = self.subtracted_ratio() <= self.params.max_subtracted_ratio
+        is_available = self.compute_subtraction_ratio() <= self.params.max_subtracted_ratio
         for part in parts:
             for _, members in [*part.trains, *part.owned]:
                 is_available[members] = False
@@ -160,7 +160,7 @@ class PatternSearch:
         covered_count = int((run >= 0).sum())
         return replace(owner, covered_count=covered_count, covering_run_count=len(np.unique(run[run >= 0]))), members
 
-    def subtracted_ratio(self) -> Reals:
+    def compute_subtraction_ratio(self) -> Reals:
         """Bytes subtracted within each burst, as a share of its volume."""
         subtracted = np.nan_to_num(self.original_bytes) - np.nan_to_num(self.residual_bytes)
         total = np.concatenate([[0.0], np.cumsum(subtracted)])
@@ -174,7 +174,7 @@ class PatternSearch:
 
         Contaminated bursts are removed with the cluster they belong to. Artifacts of the subtraction belong to none.
         """
-        subtracted_ratio = self.subtracted_ratio()
+        subtracted_ratio = self.compute_subtraction_ratio()
         scan = ClusterScan(self.bursts, self.params.clusters)
         scan.remove(np.flatnonzero(subtracted_ratio > self.params.max_train_subtracted_ratio))
         results = []

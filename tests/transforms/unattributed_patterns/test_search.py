@@ -44,7 +44,7 @@ def test_subtraction_artifacts_are_in_no_cluster() -> None:
     put(left, at, -3000.0, 6)
     search = make_search(left, whole=whole)
     is_artifact = np.isin(search.bursts.first, at)
-    assert (search.subtracted_ratio()[is_artifact] > 0.9).all()
+    assert (search.compute_subtraction_ratio()[is_artifact] > 0.9).all()
     assert not search.split_clusters()[1][is_artifact].any()
 
 
