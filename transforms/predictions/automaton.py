@@ -85,7 +85,7 @@ class PhaseState:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTransition:
-    """A confirmed change of state: at_s, first evaluation of the new behaviour; known_s, the one that confirmed it [s]."""
+    """A confirmed change of state: at_s, first evaluation of the new behaviour; known_s, its confirmation [s]."""
 
     source: str
     target: str
