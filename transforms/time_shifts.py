@@ -185,7 +185,7 @@ def _log_rates(volumes: Reals, is_polled: Bools, params: TimeShiftParams) -> Rea
 
 
 def _regressors(first_bin: Ints, last_bin: Ints, length: int, margin: int, min_log_min: int) -> tuple[Reals, Reals]:
-    """Count the running jobs, recent starts and coming ends of each minute, and mark minutes that the job log covers."""
+    """Count running jobs, recent starts and coming ends of each minute, and mark minutes that the job log covers."""
     first, last = first_bin + margin, last_bin + margin
     starts, ends = (np.bincount(edge[(edge >= 0) & (edge < length)], minlength=length) for edge in (first, last))
     edges = np.bincount(np.clip(first, 0, length), minlength=length + 1)

@@ -116,12 +116,8 @@ class Answer:
 
     Attributes
     ----------
-    window_start_s, window_end_s : float
-        Limits of the window [s].
-    sampling_hz : float
-        Sampling rate.
-    sample_count : int
-        Number of samples.
+    window_start_s, window_end_s, sampling_hz, sample_count
+        Limits of the window [s], sampling rate, and number of samples.
     method : str
         The method of the parameters, or `phases` for a tentative period of agreeing gaps.
     outcome : str
@@ -165,8 +161,6 @@ class Evaluation:
     ----------
     number : int
         Number of the evaluation, from 1.
-    answer : Answer
-        Detection in its window.
     intervals : FrequencyIntervals
         Merged frequencies of the evaluations kept (section II-D).
     periods, probability : PeriodRange and float, or None
@@ -177,8 +171,6 @@ class Evaluation:
         Totals of the run.
     phase_count, last_phase_s : int, float or None
         Number of phases, and start of the last one [s].
-    burst : NextBurst
-        Prediction of the next burst.
     change, changed_s : Change and float, or None
         A change detected by this evaluation, and the start of the new behaviour [s].
     state, transition : str, PhaseTransition or None

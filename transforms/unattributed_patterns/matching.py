@@ -12,7 +12,7 @@ from iosig.transforms.arrays import Reals
 
 @dataclass(frozen=True, slots=True)
 class PatternSummary:
-    """Identifying features of a pattern: start of its k appearances [s since 1970], and their typical volume and duration."""
+    """Identifying features of a pattern: starts of its k appearances [s since 1970], typical volume and duration."""
 
     started_s: Reals
     volume_bytes: float
@@ -57,7 +57,7 @@ def match_patterns(current: Sequence[PatternSummary], previous: Sequence[Pattern
 
 
 def _similarity(new: PatternSummary, old: PatternSummary) -> float:
-    """Similarity of two patterns: 1 to 2 for common appearances, 0 to 1 for similar volume and duration, 0 for a mismatch."""
+    """Similarity of two patterns: 1 to 2 for common appearances, 0 to 1 for similar volume and duration, else 0."""
     low = max(new.started_s[0], old.started_s[0]) - _TOLERANCE_S
     high = min(new.started_s[-1], old.started_s[-1]) + _TOLERANCE_S
     new_s, old_s = (times[(times >= low) & (times <= high)] for times in (new.started_s, old.started_s))
