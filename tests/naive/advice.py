@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.advice`: every delay, phase and step in turn."""
+"""Naive implementation of `iosig.transforms.advice`: a loop over delays, phases and steps."""
 
 from __future__ import annotations
 

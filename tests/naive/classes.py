@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.classes`: a loop over every interval and section."""
+"""Naive implementation of `iosig.transforms.classes`: a loop over intervals and sections."""
 
 from __future__ import annotations
 

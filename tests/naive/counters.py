@@ -1,4 +1,4 @@
-"""A server that counts by job, one second after the other: the plainest there is."""
+"""Simulation of a server with counters per job, second by second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many places are near each one asked, counted one by one."""
+"""Naive count of the neighbours of each query point."""
 
 from __future__ import annotations
 

@@ -34,17 +34,17 @@ def scrapes(seconds: Sequence[float], *, collector: str | None = None, of_jobs: 
 
 
 def samples(rows: Sequence[tuple[float, str | None, int, float | None]], collector: str | None = None) -> pl.DataFrame:
-    """Return readings: scraped at, job, bytes written, since when they count."""
-    told = [
+    """Readings by time of the scrape, job, bytes written, and start of the count."""
+    readings = [
         {"scraped_at": at(second), "sampled_at": at(second), "filesystem": "work", "component": "ost", "target": "o0",
          "job_key": key, "collector": collector, "counted_since_at": None if since is None else at(since),
          "total_written_bytes": value}
         for second, key, value, since in rows
     ]  # fmt: skip
-    return pl.DataFrame(told, schema=frames.schema(COUNTER_SAMPLES))
+    return pl.DataFrame(readings, schema=frames.schema(COUNTER_SAMPLES))
 
 
-def risen(
+def deltas_of(
     read: pl.DataFrame,
     timed: pl.DataFrame,
     before: pl.DataFrame | None = None,
@@ -56,48 +56,49 @@ def risen(
     return counters.compute_deltas(read, known, last, polled, params)
 
 
-def told(found: CounterDeltas) -> list[tuple[str | None, float | None, float, int | None, str | None]]:
+def to_tuples(deltas: CounterDeltas) -> list[tuple[str | None, float | None, float, int | None, str | None]]:
     """Deltas as job, from, until, bytes written, flag."""
     start = pl.lit(_START)
-    return found.rows.sort("job_key", "until_at").select(
+    return deltas.rows.sort("job_key", "until_at").select(
         "job_key", (pl.col("from_at") - start).dt.total_seconds().cast(pl.Float64),
         (pl.col("until_at") - start).dt.total_seconds().cast(pl.Float64), "written_bytes", "flag",
     ).rows()  # fmt: skip
 
 
 def test_new_entry_starts_at_zero() -> None:
-    found = risen(samples([(0, "1", 5, None), (10, "1", 7, None), (20, "2", 9, None)]), scrapes([0, 10, 20]))
-    assert told(found) == [("1", None, 0, None, "first_seen"), ("1", 0, 10, 2, None), ("2", 10, 20, 9, None)]
-    assert found.gaps.is_empty()
+    deltas = deltas_of(samples([(0, "1", 5, None), (10, "1", 7, None), (20, "2", 9, None)]), scrapes([0, 10, 20]))
+    assert to_tuples(deltas) == [("1", None, 0, None, "first_seen"), ("1", 0, 10, 2, None), ("2", 10, 20, 9, None)]
+    assert deltas.gaps.is_empty()
 
 
 def test_delta_covers_time_since_previous_scrape() -> None:
-    found = risen(samples([(0, "1", 5, 0), (30, "1", 7, 0)]), scrapes([0, 10, 20, 30]))
-    assert told(found)[1:] == [("1", 20, 30, 2, None)]
+    deltas = deltas_of(samples([(0, "1", 5, 0), (30, "1", 7, 0)]), scrapes([0, 10, 20, 30]))
+    assert to_tuples(deltas)[1:] == [("1", 20, 30, 2, None)]
 
 
 @pytest.mark.parametrize("since", [(None, None), (0, 700)])
 def test_dropped_entry_restarts_at_zero(since: tuple[float | None, float | None]) -> None:
     read = samples([(0, "1", 5, since[0]), (10, "1", 8, since[0]), (710, "1", 4, since[1])])
-    found = risen(read, scrapes([0, 10, *range(60, 700, 60), 710]))
-    assert told(found)[1:] == [("1", 0, 10, 3, None), ("1", 660, 710, 4, None)]
+    deltas = deltas_of(read, scrapes([0, 10, *range(60, 700, 60), 710]))
+    assert to_tuples(deltas)[1:] == [("1", 0, 10, 3, None), ("1", 660, 710, 4, None)]
 
 
 def test_changed_start_time_is_a_reset() -> None:
-    found = risen(samples([(0, "1", 5, 0), (10, "1", 8, 0), (710, "1", 9, 705)]), scrapes([0, 10, *range(60, 720, 50)]))
-    assert told(found)[-1] == ("1", 660, 710, 9, None)
+    read = samples([(0, "1", 5, 0), (10, "1", 8, 0), (710, "1", 9, 705)])
+    deltas = deltas_of(read, scrapes([0, 10, *range(60, 720, 50)]))
+    assert to_tuples(deltas)[-1] == ("1", 660, 710, 9, None)
 
 
 def test_reset_of_entry_in_use_flags_restart_of_all() -> None:
     rows = [(0.0, "1", 5, 0.0), (0, "2", 5, 0), (700, "2", 6, 0), (710, "1", 3, 705), (710, "2", 1, 706)]
-    found = risen(samples(rows), scrapes([0, 60, 120, 700, 710]), params=CounterParams(cleanup_interval_s=600))
-    assert told(found)[1:] == [
+    deltas = deltas_of(samples(rows), scrapes([0, 60, 120, 700, 710]), params=CounterParams(cleanup_interval_s=600))
+    assert to_tuples(deltas)[1:] == [
         ("1", 700, 710, 3, "restarted"),
         ("2", None, 0, None, "first_seen"),
         ("2", 120, 700, 1, None),
         ("2", 700, 710, 1, "restarted"),
     ]
-    assert found.gaps.select("flag", "until_at").rows() == [("restarted", at(710))]
+    assert deltas.gaps.select("flag", "until_at").rows() == [("restarted", at(710))]
 
 
 def counting(entries: dict[float, int]) -> pl.DataFrame:
@@ -113,34 +114,34 @@ def used(rows: Sequence[tuple[float, str, float]]) -> pl.DataFrame:
 
 def test_missing_entries_in_use_flag_restart_once() -> None:
     read = used([(10, "1", 5), (10, "2", 8), (30, "2", 29)])
-    found = risen(read, counting({0: 0, 10: 2, 20: 2, 30: 1, 40: 1, 50: 1}))
-    assert found.gaps.select("from_at", "until_at", "flag").rows() == [(at(20), at(30), "restarted")]
-    # the entry that is there again says that it is the same: nobody knows better
-    assert told(found)[-1] == ("2", 20, 30, 21, None)
+    deltas = deltas_of(read, counting({0: 0, 10: 2, 20: 2, 30: 1, 40: 1, 50: 1}))
+    assert deltas.gaps.select("from_at", "until_at", "flag").rows() == [(at(20), at(30), "restarted")]
+    # the returning entry has the same start time: it counts as the same
+    assert to_tuples(deltas)[-1] == ("2", 20, 30, 21, None)
 
 
 def test_idle_entries_may_be_missing() -> None:
     timed = counting(dict.fromkeys(range(0, 460, 10), 1) | {0: 0, 460: 0})
-    assert risen(used([(10, "1", 9)]), timed).gaps.is_empty()
-    assert risen(used([(10, "1", 9), (30, "1", 30)]), timed).gaps.is_empty(), "a collector that knows no better"
-    assert risen(used([(20, "1", 15)]), timed).gaps["until_at"].to_list() == [at(460)]
+    assert deltas_of(used([(10, "1", 9)]), timed).gaps.is_empty()
+    assert deltas_of(used([(10, "1", 9), (30, "1", 30)]), timed).gaps.is_empty(), "a collector that knows no better"
+    assert deltas_of(used([(20, "1", 15)]), timed).gaps["until_at"].to_list() == [at(460)]
     unsaid = used([(20, "1", 15)]).with_columns(counted_since_at=pl.lit(None, pl.Datetime("us", "UTC")))
-    assert risen(unsaid, timed).gaps.is_empty(), "LDMS says nothing of what did not change"
+    assert deltas_of(unsaid, timed).gaps.is_empty(), "LDMS says nothing of what did not change"
 
 
 def test_entries_of_previous_day_are_expected() -> None:
     first = counting({0: 0, 10: 1})
     ends = counters.select_last_values(used([(10, "1", 5)]), counters.order_scrapes(first, first.clear()))
     for count, gaps in ((1, []), (0, [(at(10), at(20))])):
-        found = risen(used([]), counting({20: count}), first, ends)
-        assert found.gaps.select("from_at", "until_at").rows() == gaps
+        deltas = deltas_of(used([]), counting({20: count}), first, ends)
+        assert deltas.gaps.select("from_at", "until_at").rows() == gaps
 
 
 def test_late_or_ending_scrapes_give_edge_gaps() -> None:
     read = pl.concat([scrapes(range(0, 3000, 10)), scrapes(range(700, 1000, 10)).with_columns(target=pl.lit("o1"))])
     timed = counters.order_scrapes(read, frames.empty(SCRAPES))
-    found = counters.find_edge_gaps(timed)
-    assert found.select("target", "from_at", "until_at", "flag").rows() == [
+    deltas = counters.find_edge_gaps(timed)
+    assert deltas.select("target", "from_at", "until_at", "flag").rows() == [
         ("o1", at(0), at(700), "lost_scrapes"), ("o1", at(990), at(2990), "lost_scrapes"),
     ]  # fmt: skip
     before = scrapes([-5]).with_columns(target=pl.lit("o1"))
@@ -149,19 +150,19 @@ def test_late_or_ending_scrapes_give_edge_gaps() -> None:
 
 
 def test_decrease_with_same_start_time_has_no_delta() -> None:
-    found = risen(samples([(0, "1", 5, 0), (10, "1", 3, 0)]), scrapes([0, 10]))
-    assert told(found)[1:] == [("1", 0, 10, None, "decrease")]
+    deltas = deltas_of(samples([(0, "1", 5, 0), (10, "1", 3, 0)]), scrapes([0, 10]))
+    assert to_tuples(deltas)[1:] == [("1", 0, 10, None, "decrease")]
 
 
 def test_lost_scrapes_are_flagged() -> None:
     rows = [(0.0, "1", 5, 0.0), (0, "2", 5, None), (700, "1", 9, 0), (700, "2", 9, None), (700, "3", 1, 650)]
-    found = risen(samples(rows), scrapes([0, 700]))
-    assert [(row[0], row[3], row[4]) for row in told(found) if row[2] == 700] == [
+    deltas = deltas_of(samples(rows), scrapes([0, 700]))
+    assert [(row[0], row[3], row[4]) for row in to_tuples(deltas) if row[2] == 700] == [
         ("1", 4, None),
         ("2", 4, "lost_scrapes"),
         ("3", 1, "lost_scrapes"),
     ]
-    assert found.gaps["flag"].to_list() == ["lost_scrapes"]
+    assert deltas.gaps["flag"].to_list() == ["lost_scrapes"]
 
 
 def test_day_continues_from_previous_last_values() -> None:
@@ -170,8 +171,8 @@ def test_day_continues_from_previous_last_values() -> None:
         samples([(0, "1", 5, None), (10, "1", 8, None)]), counters.order_scrapes(first, first.clear())
     )
     assert ends["total_written_bytes"].to_list() == [8]
-    found = risen(samples([(20, "1", 9, None), (20, "2", 3, None)]), scrapes([20]), first, ends)
-    assert told(found) == [("1", 10, 20, 1, None), ("2", 10, 20, 3, None)]
+    deltas = deltas_of(samples([(20, "1", 9, None), (20, "2", 3, None)]), scrapes([20]), first, ends)
+    assert to_tuples(deltas) == [("1", 10, 20, 1, None), ("2", 10, 20, 3, None)]
 
 
 def test_one_of_two_collectors_is_selected() -> None:
@@ -179,16 +180,16 @@ def test_one_of_two_collectors_is_selected() -> None:
     read = pl.concat(
         [samples([(1, "1", 5, None), (11, "1", 6, None)], "b"), samples([(0, "1", 4, None), (20, "1", 7, None)], "a")]
     )
-    found = risen(read, pl.concat([other, one]))
-    assert told(found)[1:] == [("1", 10, 20, 3, None)]
-    assert found.targets.select("sample_count", "other_sample_count").rows() == [(2, 2)]
+    deltas = deltas_of(read, pl.concat([other, one]))
+    assert to_tuples(deltas)[1:] == [("1", 10, 20, 3, None)]
+    assert deltas.targets.select("sample_count", "other_sample_count").rows() == [(2, 2)]
 
 
 def test_repeated_reading_counts_once() -> None:
     read = samples([(0, "1", 5, None), (10, "1", 7, None), (10, "1", 7, None), (10, "1", 8, None)])
-    found = risen(read, scrapes([0, 10, 10]))
-    assert told(found)[1:] == [("1", 0, 10, 2, None)]
-    assert found.targets.select("duplicate_sample_count", "conflicting_sample_count").rows() == [(1, 1)]
+    deltas = deltas_of(read, scrapes([0, 10, 10]))
+    assert to_tuples(deltas)[1:] == [("1", 0, 10, 2, None)]
+    assert deltas.targets.select("duplicate_sample_count", "conflicting_sample_count").rows() == [(1, 1)]
 
 
 def test_low_reading_of_totals_is_no_reset() -> None:
@@ -199,8 +200,8 @@ def test_low_reading_of_totals_is_no_reset() -> None:
         (30, None, 1020, None),
         (40, None, 1021, None),
     ]
-    found = risen(samples(rows), scrapes([0, 10, 20, 30, 40], of_jobs=False))
-    assert [(row[2], row[3], row[4]) for row in told(found)[1:]] == [
+    deltas = deltas_of(samples(rows), scrapes([0, 10, 20, 30, 40], of_jobs=False))
+    assert [(row[2], row[3], row[4]) for row in to_tuples(deltas)[1:]] == [
         (10, 10, None), (20, None, "decrease"), (30, None, "decrease"), (40, 1, None),
     ]  # fmt: skip
 
@@ -208,8 +209,8 @@ def test_low_reading_of_totals_is_no_reset() -> None:
 def test_exceeded_and_silent_targets_are_reported() -> None:
     read = samples([(0, None, 0, None), (10, None, 5, None), (0, "1", 0, None), (10, "1", 50, None)])
     timed = pl.concat([scrapes([0, 10]), scrapes([0, 10], of_jobs=False)])
-    assert risen(read, timed).targets.select("is_exceeded", "is_silent").rows() == [(True, False)]
-    assert risen(samples([(0, "1", 0, None)]), scrapes([0])).targets["is_silent"].to_list() == [True]
+    assert deltas_of(read, timed).targets.select("is_exceeded", "is_silent").rows() == [(True, False)]
+    assert deltas_of(samples([(0, "1", 0, None)]), scrapes([0])).targets["is_silent"].to_list() == [True]
 
 
 @pytest.mark.parametrize("seed", range(examples(20)))
@@ -227,10 +228,10 @@ def test_deltas_sum_to_moved_bytes_or_are_flagged(seed: int, says_since: bool) -
     )
     server.run(until_s=3000.0)
     params = CounterParams(cleanup_interval_s=100.0)
-    found = risen(server.samples(_START), server.scrapes(_START), params=params)
-    gaps = [(row["from_at"], row["until_at"]) for row in found.gaps.to_dicts()]
+    deltas = deltas_of(server.samples(_START), server.scrapes(_START), params=params)
+    gaps = [(row["from_at"], row["until_at"]) for row in deltas.gaps.to_dicts()]
     for key, moved in server.moved.items():
-        own = found.rows.filter(pl.col("job_key") == key)
+        own = deltas.rows.filter(pl.col("job_key") == key)
         total = int(own["written_bytes"].fill_null(0).sum())
-        is_told = own["flag"].is_not_null().any() or bool(gaps)
-        assert total == moved or (is_told and total < moved), (key, total, moved)
+        is_flagged = own["flag"].is_not_null().any() or bool(gaps)
+        assert total == moved or (is_flagged and total < moved), (key, total, moved)

@@ -56,7 +56,7 @@ def cause_of(mean: float | None, known: float | None, was_found: bool, has_fired
 
 def transitions(events: Sequence[Event], hold_count: int, hold_cycles: float, tolerance: float) -> list[Transition]:
     """All transitions of a run, (source, target, cause, at, known); without a bound on states."""
-    found: list[Transition] = []
+    result: list[Transition] = []
     states: list[tuple[str, float]] = []
     current, waiting = "start", list[Event]()
 
@@ -67,7 +67,7 @@ def transitions(events: Sequence[Event], hold_count: int, hold_cycles: float, to
         at, period, said = event
         if said in ("gap", "end"):
             if said != current:
-                found.append((current, said, said, at, at))
+                result.append((current, said, said, at, at))
             current, waiting = said, []
             continue
         waiting.append(event)
@@ -90,6 +90,6 @@ def transitions(events: Sequence[Event], hold_count: int, hold_cycles: float, to
         cause = cause_of(mean, known, bool(states), has_fired)
         if mean is not None and target not in dict(states):
             states.append((target, mean))
-        found.append((current, target, cause, run[0][0], at))
+        result.append((current, target, cause, run[0][0], at))
         current = target
-    return found
+    return result

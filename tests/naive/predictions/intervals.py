@@ -40,11 +40,11 @@ def intervals(
     evaluations: Sequence[tuple[float | None, float]], min_samples: int, resolution_ratio: float
 ) -> list[tuple[float, float, float, int, float]]:
     """(low, median, high, count, probability) of each cluster of frequencies, by ascending frequency."""
-    found = [(frequency, resolution_ratio / window) for frequency, window in evaluations if frequency is not None]
-    labels = dbscan([frequency for frequency, _ in found], [eps for _, eps in found], min_samples)
+    result = [(frequency, resolution_ratio / window) for frequency, window in evaluations if frequency is not None]
+    labels = dbscan([frequency for frequency, _ in result], [eps for _, eps in result], min_samples)
     rows = []
     for cluster in set(labels) - {-1}:
-        members = [frequency for (frequency, _), label in zip(found, labels, strict=True) if label == cluster]
+        members = [frequency for (frequency, _), label in zip(result, labels, strict=True) if label == cluster]
         rows.append((min(members), median(members), max(members), len(members), len(members) / len(evaluations)))
     return sorted(rows)
 

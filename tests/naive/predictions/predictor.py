@@ -26,11 +26,11 @@ def answer(
         values = even_values.at_instants(step_function(requests), even_values.Instants(start, hz, count)).values
     else:
         values = even_values.binned(requests, even_values.Grid(start, 1.0 / hz, count)).bytes_per_s
-    (found,) = search.find_periods(
+    (result,) = search.find_periods(
         Ragged(values, np.array([0, sample_count])), hz, start, search.PeriodParams(methods=(method,))
     )
-    frequency = float(found.detections.frequency_hz[0])
-    return str(found.detections.outcome[0]), None if np.isnan(frequency) else 1.0 / frequency
+    frequency = float(result.detections.frequency_hz[0])
+    return str(result.detections.outcome[0]), None if np.isnan(frequency) else 1.0 / frequency
 
 
 def grid(start_s: float, end_s: float, finest_s: float, most_samples: int) -> tuple[float, float, int]:

@@ -23,10 +23,12 @@ NAN = math.nan
 Event = tuple[float, float | None, str | None]
 
 
-def told(events: list[Event], params: AutomatonParams | None = None) -> tuple[PhaseAutomaton, list[PhaseTransition]]:
+def run_automaton(
+    events: list[Event], params: AutomatonParams | None = None
+) -> tuple[PhaseAutomaton, list[PhaseTransition]]:
     automaton = PhaseAutomaton(params)
-    found = [automaton.add(*event) for event in events]
-    return automaton, [each for each in found if each is not None]
+    transitions = [automaton.add(*event) for event in events]
+    return automaton, [each for each in transitions if each is not None]
 
 
 def steady(period: float | None, count: int, start: float, step: float, cause: str | None = None) -> list[Event]:
@@ -41,8 +43,8 @@ def kinds(transitions: list[PhaseTransition]) -> list[tuple[str, str, str]]:
 
 
 def test_persistent_period_becomes_a_state() -> None:
-    automaton, found = told(steady(10.0, 5, 100.0, 10.0))
-    assert found == [PhaseTransition("start", "period_1", "first_found", 100.0, 120.0)]
+    automaton, transitions = run_automaton(steady(10.0, 5, 100.0, 10.0))
+    assert transitions == [PhaseTransition("start", "period_1", "first_found", 100.0, 120.0)]
     state = automaton.current
     assert state is not None
     assert (state.name, state.period_s, state.evaluation_count, state.visit_count) == ("period_1", 10.0, 5, 1)
@@ -50,10 +52,10 @@ def test_persistent_period_becomes_a_state() -> None:
 
 
 def test_frequent_evaluations_must_span_a_period() -> None:
-    _, found = told(steady(10.0, 30, 0.0, 0.5))
-    assert [each.known_s for each in found] == [10.0]
-    _, found = told(steady(10.0, 30, 0.0, 0.5), AutomatonParams(hold_cycles=0.0))
-    assert [each.known_s for each in found] == [1.0]
+    _, transitions = run_automaton(steady(10.0, 30, 0.0, 0.5))
+    assert [each.known_s for each in transitions] == [10.0]
+    _, transitions = run_automaton(steady(10.0, 30, 0.0, 0.5), AutomatonParams(hold_cycles=0.0))
+    assert [each.known_s for each in transitions] == [1.0]
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
@@ -66,14 +68,14 @@ def test_doubling_and_halving_at_every_scale(scale: float, cause: str | None, wo
         *steady(10 * scale, 5, 10 * step, step, cause),
         *steady(20 * scale, 5, 15 * step, step, cause),
     ]
-    automaton, found = told(events)
-    assert kinds(found) == [
+    automaton, transitions = run_automaton(events)
+    assert kinds(transitions) == [
         ("start", "period_1", "first_found"),
         ("period_1", "period_2", f"{word}_up"),
         ("period_2", "period_1", f"{word}_down"),
         ("period_1", "period_2", f"{word}_up"),
     ]
-    assert [each.at_s for each in found] == pytest.approx([0.0, 5 * step, 10 * step, 15 * step])
+    assert [each.at_s for each in transitions] == pytest.approx([0.0, 5 * step, 10 * step, 15 * step])
     graph = automaton.graph()
     assert [node["name"] for node in graph["nodes"]] == ["start", "period_1", "period_2"]
     edge = graph["edges"][1]
@@ -93,8 +95,8 @@ def test_lost_period_gap_and_end() -> None:
         *steady(9.5, 3, 140.0, 10.0),
         (170.0, None, "end"),
     ]
-    automaton, found = told(events)
-    assert kinds(found) == [
+    automaton, transitions = run_automaton(events)
+    assert kinds(transitions) == [
         ("start", "aperiodic", "none_found"),
         ("aperiodic", "period_1", "first_found"),
         ("period_1", "aperiodic", "period_lost"),
@@ -112,16 +114,16 @@ def test_lost_period_gap_and_end() -> None:
 
 def test_single_outlier_changes_nothing() -> None:
     events = [*steady(10.0, 4, 0.0, 10.0), (40.0, 20.0, None), (50.0, None, None), *steady(10.0, 4, 60.0, 10.0)]
-    automaton, found = told(events)
-    assert kinds(found) == [("start", "period_1", "first_found")]
+    automaton, transitions = run_automaton(events)
+    assert kinds(transitions) == [("start", "period_1", "first_found")]
     assert automaton.current is not None
     assert automaton.current.evaluation_count == 8
 
 
 def test_unconfirmed_change_is_counted_without_transition() -> None:
     events = [*steady(10.0, 4, 0.0, 10.0), *steady(10.2, 4, 40.0, 10.0, "change_point")]
-    automaton, found = told(events)
-    assert len(found) == 1
+    automaton, transitions = run_automaton(events)
+    assert len(transitions) == 1
     assert automaton.graph()["unconfirmed_change_count"] == 1
     assert automaton.current is not None
     assert automaton.current.evaluation_count == 8
@@ -129,14 +131,14 @@ def test_unconfirmed_change_is_counted_without_transition() -> None:
 
 def test_detected_change_outlasts_disagreeing_evaluations() -> None:
     wavering: list[Event] = [(40.0, 14.0, "change_point"), (50.0, 33.0, None)]
-    _, found = told([*steady(10.0, 4, 0.0, 10.0), *wavering, *steady(20.0, 4, 60.0, 10.0)])
-    assert found[-1] == PhaseTransition("period_1", "period_2", "change_point_up", 60.0, 80.0)
+    _, transitions = run_automaton([*steady(10.0, 4, 0.0, 10.0), *wavering, *steady(20.0, 4, 60.0, 10.0)])
+    assert transitions[-1] == PhaseTransition("period_1", "period_2", "change_point_up", 60.0, 80.0)
 
 
 def test_slow_drift_leads_to_another_state() -> None:
     events: list[Event] = [(10.0 * number, 10.0 * 1.01**number, None) for number in range(80)]
-    automaton, found = told(events, AutomatonParams(hold_cycles=0.0))
-    assert [each.cause for each in found] == ["first_found", "shift_up", "shift_up", "shift_up"]
+    automaton, transitions = run_automaton(events, AutomatonParams(hold_cycles=0.0))
+    assert [each.cause for each in transitions] == ["first_found", "shift_up", "shift_up", "shift_up"]
     for node in automaton.graph()["nodes"][1:]:
         assert node["longest_period_s"] <= 1.25 * node["period_s"]
 
@@ -167,7 +169,7 @@ def test_least_recently_left_state_is_removed() -> None:
 def test_last_times_of_a_transition_are_kept() -> None:
     params = AutomatonParams(most_times=2, hold_cycles=0.0)
     events = [(3.0 * turn + step, [1.0, 2.0][turn % 2], None) for turn in range(9) for step in range(3)]
-    automaton, _ = told(events, params)
+    automaton, _ = run_automaton(events, params)
     edge = next(each for each in automaton.graph()["edges"] if each["cause"] == "shift_up")
     assert (edge["count"], edge["first_s"], edge["times_s"]) == (4, 3.0, [15.0, 21.0])
 
@@ -195,10 +197,11 @@ def test_transitions_match_naive_implementation(
     given_ones: list[tuple[float | None, int, str | None]], step: float, hold_count: int, hold_cycles: float
 ) -> None:
     events = laid_out(given_ones, step)
-    automaton, found = told(events, AutomatonParams(hold_count=hold_count, hold_cycles=hold_cycles, most_states=99))
-    assert [astuple(each) for each in found] == naive.transitions(events, hold_count, hold_cycles, 1.25)
+    params = AutomatonParams(hold_count=hold_count, hold_cycles=hold_cycles, most_states=99)
+    automaton, transitions = run_automaton(events, params)
+    assert [astuple(each) for each in transitions] == naive.transitions(events, hold_count, hold_cycles, 1.25)
     graph = automaton.graph()
-    assert sum(edge["count"] for edge in graph["edges"]) == len(found)
+    assert sum(edge["count"] for edge in graph["edges"]) == len(transitions)
     assert {edge["cause"] for edge in graph["edges"]} <= set(CAUSES)
     whole = events[-1][0] if events else 0.0
     assert sum(node["duration_s"] for node in graph["nodes"]) == pytest.approx(whole)
@@ -213,11 +216,11 @@ def test_transitions_match_naive_implementation(
 def test_automaton_resumes_from_state(given_ones: list[tuple[float | None, int, str | None]], cut: int) -> None:
     events = laid_out(given_ones, 1.0)
     params = AutomatonParams(most_states=2, most_times=3)
-    whole, found = told(events, params)
-    first, before = told(events[:cut], params)
+    whole, transitions = run_automaton(events, params)
+    first, before = run_automaton(events[:cut], params)
     second = PhaseAutomaton.from_dict(json.loads(json.dumps(first.to_dict(), allow_nan=False)))
     after = [each for each in (second.add(*event) for event in events[cut:]) if each is not None]
-    assert before + after == found
+    assert before + after == transitions
     assert json.dumps(second.to_dict()) == json.dumps(whole.to_dict())
 
 
@@ -237,7 +240,7 @@ def test_automaton_resumes_from_state(given_ones: list[tuple[float | None, int, 
     ],
 )
 def test_invalid_evaluation_raises_without_change(at: float, period: float, cause: str | None) -> None:
-    automaton, _ = told(steady(10.0, 2, 0.0, 5.0))
+    automaton, _ = run_automaton(steady(10.0, 2, 0.0, 5.0))
     before = json.dumps(automaton.to_dict())
     with pytest.raises(ValueError, match=r"evaluation|period"):
         automaton.add(at, period, cause)

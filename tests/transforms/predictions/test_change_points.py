@@ -47,17 +47,17 @@ def run(
 
 def hits(name: str, hz: Sequence[float], noise: float, factor: float) -> int:
     """Number of runs with a detection within the first three predictions of the new period."""
-    found = 0
+    result = 0
     for seed in range(RUNS):
         periods = run([int(factor), seed, int(1000 * hz[0])], hz[seed % len(hz)], noise, factor, count=23)
-        found += any(change.found_index >= 20 for change in changes(create_detector(name), periods))
-    return found
+        result += any(change.found_index >= 20 for change in changes(create_detector(name), periods))
+    return result
 
 
 def false_alarms(name: str, hz: Sequence[float], noise: float, runs: int = RUNS) -> int:
     """Number of false alarms in runs of 40 predictions without a change."""
-    drawn = (run([7, seed, int(1000 * hz[0])], hz[seed % len(hz)], noise) for seed in range(runs))
-    return sum(bool(changes(create_detector(name), periods)) for periods in drawn)
+    draw_values = (run([7, seed, int(1000 * hz[0])], hz[seed % len(hz)], noise) for seed in range(runs))
+    return sum(bool(changes(create_detector(name), periods)) for periods in draw_values)
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.1])
@@ -109,18 +109,18 @@ def test_detection_is_scale_free_and_symmetric(name: str) -> None:
 @pytest.mark.parametrize("name", DETECTOR_NAMES)
 def test_noise_free_change_is_exact(name: str) -> None:
     one = create_detector(name)
-    (found,) = changes(one, [8.0] * 12 + [16.0] * 12)
-    assert found.index == 12
-    assert found.found_index <= 14
-    assert (found.before_period_s, found.after_period_s, found.octaves) == (8.0, 16.0, 1.0)
-    assert found.noise_octaves == pytest.approx(FLOOR)
+    (result,) = changes(one, [8.0] * 12 + [16.0] * 12)
+    assert result.index == 12
+    assert result.found_index <= 14
+    assert (result.before_period_s, result.after_period_s, result.octaves) == (8.0, 16.0, 1.0)
+    assert result.noise_octaves == pytest.approx(FLOOR)
 
 
 @pytest.mark.parametrize("name", DETECTOR_NAMES)
 def test_successive_changes_are_detected(name: str) -> None:
-    found = changes(create_detector(name), [10.0] * 10 + [20.0] * 10 + [5.0] * 10)
-    assert [one.index for one in found] == [10, 20]
-    assert [one.octaves for one in found] == pytest.approx([1.0, -2.0])
+    result = changes(create_detector(name), [10.0] * 10 + [20.0] * 10 + [5.0] * 10)
+    assert [one.index for one in result] == [10, 20]
+    assert [one.octaves for one in result] == pytest.approx([1.0, -2.0])
 
 
 class QuickCusum(Cusum):
@@ -146,9 +146,9 @@ def test_noise_has_a_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_extreme_periods_are_accepted() -> None:
     for name in DETECTOR_NAMES:
-        found = changes(create_detector(name), [5e-324] * 40 + [math.nextafter(math.inf, 0)] * 40)
-        assert found
-        assert all(math.isfinite(one.octaves) for one in found)
+        result = changes(create_detector(name), [5e-324] * 40 + [math.nextafter(math.inf, 0)] * 40)
+        assert result
+        assert all(math.isfinite(one.octaves) for one in result)
 
 
 # ---- twins
@@ -158,28 +158,28 @@ octaves = st.lists(st.tuples(st.integers(3, 14), st.integers(-3, 3)), min_size=1
 )
 
 
-def drawn(told: tuple[list[tuple[int, int]], int]) -> list[float]:
-    parts, seed = told
+def draw_values(segments: tuple[list[tuple[int, int]], int]) -> list[float]:
+    parts, seed = segments
     levels = np.concatenate([np.full(count, level / 2) for count, level in parts])
     return [float(value) for value in levels + 0.12 * np.random.default_rng(seed).standard_normal(len(levels))]
 
 
 def first(one: Detector, values: Sequence[float]) -> tuple[int, int] | None:
-    found = changes(one, [2.0**value for value in values])
-    return (found[0].index, found[0].found_index) if found else None
+    result = changes(one, [2.0**value for value in values])
+    return (result[0].index, result[0].found_index) if result else None
 
 
 @settings(max_examples=examples(25), deadline=None)
 @given(octaves)
-def test_cusum_matches_naive_implementation(told: tuple[list[tuple[int, int]], int]) -> None:
-    values = drawn(told)
+def test_cusum_matches_naive_implementation(segments: tuple[list[tuple[int, int]], int]) -> None:
+    values = draw_values(segments)
     assert first(Cusum(), values) == naive.cusum(values, 0.5, 10, math.inf, FLOOR, PRIOR, LEAST, MOST)
 
 
 @settings(max_examples=examples(25), deadline=None)
 @given(octaves)
-def test_clipped_cusum_matches_naive_implementation(told: tuple[list[tuple[int, int]], int]) -> None:
-    values = drawn(told)
+def test_clipped_cusum_matches_naive_implementation(segments: tuple[list[tuple[int, int]], int]) -> None:
+    values = draw_values(segments)
     expected = naive.cusum(values, 1, 6, 4, FLOOR, PRIOR, LEAST, MOST)
     if expected:
         since, last = expected
@@ -192,13 +192,13 @@ def test_clipped_cusum_matches_naive_implementation(told: tuple[list[tuple[int, 
 def test_state_after_change_derives_from_values_since(name: str) -> None:
     values = [10.0 * 1.02 ** (place % 3) for place in range(10)] + [20.0, 20.3, 19.8, 20.1]
     one = create_detector(name)
-    (found,) = changes(one, values)
+    (result,) = changes(one, values)
     fresh = create_detector(name)
-    assert not changes(fresh, values[found.index : found.found_index + 1])
+    assert not changes(fresh, values[result.index : result.found_index + 1])
     rest = [20.0, 19.9, 20.2, 41.0, 40.0, 40.5, 39.5]
-    again, expected = changes(one, rest), changes(fresh, [*values[found.found_index + 1 :], *rest])
+    again, expected = changes(one, rest), changes(fresh, [*values[result.found_index + 1 :], *rest])
     assert expected
-    assert [change.index - found.index for change in again] == [change.index for change in expected]
+    assert [change.index - result.index for change in again] == [change.index for change in expected]
 
 
 # ---- missing, refused
@@ -209,9 +209,9 @@ def test_missing_predictions_only_count(name: str) -> None:
     periods = run([5], 0.05, 0.05, 2.0, at=10)
     plain, gappy = create_detector(name), create_detector(name)
     expected = changes(plain, periods)
-    found = changes(gappy, [value for period in periods for value in (None, NAN, period)])
-    assert [one.index for one in found] == [3 * one.index + 2 for one in expected]
-    assert [one.after_period_s for one in found] == [one.after_period_s for one in expected]
+    result = changes(gappy, [value for period in periods for value in (None, NAN, period)])
+    assert [one.index for one in result] == [3 * one.index + 2 for one in expected]
+    assert [one.after_period_s for one in result] == [one.after_period_s for one in expected]
     assert (gappy.seen_count, gappy.missing_count, plain.missing_count) == (120, 80, 0)
 
 
@@ -237,14 +237,14 @@ def test_default_is_first_and_unknown_names_raise() -> None:
 
 @settings(max_examples=examples(20), deadline=None)
 @given(octaves, st.sampled_from(DETECTOR_NAMES), st.integers(0, 50))
-def test_detector_resumes_from_state(told: tuple[list[tuple[int, int]], int], name: str, killed_at: int) -> None:
-    periods = [2.0**value for value in drawn(told)]
+def test_detector_resumes_from_state(segments: tuple[list[tuple[int, int]], int], name: str, killed_at: int) -> None:
+    periods = [2.0**value for value in draw_values(segments)]
     whole, before = create_detector(name), create_detector(name)
     expected = changes(whole, periods)
-    found = changes(before, periods[:killed_at])
+    result = changes(before, periods[:killed_at])
     after = Detector.from_dict(json.loads(json.dumps(before.to_dict(), allow_nan=False)))
-    found += changes(after, periods[killed_at:])
-    assert found == expected
+    result += changes(after, periods[killed_at:])
+    assert result == expected
     assert after.to_dict() == whole.to_dict()
 
 
@@ -260,8 +260,8 @@ def test_memory_is_bounded(name: str) -> None:
 
 def test_slow_shift_is_detected_with_bounded_memory() -> None:
     one = SlowCusum()
-    found = changes(one, [10.0] * 40 + [10.3] * 300)
-    assert found
-    assert found[0].index == 40
-    assert found[0].found_index > 40 + MOST
+    result = changes(one, [10.0] * 40 + [10.3] * 300)
+    assert result
+    assert result[0].index == 40
+    assert result[0].found_index > 40 + MOST
     assert len(one.to_dict()["reference"]) <= MOST

@@ -40,8 +40,8 @@ def test_constant_eps_matches_scikit_learn(position: list[float], eighths: int, 
 
     eps = eighths / 8
     oracle = DBSCAN(eps=eps, min_samples=min_samples).fit_predict(np.array(position)[:, None])
-    found = cluster_dbscan(np.array(position), np.full(len(position), eps), min_samples)
-    assert found.tolist() == oracle.tolist()
+    result = cluster_dbscan(np.array(position), np.full(len(position), eps), min_samples)
+    assert result.tolist() == oracle.tolist()
 
 
 @given(points.filter(bool), st.integers(1, 5))
@@ -59,8 +59,8 @@ def test_eps_per_point_matches_scikit_learn(pairs: list[tuple[float, float]], mi
 @settings(max_examples=examples(25), deadline=None)
 def test_clusters_match_naive_implementation(pairs: list[tuple[float, float]], min_samples: int) -> None:
     position, eps = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    found = cluster_dbscan(np.array(position, dtype=float), np.array(eps, dtype=float), min_samples)
-    assert found.tolist() == naive.dbscan(position, eps, min_samples)
+    result = cluster_dbscan(np.array(position, dtype=float), np.array(eps, dtype=float), min_samples)
+    assert result.tolist() == naive.dbscan(position, eps, min_samples)
 
 
 def test_border_point_joins_first_cluster() -> None:
@@ -81,17 +81,17 @@ def test_border_point_joins_first_cluster() -> None:
 def test_two_behaviours_give_two_intervals() -> None:
     history = PredictionHistory()
     for frequency in (0.100, 0.102, None, 0.098, 0.200, 0.201, 0.199, None):
-        found = history.add(frequency, 100.0)
-    assert found.low_hz.tolist() == [0.098, 0.199]
-    assert found.median_hz.tolist() == pytest.approx([0.100, 0.200])
-    assert found.high_hz.tolist() == [0.102, 0.201]
-    assert found.evaluation_count.tolist() == [3, 3]
-    assert found.probability.tolist() == [3 / 8, 3 / 8]
-    assert found.label.tolist() == [0, 0, -1, 0, 1, 1, 1, -1]
-    assert found.current is None
-    found = history.add(0.2, 100.0)
-    assert found.current == 1
-    periods = found.periods(1)
+        result = history.add(frequency, 100.0)
+    assert result.low_hz.tolist() == [0.098, 0.199]
+    assert result.median_hz.tolist() == pytest.approx([0.100, 0.200])
+    assert result.high_hz.tolist() == [0.102, 0.201]
+    assert result.evaluation_count.tolist() == [3, 3]
+    assert result.probability.tolist() == [3 / 8, 3 / 8]
+    assert result.label.tolist() == [0, 0, -1, 0, 1, 1, 1, -1]
+    assert result.current is None
+    result = history.add(0.2, 100.0)
+    assert result.current == 1
+    periods = result.periods(1)
     assert (periods.shortest_s, periods.typical_s, periods.longest_s) == pytest.approx((1 / 0.201, 5.0, 1 / 0.199))
 
 
@@ -106,14 +106,14 @@ def test_only_adjacent_bins_merge(scale: float) -> None:
 def test_short_window_does_not_merge_separate_intervals() -> None:
     # the resolution of the short window, 0.1 Hz, would join all four others
     frequency = np.array([0.5, 0.100, 0.101, 0.130, 0.131])
-    found = merge_frequencies(frequency, np.array([10.0, 500, 500, 500, 500]))
-    assert found.label.tolist() == [-1, 0, 0, 1, 1]
+    result = merge_frequencies(frequency, np.array([10.0, 500, 500, 500, 500]))
+    assert result.label.tolist() == [-1, 0, 0, 1, 1]
 
 
 def test_single_frequency_needs_min_samples_of_one() -> None:
     assert merge_frequencies(np.array([0.1]), np.array([50.0])).current is None
-    found = merge_frequencies(np.array([0.1]), np.array([50.0]), IntervalParams(min_samples=1))
-    assert (found.current, found.probability.tolist()) == (0, [1.0])
+    result = merge_frequencies(np.array([0.1]), np.array([50.0]), IntervalParams(min_samples=1))
+    assert (result.current, result.probability.tolist()) == (0, [1.0])
 
 
 @given(evaluations, st.integers(1, 4), st.sampled_from([0.5, 1.0, 2.0]))
@@ -123,15 +123,15 @@ def test_intervals_match_naive_implementation(
 ) -> None:
     frequency = np.array([NAN if each is None else each for each, _ in given_ones])
     windows = np.array([window for _, window in given_ones])
-    found = merge_frequencies(frequency, windows, IntervalParams(min_samples=min_samples, resolution_ratio=ratio))
-    columns = (found.low_hz, found.median_hz, found.high_hz, found.evaluation_count, found.probability)
+    result = merge_frequencies(frequency, windows, IntervalParams(min_samples=min_samples, resolution_ratio=ratio))
+    columns = (result.low_hz, result.median_hz, result.high_hz, result.evaluation_count, result.probability)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     expected = naive.intervals(given_ones, min_samples, ratio)
     assert [row[3] for row in rows] == [row[3] for row in expected]
     np.testing.assert_allclose(np.array(rows).reshape(-1, 5), np.array(expected).reshape(-1, 5), rtol=1e-12)
-    assert found.probability.sum() <= 1 + 1e-12
+    assert result.probability.sum() <= 1 + 1e-12
     for number in range(len(rows)):
-        members = frequency[found.label == number]
+        members = frequency[result.label == number]
         assert (members.min(), members.max(), len(members)) == (rows[number][0], rows[number][2], rows[number][3])
 
 
@@ -146,20 +146,20 @@ def test_history_keeps_last_evaluations_and_resumes(given_ones: list[tuple[float
     for number, (frequency, window) in enumerate(given_ones):
         if number == len(given_ones) // 2:
             history = PredictionHistory.from_dict(json.loads(json.dumps(history.to_dict())))
-        found = history.add(frequency, window)
+        result = history.add(frequency, window)
     assert len(history) == min(kept, len(given_ones))
     last = given_ones[-kept:]
     again = merge_frequencies(
         np.array([NAN if f is None else f for f, _ in last]), np.array([w for _, w in last]), params
     )
-    assert found.label.tolist() == again.label.tolist()
-    assert found.low_hz.tolist() == again.low_hz.tolist()
-    assert found.probability.tolist() == again.probability.tolist()
+    assert result.label.tolist() == again.label.tolist()
+    assert result.low_hz.tolist() == again.low_hz.tolist()
+    assert result.probability.tolist() == again.probability.tolist()
 
 
 def test_empty_history_has_no_intervals() -> None:
-    found = PredictionHistory().intervals()
-    assert (found.current, len(found.low_hz), len(found.label)) == (None, 0, 0)
+    result = PredictionHistory().intervals()
+    assert (result.current, len(result.low_hz), len(result.label)) == (None, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -191,12 +191,12 @@ VOLUMES = np.array([1e9, 2e9, 3e9, 4e9])
 
 
 def test_regular_bursts_are_extrapolated() -> None:
-    found = predict_next_burst(STARTS, VOLUMES, PeriodRange(9.5, 10.0, 10.5), 33.0)
-    assert (found.outcome, found.overdue_s, found.missed_count) == ("expected", 0.0, 0)
-    assert (found.earliest_start_s, found.start_s, found.latest_start_s) == (39.5, 40.0, 40.5)
-    assert found.volume_bytes == 2.5e9
+    result = predict_next_burst(STARTS, VOLUMES, PeriodRange(9.5, 10.0, 10.5), 33.0)
+    assert (result.outcome, result.overdue_s, result.missed_count) == ("expected", 0.0, 0)
+    assert (result.earliest_start_s, result.start_s, result.latest_start_s) == (39.5, 40.0, 40.5)
+    assert result.volume_bytes == 2.5e9
     # the predictive distribution of four values does not reach the 10 % quantile
-    assert (found.low_volume_bytes, found.high_volume_bytes) == (1e9, 4e9)
+    assert (result.low_volume_bytes, result.high_volume_bytes) == (1e9, 4e9)
     wide = predict_next_burst(STARTS, VOLUMES, None, 33.0, NextBurstParams(tail_ratio=0.25))
     assert (wide.low_volume_bytes, wide.high_volume_bytes) == pytest.approx((1.25e9, 3.75e9))
 
@@ -204,9 +204,9 @@ def test_regular_bursts_are_extrapolated() -> None:
 def test_bursts_correct_the_period() -> None:
     # as in the paper's Figure 15: bursts 8.7 s apart, a predicted period of 8 s
     starts = 15.3 + 8.7 * np.arange(7)
-    found = predict_next_burst(starts, np.full(7, 1e9), PeriodRange(7.9, 8.0, 8.2), starts[-1] + 1)
-    assert found.start_s == pytest.approx(starts[-1] + 8.7)
-    assert found.earliest_start_s <= found.start_s <= found.latest_start_s
+    result = predict_next_burst(starts, np.full(7, 1e9), PeriodRange(7.9, 8.0, 8.2), starts[-1] + 1)
+    assert result.start_s == pytest.approx(starts[-1] + 8.7)
+    assert result.earliest_start_s <= result.start_s <= result.latest_start_s
 
 
 def test_hacc_io_run_is_predicted_burst_by_burst() -> None:
@@ -216,11 +216,11 @@ def test_hacc_io_run_is_predicted_burst_by_burst() -> None:
     errors, inside = [], []
     for seen, period in enumerate([8.1, 8.1, 8.0, 8.3, 8.6, 8.8, 8.7], start=3):
         now = float(starts[seen - 1])
-        found = history.add(1 / period, min(now, 26.0))
-        within = found.label[found.label >= 0]
+        result = history.add(1 / period, min(now, 26.0))
+        within = result.label[result.label >= 0]
         if not len(within):
             continue
-        burst = predict_next_burst(starts[:seen], np.full(seen, 1e10), found.periods(int(within[-1])), now)
+        burst = predict_next_burst(starts[:seen], np.full(seen, 1e10), result.periods(int(within[-1])), now)
         inside.append(burst.earliest_start_s <= starts[seen] <= burst.latest_start_s)
         errors.append(abs(burst.start_s - starts[seen]))
     assert len(errors) == 6
@@ -230,21 +230,21 @@ def test_hacc_io_run_is_predicted_burst_by_burst() -> None:
 
 
 def test_due_burst_is_never_in_the_past() -> None:
-    found = predict_next_burst(STARTS, VOLUMES, PeriodRange(9.0, 10.0, 12.0), 41.0)
-    assert (found.outcome, found.missed_count) == ("due", 0)
-    assert (found.earliest_start_s, found.start_s, found.latest_start_s) == (41.0, 41.0, 42.0)
+    result = predict_next_burst(STARTS, VOLUMES, PeriodRange(9.0, 10.0, 12.0), 41.0)
+    assert (result.outcome, result.missed_count) == ("due", 0)
+    assert (result.earliest_start_s, result.start_s, result.latest_start_s) == (41.0, 41.0, 42.0)
 
 
 def test_overdue_burst_is_reported() -> None:
-    found = predict_next_burst(STARTS, VOLUMES, PeriodRange(9.5, 10.0, 10.5), 63.0)
-    assert (found.outcome, found.overdue_s, found.missed_count) == ("overdue", 22.5, 3)
-    assert (found.earliest_start_s, found.start_s, found.latest_start_s) == (63.0, 70.0, 72.0)
+    result = predict_next_burst(STARTS, VOLUMES, PeriodRange(9.5, 10.0, 10.5), 63.0)
+    assert (result.outcome, result.overdue_s, result.missed_count) == ("overdue", 22.5, 3)
+    assert (result.earliest_start_s, result.start_s, result.latest_start_s) == (63.0, 70.0, 72.0)
 
 
 def test_missed_burst_is_no_phase_shift() -> None:
     starts = np.array([0.0, 10.0, 30.0, 40.0])
-    found = predict_next_burst(starts, VOLUMES, PeriodRange(10.0, 10.0, 10.0), 41.0)
-    assert (found.earliest_start_s, found.start_s, found.latest_start_s) == (50.0, 50.0, 50.0)
+    result = predict_next_burst(starts, VOLUMES, PeriodRange(10.0, 10.0, 10.0), 41.0)
+    assert (result.earliest_start_s, result.start_s, result.latest_start_s) == (50.0, 50.0, 50.0)
 
 
 def test_scatter_widens_the_range() -> None:
@@ -262,9 +262,9 @@ def test_ranges_have_nominal_coverage() -> None:
     # gaps about a period that is 5 % too long for all of them
     starts = np.cumsum(rng.normal(9.5, 0.4, (400, 11)), axis=1)
     period = PeriodRange(10.0, 10.0, 10.0)
-    found = [predict_next_burst(s[:10], v[:10], period, float(s[9])) for s, v in zip(starts, volumes, strict=True)]
-    in_volume = [b.low_volume_bytes <= v <= b.high_volume_bytes for b, v in zip(found, volumes[:, 10], strict=True)]
-    in_time = [b.earliest_start_s <= s <= b.latest_start_s for b, s in zip(found, starts[:, 10], strict=True)]
+    result = [predict_next_burst(s[:10], v[:10], period, float(s[9])) for s, v in zip(starts, volumes, strict=True)]
+    in_volume = [b.low_volume_bytes <= v <= b.high_volume_bytes for b, v in zip(result, volumes[:, 10], strict=True)]
+    in_time = [b.earliest_start_s <= s <= b.latest_start_s for b, s in zip(result, starts[:, 10], strict=True)]
     # 80 % by design; three standard errors are 6 %. Times gain a little from the period itself, which is in the range
     assert 0.74 <= np.mean(in_volume) <= 0.86
     assert 0.74 <= np.mean(in_time) <= 0.92
@@ -300,21 +300,21 @@ def test_next_start_matches_naive_implementation(gaps: list[float], period: floa
     starts = 1.7e9 + np.cumsum(np.round(np.array(gaps), 3))
     now = float(starts[-1]) + wait
     periods = PeriodRange(period * (1 - spread), period, period * (1 + spread))
-    found = predict_next_burst(
+    result = predict_next_burst(
         starts, np.ones(len(starts)), periods, now, NextBurstParams(burst_count=12, tail_ratio=0.0)
     )
-    times = (found.earliest_start_s, found.start_s, found.latest_start_s)
+    times = (result.earliest_start_s, result.start_s, result.latest_start_s)
     assert now <= times[0]
     assert all(low <= high for low, high in pairwise(times))
-    assert (found.overdue_s > 0) == (found.outcome == "overdue") == (found.missed_count > 0)
+    assert (result.overdue_s > 0) == (result.outcome == "overdue") == (result.missed_count > 0)
     gap_ratio = np.diff(starts) / period
     is_tie = np.abs(gap_ratio % 1 - 0.5).min(initial=1) < 1e-6
     # with twelve bursts, gaps alone give the range
     low, high = (period, period) if len(starts) == 12 else (periods.shortest_s, periods.longest_s)
     expected = naive.next_start(starts.tolist(), low, period, high, now)
-    near_step = abs((now - found.start_s) / period) < 1e-6
+    near_step = abs((now - result.start_s) / period) < 1e-6
     if not (is_tie or near_step or abs(now - expected[2]) < 1e-5):
-        assert found.missed_count == expected[3]
+        assert result.missed_count == expected[3]
         np.testing.assert_allclose(times, expected[:3], atol=1e-5, rtol=0)
 
 
@@ -327,9 +327,9 @@ def test_interval_widens_range_of_few_bursts_only() -> None:
 
 
 def test_very_long_overdue_burst_terminates() -> None:
-    found = predict_next_burst(np.array([0.0]), np.array([1.0]), PeriodRange(1e-300, 1e-300, 1e-300), 1e300)
-    assert found.outcome == "overdue"
-    assert found.earliest_start_s == found.start_s == 1e300
+    result = predict_next_burst(np.array([0.0]), np.array([1.0]), PeriodRange(1e-300, 1e-300, 1e-300), 1e300)
+    assert result.outcome == "overdue"
+    assert result.earliest_start_s == result.start_s == 1e300
 
 
 @pytest.mark.parametrize(
@@ -362,16 +362,16 @@ def test_ranges_of_few_gaps_have_nominal_coverage() -> None:
     within = []
     for _ in range(1500):
         starts = np.cumsum(20 * (1 + 0.05 * rng.standard_normal(5)))
-        told = predict_next_burst(starts[:4], np.ones(4), PeriodRange(20.0, 20.0, 20.0), float(starts[3]))
-        within.append(told.earliest_start_s <= starts[4] <= told.latest_start_s)
+        burst = predict_next_burst(starts[:4], np.ones(4), PeriodRange(20.0, 20.0, 20.0), float(starts[3]))
+        within.append(burst.earliest_start_s <= starts[4] <= burst.latest_start_s)
     assert 0.75 < np.mean(within) < 0.9
 
 
 def test_drift_is_extrapolated() -> None:
     starts = np.cumsum(20.0 + 0.5 * np.arange(9))
-    told = predict_next_burst(starts, np.ones(9), PeriodRange(22.0, 22.0, 22.0), float(starts[-1]))
-    assert told.start_s - starts[-1] == pytest.approx(24.5)
-    assert told.latest_start_s - told.earliest_start_s < 3.0
+    burst = predict_next_burst(starts, np.ones(9), PeriodRange(22.0, 22.0, 22.0), float(starts[-1]))
+    assert burst.start_s - starts[-1] == pytest.approx(24.5)
+    assert burst.latest_start_s - burst.earliest_start_s < 3.0
 
 
 def test_hit_record_reflects_interval_hits() -> None:

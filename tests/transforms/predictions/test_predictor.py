@@ -39,9 +39,9 @@ def test_ended_periodicity_is_rejected():
     for _ in range(4):
         gaps = np.concatenate([20 * (1 + 0.02 * rng.standard_normal(15)), 3 + rng.exponential(17, 10)])
         onsets = 6.0 + np.concatenate([[0.0], np.cumsum(gaps)])
-        _, found = predicted(planted(onsets, np.full(len(onsets), 3.0), rng))
-        assert all(each.answer.outcome == "periodic" for each in found[6:15])
-        claims.append(sum(each.answer.outcome == "periodic" for each in found[16:24]))
+        _, evaluations = predicted(planted(onsets, np.full(len(onsets), 3.0), rng))
+        assert all(each.answer.outcome == "periodic" for each in evaluations[6:15])
+        claims.append(sum(each.answer.outcome == "periodic" for each in evaluations[16:24]))
     assert np.mean(claims) <= 2
 
 
@@ -58,14 +58,14 @@ def test_single_late_phase_is_tolerated():
     gaps = np.full(20, 20.0)
     gaps[12] = 26.0
     onsets = 6.0 + np.concatenate([[0.0], np.cumsum(gaps)])
-    _, found = predicted(planted(onsets, np.full(len(onsets), 3.0), np.random.default_rng(5)))
-    assert all(each.answer.period_s is not None for each in found[6:])
+    _, evaluations = predicted(planted(onsets, np.full(len(onsets), 3.0), np.random.default_rng(5)))
+    assert all(each.answer.period_s is not None for each in evaluations[6:])
 
 
 def test_hit_record_survives_restart():
-    _, found = predicted(steady())
-    assert found[-1].hit_probability is not None
-    assert found[0].hit_probability is None
+    _, evaluations = predicted(steady())
+    assert evaluations[-1].hit_probability is not None
+    assert evaluations[0].hit_probability is None
     predictor, _ = predicted(steady())
     again = Predictor.from_state(predictor.params, *predictor.to_state())
     assert again.hits == predictor.hits
@@ -81,36 +81,36 @@ def test_hacc_like_run_is_predicted_after_third_phase(strategy, method):
     errors = []
     for seed in range(2):
         run = hacc_like(seed)
-        _, found = predicted(run, OnlineParams(method=method, strategy=strategy))
-        told = [each.answer.period_s for each in found[3:]]
-        assert all(period is not None for period in told)
+        _, evaluations = predicted(run, OnlineParams(method=method, strategy=strategy))
+        periods = [each.answer.period_s for each in evaluations[3:]]
+        assert all(period is not None for period in periods)
         typical = run.gaps_s[1:].mean()
-        errors += [abs(period - typical) / typical for period in told]
+        errors += [abs(period - typical) / typical for period in periods]
     assert np.mean(errors) < 0.05
 
 
 def test_mean_of_published_method_matches_paper():
     """FTIO, section III-B: "the average obtained period is 8.66 s", where phases began 8.7 s apart on average."""
-    _, found = predicted(hacc_like(1), OnlineParams(method="dft", strategy="periods"))
-    told = [each.answer.period_s for each in found if each.answer.period_s]
-    assert np.mean(told) == pytest.approx(8.66, rel=0.1)
+    _, evaluations = predicted(hacc_like(1), OnlineParams(method="dft", strategy="periods"))
+    periods = [each.answer.period_s for each in evaluations if each.answer.period_s]
+    assert np.mean(periods) == pytest.approx(8.66, rel=0.1)
 
 
 @pytest.mark.parametrize("period_s", [200.0, 0.2])
 @pytest.mark.parametrize("ratio", [2.0, 0.5])
 def test_period_change_is_detected_within_three_periods(period_s, ratio):
     run = changing(3, period_s, ratio)
-    _, found = predicted(run)
-    told = [number for number, each in enumerate(found) if each.change]
-    assert len(told) == 1
-    assert 21 <= told[0] <= 23
-    change = found[told[0]]
+    _, evaluations = predicted(run)
+    changed = [number for number, each in enumerate(evaluations) if each.change]
+    assert len(changed) == 1
+    assert 21 <= changed[0] <= 23
+    change = evaluations[changed[0]]
     assert change.changed_s == pytest.approx(run.onset_s[20], abs=0.05 * period_s)
     assert change.change.octaves == pytest.approx(math.log2(ratio), abs=0.3)
     assert change.answer.window_start_s >= change.changed_s
-    assert found[-1].answer.period_s == pytest.approx(ratio * period_s, rel=0.05)
-    assert found[-1].transition is None
-    causes = [each.transition.cause for each in found if each.transition]
+    assert evaluations[-1].answer.period_s == pytest.approx(ratio * period_s, rel=0.05)
+    assert evaluations[-1].transition is None
+    causes = [each.transition.cause for each in evaluations if each.transition]
     assert causes == ["first_found", "change_point_up" if ratio > 1 else "change_point_down"]
 
 
@@ -136,8 +136,8 @@ def test_tentative_period_needs_agreeing_gaps():
 
 def test_bytes_count_once_and_next_burst_is_predicted():
     run = steady()
-    _, found = predicted(run)
-    last = found[-1]
+    _, evaluations = predicted(run)
+    last = evaluations[-1]
     assert last.volume_bytes == run.began_s.size * 1e7
     assert last.request_count == run.began_s.size
     assert last.phase_count == run.phase_count
@@ -150,9 +150,9 @@ def test_bytes_count_once_and_next_burst_is_predicted():
 
 def test_next_burst_uses_phases_since_change():
     run = changing(6, 10.0, 2.0, counts=(15, 12), jitter=0.02)
-    _, found = predicted(run)
-    at = next(number for number, each in enumerate(found) if each.change)
-    foreseen = np.array([each.burst.start_s for each in found[at:-1]])
+    _, evaluations = predicted(run)
+    at = next(number for number, each in enumerate(evaluations) if each.change)
+    foreseen = np.array([each.burst.start_s for each in evaluations[at:-1]])
     assert np.abs(foreseen - run.onset_s[at + 1 :]).max() < 2.0
 
 
@@ -172,13 +172,13 @@ def test_window_follows_strategy():
 def test_window_of_periods_shrinks_after_k_hits():
     """FTIO, section III-B: "we only kept the data between 23.1 s (47.4 - 3 * 8.1 = 23.1 s) and 47.4 s"."""
     run = steady()
-    _, found = predicted(run, OnlineParams(method="dft", strategy="periods"))
-    is_found = [each.answer.outcome == "periodic" for each in found]
+    _, evaluations = predicted(run, OnlineParams(method="dft", strategy="periods"))
+    is_found = [each.answer.outcome == "periodic" for each in evaluations]
     third = int(np.flatnonzero(np.cumsum(is_found) == 3)[0])
-    answer = found[third].answer
+    answer = evaluations[third].answer
     assert answer.window_start_s == 0
     expected = run.ceased_s[third].max() - 3 * answer.period_s
-    begins = [each.answer.window_start_s for each in found[third + 1 : third + 4]]
+    begins = [each.answer.window_start_s for each in evaluations[third + 1 : third + 4]]
     assert begins == pytest.approx([expected] * 3, abs=0.05)
 
 
@@ -186,15 +186,15 @@ def test_window_of_periods_shrinks_after_k_hits():
 def test_answer_matches_full_recomputation(method):
     run = changing(2, 3.0, 1.5, counts=(6, 4))
     params = OnlineParams(method=method, strategy="all", most_samples=256, agreeing_gap_count=0)
-    _, found = predicted(run, params)
-    for phase, each in enumerate(found):
+    _, evaluations = predicted(run, params)
+    for phase, each in enumerate(evaluations):
         began, ceased = run.began_s[: phase + 1].ravel(), run.ceased_s[: phase + 1].ravel()
         start_s, hz, count = naive.grid(0.0, ceased.max(), params.finest_s, params.most_samples)
-        told = each.answer
-        assert (told.window_start_s, told.sampling_hz, told.sample_count) == (start_s, hz, count)
+        answer = each.answer
+        assert (answer.window_start_s, answer.sampling_hz, answer.sample_count) == (start_s, hz, count)
         outcome, period = naive.answer(began, ceased, np.full(len(began), 1e7), start_s, hz, count, method)
-        assert told.outcome == outcome
-        assert told.period_s == (None if period is None else pytest.approx(period, rel=1e-6))
+        assert answer.outcome == outcome
+        assert answer.period_s == (None if period is None else pytest.approx(period, rel=1e-6))
 
 
 def test_epoch_clock_starts_at_first_request():
@@ -233,13 +233,13 @@ def test_predictor_resumes_from_state(strategy, seed, method):
     params = OnlineParams(method=method, strategy=strategy, window_s=40.0 if strategy == "fixed" else None)
     run = changing(seed, 5.0, 2.0, counts=(6, 5))
     expected = [_key(each) for each in predicted(run, params)[1]]
-    predictor, found = Predictor(params), []
+    predictor, evaluations = Predictor(params), []
     for phase in range(run.phase_count):
         add_phase(predictor, run, phase)
-        found += [_key(each) for each in evaluate([Due(predictor, float(run.ceased_s[phase].max()))])]
+        evaluations += [_key(each) for each in evaluate([Due(predictor, float(run.ceased_s[phase].max()))])]
         plain, content = predictor.to_state()
         predictor = Predictor.from_state(params, json.loads(json.dumps(plain)), content)
-    assert found == expected
+    assert evaluations == expected
 
 
 # ---- what happens to a run
@@ -247,11 +247,11 @@ def test_predictor_resumes_from_state(strategy, seed, method):
 
 def test_restart_resets_all_but_evaluation_count():
     run = steady()
-    predictor, found = predicted(run)
+    predictor, evaluations = predicted(run)
     predictor.restart()
     add_phase(predictor, run, 0)
     (first,) = evaluate([Due(predictor, float(run.ceased_s[0].max()))])
-    assert first.number == found[-1].number + 1
+    assert first.number == evaluations[-1].number + 1
     assert first.answer.outcome == "aperiodic"
     assert first.volume_bytes == 16e7
 
@@ -262,27 +262,27 @@ def test_start_window_keeps_only_byte_totals():
     later = planted(run.onset_s + 1e6, np.full(12, 2.0), np.random.default_rng(1))
     predictor.start_window(float(later.began_s.min()))
     add_phase(predictor, later, 0)
-    (found,) = evaluate([Due(predictor, float(later.ceased_s[0].max()), "gap")])
-    assert found.answer.window_start_s >= later.began_s.min()
-    assert found.volume_bytes == 13 * 16e7
-    assert found.state == "gap"
+    (evaluations,) = evaluate([Due(predictor, float(later.ceased_s[0].max()), "gap")])
+    assert evaluations.answer.window_start_s >= later.began_s.min()
+    assert evaluations.volume_bytes == 13 * 16e7
+    assert evaluations.state == "gap"
 
 
 def test_predicted_periods_reveal_changes_without_phases():
     run = changing(4, 10.0, 2.0, counts=(30, 40))
     params = OnlineParams(observed="predictions", strategy="adaptive")
-    _, found = predicted(run, params)
-    assert not any(each.answer.outcome == "tentative" for each in found)
-    told = [number for number, each in enumerate(found) if each.change]
-    assert told
-    assert told[0] > 30
-    assert found[-1].answer.period_s == pytest.approx(20.0, rel=0.05)
+    _, evaluations = predicted(run, params)
+    assert not any(each.answer.outcome == "tentative" for each in evaluations)
+    changed = [number for number, each in enumerate(evaluations) if each.change]
+    assert changed
+    assert changed[0] > 30
+    assert evaluations[-1].answer.period_s == pytest.approx(20.0, rel=0.05)
 
 
 def test_end_is_the_last_state():
     predictor, _ = predicted(steady())
-    (found,) = evaluate([Due(predictor, 120.0, "end")])
-    assert (found.state, found.transition.cause) == ("end", "end")
+    (evaluations,) = evaluate([Due(predictor, 120.0, "end")])
+    assert (evaluations.state, evaluations.transition.cause) == ("end", "end")
 
 
 def test_unmeasured_polls_are_unknown():
@@ -293,10 +293,10 @@ def test_unmeasured_polls_are_unknown():
     known[90:110] = False
     requests = Requests.of_one(edges[known], edges[known] + 2.0, np.where(is_io, 1e9, 1e6)[known])
     predictor.add(requests, np.stack([edges[known], edges[known] + 2.0], axis=1))
-    (found,) = evaluate([Due(predictor, 400.0)])
-    assert found.answer.sampling_hz == 0.5
+    (evaluations,) = evaluate([Due(predictor, 400.0)])
+    assert evaluations.answer.sampling_hz == 0.5
     assert np.isnan(predictor.window(400.0).bytes_per_s).sum() == 20
-    assert found.answer.period_s == pytest.approx(40.0, rel=0.02)
+    assert evaluations.answer.period_s == pytest.approx(40.0, rel=0.02)
 
 
 @pytest.mark.parametrize(

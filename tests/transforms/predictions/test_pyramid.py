@@ -28,18 +28,18 @@ WINDOW = st.tuples(st.integers(-64, 1200), st.integers(0, 1200)).map(lambda ends
 
 
 def pyramid(batches: Sequence[Sequence[Request]], kind: str = "volumes", cell_count: int = 16) -> Pyramid:
-    found = Pyramid(FINEST_S, cell_count, kind)
+    result = Pyramid(FINEST_S, cell_count, kind)
     for batch in batches:
-        found.add(of(batch))
-    return found
+        result.add(of(batch))
+    return result
 
 
 def held_bytes(one: Pyramid) -> int:
     return sum(level.cells.nbytes for level in one._levels)
 
 
-def restored(found: Pyramid) -> Pyramid:
-    state, blob = found.to_state()
+def restored(result: Pyramid) -> Pyramid:
+    state, blob = result.to_state()
     return Pyramid.from_state(json.loads(json.dumps(state)), blob)
 
 
@@ -62,36 +62,36 @@ def test_window_matches_all_requests(
     batches: list[list[Request]], kind: str, edges: tuple[float, float], most: int
 ) -> None:
     requests = [request for batch in batches for request in batch if request[2] > 0]
-    found = pyramid(batches, kind).window(*edges, most)
+    result = pyramid(batches, kind).window(*edges, most)
     if not requests:
-        assert len(found.bytes_per_s) == 0
+        assert len(result.bytes_per_s) == 0
         return
     spans = [(began, ceased) for began, ceased, _ in requests]
     width = naive.chosen_width(FINEST_S, 16, spans, *edges, most)
-    assert found.sampling_hz == 1 / width
+    assert result.sampling_hz == 1 / width
     cells = naive.cells(width, edges[0], min(edges[1], max(right for _, right in spans)))
     expected = [
         naive.volume_in(requests, cell) / width if kind == "volumes" else naive.rate_at(requests, cell[0])
         for cell in cells
     ]
-    assert found.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert result.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
     if cells:
-        assert (found.started_s, found.ended_s) == (cells[0][0], cells[-1][1])
+        assert (result.started_s, result.ended_s) == (cells[0][0], cells[-1][1])
 
 
 @settings(max_examples=examples(20), deadline=None)
 @given(requests=st.lists(FREE, min_size=1, max_size=12), kind=KINDS, rng=st.randoms(use_true_random=False))
 def test_window_is_independent_of_batches(requests: list[Request], kind: str, rng: Any) -> None:
-    found = Pyramid(kind=kind)
+    result = Pyramid(kind=kind)
     rest = list(requests)
     while rest:
         count = rng.randint(1, len(rest))
-        found.add(of(rest[:count]))
+        result.add(of(rest[:count]))
         rest = rest[count:]
-    if math.isnan(found.until_s):
+    if math.isnan(result.until_s):
         return
-    for length in (found.until_s - found.first_s, 1e5, 1.0):
-        window = found.window(found.until_s - length, found.until_s)
+    for length in (result.until_s - result.first_s, 1e5, 1.0):
+        window = result.window(result.until_s - length, result.until_s)
         expected = sampled_anew(of(requests), window, kind)
         assert window.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, abs=0)
 
@@ -112,11 +112,11 @@ def test_widths_other_than_powers_of_two(interval_s: float) -> None:
     rng = np.random.default_rng(7)
     began = rng.uniform(0, 3000 * interval_s, 500)
     requests = Requests.of_one(began, began + rng.exponential(20 * interval_s, 500), rng.uniform(1, 1e9, 500))
-    found = Pyramid(interval_s, 256)
+    result = Pyramid(interval_s, 256)
     for start in range(0, 500, 50):
-        found.add(requests.chosen(slice(start, start + 50)))
+        result.add(requests.chosen(slice(start, start + 50)))
     for length in (100, 600, 3500):
-        window = found.window(found.until_s - length * interval_s, found.until_s)
+        window = result.window(result.until_s - length * interval_s, result.until_s)
         assert window.bytes_per_s.tolist() == pytest.approx(sampled_anew(requests, window, "volumes"), rel=1e-6)
 
 
@@ -124,9 +124,9 @@ def test_widths_other_than_powers_of_two(interval_s: float) -> None:
 
 
 def test_edges_move_inwards() -> None:
-    found = pyramid([[(0.0, 1.0, 16.0)]]).window(0.03, 0.99)
-    assert (found.started_s, found.ended_s, found.sampling_hz) == (1 / 16, 15 / 16, 16.0)
-    assert found.bytes_per_s.tolist() == [16.0] * 14
+    result = pyramid([[(0.0, 1.0, 16.0)]]).window(0.03, 0.99)
+    assert (result.started_s, result.ended_s, result.sampling_hz) == (1 / 16, 15 / 16, 16.0)
+    assert result.bytes_per_s.tolist() == [16.0] * 14
 
 
 def test_instantaneous_requests_have_no_rate() -> None:
@@ -136,9 +136,9 @@ def test_instantaneous_requests_have_no_rate() -> None:
 
 
 def test_older_windows_are_coarser() -> None:
-    found = pyramid([[(float(start), start + 0.25, 1.0)] for start in range(100)])
-    assert [found.window(end - 0.5, end).sampling_hz for end in (99.25, 96.0, 90.0, 50.0)] == [16, 4, 1, 0.25]
-    assert len(found.window(49.0, 50.0).bytes_per_s) == 0
+    result = pyramid([[(float(start), start + 0.25, 1.0)] for start in range(100)])
+    assert [result.window(end - 0.5, end).sampling_hz for end in (99.25, 96.0, 90.0, 50.0)] == [16, 4, 1, 0.25]
+    assert len(result.window(49.0, 50.0).bytes_per_s) == 0
 
 
 def test_rate_is_zero_before_first_request() -> None:
@@ -150,24 +150,24 @@ def test_rate_is_zero_before_first_request() -> None:
 
 
 def test_cells_are_known_until_last_request_or_advance() -> None:
-    found = pyramid([[(0.0, 1.0, 16.0)]])
-    assert found.window(0.0, 99.0).ended_s == 1.0
-    found.advance(3.0)
-    found.advance(2.0)
-    assert found.until_s == 3.0
-    window = found.window(0.0, 99.0)
+    result = pyramid([[(0.0, 1.0, 16.0)]])
+    assert result.window(0.0, 99.0).ended_s == 1.0
+    result.advance(3.0)
+    result.advance(2.0)
+    assert result.until_s == 3.0
+    window = result.window(0.0, 99.0)
     assert (window.ended_s, window.bytes_per_s.tolist()) == (3.0, [16.0] * 4 + [0.0] * 8)
 
 
 def test_empty_pyramid_has_no_samples() -> None:
-    found = Pyramid()
-    found.add(of([]))
-    assert len(found.window(0.0, 9.0).bytes_per_s) == 0
-    assert math.isnan(found.first_s)
-    assert (found.volume_bytes, len(found._levels)) == (0.0, 0)
-    found.advance(8.0)
-    assert found.window(0.0, 9.0, 8).bytes_per_s.tolist() == [0.0] * 8
-    assert restored(found).to_state() == found.to_state()
+    result = Pyramid()
+    result.add(of([]))
+    assert len(result.window(0.0, 9.0).bytes_per_s) == 0
+    assert math.isnan(result.first_s)
+    assert (result.volume_bytes, len(result._levels)) == (0.0, 0)
+    result.advance(8.0)
+    assert result.window(0.0, 9.0, 8).bytes_per_s.tolist() == [0.0] * 8
+    assert restored(result).to_state() == result.to_state()
 
 
 # ---- measured intervals
@@ -179,12 +179,12 @@ def test_unmeasured_cells_are_nan(ends: list[int], most: int) -> None:
     # disjoint intervals: every other one between sorted edges
     times = [end / 64 for end in sorted(ends)][: len(ends) // 2 * 2]
     polls = list(zip(times[::2], times[1::2], strict=True))
-    found = Pyramid(FINEST_S, 16)
+    result = Pyramid(FINEST_S, 16)
     for left, right in polls:
-        found.add(of([(left, right, 64.0)]), np.array([[left, right]]))
-    window = restored(found).window(0.0, 10.0, most)
+        result.add(of([(left, right, 64.0)]), np.array([[left, right]]))
+    window = restored(result).window(0.0, 10.0, most)
     width = naive.chosen_width(FINEST_S, 16, polls, 0.0, 10.0, most)
-    cells = naive.cells(width, 0.0, min(10.0, found.until_s))
+    cells = naive.cells(width, 0.0, min(10.0, result.until_s))
     requests = [(left, right, 64.0) for left, right in polls]
     expected = [
         naive.volume_in(requests, cell) / width if naive.measured_ratio(polls, cell) >= 0.5 else NAN for cell in cells
@@ -193,53 +193,53 @@ def test_unmeasured_cells_are_nan(ends: list[int], most: int) -> None:
 
 
 def test_polls_without_bytes_are_zero_and_missing_ones_nan() -> None:
-    found = Pyramid(5.0)
-    found.add(of([(0.0, 5.0, 10.0), (5.0, 10.0, 0.0)]), np.array([[0.0, 5.0], [5.0, 10.0], [8.0, NAN], [9.0, 9.0]]))
-    found.add(of([]), np.array([[15.0, 20.0]]))
-    assert found.window(0.0, 20.0).bytes_per_s.tolist() == pytest.approx([2.0, 0.0, NAN, 0.0], nan_ok=True)
-    assert (found.first_s, found.until_s) == (0.0, 20.0)
+    result = Pyramid(5.0)
+    result.add(of([(0.0, 5.0, 10.0), (5.0, 10.0, 0.0)]), np.array([[0.0, 5.0], [5.0, 10.0], [8.0, NAN], [9.0, 9.0]]))
+    result.add(of([]), np.array([[15.0, 20.0]]))
+    assert result.window(0.0, 20.0).bytes_per_s.tolist() == pytest.approx([2.0, 0.0, NAN, 0.0], nan_ok=True)
+    assert (result.first_s, result.until_s) == (0.0, 20.0)
     with pytest.raises(ValueError, match="left and a right"):
-        found.add(of([]), np.array([1.0, 2.0]))
+        result.add(of([]), np.array([1.0, 2.0]))
 
 
 # ---- totals
 
 
 def test_invalid_requests_are_counted_and_ignored() -> None:
-    found = Pyramid()
+    result = Pyramid()
     began = [0.0, NAN, 1.0, 0.0, 0.0, 0.0, -math.inf, 0.0]
     ceased = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0]
     volume = [8.0, 8.0, 8.0, NAN, -1.0, 1e300, 8.0, 0.0]
-    found.add(Requests.of_one(began, ceased, volume))
-    assert (found.request_count, found.unknown_size_count, found.unusable_count) == (2, 1, 5)
-    assert (found.volume_bytes, found.first_s, found.until_s) == (8.0, 0.0, 1.0)
+    result.add(Requests.of_one(began, ceased, volume))
+    assert (result.request_count, result.unknown_size_count, result.unusable_count) == (2, 1, 5)
+    assert (result.volume_bytes, result.first_s, result.until_s) == (8.0, 0.0, 1.0)
 
 
 def test_several_subjects_raise() -> None:
     both = Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, 1]), 2)
     with pytest.raises(ValueError, match="one subject"):
         Pyramid().add(both)
-    found = Pyramid()
-    found.add(Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, -1]), 1))
-    assert (found.request_count, found.volume_bytes) == (1, 1.0)
+    result = Pyramid()
+    result.add(Requests(np.zeros(2), np.ones(2), np.ones(2), np.array([0, -1]), 1))
+    assert (result.request_count, result.volume_bytes) == (1, 1.0)
 
 
 def test_volume_is_exact() -> None:
-    found = Pyramid()
+    result = Pyramid()
     for _ in range(10):
-        found.add(of([(0.0, 1.0, 0.1), (0.0, 1.0, 2.0**60)]))
-    assert found.volume_bytes == math.fsum([0.1, 2.0**60] * 10)
+        result.add(of([(0.0, 1.0, 0.1), (0.0, 1.0, 2.0**60)]))
+    assert result.volume_bytes == math.fsum([0.1, 2.0**60] * 10)
 
 
 @BOUNDED
 @given(batches=BATCHES)
 def test_no_byte_is_lost(batches: list[list[Request]]) -> None:
-    found = pyramid(batches)
-    assert found.volume_bytes == total([request for batch in batches for request in batch])
-    if found._levels:
-        found.advance(found.until_s + 16.0)
-        window = found.window(found.first_s - 16.0, found.until_s)
-        assert window.bytes_per_s.sum() / window.sampling_hz == pytest.approx(found.volume_bytes)
+    result = pyramid(batches)
+    assert result.volume_bytes == total([request for batch in batches for request in batch])
+    if result._levels:
+        result.advance(result.until_s + 16.0)
+        window = result.window(result.first_s - 16.0, result.until_s)
+        assert window.bytes_per_s.sum() / window.sampling_hz == pytest.approx(result.volume_bytes)
 
 
 # ---- bounds
@@ -247,29 +247,29 @@ def test_no_byte_is_lost(batches: list[list[Request]]) -> None:
 
 @pytest.mark.parametrize("kind", ["volumes", "instants"])
 def test_clock_jump_is_cheap(kind: str) -> None:
-    found = Pyramid(kind=kind)
+    result = Pyramid(kind=kind)
     jump = [(0.0, 1.0, 1024.0), (1e9, 1e9 + 1, 1024.0)]
     for request in jump:
-        found.add(of([request]))
-    assert len(found._levels) == 15
-    assert held_bytes(found) == 15 * 4096 * 8
-    window = found.window(1e9 - 1, 1e9 + 1)
+        result.add(of([request]))
+    assert len(result._levels) == 15
+    assert held_bytes(result) == 15 * 4096 * 8
+    window = result.window(1e9 - 1, 1e9 + 1)
     assert window.bytes_per_s.tolist() == [0.0] * 1024 + [1024.0] * 1024
-    found.add(of([(-1e9, -1e9 + 1, 512.0)]))
-    assert found.window(1e9 - 1, 1e9 + 1).bytes_per_s.tolist() == window.bytes_per_s.tolist()
-    assert (found.first_s, len(found._levels)) == (-1e9, 16)
+    result.add(of([(-1e9, -1e9 + 1, 512.0)]))
+    assert result.window(1e9 - 1, 1e9 + 1).bytes_per_s.tolist() == window.bytes_per_s.tolist()
+    assert (result.first_s, len(result._levels)) == (-1e9, 16)
 
 
 @pytest.mark.parametrize("time_s", [2.0**39, -(2.0**39), 1e300])
 def test_unresolvable_time_raises_without_change(time_s: float) -> None:
-    found = Pyramid()
-    found.add(of([(0.0, 1.0, 8.0)]))
-    before = found.to_state()
+    result = Pyramid()
+    result.add(of([(0.0, 1.0, 8.0)]))
+    before = result.to_state()
     with pytest.raises(ValueError, match="too far from 0"):
-        found.add(of([(2.0, 3.0, 8.0), (time_s, time_s, 8.0)]))
+        result.add(of([(2.0, 3.0, 8.0), (time_s, time_s, 8.0)]))
     with pytest.raises(ValueError, match="too far from 0"):
-        found.advance(abs(time_s))
-    assert found.to_state() == before
+        result.advance(abs(time_s))
+    assert result.to_state() == before
 
 
 @pytest.mark.parametrize(
