@@ -1,4 +1,4 @@
-"""Small sites without contention: applications whose runs share a file system, with all that is true of them."""
+"""Small simulated sites without contention: applications whose runs share a file system, with their true traffic."""
 
 from __future__ import annotations
 

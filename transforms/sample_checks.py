@@ -28,7 +28,7 @@ class RunSamples:
     interval_s: Reals
 
     def select_runs(self, runs: Ints) -> RunSamples:
-        """Return the samples of some runs."""
+        """Return the samples of the runs with these indices."""
         return RunSamples(pieces_of(self.rates, runs), self.started_s[runs], self.interval_s[runs])
 
 

@@ -1,4 +1,4 @@
-"""Sets of runs made of bursts that are known, and what must be true of every answer to one."""
+"""Sample sets with known bursts, and invariants of every extracted signature."""
 
 from __future__ import annotations
 

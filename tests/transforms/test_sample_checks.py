@@ -1,4 +1,4 @@
-"""Two samples of one run: their correlation on the coarser grid."""
+"""Correlation of two samples of one run on the coarser steps."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def sampled(*runs: list[float], started_s: float = 0.0, interval_s: float = 2.0)
     )
 
 
-def test_the_same_samples_are_the_same_and_constant_ones_tell_nothing() -> None:
+def test_equal_samples_correlate_and_constant_ones_are_nan() -> None:
     one = sampled([1.0, 5.0, 2.0], [1.0, 1.0], [3.0, 1.0])
     other = sampled([2.0, 10.0, 4.0], [1.0, 2.0], [1.0, 3.0])
     assert correlate_samples(one, other) == pytest.approx([1.0, NAN, -1.0], nan_ok=True)
 
 
-def test_fine_steps_are_put_together_and_what_was_not_measured_is_left_out() -> None:
+def test_fine_steps_are_averaged_and_gaps_excluded() -> None:
     fine = sampled([1.0, 3.0, 4.0, 8.0, 0.0, 2.0, 9.0], started_s=2.0)
     coarse = sampled([7.0, 2.0, 6.0, 1.0, 7.0], started_s=-2.0, interval_s=4.0)
     # of its five steps the first begins before the fine one does, and of the last the fine one has half
@@ -37,7 +37,7 @@ def test_fine_steps_are_put_together_and_what_was_not_measured_is_left_out() -> 
     assert correlate_samples(holed, coarse) == pytest.approx([1.0])
 
 
-def test_what_others_moved_is_all_less_a_runs_own_on_its_own_steps() -> None:
+def test_interference_is_total_less_own_traffic() -> None:
     own = sampled([1.0, 3.0, 0.0], [2.0], interval_s=4.0)
     every = sampled([1.0, 5.0, 2.0, 2.0, 7.0, NAN], [3.0, 5.0])
     # the second step has more of its own than there was at all: clocks differ

@@ -104,7 +104,7 @@ def extract_jointly(
     """
     params = params or JointParams()
     cleaned = clean_samples(shared, plain, params.min_run_count)
-    joint = extract_envelopes(_make_cleaned_sets(shared, cleaned), params.min_run_count)
+    joint = extract_envelopes(_make_clean_sets(shared, cleaned), params.min_run_count)
     explained = _explained_ratio(shared, cleaned, joint.signatures)
     expected = np.nan_to_num(joint.expected_correlation)
     is_tested = (expected >= MIN_EXPECTED_CORRELATION) & (np.nan_to_num(explained) >= params.min_explained_ratio)
@@ -116,7 +116,7 @@ def extract_jointly(
     )
 
 
-def _make_cleaned_sets(shared: SharedTraffic, cleaned: CleanedSamples) -> SampleSets:
+def _make_clean_sets(shared: SharedTraffic, cleaned: CleanedSamples) -> SampleSets:
     """Create sample sets from cleaned samples, without contention."""
     sets = shared.make_sample_sets(cleaned.volume_bytes, cleaned.interference_bytes)
     return remove_contention(sets, cleaned.active_count, cleaned.active_ratio, cleaned.contention_cost)
@@ -159,7 +159,7 @@ def _correlation_gain(
     gain = np.zeros(len(is_tested))
     is_known = is_tested.copy()
     raw = shared.cut_samples(shared.volume_bytes)
-    plain_all, joint_all = shared.make_sample_sets(raw), _make_cleaned_sets(shared, cleaned)
+    plain_all, joint_all = shared.make_sample_sets(raw), _make_clean_sets(shared, cleaned)
     for fold in (0, 1):
         plain = extract_plain(_select_fold(plain_all, fold))
         joint = extract_envelopes(_select_fold(joint_all, fold), 1).signatures

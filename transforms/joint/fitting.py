@@ -87,7 +87,7 @@ class RunClocks:
         return rows_of(self, is_selected)
 
     def append(self, more: RunClocks) -> RunClocks:
-        """Return these clocks followed by others."""
+        """Concatenate the clocks of two disjoint sets of runs."""
         return concatenate_rows([self, more])
 
 

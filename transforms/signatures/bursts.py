@@ -78,7 +78,7 @@ class Bursts:
         return cls(first.astype(np.float64), peaked_s, end.astype(np.float64), volume, support_ratio)
 
     def select(self, is_selected: Bools) -> Bursts:
-        """Return the marked bursts."""
+        """Return a table of the bursts where the mask (n) is true."""
         columns = (self.started_s, self.peaked_s, self.ended_s, self.volume_bytes, self.support_ratio)
         return Bursts(*(column[is_selected] for column in columns))
 

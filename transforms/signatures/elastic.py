@@ -105,11 +105,11 @@ def extract_elastic(sets: Iterable[SampleSet]) -> list[Signature]:
     sample_sets = list(sets)
     lengths = [len(one.samples.values) / max(1, one.run_count) for one in sample_sets]
     order = np.argsort(lengths, kind="stable").tolist()
-    signatures = run_batched((_extract(sample_sets[index]) for index in order), find_best_paths, _MAX_BATCH_SETS)
+    signatures = run_in_batches((_extract(sample_sets[index]) for index in order), find_best_paths, _MAX_BATCH_SETS)
     return [signature for _, signature in sorted(zip(order, signatures, strict=True), key=lambda item: item[0])]
 
 
-def run_batched(
+def run_in_batches(
     tasks: Iterable[Generator[Request, Response, Result]],
     respond: Callable[[Sequence[Request]], Sequence[Response]],
     max_tasks: int,
@@ -168,7 +168,7 @@ def align_elastically(runs: TimeNormalizedRuns) -> TimeNormalizedRuns:
     TimeNormalizedRuns
         With `shift`, in steps, and the interference ratio of the aligned runs if that is clearly lower.
     """
-    return run_batched([_align(runs)], find_best_paths, 1)[0]
+    return run_in_batches([_align(runs)], find_best_paths, 1)[0]
 
 
 def _align(runs: TimeNormalizedRuns) -> Generator[AnyReals, Reals, TimeNormalizedRuns]:
@@ -207,14 +207,16 @@ def _shift_rates(rates: Reals, left: Reals) -> Reals:
     """Read rates in shifted steps (runs, steps); NaN where less than half of a step was measured."""
     is_known = np.isfinite(rates)
     if is_known.all():
-        known, share = _read_shifted(rates, left), _share_inside(left)
+        known, share = _read_with_shift(rates, left), _share_inside(left)
     else:
-        known, share = (_read_shifted(values, left) for values in (np.nan_to_num(rates), is_known.astype(np.float64)))
+        known, share = (
+            _read_with_shift(values, left) for values in (np.nan_to_num(rates), is_known.astype(np.float64))
+        )
     return np.where(share > 0.5, known / np.maximum(share, 0.5), np.nan)
 
 
 def _share_inside(left: Reals) -> Reals:
-    """Share of each shifted step (runs, steps) within the run: `_read_shifted` of all ones, but faster."""
+    """Share of each shifted step (runs, steps) within the run: `_read_with_shift` of all ones, but faster."""
     count = left.shape[1]
     places = np.clip(left, -1.0, count) + 1.0
     share: Reals = np.minimum(np.minimum(places, 1.0), 1.0 - (places - count))
@@ -239,7 +241,7 @@ def _interpolate_columns(rows: Reals, places: Reals) -> Reals:
     return read
 
 
-def _read_shifted(rates: Reals, left: Reals) -> Reals:
+def _read_with_shift(rates: Reals, left: Reals) -> Reals:
     """Mean rates of steps that start at fractional steps `left` (runs, steps); zero outside of the run."""
     run_count, count = rates.shape
     padded = np.zeros((run_count, count + 3))
@@ -302,7 +304,7 @@ def _shift_to_common(
         path = yield overlap.score(common)
         blocks = (np.arange(count) - (BLOCK_STEPS - 1) / 2) / BLOCK_STEPS
         shifts = _subtract_median_shift(_interpolate_columns(path, blocks))
-        common, _ = subtract_baseline(nan_quantile(_read_shifted(rates, np.arange(count) + shifts), level))
+        common, _ = subtract_baseline(nan_quantile(_read_with_shift(rates, np.arange(count) + shifts), level))
         if not common.any():
             break
     return shifts, float(common.sum())

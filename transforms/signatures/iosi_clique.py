@@ -70,9 +70,9 @@ class BurstPlanes:
         )
         return ordered, order
 
-    def required_samples(self, ratio: float) -> Ints:
-        """Apply `required_samples` to each plane (s)."""
-        return np.array([required_samples(ratio, count) for count in self.sample_count.tolist()])
+    def min_sample_count(self, ratio: float) -> Ints:
+        """Apply `min_sample_count` to each plane (s)."""
+        return np.array([min_sample_count(ratio, count) for count in self.sample_count.tolist()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Clusters:
     explained_count: Ints
 
 
-def required_samples(ratio: float, sample_count: int) -> int:
+def min_sample_count(ratio: float, sample_count: int) -> int:
     """Smallest number of samples that is at least a ratio of all, and at least one (IOSI, section 5.3)."""
     return max(1, math.ceil(ratio * sample_count - _TOLERANCE))
 
@@ -238,8 +238,8 @@ class _Pairs:
     @classmethod
     def from_layers(cls, layers: _Layers, planes: BurstPlanes, gamma: float, kappa: float) -> _Pairs:
         """Find the dense units whose neighbourhood is dense if no point is taken."""
-        layer, column, row, density = layers.find_dense_units(planes, planes.required_samples(gamma)[layers.plane])
-        min_samples, max_samples = planes.required_samples(kappa)[layers.plane[layer]], int(planes.sample_count.max())
+        layer, column, row, density = layers.find_dense_units(planes, planes.min_sample_count(gamma)[layers.plane])
+        min_samples, max_samples = planes.min_sample_count(kappa)[layers.plane[layer]], int(planes.sample_count.max())
         unit, place = _pair_neighbours(layers, layer, column)
         row_distance = layers.row.take(place) - row.take(unit)
         near = (np.abs(row_distance) <= 1).nonzero()[0]

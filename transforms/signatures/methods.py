@@ -148,7 +148,7 @@ def _assess(
         for index in range(sets.set_count)
         if any(results[index].outcome in COMPARABLE_OUTCOMES for results in signatures.values())
     ]
-    summaries = summarize_runs(_select_included(sets, index, is_atypical) for index in comparable)
+    summaries = summarize_runs(_exclude_runs(sets, index, is_atypical) for index in comparable)
     while batch := list(islice(summaries, _SUMMARY_BATCH_SETS)):
         indices = [comparable[number] for number, _ in batch]
         batch_summaries = [summary for _, summary in batch]
@@ -191,12 +191,12 @@ def _extract_sets(
 ) -> list[Signature]:
     """Extract the signatures of sets from the runs that are not excluded; sets of too few runs in all have none."""
     is_enough = (np.diff(sets.offsets) >= min_run_count).tolist()
-    included = (_select_included(sets, index, is_excluded) for index, has_enough in enumerate(is_enough) if has_enough)
+    included = (_exclude_runs(sets, index, is_excluded) for index, has_enough in enumerate(is_enough) if has_enough)
     signatures = iter(extractor(included))
     return [next(signatures) if has_enough else Signature.missing("too_few_samples") for has_enough in is_enough]
 
 
-def _select_included(sets: SampleSets, index: int, is_excluded: Bools) -> SampleSet:
+def _exclude_runs(sets: SampleSets, index: int, is_excluded: Bools) -> SampleSet:
     """Return a set without the excluded runs."""
     sample_set, is_out = sets.get_set(index), is_excluded[sets.offsets[index] : sets.offsets[index + 1]]
     return sample_set.select_runs(~is_out) if is_out.any() else sample_set

@@ -156,7 +156,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class _Aligned:
-    """Aligned runs: rates and is_known (runs, steps).
+    """Runs after alignment at their bursts: rates and is_known (runs, steps).
 
     is_interference (steps): outside of the bursts of the previous round. interference_ratio: share of that time in
     which runs are busy. begun_s (runs, bursts), alone_s (bursts + 1): when each run starts each burst, and when a run
@@ -171,7 +171,7 @@ class _Aligned:
     alone_s: Reals
 
     def select_steps(self, is_selected: Bools) -> _Aligned:
-        """Return the marked steps."""
+        """Return the runs with only the steps where the mask (steps) is true."""
         return replace(
             self,
             rates=self.rates.compress(is_selected, axis=1),
@@ -310,7 +310,7 @@ def _compute_weights(volume: Reals) -> tuple[Reals, Bools]:
 
 def _align_runs(runs: _Runs) -> tuple[_Aligned, Template] | None:
     """Align the runs iteratively, with the common bursts that they have then; None if they have none."""
-    aligned = _start_unaligned(runs)
+    aligned = _start_without_alignment(runs)
     template = _find_template(aligned, runs) or _find_template(_exclude_common(aligned, runs), runs)
     max_delay = int((runs.duration_s.max() - quantile_1d(runs.duration_s, 0.2)) / runs.step_s)
     rates = runs.rates
@@ -334,7 +334,7 @@ def _has_converged(previous: Template, template: Template) -> bool:
     return bool((np.abs(previous.first - template.first) <= 1).all())
 
 
-def _start_unaligned(runs: _Runs) -> _Aligned:
+def _start_without_alignment(runs: _Runs) -> _Aligned:
     """Start with the runs as measured, slightly smoothed and cut to the length of the shorter ones."""
     from scipy.ndimage import uniform_filter1d
 
@@ -422,14 +422,14 @@ def _shift_to_timeline(runs: _Runs, begun_s: Reals, alone_s: Reals, template: Te
     """Shift the runs so that each burst starts when it would without interference; alone_s: as in `_Aligned`."""
     step_s = runs.step_s
     starts_s = np.arange(max(2, round(alone_s[-1] / step_s))) * step_s
-    rates, is_known = _resample_aligned(runs, begun_s, alone_s, starts_s, step_s)
+    rates, is_known = _resample_to_timeline(runs, begun_s, alone_s, starts_s, step_s)
     length_s = (template.last - template.first) * step_s
     is_interference = _mark_outside(starts_s, alone_s[:-1] - 2.0, alone_s[:-1] + length_s + 4.0)
     ratio = _interference_ratio(rates, is_interference, runs)
     return _Aligned(rates, is_known, is_interference, ratio, begun_s, alone_s)
 
 
-def _resample_aligned(
+def _resample_to_timeline(
     runs: _Runs, begun_s: Reals, alone_s: Reals, starts_s: Reals, step_s: float
 ) -> tuple[Reals, Bools]:
     """Read the rates of the aligned runs in steps of the timeline (runs, steps), and whether they are known.
@@ -477,7 +477,7 @@ def _mark_outside(at: Reals, begin: Reals, end: Reals) -> Bools:
 
 
 def _span_levels(begun_s: Reals, template: Template, interference_ratio: float, step_s: float) -> Reals:
-    """Quantile of each span: the larger the share of contention in the variation of spans, the lower.
+    """Compute the quantile level of each span: the larger the share of contention in its variation, the lower.
 
     Contention delays the bursts of a span. Otherwise spans vary by the drift of the runs and the error of burst starts.
     """
@@ -507,7 +507,7 @@ def _build_signature(runs: _Runs, aligned: _Aligned, template: Template, backgro
     fine_s = min(step_s, max(PARAMS.min_step_s, step_s / PARAMS.max_refinement))
     starts_s = np.arange(max(2, round(aligned.alone_s[-1] / fine_s))) * fine_s
     is_quiet = _mark_outside_bursts(template, starts_s, step_s)
-    rates, is_known = _resample_aligned(runs, aligned.begun_s, aligned.alone_s, starts_s[~is_quiet], fine_s)
+    rates, is_known = _resample_to_timeline(runs, aligned.begun_s, aligned.alone_s, starts_s[~is_quiet], fine_s)
     curves = np.zeros((3, len(starts_s)))
     curves[:, ~is_quiet] = _common_curve(
         replace(aligned, rates=rates, is_known=is_known), runs, [level, level - half, level + half]

@@ -42,7 +42,7 @@ def weighted_quantiles(values: Reals, weights: Reals | Bools, levels: Reals) -> 
         return quantiles
     spread: npt.NDArray[Any] = weights if weights.shape == values.shape else np.broadcast_to(weights, values.shape)
     if spread.dtype == np.bool_:
-        return _masked_quantiles(values, spread, levels)
+        return _quantiles_with_mask(values, spread, levels)
     if values.size < _MIN_ZERO_SCAN_SIZE:
         return _compute_quantiles(values, spread, levels)
     is_zero = _are_zero(values, spread, float(levels.max()))
@@ -94,7 +94,7 @@ def _compute_quantiles(values: Reals, weights: npt.NDArray[Any], levels: Reals) 
     return quantiles
 
 
-def _masked_quantiles(values: Reals, mask: Bools, levels: Reals) -> Reals:
+def _quantiles_with_mask(values: Reals, mask: Bools, levels: Reals) -> Reals:
     """Compute `weighted_quantiles` for a mask.
 
     The rows do not matter then: the cumulative weight at the middle of the k-th value is k + 0.5.

@@ -99,7 +99,7 @@ def estimate_timeline(spans: Spans) -> Reals:
     """
     at_s = spans.initial_s
     for iteration in range(_MAX_ROUNDS):
-        previous_s, at_s = at_s, _solve_weighted(spans, at_s)
+        previous_s, at_s = at_s, _solve_least_squares(spans, at_s)
         if np.abs(at_s - previous_s).max() < _TOLERANCE_S:
             break
         if iteration >= _MIN_ROUNDS and _cost(spans, at_s) > (1.0 - _MIN_IMPROVEMENT) * _cost(spans, previous_s):
@@ -120,7 +120,7 @@ def _residuals(spans: Spans, at_s: Reals) -> Reals:
     return residuals
 
 
-def _solve_weighted(spans: Spans, at_s: Reals) -> Reals:
+def _solve_least_squares(spans: Spans, at_s: Reals) -> Reals:
     """Solve the least-squares problem with weights from the last residuals (points)."""
     from scipy.linalg.lapack import dpbsv
 

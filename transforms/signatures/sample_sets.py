@@ -47,7 +47,7 @@ class SampleSet:
 
     @property
     def rates(self) -> list[Reals]:
-        """The sample of each run: views, not copies."""
+        """The sample of each run, as views of one array."""
         edges = self.samples.offsets
         return [self.samples.values[first:last] for first, last in pairwise(edges)]
 

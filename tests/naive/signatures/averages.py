@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.averages`: one point after the other."""
+"""Naive implementation of `iosig.transforms.signatures.averages`: point by point."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 
 def measured(rows: Sequence[Sequence[float]], point: int) -> list[float]:
-    """What was measured at a point, in order of size."""
+    """Sorted measured values of a point."""
     return sorted(row[point] for row in rows if math.isfinite(row[point]))
 
 
 def means(rows: Sequence[Sequence[float]]) -> list[float]:
-    """The mean of each point."""
+    """Mean over runs at each point."""
     known = [measured(rows, point) for point in range(len(rows[0]))]
     return [math.fsum(values) / len(values) if values else math.nan for values in known]
 

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.burst_evidence`: one run, one rate, one time after the other."""
+"""Naive implementation of `iosig.transforms.signatures.burst_evidence`: run by run, rate by rate."""
 
 from __future__ import annotations
 
@@ -6,39 +6,41 @@ import math
 from collections.abc import Sequence
 
 
-def shares(
-    others: Sequence[Sequence[int]], run: int, count: int, bins: int, pooled: float, least: float
+def background_distribution(
+    background: Sequence[Sequence[int]], run: int, count: int, bins: int, pooled: float, floor: float
 ) -> list[float]:
-    """How probable each bin of a run's rates is by others alone: by what is told of it, and a little of all runs."""
-    every = [rate for row in others for rate in row if rate < bins]
-    own = [rate for rate in others[run] if rate < bins]
-    found = []
+    """Background distribution of a run: its histogram shrunk toward the pooled one, with a floor."""
+    pooled_rates = [rate for row in background for rate in row if rate < bins]
+    own = [rate for rate in background[run] if rate < bins]
+    result = []
     for place in range(bins):
-        of_all = every.count(place) / max(1, len(every))
+        of_all = pooled_rates.count(place) / max(1, len(pooled_rates))
         share = (own.count(place) + pooled * count * of_all) / (len(own) + pooled * count)
-        found.append((1 - least) * share + least / bins)
-    return found
+        result.append((1 - floor) * share + floor / bins)
+    return result
 
 
-def among(alone: Sequence[float], own: int, slowed: float, decay: float) -> list[float]:
-    """How probable each bin is among a burst of a rate that may be slowed: others' rates, moved by it."""
+def burst_distribution(alone: Sequence[float], own: int, slowed: float, decay: float) -> list[float]:
+    """Distribution of a run's rate during a burst that may be slowed: the background, shifted by the burst."""
     most = max(1, round(slowed * own)) if own else 0
     weights = [decay**less for less in range(most + 1)]
-    found = [0.0] * len(alone)
+    result = [0.0] * len(alone)
     for other, share in enumerate(alone):
         for less, weight in enumerate(weights):
-            found[min(max(other + own - less, 0), len(alone) - 1)] += share * weight / sum(weights)
-    return found
+            result[min(max(other + own - less, 0), len(alone) - 1)] += share * weight / sum(weights)
+    return result
 
 
-def likelier(
-    alone: Sequence[Sequence[float]], rates: Sequence[int], own: int, lack: float, rule: tuple[float, float]
+def log_likelihood_ratio(
+    alone: Sequence[Sequence[float]], rates: Sequence[int], own: int, miss_probability: float, rule: tuple[float, float]
 ) -> float:
-    """How much likelier all runs' rates at one time are with a burst than without, a logarithm."""
+    """Log-likelihood ratio of a burst against none, for the rates of all runs at one time."""
     total = 0.0
-    for shares_of_run, rate in zip(alone, rates, strict=True):
-        if rate < len(shares_of_run):
-            with_burst = (1 - lack) * among(shares_of_run, own, *rule)[rate] + lack * shares_of_run[rate]
-            none = among(shares_of_run, 0, *rule)[rate]
-            total += math.log(with_burst / ((1 - lack) * none + lack * shares_of_run[rate]))
+    for distribution, rate in zip(alone, rates, strict=True):
+        if rate < len(distribution):
+            with_burst = (1 - miss_probability) * burst_distribution(distribution, own, *rule)[
+                rate
+            ] + miss_probability * distribution[rate]
+            none = burst_distribution(distribution, 0, *rule)[rate]
+            total += math.log(with_burst / ((1 - miss_probability) * none + miss_probability * distribution[rate]))
     return total

@@ -1,12 +1,12 @@
-"""The naive twin of `iosig.transforms.signatures.bursts`: a walk through the seconds."""
+"""Naive implementation of `iosig.transforms.signatures.bursts`: second by second."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def typical(values: Sequence[float], power: int) -> float:
-    """The smallest value up to which half of the sum of weights lies; a weight is a power of the value."""
+def weighted_median(values: Sequence[float], power: int) -> float:
+    """Weighted median; the weight is a power of the value."""
     whole = sum(value**power for value in values)
     passed = 0.0
     for value in sorted(values):
@@ -20,7 +20,7 @@ def bursts(
     rates: Sequence[float], height_ratio: float, dip_s: int, volume_ratio: float
 ) -> list[tuple[int, int, int, float]]:
     """(first second, highest second, second after the last, volume) of each burst."""
-    bound = height_ratio * typical(rates, 2)
+    bound = height_ratio * weighted_median(rates, 2)
     spans: list[list[int]] = []
     for second, rate in enumerate(rates):
         if not rate > bound:
@@ -30,7 +30,7 @@ def bursts(
         else:
             spans.append([second, second + 1])
     volumes = [sum(rates[first:after]) for first, after in spans]
-    least = volume_ratio * typical(volumes, 1)
+    least = volume_ratio * weighted_median(volumes, 1)
     return [
         (first, max(range(first, after), key=lambda second: (rates[second], -second)), after, volume)
         for (first, after), volume in zip(spans, volumes, strict=True)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.elastic`: one run, one block, one shift after the other."""
+"""Naive implementation of `iosig.transforms.signatures.elastic`: run by run, block by block, shift by shift."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 def at(rates: Sequence[float], step: int) -> float:
-    """A run's rate in a step; nothing before and after the run."""
+    """Rate of a run in a step; 0 outside of the run."""
     return rates[step] if 0 <= step < len(rates) else 0.0
 
 
 def overlap(
     rates: Sequence[float], common: Sequence[float], block: int, length: int, shift: int, excess_cost: float
 ) -> float:
-    """How well a block of what is common overlaps with a run that is later by a shift: what is lacking, and excess."""
+    """Score of a block of the common curve against a shifted run: minus missing bytes, minus weighted excess."""
     total = 0.0
     for step in range(block * length, min((block + 1) * length, len(common))):
         over = at(rates, step + shift) - common[step]
@@ -21,8 +21,8 @@ def overlap(
     return total
 
 
-def best_worth(scores: Sequence[Sequence[float]], change_cost: float) -> float:
-    """The highest sum of scores (blocks, shifts) along a path, less what its changes cost; it begins in the middle."""
+def best_score(scores: Sequence[Sequence[float]], change_cost: float) -> float:
+    """Highest total score (blocks, shifts) of a path less the cost of its changes; it starts at the middle shift."""
     middle = len(scores[0]) // 2
     worth = [score - change_cost * abs(place - middle) for place, score in enumerate(scores[0])]
     for row in scores[1:]:
@@ -33,8 +33,8 @@ def best_worth(scores: Sequence[Sequence[float]], change_cost: float) -> float:
     return max(worth)
 
 
-def worth_of(scores: Sequence[Sequence[float]], path: Sequence[int], change_cost: float) -> float:
-    """The sum of scores along one path, less what its changes cost."""
+def score_path(scores: Sequence[Sequence[float]], path: Sequence[int], change_cost: float) -> float:
+    """Total score of one path less the cost of its changes."""
     total, before = 0.0, len(scores[0]) // 2
     for row, place in zip(scores, path, strict=True):
         total += row[place] - change_cost * abs(place - before)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.iosi` after preprocessing: loops over bursts and points."""
+"""Naive implementation of `iosig.transforms.signatures.iosi` after preprocessing: loops over bursts and points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = Sequence[Sequence[float]]
 
 
 def correlation(x: Sequence[float], y: Sequence[float]) -> float:
-    """Pearson's, 0 where it is negative or one of them is constant."""
+    """Pearson's correlation; 0 if it is negative or one of the two is constant."""
     x_mean, y_mean = sum(x) / len(x), sum(y) / len(y)
     xy = sum((a - x_mean) * (b - y_mean) for a, b in zip(x, y, strict=True))
     xx, yy = sum((a - x_mean) ** 2 for a in x), sum((b - y_mean) ** 2 for b in y)
@@ -25,7 +25,7 @@ def correlation(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def correlations_with_average(rows: Rows, bursts: Sequence[Burst]) -> list[float]:
-    """Each burst's correlation with the average burst."""
+    """Correlation of each burst with the average burst."""
     offsets = range(
         min(first - peak for _, first, peak, _ in bursts), max(last - peak for *_, peak, last in bursts) + 1
     )
@@ -41,7 +41,7 @@ def correlations_with_average(rows: Rows, bursts: Sequence[Burst]) -> list[float
 
 
 def widths(bursts: Sequence[Burst], count: int) -> list[float]:
-    """From the mean duration of bursts to the mean distance between those of one run."""
+    """Unit widths from the mean duration of bursts to their mean distance within a run."""
     between = []
     for one, other in pairwise(bursts):
         if one[0] == other[0]:
@@ -60,13 +60,13 @@ def common(
     gamma: float,
     kappa: float,
 ) -> list[set[int]]:
-    """The common bursts in order of time, as numbers of bursts."""
+    """Common bursts ordered by time, as indices of bursts."""
     points = [(float(burst[2]), like, burst[0]) for burst, like in zip(bursts, likeness, strict=True)]
     return grid_clusters.clique(points, len(rows), len(rows[0]), grids, gamma, kappa)[0]
 
 
 def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int]) -> tuple[int, dict[int, float]]:
-    """Where a common burst is centred, and its mean in each second that it covers."""
+    """Center of a common burst, and its mean in each covered second."""
     center = round(sum(centers) / len(centers))
     curve = {}
     for second in range(len(rows[0])):
@@ -82,7 +82,7 @@ def averaged(rows: Rows, members: Sequence[Burst], centers: Sequence[int]) -> tu
 def signature(
     rows: Rows, bursts: Sequence[Burst], clusters: Sequence[set[int]]
 ) -> tuple[list[float], list[tuple[int, int]]]:
-    """The curve, and the seconds of each burst, for clusters that are centred in different seconds."""
+    """Curve and seconds of each burst, for clusters with different centers."""
     found = []
     for cluster in clusters:
         members = [bursts[i] for i in sorted(cluster)]

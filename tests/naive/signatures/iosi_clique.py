@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.iosi_clique`: loops over grids, units and points."""
+"""Naive implementation of `iosig.transforms.signatures.iosi_clique`: loops over grids, units and points."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Unit = tuple[int, int]
 
 
 def cell(point: Point, span: float, width: float, height: float) -> Unit:
-    """The column and the row of a point; what lies on or beyond an edge is in the unit there."""
+    """Column and row of a point; points on or beyond an edge are in the unit there."""
     columns = max(1, math.ceil(span / width - 1e-9))
     rows = max(1, math.ceil(1 / height - 1e-9))
     column, row = math.floor(point[0] / width), math.floor(point[1] / height)
@@ -29,7 +29,7 @@ def least(share: float, samples: int) -> int:
 def neighbourhoods(
     points: Sequence[Point], samples: int, span: float, width: float, height: float, gamma: float, kappa: float
 ) -> list[list[int]]:
-    """The points of each dense neighbourhood on one grid."""
+    """Points of each dense neighbourhood on one grid."""
     cells = [cell(point, span, width, height) for point in points]
 
     def density(members: Sequence[int]) -> int:
@@ -50,7 +50,7 @@ def neighbourhoods(
 
 
 def vote(members: Sequence[int], points: Sequence[Point], width: float, height: float) -> list[int]:
-    """The point of each sample that is nearest to the other samples' points."""
+    """Elect the point of each sample nearest to the other samples' points."""
     members = sorted(members, key=lambda i: (points[i][0], i))
     totals = {}
     for i in members:
@@ -73,7 +73,7 @@ def clique(
     gamma: float,
     kappa: float,
 ) -> tuple[list[set[int]], int, list[int]]:
-    """The clusters in order of time, the grid that won, and how many points each grid explains."""
+    """Clusters ordered by time, the best grid, and the number of points that each grid explains."""
     answers = []
     for width, height in grids:
         found = neighbourhoods(points, samples, span, width, height, gamma, kappa)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.iosi_crests`: one row, point by point (IOSI, FAST'14, section 5.2)."""
+"""Naive implementation of `iosig.transforms.signatures.iosi_crests`: point by point (IOSI, FAST'14, section 5.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Level = tuple[float, int, int]
 
 
 def levels(row: Sequence[float]) -> list[Level]:
-    """Stretches of equal values: value, first and last point."""
+    """Intervals of equal values: value, first and last point."""
     found, start = [], 0
     for value, group in groupby(row):
         length = len(list(group))

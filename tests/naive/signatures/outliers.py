@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.outliers`: one set, one run, one neighbour at a time."""
+"""Naive implementation of `iosig.transforms.signatures.outliers`: one set, one run, one neighbour at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Point = tuple[float, float]
 
 
 def unit_free(values: Sequence[float]) -> list[float]:
-    """Each value's distance from the median, in median absolute deviations."""
+    """Distance of each value from the median, in median absolute deviations."""
     middle = median(values)
     deviation = median(abs(value - middle) for value in values)
     unit = max(deviation, 0.001 * (middle or max(values)))
@@ -18,7 +18,7 @@ def unit_free(values: Sequence[float]) -> list[float]:
 
 
 def local_factors(points: Sequence[Point], count: int) -> list[float]:
-    """Definitions 3 to 7 of Breunig et al., with the first `count` of the others, in order of distance and place."""
+    """Definitions 3 to 7 of Breunig et al., with the first `count` others by distance and index."""
 
     def distance(first: int, second: int) -> float:
         return math.dist(points[first], points[second])
@@ -39,6 +39,6 @@ def local_factors(points: Sequence[Point], count: int) -> list[float]:
 
 
 def factors(duration_s: Sequence[float], volume_bytes: Sequence[float], count: int) -> list[float]:
-    """The factors of one set whose runs are all known."""
+    """Factors of one set without missing values."""
     points = list(zip(unit_free(duration_s), unit_free(volume_bytes), strict=True))
     return local_factors(points, count)

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.preprocessing`: point after point, as IOSI 5.1 tells it."""
+"""Naive implementation of `iosig.transforms.signatures.preprocessing`: point by point, after IOSI, section 5.1."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 
-def bridged(rates: Sequence[float], most_steps: int) -> list[float]:
-    """Fill each gap of at most so many steps on a straight line between what was measured beside it."""
+def bridged(rates: Sequence[float], max_steps: int) -> list[float]:
+    """Interpolate each gap of at most `max_steps` linearly between its neighbours."""
     found = list(rates)
     start = 0
     while start < len(rates):
@@ -18,7 +18,7 @@ def bridged(rates: Sequence[float], most_steps: int) -> list[float]:
         while end < len(rates) and math.isnan(rates[end]):
             end += 1
         sides = [rates[place] for place in (start - 1, end) if 0 <= place < len(rates)]
-        if end - start <= most_steps and sides:
+        if end - start <= max_steps and sides:
             for place in range(start, end):
                 share = (place - start + 1) / (end - start + 1)
                 found[place] = sides[0] + (sides[-1] - sides[0]) * share
@@ -37,7 +37,7 @@ def refined(rates: Sequence[float]) -> list[float]:
 
 
 def shortened(rates: Sequence[float], count: int, interval: float) -> list[float]:
-    """Walk through a sample and drop the first point, and one more each time an interval is over."""
+    """Drop the first point of a sample, and one more after each interval."""
     found: list[float] = []
     dropped = 0
     for place, rate in enumerate(rates):

@@ -1,4 +1,4 @@
-"""The naive twins in `iosig.transforms.signatures.robust`: the warp step by step, the quantiles point by point."""
+"""Naive implementations for `iosig.transforms.signatures.robust`: alignment step by step, quantiles point by point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def warped(
     step_count: int,
     lead_s: float,
 ) -> list[float]:
-    """A run's rates where each burst, and what follows it, begins when it would alone.
+    """Rates of a run whose bursts, each with its following gap, are shifted to their times without interference.
 
     What lies before the first burst goes with it; each later one takes with it what is right before it.
     """
@@ -33,7 +33,7 @@ def warped(
 
 
 def weighted_quantile(values: Sequence[float], weights: Sequence[float], level: float) -> float:
-    """The quantile of values: each stands in the middle of its weight, and between them it is linear."""
+    """Weighted quantile: each value is at the middle of its weight, linear between them."""
     together = zip(values, range(len(values)), weights, strict=True)
     known = sorted((value, row, weight) for value, row, weight in together if weight > 0)
     if not known:

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.robust_alignment`: one run, one burst, one place after the other."""
+"""Naive implementation of `iosig.transforms.signatures.robust_alignment`: run by run, burst by burst."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import product
 
 
 def at(rates: Sequence[float], step: int) -> float:
-    """A run's rate in a step; nothing before and after the run."""
+    """Rate of a run in a step; 0 outside of the run."""
     return rates[step] if 0 <= step < len(rates) else 0.0
 
 
 def fit(rates: Sequence[float], begin: int, length: int, height: float, margin: int, excess_weight: float) -> float:
-    """How well a burst of a height and a length fits at a place: 1 if all is there, and nothing beside it."""
+    """Fit of a burst at a place: 1 if the run contains all of it, and nothing next to it."""
     inside = sum(min(at(rates, step), height) for step in range(begin, begin + length))
     over = sum(min(at(rates, step), 2 * height) for step in range(begin, begin + length)) - inside
     before = sum(min(at(rates, step), height) for step in range(begin - margin, begin))
@@ -21,7 +21,7 @@ def fit(rates: Sequence[float], begin: int, length: int, height: float, margin: 
 
 
 def rise(rates: Sequence[float], begin: int, height: float, reach: int) -> float:
-    """What is moved in some steps after a place more than in as many before it, 1 if from nothing to the height."""
+    """Volume in the steps after a place less that before it; 1 for a step from 0 to the height."""
     after = sum(min(at(rates, step), height) for step in range(begin, begin + reach))
     before = sum(min(at(rates, step), height) for step in range(begin - reach, begin))
     return (after - before) / (height * reach)
@@ -34,7 +34,7 @@ def path_score(
     later: Sequence[float],
     earlier: Sequence[float],
 ) -> float:
-    """The scores along a path, less what its changes cost; it begins at an offset of 0."""
+    """Total score of a path less the cost of its changes; it starts at an offset of 0."""
     total, before = 0.0, 0
     for burst, place in enumerate(path):
         change = offsets[place] - before
@@ -46,12 +46,12 @@ def path_score(
 def best_score(
     scores: Sequence[Sequence[float]], offsets: Sequence[int], later: Sequence[float], earlier: Sequence[float]
 ) -> float:
-    """The highest score of all paths there are."""
+    """Highest score over all paths."""
     paths = product(range(len(offsets)), repeat=len(scores))
     return max(path_score(scores, offsets, path, later, earlier) for path in paths)
 
 
 def total_until(rates: Sequence[float], place: float) -> float:
-    """What is moved until a fraction of steps."""
+    """Volume up to a fractional step."""
     whole = [rate * min(1.0, max(0.0, place - step)) for step, rate in enumerate(rates)]
     return sum(whole)

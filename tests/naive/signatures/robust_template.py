@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.robust_template`: one time, one stretch after the other."""
+"""Naive implementation of `iosig.transforms.signatures.robust_template`: time by time, interval by interval."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from scipy.stats import binom
 
 
-def least_tail(rates: Sequence[Sequence[float]], foreign: Sequence[float], time: int) -> float:
-    """The least probability of as many runs reaching a rate by chance, of more than half of the runs to all."""
+def smallest_tail(rates: Sequence[Sequence[float]], interference: Sequence[float], time: int) -> float:
+    """Smallest binomial tail over the rates that more than half to all of the runs reach."""
     run_count = len(rates)
     here = sorted((run[time] for run in rates), reverse=True)
     least = 1.0
     for reaching in range(run_count, max(run_count // 2, run_count - max(1, run_count // 2)), -1):
         rate = here[reaching - 1]
-        probability = max(sum(other >= rate for other in foreign), 1) / len(foreign)
+        probability = max(sum(other >= rate for other in interference), 1) / len(interference)
         least = min(least, float(binom.sf(reaching - 1, run_count, probability)))
     return least
 
 
-def stretches(marks: Sequence[bool]) -> list[tuple[int, int]]:
-    """Where marks are set in a row: the first place and the one after the last."""
+def find_intervals(marks: Sequence[bool]) -> list[tuple[int, int]]:
+    """Half-open intervals of true marks."""
     found: list[tuple[int, int]] = []
     for place, mark in enumerate(marks):
         if mark and found and found[-1][1] == place:
@@ -30,11 +30,11 @@ def stretches(marks: Sequence[bool]) -> list[tuple[int, int]]:
     return found
 
 
-def joined(parts: Sequence[tuple[int, int]], most_apart: float) -> list[tuple[int, int]]:
-    """Stretches as one where no more than so many places lie between them, again and again until none do."""
+def merge_intervals(parts: Sequence[tuple[int, int]], max_gap: float) -> list[tuple[int, int]]:
+    """Merge intervals that are at most `max_gap` apart, until nothing changes."""
     found: list[tuple[int, int]] = []
     for begin, end in sorted(parts):
-        if found and begin - found[-1][1] <= most_apart:
+        if found and begin - found[-1][1] <= max_gap:
             found[-1] = (found[-1][0], max(found[-1][1], end))
         else:
             found.append((begin, end))
@@ -42,7 +42,7 @@ def joined(parts: Sequence[tuple[int, int]], most_apart: float) -> list[tuple[in
 
 
 def height(curve: Sequence[float], begin: int, end: int) -> float:
-    """The upper quartile, linear between ranks, or the mean if that is more."""
+    """Upper quartile, linear between ranks, or the mean if that is larger."""
     inside = sorted(curve[begin:end])
     rank = 0.75 * (len(inside) - 1)
     low = int(rank)
@@ -50,8 +50,8 @@ def height(curve: Sequence[float], begin: int, end: int) -> float:
     return max(quartile, sum(inside) / len(inside))
 
 
-def grown(curve: Sequence[float], begin: int, end: int, edge_ratio: float) -> tuple[int, int] | None:
-    """From the first to the last place above a share of the height, and on as long as the curve is above it."""
+def extend_interval(curve: Sequence[float], begin: int, end: int, edge_ratio: float) -> tuple[int, int] | None:
+    """Interval from the first to the last place above a share of the height, extended while the curve stays above."""
     least = edge_ratio * height(curve, begin, end)
     above = [place for place in range(begin, end) if curve[place] > least]
     if not above:
@@ -70,14 +70,18 @@ def common_bursts(
     step_s: float,
     *,
     edge_ratio: float,
-    dip_s: float,
-    least_s: float,
-    least_volume_ratio: float,
+    max_dip_s: float,
+    min_duration_s: float,
+    min_volume_ratio: float,
 ) -> list[tuple[int, int]]:
-    """Marked stretches, joined, long enough, grown, joined again, large enough."""
-    parts = [part for part in joined(stretches(marks), dip_s / step_s) if (part[1] - part[0]) * step_s >= least_s]
-    larger = [part for begin, end in parts if (part := grown(curve, begin, end, edge_ratio))]
-    bursts = joined(larger, dip_s / step_s)
+    """Marked intervals after merging, a minimum duration, extension, merging again, and a minimum volume."""
+    parts = [
+        part
+        for part in merge_intervals(find_intervals(marks), max_dip_s / step_s)
+        if (part[1] - part[0]) * step_s >= min_duration_s
+    ]
+    larger = [part for begin, end in parts if (part := extend_interval(curve, begin, end, edge_ratio))]
+    bursts = merge_intervals(larger, max_dip_s / step_s)
     volumes = sorted(sum(curve[begin:end]) for begin, end in bursts)
     if not volumes:
         return []
@@ -85,5 +89,5 @@ def common_bursts(
     return [
         (begin, end)
         for begin, end in bursts
-        if sum(curve[begin:end]) > least_volume_ratio * middle and (end - begin) * step_s >= least_s
+        if sum(curve[begin:end]) > min_volume_ratio * middle and (end - begin) * step_s >= min_duration_s
     ]

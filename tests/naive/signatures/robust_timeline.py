@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.robust_timeline`: the sum that a timeline makes least."""
+"""Naive implementation of `iosig.transforms.signatures.robust_timeline`: the objective as a linear programme."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def cost(
     levels: Sequence[Sequence[float]],
     spans: Sequence[int],
 ) -> float:
-    """The check function of quantile regression, summed over runs and spans: level above, 1 - level below."""
+    """Quantile loss summed over runs and spans."""
     total, at = 0.0, [0.0, *at_s]
     for run, weight in zip(reached_s, weights, strict=True):
         times = [0.0, *run]
@@ -26,13 +26,13 @@ def cost(
     return total
 
 
-def least_cost(
+def minimum_cost(
     reached_s: Sequence[Sequence[float]],
     weights: Sequence[float],
     levels: Sequence[Sequence[float]],
     spans: Sequence[int],
 ) -> float:
-    """The least that `cost` can be, as a linear programme: each deviation is one part above and one below."""
+    """Minimum of `cost` by a linear programme with a positive and a negative part of each residual."""
     points = len(reached_s[0])
     rows, right, prices = [], [], []
     for run, weight in zip(reached_s, weights, strict=True):

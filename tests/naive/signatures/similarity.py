@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.similarity`: every lag, every way to match bursts."""
+"""Naive implementation of `iosig.transforms.signatures.similarity`: every lag, every matching."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def at(curve: Sequence[float], place: int) -> float:
 
 
 def cross_correlation(found: Sequence[float], truth: Sequence[float]) -> float:
-    """The largest sum of products over all shifts, over the root of the product of the sums of squares."""
+    """Maximum over lags of the sum of products, over the root of the product of the sums of squares."""
     longest = max(len(found), len(truth))
     norm = math.sqrt(math.fsum(x * x for x in found) * math.fsum(x * x for x in truth))
     return max(
@@ -24,7 +24,7 @@ def cross_correlation(found: Sequence[float], truth: Sequence[float]) -> float:
 
 
 def correlation(found: Sequence[float], truth: Sequence[float]) -> float:
-    """Pearson's coefficient: covariance over the product of the standard deviations."""
+    """Pearson's correlation: covariance over the product of the standard deviations."""
     count = max(len(found), len(truth))
     pairs = [(at(found, place), at(truth, place)) for place in range(count)]
     x_mean, y_mean = math.fsum(x for x, _ in pairs) / count, math.fsum(y for _, y in pairs) / count
@@ -34,7 +34,7 @@ def correlation(found: Sequence[float], truth: Sequence[float]) -> float:
 
 
 def best_matching(found: Sequence[Span], truth: Sequence[Span], tolerance_s: float) -> tuple[int, float]:
-    """Try every way to match (start, peak, end): the most pairs, then the least distance between peaks."""
+    """Best of all matchings of (start, peak, end): most pairs, then the smallest distance between peaks."""
     few, many = sorted((found, truth), key=len)
     best = (0, 0.0)
     for order in permutations(range(len(many)), len(few)):

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.time_normalized`: one run, one step, one burst after the other."""
+"""Naive implementation of `iosig.transforms.signatures.time_normalized`: run by run, step by step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def mean_rate(rates: Sequence[float], interval_s: float, started_s: float, begin_s: float, end_s: float) -> float:
-    """The mean rate between two times since a run's start; NaN where no more than half of it is measured."""
+    """Mean rate between two times since the start of a run; NaN if at most half of it was measured."""
     moved = known = 0.0
     for place, rate in enumerate(rates):
         left = started_s + place * interval_s
@@ -18,7 +18,7 @@ def mean_rate(rates: Sequence[float], interval_s: float, started_s: float, begin
 
 
 def quantile(values: Sequence[float], level: float) -> float:
-    """A quantile of what is known of values, linear between two of them."""
+    """Quantile of the known values, linear between ranks."""
     known = sorted(value for value in values if math.isfinite(value))
     rank = level * (len(known) - 1)
     low = int(rank)
@@ -26,7 +26,7 @@ def quantile(values: Sequence[float], level: float) -> float:
 
 
 def second_rates(curve: Sequence[float], step_s: float) -> list[float]:
-    """Mean rates in whole seconds of a curve on steps; the last second has what is left."""
+    """Mean rates in whole seconds of a curve on steps; the last second has the remainder."""
     seconds = max(1, round(len(curve) * step_s))
     found = []
     for second in range(seconds):

@@ -1,4 +1,4 @@
-"""The naive twin of `iosig.transforms.signatures.time_warping`: the whole matrix, cell by cell.
+"""Naive implementation of `iosig.transforms.signatures.time_warping`: the whole matrix, cell by cell.
 
 Sakoe and Chiba, 10.1109/TASSP.1978.1163055, with steps that all weigh the same.
 """
@@ -12,7 +12,7 @@ Path = list[tuple[int, int]]
 
 
 def path(first: Sequence[float], second: Sequence[float], band: float = INFINITE) -> tuple[Path, float]:
-    """The cheapest path and its sum of squared differences, less than `band` points off the diagonal."""
+    """Cheapest path and its sum of squared differences, less than `band` points off the diagonal."""
     cost: dict[tuple[int, int], float] = {}
     came: dict[tuple[int, int], tuple[int, int]] = {}
     for i in range(len(first)):
@@ -34,7 +34,7 @@ def path(first: Sequence[float], second: Sequence[float], band: float = INFINITE
 
 
 def merged(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """Each step of the path a point at the mean of both times; read off at whole ones."""
+    """Merge two samples: each step of the path at the mean of both times, interpolated at whole seconds."""
     points = [((i + j) / 2, (first[i] + second[j]) / 2) for i, j in path(first, second)[0]]
     found = []
     for time in range(len(first)):
@@ -46,7 +46,7 @@ def merged(first: Sequence[float], second: Sequence[float]) -> list[float]:
 
 
 def warped_mean(samples: Sequence[Sequence[float]]) -> list[float]:
-    """One sample after the other."""
+    """Merge samples one after the other."""
     found = list(samples[0])
     for sample in samples[1:]:
         found = merged(found, sample)

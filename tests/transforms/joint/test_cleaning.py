@@ -1,4 +1,4 @@
-"""Cleaning: others' bytes go, an application's own stay, whatever is known of it."""
+"""Cleaning removes the interference of other applications and keeps an application's own traffic."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def clean(shared: SharedTraffic = SITE.shared) -> CleanedSamples:
     return clean_samples(shared, NOTHING, LEAST)
 
 
-def test_others_bytes_go_and_nothing_has_to_be_known_before() -> None:
+def test_interference_is_removed_without_known_signatures() -> None:
     found = clean()
     before, after = (np.abs(one - SITE.own.values).sum() for one in (RAW.values, found.volume_bytes.values))
     assert after < 0.15 * before
     assert found.volume_bytes.offsets.tolist() == RAW.offsets.tolist()
 
 
-def test_what_is_taken_and_what_is_left_is_what_was_there() -> None:
+def test_interference_and_cleaned_volume_add_up_to_traffic() -> None:
     found = clean()
     assert (found.volume_bytes.values >= 0).all()
     assert found.volume_bytes.values == pytest.approx(np.maximum(RAW.values - found.interference_bytes, 0.0))
     assert (found.interference_bytes >= 0).all()
 
 
-def test_nothing_is_taken_off_by_ones_own_runs() -> None:
+def test_own_runs_are_not_subtracted() -> None:
     # two runs of one application, one beside the other: what both did stays in both
     shared = SITE.shared
     is_calm = shared.application == 0
@@ -52,7 +52,7 @@ def test_nothing_is_taken_off_by_ones_own_runs() -> None:
     assert not found.interference_bytes.any()
 
 
-def test_what_was_not_measured_is_not_zero() -> None:
+def test_gaps_stay_missing() -> None:
     volume = SITE.shared.volume_bytes.copy()
     volume[500:520] = np.nan
     found = clean(replace(SITE.shared, volume_bytes=volume))
@@ -62,6 +62,6 @@ def test_what_was_not_measured_is_not_zero() -> None:
     assert found.volume_bytes.values[~gap] == pytest.approx(clean().volume_bytes.values[~gap], abs=3.0)
 
 
-def test_how_applications_are_numbered_does_not_matter() -> None:
+def test_order_of_applications_does_not_matter() -> None:
     found = clean(replace(SITE.shared, application=1 - SITE.shared.application))
     assert found.volume_bytes.values.sum() == pytest.approx(clean().volume_bytes.values.sum())

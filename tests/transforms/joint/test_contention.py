@@ -1,4 +1,4 @@
-"""Slowing: what others at work cost a run is told by the durations of all, and taken off without losing a byte."""
+"""The contention cost is estimated from durations, and its removal preserves volumes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.transforms.signatures.sample_sets import SampleSets
 STEP_S = 2.0
 
 
-def test_a_run_that_computes_or_meets_nobody_goes_at_its_own_pace() -> None:
+def test_speed_is_one_without_own_io_or_contention() -> None:
     others, work_ratio = np.array([0.0, 3.0, 3.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.5])
     assert relative_speed(others, work_ratio, 0.0).tolist() == [1.0] * 4
     assert relative_speed(others, work_ratio, 0.25) == pytest.approx([1.0, 1.0, 1 / 1.75, 0.5 + 0.5 / 1.25])
@@ -34,7 +34,7 @@ def shared_of(started: list[float], ended: list[float], count: int = 12) -> Shar
     return SharedTraffic(np.zeros(count), STEP_S, np.zeros(runs, np.int64), 1, *times, np.ones(runs, np.bool_))
 
 
-def test_steps_are_from_begin_to_end() -> None:
+def test_steps_cover_the_run() -> None:
     steps = RunSteps.from_traffic(shared_of([1.3, -1.7, 5.0], [4.3, 1.6, 5.0]))
     # thirds of steps are no whole seconds, so nothing was cut off
     assert steps.run.tolist() == [0, 0, 0, 0, 1, 1]
@@ -44,7 +44,7 @@ def test_steps_are_from_begin_to_end() -> None:
     assert steps.duration == pytest.approx([3.0, 3.3, 0.0])
 
 
-def test_slowed_steps_are_shorter_and_still_touch() -> None:
+def test_scaled_steps_stay_contiguous() -> None:
     steps = RunSteps.from_traffic(shared_of([1.3, -1.7], [4.3, 1.6]))
     slowed = steps.scale_time(np.array([1.0, 0.5, 0.5, 1.0, 0.25, 1.0]))
     assert slowed.begin == pytest.approx([0.0, 0.7, 1.2, 1.7, 1.7, 1.95])
@@ -53,7 +53,7 @@ def test_slowed_steps_are_shorter_and_still_touch() -> None:
 
 
 @pytest.mark.parametrize("cost", [0.0, 0.1, 0.4])
-def test_the_cost_is_found_in_the_durations_of_many_applications(cost: float) -> None:
+def test_cost_is_estimated_from_durations(cost: float) -> None:
     rng = np.random.default_rng(3)
     run_count, step_count = 400, 50
     application = np.repeat(np.arange(20), 20)
@@ -78,7 +78,7 @@ def sets_of(counts: Ints, values: Reals) -> SampleSets:
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 2.0))
-def test_no_byte_is_lost(seed: int, cost: float) -> None:
+def test_volume_is_preserved(seed: int, cost: float) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 30, 4)
     total = int(counts.sum())
@@ -95,7 +95,7 @@ def test_no_byte_is_lost(seed: int, cost: float) -> None:
     assert (found.samples.counts < left + 1).all()
 
 
-def test_what_was_slowed_to_half_is_as_it_was() -> None:
+def test_half_speed_is_reversed() -> None:
     counts = np.array([8, 4])
     # the second run is the first one of which the burst took twice as long, and half of it at each moment
     own = np.array([0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0, 6.0, 6.0, 0.0])
@@ -106,7 +106,7 @@ def test_what_was_slowed_to_half_is_as_it_was() -> None:
     assert found.duration_s.tolist() == [12.0, 8.0]
 
 
-def test_what_was_not_measured_stays_so_and_without_cost_nothing_changes() -> None:
+def test_gaps_stay_missing_and_zero_cost_is_identity() -> None:
     sets = sets_of(np.array([6]), np.array([1.0, np.nan, np.nan, 1.0, 1.0, 1.0]))
     assert remove_contention(sets, np.ones(6), np.ones(6), 0.0) is sets
     found = remove_contention(replace(sets, interference=None), np.ones(6), np.ones(6), 1.0)

@@ -1,4 +1,4 @@
-"""Envelopes: what is clean counts most, samples may lack bytes, and gaps are those of most runs."""
+"""Envelopes weight clean steps most and tolerate missing bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RAW = SITE.shared.cut_samples(SITE.shared.volume_bytes)
 OTHERS = RAW.values - SITE.own.values
 
 
-def test_clean_samples_give_the_truth() -> None:
+def test_clean_samples_yield_the_truth() -> None:
     found = extract_envelopes(SITE.shared.make_sample_sets(SITE.own, np.zeros(len(OTHERS))), 5)
     for one, application in zip(found.signatures, (CALM, BUSY), strict=True):
         assert correlation(one.bytes_per_s, curve_of(application)) > 0.97
@@ -25,7 +25,7 @@ def test_clean_samples_give_the_truth() -> None:
     assert (found.expected_correlation > 0.8).all()
 
 
-def test_samples_that_lack_bytes_in_a_third_of_the_runs_keep_their_bursts() -> None:
+def test_bursts_survive_missing_bytes_in_a_third_of_runs() -> None:
     lacks = np.repeat(np.arange(len(RAW.counts)) % 3 == 0, RAW.counts)
     holes = Ragged(np.where(lacks, 0.1, 1.0) * SITE.own.values, RAW.offsets)
     found = extract_envelopes(SITE.shared.make_sample_sets(holes, np.zeros(len(OTHERS))), 5)
@@ -33,7 +33,7 @@ def test_samples_that_lack_bytes_in_a_third_of_the_runs_keep_their_bursts() -> N
     assert found.signatures[0].volume_bytes > 0.8 * curve_of(CALM).sum()
 
 
-def test_steps_in_which_others_were_count_less() -> None:
+def test_steps_with_interference_have_less_weight() -> None:
     # what others were given was not taken off at all: only its place is known
     blind, told = (
         extract_envelopes(SITE.shared.make_sample_sets(RAW, others), 5) for others in (np.zeros(len(OTHERS)), OTHERS)
@@ -43,7 +43,7 @@ def test_steps_in_which_others_were_count_less() -> None:
     assert near[1] > 0.9
 
 
-def test_too_few_runs_and_no_bytes_are_said() -> None:
+def test_outcomes_of_too_few_runs_and_no_io() -> None:
     sets = SITE.shared.make_sample_sets(SITE.own, np.zeros(len(OTHERS)))
     assert [one.outcome for one in extract_envelopes(sets, 9).signatures] == ["too_few_samples"] * 2
     nothing = SITE.shared.make_sample_sets(Ragged(np.zeros(len(OTHERS)), RAW.offsets), OTHERS)
@@ -52,7 +52,7 @@ def test_too_few_runs_and_no_bytes_are_said() -> None:
     assert np.isnan(found.expected_correlation).all()
 
 
-def test_a_run_that_is_far_off_hardly_counts() -> None:
+def test_outlying_duration_has_little_weight() -> None:
     assert weighted_mean_s(np.array([100.0, 101.0, 99.0, 400.0])) == pytest.approx(100.0, abs=1.0)
     assert weighted_mean_s(np.array([7.0])) == 7.0
     assert weighted_mean_s(np.zeros(3)) == 0.0

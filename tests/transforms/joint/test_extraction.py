@@ -1,4 +1,4 @@
-"""Finding together: nearer to the truth where others are known, and no error feeds itself."""
+"""Joint signatures improve on plain ones, and errors of known signatures do not propagate."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def near(one: Signature | None, application: Application) -> float:
     return correlation(one.bytes_per_s, curve_of(application))
 
 
-def test_signatures_come_nearer_to_the_truth() -> None:
+def test_joint_signatures_improve_correlation() -> None:
     found = together()
     assert found.is_accepted.all()
     before, after = (
@@ -67,7 +67,7 @@ def test_signatures_come_nearer_to_the_truth() -> None:
     assert (found.explained_ratio > 0.7).all()
 
 
-def test_on_a_calm_site_no_answer_is_worse() -> None:
+def test_no_accepted_signature_is_worse_on_a_calm_site() -> None:
     calm = drawn(ALL, 8, 24_000)
     shared = calm.shared
     answer = methods.extract_signatures(
@@ -81,12 +81,12 @@ def test_on_a_calm_site_no_answer_is_worse() -> None:
         assert near(new if is_better else old, application) >= near(old, application) - 0.005
 
 
-def test_answers_that_are_trusted_are_favoured() -> None:
+def test_required_gain_increases_with_expected_correlation() -> None:
     found = required_gain(np.array([np.nan, 0.0, 0.8, 0.875, 0.95, 1.0]))
     assert found == pytest.approx([0.0, 0.0, 0.0, 0.015, 0.03, 0.03])
 
 
-def test_a_gain_that_a_trusted_answer_is_favoured_by_is_not_enough() -> None:
+def test_gain_below_the_requirement_is_rejected() -> None:
     # the same answers, but the plain ones trusted fully: those that gain less than that stay
     found = together()
     sure = extract_jointly(SITE.shared, KnownSignatures(plain().signatures, np.ones(len(ALL))), plainly)
@@ -94,7 +94,7 @@ def test_a_gain_that_a_trusted_answer_is_favoured_by_is_not_enough() -> None:
     assert sure.is_accepted.tolist() == (found.correlation_gain > required_gain(np.ones(len(ALL)))).tolist()
 
 
-def test_an_answer_stands_only_if_it_is_trusted_as_the_plain_one_is() -> None:
+def test_expected_correlation_must_not_decrease() -> None:
     plain_trust = together().expected_correlation + np.array([0.01, -0.01, np.nan, 0.0])
     found = extract_jointly(SITE.shared, KnownSignatures(plain().signatures, plain_trust), plainly)
     assert found.is_accepted.tolist() == [
@@ -102,14 +102,14 @@ def test_an_answer_stands_only_if_it_is_trusted_as_the_plain_one_is() -> None:
     ]  # fmt: skip
 
 
-def test_a_rerun_gives_the_same_bits() -> None:
+def test_result_is_deterministic() -> None:
     again = extract_jointly(SITE.shared, plain(), plainly)
     for old, new in zip(together().signatures, again.signatures, strict=True):
         assert old.bytes_per_s.tobytes() == new.bytes_per_s.tobytes()
     assert again.correlation_gain.tolist() == together().correlation_gain.tolist()
 
 
-def test_where_nothing_of_the_others_is_known_the_plain_answer_stays() -> None:
+def test_plain_signature_stays_if_interference_is_unexplained() -> None:
     is_calm = SITE.shared.application == 0
     alone = replace(
         SITE.shared,
@@ -124,7 +124,7 @@ def test_where_nothing_of_the_others_is_known_the_plain_answer_stays() -> None:
     assert found.explained_ratio.tolist() == [0.0]
 
 
-def test_a_false_signature_of_another_application_does_not_spoil_an_answer() -> None:
+def test_false_signature_of_another_application_is_harmless() -> None:
     # the other one is said to do what this one does, and more of it
     false: Application = (500.0, [(10, 110, 9.0), (210, 310, 9.0), (410, 490, 9.0)])
     found = extract_jointly(SITE.shared, known_of(CALM, false, SPARSE, DENSE), plainly)
@@ -132,7 +132,7 @@ def test_a_false_signature_of_another_application_does_not_spoil_an_answer() -> 
     assert near(stands, CALM) >= near(plain().signatures[0], CALM) - 0.02
 
 
-def test_a_false_burst_of_ones_own_does_not_stay() -> None:
+def test_false_burst_in_own_signature_is_removed() -> None:
     # nothing is there where it says: so it gets no byte, and what it took of others by chance is not common
     false: Application = (600.0, [*CALM[1], (360, 400, 8.0)])
     found = extract_jointly(SITE.shared, known_of(false, *ALL[1:]), plainly)
@@ -141,14 +141,14 @@ def test_a_false_burst_of_ones_own_does_not_stay() -> None:
     assert near(found.signatures[0], CALM) > 0.9
 
 
-def test_runs_that_are_no_samples_are_taken_off_but_not_asked() -> None:
+def test_runs_outside_sample_sets_are_subtracted_but_not_extracted() -> None:
     is_sample = (SITE.shared.application == 0) | (np.arange(len(SITE.shared.application)) % 2 == 0)
     found = extract_jointly(replace(SITE.shared, is_sample=is_sample), plain(), plainly, JointParams(min_run_count=6))
     assert found.signatures[1].outcome == "too_few_samples"
     assert near(found.signatures[0], CALM) > 0.9
 
 
-def test_no_signature_is_like_no_run() -> None:
+def test_missing_signature_has_zero_correlation() -> None:
     sets = SITE.shared.make_sample_sets(SITE.own)
     judge = RunSummary.from_set(sets.get_set(0))
     assert judge is not None

@@ -1,4 +1,4 @@
-"""Fitting: what all applications do is found at once, from the traffic and the places of their runs."""
+"""The curves of all applications are fitted to the traffic of their runs at once."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def moved(one: Drawn) -> Reals:
     return found
 
 
-def test_each_run_is_given_what_it_moved() -> None:
+def test_volumes_match_the_truth_of_each_run() -> None:
     found, truth = by_run(site().shared, ALL), moved(site())
     assert np.abs(found - truth).sum() < 0.15 * truth.sum()
     assert (found >= 0).all()
 
 
-def test_runs_are_given_nothing_where_they_were_not() -> None:
+def test_no_volume_outside_of_runs() -> None:
     shared = site().shared
     given = fit_traffic(shared, ALL, LEAST)
     assert (given.step + 1 > shared.expected_start[given.run]).all()
     assert (given.step < shared.expected_end[given.run]).all()
 
 
-def test_runs_are_at_work_in_their_bursts_also_where_misplaced_ones_smear_them() -> None:
+def test_activity_matches_bursts_despite_misplaced_runs() -> None:
     shared, truth = site().shared, moved(site())
     moved_by = np.random.default_rng(2).uniform(-3.0, 3.0, len(shared.started))
     given = fit_traffic(replace(shared, started=shared.started + moved_by), ALL, LEAST)
@@ -64,13 +64,13 @@ def test_runs_are_at_work_in_their_bursts_also_where_misplaced_ones_smear_them()
     assert np.abs(work - (truth > 0)).sum() < 0.12 * (truth > 0).sum()
 
 
-def test_units_do_not_matter() -> None:
+def test_result_is_scale_invariant() -> None:
     shared = site().shared
     large = replace(shared, volume_bytes=shared.volume_bytes * 1e9)
     assert by_run(large, ALL) == pytest.approx(1e9 * by_run(shared, ALL), rel=1e-6, abs=1e3)
 
 
-def test_a_stopped_run_and_the_rest_of_it_are_given_their_own() -> None:
+def test_stopped_and_resumed_runs_are_placed() -> None:
     one = drawn((CALM, BUSY), 7, 7000)
     shared, truth = one.shared, moved(one)
     # the first run of the first application was stopped in its middle; the last one is the rest of such a run
@@ -88,7 +88,7 @@ def test_a_stopped_run_and_the_rest_of_it_are_given_their_own() -> None:
         assert np.abs(found[run][span] - own).sum() < 0.25 * own.sum()
 
 
-def test_few_runs_are_given_what_is_known_of_them_and_else_nothing() -> None:
+def test_applications_with_few_runs_use_known_signatures() -> None:
     one = drawn((CALM, BUSY), 6, 6000)
     shared, truth = one.shared, moved(one)
     is_left = (shared.application == 0) | (np.cumsum(shared.application == 1) <= 2)
@@ -107,7 +107,7 @@ def test_few_runs_are_given_what_is_known_of_them_and_else_nothing() -> None:
     assert not untold.any()
 
 
-def test_what_was_not_measured_is_nobodys_and_is_filled_by_what_runs_do() -> None:
+def test_gaps_are_filled_from_the_fitted_curves() -> None:
     shared, truth = site().shared, moved(site())
     volume = shared.volume_bytes.copy()
     volume[1000:1200] = np.nan
@@ -115,14 +115,14 @@ def test_what_was_not_measured_is_nobodys_and_is_filled_by_what_runs_do() -> Non
     assert np.abs(found - truth).sum() < 0.15 * truth.sum()
 
 
-def test_no_traffic_is_nobodys() -> None:
+def test_zero_traffic_is_not_attributed() -> None:
     shared = site().shared
     for value in (0.0, np.nan):
         given = fit_traffic(replace(shared, volume_bytes=np.full(len(shared.volume_bytes), value)), ALL, LEAST)
         assert not len(given.step)
 
 
-def test_many_steps_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_are_combined_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     shared, truth = site().shared, moved(site())
     monkeypatch.setattr(fitting, "_MAX_STEPS", int(truth.shape[0] * 580 / STEP_S / 2.5))
     found = by_run(shared, ALL)
@@ -132,6 +132,6 @@ def test_many_steps_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     assert apart.sum() < 0.25 * truth.sum()
 
 
-def test_a_rerun_gives_the_same_bits() -> None:
+def test_result_is_deterministic() -> None:
     one, again = (fit_traffic(site().shared, ALL, LEAST) for _ in range(2))
     assert one.volume_bytes.tobytes() == again.volume_bytes.tobytes()

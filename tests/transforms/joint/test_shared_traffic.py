@@ -1,4 +1,4 @@
-"""Shared: samples are cut as the night does it."""
+"""Samples are cut out of shared traffic as the nightly run does it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def small() -> SharedTraffic:
     )
 
 
-def test_samples_lie_by_application_and_are_cut_by_right_edges() -> None:
+def test_samples_are_grouped_and_cut_at_right_edges() -> None:
     shared = small()
     assert shared.sample_runs.tolist() == [2, 0]
     assert shared.set_offsets.tolist() == [0, 1, 2]
@@ -33,7 +33,7 @@ def test_samples_lie_by_application_and_are_cut_by_right_edges() -> None:
     assert cut.values.tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3]
 
 
-def test_sets_are_rates_with_times_of_their_runs() -> None:
+def test_sample_sets_have_rates_and_times() -> None:
     shared = small()
     sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
     assert sets.interference is None
@@ -43,14 +43,14 @@ def test_sets_are_rates_with_times_of_their_runs() -> None:
     assert sets.offsets.tolist() == [0, 1, 2]
 
 
-def test_cleaned_samples_begin_when_runs_did() -> None:
+def test_cleaned_samples_use_expected_starts() -> None:
     shared = small()
     raw = shared.cut_samples(shared.volume_bytes)
     # a log of whole seconds cuts half of one off, in the mean
     assert shared.make_sample_sets(raw, np.zeros(len(raw.values))).started_s.tolist() == [-1.5, -0.5]
 
 
-def test_times_are_taken_as_they_are_where_the_log_knows_more_than_whole_seconds() -> None:
+def test_subsecond_log_times_are_not_corrected() -> None:
     exact = replace(small(), started=np.array([0.0, 1.0, 2.3]))
     assert exact.expected_start.tolist() == exact.started.tolist()
     assert exact.expected_end.tolist() == exact.ended.tolist()

@@ -1,4 +1,4 @@
-"""Mean, median and quantile of samples: their naive twins, numpy's, outcomes, simulated bursts."""
+"""Mean, median and quantile compared with naive implementations, NumPy, and simulated bursts."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def tables(draw: st.DrawFn) -> Reals:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(tables(), st.floats(0, 1))
-def test_points_equal_the_naive_twin(table: Reals, level: float) -> None:
+def test_points_match_naive_implementation(table: Reals, level: float) -> None:
     rows = table.tolist()
     np.testing.assert_allclose(nan_mean(table), naive.means(rows), rtol=1e-12)
     np.testing.assert_allclose(nan_quantile(table, level), naive.quantiles(rows, level), rtol=1e-9, atol=1e-3)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.2, 0.35, 0.5, 1.0])
-def test_quantiles_equal_those_of_numpy(level: float) -> None:
+def test_quantiles_match_numpy(level: float) -> None:
     table = np.random.default_rng(2).exponential(1.0, (9, 400))
     np.testing.assert_allclose(nan_quantile(table, level), np.quantile(table, level, axis=0), rtol=1e-12)
     table[np.random.default_rng(3).random(table.shape) < 0.2] = NAN
@@ -74,7 +74,7 @@ def test_extreme_values_and_no_runs() -> None:
 
 
 @pytest.mark.parametrize("level", [-0.1, 1.1, NAN])
-def test_a_level_is_a_share(level: float) -> None:
+def test_level_out_of_range_raises(level: float) -> None:
     with pytest.raises(ValueError, match="level"):
         nan_quantile(np.ones((2, 2)), level)
 
@@ -92,7 +92,7 @@ def runs(seed: int = 1) -> SampleSet:
     return sample_set(*rows)
 
 
-def test_what_each_one_makes_of_a_foreign_burst() -> None:
+def test_effect_of_an_interfering_burst() -> None:
     one = runs()
     assert len(extract_mean(one).bursts) == 4
     for found in (extract_median(one), extract_quantile(one)):
@@ -105,7 +105,7 @@ def test_what_each_one_makes_of_a_foreign_burst() -> None:
     assert np.isnan(extract_mean(one).low_bytes_per_s).all()
 
 
-def test_quantiles_are_in_order() -> None:
+def test_quantiles_increase_with_level() -> None:
     one = runs(4)
     low, middle, high = (extract_quantile(one, level).bytes_per_s for level in (0.2, 0.5, 0.8))
     assert (low <= middle).all()
@@ -114,7 +114,7 @@ def test_quantiles_are_in_order() -> None:
     assert extract_quantile(one).volume_bytes <= extract_median(one).volume_bytes
 
 
-def test_the_order_of_runs_does_not_matter() -> None:
+def test_order_of_runs_does_not_matter() -> None:
     one = runs()
     swapped = sample_set(*one.rates[::-1])
     np.testing.assert_array_equal(extract_quantile(one).bytes_per_s, extract_quantile(swapped).bytes_per_s)
@@ -148,7 +148,7 @@ def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> Non
         assert (len(each.bytes_per_s) > 0) == (outcome == "extracted")
 
 
-def test_where_no_run_was_measured_a_line_stands_in() -> None:
+def test_points_without_measurement_are_interpolated() -> None:
     rows = np.tile(np.array([0.0, 0.0, 4.0, *[NAN] * 13, 4.0, 0.0, 0.0, *[0.0] * 60]), (3, 1))
     found = extract_mean(sample_set(*rows))
     assert found.outcome == "extracted"
@@ -156,7 +156,7 @@ def test_where_no_run_was_measured_a_line_stands_in() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_quick_quantiles_and_medians_are_numpys_to_the_last_bit(seed: int) -> None:
+def test_fast_quantiles_match_numpy_bitwise(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for count in (1, 2, 3, 8, 9, 40):
         values = rng.lognormal(0.0, 3.0, count) * rng.integers(0, 2, count)

@@ -1,4 +1,4 @@
-"""Bursts of any curve: the truth's own, noise, dips, scales, the naive twin."""
+"""Burst detection: true bursts, noise, dips, scales, and a naive implementation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def of(*pieces: tuple[float, int]) -> Reals:
 
 
 @pytest.mark.parametrize("application", APPLICATIONS, ids=lambda one: one.name)
-def test_the_truth_has_just_its_bursts(application: Application) -> None:
+def test_true_bursts_are_detected_exactly(application: Application) -> None:
     true = [burst for burst in application.bursts if burst.direction == "write"]
     curve = signature(application, "write")
     found = detect_bursts(curve)
@@ -42,7 +42,7 @@ def test_the_truth_has_just_its_bursts(application: Application) -> None:
 
 
 @pytest.mark.parametrize("name", ["ior_a", "ior_b", "ior_c", "s3d", "flash"])
-def test_noise_below_the_bursts_makes_none(name: str) -> None:
+def test_noise_adds_no_bursts(name: str) -> None:
     application = next(one for one in APPLICATIONS if one.name == name)
     curve = signature(application, "write")
     noise = np.random.default_rng(1).exponential(0.02, len(curve)) * curve.max()
@@ -51,7 +51,7 @@ def test_noise_below_the_bursts_makes_none(name: str) -> None:
     np.testing.assert_allclose(noisy.started_s, detect_bursts(curve).started_s, atol=2.0)
 
 
-def test_a_burst_by_hand() -> None:
+def test_single_burst_by_hand() -> None:
     found = detect_bursts(of((0, 3), (5, 2), (9, 2), (4, 1), (0, 8), (8, 3), (0, 2)))
     assert found.started_s.tolist() == [3.0, 16.0]
     assert found.peaked_s.tolist() == [5.5, 16.5]
@@ -59,21 +59,21 @@ def test_a_burst_by_hand() -> None:
     assert found.volume_bytes.tolist() == [32.0, 24.0]
 
 
-def test_short_dips_belong_to_the_burst_and_longer_ones_part_two() -> None:
+def test_short_dips_are_bridged_and_long_ones_split() -> None:
     assert len(detect_bursts(of((9, 5), (0, 4), (9, 5)))) == 1
     assert len(detect_bursts(of((9, 5), (0, 5), (9, 5)))) == 2
     found = detect_bursts(of((9, 5), (1, 4), (9, 5)))
     assert found.volume_bytes.tolist() == [94.0]
 
 
-def test_negligible_ones_are_dropped_and_small_ones_are_not() -> None:
+def test_negligible_bursts_are_dropped_but_small_ones_kept() -> None:
     for count, expected in ((4, 1), (5, 2)):
         assert len(detect_bursts(of((10, 100), (0, 50), (10, count)))) == expected
     many = of(*[(10.0, 5), (0.0, 20)] * 400)
     assert len(detect_bursts(many)) == 400, "each is a small share of all, and none is negligible"
 
 
-def test_height_is_that_of_bursts_not_of_noise_or_a_spike() -> None:
+def test_height_ignores_noise_and_single_peaks() -> None:
     # the noise moves five times as much as the burst
     assert burst_height(of((0.1, 5000), (10, 10))) == 10.0
     assert burst_height(of((5, 50), (10, 1))) == 5.0
@@ -86,17 +86,17 @@ def test_height_is_that_of_bursts_not_of_noise_or_a_spike() -> None:
 @pytest.mark.parametrize(
     "none", [of(), of((0, 9)), of((np.nan, 3)), of((-1, 4)), np.full(3, -np.inf), np.full(2, np.inf)]
 )
-def test_no_io_no_bursts(none: Reals) -> None:
+def test_no_io_has_no_bursts(none: Reals) -> None:
     assert len(detect_bursts(none)) == 0
 
 
-def test_a_constant_curve_is_one_burst() -> None:
+def test_constant_curve_is_one_burst() -> None:
     found = detect_bursts(of((3, 10)))
     assert (found.started_s.tolist(), found.peaked_s.tolist(), found.ended_s.tolist()) == ([0.0], [0.5], [10.0])
     assert detect_bursts(of((3, 1))).volume_bytes.tolist() == [3.0]
 
 
-def test_what_is_not_measured_is_in_no_burst() -> None:
+def test_missing_seconds_are_in_no_burst() -> None:
     found = detect_bursts(of((9, 5), (np.nan, 6), (9, 5)))
     assert found.ended_s.tolist() == [5.0, 16.0]
     bridged = detect_bursts(of((9, 5), (np.nan, 2), (9, 5)))
@@ -104,7 +104,7 @@ def test_what_is_not_measured_is_in_no_burst() -> None:
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-9, 1e300])
-def test_scales_do_not_count(scale: float) -> None:
+def test_detection_is_scale_invariant(scale: float) -> None:
     curve = of((0, 3), (1, 5), (2, 5), (0, 9), (2, 9), (0, 4))
     found, scaled = detect_bursts(curve), detect_bursts(curve * scale)
     np.testing.assert_array_equal(scaled.started_s, found.started_s)
@@ -119,7 +119,9 @@ def test_scales_do_not_count(scale: float) -> None:
     st.integers(0, 6),
     st.sampled_from([0.0, 0.03, 0.3]),
 )
-def test_as_the_naive_twin(pieces: list[tuple[float, int]], ratio: float, dip_s: int, volume_ratio: float) -> None:
+def test_matches_naive_implementation(
+    pieces: list[tuple[float, int]], ratio: float, dip_s: int, volume_ratio: float
+) -> None:
     curve = of(*pieces)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PARAMS", BurstDetectionParams(ratio, dip_s, volume_ratio))

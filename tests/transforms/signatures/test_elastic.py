@@ -1,4 +1,4 @@
-"""Warped runs: shifts that overlap most, and no more of them than runs need."""
+"""Elastic alignment: shifts of the highest overlap, no larger than necessary."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from iosig.transforms.signatures.elastic import (
     PARAMS,
     _BlockOverlap,
     _interpolate_rows,
-    _read_shifted,
+    _read_with_shift,
     _share_inside,
     align_elastically,
     extract_elastic,
     find_best_paths,
-    run_batched,
+    run_in_batches,
 )
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
@@ -36,12 +36,12 @@ STARTS = np.arange(8) * 440.0 + 200.0
 TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)
 
 
-def warped(one: SampleSet) -> Signature:
+def extract(one: SampleSet) -> Signature:
     return extract_elastic([one])[0]
 
 
-def wandering(seed: int, deviation_s: float, runs: int = 10) -> SampleSet:
-    """Runs with short bursts, each gap of which is a little longer or shorter."""
+def simulate_drifting_runs(seed: int, deviation_s: float, runs: int = 10) -> SampleSet:
+    """Simulate runs with short bursts and random gaps between them."""
     rng = np.random.default_rng(seed)
     rows, durations = [], []
     for _ in range(runs):
@@ -54,9 +54,9 @@ def wandering(seed: int, deviation_s: float, runs: int = 10) -> SampleSet:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_short_bursts_that_wander_by_more_than_their_width_are_all_found(seed: int) -> None:
-    one = wandering(seed, 5.0)
-    found = warped(one)
+def test_short_drifting_bursts_are_all_found(seed: int) -> None:
+    one = simulate_drifting_runs(seed, 5.0)
+    found = extract(one)
     assert count_burst_errors(found.bursts, detect_bursts(TRUTH))[1] == 0
     assert len(found.bursts) == 8
     gaps = np.diff(found.bursts.peaked_s)
@@ -66,8 +66,8 @@ def test_short_bursts_that_wander_by_more_than_their_width_are_all_found(seed: i
     )
 
 
-def dense(seed: int, runs: int) -> SampleSet:
-    """Runs of 60 bursts of about 13 s, 17 s apart, of which 15 in a row are slowed by a fifth."""
+def simulate_dense_runs(seed: int, runs: int) -> SampleSet:
+    """Simulate runs of 60 bursts of about 13 s, 17 s apart; 15 consecutive ones are slowed by a fifth."""
     rng = np.random.default_rng(seed)
     rows, durations = [], []
     for _ in range(runs):
@@ -85,27 +85,27 @@ def dense(seed: int, runs: int) -> SampleSet:
 @pytest.mark.parametrize("runs", [4, 8, 12])
 def test_more_runs_with_dense_bursts_lose_no_volume(seed: int, runs: int) -> None:
     """Misaligned bursts of the application itself were once taken for interference: 12 runs lost 40 % of the volume."""
-    on_clock = normalize_durations(dense(seed, runs))
+    on_clock = normalize_durations(simulate_dense_runs(seed, runs))
     assert on_clock is not None
     found = build_signature(align_elastically(on_clock))
     assert found.volume_bytes == pytest.approx(60 * 9.1e9, rel=0.08)
 
 
-def test_runs_that_are_a_little_apart_lose_no_volume() -> None:
-    found = warped(wandering(2, 3.0))
+def test_slight_misalignment_preserves_volume() -> None:
+    found = extract(simulate_drifting_runs(2, 3.0))
     assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.08)
     assert found.bursts.volume_bytes == pytest.approx(np.full(8, 60e9), rel=0.25)
 
 
-def test_runs_that_are_alike_are_not_shifted() -> None:
-    one = wandering(1, 0.0)
+def test_identical_runs_are_not_shifted() -> None:
+    one = simulate_drifting_runs(1, 0.0)
     runs = normalize_durations(one)
     assert runs is not None
     assert np.abs(align_elastically(runs).shift).max() < 1.0
-    assert correlation(warped(one).bytes_per_s, TRUTH) > 0.99
+    assert correlation(extract(one).bytes_per_s, TRUTH) > 0.99
 
 
-def test_a_path_changes_where_it_pays_only() -> None:
+def test_path_changes_only_if_the_score_outweighs_the_cost() -> None:
     scores = np.zeros((2, 30, 21))
     scores[0, :15, 10] = scores[0, 15:, 16] = 1.0
     scores[1, :, 10] = 1.0
@@ -116,19 +116,19 @@ def test_a_path_changes_where_it_pays_only() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_best_path_is_the_best_of_all(seed: int) -> None:
+def test_path_matches_exhaustive_search(seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.random((3, 12, 2 * int(rng.integers(1, 5)) + 1)) * rng.choice([0.1, 1.0, 5.0])
     if seed % 2:
         scores = np.round(scores)
     middle = scores.shape[2] // 2
     for own, path in zip(scores.tolist(), find_best_paths([scores.transpose(1, 2, 0)])[0], strict=True):
-        worth = naive.worth_of(own, (path + middle).astype(int).tolist(), PARAMS.change_cost)
-        assert worth == pytest.approx(naive.best_worth(own, PARAMS.change_cost))
+        worth = naive.score_path(own, (path + middle).astype(int).tolist(), PARAMS.change_cost)
+        assert worth == pytest.approx(naive.best_score(own, PARAMS.change_cost))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_paths_are_the_same_whatever_is_beside_them(dtype: type) -> None:
+def test_paths_do_not_depend_on_the_batch(dtype: type) -> None:
     rng = np.random.default_rng(1)
     shapes = [(7, 5, 3), (12, 9, 1), (1, 3, 4), (12, 5, 2), (3, 17, 2)]
     scores = [rng.random(shape).astype(dtype) for shape in shapes]
@@ -138,17 +138,22 @@ def test_paths_are_the_same_whatever_is_beside_them(dtype: type) -> None:
     assert find_best_paths([]) == []
 
 
-def test_signatures_are_in_the_order_of_sets() -> None:
-    few = wandering(1, 1.0, runs=2)
-    sets = [wandering(2, 3.0), set_of([np.arange(60.0) % 7] * 5, 2.0, [0.0] * 5, [120.0] * 5), few, wandering(3, 4.0)]
+def test_results_are_in_the_order_of_sets() -> None:
+    few = simulate_drifting_runs(1, 1.0, runs=2)
+    sets = [
+        simulate_drifting_runs(2, 3.0),
+        set_of([np.arange(60.0) % 7] * 5, 2.0, [0.0] * 5, [120.0] * 5),
+        few,
+        simulate_drifting_runs(3, 4.0),
+    ]
     for one, found in zip(sets, extract_elastic(sets), strict=True):
-        alone = warped(one)
+        alone = extract(one)
         assert found.outcome == alone.outcome
         np.testing.assert_array_equal(found.bytes_per_s, alone.bytes_per_s)
 
 
 @pytest.mark.parametrize(("seed", "count", "reach"), [(1, 90, 4), (2, 95, 12), (3, 5, 7), (4, 81, 1)])
-def test_overlaps_are_sums_of_what_runs_lack_and_have_beyond(seed: int, count: int, reach: int) -> None:
+def test_scores_match_naive_implementation(seed: int, count: int, reach: int) -> None:
     rng = np.random.default_rng(seed)
     rates = rng.random((3, count))
     common = np.maximum(rng.random(count) - 0.6, 0.0) if seed != 3 else np.zeros(count)
@@ -161,7 +166,7 @@ def test_overlaps_are_sums_of_what_runs_lack_and_have_beyond(seed: int, count: i
         assert found[block, place, run] == pytest.approx(expected, abs=1e-5)
 
 
-def test_shifts_are_against_the_runs_own_middle() -> None:
+def test_shifts_are_relative_to_the_median() -> None:
     rates = np.zeros((3, 200))
     for run, late in enumerate((-6, 0, 6)):
         for begin in (30, 90, 150):
@@ -171,52 +176,52 @@ def test_shifts_are_against_the_runs_own_middle() -> None:
     assert found[2, 95] - found[0, 95] == pytest.approx(12.0, abs=3.0)
 
 
-def test_nothing_to_overlap_is_no_signature() -> None:
-    assert warped(set_of([np.full(200, 1e9)] * 5, 2.0, [0.0] * 5, [400.0] * 5)).outcome == "no_common_bursts"
-    assert warped(wandering(1, 1.0, runs=2)).outcome == "too_few_samples"
+def test_runs_without_overlap_have_no_signature() -> None:
+    assert extract(set_of([np.full(200, 1e9)] * 5, 2.0, [0.0] * 5, [400.0] * 5)).outcome == "no_common_bursts"
+    assert extract(simulate_drifting_runs(1, 1.0, runs=2)).outcome == "too_few_samples"
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_rows_between_places_are_those_of_numpy(seed: int) -> None:
+def test_row_interpolation_matches_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # places may be the same, and what is asked for may lie on them or beyond them
+    # places may coincide, and queries may lie on them or beyond them
     places = np.maximum.accumulate(np.round(np.arange(40.0) + rng.normal(0.0, 3.0, 40), 1))
     rows, at = rng.random((6, 40)), np.round(np.linspace(-5.0, 45.0, 60), 1)
     np.testing.assert_array_equal(_interpolate_rows(at, places, rows), [np.interp(at, places, row) for row in rows])
 
 
-def test_of_runs_without_gaps_it_is_known_how_much_of_a_step_lies_within() -> None:
+def test_share_inside_matches_reading_ones() -> None:
     left = np.random.default_rng(1).uniform(-4.0, 34.0, (5, 30))
     left[0] = np.arange(30)
     left[1, :4] = -1.0, 0.0, 29.0, 30.0
-    np.testing.assert_array_equal(_share_inside(left), _read_shifted(np.ones((5, 30)), left))
+    np.testing.assert_array_equal(_share_inside(left), _read_with_shift(np.ones((5, 30)), left))
 
 
-# ---- works in turns
+# ---- batches
 
 
-def doubled(*numbers: int) -> Generator[int, int, list[int]]:
-    """Ask for twice each number, one after the other, and come to all of them."""
+def double_each(*numbers: int) -> Generator[int, int, list[int]]:
+    """Request twice each number, one after the other, and return all responses."""
     found = []
     for number in numbers:
         found.append((yield number))
     return found
 
 
-def test_works_are_answered_together_and_begin_as_others_end() -> None:
+def test_requests_are_batched_and_tasks_start_when_others_end() -> None:
     asked: list[int] = []
     begun: list[int] = []
 
-    def answers(numbers: Sequence[int]) -> list[int]:
+    def respond(numbers: Sequence[int]) -> list[int]:
         asked.append(len(numbers))
         return [2 * number for number in numbers]
 
-    def works() -> Iterator[Generator[int, int, list[int]]]:
+    def tasks() -> Iterator[Generator[int, int, list[int]]]:
         for place, numbers in enumerate([(1,), (2, 3, 4), (), (5,)]):
             begun.append(place)
-            yield doubled(*numbers)
+            yield double_each(*numbers)
 
-    assert run_batched(works(), answers, 2) == [[2], [4, 6, 8], [], [10]]
+    assert run_in_batches(tasks(), respond, 2) == [[2], [4, 6, 8], [], [10]]
     assert asked == [2, 1, 1, 1, 0]
     assert begun == [0, 1, 2, 3]
-    assert run_batched([], answers, 2) == []
+    assert run_in_batches([], respond, 2) == []

@@ -1,4 +1,4 @@
-"""Trust: more of it for what is nearer to the truth, and red for what an eye sees and a signature lacks."""
+"""Expected correlation increases with the true one; missing bursts are found."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def without_half() -> Signature:
     return curve(rates)
 
 
-def test_each_piece_of_evidence_has_a_weight() -> None:
+def test_every_feature_has_a_coefficient() -> None:
     assert set(_COEFFICIENTS) == {"intercept", *FEATURES}
 
 
-def test_the_truth_is_trusted_and_what_lacks_half_or_is_elsewhere_is_not() -> None:
+def test_truth_has_higher_expected_correlation_than_errors() -> None:
     judge = RunSummary.from_set(clean())
     assert judge is not None
     whole, half, elsewhere = (
@@ -63,19 +63,19 @@ def test_the_truth_is_trusted_and_what_lacks_half_or_is_elsewhere_is_not() -> No
 
 
 @pytest.mark.filterwarnings("error")
-def test_what_is_absurdly_far_from_all_that_was_measured_is_not_trusted() -> None:
+def test_absurd_rates_have_low_expected_correlation() -> None:
     judge = RunSummary.from_set(clean())
     assert judge is not None
     assert judge.predict_correlation(curve(np.where(np.arange(900) % 300 < 2, 1e300, TRUTH)), "iosi_raw") < 0.5
 
 
-def test_noise_takes_trust_away() -> None:
+def test_noise_lowers_expected_correlation() -> None:
     told = [RunSummary.from_set(clean(noise=noise)) for noise in (0.0, 0.3, 3.0)]
     trusts = [judge.predict_correlation(curve(TRUTH), "warped") for judge in told if judge is not None]
     assert trusts[0] >= trusts[1] > trusts[2] + 0.2
 
 
-def test_judges_side_by_side_do_not_touch() -> None:
+def test_summaries_do_not_depend_on_the_batch() -> None:
     sets = [clean(runs, noise) for runs, noise in ((8, 0.2), (2, 0.0), (8, 1.0), (25, 0.3), (8, 0.0))]
     judges = dict(summarize_runs(sets))
     assert sorted(judges) == [0, 2, 3, 4]
@@ -90,12 +90,12 @@ def test_judges_side_by_side_do_not_touch() -> None:
 
 
 @pytest.mark.parametrize("reach", [1, 4, 8])
-def test_what_is_highest_around_is_what_a_filter_says(reach: int) -> None:
+def test_moving_maximum_matches_scipy(reach: int) -> None:
     values = np.random.default_rng(reach).exponential(1.0, (2, 3, 40))
     np.testing.assert_array_equal(moving_maximum(values, reach), maximum_filter1d(values, 2 * reach + 1))
 
 
-def test_evidence_does_not_depend_on_the_unit_nor_on_the_order_of_runs() -> None:
+def test_features_do_not_depend_on_unit_or_order_of_runs() -> None:
     one = clean(noise=0.2)
     other = set_of([4.0 * rates for rates in one.rates[::-1]], 2.0, [0.0] * 8, [900.0] * 8)
     first, second = RunSummary.from_set(one), RunSummary.from_set(other)
@@ -107,7 +107,7 @@ def test_evidence_does_not_depend_on_the_unit_nor_on_the_order_of_runs() -> None
 
 
 @pytest.mark.parametrize("method", ["warped", "robust", "iosi"])
-def test_trust_is_what_all_evidence_comes_to(method: str) -> None:
+def test_expected_correlation_is_the_linear_combination(method: str) -> None:
     judge = RunSummary.from_set(clean(noise=2.0))
     assert judge is not None
     every = dict(zip(FEATURES, judge.compute_features(curve(TRUTH), method), strict=True))
@@ -117,26 +117,26 @@ def test_trust_is_what_all_evidence_comes_to(method: str) -> None:
     assert judge.predict_correlation(curve(TRUTH), method) == expected
 
 
-def test_too_few_runs_have_no_judge() -> None:
+def test_too_few_runs_have_no_summary() -> None:
     assert RunSummary.from_set(clean(2)) is None
     assert find_missing_bursts_in_set(clean(2), curve(TRUTH)).shape == (0, 2)
 
 
-def test_chosen_is_a_contender_if_there_is_one() -> None:
+def test_preferred_methods_are_selected_first() -> None:
     assert select_method({"iosi": 0.99, "robust": 0.3, "warped": NAN}) == "robust"
     assert select_method({"iosi": 0.5, "mean": 0.6}) == "mean"
     assert select_method({"iosi": NAN, "robust": NAN}) == "robust"
     assert select_method({"iosi": NAN}) == "iosi"
 
 
-def test_what_is_hardly_trusted_is_no_choice() -> None:
+def test_insufficient_correlation_is_not_selected() -> None:
     assert select_method({"warped": 0.2, "robust": 0.31}) == "robust"
     assert select_method({"warped": 0.2, "iosi": 0.25}) == "warped"
     assert select_method({"iosi": 0.25, "mean": 0.1}) == "iosi"
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_others_bursts_alone_make_no_signature_of_ours(seed: int) -> None:
+def test_pure_interference_has_no_signature(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rates = 1e6 * rng.exponential(size=(10, 300)) + 5e8 * (rng.random((10, 300)) < 0.02)
     sets = SampleSets.concatenate([set_of([*rates], 2.0, [0.0] * 10, [600.0] * 10)])
@@ -145,7 +145,7 @@ def test_others_bursts_alone_make_no_signature_of_ours(seed: int) -> None:
         assert np.isnan(answer.expected_correlation[0])
 
 
-def test_what_most_runs_have_and_a_signature_lacks_is_missed() -> None:
+def test_missing_bursts_are_found() -> None:
     assert len(find_missing_bursts_in_set(clean(), curve(TRUTH))) == 0
     found = find_missing_bursts_in_set(clean(), without_half()) * 900.0
     assert found.mean(axis=1) == pytest.approx([515.0, 715.0], abs=6.0)
@@ -153,7 +153,7 @@ def test_what_most_runs_have_and_a_signature_lacks_is_missed() -> None:
     assert len(find_missing_bursts_in_set(clean(noise=0.5), curve(TRUTH))) == 0
 
 
-def test_lacked_bursts_are_counted_where_runs_and_bytes_are_there() -> None:
+def test_missing_bursts_are_counted_for_comparable_outcomes() -> None:
     judge = RunSummary.from_set(clean())
     assert judge is not None
     assert [judge.count_missing_bursts(one) for one in (curve(TRUTH), without_half())] == [0.0, 2.0]
@@ -162,7 +162,7 @@ def test_lacked_bursts_are_counted_where_runs_and_bytes_are_there() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_others_share_by_chance_is_not_missed(seed: int) -> None:
+def test_coincidences_are_not_missing_bursts(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rates = np.repeat(rng.random((10, 100)) < 0.3, 8, axis=1) * 2e9
     rates[:, 50:65] = 2e9
@@ -177,7 +177,7 @@ def test_what_others_share_by_chance_is_not_missed(seed: int) -> None:
     assert len(find_missing_bursts_in_set(clean(noise=0.05), Signature.missing("no_common_bursts"))) == 4
 
 
-def test_curves_are_alike_as_they_correlate() -> None:
+def test_pearson_correlation_matches_numpy() -> None:
     rng = np.random.default_rng(1)
     first, second = rng.random((3, 50)), rng.random((3, 50))
     expected = [np.corrcoef(a, b)[0, 1] for a, b in zip(first, second, strict=True)]
@@ -185,7 +185,7 @@ def test_curves_are_alike_as_they_correlate() -> None:
     assert pearson_correlation(np.ones(5), np.arange(5.0)) == 0.0
 
 
-def test_a_calm_familys_signatures_are_trusted_more_than_a_stormy_ones() -> None:
+def test_expected_correlation_is_higher_on_calm_sites() -> None:
     application = Application("intercept", "a", "p", 1, 900.0, bursts(100, 200, [60.0] * 4, [2.0], "write"))
     trusts = {}
     for level in ("calm", "stormy"):

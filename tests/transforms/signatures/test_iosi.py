@@ -1,4 +1,4 @@
-"""IOSI: by hand, beside its naive twin, on a simulated site, and on whatever comes."""
+"""IOSI: cases by hand, a naive implementation, a simulated site, and arbitrary input."""
 
 from __future__ import annotations
 
@@ -109,19 +109,19 @@ def test_common_bursts_are_averaged_at_their_mean_time() -> None:
     assert np.isnan(found.low_bytes_per_s).all()
 
 
-def test_a_foreign_burst_of_one_run_is_left_out() -> None:
+def test_interfering_burst_of_one_run_is_excluded() -> None:
     found = iosi(five_runs((1, 400, 30, 2.0e9)))
     assert len(found.bursts) == 2
     assert not found.bytes_per_s[350:450].any()
 
 
-def test_a_foreign_burst_beside_an_own_one_loses_the_vote() -> None:
+def test_interfering_burst_next_to_a_common_one_is_not_elected() -> None:
     alone, beside = iosi(five_runs()), iosi(five_runs((1, 250, 20, 1.0e9)))
     assert len(beside.bursts) == 2
     assert beside.bursts.peaked_s == pytest.approx(alone.bursts.peaked_s, abs=2)
 
 
-def test_background_is_reported_and_left_out() -> None:
+def test_background_is_subtracted_and_reported() -> None:
     quiet = five_runs()
     noisy = SampleSet(
         Ragged(quiet.samples.values + 0.1e9, quiet.samples.offsets), 2.0, quiet.started_s, quiet.duration_s
@@ -131,13 +131,13 @@ def test_background_is_reported_and_left_out() -> None:
     assert found.volume_bytes == pytest.approx(iosi(quiet).volume_bytes, rel=0.05)
 
 
-def test_one_run_is_its_own_signature() -> None:
+def test_single_run_is_its_own_signature() -> None:
     found = iosi(samples([bumps(400, (200, 40, 2e9), (600, 24, 1e9))]))
     assert len(found.bursts) == 2
     assert found.bursts.support_ratio.tolist() == [1, 1]
 
 
-def test_without_preprocessing_the_length_is_the_median_and_no_background_known() -> None:
+def test_raw_method_uses_median_length_and_no_background() -> None:
     rates = [bumps(count, (200, 40, 2e9), (600, 24, 1e9)) for count in (400, 404, 410, 150, 420)]
     found = iosi_raw(samples(rates), IosiParams(kappa=0.8))
     assert_sound(found)
@@ -146,7 +146,7 @@ def test_without_preprocessing_the_length_is_the_median_and_no_background_known(
     assert found.bursts.support_ratio.tolist() == [1.0, 0.8]
 
 
-def test_what_is_not_measured_is_no_lack_of_a_burst() -> None:
+def test_gaps_do_not_count_as_missing_bursts() -> None:
     whole = five_runs()
     values = whole.samples.values.copy()
     values[400 + 290 : 400 + 312] = NAN  # the second run's second burst
@@ -158,7 +158,7 @@ def test_what_is_not_measured_is_no_lack_of_a_burst() -> None:
 # ---- outcomes
 
 
-def test_no_run_is_too_few() -> None:
+def test_empty_set_has_too_few_samples() -> None:
     assert iosi(samples([])).outcome == "too_few_samples"
     assert iosi_raw(samples([])).outcome == "too_few_samples"
     assert iosi(samples([np.full(50, NAN)] * 5)).outcome == "too_few_samples"
@@ -170,7 +170,7 @@ def test_silent_runs_have_no_io() -> None:
     assert iosi_raw(samples([np.full(100, NAN)] * 5)).outcome == "no_io"
 
 
-def test_runs_with_nothing_in_common_have_no_common_bursts() -> None:
+def test_unrelated_runs_have_no_common_bursts() -> None:
     apart = [bumps(400, (80 + 140 * run, 40, 2e9)) for run in range(5)]
     found = iosi(samples(apart))
     assert found.outcome == "no_common_bursts"
@@ -192,7 +192,7 @@ extreme = st.one_of(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(extreme, max_size=60), max_size=6), st.sampled_from([0.5, 1.0, 2.0, 3.7]))
-def test_whatever_comes_has_a_sound_outcome(drawn: list[list[float]], interval_s: float) -> None:
+def test_any_input_has_a_valid_outcome(drawn: list[list[float]], interval_s: float) -> None:
     rates = [np.array(one, dtype=np.float64) for one in drawn]
     for method in (iosi, iosi_raw):
         assert_sound(method(samples(rates, interval_s=interval_s)))
@@ -215,7 +215,7 @@ def noisy_runs(seed: int = 1) -> SampleSet:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rates_scale_and_the_order_of_runs_does_not_count(seed: int) -> None:
+def test_result_scales_and_ignores_the_order_of_runs(seed: int) -> None:
     one = noisy_runs(seed)
     found = iosi(one)
     scaled = SampleSet(Ragged(one.samples.values * 1024.0, one.samples.offsets), 2.0, one.started_s, one.duration_s)
@@ -231,7 +231,7 @@ def bursts_of(found: RowBursts) -> list[naive.Burst]:
     return list(zip(found.run.tolist(), found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
 
 
-def test_what_is_slow_stays_and_what_is_fast_goes() -> None:
+def test_low_frequencies_pass_and_high_ones_do_not() -> None:
     times = np.arange(2000)
     slow, fast = np.cos(2 * np.pi * times / 100), np.cos(2 * np.pi * times / 5)
     inner = slice(300, -300)
@@ -252,7 +252,7 @@ def test_zeros_stay_exactly_zero() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e308, 5e-324, 0.0])
 @pytest.mark.parametrize(("points", "level"), [(1, 2), (2, 3), (61, 1), (90, 3), (123, 7)])
-def test_extreme_values_and_short_rows_are_no_error(scale: float, points: int, level: int) -> None:
+def test_extreme_values_and_short_rows(scale: float, points: int, level: int) -> None:
     values = np.full((2, points), scale)
     values[1, ::2] = 0.0
     assert low_frequency_component(values, level).shape == (2, points)
@@ -270,7 +270,7 @@ def random_rows(seed: int) -> Reals:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_likenesses_as_the_naive_twin(seed: int) -> None:
+def test_correlations_match_naive_implementation(seed: int) -> None:
     rows = random_rows(seed)
     found = segment_bursts(low_frequency_component(rows))
     np.testing.assert_allclose(
@@ -280,12 +280,12 @@ def test_likenesses_as_the_naive_twin(seed: int) -> None:
     )
 
 
-def test_likeness_of_constant_bursts_is_none() -> None:
+def test_constant_bursts_have_zero_correlation() -> None:
     flat = RowBursts(np.array([0, 0]), np.array([0, 5]), np.array([2, 7]), np.array([4, 9]))
     assert correlations_with_average(np.full((1, 10), 0.3), flat).tolist() == [0, 0]
 
 
-def test_a_burst_of_the_opposite_shape_has_no_likeness() -> None:
+def test_negative_correlation_becomes_zero() -> None:
     peak, valley = np.array([0, 1.0, 2, 1, 0]), np.array([2.0, 1, 0, 1, 2])
     rows = np.concatenate([peak, peak, peak, valley])[None, :]
     first = np.array([0, 5, 10, 15])
@@ -306,14 +306,14 @@ def test_a_burst_of_the_opposite_shape_has_no_likeness() -> None:
         ([-3, 90], [2, 95], [6, 110], [0, 90], [6, 100]),
     ],
 )
-def test_bursts_that_overlap_part(
+def test_overlapping_bursts_are_separated(
     first: list[int], crest: list[int], last: list[int], begin: list[int], end: list[int]
 ) -> None:
     parted = module._separate_overlaps(np.array(first), np.array(crest), np.array(last), 100)
     assert [side.tolist() for side in parted] == [begin, end]
 
 
-def test_signatures_as_the_naive_twin() -> None:
+def test_signatures_match_naive_implementation() -> None:
     params = IosiParams(kappa=0.7)
     extracted = 0
     for seed in range(24):
@@ -336,7 +336,7 @@ def test_signatures_as_the_naive_twin() -> None:
     assert extracted > 12
 
 
-def test_how_many_sets_go_side_by_side_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(random_rows(seed), NAN) for seed in range(8)]
     found = []
     for count in (1, 40, 10_000):
@@ -372,7 +372,7 @@ def site_sets() -> dict[str, SampleSet]:
 
 
 @pytest.mark.parametrize("name", ["ior_a", "ior_b", "ior_c"])
-def test_on_a_simulated_site_it_is_as_good_as_published(name: str) -> None:
+def test_accuracy_on_a_simulated_site_matches_the_paper(name: str) -> None:
     truth = signature(next(one for one in APPLICATIONS if one.name == name), "write")
     found = iosi(site_sets()[name])
     assert_sound(found)

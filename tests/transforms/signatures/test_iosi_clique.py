@@ -1,4 +1,4 @@
-"""CLIQUE as IOSI adapts it: by hand, each decision, and beside its naive twin."""
+"""CLIQUE as adapted by IOSI: each rule by hand, and a naive implementation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.arrays import Ints, offsets_of
-from iosig.transforms.signatures.iosi_clique import BurstPlanes, find_common_bursts, required_samples
+from iosig.transforms.signatures.iosi_clique import BurstPlanes, find_common_bursts, min_sample_count
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
 
@@ -48,7 +48,7 @@ def members(found: Found) -> list[set[int]]:
 # ---- by hand
 
 
-def test_two_common_bursts_and_a_foreign_one() -> None:
+def test_two_common_bursts_and_an_interfering_one() -> None:
     common = [(20.0 + sample, 0.9, sample) for sample in range(4)] + [
         (71.0 + sample, 0.5, sample) for sample in range(4)
     ]
@@ -58,28 +58,28 @@ def test_two_common_bursts_and_a_foreign_one() -> None:
     assert found.grid == 0
 
 
-def test_density_counts_samples_and_not_points() -> None:
+def test_density_counts_samples_not_points() -> None:
     of_one = [(20.0 + i / 10, 0.9, 0) for i in range(10)]
     assert clique(points(of_one, 4), [(10, 0.25)], *PAPER).count == 0
 
 
 @pytest.mark.parametrize(("sample_count", "expected"), [(1, 1), (4, 2), (5, 3), (10, 5)])
-def test_what_a_dense_unit_needs_is_rounded_up(sample_count: int, expected: int) -> None:
-    assert required_samples(0.5, sample_count) == expected
+def test_density_threshold_is_rounded_up(sample_count: int, expected: int) -> None:
+    assert min_sample_count(0.5, sample_count) == expected
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.55, 0.7, 0.9])
-def test_a_whole_number_of_samples_survives_rounding(share: float) -> None:
-    assert required_samples(share, 100) == round(share * 100)
-    assert required_samples(share, 20) == round(share * 20)
+def test_density_threshold_tolerates_rounding_errors(share: float) -> None:
+    assert min_sample_count(share, 100) == round(share * 100)
+    assert min_sample_count(share, 20) == round(share * 20)
 
 
-def test_a_cluster_that_a_line_of_the_grid_cuts_is_found_through_the_neighbourhood() -> None:
+def test_neighbourhood_joins_clusters_across_grid_lines() -> None:
     cut = [(18.0, 0.9, 0), (19.0, 0.9, 1), (21.0, 0.9, 2), (22.0, 0.9, 3)]
     assert members(clique(points(cut, 4), [(10, 0.25)], *PAPER)) == [{0, 1, 2, 3}]
 
 
-def test_a_neighbourhood_does_not_grow() -> None:
+def test_neighbourhoods_do_not_chain() -> None:
     # two dense units with one between them: the chain would join if clusters grew from unit to unit
     chain = [(5.0, 0.9, 0), (6.0, 0.9, 1), (15.0, 0.9, 2), (16.0, 0.9, 3), (25.0, 0.9, 0), (26.0, 0.9, 1)]
     found = clique(points(chain, 4), [(10, 0.25)], *PAPER)
@@ -87,38 +87,38 @@ def test_a_neighbourhood_does_not_grow() -> None:
     assert found.explained_count.tolist() == [4]
 
 
-def test_a_dense_unit_in_a_thin_neighbourhood_is_none() -> None:
+def test_dense_unit_in_sparse_neighbourhood_is_no_cluster() -> None:
     half = [(20.0, 0.9, 0), (21.0, 0.9, 1), (80.0, 0.9, 2)]
     assert clique(points(half, 4), [(10, 0.25)], *PAPER).count == 0
     assert clique(points(half, 4), [(10, 0.25)], 0.5, 0.5).count == 1
 
 
-def test_a_unit_beside_a_denser_one_belongs_to_its_cluster() -> None:
+def test_unit_next_to_a_denser_one_joins_its_cluster() -> None:
     of = [(15.0, 0.9, sample) for sample in range(4)] + [(25.0, 0.9, sample) for sample in range(3)]
     found = clique(points(of, 4), [(10, 0.25)], *PAPER)
     assert members(found) == [{0, 1, 2, 3}]
 
 
-def test_the_vote_takes_the_nearest_to_the_others() -> None:
+def test_nearest_point_to_the_others_is_elected() -> None:
     of = [(20.0, 0.9, 0), (21.0, 0.9, 1), (22.0, 0.9, 2), (21.0, 0.9, 3), (28.0, 0.8, 3)]
     assert members(clique(points(of, 4), [(10, 0.25)], *PAPER)) == [{0, 1, 2, 3}]
 
 
-def test_the_vote_measures_in_units_of_the_grid() -> None:
+def test_distances_are_in_grid_units() -> None:
     # sample 3: one point is far along, one across
     of = [(20.0, 0.9, 0), (20.0, 0.9, 1), (20.0, 0.9, 2), (24.0, 0.9, 3), (20.0, 0.8, 3)]
     assert members(clique(points(of, 4), [(40, 0.2)], *PAPER)) == [{0, 1, 2, 3}]
     assert members(clique(points(of, 4), [(5, 0.4)], *PAPER)) == [{0, 1, 2, 4}]
 
 
-def test_the_grid_that_explains_most_wins_and_of_equals_the_first() -> None:
+def test_first_grid_that_explains_most_points_wins() -> None:
     apart = [(10.0 * sample, 0.9, sample) for sample in range(4)]
     found = clique(points(apart, 4), [(5, 0.25), (20, 0.25), (25, 0.25)], *PAPER)
     assert found.explained_count.tolist() == [0, 4, 4]
     assert found.grid == 1
 
 
-def test_edges_of_the_plane_are_in_it() -> None:
+def test_points_on_the_edge_are_included() -> None:
     corner = [(100.0, 1.0, sample) for sample in range(3)] + [(0.0, 0.0, sample) for sample in range(3)]
     assert members(clique(points(corner, 3), [(30, 0.3)], *PAPER)) == [{3, 4, 5}, {0, 1, 2}]
 
@@ -150,7 +150,7 @@ sides = st.lists(st.tuples(st.floats(0.5, 30), st.sampled_from([0.05, 0.1, 0.25,
 
 @settings(max_examples=examples(150), deadline=None)
 @given(planes(), sides, shares, shares)
-def test_as_the_naive_twin(
+def test_matches_naive_implementation(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
 ) -> None:
     of, samples, span = plane
@@ -171,7 +171,7 @@ def planes_of(ones: list[BurstPlanes]) -> BurstPlanes:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(planes(), min_size=1, max_size=4), st.integers(0, 1000))
-def test_planes_side_by_side_do_not_touch(drawn: list[tuple[list[naive.Point], int, float]], seed: int) -> None:
+def test_planes_are_independent(drawn: list[tuple[list[naive.Point], int, float]], seed: int) -> None:
     ones = [points(*plane) for plane in drawn]
     rng = np.random.default_rng(seed)
     width, height = rng.uniform(0.5, 30.0, (len(ones), 3)), rng.choice([0.1, 0.25, 1.0], (len(ones), 3))
@@ -188,7 +188,7 @@ def test_planes_side_by_side_do_not_touch(drawn: list[tuple[list[naive.Point], i
 
 @settings(max_examples=examples(60), deadline=None)
 @given(planes(), sides, shares, shares)
-def test_clusters_are_in_order_and_have_a_point_of_a_sample_at_most(
+def test_clusters_are_ordered_with_one_point_per_sample(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
 ) -> None:
     of, samples, span = plane
@@ -198,12 +198,12 @@ def test_clusters_are_in_order_and_have_a_point_of_a_sample_at_most(
     means = [np.mean([of[i][0] for i in cluster]) for cluster in clusters]
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(means))
     for cluster in clusters:
-        assert len({of[i][2] for i in cluster}) == len(cluster) >= required_samples(kappa, samples)
+        assert len({of[i][2] for i in cluster}) == len(cluster) >= min_sample_count(kappa, samples)
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(planes(), st.integers(0, 1000))
-def test_the_order_of_points_does_not_count(plane: tuple[list[naive.Point], int, float], seed: int) -> None:
+def test_order_of_points_does_not_matter(plane: tuple[list[naive.Point], int, float], seed: int) -> None:
     of, samples, span = plane
     # equal votes are decided by order, hence instants that differ
     of = [(min(time + i * 1e-4, span), likeness, sample) for i, (time, likeness, sample) in enumerate(of)]

@@ -1,4 +1,4 @@
-"""Waves between troughs: ends, flats, the mean crest height, its naive twin, simulated bursts."""
+"""Segmentation at troughs: ends, plateaus, mean crest height, a naive implementation, and simulated bursts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of(*row: float) -> list[tuple[int, int, int]]:
 # ---- one row
 
 
-def test_a_burst_lies_between_troughs_and_peaks_at_its_crest() -> None:
+def test_burst_lies_between_troughs_and_peaks_at_its_crest() -> None:
     assert of(1, 0, 3, 0, 3, 5, 1, 2) == [(1, 2, 3), (3, 5, 6)]
 
 
@@ -40,27 +40,27 @@ def test_only_troughs_below_the_mean_crest_height_separate() -> None:
     assert of(0, 9, 5.9, 8, 0, 1, 0) == [(0, 1, 2), (2, 3, 4)]
 
 
-def test_a_wave_is_a_burst_if_its_highest_crest_reaches_the_mean() -> None:
+def test_wave_is_a_burst_if_its_highest_crest_reaches_the_mean() -> None:
     # crests 9 and 1: mean 5
     assert of(0, 9, 0, 1, 0) == [(0, 1, 2)]
 
 
-def test_equal_crests_are_all_bursts_whatever_their_mean_is_rounded_to() -> None:
+def test_equal_crests_tolerate_rounding_of_their_mean() -> None:
     assert len(of(0, 0.1, 0, 0.1, 0, 0.1, 0)) == 3
     assert of(0, 7, 0) == [(0, 1, 2)]
 
 
-def test_of_equal_crests_in_a_burst_the_first_is_its_peak() -> None:
+def test_first_of_equal_crests_is_the_peak() -> None:
     assert of(0, 9, 8, 9, 0, 1, 0) == [(0, 1, 4)]
 
 
-def test_a_flat_crest_peaks_in_its_middle_and_flat_troughs_end_beside_the_burst() -> None:
+def test_flat_crests_and_troughs() -> None:
     assert of(0, 0, 0, 1, 4, 4, 4, 4, 1, 0, 0, 0) == [(2, 5, 9)]
     assert of(0, 4, 0, 0, 0, 4, 0) == [(0, 1, 2), (4, 5, 6)]
     assert of(0, 1, 1, 4, 2, 2, 0) == [(0, 3, 6)], "a halt on the way is neither"
 
 
-def test_a_row_may_begin_or_end_within_a_burst() -> None:
+def test_row_may_start_or_end_within_a_burst() -> None:
     assert of(9, 9, 3, 0, 0) == [(0, 0, 3)]
     assert of(0, 0, 3, 9) == [(1, 3, 3)]
     assert of(0, 0, 3, 9, 9, 9) == [(1, 4, 5)]
@@ -69,7 +69,7 @@ def test_a_row_may_begin_or_end_within_a_burst() -> None:
     assert of(1, 5) == [(0, 1, 1)]
 
 
-def test_without_ups_and_downs_there_is_no_burst() -> None:
+def test_constant_row_has_no_burst() -> None:
     assert of(0, 0, 0) == []
     assert of(5, 5, 5) == []
     assert of(5) == []
@@ -77,23 +77,23 @@ def test_without_ups_and_downs_there_is_no_burst() -> None:
     assert len(segment_bursts(np.empty((0, 5)))) == len(segment_bursts(np.empty((3, 0)))) == 0
 
 
-def test_what_lies_below_zero_is_no_burst() -> None:
+def test_negative_values_are_no_burst() -> None:
     assert of(-9, -1, -9, -2, -9) == []
     assert of(-5, 2, -5, -4, -5) == [(0, 1, 2)], "the mean crest height may be below zero"
 
 
-def test_what_is_not_a_number_separates() -> None:
+def test_nan_separates_bursts() -> None:
     assert of(0, 9, 8, NAN, 8, 9, 0) == [(0, 1, 3), (3, 5, 6)]
     assert of(NAN, 9, 0) == [(0, 1, 2)]
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e308, 5e-324, np.inf, 1e-300])
-def test_extreme_heights_are_no_error(scale: float) -> None:
+def test_extreme_heights(scale: float) -> None:
     assert of(0, scale, 0, scale, 0) == [(0, 1, 2), (2, 3, 4)]
 
 
-def test_what_is_refused() -> None:
+def test_wrong_shape_raises() -> None:
     with pytest.raises(ValueError, match="shape"):
         segment_bursts(np.ones(5))
 
@@ -105,7 +105,7 @@ heights = st.one_of(st.integers(-2, 4).map(float), st.floats(-1e6, 1e6))
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.data())
-def test_rows_equal_the_naive_twin(data: st.DataObject) -> None:
+def test_rows_match_naive_implementation(data: st.DataObject) -> None:
     points = data.draw(st.integers(1, 12))
     rows = data.draw(st.lists(st.lists(heights, min_size=points, max_size=points), min_size=1, max_size=4))
     with pytest.MonkeyPatch.context() as patch:
@@ -119,14 +119,14 @@ def test_rows_equal_the_naive_twin(data: st.DataObject) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-5, 100).map(float), min_size=1, max_size=30))
-def test_the_defaults_equal_the_naive_twins(row: list[float]) -> None:
+def test_defaults_match_naive_implementation(row: list[float]) -> None:
     assert of(*row) == naive.waves(row)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
 @example([1.0, 1.0, 2.0, 2.0, 0.0, 0.0, 3.0])
-def test_backwards_in_time_bursts_are_the_same(row: list[float]) -> None:
+def test_time_reversal_is_symmetric(row: list[float]) -> None:
     forward, backward = segment_bursts([row]), segment_bursts([row[::-1]])
     last = len(row) - 1
     assert forward.first.tolist() == (last - backward.last[::-1]).tolist()
@@ -135,13 +135,13 @@ def test_backwards_in_time_bursts_are_the_same(row: list[float]) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.integers(-30, 30))
-def test_the_unit_does_not_matter(row: list[int], exponent: int) -> None:
+def test_segmentation_is_scale_invariant(row: list[int], exponent: int) -> None:
     assert of(*row) == of(*(value * 2.0**exponent for value in row))
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
-def test_bursts_are_in_order_and_share_troughs_at_most(row: list[float]) -> None:
+def test_bursts_are_ordered_and_share_at_most_troughs(row: list[float]) -> None:
     found = segment_bursts([row])
     assert (found.first <= found.peak).all()
     assert (found.peak <= found.last).all()
@@ -151,7 +151,7 @@ def test_bursts_are_in_order_and_share_troughs_at_most(row: list[float]) -> None
 # ---- smoothed samples
 
 
-def test_bursts_of_a_noisy_sample_are_found_and_its_ripples_are_not() -> None:
+def test_bursts_of_a_noisy_sample_are_found_without_ripples() -> None:
     rng = np.random.default_rng(5)
     rows = np.maximum(rng.normal(0.0, 2e7, (8, 1500)), 0.0)
     starts = np.arange(150, 1500, 300)
@@ -166,7 +166,7 @@ def test_bursts_of_a_noisy_sample_are_found_and_its_ripples_are_not() -> None:
 
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
-def test_a_steady_writer_has_one_burst(level: int) -> None:
+def test_steady_writer_has_one_burst(level: int) -> None:
     found = segment_bursts(low_frequency_component(np.full((2, 1500), 2e9), level))
     assert found.run.tolist() == [0, 1]
     assert (found.last - found.first > 1490).all()

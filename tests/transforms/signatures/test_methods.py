@@ -1,4 +1,4 @@
-"""Every method's answers: well formed whatever the runs are; order, scale, sets side by side, runs left out."""
+"""All methods: valid results for any input, invariance to order and scale, independent sets, excluded runs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def sets(draw: st.DrawFn) -> SampleSet:
 
 @settings(max_examples=examples(80), deadline=None)
 @given(sets())
-def test_answers_are_well_formed_whatever_is_asked(one: SampleSet) -> None:
+def test_results_are_valid_for_any_input(one: SampleSet) -> None:
     found = answers(one)
     assert list(found) == list(METHODS)
     if one.run_count < SignatureParams().min_run_count:
@@ -100,7 +100,7 @@ def test_answers_are_well_formed_whatever_is_asked(one: SampleSet) -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(sets(), st.integers(0, 1000))
-def test_no_method_depends_on_the_order_of_runs_but_those_that_say_so(one: SampleSet, seed: int) -> None:
+def test_order_of_runs_matters_only_for_documented_methods(one: SampleSet, seed: int) -> None:
     found = answers(one, ORDERLESS)
     other = answers(reordered(one, np.random.default_rng(seed).permutation(one.run_count).tolist()), ORDERLESS)
     for method in ORDERLESS:
@@ -109,7 +109,7 @@ def test_no_method_depends_on_the_order_of_runs_but_those_that_say_so(one: Sampl
     np.testing.assert_array_equal(other["robust"].bytes_per_s, found["robust"].bytes_per_s)
 
 
-def test_bursts_next_to_nothing_are_no_fault() -> None:
+def test_almost_empty_bursts_are_valid() -> None:
     rows = [[1e9, 2e7, 2e6], [0.0, 0.0], [], [0.0, 0.0, 1.0], [1e-310, 1e-310]]
     one = set_of([np.array(row) for row in rows], 0.5, [0.0] * 5, [1.5, 1.0, 0.0, 1.5, 1.0])
     assert all(np.isfinite(found.bytes_per_s).all() for found in answers(one).values())
@@ -117,7 +117,7 @@ def test_bursts_next_to_nothing_are_no_fault() -> None:
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(-40, 40))
-def test_all_rates_times_a_power_of_two_give_all_answers_times_it(seed: int, exponent: int) -> None:
+def test_methods_are_scale_invariant(seed: int, exponent: int) -> None:
     one = noisy(seed)
     rows = [np.ldexp(rates, exponent) for rates in one.rates]
     higher = answers(set_of(rows, 2.0, one.started_s.tolist(), one.duration_s.tolist()))
@@ -135,7 +135,7 @@ def test_all_rates_times_a_power_of_two_give_all_answers_times_it(seed: int, exp
 # ---- sets
 
 
-def test_sets_side_by_side_do_not_touch() -> None:
+def test_sets_are_independent() -> None:
     stopped = noisy(3)
     rows = [*stopped.rates, stopped.rates[0][:30]]
     with_one_stopped = set_of(rows, 2.0, [*stopped.started_s, 0.0], [*stopped.duration_s, 60.0])
@@ -152,14 +152,14 @@ def test_sets_side_by_side_do_not_touch() -> None:
     assert outcomes["robust"] == ["extracted", "too_few_samples", "too_few_samples", "extracted", "no_io"]
 
 
-def test_methods_come_as_they_are_asked_for() -> None:
+def test_results_are_in_the_order_of_methods() -> None:
     asked = ("mean", "robust", "mean")
     assert tuple(told.method for told in extract_signatures(SampleSets.concatenate([noisy(1)]), None, asked)) == asked
     with pytest.raises(KeyError):
         extract_signatures(SampleSets.concatenate([noisy(1)]), None, ("no_method",))
 
 
-def test_one_answer_is_chosen_for_each_set_by_trust() -> None:
+def test_method_with_the_highest_expected_correlation_is_selected() -> None:
     def told(method: str, *trusts: float) -> MethodSignatures:
         return MethodSignatures(method, [], np.zeros(0, dtype=np.bool_), np.array(trusts), np.full(len(trusts), np.nan))
 
@@ -169,7 +169,7 @@ def test_one_answer_is_chosen_for_each_set_by_trust() -> None:
     assert select_methods(found[:1]) == ["iosi"] * 4
 
 
-def test_what_has_no_signature_has_no_trust_and_the_rest_has() -> None:
+def test_only_extracted_signatures_have_an_expected_correlation() -> None:
     ones = [noisy(1), set_of([]), noisy(2, runs=4), set_of([np.zeros(100)] * 6)]
     for told in extract_signatures(SampleSets.concatenate(ones)):
         is_there = [found.outcome == "extracted" for found in told.signatures]
@@ -177,7 +177,7 @@ def test_what_has_no_signature_has_no_trust_and_the_rest_has() -> None:
         assert ((told.expected_correlation[is_there] >= 0) & (told.expected_correlation[is_there] <= 1)).all()
 
 
-def test_each_method_is_told_what_its_own_answer_lacks() -> None:
+def test_missing_bursts_are_counted_for_each_method() -> None:
     ones = [noisy(1), set_of([]), noisy(2, runs=4), set_of([np.zeros(100)] * 6)]
     sets = SampleSets.concatenate(ones)
     kept = select_typical_runs(sets.duration_s, sets.offsets)
@@ -192,7 +192,7 @@ def test_each_method_is_told_what_its_own_answer_lacks() -> None:
             assert count == pytest.approx(expected, nan_ok=True), told.method
 
 
-def test_runs_that_stopped_early_are_left_out_of_all_but_the_raw_method() -> None:
+def test_stopped_runs_are_excluded_except_by_the_raw_method() -> None:
     whole = polled(BURSTS, 200.0)
     one = set_of([*[whole] * 6, whole[:40], whole[:60]])
     for told in extract_signatures(SampleSets.concatenate([one])):
@@ -202,7 +202,7 @@ def test_runs_that_stopped_early_are_left_out_of_all_but_the_raw_method() -> Non
             np.testing.assert_allclose(told.signatures[0].bytes_per_s, truth_by_second(BURSTS, 200), atol=1e-3)
 
 
-def test_a_run_of_others_storm_is_weighed_and_not_left_out_of_the_default() -> None:
+def test_run_with_heavy_interference_is_kept_by_default() -> None:
     clean, rng = polled(BURSTS, 200.0), np.random.default_rng(2)
     rows = [clean + rng.uniform(0, 1e5, len(clean)) for _ in range(7)]
     one = set_of([*rows, clean + 4e9 * (np.arange(len(clean)) > 30)])

@@ -1,4 +1,4 @@
-"""Runs that are left out: those of another duration than most, and outliers, by scikit-learn's factors and a twin."""
+"""Typical durations and outliers, compared with scikit-learn and a naive implementation."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ def usual(durations: list[float]) -> Bools:
     return select_typical_runs(np.array(durations, dtype=float), one_set(len(durations)))
 
 
-def test_stopped_runs_do_not_set_the_pace() -> None:
+def test_stopped_runs_do_not_set_the_typical_duration() -> None:
     complete = [1000.0, 1003, 1010, 1002, 1020, 1008]
     others = [200.0, 550, 870, 920, 1150]
     assert usual(complete + others).tolist() == [True] * 6 + [False] * 5
     assert usual(others + complete).tolist() == [False] * 5 + [True] * 6
 
 
-def test_runs_may_be_a_little_shorter_and_somewhat_longer() -> None:
+def test_typical_runs_have_asymmetric_tolerance() -> None:
     assert usual([1000.0, 1001, 1002, 930, 1090]).tolist() == [True, True, True, False, True]
     assert usual([1000.0, 1001, 1002, 952, 1102]).tolist() == [True, True, True, True, False]
 
 
-def test_where_too_few_are_alike_all_stay() -> None:
+def test_all_runs_are_typical_if_too_few_are_similar() -> None:
     assert usual([100.0, 200, 400]).all()
     assert usual([100.0, 101, 102, 400]).tolist() == [True, True, True, False]
     assert usual([NAN, 0.0, NAN]).all()
@@ -89,14 +89,14 @@ def test_where_too_few_are_alike_all_stay() -> None:
     assert usual([]).tolist() == []
 
 
-def test_a_run_may_stop_as_others_do_but_none_is_longer_than_whole() -> None:
+def test_longest_large_group_is_typical() -> None:
     stopped = [610.0, 928, 845, 936, 857, 925, 1150, 625, 543]
     whole = [1513.0, 1518, 1526, 1522, 1557]
     assert usual(stopped + whole).tolist() == [False] * 9 + [True] * 5
     assert usual([*stopped, 1513.0]).tolist() == [False, True, False, True, False, True, False, False, False, False]
 
 
-def test_the_usual_duration_of_few_runs() -> None:
+def test_typical_duration_of_few_runs() -> None:
     assert np.isnan(typical_duration_s(np.zeros(0)))
     assert np.isnan(typical_duration_s(np.array([NAN, 0.0])))
     assert typical_duration_s(np.array([7.0])) == 7.0
@@ -105,7 +105,7 @@ def test_the_usual_duration_of_few_runs() -> None:
 
 
 @given(st.lists(st.lists(st.floats(1.0, 1e6), max_size=12), max_size=6))
-def test_each_set_is_judged_by_itself(sets: list[list[float]]) -> None:
+def test_typical_runs_of_each_set_are_independent(sets: list[list[float]]) -> None:
     offsets = offsets_of([len(one) for one in sets])
     together = select_typical_runs(np.array([value for one in sets for value in one]), offsets)
     assert together.tolist() == [mark for one in sets for mark in usual(one).tolist()]
@@ -116,7 +116,7 @@ def test_each_set_is_judged_by_itself(sets: list[list[float]]) -> None:
 
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 40), st.data())
-def test_factors_are_those_of_scikit_learn(seed: int, count: int, data: st.DataObject) -> None:
+def test_factors_match_scikit_learn(seed: int, count: int, data: st.DataObject) -> None:
     neighbours = data.draw(st.integers(1, count - 1))
     points = np.random.default_rng(seed).normal(size=(count, 2))
     ours = compute_lof(points[None], neighbours)[0]
@@ -125,7 +125,7 @@ def test_factors_are_those_of_scikit_learn(seed: int, count: int, data: st.DataO
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=30), st.data())
-def test_ties_and_coinciding_runs_are_as_in_scikit_learn(cells: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_ties_and_coincident_runs_match_scikit_learn(cells: list[tuple[int, int]], data: st.DataObject) -> None:
     neighbours = data.draw(st.integers(1, len(cells) - 1))
     points = np.array(cells, dtype=np.float64)
     ours = compute_lof(points[None], neighbours)[0]
@@ -133,7 +133,7 @@ def test_ties_and_coinciding_runs_are_as_in_scikit_learn(cells: list[tuple[int, 
     np.testing.assert_allclose(ours, naive.local_factors(cells, neighbours), rtol=1e-12, atol=0)
 
 
-def test_coinciding_runs_are_as_in_scikit_learn_by_its_own_search() -> None:
+def test_coincident_runs_match_scikit_learn_search() -> None:
     points = np.array([[0.0, 0.0]] * 5 + [[1.0, 1.0]] * 3 + [[9.0, 2.0], [3.0, 7.5]])
     for count in (2, 4, 9):
         ours = compute_lof(points[None], count)[0]
@@ -145,7 +145,7 @@ def test_coinciding_runs_are_as_in_scikit_learn_by_its_own_search() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(0, 13), min_size=1, max_size=6), st.integers(0, 2**32))
-def test_sets_are_judged_apart_and_as_by_the_naive_twin(sizes: list[int], seed: int) -> None:
+def test_factors_of_sets_match_naive_implementation(sizes: list[int], seed: int) -> None:
     duration, volume, offsets = a_site(sizes, seed)
     found = local_outlier_factors(duration, volume, offsets)
     for first, last in pairwise(offsets.tolist()):
@@ -157,7 +157,7 @@ def test_sets_are_judged_apart_and_as_by_the_naive_twin(sizes: list[int], seed: 
         np.testing.assert_allclose(found[first:last], twin, rtol=1e-9, atol=0)
 
 
-def test_many_sets_in_chunks_are_as_one_by_one() -> None:
+def test_chunks_match_single_sets() -> None:
     duration, volume, offsets = a_site([10] * 400 + [7] * 300 + [40] * 20)
     found = local_outlier_factors(duration, volume, offsets)
     for place in (0, 1, 326, 327, 399, 400, 650, 699, 700, 719):
@@ -166,7 +166,7 @@ def test_many_sets_in_chunks_are_as_one_by_one() -> None:
         np.testing.assert_array_equal(found[runs], alone)
 
 
-def test_large_sets_look_for_neighbours_in_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_sets_use_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(3).normal(size=(1, 1100, 2))
     points[0, :30] = 0.5  # more coinciding runs than neighbours
     by_tree = compute_lof(points, 20)
@@ -177,13 +177,13 @@ def test_large_sets_look_for_neighbours_in_a_tree(monkeypatch: pytest.MonkeyPatc
 
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
-def test_units_do_not_count(seed: int, time_unit: float, volume_unit: float) -> None:
+def test_units_do_not_matter(seed: int, time_unit: float, volume_unit: float) -> None:
     duration, volume, offsets = a_site([11], seed)
     other = local_outlier_factors(duration * time_unit, volume * volume_unit, offsets)
     np.testing.assert_allclose(other, local_outlier_factors(duration, volume, offsets), rtol=1e-6)
 
 
-def test_axes_are_measured_in_median_absolute_deviations() -> None:
+def test_axes_are_scaled_by_mad() -> None:
     values = np.array([[1.0, 2, 3, 4, 100]])
     np.testing.assert_allclose(scale_by_mad(values), [[-2, -1, 0, 1, 97]])
     # a thousandth of the median at least: one second among runs of just 1000 s is one unit
@@ -208,11 +208,11 @@ LIKE_FIGURE_7 = (
 )
 
 
-def test_as_in_figure_7_the_two_that_are_plainly_apart_are_out() -> None:
+def test_outliers_of_figure_7() -> None:
     assert np.flatnonzero(detect_outliers(*LIKE_FIGURE_7, one_set(10))).tolist() == [8, 9]
 
 
-def test_two_stopped_runs_of_like_length_do_not_shelter_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_similar_stopped_runs_are_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
     duration = np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 760, 766])
     volume = np.array([9.1, 9.5, 8.8, 10.2, 9.7, 9.3, 9.9, 10.4, 4.9, 5.1]) * 1e11
     assert np.flatnonzero(detect_outliers(duration, volume, one_set(10))).tolist() == [8, 9]
@@ -221,7 +221,7 @@ def test_two_stopped_runs_of_like_length_do_not_shelter_each_other(monkeypatch: 
     assert not detect_outliers(duration, volume, one_set(10))[8:].any(), "one neighbour shelters"
 
 
-def test_stopped_runs_and_restarts_go_and_complete_ones_stay() -> None:
+def test_stopped_and_resumed_runs_are_outliers() -> None:
     rng = np.random.default_rng(8)
     count = 500
     done = np.ones((count, 10))
@@ -234,7 +234,7 @@ def test_stopped_runs_and_restarts_go_and_complete_ones_stay() -> None:
     assert is_out[:, :8].mean() < 0.1
 
 
-def test_good_runs_are_kept_that_lie_above_the_mean_of_their_set() -> None:
+def test_factors_slightly_above_the_mean_are_no_outliers() -> None:
     duration, volume, offsets = a_site([10] * 2000)
     apart = detect_outliers(duration, volume, offsets).reshape(-1, 10)
     found = local_outlier_factors(duration, volume, offsets).reshape(-1, 10)
@@ -255,7 +255,7 @@ def test_good_runs_are_kept_that_lie_above_the_mean_of_their_set() -> None:
     )
 )
 @pytest.mark.filterwarnings("error")
-def test_some_run_is_always_left(runs: list[tuple[float, float]]) -> None:
+def test_at_least_one_run_remains(runs: list[tuple[float, float]]) -> None:
     table = np.array(runs, dtype=np.float64).reshape(-1, 2)
     known = np.isfinite(table).all(axis=1) & (table >= 0).all(axis=1)
     is_out = detect_outliers(table[:, 0], table[:, 1], one_set(len(runs)))
@@ -273,7 +273,7 @@ def test_equal_runs_are_no_outliers() -> None:
         assert not detect_outliers(np.full(9, value), np.full(9, 3 * 0.1), one_set(9)).any()
 
 
-def test_runs_on_a_circle_are_alike_and_rounding_does_not_part_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_factors_tolerate_rounding_of_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     # only the mean of the set parts them from outliers
     monkeypatch.setattr(outliers, "PARAMS", replace(outliers.PARAMS, min_factor=0.0, max_outlier_ratio=1.0))
     for count in (8, 12, 16):
@@ -283,7 +283,7 @@ def test_runs_on_a_circle_are_alike_and_rounding_does_not_part_them(monkeypatch:
             assert not detect_outliers(*runs, one_set(count)).any()
 
 
-def test_no_more_than_a_share_goes_the_most_distant_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_outliers_is_limited_to_the_most_distant(monkeypatch: pytest.MonkeyPatch) -> None:
     duration = np.array([1000.0, 1001, 1002, 1003, 1004, 1005, 1006, 1200, 800, 1500, 300])
     found = local_outlier_factors(duration, np.ones(11), one_set(11))
     assert np.flatnonzero(detect_outliers(duration, np.ones(11), one_set(11))).tolist() == [7, 8, 9, 10]
@@ -294,7 +294,7 @@ def test_no_more_than_a_share_goes_the_most_distant_first(monkeypatch: pytest.Mo
         assert set(np.flatnonzero(is_out)) == set(np.argsort(found)[11 - count :])
 
 
-def test_small_sets_are_not_judged() -> None:
+def test_small_sets_have_no_outliers() -> None:
     duration = np.array([100.0, 100, 100, 900])
     assert not detect_outliers(duration, duration, one_set(4)).any()
     assert detect_outliers(np.append(duration, 100), np.append(duration, 100), one_set(5)).tolist() == [
@@ -307,7 +307,7 @@ def test_small_sets_are_not_judged() -> None:
 # ---- volumes
 
 
-def test_volume_does_not_shrink_by_gaps_in_the_polls() -> None:
+def test_volume_is_extrapolated_over_gaps() -> None:
     def a_set(interval_s: float, *samples: list[float]) -> SampleSet:
         counts = [len(one) for one in samples]
         values = np.concatenate([np.zeros(0), *(np.array(one, dtype=np.float64) for one in samples)])

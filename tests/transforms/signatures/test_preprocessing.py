@@ -1,4 +1,4 @@
-"""IOSI 5.1 step by step: the paper's own example, gaps, other intervals, strange samples, naive twins."""
+"""IOSI, section 5.1: the paper's example, gaps, other intervals, unusual samples, naive implementations."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def points(rates: Reals, interval_s: float) -> Reals:
 # ---- granularity refinement
 
 
-def test_every_second_point_is_the_mean_of_its_neighbours() -> None:
+def test_new_points_are_the_mean_of_their_neighbours() -> None:
     np.testing.assert_array_equal(points(of(1, 3, 7), 2.0), [1, 2, 3, 5, 7])
     np.testing.assert_array_equal(points(of(4), 2.0), [4])
     assert points(of(), 2.0).shape == (0,)
@@ -76,11 +76,11 @@ def test_every_second_point_is_the_mean_of_its_neighbours() -> None:
         (0.75, [0.25 * 10, 0.5 * 10 + 0.5 * 40, 40]),
     ],
 )
-def test_points_are_a_second_apart_at_any_interval(interval_s: float, expected: list[float]) -> None:
+def test_points_are_one_second_apart_at_any_interval(interval_s: float, expected: list[float]) -> None:
     np.testing.assert_allclose(points(of(0, 10, 40), interval_s), expected, rtol=1e-12)
 
 
-def test_no_last_point_is_lost_to_rounding() -> None:
+def test_last_point_is_not_lost_to_rounding() -> None:
     # 50 steps of 2.3 s end just before the 115th second, by rounding
     assert len(points(np.zeros(51), 2.3)) == 116
     # and 25 of 0.28 s just after the 7th
@@ -93,7 +93,7 @@ def test_no_last_point_is_lost_to_rounding() -> None:
         assert np.isfinite(found).all()
 
 
-def test_no_step_leaks_into_the_next_sample_by_rounding() -> None:
+def test_steps_do_not_leak_into_the_next_sample() -> None:
     # the 30th step of 0.1 s ends just after the third second, by rounding
     found = pieces(refine_granularity(ragged(np.full(30, 7.0), np.full(10, NAN)), 0.1))
     np.testing.assert_array_equal(found[1], [NAN])
@@ -101,7 +101,7 @@ def test_no_step_leaks_into_the_next_sample_by_rounding() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(gappy, max_size=40), st.sampled_from([0.1, 0.25, 0.3, 0.7]))
-def test_short_steps_keep_their_mean(steps: list[float], interval_s: float) -> None:
+def test_short_steps_are_averaged(steps: list[float], interval_s: float) -> None:
     found = points(of(*steps), interval_s)
     assert len(found) == np.ceil(len(steps) * interval_s - 1e-9)
     if steps and not np.isnan(steps).any():
@@ -112,7 +112,7 @@ def test_short_steps_keep_their_mean(steps: list[float], interval_s: float) -> N
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=12), max_size=5))
-def test_refinement_of_many_is_as_the_naive_twin(samples: list[list[float]]) -> None:
+def test_refinement_matches_naive_implementation(samples: list[list[float]]) -> None:
     found = pieces(refine_granularity(ragged(*samples), 2.0))
     for ours, sample in zip(found, samples, strict=True):
         np.testing.assert_allclose(ours, naive.refined(sample), rtol=1e-12)
@@ -122,19 +122,19 @@ def test_refinement_of_many_is_as_the_naive_twin(samples: list[list[float]]) -> 
             np.testing.assert_array_equal(ours, points(of(*sample), other))
 
 
-def test_general_interpolation_agrees_with_that_of_2_s() -> None:
+def test_general_interpolation_matches_the_special_case_of_2_s() -> None:
     steps = np.random.default_rng(2).random(300)
     np.testing.assert_allclose(points(steps, 2.0), points(steps, 2.0 + 1e-13), rtol=1e-9)
 
 
-def test_points_beside_gaps_are_not_measured() -> None:
+def test_points_next_to_gaps_are_missing() -> None:
     np.testing.assert_array_equal(points(of(1, NAN, 3), 2.0), [1, NAN, NAN, NAN, 3])
     np.testing.assert_array_equal(points(of(1, NAN, 3), 3.0), [1, NAN, NAN, NAN, NAN, NAN, 3])
     np.testing.assert_array_equal(points(of(1, NAN, NAN, 3), 0.5), [1, 3])
 
 
 @pytest.mark.parametrize("interval_s", [0.0, -1.0, NAN, np.inf])
-def test_an_interval_is_a_positive_number(interval_s: float) -> None:
+def test_invalid_interval_raises(interval_s: float) -> None:
     with pytest.raises(ValueError, match="interval"):
         points(of(1, 2), interval_s)
 
@@ -142,7 +142,7 @@ def test_an_interval_is_a_positive_number(interval_s: float) -> None:
 # ---- gaps
 
 
-def test_short_gaps_are_bridged_and_long_ones_stay() -> None:
+def test_only_short_gaps_are_filled() -> None:
     samples = ragged([0, NAN, NAN, 3, NAN, NAN, NAN, 7], [NAN, 5, np.inf], [NAN, NAN], [], [-np.inf, NAN, NAN, 1])
     assert str(pieces(fill_gaps(samples, 2.0, 4.0))) == str(
         [[0.0, 1.0, 2.0, 3.0, NAN, NAN, NAN, 7.0], [5.0, 5.0, 5.0], [NAN, NAN], [], [NAN, NAN, NAN, 1.0]]
@@ -151,7 +151,7 @@ def test_short_gaps_are_bridged_and_long_ones_stay() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=15), max_size=5), st.integers(0, 6))
-def test_bridges_are_as_the_naive_twins(samples: list[list[float]], most_steps: int) -> None:
+def test_gap_filling_matches_naive_implementation(samples: list[list[float]], most_steps: int) -> None:
     found = pieces(fill_gaps(ragged(*samples), 2.0, 2.0 * most_steps))
     for ours, sample in zip(found, samples, strict=True):
         np.testing.assert_allclose(ours, naive.bridged(sample, most_steps), rtol=1e-9, atol=1e-12)
@@ -160,7 +160,7 @@ def test_bridges_are_as_the_naive_twins(samples: list[list[float]], most_steps: 
 # ---- duration correction
 
 
-def test_the_papers_own_example() -> None:
+def test_example_of_the_paper() -> None:
     found = correct_durations(ragged(np.arange(1500.0), np.arange(1560.0)))
     assert found.shape == (2, 1500)
     dropped = np.setdiff1d(np.arange(1560), found[1])
@@ -169,7 +169,7 @@ def test_the_papers_own_example() -> None:
     assert set(np.diff(dropped)) == {25}
 
 
-def test_a_tenth_more_is_still_the_papers_and_beyond_is_even() -> None:
+def test_excess_above_ten_percent_is_trimmed_evenly() -> None:
     for count, last in ((110, 90), (111, 100)):
         found = correct_durations(ragged(np.arange(100.0), np.arange(float(count))))
         dropped = np.setdiff1d(np.arange(count), found[1])
@@ -178,7 +178,7 @@ def test_a_tenth_more_is_still_the_papers_and_beyond_is_even() -> None:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.integers(1, 200), st.lists(st.integers(0, 500), min_size=1, max_size=4))
-def test_just_as_many_as_needed_at_regular_intervals(shortest: int, more: list[int]) -> None:
+def test_points_are_dropped_at_regular_intervals(shortest: int, more: list[int]) -> None:
     counts = [shortest, *(shortest + extra for extra in more)]
     samples = [np.arange(count, dtype=np.float64) for count in counts]
     found = correct_durations(ragged(*samples))
@@ -192,7 +192,7 @@ def test_just_as_many_as_needed_at_regular_intervals(shortest: int, more: list[i
         assert not len(gaps) or gaps.max() - gaps.min() <= 1
 
 
-def test_durations_of_nothing() -> None:
+def test_durations_of_empty_samples() -> None:
     assert correct_durations(ragged()).shape == (0, 0)
     assert correct_durations(ragged(of(), of(1, 2))).shape == (2, 0)
     np.testing.assert_array_equal(correct_durations(ragged(of(1, 2, 3))), [[1, 2, 3]])
@@ -201,7 +201,7 @@ def test_durations_of_nothing() -> None:
 # ---- noise reduction
 
 
-def test_the_mean_of_what_is_below_the_mean_is_subtracted() -> None:
+def test_mean_of_values_below_the_mean_is_subtracted() -> None:
     values, background = reduce_noise(np.array([[1.0, 3, 20], [2, NAN, 14]]))
     assert background == pytest.approx(2.0)
     np.testing.assert_allclose(values, [[0, 1, 18], [0, NAN, 12]], atol=1e-12)
@@ -209,7 +209,7 @@ def test_the_mean_of_what_is_below_the_mean_is_subtracted() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 4), st.integers(1, 12), st.data())
-def test_noise_reduction_is_as_the_naive_twin(runs: int, points: int, data: st.DataObject) -> None:
+def test_noise_reduction_matches_naive_implementation(runs: int, points: int, data: st.DataObject) -> None:
     values = np.array(
         data.draw(st.lists(st.lists(gappy, min_size=points, max_size=points), min_size=runs, max_size=runs))
     )
@@ -221,7 +221,7 @@ def test_noise_reduction_is_as_the_naive_twin(runs: int, points: int, data: st.D
     np.testing.assert_allclose(found, theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_no_background_where_nothing_stands_out() -> None:
+def test_constant_samples_have_no_background() -> None:
     for value in (0.0, 0.1, 5e-324, 1.7e308):
         values, background = reduce_noise(np.full((3, 7), value))
         assert background == 0.0
@@ -239,7 +239,7 @@ def test_no_background_where_nothing_stands_out() -> None:
 # ---- all of it
 
 
-def test_all_steps_together() -> None:
+def test_complete_preprocessing() -> None:
     one = a_set([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, NAN, 1])
     found = preprocess(one)
     assert found.values.shape == (3, 7)
@@ -252,7 +252,7 @@ def test_all_steps_together() -> None:
     assert found.filled is found.values
 
 
-def test_long_gaps_stay_and_are_filled_from_the_others_on_demand() -> None:
+def test_long_gaps_are_filled_from_other_runs() -> None:
     long = np.full(60, 1.0)
     long[20:28] = NAN
     burst = np.full(60, 1.0)
@@ -266,7 +266,7 @@ def test_long_gaps_stay_and_are_filled_from_the_others_on_demand() -> None:
     assert not alone.filled[0, 39:56].any()
 
 
-def test_a_sample_full_of_gaps_is_left_out() -> None:
+def test_sample_with_many_gaps_is_dropped() -> None:
     full_of_gaps = np.full(40, 1.0)
     full_of_gaps[5:16] = NAN
     found = preprocess(a_set(np.arange(50.0), full_of_gaps, [], np.full(3, NAN), np.arange(45.0)))
@@ -277,7 +277,7 @@ def test_a_sample_full_of_gaps_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("samples", [[], [[]], [[NAN] * 9, [NAN] * 7], [[np.inf], []]])
-def test_nothing_at_all(samples: list[list[float]]) -> None:
+def test_empty_sets(samples: list[list[float]]) -> None:
     found = preprocess(a_set(*samples))
     assert found.values.shape == (0, 0)
     assert found.filled.shape == (0, 0)
@@ -295,7 +295,7 @@ def test_samples_of_one_step() -> None:
 # ---- other sets
 
 
-def test_partial_samples_are_the_first_part() -> None:
+def test_truncated_runs_keep_their_start() -> None:
     one = SampleSet(ragged(range(10), range(21)), 2.0, of(-1, 0), of(18.0, 41.0))
     first = truncate_runs(one, 9.0)
     assert first.duration_s.tolist() == [9.0, 9.0]
@@ -308,7 +308,7 @@ def test_partial_samples_are_the_first_part() -> None:
     np.testing.assert_array_equal(truncate_runs(one, 41.0).samples.values, one.samples.values)
 
 
-def test_partial_samples_of_strange_runs() -> None:
+def test_truncation_of_unusual_runs() -> None:
     one = SampleSet(ragged([], [1, 2, 3]), 2.0, of(0, 0), of(0, NAN))
     assert [len(sample) for sample in truncate_runs(one, 1e-3).rates] == [0, 1]
     assert truncate_runs(one, 4.0).duration_s.tolist() == [0.0, 4.0]
@@ -325,7 +325,7 @@ def weakly_scaled(factor: int, count: int, rng: np.random.Generator) -> SampleSe
     return a_set(*samples)
 
 
-def test_runs_over_node_counts_become_those_of_the_smallest() -> None:
+def test_merged_node_counts_have_the_shortest_duration() -> None:
     rng = np.random.default_rng(5)
     merged = merge_node_counts([weakly_scaled(2, 4, rng), weakly_scaled(1, 4, rng), weakly_scaled(4, 3, rng)])
     assert merged.run_count == 11
@@ -338,7 +338,7 @@ def test_runs_over_node_counts_become_those_of_the_smallest() -> None:
     np.testing.assert_allclose(bursts[::2], 90 + 100 * np.arange(5), atol=5)
 
 
-def test_runs_over_node_counts_keep_what_makes_them_differ() -> None:
+def test_merged_node_counts_keep_their_differences() -> None:
     one, twice = a_set([1.0] * 100, [1.0] * 50), a_set([1.0] * 200, [1.0] * 210, [1.0] * 190)
     merged = merge_node_counts([one, twice])
     early = SampleSet(twice.samples, 2.0, of(-1, -1, -1), twice.duration_s)
@@ -349,7 +349,7 @@ def test_runs_over_node_counts_keep_what_makes_them_differ() -> None:
     np.testing.assert_array_equal(merge_node_counts([one]).samples.values, one.samples.values)
 
 
-def test_node_counts_of_nothing_and_of_other_intervals() -> None:
+def test_merging_empty_sets_and_different_intervals() -> None:
     assert merge_node_counts([]).run_count == 0
     assert merge_node_counts([a_set([]), a_set([1, 2], duration_s=[NAN])]).run_count == 0
     merged = merge_node_counts([a_set([1, 3, 5]), a_set([2, 2, 2, 2, 2, 2, 2], interval_s=1.0, duration_s=[7.0])])

@@ -1,4 +1,4 @@
-"""The estimator of our own: cases whose answer is plain, whole segments under the warp, sets that are hardly any."""
+"""The robust estimator: cases by hand, alignment of whole intervals, degenerate sets."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def likeness(found: Reals, expected: Reals) -> float:
 
 
 @pytest.mark.parametrize("runs", [3, 4, 10, 100])
-def test_clean_runs_give_the_truth(runs: int) -> None:
+def test_clean_runs_yield_the_truth(runs: int) -> None:
     found = asked(clean(runs))
     assert found.outcome == "extracted"
     np.testing.assert_allclose(found.bytes_per_s, TRUTH, atol=1.0)
@@ -108,14 +108,14 @@ def test_steps_of_a_minute() -> None:
     np.testing.assert_array_equal(found.bursts.started_s, [burst[0] for burst in hours])
 
 
-def test_bursts_at_the_very_start_and_the_very_end() -> None:
+def test_bursts_at_start_and_end() -> None:
     bursts: list[Burst] = [(0.0, 20.0, 1e9), (100.0, 120.0, 1e9), (280.0, 300.0, 1e9)]
     found = asked(set_of([polled(bursts, 300.0)] * 6))
     np.testing.assert_allclose(found.bytes_per_s, truth_by_second(bursts, 300), atol=1.0)
     np.testing.assert_array_equal(found.bursts.ended_s, [20, 120, 300])
 
 
-def test_a_base_that_is_always_there_is_background() -> None:
+def test_constant_rate_is_background() -> None:
     one = clean()
     found = asked(set_of([rates + 3e8 for rates in one.rates]))
     np.testing.assert_allclose(found.bytes_per_s, TRUTH, atol=100.0)
@@ -123,7 +123,7 @@ def test_a_base_that_is_always_there_is_background() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_bursts_of_others_are_left_out(seed: int) -> None:
+def test_interfering_bursts_are_excluded(seed: int) -> None:
     found = asked(noisy(seed))
     assert len(found.bursts) == 5
     assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.05)
@@ -131,7 +131,7 @@ def test_bursts_of_others_are_left_out(seed: int) -> None:
     assert found.background_bytes_per_s == pytest.approx(1e6, rel=0.01)
 
 
-def test_one_run_delayed_at_one_burst_changes_nothing() -> None:
+def test_delay_of_one_run_has_no_effect() -> None:
     late = [*BURSTS[:3], *((begin + 17.0, end + 17.0, rate) for begin, end, rate in BURSTS[3:])]
     rows = [*clean(7).rates, polled(late, 517.0)]
     found = asked(set_of(rows, duration_s=[500.0] * 7 + [517.0]))
@@ -140,7 +140,7 @@ def test_one_run_delayed_at_one_burst_changes_nothing() -> None:
     np.testing.assert_array_equal(found.bursts.support_ratio, 1.0)
 
 
-def test_runs_that_are_all_delayed_elsewhere_give_the_time_alone() -> None:
+def test_delays_of_all_runs_are_removed() -> None:
     rows, durations = [], []
     for place in range(5):
         late = [*BURSTS[:place], *((begin + 15.0, end + 15.0, rate) for begin, end, rate in BURSTS[place:])]
@@ -151,7 +151,7 @@ def test_runs_that_are_all_delayed_elsewhere_give_the_time_alone() -> None:
     assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.02)
 
 
-def test_a_burst_that_a_run_lacks_has_less_support_and_one_that_several_lack_is_none(
+def test_support_falls_with_runs_that_miss_the_burst(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole, lacking = polled(BURSTS, 500.0), polled(BURSTS[:2] + BURSTS[3:], 500.0)
@@ -168,7 +168,7 @@ def test_a_burst_that_a_run_lacks_has_less_support_and_one_that_several_lack_is_
 # ---- gaps
 
 
-def test_a_gap_is_no_zero_and_has_no_vote() -> None:
+def test_gaps_have_no_weight() -> None:
     gap = polled(BURSTS, 500.0)
     gap[8:22] = NAN
     found = asked(set_of([*clean(6).rates, gap]))
@@ -181,27 +181,27 @@ def test_a_gap_is_no_zero_and_has_no_vote() -> None:
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, -1.0])
-def test_what_is_no_rate_is_not_measured(bad: float) -> None:
+def test_invalid_rates_are_missing(bad: float) -> None:
     row = polled(BURSTS, 500.0)
     row[13] = bad
     found = asked(set_of([row] * 6))
     np.testing.assert_allclose(found.bytes_per_s, TRUTH, atol=1.0)
 
 
-def test_what_was_not_measured_does_not_make_a_run_clean() -> None:
+def test_gaps_do_not_make_a_run_clean() -> None:
     fifth = polled(BURSTS, 500.0)
     fifth[:50] = NAN
     np.testing.assert_allclose(prepared(set_of([*clean(4).rates, fifth])).weights, 1.0)
 
 
-def test_hardly_measured_runs_do_not_count() -> None:
+def test_runs_with_few_measurements_are_dropped() -> None:
     hardly = polled(BURSTS, 500.0)
     hardly[:80] = NAN
     assert asked(set_of([*clean(2).rates, hardly, hardly])).outcome == "too_few_samples"
     assert asked(set_of([*clean(3).rates, hardly, hardly])).outcome == "extracted"
 
 
-def test_a_run_that_moves_nothing_is_not_the_cleanest() -> None:
+def test_silent_run_is_not_the_cleanest() -> None:
     nothing = np.zeros(250)
     found = asked(set_of([*clean(7).rates, nothing]))
     np.testing.assert_allclose(found.bytes_per_s, TRUTH, atol=1.0)
@@ -210,7 +210,7 @@ def test_a_run_that_moves_nothing_is_not_the_cleanest() -> None:
 
 
 @pytest.mark.parametrize("exponent", [-40, 0, 40])
-def test_weights_fall_with_the_volume(exponent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_decrease_with_volume(exponent: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PARAMS", replace(module.PARAMS, min_clean_count=2))
     volume = np.ldexp(np.array([10.0, 11.0, 15.0, 30.0, 0.5, 1e300 if exponent < 0 else 1e9]), exponent)
     weights, is_clean = _compute_weights(volume)
@@ -239,7 +239,7 @@ def test_outcomes() -> None:
     assert [asked(clean(runs)).outcome for runs in (1, 2, 3)] == ["too_few_samples"] * 2 + ["extracted"]
 
 
-def test_noise_alone_has_no_bursts() -> None:
+def test_noise_has_no_bursts() -> None:
     rng = np.random.default_rng(3)
     steady = [1e9 + 1e7 * rng.standard_normal(250) for _ in range(8)]
     assert asked(set_of(steady)).outcome == "no_common_bursts"
@@ -247,7 +247,7 @@ def test_noise_alone_has_no_bursts() -> None:
     assert asked(set_of(lonely)).outcome == "no_common_bursts"
 
 
-def test_runs_that_have_nothing_in_common_are_rarely_given_a_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unrelated_runs_rarely_have_a_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -266,7 +266,7 @@ def test_runs_that_have_nothing_in_common_are_rarely_given_a_signature(monkeypat
 
 
 @pytest.mark.parametrize("duration_s", [NAN, INF, 0.0, -5.0, 1e300])
-def test_durations_that_are_none(duration_s: float) -> None:
+def test_invalid_durations(duration_s: float) -> None:
     rows = [polled(BURSTS, 500.0)] * 6
     assert asked(set_of(rows, duration_s=[duration_s] * 6)).outcome == "too_few_samples"
     found = asked(set_of(rows, duration_s=[500.0] * 5 + [duration_s]))
@@ -274,7 +274,7 @@ def test_durations_that_are_none(duration_s: float) -> None:
 
 
 @pytest.mark.parametrize("started_s", [-1e4, 1e4, NAN, -INF])
-def test_samples_that_miss_their_run(started_s: float) -> None:
+def test_samples_outside_of_their_run(started_s: float) -> None:
     assert asked(set_of([polled(BURSTS, 500.0)] * 6, started_s=[started_s] * 6)).outcome == "too_few_samples"
 
 
@@ -285,7 +285,7 @@ def test_runs_of_few_steps(rates: list[float]) -> None:
 
 
 @pytest.mark.parametrize("pause_s", [2, 4, 5, 6, 7, 8])
-def test_bursts_that_hardly_pause(pause_s: int) -> None:
+def test_bursts_with_short_pauses(pause_s: int) -> None:
     step_s = 2.0 + pause_s
     dense = [(place * step_s, place * step_s + 2.0, 1e9) for place in range(60)]
     found = asked(set_of([polled(dense, 60 * step_s, 1.0)] * 6, 1.0))
@@ -296,7 +296,7 @@ def test_bursts_that_hardly_pause(pause_s: int) -> None:
 
 
 @pytest.mark.parametrize("exponent", [-1090, -1040, -300, -1, 1, 300, 980])
-def test_rates_of_any_scale(exponent: int) -> None:
+def test_scale_invariance(exponent: int) -> None:
     for one in (clean(5), noisy(2)):
         found = asked(one)
         rows = [np.ldexp(rates, exponent) for rates in one.rates]
@@ -312,7 +312,7 @@ def test_rates_of_any_scale(exponent: int) -> None:
         assert higher.background_bytes_per_s == np.ldexp(found.background_bytes_per_s, exponent)
 
 
-def test_the_highest_rates_there_are() -> None:
+def test_largest_finite_rates() -> None:
     most = np.finfo(np.float64).max
     found = asked(set_of([polled(BURSTS, 500.0) / 1e9 * most] * 6))
     assert found.bytes_per_s.max() == pytest.approx(most)
@@ -321,7 +321,7 @@ def test_the_highest_rates_there_are() -> None:
 
 @BOUNDED
 @given(st.integers(0, 10_000))
-def test_the_order_of_runs_is_no_matter(seed: int) -> None:
+def test_order_of_runs_does_not_matter(seed: int) -> None:
     one = noisy(seed, runs=6)
     found, other = asked(one), asked(reordered(one, np.random.default_rng(seed).permutation(6).tolist()))
     assert found.outcome == other.outcome
@@ -330,7 +330,7 @@ def test_the_order_of_runs_is_no_matter(seed: int) -> None:
     np.testing.assert_array_equal(other.bursts.support_ratio, found.bursts.support_ratio)
 
 
-def test_the_order_of_runs_that_move_alike_is_no_matter() -> None:
+def test_order_of_equal_volumes_does_not_matter() -> None:
     rng = np.random.default_rng(11)
     for _ in range(8):
         places = 2.0 * rng.integers(0, 240, 7)
@@ -341,7 +341,7 @@ def test_the_order_of_runs_that_move_alike_is_no_matter() -> None:
             np.testing.assert_array_equal(other.bytes_per_s, found.bytes_per_s)
 
 
-def test_the_cleanest_run_comes_last() -> None:
+def test_cleanest_run_is_last() -> None:
     runs = prepared(noisy(5))
     assert (np.diff(runs.weights) >= 0).all()
     assert (np.diff(runs.total_bytes[:, -1]) <= 0).all()
@@ -356,7 +356,7 @@ def test_bursts_that_share_a_second_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_how_far_the_curve_is_made_at_a_time_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reach_of_the_curve_does_not_matter(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for reach in (1, 16, 10_000):
         monkeypatch.setattr(module, "_FIRST_REACH", reach)
@@ -370,7 +370,7 @@ def test_two_hundred_bursts() -> None:
     np.testing.assert_allclose(found.bytes_per_s, truth_by_second(many, 12000), atol=1e4)
 
 
-def test_a_week_by_the_minute() -> None:
+def test_week_in_steps_of_a_minute() -> None:
     rng = np.random.default_rng(5)
     hours: list[Burst] = [(300.0 + 7200 * place, 1500.0 + 7200 * place, 1e9) for place in range(84)]
     rows = [polled(hours, 604800.0, 60.0) + 1e6 * rng.exponential(1.0, 10080) for _ in range(4)]
@@ -388,7 +388,7 @@ def prepared(one: SampleSet) -> _Runs:
     return runs
 
 
-def test_no_byte_of_a_whole_segment_is_lost() -> None:
+def test_alignment_preserves_volume() -> None:
     rng = np.random.default_rng(8)
     rows, durations = [], []
     for _ in range(5):
@@ -412,7 +412,7 @@ def test_no_byte_of_a_whole_segment_is_lost() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_warp_equals_the_naive_twin(seed: int) -> None:
+def test_alignment_matches_naive_implementation(seed: int) -> None:
     runs = prepared(noisy(seed, runs=4))
     boxes = np.array([[round(begin / 2), round(end / 2)] for begin, end, _ in BURSTS], dtype=np.int64)
     template = Template(boxes[:, 0], boxes[:, 1], np.full(5, 0.5), boxes[:, 1] - boxes[:, 0])
@@ -424,7 +424,7 @@ def test_the_warp_equals_the_naive_twin(seed: int) -> None:
         np.testing.assert_allclose(found, naive.warped(rates.tolist(), begun.tolist(), *told), atol=1e-12)
 
 
-def test_outside_of_spans() -> None:
+def test_times_outside_of_intervals() -> None:
     at = np.arange(10.0)
     found = _mark_outside(at, np.array([2.0, 3.0]), np.array([6.0, 4.0]))
     assert np.flatnonzero(~found).tolist() == [2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""Alignment: fits, paths and totals against naive twins; runs whose starts are known, delays, foreign bursts, gaps."""
+"""Alignment: scores and paths against naive implementations; known starts, delays, interference, gaps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def template(*bursts: tuple[int, int, float]) -> Template:
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(1, 9))
-def test_totals_between_steps(seed: int, steps: int) -> None:
+def test_interpolated_cumulative_sums(seed: int, steps: int) -> None:
     rng = np.random.default_rng(seed)
     rates = rng.exponential(1.0, (3, steps))
     places = rng.uniform(-3, steps + 3, (2, 3, 5))
@@ -55,7 +55,7 @@ def test_totals_between_steps(seed: int, steps: int) -> None:
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.sampled_from([1.0, 2.0, 10.0]))
-def test_fits_and_rises_equal_the_naive_twins(seed: int, step_s: float) -> None:
+def test_scores_match_naive_implementation(seed: int, step_s: float) -> None:
     rng = np.random.default_rng(seed)
     rates = rng.exponential(1.0, (2, 30)) * (rng.random((2, 30)) < 0.5)
     # one near the start and one at the end: what lies outside of the run is nothing
@@ -74,7 +74,7 @@ def test_fits_and_rises_equal_the_naive_twins(seed: int, step_s: float) -> None:
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(1, 4), st.floats(0.01, 3.0))
-def test_no_path_is_better_than_the_one_found(seed: int, burst_count: int, step_s: float) -> None:
+def test_path_matches_exhaustive_search(seed: int, burst_count: int, step_s: float) -> None:
     rng = np.random.default_rng(seed)
     offsets = np.arange(-2, 4)
     first = np.cumsum(rng.integers(2, 40, burst_count))
@@ -92,7 +92,7 @@ def test_no_path_is_better_than_the_one_found(seed: int, burst_count: int, step_
         assert score == pytest.approx(naive.best_score(*told, later, earlier), abs=1e-9)
 
 
-def test_the_commonest_of_values() -> None:
+def test_estimated_mode() -> None:
     values = np.array([[0, 5], [1, 5], [9, -5], [10, -5], [11, 100]])
     counts = np.ones((5, 2), dtype=bool)
     # three of five are about 10; two and two are as dense: between them, and not by their order
@@ -103,7 +103,7 @@ def test_the_commonest_of_values() -> None:
     np.testing.assert_array_equal(_estimate_mode(values, counts, 2.0), [0.5, 0])
 
 
-def test_starts_move_to_the_rise_of_most_runs() -> None:
+def test_starts_shift_to_the_rise_of_most_runs() -> None:
     bursts = template((20, 40, 1.0), (60, 80, 1.0))
     rises = np.zeros((4, 2, 30))
     # of the first burst all but one run rise three steps on, of the second only one run rises
@@ -116,7 +116,7 @@ def test_starts_move_to_the_rise_of_most_runs() -> None:
     assert ((at_end + 28 >= 0) & (at_end + 28 < 30)).all()
 
 
-def test_the_edge_lies_where_the_bytes_say() -> None:
+def test_edge_position_preserves_volume() -> None:
     rates = np.zeros((3, 40))
     rates[0, 20:] = 1.0
     rates[1, 20:], rates[1, 19] = 1.0, 0.25
@@ -155,14 +155,14 @@ def test_delays_are_found_within_a_fraction_of_a_step() -> None:
     np.testing.assert_allclose(found, np.stack([begun for _, begun in runs]), atol=0.2)
 
 
-def test_foreign_bursts_do_not_draw_a_run_to_them() -> None:
+def test_interfering_bursts_do_not_attract_starts() -> None:
     others = ((100.0, 112.0, 2e9), (290.0, 300.0, 8e8), (330.0, 350.0, 1e9))
     runs = [delayed([0.0] * 8), delayed([0.0] * 8, others), delayed([1.0] * 8, others[:1])]
     found = find_burst_starts(np.stack([rates for rates, _ in runs]), BOXES, 20, 2.0) * 2.0
     np.testing.assert_allclose(found, np.stack([begun for _, begun in runs]), atol=1.0)
 
 
-def test_a_run_without_a_burst_goes_on_as_the_others_do() -> None:
+def test_run_without_a_burst_follows_the_others() -> None:
     rates, begun_s = delayed([0.0] * 8)
     lacking = rates.copy()
     lacking[60:90] = 0.0
@@ -174,7 +174,7 @@ def test_a_run_without_a_burst_goes_on_as_the_others_do() -> None:
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(-60, 60))
-def test_starts_never_fall_and_depend_on_no_order_and_no_scale(seed: int, exponent: int) -> None:
+def test_starts_are_ordered_and_invariant(seed: int, exponent: int) -> None:
     rng = np.random.default_rng(seed)
     rates = rng.exponential(1e9, (5, 120)) * (rng.random((5, 120)) < 0.4)
     bursts = template((5, 15, 1e9), (15, 18, 2e9), (60, 61, 5e8), (110, 120, 1e9))

@@ -1,4 +1,4 @@
-"""Weighted quantiles across runs: beside the slow twin, NumPy's, and cases whose answer is plain."""
+"""Weighted quantiles compared with a naive implementation, NumPy, and cases by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def drawn(seed: int, runs: int, points: int, *, ties: bool = False) -> tuple[Rea
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9), st.integers(0, 6), st.booleans())
-def test_quantiles_equal_the_naive_twin(seed: int, runs: int, points: int, ties: bool) -> None:
+def test_quantiles_match_naive_implementation(seed: int, runs: int, points: int, ties: bool) -> None:
     values, weights = drawn(seed, runs, points, ties=ties)
     found = weighted_quantiles(values, weights, LEVELS)
     expected = [
@@ -36,7 +36,9 @@ def test_quantiles_equal_the_naive_twin(seed: int, runs: int, points: int, ties:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(0.0, 1.0), st.floats(0.0, 0.6))
-def test_low_quantiles_of_many_zeros_equal_the_naive_twin(seed: int, runs: int, share: float, level: float) -> None:
+def test_low_quantiles_of_many_zeros_match_naive_implementation(
+    seed: int, runs: int, share: float, level: float
+) -> None:
     values, weights = drawn(seed, runs, 20)
     values = np.where(np.random.default_rng(seed).random(values.shape) < share, 0.0, np.abs(values))
     found = weighted_quantiles(values, weights, np.array([level / 2, level]))
@@ -47,13 +49,13 @@ def test_low_quantiles_of_many_zeros_equal_the_naive_twin(seed: int, runs: int, 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9))
-def test_equal_weights_give_the_quantiles_of_numpy(seed: int, runs: int) -> None:
+def test_equal_weights_match_numpy(seed: int, runs: int) -> None:
     values, _ = drawn(seed, runs, 5)
     found = weighted_quantiles(values, np.full((runs, 1), 0.3), LEVELS)
     np.testing.assert_allclose(found, np.quantile(values, LEVELS, axis=0), rtol=1e-9)
 
 
-def test_a_heavy_run_draws_the_quantile_to_its_value() -> None:
+def test_large_weight_attracts_the_quantile() -> None:
     values = np.array([[1.0], [2.0], [3.0]])
     # middles of weights at 0.5, 6, 11.5: the median of the way between them is the heavy one's own
     assert weighted_quantiles(values, np.array([[1.0], [10.0], [1.0]]), np.array([0.5])) == 2.0
@@ -62,7 +64,7 @@ def test_a_heavy_run_draws_the_quantile_to_its_value() -> None:
     assert heavy_low < 2.0 < heavy_high
 
 
-def test_what_has_no_weight_does_not_count_whatever_it_is() -> None:
+def test_values_without_weight_are_ignored() -> None:
     values = np.array([[np.nan, np.inf, 5.0], [2.0, 2.0, np.nan], [4.0, 4.0, -np.inf]])
     weights = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
     found = weighted_quantiles(values, weights, np.array([0.0, 0.5, 1.0]))
@@ -71,7 +73,7 @@ def test_what_has_no_weight_does_not_count_whatever_it_is() -> None:
     np.testing.assert_array_equal(marked, found)
 
 
-def test_where_nothing_counts_there_is_no_quantile() -> None:
+def test_quantile_without_weights_is_nan() -> None:
     found = weighted_quantiles(np.array([[1.0, 7.0]]), np.array([[0.0, 1.0]]), np.array([0.5]))
     assert np.isnan(found[0, 0])
     assert found[0, 1] == 7.0
@@ -79,7 +81,7 @@ def test_where_nothing_counts_there_is_no_quantile() -> None:
     assert weighted_quantiles(np.zeros((3, 0)), np.ones((3, 1)), LEVELS).shape == (6, 0)
 
 
-def test_extreme_values_and_weights_stay_within_the_range() -> None:
+def test_extreme_values_and_weights_stay_in_range() -> None:
     values = np.array([[0.0, 5e-324], [1e308, 1e308], [1.7e308, 1.7e308]])
     for weight in (1e-300, 1.0, 1e300):
         found = weighted_quantiles(values, np.full((3, 1), weight), LEVELS)

@@ -1,4 +1,4 @@
-"""Timelines: quantile regression over spans against a linear programme, exact cases, many bursts."""
+"""Quantile regression over spans compared with a linear programme; exact cases, many bursts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def found_times(reached_s: Reals, weights: Reals, levels: list[Reals], spans: tu
 
 @BOUNDED
 @given(st.integers(0, 10_000), st.integers(3, 9), st.integers(1, 7), st.floats(0.05, 0.6))
-def test_next_to_the_least_cost(seed: int, runs: int, points: int, level: float) -> None:
+def test_cost_is_close_to_the_linear_programme(seed: int, runs: int, points: int, level: float) -> None:
     rng = np.random.default_rng(seed)
     spans_s = rng.uniform(20, 200, points) + rng.exponential(5.0, (runs, points)) + rng.normal(0, 1.0, (runs, points))
     reached_s = np.cumsum(spans_s, axis=1)
@@ -33,21 +33,21 @@ def test_next_to_the_least_cost(seed: int, runs: int, points: int, level: float)
     found = found_times(reached_s, weights, levels)
     used = [span for span in SPAN_LENGTHS if span <= points]
     told = (reached_s.tolist(), weights.tolist(), [part.tolist() for part in levels[: len(used)]], used)
-    least = naive.least_cost(*told)
-    # deviations below 0.2 s count by their square: that is wrong by half of it at most, for each; and rounds are few
+    least = naive.minimum_cost(*told)
+    # residuals below 0.2 s have a quadratic loss: the error is at most half of that each; iterations are few
     smoothed = 0.5 * 0.2 * weights.sum() * sum(points + 1 - span for span in used)
     assert naive.cost(found.tolist(), *told) <= least * 1.02 + smoothed
 
 
-def test_one_span_is_a_quantile() -> None:
+def test_single_span_is_a_quantile() -> None:
     reached_s = np.arange(1.0, 102.0)[:, None] * 10
     for level in (0.1, 0.35, 0.5, 0.9):
         found = found_times(reached_s, np.ones(101), [np.array([level])], (1,))
-        # the rounds are few: they come near in rank
+        # with few iterations the result is close in rank
         assert (reached_s < found[0]).mean() == pytest.approx(level, abs=0.04)
 
 
-def test_a_heavy_run_is_followed() -> None:
+def test_large_weight_determines_the_timeline() -> None:
     reached_s = np.array([[100.0, 200.0], [120.0, 260.0], [130.0, 280.0]])
     found = found_times(reached_s, np.array([100.0, 1.0, 1.0]), even_levels(2, 0.35))
     np.testing.assert_allclose(found, [100, 200], atol=0.5)
@@ -55,19 +55,19 @@ def test_a_heavy_run_is_followed() -> None:
     assert (ignored > [115, 250]).all()
 
 
-def test_runs_that_agree_are_taken_at_their_word() -> None:
+def test_identical_runs_are_reproduced() -> None:
     reached_s = np.tile([0.0, 30.0, 30.5, 400.0, 401.0], (4, 1))
     np.testing.assert_allclose(found_times(reached_s, np.ones(4), even_levels(5, 0.2)), reached_s[0], atol=1e-6)
 
 
-def test_a_delay_that_one_run_has_at_one_burst_moves_nothing() -> None:
+def test_delay_of_one_run_has_no_effect() -> None:
     alone_s = np.arange(1, 21) * 60.0
     reached_s = np.tile(alone_s, (6, 1))
     reached_s[2, 8:] += 25.0
     np.testing.assert_allclose(found_times(reached_s, np.ones(6), even_levels(20, 0.35)), alone_s, atol=0.3)
 
 
-def test_long_spans_hold_errors_together_that_short_ones_add_up() -> None:
+def test_long_spans_limit_accumulated_errors() -> None:
     rng = np.random.default_rng(4)
     alone_s = np.arange(1, 101) * 30.0
     reached_s = alone_s + rng.normal(0.0, 1.0, (10, 100))
@@ -77,7 +77,7 @@ def test_long_spans_hold_errors_together_that_short_ones_add_up() -> None:
     assert abs(together[-1] - alone_s[-1]) < 0.5 * abs(short[-1] - alone_s[-1])
 
 
-def test_times_neither_fall_nor_lie_before_the_start() -> None:
+def test_times_are_ordered_and_not_negative() -> None:
     reached_s = np.array([[5.0, 5.0, 5.0], [0.0, 0.0, 9.0], [0.0, 0.0, 0.0]])
     found = found_times(reached_s, np.ones(3), even_levels(3, 0.05))
     assert (found >= 0).all()

@@ -1,4 +1,4 @@
-"""Sample sets: what goes into a set comes out of it, whichever way it is cut."""
+"""Selection and concatenation of sample sets preserve their content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def assert_alike(found: SampleSet, expected: SampleSet) -> None:
 
 @BOUNDED
 @given(RATES)
-def test_rates_are_the_runs(rows: list[list[float]]) -> None:
+def test_rates_are_those_of_the_runs(rows: list[list[float]]) -> None:
     one = of(rows)
     assert one.run_count == len(rows)
     assert [rate.tolist() for rate in one.rates] == rows
@@ -44,9 +44,7 @@ def test_rates_are_the_runs(rows: list[list[float]]) -> None:
 
 @BOUNDED
 @given(RATES, st.data())
-def test_what_others_moved_goes_with_the_runs_and_is_unknown_of_those_without(
-    rows: list[list[float]], data: st.DataObject
-) -> None:
+def test_interference_is_selected_and_concatenated(rows: list[list[float]], data: st.DataObject) -> None:
     marks = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), dtype=bool)
     plain = of(rows)
     one = replace(plain, interference=-plain.samples.values)
@@ -63,7 +61,7 @@ def test_what_others_moved_goes_with_the_runs_and_is_unknown_of_those_without(
 
 @BOUNDED
 @given(RATES, st.data())
-def test_what_is_kept_is_as_it_was(rows: list[list[float]], data: st.DataObject) -> None:
+def test_selected_runs_are_unchanged(rows: list[list[float]], data: st.DataObject) -> None:
     marks = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     one = of(rows)
     kept = one.select_runs(np.array(marks, dtype=bool))
@@ -76,7 +74,7 @@ def test_what_is_kept_is_as_it_was(rows: list[list[float]], data: st.DataObject)
 
 @BOUNDED
 @given(st.lists(RATES, max_size=4))
-def test_sets_come_out_as_they_went_in(sets: list[list[list[float]]]) -> None:
+def test_concatenated_sets_are_unchanged(sets: list[list[list[float]]]) -> None:
     ones = [of(rows, 1.0 + place) for place, rows in enumerate(sets)]
     together = SampleSets.concatenate(ones)
     assert together.set_count == len(sets)
@@ -85,7 +83,7 @@ def test_sets_come_out_as_they_went_in(sets: list[list[list[float]]]) -> None:
         assert_alike(together.get_set(place), one)
 
 
-def test_one_set_is_a_view_and_not_a_copy() -> None:
+def test_set_is_a_view() -> None:
     together = SampleSets.concatenate([of([[1.0], [2.0, 3.0]]), of([[4.0, 5.0], [], [6.0]])])
     one = together.get_set(1)
     assert np.shares_memory(one.samples.values, together.samples.values)
@@ -93,7 +91,7 @@ def test_one_set_is_a_view_and_not_a_copy() -> None:
     assert one.samples.offsets.tolist() == [0, 2, 2, 3]
 
 
-def test_no_sets_and_sets_of_no_runs() -> None:
+def test_no_sets_and_empty_sets() -> None:
     assert SampleSets.concatenate([]).set_count == 0
     assert len(SampleSets.concatenate([]).owner) == 0
     empty = SampleSets.concatenate([of([]), of([[]])])

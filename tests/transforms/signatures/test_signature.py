@@ -1,4 +1,4 @@
-"""What methods return: a curve with its bursts, or an outcome and nothing else."""
+"""A signature is a curve with its bursts, or an outcome without content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.transforms.signatures.signature import Outcome, Signature
 from tests.transforms.run_sets import faults
 
 
-def test_a_curve_has_as_many_points_as_seconds() -> None:
+def test_curve_has_one_point_per_second() -> None:
     bursts = Bursts(np.array([1.0]), np.array([1.5]), np.array([3.0]), np.array([5.0]), np.array([np.nan]))
     found = Signature.from_curve(np.array([0.0, 3.0, 2.0, 1.0]), bursts, 7.0)
     assert found.outcome == "extracted"
@@ -23,7 +23,7 @@ def test_a_curve_has_as_many_points_as_seconds() -> None:
 
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in get_args(Outcome) if outcome != "extracted"])
-def test_where_there_is_no_signature_there_is_nothing_of_it(outcome: Outcome) -> None:
+def test_missing_signature_is_empty(outcome: Outcome) -> None:
     found = Signature.missing(outcome)
     assert (found.outcome, found.duration_s, found.volume_bytes, len(found.bursts)) == (outcome, 0.0, 0.0, 0)
     assert np.isnan(found.background_bytes_per_s)
@@ -31,18 +31,18 @@ def test_where_there_is_no_signature_there_is_nothing_of_it(outcome: Outcome) ->
     assert faults(found) == []
 
 
-def test_no_bursts_have_no_columns_that_differ() -> None:
+def test_empty_bursts_have_empty_columns() -> None:
     none = Bursts.empty()
     columns = (none.started_s, none.peaked_s, none.ended_s, none.volume_bytes, none.support_ratio)
     assert [len(column) for column in columns] == [0] * 5 == [len(none)] * 5
 
 
 @pytest.mark.filterwarnings("error")
-def test_more_bytes_than_a_float_holds_are_infinitely_many_and_no_fault() -> None:
+def test_overflowing_volume_is_infinite() -> None:
     assert Signature.from_curve(np.full(9, 1e308), Bursts.empty()).volume_bytes == np.inf
 
 
-def test_the_check_of_answers_can_fail() -> None:
+def test_validation_can_fail() -> None:
     curve = np.array([0.0, 3.0, 2.0, 1.0])
 
     def bursts(*rows: tuple[float, float, float, float, float]) -> Bursts:

@@ -1,4 +1,4 @@
-"""Yardsticks: analytic cases, no answers, naive twins, matching of bursts, drift over releases."""
+"""Similarity measures: analytic cases, undefined values, naive implementations, matching of bursts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bursts(*spans: tuple[float, float, float]) -> Bursts:
 # ---- curves
 
 
-def test_a_curve_is_like_itself_at_any_scale_and_shift() -> None:
+def test_cross_correlation_ignores_scale_and_shift() -> None:
     truth = signature(APPLICATIONS[0], "write")
     late = np.concatenate([np.zeros(30), 7e-3 * truth])
     assert cross_correlation(truth, truth) == pytest.approx(1.0, abs=1e-12)
@@ -53,7 +53,7 @@ def test_a_curve_is_like_itself_at_any_scale_and_shift() -> None:
     assert volume_ratio(late, truth) == pytest.approx(7e-3)
 
 
-def test_figures_by_hand() -> None:
+def test_values_by_hand() -> None:
     # products at lags -1, 0, 1: 2, 1, 2 over sqrt(5 * 2)... and the shorter one ends in zeros
     assert cross_correlation(of(1, 2), of(1, 0, 1)) == pytest.approx(2 / np.sqrt(10))
     assert correlation(of(1, 0), of(1, 0, 1)) == pytest.approx(0.5)
@@ -63,7 +63,7 @@ def test_figures_by_hand() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(curves, curves)
-def test_as_the_naive_twin(found: list[float], truth: list[float]) -> None:
+def test_matches_naive_implementation(found: list[float], truth: list[float]) -> None:
     # what is left of a spread below rounding is no spread
     for one in (found, truth):
         assume(len(one) > 1)
@@ -77,14 +77,14 @@ def test_as_the_naive_twin(found: list[float], truth: list[float]) -> None:
 
 
 @pytest.mark.parametrize("none", [of(), of(3.0), of(0, 0, 0), of(2, 2, 2), of(1, np.nan, 2), of(1, np.inf)])
-def test_no_answer_for_curves_without_shape(none: Reals) -> None:
+def test_constant_or_empty_curves_are_nan(none: Reals) -> None:
     some = of(1, 2, 1)
     for one, other in ((none, some), (some, none), (none, none)):
         assert np.isnan(cross_correlation(one, other))
         assert np.isnan(correlation(one, other))
 
 
-def test_no_answer_for_volumes() -> None:
+def test_volume_ratio_of_empty_curves_is_nan() -> None:
     assert np.isnan(volume_ratio(of(), of(1)))
     assert np.isnan(volume_ratio(of(1), of()))
     assert np.isnan(volume_ratio(of(1), of(0, 0)))
@@ -101,7 +101,7 @@ def test_scales_of_any_size(scale: float) -> None:
     assert volume_ratio(curve * scale, curve * scale) == pytest.approx(1.0)
 
 
-def test_huge_next_to_tiny_is_not_a_crash() -> None:
+def test_huge_and_tiny_rates() -> None:
     assert volume_ratio(of(1e308, 1e308), of(1e-308)) == np.inf
     assert volume_ratio(of(1e-308), of(1e308, 1e308)) == 0.0
 
@@ -121,7 +121,7 @@ def test_bursts_are_matched_one_to_one() -> None:
     assert count_burst_errors(bursts((10, 12, 14), (15, 17, 19)), bursts((10, 12, 20))) == (0, 1)
 
 
-def test_bursts_that_share_no_time_are_one_if_their_peaks_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bursts_with_close_peaks_match_without_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = bursts((10, 12, 14))
     near, far = bursts((14, 17, 20)), bursts((14, 17.01, 20))
     assert count_burst_errors(near, truth) == (0, 0)
@@ -131,7 +131,7 @@ def test_bursts_that_share_no_time_are_one_if_their_peaks_are_near(monkeypatch: 
     assert count_burst_errors(near, truth) == (1, 1)
 
 
-def test_as_many_as_can_be_then_the_nearest() -> None:
+def test_matching_maximizes_pairs_then_minimizes_distance() -> None:
     # the first found overlaps both, the second only the first of them: both are matched all the same
     found, truth = bursts((9, 31, 32), (33, 34, 35)), bursts((10, 30, 31), (31.5, 38, 39))
     assert match_bursts(found, truth) == (pytest.approx([0, 1]), pytest.approx([0, 1]))
@@ -155,7 +155,7 @@ def placed(steps: list[tuple[int, int, int]]) -> list[tuple[float, float, float]
 
 @settings(max_examples=examples(60), deadline=None)
 @given(spans, spans, st.floats(0, 6))
-def test_matching_is_as_the_naive_twins_best(
+def test_matching_equals_exhaustive_search(
     found: list[tuple[int, int, int]], truth: list[tuple[int, int, int]], tolerance_s: float
 ) -> None:
     ours, theirs = placed(found), placed(truth)
@@ -188,34 +188,34 @@ def matched(found: Reals, truth: Reals, slowdown_ratio: float) -> list[tuple[int
 EVERY = np.arange(8) * 490.0 + 310.0
 
 
-def test_a_constant_stretch_loses_no_burst() -> None:
+def test_constant_slowdown_loses_no_burst() -> None:
     """Bursts 494 s apart for planted 490 s are all found: by overlap, only one of eight was."""
     found = EVERY * 494.0 / 490.0
     assert matched(found, EVERY, 0.01) == [(n, n) for n in range(8)]
     assert len(match_bursts(at(found), at(EVERY))[0]) < 8
 
 
-def test_a_stretch_beyond_the_slowdown_is_no_match() -> None:
+def test_slowdown_beyond_the_ratio_does_not_match() -> None:
     assert len(matched(EVERY * 1.05, EVERY, 0.01)) == 0
     assert len(matched(EVERY * 1.05, EVERY, 0.05)) == 8
 
 
-def test_without_a_slowdown_the_tolerance_is_that_of_polls() -> None:
+def test_without_slowdown_only_the_tolerance_applies() -> None:
     assert matched(EVERY + similarity.TOLERANCE_S, EVERY, 0.0) == [(n, n) for n in range(8)]
     assert matched(EVERY + similarity.TOLERANCE_S + 0.1, EVERY, 0.0) == []
 
 
-def test_a_burst_that_is_missing_in_the_middle_costs_only_itself() -> None:
+def test_missing_burst_costs_only_itself() -> None:
     found = np.delete(EVERY, 3) * 1.008
     assert matched(found, EVERY, 0.01) == [(n, n if n < 3 else n + 1) for n in range(7)]
 
 
-def test_a_false_burst_costs_only_itself() -> None:
+def test_false_burst_costs_only_itself() -> None:
     found = np.insert(EVERY * 1.008, 4, 2000.0)
     assert matched(found, EVERY, 0.01) == [(n if n < 4 else n + 1, n) for n in range(8)]
 
 
-def test_dense_bursts_are_not_matched_by_another_rhythm() -> None:
+def test_dense_bursts_of_another_rhythm_do_not_match() -> None:
     truth = np.arange(60) * 30.0 + 15.0
     assert len(matched(truth * 1.02, truth, 0.02)) == 60
     assert len(matched(np.arange(54) * 33.0 + 15.0, truth, 0.02)) <= 30
@@ -226,12 +226,12 @@ def test_no_bursts_have_no_pairs() -> None:
     assert matched(nothing, EVERY, 0.01) == matched(EVERY, nothing, 0.01) == []
 
 
-def test_the_order_is_kept() -> None:
+def test_order_is_preserved() -> None:
     """Bursts that swapped their places are not both matched."""
     assert matched(of(100.0, 104.0), of(104.0, 100.0), 0.0) in ([(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)])
 
 
-def test_difference_says_what_came_and_went() -> None:
+def test_change_lists_added_and_removed_bursts() -> None:
     truth = signature(APPLICATIONS[4], "write")
     old = Signature.from_curve(truth, detect_bursts(truth))
     changed = truth.copy()
@@ -248,7 +248,7 @@ def test_difference_says_what_came_and_went() -> None:
     assert (len(same.removed), len(same.added), same.volume_ratio) == (0, 0, 1.0)
 
 
-def test_difference_from_and_to_nothing() -> None:
+def test_change_from_and_to_missing_signature() -> None:
     truth = signature(APPLICATIONS[4], "write")
     one, none = Signature.from_curve(truth, detect_bursts(truth)), Signature.missing("too_few_samples")
     for old, new, removed, added in ((one, none, 7, 0), (none, one, 0, 7), (none, none, 0, 0)):

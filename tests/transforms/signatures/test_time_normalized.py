@@ -1,4 +1,4 @@
-"""Stretched runs: one duration for all, a low quantile less its floor, and how long a run takes alone."""
+"""Normalized durations: a low quantile less its baseline, and the duration without interference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drifting(paces: list[float], extra: float = 0.0) -> SampleSet:
     return set_of(rows, 2.0, [0.0] * len(paces), [1000.0 * p for p in paces])
 
 
-def test_runs_of_any_pace_are_one_signature() -> None:
+def test_runs_of_different_pace_yield_one_signature() -> None:
     found = extract_time_normalized(drifting([0.97, 1.0, 1.0, 1.03, 1.05]))
     assert found.outcome == "extracted"
     assert found.duration_s == pytest.approx(1000, abs=2)
@@ -45,34 +45,34 @@ def test_runs_of_any_pace_are_one_signature() -> None:
     assert found.bursts.support_ratio.tolist() == [1.0] * 5
 
 
-def test_a_floor_that_never_rests_is_not_in_it() -> None:
+def test_constant_baseline_is_subtracted() -> None:
     found = extract_time_normalized(drifting([1.0] * 6, extra=3e8))
     assert found.background_bytes_per_s == pytest.approx(3e8, rel=0.01)
     assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
 
 
-def test_bursts_may_take_most_of_the_time() -> None:
+def test_bursts_may_fill_most_of_the_time() -> None:
     rows = [polled([(50.0, 450.0, 1e9), (550.0, 950.0, 1e9)], 1000.0, 2.0)] * 5
     found = extract_time_normalized(set_of(rows, 2.0, [0.0] * 5, [1000.0] * 5))
     assert found.volume_bytes == pytest.approx(8e11, rel=0.02)
     assert len(found.bursts) == 2
 
 
-def test_what_is_steady_has_no_bursts_and_what_is_nothing_no_io() -> None:
+def test_outcomes_of_steady_and_silent_runs() -> None:
     steady, nothing = (set_of([np.full(200, rate)] * 5, 2.0, [0.0] * 5, [400.0] * 5) for rate in (1e9, 0.0))
     assert extract_time_normalized(steady).outcome == "no_common_bursts"
     assert extract_time_normalized(nothing).outcome == "no_io"
     assert extract_time_normalized(drifting([1.0, 1.0])).outcome == "too_few_samples"
 
 
-def test_floor_is_the_middle_of_what_is_low() -> None:
+def test_baseline_is_the_median_of_low_rates() -> None:
     curve, floor = subtract_baseline(np.array([1.0, 1.0, 3.0, 9.0, 9.0, 9.0, np.nan]))
     assert floor == 1.0
     assert curve.tolist() == [0.0, 0.0, 2.0, 8.0, 8.0, 8.0, 0.0]
     assert subtract_baseline(np.array([np.nan]))[1] == 0.0
 
 
-def test_foreign_ratio_is_of_the_time_outside_of_bursts() -> None:
+def test_interference_ratio_excludes_bursts() -> None:
     curve = np.repeat([1.0, 0.0], [20, 80])
     rates = np.tile(curve, (4, 1))
     assert interference_ratio(rates, curve, np.zeros(4)) == 0.0
@@ -82,7 +82,7 @@ def test_foreign_ratio_is_of_the_time_outside_of_bursts() -> None:
 
 
 @pytest.mark.parametrize("true", [0.0, 0.07, 0.2])
-def test_delay_is_found_from_whole_runs(true: float) -> None:
+def test_delay_is_estimated_from_durations(true: float) -> None:
     rng = np.random.default_rng(1)
     met_s = rng.uniform(0, 150, 12)
     duration_s = 1200.0 + true * met_s + rng.normal(0, 1.0, 12)
@@ -92,17 +92,17 @@ def test_delay_is_found_from_whole_runs(true: float) -> None:
     assert _fit_delay(duration_s, met_s)[0] == pytest.approx(true, abs=0.04), "a run with another input counts less"
 
 
-def test_delay_is_the_usual_one_where_runs_do_not_tell() -> None:
+def test_delay_defaults_to_the_prior() -> None:
     assert _fit_delay(np.full(8, 1000.0), np.full(8, 30.0))[0] == pytest.approx(PARAMS.prior_delay)
 
 
-def test_without_foreign_traffic_the_middle_is_the_run_alone() -> None:
+def test_without_interference_the_duration_is_the_median() -> None:
     duration_s = np.array([980.0, 990.0, 1000.0, 1010.0, 1020.0])
     assert estimate_duration_alone_s(duration_s, np.zeros(5)) == pytest.approx(1000, abs=1)
     assert extract_time_normalized(drifting([0.98, 0.99, 1.0, 1.01, 1.02])).duration_s == pytest.approx(1000, abs=1)
 
 
-def test_delayed_runs_are_longer_than_alone() -> None:
+def test_delayed_runs_are_longer_than_the_estimate() -> None:
     rng = np.random.default_rng(3)
     rows, durations = [], []
     for _ in range(12):
@@ -120,7 +120,7 @@ def test_delayed_runs_are_longer_than_alone() -> None:
     assert found > 990
 
 
-def test_the_band_is_around_the_curve_and_widens_with_what_others_do() -> None:
+def test_band_widens_with_interference() -> None:
     rng = np.random.default_rng(2)
     calm = drifting([0.99, 1.0, 1.0, 1.0, 1.01, 1.0])
     noise = np.repeat(rng.random(len(calm.samples.values) // 10 + 1) < 0.3, 10)[: len(calm.samples.values)] * 8e8
@@ -137,7 +137,7 @@ def test_the_band_is_around_the_curve_and_widens_with_what_others_do() -> None:
 # ---- against the naive twins
 
 
-def test_steps_are_mean_rates_of_what_was_measured() -> None:
+def test_steps_are_mean_rates_of_measured_values() -> None:
     rng = np.random.default_rng(4)
     rates = [rng.random(40), rng.random(43)]
     rates[0][5:9] = np.nan
@@ -149,7 +149,7 @@ def test_steps_are_mean_rates_of_what_was_measured() -> None:
         assert found[run] == pytest.approx(expected, nan_ok=True)
 
 
-def test_curve_is_a_quantile_of_what_is_known_less_its_floor() -> None:
+def test_curve_is_a_quantile_less_its_baseline() -> None:
     rng = np.random.default_rng(5)
     rates = rng.random((7, 30)) + np.repeat([0.0, 3.0, 0.0], 10)
     rates[2, 4] = np.nan
@@ -160,18 +160,18 @@ def test_curve_is_a_quantile_of_what_is_known_less_its_floor() -> None:
 
 
 @pytest.mark.parametrize("step_s", [1.0, 0.977, 2.31])
-def test_seconds_are_what_each_holds_of_the_steps(step_s: float) -> None:
+def test_seconds_match_naive_implementation(step_s: float) -> None:
     curve = np.random.default_rng(6).random(40)
     assert resample_to_seconds(curve[None], step_s)[0] == pytest.approx(naive.second_rates(curve.tolist(), step_s))
 
 
-def test_seconds_hold_all_bytes() -> None:
+def test_seconds_preserve_volume() -> None:
     curve = np.random.default_rng(1).random(300)
     for step_s in (1.0, 0.977, 2.31):
         assert resample_to_seconds(curve[None], step_s).sum() == pytest.approx(curve.sum() * step_s)
 
 
-def test_a_gap_in_the_polls_is_no_lack_of_bytes() -> None:
+def test_gaps_do_not_count_as_missing_bytes() -> None:
     one = drifting([1.0] * 5)
     values = one.samples.values.copy()
     values[100:120] = np.nan
@@ -181,7 +181,7 @@ def test_a_gap_in_the_polls_is_no_lack_of_bytes() -> None:
     assert correlation(found.bytes_per_s, TRUTH) > 0.98
 
 
-def test_what_others_moved_tells_how_long_a_run_takes_alone() -> None:
+def test_known_interference_improves_the_duration() -> None:
     """Runs are longer the more their burst met: bytes of their own do not show it, others' beside them do."""
     delays = np.array([0.0, 4.0, 8.0, 12.0, 16.0, 20.0])
     own, others, counts = [], [], []

@@ -1,4 +1,4 @@
-"""Dynamic time warping: dtw-python's costs, its naive twin, bands, the average, simulated drift."""
+"""Dynamic time warping: costs of dtw-python, a naive implementation, bands, averages, simulated drift."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_path(path: tuple[Ints, Ints], first: int, second: int) -> bool:
 # ---- paths
 
 
-def test_a_shifted_burst_is_aligned() -> None:
+def test_shifted_burst_is_aligned() -> None:
     first, second = np.zeros(30), np.zeros(30)
     first[10:15], second[14:19] = 1.0, 1.0
     left, right = find_warping_path(first, second)
@@ -47,7 +47,7 @@ def test_a_shifted_burst_is_aligned() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_cost_is_that_of_dtw_python(seed: int) -> None:
+def test_cost_matches_dtw_python(seed: int) -> None:
     rng = np.random.default_rng(seed)
     # many zeros, as after noise reduction: many paths are equally good
     first, second = (np.maximum(rng.normal(-0.5, 1.0, size), 0.0) for size in (90, 70 + seed))
@@ -59,7 +59,7 @@ def test_the_cost_is_that_of_dtw_python(seed: int) -> None:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.data())
-def test_paths_cost_as_much_as_the_naive_twins(data: st.DataObject) -> None:
+def test_path_costs_match_naive_implementation(data: st.DataObject) -> None:
     rates = st.lists(st.one_of(st.just(0.0), st.integers(0, 4).map(float), st.floats(0, 1e9)), min_size=1, max_size=14)
     first, second = np.array(data.draw(rates)), np.array(data.draw(rates))
     path = find_warping_path(first, second)
@@ -68,7 +68,7 @@ def test_paths_cost_as_much_as_the_naive_twins(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_without_ties_the_path_is_the_naive_twins(seed: int) -> None:
+def test_paths_without_ties_match_naive_implementation(seed: int) -> None:
     first, second = np.random.default_rng(seed).random((2, 40))
     found = find_warping_path(first, second)
     expected = naive.path(first.tolist(), second.tolist())[0]
@@ -77,7 +77,7 @@ def test_without_ties_the_path_is_the_naive_twins(seed: int) -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=14), st.integers(1, 14))
-def test_little_memory_makes_a_band(pairs: list[tuple[int, int]], band: int) -> None:
+def test_memory_limit_sets_a_band(pairs: list[tuple[int, int]], band: int) -> None:
     first, second = np.array(pairs, dtype=np.float64).T
     most_bytes = 16 * len(pairs) * (band + 1)
     path = find_warping_path(first, second, most_bytes)
@@ -90,7 +90,7 @@ def test_little_memory_makes_a_band(pairs: list[tuple[int, int]], band: int) -> 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [0.0, 5e-324, 1e-300, 1e300, 1.7e308])
-def test_extreme_rates_are_no_error(scale: float) -> None:
+def test_extreme_rates(scale: float) -> None:
     first, second = np.array([0, 1, 0, 0.0]) * scale, np.array([0, 0, 1, 0.0]) * scale
     assert is_path(find_warping_path(first, second), 4, 4)
     assert cost(first / (scale or 1.0), second / (scale or 1.0), find_warping_path(first, second)) == 0
@@ -100,7 +100,7 @@ def test_extreme_rates_are_no_error(scale: float) -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 2, 3, 4])
-def test_the_average_is_the_naive_twins(runs: int) -> None:
+def test_average_matches_naive_implementation(runs: int) -> None:
     values = np.random.default_rng(runs).random((runs, 30))
     np.testing.assert_allclose(average_pairwise(values), naive.warped_mean(values.tolist()), rtol=1e-12)
 
@@ -110,7 +110,7 @@ def test_equal_samples_are_their_own_average() -> None:
     np.testing.assert_allclose(average_pairwise(np.tile(sample, (4, 1))), sample)
 
 
-def test_a_drifting_burst_lies_at_the_mean_time_and_keeps_its_height() -> None:
+def test_drifting_burst_is_at_the_mean_time_with_its_height() -> None:
     values = np.zeros((2, 60))
     values[0, 20:30], values[1, 26:36] = 4.0, 4.0
     found = average_pairwise(values)
@@ -120,7 +120,7 @@ def test_a_drifting_burst_lies_at_the_mean_time_and_keeps_its_height() -> None:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(*[st.floats(0, 1e9)] * 3), min_size=1, max_size=25))
-def test_an_average_stays_between_the_least_and_the_most(points: list[tuple[float, float, float]]) -> None:
+def test_average_stays_within_the_range(points: list[tuple[float, float, float]]) -> None:
     values = np.array(points).T
     found = average_pairwise(values)
     assert found.shape == (len(points),)
@@ -131,7 +131,7 @@ def test_an_average_stays_between_the_least_and_the_most(points: list[tuple[floa
 # ---- sets
 
 
-def test_a_signature_of_runs_that_drift() -> None:
+def test_signature_of_drifting_runs() -> None:
     rng = np.random.default_rng(3)
     rows = rng.uniform(0.0, 1e6, (5, 400))
     for row, shift in zip(rows, (0, 3, 6, 9, 12), strict=True):
@@ -166,7 +166,7 @@ def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> Non
     assert np.isfinite(found.bytes_per_s).all()
 
 
-def test_a_gap_is_filled_from_the_other_runs() -> None:
+def test_gaps_are_filled_from_other_runs() -> None:
     rows = np.zeros((4, 300))
     rows[:, 100:120] = 1e9
     rows[1, 90:130] = NAN
