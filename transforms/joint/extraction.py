@@ -35,7 +35,8 @@ from iosig.transforms.signatures.signature import Signature
 PlainExtractor = Callable[[SampleSets], Sequence[Signature]]
 
 #: Required gain in correlation by the plain signature's expected correlation: none below the first value, increasing
-#: linearly to the maximum at the second.
+#: linearly to the maximum at the second. On calm simulated sites (seeds 1 and 2), 10 of 125 joint signatures are
+#: further from the truth than the plain ones by more than 0.005; without the requirement, 27.
 _GAIN_RANGE, _MAX_REQUIRED_GAIN = (0.8, 0.95), 0.03
 
 

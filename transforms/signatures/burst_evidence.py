@@ -25,7 +25,10 @@ _MAX_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class BurstEvidenceParams:
-    """Constants of the burst model, chosen on the simulated families of sites (seeds other than the study's).
+    """Constants of the burst model, chosen on six of the simulated families of sites (seeds other than the study's).
+
+    On these, the test raised the correlation of stormy IOR_A to C from 0.62 to 0.75; on the other six families from
+    0.70 to 0.76.
 
     Attributes
     ----------

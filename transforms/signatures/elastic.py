@@ -47,6 +47,9 @@ _MAX_BATCH_SETS = 12
 class ElasticParams:
     """Constants of the alignment, chosen on the simulated families of sites (seeds other than the study's).
 
+    Of seven settings (steps, blocks, smoothing, costs), the best on eleven families is the same whichever family is
+    left out (4 seeds, 720 sets).
+
     Attributes
     ----------
     min_ratio_drop

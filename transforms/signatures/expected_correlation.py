@@ -80,7 +80,7 @@ _USED_FEATURES = tuple(name for name in FEATURES if _COEFFICIENTS[name])
 _EVIDENCE_TESTED = ("warped", "stretched")
 #: methods among which the expected correlation decides; others only where neither has a signature
 PREFERRED_METHODS = ("warped", "robust")
-#: bonus of the first of them
+#: bonus of the first of them; a third method among them made the selection worse by 0.003 to 0.004
 _FIRST_METHOD_BONUS = 0.03
 #: Signatures below this expected correlation are rejected. Together with `min_run_correlation`, that rejects 70 of
 #: 1,500 sets of the study's families; in none of them, the 35 % quantile has a correlation of 0.7.

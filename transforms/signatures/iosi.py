@@ -48,6 +48,12 @@ class IosiParams:
         Level of the wavelet decomposition (section 5.2: 2).
     gamma, kappa
         Density thresholds, see `iosi_clique.find_common_bursts` (section 5.3: 0.5 and 0.9).
+
+    Notes
+    -----
+    The defaults are the paper's. Sensitivity on simulated IOR_A to C, S3D and FLASH (docs/signatures-study.md): the
+    cross-correlation changes by at most 0.09 for levels 1 to 4 and by at most 0.03 for gamma from 0.3 to 0.6, and falls
+    above. Kappa from 0.8 to 1 changes it by at most 0.07; lower values lose FLASH.
     """
 
     level: int = 2

@@ -42,7 +42,10 @@ _MAX_DELAY_ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class TimeNormalizedParams:
-    """Constants of the estimator, chosen on the simulated families of sites (seeds other than the study's).
+    """Constants of the estimator, chosen on six of the simulated families of sites (seeds other than the study's).
+
+    The mean error of the duration without interference on stormy sites is 0.44 % on these families and 0.47 % on the
+    others. Half a percent shifts a late burst by its width.
 
     Attributes
     ----------
@@ -57,7 +60,8 @@ class TimeNormalizedParams:
     baseline_level
         Quantile of each run's own rates that is its baseline.
     prior_delay, prior_delay_deviation
-        Delay of a run per second of interference during its bursts, and its standard deviation between sites.
+        Delay of a run per second of interference during its bursts, and its standard deviation between sites. One
+        simulated site of ten has a delay of 0.4; a prior with both kinds of sites did not help on real traffic.
     max_met_ratio
         Largest interference in a second, relative to the burst height.
     min_deviation_s, min_deviation_ratio
