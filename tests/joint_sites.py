@@ -13,18 +13,18 @@ from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 
 STEP_S = 2.0
-#: an application: how long it runs, and its bursts: begin, end [s] and rate
+#: duration of an application [s], and its bursts: start, end [s] and rate
 Application = tuple[float, Sequence[tuple[float, float, float]]]
 CALM: Application = (600.0, [(60, 100, 8.0), (260, 300, 8.0), (460, 500, 8.0)])
 BUSY: Application = (500.0, [(20, 60, 9.0), (120, 160, 9.0), (220, 260, 9.0), (320, 360, 9.0), (420, 460, 9.0)])
 
-#: two more that are as tall, of other steps
+#: two more of the same height, with other rhythms
 SPARSE: Application = (580.0, [(30, 75, 8.5), (190, 235, 8.5), (350, 395, 8.5), (510, 555, 8.5)])
 DENSE: Application = (550.0, [(at, at + 25, 8.0) for at in range(15, 520, 60)])
 
 
-def curve_of(application: Application) -> Reals:
-    """Return what an application moves alone in each second."""
+def true_curve(application: Application) -> Reals:
+    """Rates of an application without interference in each second."""
     duration_s, bursts = application
     rates = np.zeros(int(duration_s))
     for begin, end, rate in bursts:
@@ -32,29 +32,29 @@ def curve_of(application: Application) -> Reals:
     return rates
 
 
-def signature_of(application: Application) -> Signature:
-    """Return the true signature of an application."""
-    rates = curve_of(application)
+def true_signature(application: Application) -> Signature:
+    """Make the true signature of an application."""
+    rates = true_curve(application)
     return Signature.from_curve(rates, detect_bursts(rates))
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A site, and what each of its samples moved itself in its steps."""
+    """A simulated site, and the true volume of each sample in its steps."""
 
     shared: SharedTraffic
     own: Ragged
 
 
-def drawn(applications: Sequence[Application], run_count: int, span_s: float, seed: int = 1) -> Drawn:
-    """Draw runs that never wait for each other; those of one application come one after the other."""
+def simulate_site(applications: Sequence[Application], run_count: int, span_s: float, seed: int = 1) -> Drawn:
+    """Simulate runs without contention; those of one application do not overlap."""
     rng = np.random.default_rng(seed)
     application = np.repeat(np.arange(len(applications)), run_count)
     durations = np.array([applications[one][0] for one in application])
     slot_s = span_s / run_count
     slot = np.tile(np.arange(run_count), len(applications))
     started = np.floor(slot * slot_s + rng.random(len(application)) * (slot_s - durations))
-    alone = [curve_of(one) for one in applications]
+    alone = [true_curve(one) for one in applications]
     moved = np.zeros((len(application), int(span_s)))
     for run, (one, begin) in enumerate(zip(application.tolist(), started.astype(int).tolist(), strict=True)):
         moved[run, begin : begin + len(alone[one])] = alone[one]
@@ -74,7 +74,7 @@ def drawn(applications: Sequence[Application], run_count: int, span_s: float, se
     return Drawn(shared, Ragged(np.concatenate(parts), raw.offsets))
 
 
-def known_of(*applications: Application | None, trust: float = 0.9) -> KnownSignatures:
-    """Return what is known where signatures are true, or there is none."""
-    signatures = tuple(None if one is None else signature_of(one) for one in applications)
+def make_known_signatures(*applications: Application | None, trust: float = 0.9) -> KnownSignatures:
+    """Make known signatures: the true ones, or None."""
+    signatures = tuple(None if one is None else true_signature(one) for one in applications)
     return KnownSignatures(signatures, np.where([one is not None for one in applications], trust, np.nan))

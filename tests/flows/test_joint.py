@@ -18,7 +18,7 @@ from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.flows.test_signatures import GB, Ran, write_day
-from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, curve_of
+from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, true_curve
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_checks_throughout")]
 
@@ -95,7 +95,7 @@ def test_where_it_is_due_it_is_the_default_and_nearer(nights: Nights) -> None:
     for name in joint:
         for method, told in near.items():
             own = points.filter(pl.col("application_id").str.contains(f"/{name}/"), method=method)
-            told.append(correlation(own["bytes_per_s"].to_numpy(), curve_of(ALL[name])) if own.height else 0.0)
+            told.append(correlation(own["bytes_per_s"].to_numpy(), true_curve(ALL[name])) if own.height else 0.0)
     assert np.mean(near["joint"]) > np.mean(near["warped"])
 
 

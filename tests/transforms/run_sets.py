@@ -18,8 +18,8 @@ Burst = tuple[float, float, float]
 HUGE = np.finfo(np.float64).max
 
 
-def polled(bursts: Sequence[Burst], duration_s: float, interval_s: float = 2.0, phase_s: float = 0.0) -> Reals:
-    """Return the mean rates that polls see of bursts; the first one began phase_s before the run."""
+def simulate_polls(bursts: Sequence[Burst], duration_s: float, interval_s: float = 2.0, phase_s: float = 0.0) -> Reals:
+    """Simulate polls of bursts: mean rates of steps, the first of which starts phase_s before the run."""
     edges = np.arange(int(np.ceil((duration_s + phase_s) / interval_s - 1e-9)) + 1) * interval_s - phase_s
     total = np.zeros(len(edges))
     for begin, end, rate in bursts:
@@ -27,13 +27,13 @@ def polled(bursts: Sequence[Burst], duration_s: float, interval_s: float = 2.0, 
     return np.diff(total) / interval_s
 
 
-def set_of(
+def make_sample_set(
     rows: Sequence[npt.ArrayLike],
     interval_s: float = 2.0,
     started_s: Sequence[float] | None = None,
     duration_s: Sequence[float] | None = None,
 ) -> SampleSet:
-    """Return a set of runs; unless told, they begin with a step and end with one."""
+    """Make a sample set; by default, runs start and end at the edges of steps."""
     rates = [np.asarray(row, dtype=np.float64) for row in rows]
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rates])]).astype(np.int64)
     started = np.zeros(len(rates)) if started_s is None else np.asarray(started_s, dtype=np.float64)
@@ -42,17 +42,17 @@ def set_of(
     return SampleSet(Ragged(np.concatenate([np.zeros(0), *rates]), offsets), interval_s, started, duration)
 
 
-def scaled(one: SampleSet, factor: float) -> SampleSet:
-    """Return a set whose rates are all so many times as high."""
+def scale_rates(one: SampleSet, factor: float) -> SampleSet:
+    """Multiply all rates of a set."""
     samples = Ragged(one.samples.values * factor, one.samples.offsets)
     return SampleSet(samples, one.interval_s, one.started_s, one.duration_s)
 
 
-def reordered(one: SampleSet, order: Sequence[int]) -> SampleSet:
-    """Return the runs of a set in another order."""
+def reorder_runs(one: SampleSet, order: Sequence[int]) -> SampleSet:
+    """Reorder the runs of a set."""
     rates = one.rates
     picked = list(order)
-    return set_of(
+    return make_sample_set(
         [rates[run] for run in picked],
         one.interval_s,
         one.started_s[picked].tolist(),
@@ -60,20 +60,20 @@ def reordered(one: SampleSet, order: Sequence[int]) -> SampleSet:
     )
 
 
-def truth_by_second(bursts: Sequence[Burst], duration_s: int) -> Reals:
-    """Return what bursts move in each second."""
-    return polled(bursts, duration_s, 1.0)
+def true_rates(bursts: Sequence[Burst], duration_s: int) -> Reals:
+    """Rates of bursts in each second."""
+    return simulate_polls(bursts, duration_s, 1.0)
 
 
-def faults(found: Signature) -> list[str]:
-    """Return what is wrong with an answer, whatever it was asked of; nothing if it is well formed."""
-    curve, low, high, bursts = found.bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s, found.bursts
+def find_faults(result: Signature) -> list[str]:
+    """List the violated invariants of a signature."""
+    curve, low, high, bursts = result.bytes_per_s, result.low_bytes_per_s, result.high_bytes_per_s, result.bursts
     wrong = {
-        "outcome": found.outcome not in get_args(Outcome),
-        "background": np.isinf(found.background_bytes_per_s) or found.background_bytes_per_s < 0,
+        "outcome": result.outcome not in get_args(Outcome),
+        "background": np.isinf(result.background_bytes_per_s) or result.background_bytes_per_s < 0,
         "lengths": not len(curve) == len(low) == len(high),
     }
-    if found.outcome != "extracted":
+    if result.outcome != "extracted":
         wrong |= {"points without an answer": len(curve) > 0, "bursts without an answer": len(bursts) > 0}
         return [name for name, is_so in wrong.items() if is_so]
     wrong |= {
@@ -84,12 +84,12 @@ def faults(found: Signature) -> list[str]:
     if not np.isnan(low).all():
         is_in_order = (low >= 0) & (low <= curve) & (curve <= high) & (high <= HUGE)
         wrong["band"] = not is_in_order.all()
-    return [name for name, is_so in wrong.items() if is_so] + burst_faults(found)
+    return [name for name, is_so in wrong.items() if is_so] + find_burst_faults(result)
 
 
-def burst_faults(found: Signature) -> list[str]:
-    """Return what is wrong with the bursts of an answer."""
-    bursts, curve = found.bursts, found.bytes_per_s
+def find_burst_faults(result: Signature) -> list[str]:
+    """List the violated invariants of a signature's bursts."""
+    bursts, curve = result.bursts, result.bytes_per_s
     columns = (bursts.started_s, bursts.peaked_s, bursts.ended_s, bursts.volume_bytes, bursts.support_ratio)
     if {len(column) for column in columns} != {len(bursts)}:
         return ["columns of several lengths"]

@@ -19,13 +19,13 @@ def means(rows: Sequence[Sequence[float]]) -> list[float]:
 
 def quantiles(rows: Sequence[Sequence[float]], level: float) -> list[float]:
     """The quantile of each point: the value at rank level * (n - 1), linear between whole ranks."""
-    found = []
+    result = []
     for point in range(len(rows[0])):
         values = measured(rows, point)
         if not values:
-            found.append(math.nan)
+            result.append(math.nan)
             continue
         rank = level * (len(values) - 1)
         low, high = values[math.floor(rank)], values[math.ceil(rank)]
-        found.append(low + (high - low) * (rank - math.floor(rank)))
-    return found
+        result.append(low + (high - low) * (rank - math.floor(rank)))
+    return result

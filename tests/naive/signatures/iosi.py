@@ -33,11 +33,11 @@ def correlations_with_average(rows: Rows, bursts: Sequence[Burst]) -> list[float
     for offset in offsets:
         there = [rows[run][peak + offset] for run, first, peak, last in bursts if first <= peak + offset <= last]
         average.append(sum(there) / len(there))
-    found = []
+    result = []
     for run, first, peak, last in bursts:
         own = [rows[run][peak + offset] if first <= peak + offset <= last else 0.0 for offset in offsets]
-        found.append(correlation(own, average))
-    return found
+        result.append(correlation(own, average))
+    return result
 
 
 def widths(bursts: Sequence[Burst], count: int) -> list[float]:
@@ -83,11 +83,11 @@ def signature(
     rows: Rows, bursts: Sequence[Burst], clusters: Sequence[set[int]]
 ) -> tuple[list[float], list[tuple[int, int]]]:
     """Curve and seconds of each burst, for clusters with different centers."""
-    found = []
+    result = []
     for cluster in clusters:
         members = [bursts[i] for i in sorted(cluster)]
-        found.append(averaged(rows, members, [burst[2] for burst in members]))
-    for (center, one), (later, other) in pairwise(found):
+        result.append(averaged(rows, members, [burst[2] for burst in members]))
+    for (center, one), (later, other) in pairwise(result):
         end, begin = max(one) + 1, min(other)
         if end > begin:
             border = max(min((end + begin) // 2, later), center + 1)
@@ -96,7 +96,7 @@ def signature(
             for second in [second for second in other if second < border]:
                 del other[second]
     total = [0.0] * len(rows[0])
-    for _, curve in found:
+    for _, curve in result:
         for second, value in curve.items():
             total[second] = value
-    return total, [(min(curve), max(curve) + 1) for _, curve in found if curve]
+    return total, [(min(curve), max(curve) + 1) for _, curve in result if curve]

@@ -39,14 +39,14 @@ def neighbourhoods(
     around = {unit: [i for i in range(len(points)) if adjacent(cells[i], unit)] for unit in cells}
     turns = sorted(inside, key=lambda unit: (-density(inside[unit]), -density(around[unit]), unit))
     taken: set[int] = set()
-    found = []
+    result = []
     for unit in turns:
         own = [i for i in inside[unit] if i not in taken]
         near = [i for i in around[unit] if i not in taken]
         if density(own) >= least(gamma, samples) and density(near) >= least(kappa, samples):
-            found.append(near)
+            result.append(near)
             taken.update(near)
-    return found
+    return result
 
 
 def vote(members: Sequence[int], points: Sequence[Point], width: float, height: float) -> list[int]:
@@ -76,8 +76,8 @@ def clique(
     """Clusters ordered by time, the best grid, and the number of points that each grid explains."""
     answers = []
     for width, height in grids:
-        found = neighbourhoods(points, samples, span, width, height, gamma, kappa)
-        answers.append([set(vote(members, points, width, height)) for members in found])
+        result = neighbourhoods(points, samples, span, width, height, gamma, kappa)
+        answers.append([set(vote(members, points, width, height)) for members in result])
     explained = [sum(len(cluster) for cluster in answer) for answer in answers]
     if not points or not grids:
         return [], -1, explained

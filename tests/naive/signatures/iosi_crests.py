@@ -10,12 +10,12 @@ Level = tuple[float, int, int]
 
 def levels(row: Sequence[float]) -> list[Level]:
     """Intervals of equal values: value, first and last point."""
-    found, start = [], 0
+    result, start = [], 0
     for value, group in groupby(row):
         length = len(list(group))
-        found.append((value, start, start + length - 1))
+        result.append((value, start, start + length - 1))
         start += length
-    return found
+    return result
 
 
 def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, int, int]]:
@@ -32,7 +32,7 @@ def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, i
         for i in range(1, len(steps) - 1)
         if heights[i] > heights[i + 1] < heights[i + 2] and heights[i + 1] < (1 - ripple_ratio) * mean
     ]
-    found = []
+    result = []
     bounds = [0, *troughs, len(steps) - 1]
     for left, right in pairwise(bounds):
         inside = [i for i in crests if left <= i <= right]
@@ -45,5 +45,5 @@ def waves(row: Sequence[float], ripple_ratio: float = 0.01) -> list[tuple[int, i
             continue
         first = steps[left][1] if left in crests else steps[left][2]
         last = steps[right][2] if right in crests else steps[right][1]
-        found.append((first, (steps[top][1] + steps[top][2]) // 2, last))
-    return found
+        result.append((first, (steps[top][1] + steps[top][2]) // 2, last))
+    return result

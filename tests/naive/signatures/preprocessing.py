@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 def bridged(rates: Sequence[float], max_steps: int) -> list[float]:
     """Interpolate each gap of at most `max_steps` linearly between its neighbours."""
-    found = list(rates)
+    result = list(rates)
     start = 0
     while start < len(rates):
         if not math.isnan(rates[start]):
@@ -21,31 +21,31 @@ def bridged(rates: Sequence[float], max_steps: int) -> list[float]:
         if end - start <= max_steps and sides:
             for place in range(start, end):
                 share = (place - start + 1) / (end - start + 1)
-                found[place] = sides[0] + (sides[-1] - sides[0]) * share
+                result[place] = sides[0] + (sides[-1] - sides[0]) * share
         start = end
-    return found
+    return result
 
 
 def refined(rates: Sequence[float]) -> list[float]:
     """Insert the average of every two neighbours: steps of 2 s become points of 1 s."""
-    found: list[float] = []
+    result: list[float] = []
     for place, rate in enumerate(rates):
         if place:
-            found.append((rates[place - 1] + rate) / 2)
-        found.append(rate)
-    return found
+            result.append((rates[place - 1] + rate) / 2)
+        result.append(rate)
+    return result
 
 
 def shortened(rates: Sequence[float], count: int, interval: float) -> list[float]:
     """Drop the first point of a sample, and one more after each interval."""
-    found: list[float] = []
+    result: list[float] = []
     dropped = 0
     for place, rate in enumerate(rates):
         if dropped < len(rates) - count and place >= math.floor(dropped * interval + 1e-9):
             dropped += 1
         else:
-            found.append(rate)
-    return found
+            result.append(rate)
+    return result
 
 
 def noise_reduced(samples: Sequence[Sequence[float]]) -> tuple[list[list[float]], float]:

@@ -20,7 +20,7 @@ def warped(
 
     What lies before the first burst goes with it; each later one takes with it what is right before it.
     """
-    found = []
+    result = []
     for step in range(step_count):
         burst = 0
         for place, alone in enumerate(alone_s):
@@ -28,8 +28,8 @@ def warped(
                 burst = place
         left = step * step_s + begun_s[burst] - alone_s[burst]
         until, before = total_until(rates, (left + step_s) / step_s), total_until(rates, left / step_s)
-        found.append(until - before)
-    return found
+        result.append(until - before)
+    return result
 
 
 def weighted_quantile(values: Sequence[float], weights: Sequence[float], level: float) -> float:

@@ -21,24 +21,24 @@ def smallest_tail(rates: Sequence[Sequence[float]], interference: Sequence[float
 
 def find_intervals(marks: Sequence[bool]) -> list[tuple[int, int]]:
     """Half-open intervals of true marks."""
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for place, mark in enumerate(marks):
-        if mark and found and found[-1][1] == place:
-            found[-1] = (found[-1][0], place + 1)
+        if mark and result and result[-1][1] == place:
+            result[-1] = (result[-1][0], place + 1)
         elif mark:
-            found.append((place, place + 1))
-    return found
+            result.append((place, place + 1))
+    return result
 
 
 def merge_intervals(parts: Sequence[tuple[int, int]], max_gap: float) -> list[tuple[int, int]]:
     """Merge intervals that are at most `max_gap` apart, until nothing changes."""
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for begin, end in sorted(parts):
-        if found and begin - found[-1][1] <= max_gap:
-            found[-1] = (found[-1][0], max(found[-1][1], end))
+        if result and begin - result[-1][1] <= max_gap:
+            result[-1] = (result[-1][0], max(result[-1][1], end))
         else:
-            found.append((begin, end))
-    return found
+            result.append((begin, end))
+    return result
 
 
 def height(curve: Sequence[float], begin: int, end: int) -> float:

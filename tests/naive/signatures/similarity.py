@@ -13,29 +13,29 @@ def at(curve: Sequence[float], place: int) -> float:
     return curve[place] if 0 <= place < len(curve) else 0.0
 
 
-def cross_correlation(found: Sequence[float], truth: Sequence[float]) -> float:
+def cross_correlation(result: Sequence[float], truth: Sequence[float]) -> float:
     """Maximum over lags of the sum of products, over the root of the product of the sums of squares."""
-    longest = max(len(found), len(truth))
-    norm = math.sqrt(math.fsum(x * x for x in found) * math.fsum(x * x for x in truth))
+    longest = max(len(result), len(truth))
+    norm = math.sqrt(math.fsum(x * x for x in result) * math.fsum(x * x for x in truth))
     return max(
-        math.fsum(at(found, place + shift) * at(truth, place) for place in range(longest)) / norm
+        math.fsum(at(result, place + shift) * at(truth, place) for place in range(longest)) / norm
         for shift in range(-longest, longest + 1)
     )
 
 
-def correlation(found: Sequence[float], truth: Sequence[float]) -> float:
+def correlation(result: Sequence[float], truth: Sequence[float]) -> float:
     """Pearson's correlation: covariance over the product of the standard deviations."""
-    count = max(len(found), len(truth))
-    pairs = [(at(found, place), at(truth, place)) for place in range(count)]
+    count = max(len(result), len(truth))
+    pairs = [(at(result, place), at(truth, place)) for place in range(count)]
     x_mean, y_mean = math.fsum(x for x, _ in pairs) / count, math.fsum(y for _, y in pairs) / count
     covariance = math.fsum((x - x_mean) * (y - y_mean) for x, y in pairs)
     spreads = math.fsum((x - x_mean) ** 2 for x, _ in pairs) * math.fsum((y - y_mean) ** 2 for _, y in pairs)
     return covariance / math.sqrt(spreads)
 
 
-def best_matching(found: Sequence[Span], truth: Sequence[Span], tolerance_s: float) -> tuple[int, float]:
+def best_matching(result: Sequence[Span], truth: Sequence[Span], tolerance_s: float) -> tuple[int, float]:
     """Best of all matchings of (start, peak, end): most pairs, then the smallest distance between peaks."""
-    few, many = sorted((found, truth), key=len)
+    few, many = sorted((result, truth), key=len)
     best = (0, 0.0)
     for order in permutations(range(len(many)), len(few)):
         distances = [

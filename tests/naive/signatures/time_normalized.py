@@ -28,12 +28,12 @@ def quantile(values: Sequence[float], level: float) -> float:
 def second_rates(curve: Sequence[float], step_s: float) -> list[float]:
     """Mean rates in whole seconds of a curve on steps; the last second has the remainder."""
     seconds = max(1, round(len(curve) * step_s))
-    found = []
+    result = []
     for second in range(seconds):
         end = len(curve) * step_s if second == seconds - 1 else second + 1.0
         moved = (
             rate * max(0.0, min(end, (place + 1) * step_s) - max(float(second), place * step_s))
             for place, rate in enumerate(curve)
         )
-        found.append(sum(moved))
-    return found
+        result.append(sum(moved))
+    return result

@@ -36,18 +36,18 @@ def path(first: Sequence[float], second: Sequence[float], band: float = INFINITE
 def merged(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Merge two samples: each step of the path at the mean of both times, interpolated at whole seconds."""
     points = [((i + j) / 2, (first[i] + second[j]) / 2) for i, j in path(first, second)[0]]
-    found = []
+    result = []
     for time in range(len(first)):
         left = max(point for point in points if point[0] <= time)
         right = min(point for point in points if point[0] >= time)
         share = 0.0 if left[0] == right[0] else (time - left[0]) / (right[0] - left[0])
-        found.append(left[1] * (1 - share) + right[1] * share)
-    return found
+        result.append(left[1] * (1 - share) + right[1] * share)
+    return result
 
 
 def warped_mean(samples: Sequence[Sequence[float]]) -> list[float]:
     """Merge samples one after the other."""
-    found = list(samples[0])
+    result = list(samples[0])
     for sample in samples[1:]:
-        found = merged(found, sample)
-    return found
+        result = merged(result, sample)
+    return result

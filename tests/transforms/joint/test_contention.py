@@ -28,15 +28,15 @@ def test_speed_is_one_without_own_io_or_contention() -> None:
     assert relative_speed(others, work_ratio, 0.25) == pytest.approx([1.0, 1.0, 1 / 1.75, 0.5 + 0.5 / 1.25])
 
 
-def shared_of(started: list[float], ended: list[float], count: int = 12) -> SharedTraffic:
+def make_shared_traffic(started: list[float], ended: list[float], count: int = 12) -> SharedTraffic:
     runs = len(started)
     times = np.array(started), np.array(ended)
     return SharedTraffic(np.zeros(count), STEP_S, np.zeros(runs, np.int64), 1, *times, np.ones(runs, np.bool_))
 
 
 def test_steps_cover_the_run() -> None:
-    steps = RunSteps.from_traffic(shared_of([1.3, -1.7, 5.0], [4.3, 1.6, 5.0]))
-    # thirds of steps are no whole seconds, so nothing was cut off
+    steps = RunSteps.from_traffic(make_shared_traffic([1.3, -1.7, 5.0], [4.3, 1.6, 5.0]))
+    # thirds of steps are not whole seconds: no truncation
     assert steps.run.tolist() == [0, 0, 0, 0, 1, 1]
     assert steps.step.tolist() == [1, 2, 3, 4, 0, 1]
     assert steps.begin == pytest.approx([0.0, 0.7, 1.7, 2.7, 1.7, 2.7])
@@ -45,7 +45,7 @@ def test_steps_cover_the_run() -> None:
 
 
 def test_scaled_steps_stay_contiguous() -> None:
-    steps = RunSteps.from_traffic(shared_of([1.3, -1.7], [4.3, 1.6]))
+    steps = RunSteps.from_traffic(make_shared_traffic([1.3, -1.7], [4.3, 1.6]))
     slowed = steps.scale_time(np.array([1.0, 0.5, 0.5, 1.0, 0.25, 1.0]))
     assert slowed.begin == pytest.approx([0.0, 0.7, 1.2, 1.7, 1.7, 1.95])
     assert slowed.end == pytest.approx([0.7, 1.2, 1.7, 2.0, 1.95, 2.55])
@@ -63,13 +63,13 @@ def test_cost_is_estimated_from_durations(cost: float) -> None:
     lost_s = sum_pieces(work_s * (1.0 - relative_speed(others, np.ones(len(others)), cost)), offsets)
     duration_s = rng.uniform(600, 3000, 20)[application] + lost_s + rng.normal(0, 3, run_count)
     duration_s[::17] += 400.0  # other inputs
-    found = estimate_contention_cost(duration_s, application, offsets, others, work_s)
-    assert found == pytest.approx(cost, abs=0.05)
+    result = estimate_contention_cost(duration_s, application, offsets, others, work_s)
+    assert result == pytest.approx(cost, abs=0.05)
     nobody = np.full(run_count, -1)
     assert estimate_contention_cost(duration_s, nobody, offsets, others, work_s) == pytest.approx(0.05)
 
 
-def sets_of(counts: Ints, values: Reals) -> SampleSets:
+def make_sample_sets(counts: Ints, values: Reals) -> SampleSets:
     runs = len(counts)
     return SampleSets(
         Ragged(values, offsets_of(counts)), np.zeros(runs), counts * STEP_S, np.array([STEP_S]), np.array([0, runs]),
@@ -82,33 +82,33 @@ def test_volume_is_preserved(seed: int, cost: float) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 30, 4)
     total = int(counts.sum())
-    sets = sets_of(counts, rng.exponential(1.0, total))
+    sets = make_sample_sets(counts, rng.exponential(1.0, total))
     at_work, work_ratio = rng.exponential(1.0, total), rng.random(total)
-    found = remove_contention(sets, at_work, work_ratio, cost)
+    result = remove_contention(sets, at_work, work_ratio, cost)
     runs = sum_pieces(sets.samples.values, sets.samples.offsets)
-    assert sum_pieces(found.samples.values, found.samples.offsets) == pytest.approx(runs)
-    assert found.interference is not None
-    assert sum_pieces(found.interference, found.samples.offsets) == pytest.approx(2.0 * runs)
+    assert sum_pieces(result.samples.values, result.samples.offsets) == pytest.approx(runs)
+    assert result.interference is not None
+    assert sum_pieces(result.interference, result.samples.offsets) == pytest.approx(2.0 * runs)
     left = sum_pieces(relative_speed(at_work, work_ratio, cost), sets.samples.offsets)
-    assert found.duration_s == pytest.approx(left * STEP_S)
-    assert (found.samples.counts >= left - 1e-5).all()
-    assert (found.samples.counts < left + 1).all()
+    assert result.duration_s == pytest.approx(left * STEP_S)
+    assert (result.samples.counts >= left - 1e-5).all()
+    assert (result.samples.counts < left + 1).all()
 
 
 def test_half_speed_is_reversed() -> None:
     counts = np.array([8, 4])
-    # the second run is the first one of which the burst took twice as long, and half of it at each moment
+    # the second run is the first one with its burst at half the speed
     own = np.array([0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0, 6.0, 6.0, 0.0])
     slow = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    found = remove_contention(sets_of(counts, own), slow, np.ones(12), 1.0)
-    assert found.samples.counts.tolist() == [6, 4]
-    assert found.samples.values == pytest.approx([0, 0, 6, 6, 0, 0, 0, 6, 6, 0])
-    assert found.duration_s.tolist() == [12.0, 8.0]
+    result = remove_contention(make_sample_sets(counts, own), slow, np.ones(12), 1.0)
+    assert result.samples.counts.tolist() == [6, 4]
+    assert result.samples.values == pytest.approx([0, 0, 6, 6, 0, 0, 0, 6, 6, 0])
+    assert result.duration_s.tolist() == [12.0, 8.0]
 
 
 def test_gaps_stay_missing_and_zero_cost_is_identity() -> None:
-    sets = sets_of(np.array([6]), np.array([1.0, np.nan, np.nan, 1.0, 1.0, 1.0]))
+    sets = make_sample_sets(np.array([6]), np.array([1.0, np.nan, np.nan, 1.0, 1.0, 1.0]))
     assert remove_contention(sets, np.ones(6), np.ones(6), 0.0) is sets
-    found = remove_contention(replace(sets, interference=None), np.ones(6), np.ones(6), 1.0)
-    assert found.interference is None
-    assert np.isnan(found.samples.values).tolist() == [True, True, False]
+    result = remove_contention(replace(sets, interference=None), np.ones(6), np.ones(6), 1.0)
+    assert result.interference is None
+    assert np.isnan(result.samples.values).tolist() == [True, True, False]

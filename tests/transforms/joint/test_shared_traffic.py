@@ -11,7 +11,7 @@ from iosig.transforms.joint.shared_traffic import SharedTraffic
 
 
 def small() -> SharedTraffic:
-    """Return ten steps with three runs of two applications; the second one is no sample."""
+    """Make ten steps with three runs of two applications; the second run is not a sample."""
     return SharedTraffic(
         np.arange(10.0),
         2.0,
@@ -27,7 +27,7 @@ def test_samples_are_grouped_and_cut_at_right_edges() -> None:
     shared = small()
     assert shared.sample_runs.tolist() == [2, 0]
     assert shared.set_offsets.tolist() == [0, 1, 2]
-    # a run that begins within a step has it, as its right edge is in the run; the last one ends with the polls
+    # a run includes the step that it starts in, by its right edge; the last run ends with the polls
     assert [one.tolist() for one in shared.sample_windows()] == [[2, 0], [10, 4]]
     cut = shared.cut_samples(shared.volume_bytes)
     assert cut.values.tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3]
@@ -46,7 +46,7 @@ def test_sample_sets_have_rates_and_times() -> None:
 def test_cleaned_samples_use_expected_starts() -> None:
     shared = small()
     raw = shared.cut_samples(shared.volume_bytes)
-    # a log of whole seconds cuts half of one off, in the mean
+    # truncation to whole seconds removes half a second on average
     assert shared.make_sample_sets(raw, np.zeros(len(raw.values))).started_s.tolist() == [-1.5, -0.5]
 
 
@@ -54,7 +54,7 @@ def test_subsecond_log_times_are_not_corrected() -> None:
     exact = replace(small(), started=np.array([0.0, 1.0, 2.3]))
     assert exact.expected_start.tolist() == exact.started.tolist()
     assert exact.expected_end.tolist() == exact.ended.tolist()
-    # whole seconds of a grid that begins between them are whole seconds
+    # whole seconds relative to a grid that starts at a fraction of one
     shifted = replace(small(), started=small().started + 0.15, ended=small().ended + 0.15)
     assert shifted.expected_start == pytest.approx(shifted.started + 0.25)
     assert shifted.expected_end == pytest.approx(shifted.ended + 0.25)

@@ -26,8 +26,8 @@ from tests.naive.signatures import averages as naive
 NAN = float("nan")
 
 
-def sample_set(*rates: npt.ArrayLike, interval_s: float = 1.0) -> SampleSet:
-    """Runs that begin with a step."""
+def make_sample_set(*rates: npt.ArrayLike, interval_s: float = 1.0) -> SampleSet:
+    """Make runs that start at the edge of a step."""
     rows = [np.asarray(rate, dtype=np.float64) for rate in rates]
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     duration = np.array([len(row) * interval_s for row in rows])
@@ -40,14 +40,14 @@ values = st.one_of(st.just(NAN), st.floats(0, 1e12))
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> Reals:
+def draw_tables(draw: st.DrawFn) -> Reals:
     points = draw(st.integers(1, 6))
     rows = st.lists(values, min_size=points, max_size=points)
     return np.array(draw(st.lists(rows, min_size=1, max_size=7)))
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(tables(), st.floats(0, 1))
+@given(draw_tables(), st.floats(0, 1))
 def test_points_match_naive_implementation(table: Reals, level: float) -> None:
     rows = table.tolist()
     np.testing.assert_allclose(nan_mean(table), naive.means(rows), rtol=1e-12)
@@ -83,23 +83,23 @@ def test_level_out_of_range_raises(level: float) -> None:
 
 
 def runs(seed: int = 1) -> SampleSet:
-    """Six runs of three bursts of 20 s at 1 GB/s, one with a foreign burst of 5 GB/s."""
+    """Simulate six runs of three bursts of 20 s at 1 GB/s; one has an interfering burst of 5 GB/s."""
     rng = np.random.default_rng(seed)
     rows = rng.uniform(0.0, 1e7, (6, 300))
     for start in (50, 150, 250):
         rows[:, start : start + 20] += 1e9
     rows[2, 100:110] += 5e9
-    return sample_set(*rows)
+    return make_sample_set(*rows)
 
 
 def test_effect_of_an_interfering_burst() -> None:
     one = runs()
     assert len(extract_mean(one).bursts) == 4
-    for found in (extract_median(one), extract_quantile(one)):
-        assert len(found.bursts) == 3
-        np.testing.assert_allclose(found.bursts.started_s, [50, 150, 250])
-        np.testing.assert_allclose(found.bytes_per_s[50:70], 1e9, rtol=0.02)
-        assert found.bytes_per_s[100:110].max() < 1e7
+    for result in (extract_median(one), extract_quantile(one)):
+        assert len(result.bursts) == 3
+        np.testing.assert_allclose(result.bursts.started_s, [50, 150, 250])
+        np.testing.assert_allclose(result.bytes_per_s[50:70], 1e9, rtol=0.02)
+        assert result.bytes_per_s[100:110].max() < 1e7
     assert 0 < extract_mean(one).background_bytes_per_s < 1e7
     assert extract_mean(one).duration_s == 300
     assert np.isnan(extract_mean(one).low_bytes_per_s).all()
@@ -116,7 +116,7 @@ def test_quantiles_increase_with_level() -> None:
 
 def test_order_of_runs_does_not_matter() -> None:
     one = runs()
-    swapped = sample_set(*one.rates[::-1])
+    swapped = make_sample_set(*one.rates[::-1])
     np.testing.assert_array_equal(extract_quantile(one).bytes_per_s, extract_quantile(swapped).bytes_per_s)
     np.testing.assert_allclose(extract_mean(one).bytes_per_s, extract_mean(swapped).bytes_per_s, rtol=1e-12)
 
@@ -137,22 +137,22 @@ def test_order_of_runs_does_not_matter() -> None:
     ],
 )
 def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> None:
-    found: list[Signature] = [
-        extract_mean(sample_set(*rates)),
-        extract_median(sample_set(*rates)),
-        extract_quantile(sample_set(*rates)),
+    result: list[Signature] = [
+        extract_mean(make_sample_set(*rates)),
+        extract_median(make_sample_set(*rates)),
+        extract_quantile(make_sample_set(*rates)),
     ]
-    assert {each.outcome for each in found} == {outcome}
-    for each in found:
+    assert {each.outcome for each in result} == {outcome}
+    for each in result:
         assert np.isfinite(each.bytes_per_s).all()
         assert (len(each.bytes_per_s) > 0) == (outcome == "extracted")
 
 
 def test_points_without_measurement_are_interpolated() -> None:
     rows = np.tile(np.array([0.0, 0.0, 4.0, *[NAN] * 13, 4.0, 0.0, 0.0, *[0.0] * 60]), (3, 1))
-    found = extract_mean(sample_set(*rows))
-    assert found.outcome == "extracted"
-    np.testing.assert_allclose(found.bytes_per_s[2:17], 4.0)
+    result = extract_mean(make_sample_set(*rows))
+    assert result.outcome == "extracted"
+    np.testing.assert_allclose(result.bytes_per_s[2:17], 4.0)
 
 
 @pytest.mark.parametrize("seed", range(5))

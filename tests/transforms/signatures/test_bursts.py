@@ -19,8 +19,8 @@ pytestmark = pytest.mark.filterwarnings("error")
 Reals = npt.NDArray[np.float64]
 
 
-def of(*pieces: tuple[float, int]) -> Reals:
-    """A curve of (rate, seconds)."""
+def make_curve(*pieces: tuple[float, int]) -> Reals:
+    """Make a curve from pieces of (rate, seconds)."""
     return np.concatenate([np.zeros(0), *(np.full(count, rate, dtype=np.float64) for rate, count in pieces)])
 
 
@@ -28,17 +28,17 @@ def of(*pieces: tuple[float, int]) -> Reals:
 def test_true_bursts_are_detected_exactly(application: Application) -> None:
     true = [burst for burst in application.bursts if burst.direction == "write"]
     curve = signature(application, "write")
-    found = detect_bursts(curve)
-    assert len(found) == len(true)
-    np.testing.assert_allclose(found.started_s, [burst.offset_s for burst in true], atol=1.0)
-    np.testing.assert_allclose(found.ended_s, [burst.ended_s for burst in true], atol=1.0)
-    # all but the part of a second that it begins or ends in
-    lost = np.array([burst.volume_bytes for burst in true]) - found.volume_bytes
+    result = detect_bursts(curve)
+    assert len(result) == len(true)
+    np.testing.assert_allclose(result.started_s, [burst.offset_s for burst in true], atol=1.0)
+    np.testing.assert_allclose(result.ended_s, [burst.ended_s for burst in true], atol=1.0)
+    # except for partial seconds at the edges
+    lost = np.array([burst.volume_bytes for burst in true]) - result.volume_bytes
     assert lost.min() > -1.0
     assert lost.max() < 2 * PARAMS.min_height_ratio * burst_height(curve)
-    assert (found.started_s < found.peaked_s).all()
-    assert (found.peaked_s < found.ended_s).all()
-    assert np.isnan(found.support_ratio).all()
+    assert (result.started_s < result.peaked_s).all()
+    assert (result.peaked_s < result.ended_s).all()
+    assert np.isnan(result.support_ratio).all()
 
 
 @pytest.mark.parametrize("name", ["ior_a", "ior_b", "ior_c", "s3d", "flash"])
@@ -52,64 +52,72 @@ def test_noise_adds_no_bursts(name: str) -> None:
 
 
 def test_single_burst_by_hand() -> None:
-    found = detect_bursts(of((0, 3), (5, 2), (9, 2), (4, 1), (0, 8), (8, 3), (0, 2)))
-    assert found.started_s.tolist() == [3.0, 16.0]
-    assert found.peaked_s.tolist() == [5.5, 16.5]
-    assert found.ended_s.tolist() == [8.0, 19.0]
-    assert found.volume_bytes.tolist() == [32.0, 24.0]
+    result = detect_bursts(make_curve((0, 3), (5, 2), (9, 2), (4, 1), (0, 8), (8, 3), (0, 2)))
+    assert result.started_s.tolist() == [3.0, 16.0]
+    assert result.peaked_s.tolist() == [5.5, 16.5]
+    assert result.ended_s.tolist() == [8.0, 19.0]
+    assert result.volume_bytes.tolist() == [32.0, 24.0]
 
 
 def test_short_dips_are_bridged_and_long_ones_split() -> None:
-    assert len(detect_bursts(of((9, 5), (0, 4), (9, 5)))) == 1
-    assert len(detect_bursts(of((9, 5), (0, 5), (9, 5)))) == 2
-    found = detect_bursts(of((9, 5), (1, 4), (9, 5)))
-    assert found.volume_bytes.tolist() == [94.0]
+    assert len(detect_bursts(make_curve((9, 5), (0, 4), (9, 5)))) == 1
+    assert len(detect_bursts(make_curve((9, 5), (0, 5), (9, 5)))) == 2
+    result = detect_bursts(make_curve((9, 5), (1, 4), (9, 5)))
+    assert result.volume_bytes.tolist() == [94.0]
 
 
 def test_negligible_bursts_are_dropped_but_small_ones_kept() -> None:
     for count, expected in ((4, 1), (5, 2)):
-        assert len(detect_bursts(of((10, 100), (0, 50), (10, count)))) == expected
-    many = of(*[(10.0, 5), (0.0, 20)] * 400)
+        assert len(detect_bursts(make_curve((10, 100), (0, 50), (10, count)))) == expected
+    many = make_curve(*[(10.0, 5), (0.0, 20)] * 400)
     assert len(detect_bursts(many)) == 400, "each is a small share of all, and none is negligible"
 
 
 def test_height_ignores_noise_and_single_peaks() -> None:
-    # the noise moves five times as much as the burst
-    assert burst_height(of((0.1, 5000), (10, 10))) == 10.0
-    assert burst_height(of((5, 50), (10, 1))) == 5.0
-    # squares: 400 and 600, then 800 and 600
-    assert burst_height(of((5, 16), (10, 6))) == 10.0
-    assert burst_height(of((5, 32), (10, 6))) == 5.0
-    assert np.isnan(burst_height(of((0, 5))))
+    # the noise has five times the volume of the burst
+    assert burst_height(make_curve((0.1, 5000), (10, 10))) == 10.0
+    assert burst_height(make_curve((5, 50), (10, 1))) == 5.0
+    # squared weights: 400 and 600, then 800 and 600
+    assert burst_height(make_curve((5, 16), (10, 6))) == 10.0
+    assert burst_height(make_curve((5, 32), (10, 6))) == 5.0
+    assert np.isnan(burst_height(make_curve((0, 5))))
 
 
 @pytest.mark.parametrize(
-    "none", [of(), of((0, 9)), of((np.nan, 3)), of((-1, 4)), np.full(3, -np.inf), np.full(2, np.inf)]
+    "none",
+    [
+        make_curve(),
+        make_curve((0, 9)),
+        make_curve((np.nan, 3)),
+        make_curve((-1, 4)),
+        np.full(3, -np.inf),
+        np.full(2, np.inf),
+    ],
 )
 def test_no_io_has_no_bursts(none: Reals) -> None:
     assert len(detect_bursts(none)) == 0
 
 
 def test_constant_curve_is_one_burst() -> None:
-    found = detect_bursts(of((3, 10)))
-    assert (found.started_s.tolist(), found.peaked_s.tolist(), found.ended_s.tolist()) == ([0.0], [0.5], [10.0])
-    assert detect_bursts(of((3, 1))).volume_bytes.tolist() == [3.0]
+    result = detect_bursts(make_curve((3, 10)))
+    assert (result.started_s.tolist(), result.peaked_s.tolist(), result.ended_s.tolist()) == ([0.0], [0.5], [10.0])
+    assert detect_bursts(make_curve((3, 1))).volume_bytes.tolist() == [3.0]
 
 
 def test_missing_seconds_are_in_no_burst() -> None:
-    found = detect_bursts(of((9, 5), (np.nan, 6), (9, 5)))
-    assert found.ended_s.tolist() == [5.0, 16.0]
-    bridged = detect_bursts(of((9, 5), (np.nan, 2), (9, 5)))
+    result = detect_bursts(make_curve((9, 5), (np.nan, 6), (9, 5)))
+    assert result.ended_s.tolist() == [5.0, 16.0]
+    bridged = detect_bursts(make_curve((9, 5), (np.nan, 2), (9, 5)))
     assert (len(bridged), bridged.volume_bytes.tolist()) == (1, [90.0])
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-9, 1e300])
 def test_detection_is_scale_invariant(scale: float) -> None:
-    curve = of((0, 3), (1, 5), (2, 5), (0, 9), (2, 9), (0, 4))
-    found, scaled = detect_bursts(curve), detect_bursts(curve * scale)
-    np.testing.assert_array_equal(scaled.started_s, found.started_s)
-    np.testing.assert_array_equal(scaled.peaked_s, found.peaked_s)
-    np.testing.assert_array_equal(scaled.ended_s, found.ended_s)
+    curve = make_curve((0, 3), (1, 5), (2, 5), (0, 9), (2, 9), (0, 4))
+    result, scaled = detect_bursts(curve), detect_bursts(curve * scale)
+    np.testing.assert_array_equal(scaled.started_s, result.started_s)
+    np.testing.assert_array_equal(scaled.peaked_s, result.peaked_s)
+    np.testing.assert_array_equal(scaled.ended_s, result.ended_s)
 
 
 @settings(max_examples=examples(80), deadline=None)
@@ -122,12 +130,12 @@ def test_detection_is_scale_invariant(scale: float) -> None:
 def test_matches_naive_implementation(
     pieces: list[tuple[float, int]], ratio: float, dip_s: int, volume_ratio: float
 ) -> None:
-    curve = of(*pieces)
+    curve = make_curve(*pieces)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PARAMS", BurstDetectionParams(ratio, dip_s, volume_ratio))
-        found = detect_bursts(curve)
+        result = detect_bursts(curve)
     twin = naive.bursts(curve.tolist(), ratio, dip_s, volume_ratio)
-    assert found.started_s.tolist() == [first for first, _, _, _ in twin]
-    assert found.peaked_s.tolist() == [peak + 0.5 for _, peak, _, _ in twin]
-    assert found.ended_s.tolist() == [after for _, _, after, _ in twin]
-    np.testing.assert_allclose(found.volume_bytes, [volume for *_, volume in twin])
+    assert result.started_s.tolist() == [first for first, _, _, _ in twin]
+    assert result.peaked_s.tolist() == [peak + 0.5 for _, peak, _, _ in twin]
+    assert result.ended_s.tolist() == [after for _, _, after, _ in twin]
+    np.testing.assert_allclose(result.volume_bytes, [volume for *_, volume in twin])

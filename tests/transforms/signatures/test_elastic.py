@@ -30,10 +30,10 @@ from iosig.transforms.signatures.time_normalized import (
     normalize_durations,
 )
 from tests.naive.signatures import elastic as naive
-from tests.transforms.run_sets import polled, set_of, truth_by_second
+from tests.transforms.run_sets import make_sample_set, simulate_polls, true_rates
 
 STARTS = np.arange(8) * 440.0 + 200.0
-TRUTH = truth_by_second([(a, a + 12.0, 5e9) for a in STARTS], 3600)
+TRUTH = true_rates([(a, a + 12.0, 5e9) for a in STARTS], 3600)
 
 
 def extract(one: SampleSet) -> Signature:
@@ -48,21 +48,23 @@ def simulate_drifting_runs(seed: int, deviation_s: float, runs: int = 10) -> Sam
         late = np.cumsum(rng.normal(0, deviation_s, len(STARTS) + 1))
         durations.append(3600.0 + float(late[-1]))
         rows.append(
-            polled([(a + by, a + by + 12.0, 5e9) for a, by in zip(STARTS, late, strict=False)], durations[-1], 2.0)
+            simulate_polls(
+                [(a + by, a + by + 12.0, 5e9) for a, by in zip(STARTS, late, strict=False)], durations[-1], 2.0
+            )
         )
-    return set_of(rows, 2.0, [0.0] * runs, durations)
+    return make_sample_set(rows, 2.0, [0.0] * runs, durations)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_short_drifting_bursts_are_all_found(seed: int) -> None:
     one = simulate_drifting_runs(seed, 5.0)
-    found = extract(one)
-    assert count_burst_errors(found.bursts, detect_bursts(TRUTH))[1] == 0
-    assert len(found.bursts) == 8
-    gaps = np.diff(found.bursts.peaked_s)
+    result = extract(one)
+    assert count_burst_errors(result.bursts, detect_bursts(TRUTH))[1] == 0
+    assert len(result.bursts) == 8
+    gaps = np.diff(result.bursts.peaked_s)
     assert gaps == pytest.approx([440.0] * 7, rel=0.03)
     assert (
-        len(extract_time_normalized(one).bursts) != 8 or found.volume_bytes > extract_time_normalized(one).volume_bytes
+        len(extract_time_normalized(one).bursts) != 8 or result.volume_bytes > extract_time_normalized(one).volume_bytes
     )
 
 
@@ -77,8 +79,8 @@ def simulate_dense_runs(seed: int, runs: int) -> SampleSet:
         ends = np.cumsum(17.0 + took)
         durations.append(100.0 + float(ends[-1]))
         bursts = [(end - lasts, end, 9.1e9 / lasts) for end, lasts in zip(ends, took, strict=True)]
-        rows.append(polled(bursts, durations[-1], 2.0))
-    return set_of(rows, 2.0, [0.0] * runs, durations)
+        rows.append(simulate_polls(bursts, durations[-1], 2.0))
+    return make_sample_set(rows, 2.0, [0.0] * runs, durations)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -87,14 +89,14 @@ def test_more_runs_with_dense_bursts_lose_no_volume(seed: int, runs: int) -> Non
     """Misaligned bursts of the application itself were once taken for interference: 12 runs lost 40 % of the volume."""
     on_clock = normalize_durations(simulate_dense_runs(seed, runs))
     assert on_clock is not None
-    found = build_signature(align_elastically(on_clock))
-    assert found.volume_bytes == pytest.approx(60 * 9.1e9, rel=0.08)
+    result = build_signature(align_elastically(on_clock))
+    assert result.volume_bytes == pytest.approx(60 * 9.1e9, rel=0.08)
 
 
 def test_slight_misalignment_preserves_volume() -> None:
-    found = extract(simulate_drifting_runs(2, 3.0))
-    assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.08)
-    assert found.bursts.volume_bytes == pytest.approx(np.full(8, 60e9), rel=0.25)
+    result = extract(simulate_drifting_runs(2, 3.0))
+    assert result.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.08)
+    assert result.bursts.volume_bytes == pytest.approx(np.full(8, 60e9), rel=0.25)
 
 
 def test_identical_runs_are_not_shifted() -> None:
@@ -132,9 +134,9 @@ def test_paths_do_not_depend_on_the_batch(dtype: type) -> None:
     rng = np.random.default_rng(1)
     shapes = [(7, 5, 3), (12, 9, 1), (1, 3, 4), (12, 5, 2), (3, 17, 2)]
     scores = [rng.random(shape).astype(dtype) for shape in shapes]
-    for one, found in zip(scores, find_best_paths(scores), strict=True):
-        assert found.shape == (one.shape[2], one.shape[0])
-        np.testing.assert_array_equal(found, find_best_paths([one])[0])
+    for one, result in zip(scores, find_best_paths(scores), strict=True):
+        assert result.shape == (one.shape[2], one.shape[0])
+        np.testing.assert_array_equal(result, find_best_paths([one])[0])
     assert find_best_paths([]) == []
 
 
@@ -142,14 +144,14 @@ def test_results_are_in_the_order_of_sets() -> None:
     few = simulate_drifting_runs(1, 1.0, runs=2)
     sets = [
         simulate_drifting_runs(2, 3.0),
-        set_of([np.arange(60.0) % 7] * 5, 2.0, [0.0] * 5, [120.0] * 5),
+        make_sample_set([np.arange(60.0) % 7] * 5, 2.0, [0.0] * 5, [120.0] * 5),
         few,
         simulate_drifting_runs(3, 4.0),
     ]
-    for one, found in zip(sets, extract_elastic(sets), strict=True):
+    for one, result in zip(sets, extract_elastic(sets), strict=True):
         alone = extract(one)
-        assert found.outcome == alone.outcome
-        np.testing.assert_array_equal(found.bytes_per_s, alone.bytes_per_s)
+        assert result.outcome == alone.outcome
+        np.testing.assert_array_equal(result.bytes_per_s, alone.bytes_per_s)
 
 
 @pytest.mark.parametrize(("seed", "count", "reach"), [(1, 90, 4), (2, 95, 12), (3, 5, 7), (4, 81, 1)])
@@ -157,13 +159,13 @@ def test_scores_match_naive_implementation(seed: int, count: int, reach: int) ->
     rng = np.random.default_rng(seed)
     rates = rng.random((3, count))
     common = np.maximum(rng.random(count) - 0.6, 0.0) if seed != 3 else np.zeros(count)
-    found = _BlockOverlap.from_rates(rates, reach).score(common)
-    assert found.shape == (-(-count // BLOCK_STEPS), 2 * reach + 1, 3)
-    for block, place, run in np.ndindex(found.shape):
+    result = _BlockOverlap.from_rates(rates, reach).score(common)
+    assert result.shape == (-(-count // BLOCK_STEPS), 2 * reach + 1, 3)
+    for block, place, run in np.ndindex(result.shape):
         expected = naive.overlap(
             rates[run].tolist(), common.tolist(), block, BLOCK_STEPS, place - reach, PARAMS.excess_cost
         )
-        assert found[block, place, run] == pytest.approx(expected, abs=1e-5)
+        assert result[block, place, run] == pytest.approx(expected, abs=1e-5)
 
 
 def test_shifts_are_relative_to_the_median() -> None:
@@ -171,13 +173,13 @@ def test_shifts_are_relative_to_the_median() -> None:
     for run, late in enumerate((-6, 0, 6)):
         for begin in (30, 90, 150):
             rates[run, begin + late : begin + late + 12] = 1.0
-    found = align_elastically(TimeNormalizedRuns(rates, 0, np.full(3, 200.0), 1.0, 0.5, np.zeros((3, 200)))).shift
-    assert np.median(found, axis=0) == pytest.approx(np.zeros(200), abs=1.0)
-    assert found[2, 95] - found[0, 95] == pytest.approx(12.0, abs=3.0)
+    result = align_elastically(TimeNormalizedRuns(rates, 0, np.full(3, 200.0), 1.0, 0.5, np.zeros((3, 200)))).shift
+    assert np.median(result, axis=0) == pytest.approx(np.zeros(200), abs=1.0)
+    assert result[2, 95] - result[0, 95] == pytest.approx(12.0, abs=3.0)
 
 
 def test_runs_without_overlap_have_no_signature() -> None:
-    assert extract(set_of([np.full(200, 1e9)] * 5, 2.0, [0.0] * 5, [400.0] * 5)).outcome == "no_common_bursts"
+    assert extract(make_sample_set([np.full(200, 1e9)] * 5, 2.0, [0.0] * 5, [400.0] * 5)).outcome == "no_common_bursts"
     assert extract(simulate_drifting_runs(1, 1.0, runs=2)).outcome == "too_few_samples"
 
 
@@ -202,10 +204,10 @@ def test_share_inside_matches_reading_ones() -> None:
 
 def double_each(*numbers: int) -> Generator[int, int, list[int]]:
     """Request twice each number, one after the other, and return all responses."""
-    found = []
+    result = []
     for number in numbers:
-        found.append((yield number))
-    return found
+        result.append((yield number))
+    return result
 
 
 def test_requests_are_batched_and_tasks_start_when_others_end() -> None:

@@ -28,11 +28,11 @@ Reals = npt.NDArray[np.float64]
 NAN = float("nan")
 
 
-def iosi(one: SampleSet, params: IosiParams | None = None) -> Signature:
+def extract(one: SampleSet, params: IosiParams | None = None) -> Signature:
     return extract_iosi([one], params)[0]
 
 
-def iosi_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
+def extract_raw(one: SampleSet, params: IosiParams | None = None) -> Signature:
     return extract_iosi_raw([one], params)[0]
 
 
@@ -41,7 +41,7 @@ def correlations_with_average(rows: Reals, bursts: RowBursts) -> Reals:
     return module._BurstTable.concatenate([segmented]).correlate_with_average()
 
 
-def samples(rates: list[Reals], durations: list[float] | None = None, interval_s: float = 2.0) -> SampleSet:
+def make_sample_set(rates: list[Reals], durations: list[float] | None = None, interval_s: float = 2.0) -> SampleSet:
     counts = [len(one) for one in rates]
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     values = np.concatenate([np.zeros(0), *rates])
@@ -49,8 +49,8 @@ def samples(rates: list[Reals], durations: list[float] | None = None, interval_s
     return SampleSet(Ragged(values, offsets), interval_s, np.zeros(len(rates)), duration)
 
 
-def bumps(length: int, *bursts: tuple[float, float, float]) -> Reals:
-    """A run in steps of 2 s: bursts that rise and fall, each of (second of its crest, duration, rate)."""
+def simulate_bursts(length: int, *bursts: tuple[float, float, float]) -> Reals:
+    """Simulate a run in steps of 2 s with smooth bursts of (second of the crest, duration, rate)."""
     seconds = 2.0 * np.arange(length) + 1.0
     total = np.zeros(length)
     for middle, duration, rate in bursts:
@@ -58,22 +58,22 @@ def bumps(length: int, *bursts: tuple[float, float, float]) -> Reals:
     return total
 
 
-def five_runs(*foreign: tuple[int, float, float, float]) -> SampleSet:
-    """Runs of 800 s with bursts at about 200 and 600 s; foreign ones are of (run, crest, duration, rate)."""
+def simulate_five_runs(*foreign: tuple[int, float, float, float]) -> SampleSet:
+    """Simulate runs of 800 s with bursts at about 200 and 600 s, and interference of (run, crest, duration, rate)."""
     rates = []
     for run, late in enumerate((0.0, 2.0, 4.0, 2.0, 2.0)):
-        own = bumps(400, (200 + late, 40, 2.0e9), (600 + late, 24, 1.0e9))
-        rates.append(own + sum((bumps(400, of[1:]) for of in foreign if of[0] == run), np.zeros(400)))
-    return samples(rates)
+        own = simulate_bursts(400, (200 + late, 40, 2.0e9), (600 + late, 24, 1.0e9))
+        rates.append(own + sum((simulate_bursts(400, of[1:]) for of in foreign if of[0] == run), np.zeros(400)))
+    return make_sample_set(rates)
 
 
-def assert_sound(found: Signature) -> None:
-    """Whatever a signature is, it is whole."""
-    assert found.outcome in get_args(Outcome)
-    if found.outcome != "extracted":
-        assert len(found.bytes_per_s) == len(found.bursts) == 0
+def assert_valid(result: Signature) -> None:
+    """Check the invariants of a signature."""
+    assert result.outcome in get_args(Outcome)
+    if result.outcome != "extracted":
+        assert len(result.bytes_per_s) == len(result.bursts) == 0
         return
-    curve, bursts = found.bytes_per_s, found.bursts
+    curve, bursts = result.bytes_per_s, result.bursts
     assert np.isfinite(curve).all()
     assert (curve >= 0).all()
     begin, end = bursts.started_s.astype(int), bursts.ended_s.astype(int)
@@ -96,93 +96,93 @@ def assert_sound(found: Signature) -> None:
 
 
 def test_common_bursts_are_averaged_at_their_mean_time() -> None:
-    found = iosi(five_runs())
-    assert found.outcome == "extracted"
-    assert_sound(found)
-    assert len(found.bursts) == 2
-    # second k of a sample stands for its step's middle, at 1 s; runs come 2 s late on average
-    assert found.bursts.peaked_s == pytest.approx([201.5, 601.5], abs=1)
-    assert found.bursts.volume_bytes == pytest.approx([2.0e9 * 40 / 2, 1.0e9 * 24 / 2], rel=0.05)
-    assert found.bursts.support_ratio.tolist() == [1, 1]
-    assert 0 <= found.background_bytes_per_s < 1e6
-    assert len(found.bytes_per_s) == 799
-    assert np.isnan(found.low_bytes_per_s).all()
+    result = extract(simulate_five_runs())
+    assert result.outcome == "extracted"
+    assert_valid(result)
+    assert len(result.bursts) == 2
+    # point k is the middle of its step; runs are 2 s late on average
+    assert result.bursts.peaked_s == pytest.approx([201.5, 601.5], abs=1)
+    assert result.bursts.volume_bytes == pytest.approx([2.0e9 * 40 / 2, 1.0e9 * 24 / 2], rel=0.05)
+    assert result.bursts.support_ratio.tolist() == [1, 1]
+    assert 0 <= result.background_bytes_per_s < 1e6
+    assert len(result.bytes_per_s) == 799
+    assert np.isnan(result.low_bytes_per_s).all()
 
 
 def test_interfering_burst_of_one_run_is_excluded() -> None:
-    found = iosi(five_runs((1, 400, 30, 2.0e9)))
-    assert len(found.bursts) == 2
-    assert not found.bytes_per_s[350:450].any()
+    result = extract(simulate_five_runs((1, 400, 30, 2.0e9)))
+    assert len(result.bursts) == 2
+    assert not result.bytes_per_s[350:450].any()
 
 
 def test_interfering_burst_next_to_a_common_one_is_not_elected() -> None:
-    alone, beside = iosi(five_runs()), iosi(five_runs((1, 250, 20, 1.0e9)))
+    alone, beside = extract(simulate_five_runs()), extract(simulate_five_runs((1, 250, 20, 1.0e9)))
     assert len(beside.bursts) == 2
     assert beside.bursts.peaked_s == pytest.approx(alone.bursts.peaked_s, abs=2)
 
 
 def test_background_is_subtracted_and_reported() -> None:
-    quiet = five_runs()
+    quiet = simulate_five_runs()
     noisy = SampleSet(
         Ragged(quiet.samples.values + 0.1e9, quiet.samples.offsets), 2.0, quiet.started_s, quiet.duration_s
     )
-    found = iosi(noisy)
-    assert found.background_bytes_per_s == pytest.approx(0.1e9, rel=0.2)
-    assert found.volume_bytes == pytest.approx(iosi(quiet).volume_bytes, rel=0.05)
+    result = extract(noisy)
+    assert result.background_bytes_per_s == pytest.approx(0.1e9, rel=0.2)
+    assert result.volume_bytes == pytest.approx(extract(quiet).volume_bytes, rel=0.05)
 
 
 def test_single_run_is_its_own_signature() -> None:
-    found = iosi(samples([bumps(400, (200, 40, 2e9), (600, 24, 1e9))]))
-    assert len(found.bursts) == 2
-    assert found.bursts.support_ratio.tolist() == [1, 1]
+    result = extract(make_sample_set([simulate_bursts(400, (200, 40, 2e9), (600, 24, 1e9))]))
+    assert len(result.bursts) == 2
+    assert result.bursts.support_ratio.tolist() == [1, 1]
 
 
 def test_raw_method_uses_median_length_and_no_background() -> None:
-    rates = [bumps(count, (200, 40, 2e9), (600, 24, 1e9)) for count in (400, 404, 410, 150, 420)]
-    found = iosi_raw(samples(rates), IosiParams(kappa=0.8))
-    assert_sound(found)
-    assert len(found.bytes_per_s) == 2 * 404 - 1
-    assert np.isnan(found.background_bytes_per_s)
-    assert found.bursts.support_ratio.tolist() == [1.0, 0.8]
+    rates = [simulate_bursts(count, (200, 40, 2e9), (600, 24, 1e9)) for count in (400, 404, 410, 150, 420)]
+    result = extract_raw(make_sample_set(rates), IosiParams(kappa=0.8))
+    assert_valid(result)
+    assert len(result.bytes_per_s) == 2 * 404 - 1
+    assert np.isnan(result.background_bytes_per_s)
+    assert result.bursts.support_ratio.tolist() == [1.0, 0.8]
 
 
 def test_gaps_do_not_count_as_missing_bursts() -> None:
-    whole = five_runs()
+    whole = simulate_five_runs()
     values = whole.samples.values.copy()
     values[400 + 290 : 400 + 312] = NAN  # the second run's second burst
-    found = iosi(SampleSet(Ragged(values, whole.samples.offsets), 2.0, whole.started_s, whole.duration_s))
-    assert len(found.bursts) == 2
-    assert found.bursts.volume_bytes == pytest.approx(iosi(whole).bursts.volume_bytes, rel=0.1)
+    result = extract(SampleSet(Ragged(values, whole.samples.offsets), 2.0, whole.started_s, whole.duration_s))
+    assert len(result.bursts) == 2
+    assert result.bursts.volume_bytes == pytest.approx(extract(whole).bursts.volume_bytes, rel=0.1)
 
 
 # ---- outcomes
 
 
 def test_empty_set_has_too_few_samples() -> None:
-    assert iosi(samples([])).outcome == "too_few_samples"
-    assert iosi_raw(samples([])).outcome == "too_few_samples"
-    assert iosi(samples([np.full(50, NAN)] * 5)).outcome == "too_few_samples"
+    assert extract(make_sample_set([])).outcome == "too_few_samples"
+    assert extract_raw(make_sample_set([])).outcome == "too_few_samples"
+    assert extract(make_sample_set([np.full(50, NAN)] * 5)).outcome == "too_few_samples"
 
 
 def test_silent_runs_have_no_io() -> None:
-    assert iosi(samples([np.zeros(100)] * 5)).outcome == "no_io"
-    assert iosi_raw(samples([np.zeros(100)] * 5)).outcome == "no_io"
-    assert iosi_raw(samples([np.full(100, NAN)] * 5)).outcome == "no_io"
+    assert extract(make_sample_set([np.zeros(100)] * 5)).outcome == "no_io"
+    assert extract_raw(make_sample_set([np.zeros(100)] * 5)).outcome == "no_io"
+    assert extract_raw(make_sample_set([np.full(100, NAN)] * 5)).outcome == "no_io"
 
 
 def test_unrelated_runs_have_no_common_bursts() -> None:
-    apart = [bumps(400, (80 + 140 * run, 40, 2e9)) for run in range(5)]
-    found = iosi(samples(apart))
-    assert found.outcome == "no_common_bursts"
-    assert found.background_bytes_per_s >= 0
-    assert iosi(samples([np.full(100, 5e8)] * 5)).outcome == "no_common_bursts"
+    apart = [simulate_bursts(400, (80 + 140 * run, 40, 2e9)) for run in range(5)]
+    result = extract(make_sample_set(apart))
+    assert result.outcome == "no_common_bursts"
+    assert result.background_bytes_per_s >= 0
+    assert extract(make_sample_set([np.full(100, 5e8)] * 5)).outcome == "no_common_bursts"
 
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
 def test_short_samples_have_an_outcome(length: int, level: int) -> None:
-    for method in (iosi, iosi_raw):
-        assert_sound(method(samples([np.arange(length) * 1e9] * 5), IosiParams(level=level)))
+    for method in (extract, extract_raw):
+        assert_valid(method(make_sample_set([np.arange(length) * 1e9] * 5), IosiParams(level=level)))
 
 
 extreme = st.one_of(
@@ -194,20 +194,20 @@ extreme = st.one_of(
 @given(st.lists(st.lists(extreme, max_size=60), max_size=6), st.sampled_from([0.5, 1.0, 2.0, 3.7]))
 def test_any_input_has_a_valid_outcome(drawn: list[list[float]], interval_s: float) -> None:
     rates = [np.array(one, dtype=np.float64) for one in drawn]
-    for method in (iosi, iosi_raw):
-        assert_sound(method(samples(rates, interval_s=interval_s)))
+    for method in (extract, extract_raw):
+        assert_valid(method(make_sample_set(rates, interval_s=interval_s)))
 
 
 # ---- properties
 
 
 @cache
-def noisy_runs(seed: int = 1) -> SampleSet:
+def simulate_noisy_runs(seed: int = 1) -> SampleSet:
     rng = np.random.default_rng(seed)
     foreign = [
         (run, rng.uniform(50, 750), rng.uniform(10, 60), rng.uniform(0.3, 3) * 1e9) for run in (0, 1, 2, 3, 4) * 3
     ]
-    whole = five_runs(*foreign)
+    whole = simulate_five_runs(*foreign)
     surface = 0.05e9 * rng.random(len(whole.samples.values))
     return SampleSet(
         Ragged(whole.samples.values + surface, whole.samples.offsets), 2.0, whole.started_s, whole.duration_s
@@ -216,19 +216,21 @@ def noisy_runs(seed: int = 1) -> SampleSet:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_result_scales_and_ignores_the_order_of_runs(seed: int) -> None:
-    one = noisy_runs(seed)
-    found = iosi(one)
+    one = simulate_noisy_runs(seed)
+    result = extract(one)
     scaled = SampleSet(Ragged(one.samples.values * 1024.0, one.samples.offsets), 2.0, one.started_s, one.duration_s)
-    np.testing.assert_allclose(iosi(scaled).bytes_per_s, found.bytes_per_s * 1024.0, rtol=1e-9)
-    turned = samples(one.rates[::-1])
-    np.testing.assert_allclose(iosi(turned).bytes_per_s, found.bytes_per_s, rtol=1e-9, atol=1.0)
+    np.testing.assert_allclose(extract(scaled).bytes_per_s, result.bytes_per_s * 1024.0, rtol=1e-9)
+    turned = make_sample_set(one.rates[::-1])
+    np.testing.assert_allclose(extract(turned).bytes_per_s, result.bytes_per_s, rtol=1e-9, atol=1.0)
 
 
-# ---- beside the twin
+# ---- naive implementation
 
 
-def bursts_of(found: RowBursts) -> list[naive.Burst]:
-    return list(zip(found.run.tolist(), found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
+def to_tuples(result: RowBursts) -> list[naive.Burst]:
+    return list(
+        zip(result.run.tolist(), result.first.tolist(), result.peak.tolist(), result.last.tolist(), strict=True)
+    )
 
 
 def test_low_frequencies_pass_and_high_ones_do_not() -> None:
@@ -242,11 +244,11 @@ def test_low_frequencies_pass_and_high_ones_do_not() -> None:
 def test_zeros_stay_exactly_zero() -> None:
     values = np.zeros((2, 1500))
     values[0, 700:710] = 1.0
-    found = low_frequency_component(values)
-    assert not found[1].any()
-    assert not found[0, :300].any()
-    assert not found[0, -300:].any()
-    assert found[0, 700:710].min() > 0.5
+    result = low_frequency_component(values)
+    assert not result[1].any()
+    assert not result[0, :300].any()
+    assert not result[0, -300:].any()
+    assert result[0, 700:710].min() > 0.5
 
 
 @pytest.mark.filterwarnings("error")
@@ -272,10 +274,10 @@ def random_rows(seed: int) -> Reals:
 @pytest.mark.parametrize("seed", range(12))
 def test_correlations_match_naive_implementation(seed: int) -> None:
     rows = random_rows(seed)
-    found = segment_bursts(low_frequency_component(rows))
+    result = segment_bursts(low_frequency_component(rows))
     np.testing.assert_allclose(
-        correlations_with_average(rows, found),
-        naive.correlations_with_average(rows.tolist(), bursts_of(found)),
+        correlations_with_average(rows, result),
+        naive.correlations_with_average(rows.tolist(), to_tuples(result)),
         atol=1e-9,
     )
 
@@ -289,19 +291,19 @@ def test_negative_correlation_becomes_zero() -> None:
     peak, valley = np.array([0, 1.0, 2, 1, 0]), np.array([2.0, 1, 0, 1, 2])
     rows = np.concatenate([peak, peak, peak, valley])[None, :]
     first = np.array([0, 5, 10, 15])
-    found = RowBursts(np.zeros(4, dtype=np.int64), first, first + 2, first + 4)
-    assert correlations_with_average(rows, found) == pytest.approx([1, 1, 1, 0])
+    result = RowBursts(np.zeros(4, dtype=np.int64), first, first + 2, first + 4)
+    assert correlations_with_average(rows, result) == pytest.approx([1, 1, 1, 0])
 
 
 @pytest.mark.parametrize(
     ("first", "crest", "last", "begin", "end"),
     [
-        # they part in the middle of what they share
+        # divided in the middle of the overlap
         ([0, 8], [5, 15], [12, 20], [0, 10], [10, 20]),
         # but each keeps its crest: the later one, the earlier one
         ([0, 5], [4, 6], [20, 9], [0, 6], [6, 9]),
         ([10, 0], [15, 18], [17, 30], [10, 16], [16, 30]),
-        # of two with one crest the later may have nothing left
+        # of two with the same crest the later one may become empty
         ([0, 2], [5, 5], [9, 6], [0, 6], [6, 6]),
         ([-3, 90], [2, 95], [6, 110], [0, 90], [6, 100]),
     ],
@@ -318,11 +320,11 @@ def test_signatures_match_naive_implementation() -> None:
     extracted = 0
     for seed in range(24):
         rows = random_rows(seed)
-        found = segment_bursts(low_frequency_component(rows))
-        bursts, values = bursts_of(found), rows.tolist()
+        result = segment_bursts(low_frequency_component(rows))
+        bursts, values = to_tuples(result), rows.tolist()
         widths = naive.widths(bursts, module.WIDTH_COUNT)
         grids = list(product(widths, module.HEIGHTS.tolist()))
-        likeness = correlations_with_average(rows, found).tolist()
+        likeness = correlations_with_average(rows, result).tolist()
         clusters = naive.common(values, bursts, likeness, grids, params.gamma, params.kappa)
         (one,) = module._extract([(rows, NAN)], params)
         if not clusters:
@@ -331,19 +333,19 @@ def test_signatures_match_naive_implementation() -> None:
         curve, seconds = naive.signature(values, bursts, clusters)
         np.testing.assert_allclose(one.bytes_per_s, curve, atol=1e-9)
         assert list(zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True)) == seconds
-        assert_sound(one)
+        assert_valid(one)
         extracted += 1
     assert extracted > 12
 
 
 def test_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(random_rows(seed), NAN) for seed in range(8)]
-    found = []
+    result = []
     for count in (1, 40, 10_000):
         monkeypatch.setattr(module, "_BATCH_BURSTS", count)
-        found.append([one.bytes_per_s.tolist() for one in module._extract(rows, IosiParams(kappa=0.7))])
-    assert found[0] == found[1] == found[2]
-    assert any(found[0])
+        result.append([one.bytes_per_s.tolist() for one in module._extract(rows, IosiParams(kappa=0.7))])
+    assert result[0] == result[1] == result[2]
+    assert any(result[0])
 
 
 # ---- a simulated site
@@ -351,13 +353,13 @@ def test_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def site_sets() -> dict[str, SampleSet]:
-    """Each application's runs on a calm site of 5 days, without outliers; noise only prolongs them, or nearly."""
+    """Simulate the runs of each application on a calm site of 5 days, without outliers."""
     applications = [one for one in APPLICATIONS if one.name in {"ior_a", "ior_b", "ior_c"}]
     params = SiteParams(seed=3, days=5, fault_level=0, drift_ratio=0.003)
     site = simulate(params, applications)
     rates = site.traffic["write_bytes"].to_numpy() / params.interval_s
     jobs = site.jobs.join(site.runs, on="job_id").drop_nulls("ended_at")
-    found = {}
+    result = {}
     for name in ("ior_a", "ior_b", "ior_c"):
         runs = jobs.filter(application=name)
         began, ended = (
@@ -365,17 +367,17 @@ def site_sets() -> dict[str, SampleSet]:
             for column in ("started_at", "ended_at")
         )
         pieces = [rates[int(np.ceil(a)) : int(np.ceil(b)) + 1] for a, b in zip(began, ended, strict=True)]
-        one = samples(pieces, ((ended - began) * params.interval_s).tolist())
+        one = make_sample_set(pieces, ((ended - began) * params.interval_s).tolist())
         moved = run_volumes(SampleSets.concatenate([one]))
-        found[name] = one.select_runs(~detect_outliers(one.duration_s, moved, np.array([0, one.run_count])))
-    return found
+        result[name] = one.select_runs(~detect_outliers(one.duration_s, moved, np.array([0, one.run_count])))
+    return result
 
 
 @pytest.mark.parametrize("name", ["ior_a", "ior_b", "ior_c"])
 def test_accuracy_on_a_simulated_site_matches_the_paper(name: str) -> None:
     truth = signature(next(one for one in APPLICATIONS if one.name == name), "write")
-    found = iosi(site_sets()[name])
-    assert_sound(found)
-    # the lower ends of the ranges of section 6.3
-    assert cross_correlation(found.bytes_per_s, truth) > 0.72
-    assert correlation(found.bytes_per_s, truth) > 0.66
+    result = extract(site_sets()[name])
+    assert_valid(result)
+    # the lower bounds of section 6.3
+    assert cross_correlation(result.bytes_per_s, truth) > 0.72
+    assert correlation(result.bytes_per_s, truth) > 0.66

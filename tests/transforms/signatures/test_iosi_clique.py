@@ -20,7 +20,7 @@ PAPER = (0.5, 0.9)
 
 
 class Found(NamedTuple):
-    """The common bursts on one plane."""
+    """Find the common bursts on one plane."""
 
     owner: Ints
     count: int
@@ -37,12 +37,12 @@ def points(of: list[naive.Point], samples: int, span: float = 100.0) -> BurstPla
 
 def clique(plane: BurstPlanes, grids: list[tuple[float, float]], gamma: float, kappa: float) -> Found:
     width, height = np.array(grids).T[:, None]
-    found = find_common_bursts(plane, width, height, gamma, kappa)
-    return Found(found.owner, int(found.count[0]), int(found.grid[0]), found.explained_count[0])
+    result = find_common_bursts(plane, width, height, gamma, kappa)
+    return Found(result.owner, int(result.count[0]), int(result.grid[0]), result.explained_count[0])
 
 
-def members(found: Found) -> list[set[int]]:
-    return [set(np.flatnonzero(found.owner == number).tolist()) for number in range(found.count)]
+def members(result: Found) -> list[set[int]]:
+    return [set(np.flatnonzero(result.owner == number).tolist()) for number in range(result.count)]
 
 
 # ---- by hand
@@ -52,10 +52,10 @@ def test_two_common_bursts_and_an_interfering_one() -> None:
     common = [(20.0 + sample, 0.9, sample) for sample in range(4)] + [
         (71.0 + sample, 0.5, sample) for sample in range(4)
     ]
-    found = clique(points([(45.0, 0.9, 2), *common], 4), [(10, 0.25)], *PAPER)
-    assert members(found) == [{1, 2, 3, 4}, {5, 6, 7, 8}]
-    assert found.explained_count.tolist() == [8]
-    assert found.grid == 0
+    result = clique(points([(45.0, 0.9, 2), *common], 4), [(10, 0.25)], *PAPER)
+    assert members(result) == [{1, 2, 3, 4}, {5, 6, 7, 8}]
+    assert result.explained_count.tolist() == [8]
+    assert result.grid == 0
 
 
 def test_density_counts_samples_not_points() -> None:
@@ -80,11 +80,11 @@ def test_neighbourhood_joins_clusters_across_grid_lines() -> None:
 
 
 def test_neighbourhoods_do_not_chain() -> None:
-    # two dense units with one between them: the chain would join if clusters grew from unit to unit
+    # two dense units around a third: they would join if clusters grew from unit to unit
     chain = [(5.0, 0.9, 0), (6.0, 0.9, 1), (15.0, 0.9, 2), (16.0, 0.9, 3), (25.0, 0.9, 0), (26.0, 0.9, 1)]
-    found = clique(points(chain, 4), [(10, 0.25)], *PAPER)
-    assert found.count == 1
-    assert found.explained_count.tolist() == [4]
+    result = clique(points(chain, 4), [(10, 0.25)], *PAPER)
+    assert result.count == 1
+    assert result.explained_count.tolist() == [4]
 
 
 def test_dense_unit_in_sparse_neighbourhood_is_no_cluster() -> None:
@@ -95,8 +95,8 @@ def test_dense_unit_in_sparse_neighbourhood_is_no_cluster() -> None:
 
 def test_unit_next_to_a_denser_one_joins_its_cluster() -> None:
     of = [(15.0, 0.9, sample) for sample in range(4)] + [(25.0, 0.9, sample) for sample in range(3)]
-    found = clique(points(of, 4), [(10, 0.25)], *PAPER)
-    assert members(found) == [{0, 1, 2, 3}]
+    result = clique(points(of, 4), [(10, 0.25)], *PAPER)
+    assert members(result) == [{0, 1, 2, 3}]
 
 
 def test_nearest_point_to_the_others_is_elected() -> None:
@@ -105,7 +105,7 @@ def test_nearest_point_to_the_others_is_elected() -> None:
 
 
 def test_distances_are_in_grid_units() -> None:
-    # sample 3: one point is far along, one across
+    # sample 3: one point is far in time, one in correlation
     of = [(20.0, 0.9, 0), (20.0, 0.9, 1), (20.0, 0.9, 2), (24.0, 0.9, 3), (20.0, 0.8, 3)]
     assert members(clique(points(of, 4), [(40, 0.2)], *PAPER)) == [{0, 1, 2, 3}]
     assert members(clique(points(of, 4), [(5, 0.4)], *PAPER)) == [{0, 1, 2, 4}]
@@ -113,9 +113,9 @@ def test_distances_are_in_grid_units() -> None:
 
 def test_first_grid_that_explains_most_points_wins() -> None:
     apart = [(10.0 * sample, 0.9, sample) for sample in range(4)]
-    found = clique(points(apart, 4), [(5, 0.25), (20, 0.25), (25, 0.25)], *PAPER)
-    assert found.explained_count.tolist() == [0, 4, 4]
-    assert found.grid == 1
+    result = clique(points(apart, 4), [(5, 0.25), (20, 0.25), (25, 0.25)], *PAPER)
+    assert result.explained_count.tolist() == [0, 4, 4]
+    assert result.grid == 1
 
 
 def test_points_on_the_edge_are_included() -> None:
@@ -125,12 +125,12 @@ def test_points_on_the_edge_are_included() -> None:
 
 def test_many_samples_on_a_fine_grid_do_not_overflow() -> None:
     of = [(time, 0.99, sample) for sample in (0, 999) for time in np.linspace(0, 1e7, 5000).tolist()]
-    found = clique(points(of, 1000, 1e7), [(3, 0.001)], 0.002, 0.002)
-    assert found.count == 5000
-    assert found.explained_count.tolist() == [10_000]
+    result = clique(points(of, 1000, 1e7), [(3, 0.001)], 0.002, 0.002)
+    assert result.count == 5000
+    assert result.explained_count.tolist() == [10_000]
 
 
-# ---- beside the twin
+# ---- naive implementation
 
 
 @st.composite
@@ -154,12 +154,12 @@ def test_matches_naive_implementation(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
 ) -> None:
     of, samples, span = plane
-    found = clique(points(of, samples, span), grids, gamma, kappa)
+    result = clique(points(of, samples, span), grids, gamma, kappa)
     expected, best, explained = naive.clique(of, samples, span, grids, gamma, kappa)
-    assert found.explained_count.tolist() == explained
-    assert found.grid == best
-    # clusters of one mean time come in any order
-    assert {frozenset(cluster) for cluster in members(found)} == {frozenset(cluster) for cluster in expected}
+    assert result.explained_count.tolist() == explained
+    assert result.grid == best
+    # the order of clusters with equal mean time is arbitrary
+    assert {frozenset(cluster) for cluster in members(result)} == {frozenset(cluster) for cluster in expected}
 
 
 def planes_of(ones: list[BurstPlanes]) -> BurstPlanes:
@@ -192,9 +192,9 @@ def test_clusters_are_ordered_with_one_point_per_sample(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
 ) -> None:
     of, samples, span = plane
-    found = clique(points(of, samples, span), grids, gamma, kappa)
-    clusters = members(found)
-    assert sum(map(len, clusters)) == found.explained_count.max(initial=0)
+    result = clique(points(of, samples, span), grids, gamma, kappa)
+    clusters = members(result)
+    assert sum(map(len, clusters)) == result.explained_count.max(initial=0)
     means = [np.mean([of[i][0] for i in cluster]) for cluster in clusters]
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(means))
     for cluster in clusters:
@@ -205,7 +205,7 @@ def test_clusters_are_ordered_with_one_point_per_sample(
 @given(planes(), st.integers(0, 1000))
 def test_order_of_points_does_not_matter(plane: tuple[list[naive.Point], int, float], seed: int) -> None:
     of, samples, span = plane
-    # equal votes are decided by order, hence instants that differ
+    # ties are decided by order, hence distinct times
     of = [(min(time + i * 1e-4, span), likeness, sample) for i, (time, likeness, sample) in enumerate(of)]
     order = np.random.default_rng(seed).permutation(len(of))
     grids = list(product((3.0, 9.0), (0.1, 0.25)))

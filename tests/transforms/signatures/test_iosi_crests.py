@@ -15,82 +15,82 @@ from tests.naive.signatures import iosi_crests as naive
 NAN = float("nan")
 
 
-def triples(found: RowBursts) -> list[tuple[int, int, int]]:
-    return list(zip(found.first.tolist(), found.peak.tolist(), found.last.tolist(), strict=True))
+def to_triples(result: RowBursts) -> list[tuple[int, int, int]]:
+    return list(zip(result.first.tolist(), result.peak.tolist(), result.last.tolist(), strict=True))
 
 
-def of(*row: float) -> list[tuple[int, int, int]]:
-    """The bursts of one row."""
-    found = segment_bursts([row])
-    assert not found.run.any()
-    return triples(found)
+def find_row_bursts(*row: float) -> list[tuple[int, int, int]]:
+    """Segment one row."""
+    result = segment_bursts([row])
+    assert not result.run.any()
+    return to_triples(result)
 
 
 # ---- one row
 
 
 def test_burst_lies_between_troughs_and_peaks_at_its_crest() -> None:
-    assert of(1, 0, 3, 0, 3, 5, 1, 2) == [(1, 2, 3), (3, 5, 6)]
+    assert find_row_bursts(1, 0, 3, 0, 3, 5, 1, 2) == [(1, 2, 3), (3, 5, 6)]
 
 
 def test_only_troughs_below_the_mean_crest_height_separate() -> None:
     # crests 9, 8 and 1: mean 6
-    assert of(0, 9, 7, 8, 0, 1, 0) == [(0, 1, 4)]
-    assert of(0, 9, 6, 8, 0, 1, 0) == [(0, 1, 4)], "at the mean it does not separate"
-    assert of(0, 9, 5.9, 8, 0, 1, 0) == [(0, 1, 2), (2, 3, 4)]
+    assert find_row_bursts(0, 9, 7, 8, 0, 1, 0) == [(0, 1, 4)]
+    assert find_row_bursts(0, 9, 6, 8, 0, 1, 0) == [(0, 1, 4)], "at the mean it does not separate"
+    assert find_row_bursts(0, 9, 5.9, 8, 0, 1, 0) == [(0, 1, 2), (2, 3, 4)]
 
 
 def test_wave_is_a_burst_if_its_highest_crest_reaches_the_mean() -> None:
     # crests 9 and 1: mean 5
-    assert of(0, 9, 0, 1, 0) == [(0, 1, 2)]
+    assert find_row_bursts(0, 9, 0, 1, 0) == [(0, 1, 2)]
 
 
 def test_equal_crests_tolerate_rounding_of_their_mean() -> None:
-    assert len(of(0, 0.1, 0, 0.1, 0, 0.1, 0)) == 3
-    assert of(0, 7, 0) == [(0, 1, 2)]
+    assert len(find_row_bursts(0, 0.1, 0, 0.1, 0, 0.1, 0)) == 3
+    assert find_row_bursts(0, 7, 0) == [(0, 1, 2)]
 
 
 def test_first_of_equal_crests_is_the_peak() -> None:
-    assert of(0, 9, 8, 9, 0, 1, 0) == [(0, 1, 4)]
+    assert find_row_bursts(0, 9, 8, 9, 0, 1, 0) == [(0, 1, 4)]
 
 
 def test_flat_crests_and_troughs() -> None:
-    assert of(0, 0, 0, 1, 4, 4, 4, 4, 1, 0, 0, 0) == [(2, 5, 9)]
-    assert of(0, 4, 0, 0, 0, 4, 0) == [(0, 1, 2), (4, 5, 6)]
-    assert of(0, 1, 1, 4, 2, 2, 0) == [(0, 3, 6)], "a halt on the way is neither"
+    assert find_row_bursts(0, 0, 0, 1, 4, 4, 4, 4, 1, 0, 0, 0) == [(2, 5, 9)]
+    assert find_row_bursts(0, 4, 0, 0, 0, 4, 0) == [(0, 1, 2), (4, 5, 6)]
+    assert find_row_bursts(0, 1, 1, 4, 2, 2, 0) == [(0, 3, 6)], "a halt on the way is neither"
 
 
 def test_row_may_start_or_end_within_a_burst() -> None:
-    assert of(9, 9, 3, 0, 0) == [(0, 0, 3)]
-    assert of(0, 0, 3, 9) == [(1, 3, 3)]
-    assert of(0, 0, 3, 9, 9, 9) == [(1, 4, 5)]
-    assert of(5, 1, 5) == [(0, 0, 1), (1, 2, 2)]
-    assert of(5, 1) == [(0, 0, 1)]
-    assert of(1, 5) == [(0, 1, 1)]
+    assert find_row_bursts(9, 9, 3, 0, 0) == [(0, 0, 3)]
+    assert find_row_bursts(0, 0, 3, 9) == [(1, 3, 3)]
+    assert find_row_bursts(0, 0, 3, 9, 9, 9) == [(1, 4, 5)]
+    assert find_row_bursts(5, 1, 5) == [(0, 0, 1), (1, 2, 2)]
+    assert find_row_bursts(5, 1) == [(0, 0, 1)]
+    assert find_row_bursts(1, 5) == [(0, 1, 1)]
 
 
 def test_constant_row_has_no_burst() -> None:
-    assert of(0, 0, 0) == []
-    assert of(5, 5, 5) == []
-    assert of(5) == []
-    assert of(NAN, NAN) == []
+    assert find_row_bursts(0, 0, 0) == []
+    assert find_row_bursts(5, 5, 5) == []
+    assert find_row_bursts(5) == []
+    assert find_row_bursts(NAN, NAN) == []
     assert len(segment_bursts(np.empty((0, 5)))) == len(segment_bursts(np.empty((3, 0)))) == 0
 
 
 def test_negative_values_are_no_burst() -> None:
-    assert of(-9, -1, -9, -2, -9) == []
-    assert of(-5, 2, -5, -4, -5) == [(0, 1, 2)], "the mean crest height may be below zero"
+    assert find_row_bursts(-9, -1, -9, -2, -9) == []
+    assert find_row_bursts(-5, 2, -5, -4, -5) == [(0, 1, 2)], "the mean crest height may be below zero"
 
 
 def test_nan_separates_bursts() -> None:
-    assert of(0, 9, 8, NAN, 8, 9, 0) == [(0, 1, 3), (3, 5, 6)]
-    assert of(NAN, 9, 0) == [(0, 1, 2)]
+    assert find_row_bursts(0, 9, 8, NAN, 8, 9, 0) == [(0, 1, 3), (3, 5, 6)]
+    assert find_row_bursts(NAN, 9, 0) == [(0, 1, 2)]
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e308, 5e-324, np.inf, 1e-300])
 def test_extreme_heights(scale: float) -> None:
-    assert of(0, scale, 0, scale, 0) == [(0, 1, 2), (2, 3, 4)]
+    assert find_row_bursts(0, scale, 0, scale, 0) == [(0, 1, 2), (2, 3, 4)]
 
 
 def test_wrong_shape_raises() -> None:
@@ -109,18 +109,18 @@ def test_rows_match_naive_implementation(data: st.DataObject) -> None:
     points = data.draw(st.integers(1, 12))
     rows = data.draw(st.lists(st.lists(heights, min_size=points, max_size=points), min_size=1, max_size=4))
     with pytest.MonkeyPatch.context() as patch:
-        # what is drawn ripples by nothing
+        # drawn rows have no ripple
         patch.setattr(iosi_crests, "_RIPPLE_RATIO", 0.0)
-        found = segment_bursts(rows)
+        result = segment_bursts(rows)
     bursts = [naive.waves(row, 0.0) for row in rows]
-    assert triples(found) == [burst for each in bursts for burst in each]
-    assert found.run.tolist() == np.repeat(np.arange(len(rows)), [len(each) for each in bursts]).tolist()
+    assert to_triples(result) == [burst for each in bursts for burst in each]
+    assert result.run.tolist() == np.repeat(np.arange(len(rows)), [len(each) for each in bursts]).tolist()
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-5, 100).map(float), min_size=1, max_size=30))
 def test_defaults_match_naive_implementation(row: list[float]) -> None:
-    assert of(*row) == naive.waves(row)
+    assert find_row_bursts(*row) == naive.waves(row)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -136,16 +136,16 @@ def test_time_reversal_is_symmetric(row: list[float]) -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.integers(-30, 30))
 def test_segmentation_is_scale_invariant(row: list[int], exponent: int) -> None:
-    assert of(*row) == of(*(value * 2.0**exponent for value in row))
+    assert find_row_bursts(*row) == find_row_bursts(*(value * 2.0**exponent for value in row))
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(heights, min_size=1, max_size=40))
 def test_bursts_are_ordered_and_share_at_most_troughs(row: list[float]) -> None:
-    found = segment_bursts([row])
-    assert (found.first <= found.peak).all()
-    assert (found.peak <= found.last).all()
-    assert (found.last[:-1] <= found.first[1:]).all()
+    result = segment_bursts([row])
+    assert (result.first <= result.peak).all()
+    assert (result.peak <= result.last).all()
+    assert (result.last[:-1] <= result.first[1:]).all()
 
 
 # ---- smoothed samples
@@ -157,16 +157,16 @@ def test_bursts_of_a_noisy_sample_are_found_without_ripples() -> None:
     starts = np.arange(150, 1500, 300)
     for start in starts:
         rows[:, start : start + 50] += rng.normal(2.5e9, 2e8, (8, 50))
-    found = segment_bursts(low_frequency_component(rows))
-    assert np.bincount(found.run).tolist() == [5] * 8
+    result = segment_bursts(low_frequency_component(rows))
+    assert np.bincount(result.run).tolist() == [5] * 8
     middles = np.tile(starts + 25, 8)
-    assert (np.abs(found.peak - middles) < 30).all()
-    # the smooth row swings below zero just beside a burst
-    assert np.abs(found.last - found.first - 54).max() <= 8
+    assert (np.abs(result.peak - middles) < 30).all()
+    # the smoothed row is negative next to a burst
+    assert np.abs(result.last - result.first - 54).max() <= 8
 
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
 def test_steady_writer_has_one_burst(level: int) -> None:
-    found = segment_bursts(low_frequency_component(np.full((2, 1500), 2e9), level))
-    assert found.run.tolist() == [0, 1]
-    assert (found.last - found.first > 1490).all()
+    result = segment_bursts(low_frequency_component(np.full((2, 1500), 2e9), level))
+    assert result.run.tolist() == [0, 1]
+    assert (result.last - result.first > 1490).all()

@@ -31,17 +31,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:Duplicate values are leading:Use
 NAN = float("nan")
 
 
-def one_set(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def single_set_offsets(count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array([0, count])
 
 
-def a_site(sizes: list[int], seed: int = 0) -> tuple[Reals, Reals, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def simulate_sets(sizes: list[int], seed: int = 0) -> tuple[Reals, Reals, np.ndarray[tuple[int], np.dtype[np.int64]]]:
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     return rng.normal(1500.0, 9.0, offsets[-1]), rng.normal(9e11, 8e10, offsets[-1]), offsets
 
 
-def by_scikit_learn(points: Reals, count: int) -> Reals:
+def compute_with_scikit_learn(points: Reals, count: int) -> Reals:
     from sklearn.neighbors import LocalOutlierFactor
 
     # Its brute search expands the square of a difference, and loses the digits of short distances (4e-12 of a factor
@@ -49,8 +49,8 @@ def by_scikit_learn(points: Reals, count: int) -> Reals:
     return -LocalOutlierFactor(n_neighbors=count, algorithm="kd_tree").fit(points).negative_outlier_factor_
 
 
-def by_scikit_learn_of_graph(points: Reals, count: int) -> Reals:
-    """Scikit-learn's factors with neighbours by distance and, among equals, by place."""
+def compute_with_scikit_learn_graph(points: Reals, count: int) -> Reals:
+    """Compute scikit-learn's factors with neighbours ordered by distance, then by index."""
     from sklearn.neighbors import LocalOutlierFactor
 
     squares = ((points[:, None] - points[None]) ** 2).sum(axis=-1)
@@ -62,38 +62,49 @@ def by_scikit_learn_of_graph(points: Reals, count: int) -> Reals:
     return -LocalOutlierFactor(n_neighbors=count, metric="precomputed").fit(graph).negative_outlier_factor_
 
 
-# ---- unusual durations
+# ---- typical durations
 
 
-def usual(durations: list[float]) -> Bools:
-    return select_typical_runs(np.array(durations, dtype=float), one_set(len(durations)))
+def is_typical(durations: list[float]) -> Bools:
+    return select_typical_runs(np.array(durations, dtype=float), single_set_offsets(len(durations)))
 
 
 def test_stopped_runs_do_not_set_the_typical_duration() -> None:
     complete = [1000.0, 1003, 1010, 1002, 1020, 1008]
     others = [200.0, 550, 870, 920, 1150]
-    assert usual(complete + others).tolist() == [True] * 6 + [False] * 5
-    assert usual(others + complete).tolist() == [False] * 5 + [True] * 6
+    assert is_typical(complete + others).tolist() == [True] * 6 + [False] * 5
+    assert is_typical(others + complete).tolist() == [False] * 5 + [True] * 6
 
 
 def test_typical_runs_have_asymmetric_tolerance() -> None:
-    assert usual([1000.0, 1001, 1002, 930, 1090]).tolist() == [True, True, True, False, True]
-    assert usual([1000.0, 1001, 1002, 952, 1102]).tolist() == [True, True, True, True, False]
+    assert is_typical([1000.0, 1001, 1002, 930, 1090]).tolist() == [True, True, True, False, True]
+    assert is_typical([1000.0, 1001, 1002, 952, 1102]).tolist() == [True, True, True, True, False]
 
 
 def test_all_runs_are_typical_if_too_few_are_similar() -> None:
-    assert usual([100.0, 200, 400]).all()
-    assert usual([100.0, 101, 102, 400]).tolist() == [True, True, True, False]
-    assert usual([NAN, 0.0, NAN]).all()
-    assert usual([NAN, 10.0, 10.0, 10.0, 0.0, -10.0]).tolist() == [False, True, True, True, False, False]
-    assert usual([]).tolist() == []
+    assert is_typical([100.0, 200, 400]).all()
+    assert is_typical([100.0, 101, 102, 400]).tolist() == [True, True, True, False]
+    assert is_typical([NAN, 0.0, NAN]).all()
+    assert is_typical([NAN, 10.0, 10.0, 10.0, 0.0, -10.0]).tolist() == [False, True, True, True, False, False]
+    assert is_typical([]).tolist() == []
 
 
 def test_longest_large_group_is_typical() -> None:
     stopped = [610.0, 928, 845, 936, 857, 925, 1150, 625, 543]
     whole = [1513.0, 1518, 1526, 1522, 1557]
-    assert usual(stopped + whole).tolist() == [False] * 9 + [True] * 5
-    assert usual([*stopped, 1513.0]).tolist() == [False, True, False, True, False, True, False, False, False, False]
+    assert is_typical(stopped + whole).tolist() == [False] * 9 + [True] * 5
+    assert is_typical([*stopped, 1513.0]).tolist() == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_typical_duration_of_few_runs() -> None:
@@ -108,7 +119,7 @@ def test_typical_duration_of_few_runs() -> None:
 def test_typical_runs_of_each_set_are_independent(sets: list[list[float]]) -> None:
     offsets = offsets_of([len(one) for one in sets])
     together = select_typical_runs(np.array([value for one in sets for value in one]), offsets)
-    assert together.tolist() == [mark for one in sets for mark in usual(one).tolist()]
+    assert together.tolist() == [mark for one in sets for mark in is_typical(one).tolist()]
 
 
 # ---- factors
@@ -120,7 +131,7 @@ def test_factors_match_scikit_learn(seed: int, count: int, data: st.DataObject) 
     neighbours = data.draw(st.integers(1, count - 1))
     points = np.random.default_rng(seed).normal(size=(count, 2))
     ours = compute_lof(points[None], neighbours)[0]
-    np.testing.assert_allclose(ours, by_scikit_learn(points, neighbours), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(ours, compute_with_scikit_learn(points, neighbours), rtol=1e-12, atol=0)
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -129,7 +140,7 @@ def test_ties_and_coincident_runs_match_scikit_learn(cells: list[tuple[int, int]
     neighbours = data.draw(st.integers(1, len(cells) - 1))
     points = np.array(cells, dtype=np.float64)
     ours = compute_lof(points[None], neighbours)[0]
-    np.testing.assert_allclose(ours, by_scikit_learn_of_graph(points, neighbours), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(ours, compute_with_scikit_learn_graph(points, neighbours), rtol=1e-12, atol=0)
     np.testing.assert_allclose(ours, naive.local_factors(cells, neighbours), rtol=1e-12, atol=0)
 
 
@@ -137,8 +148,8 @@ def test_coincident_runs_match_scikit_learn_search() -> None:
     points = np.array([[0.0, 0.0]] * 5 + [[1.0, 1.0]] * 3 + [[9.0, 2.0], [3.0, 7.5]])
     for count in (2, 4, 9):
         ours = compute_lof(points[None], count)[0]
-        np.testing.assert_allclose(ours, by_scikit_learn(points, count), rtol=1e-12, atol=0)
-    # more coinciding ones than neighbours: their density is as large as it can be, the others' factors are enormous
+        np.testing.assert_allclose(ours, compute_with_scikit_learn(points, count), rtol=1e-12, atol=0)
+    # more coincident runs than neighbours: their density is maximal, the factors of others are huge
     assert compute_lof(points[None], 2)[0, :5] == pytest.approx(1.0)
     assert compute_lof(points[None], 2)[0, 8] > 1e9
 
@@ -146,24 +157,26 @@ def test_coincident_runs_match_scikit_learn_search() -> None:
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(0, 13), min_size=1, max_size=6), st.integers(0, 2**32))
 def test_factors_of_sets_match_naive_implementation(sizes: list[int], seed: int) -> None:
-    duration, volume, offsets = a_site(sizes, seed)
-    found = local_outlier_factors(duration, volume, offsets)
+    duration, volume, offsets = simulate_sets(sizes, seed)
+    result = local_outlier_factors(duration, volume, offsets)
     for first, last in pairwise(offsets.tolist()):
         if last - first < 5:
-            assert np.isnan(found[first:last]).all()
+            assert np.isnan(result[first:last]).all()
             continue
         count = neighbour_count(last - first)
         twin = naive.factors(duration[first:last].tolist(), volume[first:last].tolist(), count)
-        np.testing.assert_allclose(found[first:last], twin, rtol=1e-9, atol=0)
+        np.testing.assert_allclose(result[first:last], twin, rtol=1e-9, atol=0)
 
 
 def test_chunks_match_single_sets() -> None:
-    duration, volume, offsets = a_site([10] * 400 + [7] * 300 + [40] * 20)
-    found = local_outlier_factors(duration, volume, offsets)
+    duration, volume, offsets = simulate_sets([10] * 400 + [7] * 300 + [40] * 20)
+    result = local_outlier_factors(duration, volume, offsets)
     for place in (0, 1, 326, 327, 399, 400, 650, 699, 700, 719):
         runs = slice(offsets[place], offsets[place + 1])
-        alone = local_outlier_factors(duration[runs], volume[runs], one_set(offsets[place + 1] - offsets[place]))
-        np.testing.assert_array_equal(found[runs], alone)
+        alone = local_outlier_factors(
+            duration[runs], volume[runs], single_set_offsets(offsets[place + 1] - offsets[place])
+        )
+        np.testing.assert_array_equal(result[runs], alone)
 
 
 def test_large_sets_use_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,13 +185,13 @@ def test_large_sets_use_a_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     by_tree = compute_lof(points, 20)
     monkeypatch.setattr(outliers, "_MAX_TABLE_RUNS", 2000)
     np.testing.assert_allclose(by_tree, compute_lof(points, 20), rtol=1e-12, atol=0)
-    np.testing.assert_allclose(by_tree[0], by_scikit_learn(points[0], 20), rtol=1e-12, atol=0)
+    np.testing.assert_allclose(by_tree[0], compute_with_scikit_learn(points[0], 20), rtol=1e-12, atol=0)
 
 
 @settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 2**32), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_units_do_not_matter(seed: int, time_unit: float, volume_unit: float) -> None:
-    duration, volume, offsets = a_site([11], seed)
+    duration, volume, offsets = simulate_sets([11], seed)
     other = local_outlier_factors(duration * time_unit, volume * volume_unit, offsets)
     np.testing.assert_allclose(other, local_outlier_factors(duration, volume, offsets), rtol=1e-6)
 
@@ -186,7 +199,7 @@ def test_units_do_not_matter(seed: int, time_unit: float, volume_unit: float) ->
 def test_axes_are_scaled_by_mad() -> None:
     values = np.array([[1.0, 2, 3, 4, 100]])
     np.testing.assert_allclose(scale_by_mad(values), [[-2, -1, 0, 1, 97]])
-    # a thousandth of the median at least: one second among runs of just 1000 s is one unit
+    # the smallest unit is a thousandth of the median: one second for runs of 1000 s
     np.testing.assert_allclose(scale_by_mad(np.array([[1000.0, 1000, 1000, 1000, 1001]])), [[0, 0, 0, 0, 1]])
     np.testing.assert_allclose(scale_by_mad(np.array([[0.0, 0, 0, 0, 5]])), [[0, 0, 0, 0, 1000]])
     assert not scale_by_mad(np.full((2, 4), 7.0)).any()
@@ -201,7 +214,7 @@ def test_number_of_neighbours() -> None:
 # ---- outliers
 
 
-#: runs as in Figure 7: eight alike, two plainly apart
+#: runs as in Figure 7: eight similar ones, two outliers
 LIKE_FIGURE_7 = (
     np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 1610, 1560]),
     np.array([0.91, 0.95, 0.88, 1.02, 0.97, 0.93, 0.99, 1.04, 1.25, 2.1]) * 1e12,
@@ -209,16 +222,16 @@ LIKE_FIGURE_7 = (
 
 
 def test_outliers_of_figure_7() -> None:
-    assert np.flatnonzero(detect_outliers(*LIKE_FIGURE_7, one_set(10))).tolist() == [8, 9]
+    assert np.flatnonzero(detect_outliers(*LIKE_FIGURE_7, single_set_offsets(10))).tolist() == [8, 9]
 
 
 def test_two_similar_stopped_runs_are_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
     duration = np.array([1527.0, 1533, 1530, 1541, 1536, 1529, 1538, 1545, 760, 766])
     volume = np.array([9.1, 9.5, 8.8, 10.2, 9.7, 9.3, 9.9, 10.4, 4.9, 5.1]) * 1e11
-    assert np.flatnonzero(detect_outliers(duration, volume, one_set(10))).tolist() == [8, 9]
+    assert np.flatnonzero(detect_outliers(duration, volume, single_set_offsets(10))).tolist() == [8, 9]
     params = replace(outliers.PARAMS, neighbour_ratio=0.0, min_neighbours=1)
     monkeypatch.setattr(outliers, "PARAMS", params)
-    assert not detect_outliers(duration, volume, one_set(10))[8:].any(), "one neighbour shelters"
+    assert not detect_outliers(duration, volume, single_set_offsets(10))[8:].any(), "one neighbour shelters"
 
 
 def test_stopped_and_resumed_runs_are_outliers() -> None:
@@ -235,10 +248,10 @@ def test_stopped_and_resumed_runs_are_outliers() -> None:
 
 
 def test_factors_slightly_above_the_mean_are_no_outliers() -> None:
-    duration, volume, offsets = a_site([10] * 2000)
+    duration, volume, offsets = simulate_sets([10] * 2000)
     apart = detect_outliers(duration, volume, offsets).reshape(-1, 10)
-    found = local_outlier_factors(duration, volume, offsets).reshape(-1, 10)
-    to_the_letter = found > found.mean(axis=1, keepdims=True)
+    result = local_outlier_factors(duration, volume, offsets).reshape(-1, 10)
+    to_the_letter = result > result.mean(axis=1, keepdims=True)
     assert to_the_letter.mean() > 0.3
     assert apart.mean() < 0.1
     assert not (apart & ~to_the_letter).any()
@@ -258,46 +271,46 @@ def test_factors_slightly_above_the_mean_are_no_outliers() -> None:
 def test_at_least_one_run_remains(runs: list[tuple[float, float]]) -> None:
     table = np.array(runs, dtype=np.float64).reshape(-1, 2)
     known = np.isfinite(table).all(axis=1) & (table >= 0).all(axis=1)
-    is_out = detect_outliers(table[:, 0], table[:, 1], one_set(len(runs)))
+    is_out = detect_outliers(table[:, 0], table[:, 1], single_set_offsets(len(runs)))
     if known.sum() < 5:
         assert not is_out.any()
     else:
         assert is_out[~known].all()
         assert (~is_out & known).any()
         assert is_out[known].sum() <= known.sum() // 2
-        assert np.isfinite(local_outlier_factors(table[:, 0], table[:, 1], one_set(len(runs)))[known]).all()
+        assert np.isfinite(local_outlier_factors(table[:, 0], table[:, 1], single_set_offsets(len(runs)))[known]).all()
 
 
 def test_equal_runs_are_no_outliers() -> None:
     for value in (0.0, 5e-324, 1527.3, 1e308):
-        assert not detect_outliers(np.full(9, value), np.full(9, 3 * 0.1), one_set(9)).any()
+        assert not detect_outliers(np.full(9, value), np.full(9, 3 * 0.1), single_set_offsets(9)).any()
 
 
 def test_equal_factors_tolerate_rounding_of_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    # only the mean of the set parts them from outliers
+    # only the mean factor of the set is the threshold
     monkeypatch.setattr(outliers, "PARAMS", replace(outliers.PARAMS, min_factor=0.0, max_outlier_ratio=1.0))
     for count in (8, 12, 16):
         angle = 2 * np.pi * np.arange(count) / count
         for radius in (10, 30, 100, 170):
             runs = 1000 + radius * np.cos(angle), 1000 + radius * np.sin(angle)
-            assert not detect_outliers(*runs, one_set(count)).any()
+            assert not detect_outliers(*runs, single_set_offsets(count)).any()
 
 
 def test_number_of_outliers_is_limited_to_the_most_distant(monkeypatch: pytest.MonkeyPatch) -> None:
     duration = np.array([1000.0, 1001, 1002, 1003, 1004, 1005, 1006, 1200, 800, 1500, 300])
-    found = local_outlier_factors(duration, np.ones(11), one_set(11))
-    assert np.flatnonzero(detect_outliers(duration, np.ones(11), one_set(11))).tolist() == [7, 8, 9, 10]
+    result = local_outlier_factors(duration, np.ones(11), single_set_offsets(11))
+    assert np.flatnonzero(detect_outliers(duration, np.ones(11), single_set_offsets(11))).tolist() == [7, 8, 9, 10]
     for ratio, count in ((0.3, 3), (0.1, 1), (0.05, 0)):
         monkeypatch.setattr(outliers, "PARAMS", replace(outliers.PARAMS, max_outlier_ratio=ratio))
-        is_out = detect_outliers(duration, np.ones(11), one_set(11))
+        is_out = detect_outliers(duration, np.ones(11), single_set_offsets(11))
         assert is_out.sum() == count
-        assert set(np.flatnonzero(is_out)) == set(np.argsort(found)[11 - count :])
+        assert set(np.flatnonzero(is_out)) == set(np.argsort(result)[11 - count :])
 
 
 def test_small_sets_have_no_outliers() -> None:
     duration = np.array([100.0, 100, 100, 900])
-    assert not detect_outliers(duration, duration, one_set(4)).any()
-    assert detect_outliers(np.append(duration, 100), np.append(duration, 100), one_set(5)).tolist() == [
+    assert not detect_outliers(duration, duration, single_set_offsets(4)).any()
+    assert detect_outliers(np.append(duration, 100), np.append(duration, 100), single_set_offsets(5)).tolist() == [
         False, False, False, True, False,
     ]  # fmt: skip
     assert detect_outliers(np.zeros(0), np.zeros(0), np.array([0])).shape == (0,)
@@ -308,13 +321,13 @@ def test_small_sets_have_no_outliers() -> None:
 
 
 def test_volume_is_extrapolated_over_gaps() -> None:
-    def a_set(interval_s: float, *samples: list[float]) -> SampleSet:
+    def make_sample_set(interval_s: float, *samples: list[float]) -> SampleSet:
         counts = [len(one) for one in samples]
         values = np.concatenate([np.zeros(0), *(np.array(one, dtype=np.float64) for one in samples)])
         edges = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return SampleSet(Ragged(values, edges), interval_s, np.zeros(len(samples)), np.array(counts) * interval_s)
 
     sets = SampleSets.concatenate(
-        [a_set(2.0, [1, 2, 3], [1, np.nan, 3, np.inf], []), a_set(1.0, [np.nan, np.nan], [5.0])]
+        [make_sample_set(2.0, [1, 2, 3], [1, np.nan, 3, np.inf], []), make_sample_set(1.0, [np.nan, np.nan], [5.0])]
     )
     np.testing.assert_array_equal(run_volumes(sets), [12.0, 16.0, np.nan, np.nan, 5.0])

@@ -45,13 +45,15 @@ def pieces(samples: Ragged) -> list[list[float]]:
     )
 
 
-def a_set(*samples: list[float] | Reals, interval_s: float = 2.0, duration_s: list[float] | None = None) -> SampleSet:
+def make_sample_set(
+    *samples: list[float] | Reals, interval_s: float = 2.0, duration_s: list[float] | None = None
+) -> SampleSet:
     durations = of(*(duration_s or [len(one) * interval_s for one in samples]))
     return SampleSet(ragged(*samples), interval_s, np.zeros(len(samples)), durations)
 
 
 def points(rates: Reals, interval_s: float) -> Reals:
-    """One sample in points of 1 s."""
+    """Preprocess one sample."""
     return refine_granularity(ragged(rates), interval_s).values
 
 
@@ -81,40 +83,40 @@ def test_points_are_one_second_apart_at_any_interval(interval_s: float, expected
 
 
 def test_last_point_is_not_lost_to_rounding() -> None:
-    # 50 steps of 2.3 s end just before the 115th second, by rounding
+    # by rounding, 50 steps of 2.3 s end just before the 115th second
     assert len(points(np.zeros(51), 2.3)) == 116
     # and 25 of 0.28 s just after the 7th
     assert len(points(np.zeros(25), 0.28)) == 7
     for interval in (1.1, 1.7, 2.1, 3.3, 0.1, 0.3, 0.7):
         count = 1001
         expected = 1000 * interval + 1 if interval >= 1 else 1001 * interval
-        found = points(np.arange(count) * 1.0, interval)
-        assert len(found) == (round(expected) if interval >= 1 else int(np.ceil(expected - 1e-9)))
-        assert np.isfinite(found).all()
+        result = points(np.arange(count) * 1.0, interval)
+        assert len(result) == (round(expected) if interval >= 1 else int(np.ceil(expected - 1e-9)))
+        assert np.isfinite(result).all()
 
 
 def test_steps_do_not_leak_into_the_next_sample() -> None:
-    # the 30th step of 0.1 s ends just after the third second, by rounding
-    found = pieces(refine_granularity(ragged(np.full(30, 7.0), np.full(10, NAN)), 0.1))
-    np.testing.assert_array_equal(found[1], [NAN])
+    # by rounding, the 30th step of 0.1 s ends just after the third second
+    result = pieces(refine_granularity(ragged(np.full(30, 7.0), np.full(10, NAN)), 0.1))
+    np.testing.assert_array_equal(result[1], [NAN])
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(gappy, max_size=40), st.sampled_from([0.1, 0.25, 0.3, 0.7]))
 def test_short_steps_are_averaged(steps: list[float], interval_s: float) -> None:
-    found = points(of(*steps), interval_s)
-    assert len(found) == np.ceil(len(steps) * interval_s - 1e-9)
+    result = points(of(*steps), interval_s)
+    assert len(result) == np.ceil(len(steps) * interval_s - 1e-9)
     if steps and not np.isnan(steps).any():
-        last = len(steps) * interval_s - (len(found) - 1)
-        total = found[:-1].sum() + found[-1] * last
+        last = len(steps) * interval_s - (len(result) - 1)
+        total = result[:-1].sum() + result[-1] * last
         assert total == pytest.approx(sum(steps) * interval_s, rel=1e-9)
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=12), max_size=5))
 def test_refinement_matches_naive_implementation(samples: list[list[float]]) -> None:
-    found = pieces(refine_granularity(ragged(*samples), 2.0))
-    for ours, sample in zip(found, samples, strict=True):
+    result = pieces(refine_granularity(ragged(*samples), 2.0))
+    for ours, sample in zip(result, samples, strict=True):
         np.testing.assert_allclose(ours, naive.refined(sample), rtol=1e-12)
     for other in (3.0, 2.5, 0.5):
         together = pieces(refine_granularity(ragged(*samples), other))
@@ -152,8 +154,8 @@ def test_only_short_gaps_are_filled() -> None:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(gappy, max_size=15), max_size=5), st.integers(0, 6))
 def test_gap_filling_matches_naive_implementation(samples: list[list[float]], most_steps: int) -> None:
-    found = pieces(fill_gaps(ragged(*samples), 2.0, 2.0 * most_steps))
-    for ours, sample in zip(found, samples, strict=True):
+    result = pieces(fill_gaps(ragged(*samples), 2.0, 2.0 * most_steps))
+    for ours, sample in zip(result, samples, strict=True):
         np.testing.assert_allclose(ours, naive.bridged(sample, most_steps), rtol=1e-9, atol=1e-12)
 
 
@@ -161,9 +163,9 @@ def test_gap_filling_matches_naive_implementation(samples: list[list[float]], mo
 
 
 def test_example_of_the_paper() -> None:
-    found = correct_durations(ragged(np.arange(1500.0), np.arange(1560.0)))
-    assert found.shape == (2, 1500)
-    dropped = np.setdiff1d(np.arange(1560), found[1])
+    result = correct_durations(ragged(np.arange(1500.0), np.arange(1560.0)))
+    assert result.shape == (2, 1500)
+    dropped = np.setdiff1d(np.arange(1560), result[1])
     assert (dropped[:4] + 1).tolist() == [1, 26, 51, 76]
     assert len(dropped) == 60
     assert set(np.diff(dropped)) == {25}
@@ -171,8 +173,8 @@ def test_example_of_the_paper() -> None:
 
 def test_excess_above_ten_percent_is_trimmed_evenly() -> None:
     for count, last in ((110, 90), (111, 100)):
-        found = correct_durations(ragged(np.arange(100.0), np.arange(float(count))))
-        dropped = np.setdiff1d(np.arange(count), found[1])
+        result = correct_durations(ragged(np.arange(100.0), np.arange(float(count))))
+        dropped = np.setdiff1d(np.arange(count), result[1])
         assert (dropped[0], dropped[-1]) == (0, last)
 
 
@@ -181,9 +183,9 @@ def test_excess_above_ten_percent_is_trimmed_evenly() -> None:
 def test_points_are_dropped_at_regular_intervals(shortest: int, more: list[int]) -> None:
     counts = [shortest, *(shortest + extra for extra in more)]
     samples = [np.arange(count, dtype=np.float64) for count in counts]
-    found = correct_durations(ragged(*samples))
-    assert found.shape == (len(counts), shortest)
-    for ours, count in zip(found, counts, strict=True):
+    result = correct_durations(ragged(*samples))
+    assert result.shape == (len(counts), shortest)
+    for ours, count in zip(result, counts, strict=True):
         excess = count - shortest
         by_paper = excess <= preprocessing.MAX_PUBLISHED_EXCESS_RATIO * shortest
         interval = (shortest if by_paper else count) / excess if excess else 1.0
@@ -213,12 +215,12 @@ def test_noise_reduction_matches_naive_implementation(runs: int, points: int, da
     values = np.array(
         data.draw(st.lists(st.lists(gappy, min_size=points, max_size=points), min_size=runs, max_size=runs))
     )
-    found, background = reduce_noise(values)
+    result, background = reduce_noise(values)
     if np.isnan(values).all() or np.nanmax(values) - np.nanmin(values) < 1e-9 * np.nanmax(values):
         return
     theirs, level = naive.noise_reduced(values.tolist())
     assert background == pytest.approx(level, rel=1e-9)
-    np.testing.assert_allclose(found, theirs, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(result, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_constant_samples_have_no_background() -> None:
@@ -236,20 +238,20 @@ def test_constant_samples_have_no_background() -> None:
     np.testing.assert_allclose(values, [[NAN, 0, 4]])
 
 
-# ---- all of it
+# ---- complete preprocessing
 
 
 def test_complete_preprocessing() -> None:
-    one = a_set([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, NAN, 1])
-    found = preprocess(one)
-    assert found.values.shape == (3, 7)
-    assert found.run.tolist() == [0, 1, 2]
+    one = make_sample_set([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, NAN, 1])
+    result = preprocess(one)
+    assert result.values.shape == (3, 7)
+    assert result.run.tolist() == [0, 1, 2]
     points = [naive.refined(sample) for sample in ([1, 1, 9, 1], [1, 1, 1, 9, 1, 1], [1, 1, 1, 1])]
     cut = [naive.shortened(sample, 7, len(sample) / (len(sample) - 7 or 1)) for sample in points]
     values, background = naive.noise_reduced(cut)
-    np.testing.assert_allclose(found.values, values)
-    assert found.background_bytes_per_s == pytest.approx(background)
-    assert found.filled is found.values
+    np.testing.assert_allclose(result.values, values)
+    assert result.background_bytes_per_s == pytest.approx(background)
+    assert result.filled is result.values
 
 
 def test_long_gaps_are_filled_from_other_runs() -> None:
@@ -257,49 +259,49 @@ def test_long_gaps_are_filled_from_other_runs() -> None:
     long[20:28] = NAN
     burst = np.full(60, 1.0)
     burst[22:25] = 11.0
-    found = preprocess(a_set(long, burst, burst * 2 - 1))
-    assert np.isnan(found.values[0, 39:56]).all()
-    assert np.isfinite(found.values).sum() == found.values.size - 17
-    np.testing.assert_array_equal(found.filled[0, 39:56], found.values[1:, 39:56].mean(axis=0))
-    np.testing.assert_array_equal(found.filled[1:], found.values[1:])
-    alone = preprocess(a_set(long))
+    result = preprocess(make_sample_set(long, burst, burst * 2 - 1))
+    assert np.isnan(result.values[0, 39:56]).all()
+    assert np.isfinite(result.values).sum() == result.values.size - 17
+    np.testing.assert_array_equal(result.filled[0, 39:56], result.values[1:, 39:56].mean(axis=0))
+    np.testing.assert_array_equal(result.filled[1:], result.values[1:])
+    alone = preprocess(make_sample_set(long))
     assert not alone.filled[0, 39:56].any()
 
 
 def test_sample_with_many_gaps_is_dropped() -> None:
     full_of_gaps = np.full(40, 1.0)
     full_of_gaps[5:16] = NAN
-    found = preprocess(a_set(np.arange(50.0), full_of_gaps, [], np.full(3, NAN), np.arange(45.0)))
-    assert found.run.tolist() == [0, 4]
-    assert found.values.shape == (2, 89)
+    result = preprocess(make_sample_set(np.arange(50.0), full_of_gaps, [], np.full(3, NAN), np.arange(45.0)))
+    assert result.run.tolist() == [0, 4]
+    assert result.values.shape == (2, 89)
     full_of_gaps[5] = 1.0
-    assert preprocess(a_set(np.arange(50.0), full_of_gaps)).run.tolist() == [0, 1]
+    assert preprocess(make_sample_set(np.arange(50.0), full_of_gaps)).run.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("samples", [[], [[]], [[NAN] * 9, [NAN] * 7], [[np.inf], []]])
 def test_empty_sets(samples: list[list[float]]) -> None:
-    found = preprocess(a_set(*samples))
-    assert found.values.shape == (0, 0)
-    assert found.filled.shape == (0, 0)
-    assert np.isnan(found.background_bytes_per_s)
-    assert len(found.run) == 0
+    result = preprocess(make_sample_set(*samples))
+    assert result.values.shape == (0, 0)
+    assert result.filled.shape == (0, 0)
+    assert np.isnan(result.background_bytes_per_s)
+    assert len(result.run) == 0
 
 
 def test_samples_of_one_step() -> None:
-    found = preprocess(a_set([3], [5], [4, 4, 4]))
+    result = preprocess(make_sample_set([3], [5], [4, 4, 4]))
     # only 3 is below the mean, which is 4
-    np.testing.assert_allclose(found.values, [[0], [2], [1]])
-    assert found.background_bytes_per_s == 3.0
+    np.testing.assert_allclose(result.values, [[0], [2], [1]])
+    assert result.background_bytes_per_s == 3.0
 
 
-# ---- other sets
+# ---- partial samples, several node counts
 
 
 def test_truncated_runs_keep_their_start() -> None:
     one = SampleSet(ragged(range(10), range(21)), 2.0, of(-1, 0), of(18.0, 41.0))
     first = truncate_runs(one, 9.0)
     assert first.duration_s.tolist() == [9.0, 9.0]
-    # from -1 to 9 s, and from 0 to 10 s, which the part's end lies in
+    # steps from -1 to 9 s, and from 0 to 10 s, around the end of the part
     assert [sample.tolist() for sample in first.rates] == [list(range(5)), list(range(5))]
     same = truncate_runs(one, 20.0)
     assert same.duration_s.tolist() == [18.0, 20.0]
@@ -316,18 +318,20 @@ def test_truncation_of_unusual_runs() -> None:
         truncate_runs(one, 0.0)
 
 
-def weakly_scaled(factor: int, count: int, rng: np.random.Generator) -> SampleSet:
-    """Runs on `factor` times the smallest node count: five bursts, each as high and `factor` times as long."""
+def simulate_weak_scaling(factor: int, count: int, rng: np.random.Generator) -> SampleSet:
+    """Simulate weak scaling: five bursts of the same height, `factor` times as long."""
     samples = []
     for _ in range(count):
         one = np.tile(np.concatenate([np.zeros(45 * factor), np.full(5 * factor, 3e9)]), 5)
         samples.append(np.concatenate([np.zeros(rng.integers(3)), one]) + rng.random(1) * 1e7)
-    return a_set(*samples)
+    return make_sample_set(*samples)
 
 
 def test_merged_node_counts_have_the_shortest_duration() -> None:
     rng = np.random.default_rng(5)
-    merged = merge_node_counts([weakly_scaled(2, 4, rng), weakly_scaled(1, 4, rng), weakly_scaled(4, 3, rng)])
+    merged = merge_node_counts(
+        [simulate_weak_scaling(2, 4, rng), simulate_weak_scaling(1, 4, rng), simulate_weak_scaling(4, 3, rng)]
+    )
     assert merged.run_count == 11
     assert merged.duration_s.max() < 1.02 * merged.duration_s.min()
     volume = np.array([sample.sum() for sample in merged.rates])
@@ -339,7 +343,7 @@ def test_merged_node_counts_have_the_shortest_duration() -> None:
 
 
 def test_merged_node_counts_keep_their_differences() -> None:
-    one, twice = a_set([1.0] * 100, [1.0] * 50), a_set([1.0] * 200, [1.0] * 210, [1.0] * 190)
+    one, twice = make_sample_set([1.0] * 100, [1.0] * 50), make_sample_set([1.0] * 200, [1.0] * 210, [1.0] * 190)
     merged = merge_node_counts([one, twice])
     early = SampleSet(twice.samples, 2.0, of(-1, -1, -1), twice.duration_s)
     assert merge_node_counts([one, early]).started_s.tolist() == [0, 0, -0.375, -0.375, -0.375]
@@ -351,8 +355,10 @@ def test_merged_node_counts_keep_their_differences() -> None:
 
 def test_merging_empty_sets_and_different_intervals() -> None:
     assert merge_node_counts([]).run_count == 0
-    assert merge_node_counts([a_set([]), a_set([1, 2], duration_s=[NAN])]).run_count == 0
-    merged = merge_node_counts([a_set([1, 3, 5]), a_set([2, 2, 2, 2, 2, 2, 2], interval_s=1.0, duration_s=[7.0])])
+    assert merge_node_counts([make_sample_set([]), make_sample_set([1, 2], duration_s=[NAN])]).run_count == 0
+    merged = merge_node_counts(
+        [make_sample_set([1, 3, 5]), make_sample_set([2, 2, 2, 2, 2, 2, 2], interval_s=1.0, duration_s=[7.0])]
+    )
     assert merged.interval_s == 1.0
     assert merged.started_s.tolist() == pytest.approx([0.5, 0.0])
     assert pieces(merged.samples) == [[1, 2, 3, 4, 5], [2, 2, 2, 2, 2, 2]]

@@ -13,7 +13,7 @@ from tests.naive.signatures import robust as naive
 LEVELS = np.array([0.0, 0.1, 0.35, 0.5, 0.77, 1.0])
 
 
-def drawn(seed: int, runs: int, points: int, *, ties: bool = False) -> tuple[Reals, Reals]:
+def draw_values(seed: int, runs: int, points: int, *, ties: bool = False) -> tuple[Reals, Reals]:
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 3, (runs, points)).astype(float) if ties else rng.exponential(1.0, (runs, points))
     return values, rng.choice([0.0, 0.1, 0.5, 1.0, 3.0], (runs, points))
@@ -22,8 +22,8 @@ def drawn(seed: int, runs: int, points: int, *, ties: bool = False) -> tuple[Rea
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9), st.integers(0, 6), st.booleans())
 def test_quantiles_match_naive_implementation(seed: int, runs: int, points: int, ties: bool) -> None:
-    values, weights = drawn(seed, runs, points, ties=ties)
-    found = weighted_quantiles(values, weights, LEVELS)
+    values, weights = draw_values(seed, runs, points, ties=ties)
+    result = weighted_quantiles(values, weights, LEVELS)
     expected = [
         [
             naive.weighted_quantile(values[:, point].tolist(), weights[:, point].tolist(), level)
@@ -31,7 +31,7 @@ def test_quantiles_match_naive_implementation(seed: int, runs: int, points: int,
         ]
         for level in LEVELS
     ]
-    np.testing.assert_allclose(found, np.reshape(expected, (len(LEVELS), points)), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result, np.reshape(expected, (len(LEVELS), points)), rtol=1e-9, atol=1e-12)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -39,25 +39,25 @@ def test_quantiles_match_naive_implementation(seed: int, runs: int, points: int,
 def test_low_quantiles_of_many_zeros_match_naive_implementation(
     seed: int, runs: int, share: float, level: float
 ) -> None:
-    values, weights = drawn(seed, runs, 20)
+    values, weights = draw_values(seed, runs, 20)
     values = np.where(np.random.default_rng(seed).random(values.shape) < share, 0.0, np.abs(values))
-    found = weighted_quantiles(values, weights, np.array([level / 2, level]))
+    result = weighted_quantiles(values, weights, np.array([level / 2, level]))
     for row, own in enumerate((level / 2, level)):
         expected = [naive.weighted_quantile(values[:, at].tolist(), weights[:, at].tolist(), own) for at in range(20)]
-        np.testing.assert_allclose(found[row], expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(result[row], expected, rtol=1e-9, atol=1e-12)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 9))
 def test_equal_weights_match_numpy(seed: int, runs: int) -> None:
-    values, _ = drawn(seed, runs, 5)
-    found = weighted_quantiles(values, np.full((runs, 1), 0.3), LEVELS)
-    np.testing.assert_allclose(found, np.quantile(values, LEVELS, axis=0), rtol=1e-9)
+    values, _ = draw_values(seed, runs, 5)
+    result = weighted_quantiles(values, np.full((runs, 1), 0.3), LEVELS)
+    np.testing.assert_allclose(result, np.quantile(values, LEVELS, axis=0), rtol=1e-9)
 
 
 def test_large_weight_attracts_the_quantile() -> None:
     values = np.array([[1.0], [2.0], [3.0]])
-    # middles of weights at 0.5, 6, 11.5: the median of the way between them is the heavy one's own
+    # cumulative weights at 0.5, 6, 11.5: the median is the heavy value
     assert weighted_quantiles(values, np.array([[1.0], [10.0], [1.0]]), np.array([0.5])) == 2.0
     heavy_low = weighted_quantiles(values, np.array([[10.0], [1.0], [1.0]]), np.array([0.5]))[0, 0]
     heavy_high = weighted_quantiles(values, np.array([[1.0], [1.0], [10.0]]), np.array([0.5]))[0, 0]
@@ -67,16 +67,16 @@ def test_large_weight_attracts_the_quantile() -> None:
 def test_values_without_weight_are_ignored() -> None:
     values = np.array([[np.nan, np.inf, 5.0], [2.0, 2.0, np.nan], [4.0, 4.0, -np.inf]])
     weights = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
-    found = weighted_quantiles(values, weights, np.array([0.0, 0.5, 1.0]))
-    np.testing.assert_allclose(found, [[2, 2, 5], [3, 3, 5], [4, 4, 5]])
+    result = weighted_quantiles(values, weights, np.array([0.0, 0.5, 1.0]))
+    np.testing.assert_allclose(result, [[2, 2, 5], [3, 3, 5], [4, 4, 5]])
     marked = weighted_quantiles(values, weights > 0, np.array([0.0, 0.5, 1.0]))
-    np.testing.assert_array_equal(marked, found)
+    np.testing.assert_array_equal(marked, result)
 
 
 def test_quantile_without_weights_is_nan() -> None:
-    found = weighted_quantiles(np.array([[1.0, 7.0]]), np.array([[0.0, 1.0]]), np.array([0.5]))
-    assert np.isnan(found[0, 0])
-    assert found[0, 1] == 7.0
+    result = weighted_quantiles(np.array([[1.0, 7.0]]), np.array([[0.0, 1.0]]), np.array([0.5]))
+    assert np.isnan(result[0, 0])
+    assert result[0, 1] == 7.0
     assert np.isnan(weighted_quantiles(np.zeros((0, 3)), np.zeros((0, 1)), LEVELS)).all()
     assert weighted_quantiles(np.zeros((3, 0)), np.ones((3, 1)), LEVELS).shape == (6, 0)
 
@@ -84,6 +84,6 @@ def test_quantile_without_weights_is_nan() -> None:
 def test_extreme_values_and_weights_stay_in_range() -> None:
     values = np.array([[0.0, 5e-324], [1e308, 1e308], [1.7e308, 1.7e308]])
     for weight in (1e-300, 1.0, 1e300):
-        found = weighted_quantiles(values, np.full((3, 1), weight), LEVELS)
-        assert np.isfinite(found).all()
-        assert (np.diff(found, axis=0) >= 0).all()
+        result = weighted_quantiles(values, np.full((3, 1), weight), LEVELS)
+        assert np.isfinite(result).all()
+        assert (np.diff(result, axis=0) >= 0).all()

@@ -46,27 +46,27 @@ def test_common_times_match_binomial_tails(seed: int, runs: int, level: float, t
     rates[:, 20:25] += 2.0
     is_interference = np.ones(60, dtype=bool)
     is_interference[18:27] = rng.random() < 0.5
-    found = detect_common_times(rates, is_interference, level)
+    result = detect_common_times(rates, is_interference, level)
     foreign = rates[:, is_interference].ravel().tolist()
     tails = np.array([naive.smallest_tail(rates.tolist(), foreign, time) for time in range(60)])
     # ties are decided by rounding
     is_plain = np.abs(tails - level) > 1e-9
-    np.testing.assert_array_equal(found[is_plain], (tails < level)[is_plain])
+    np.testing.assert_array_equal(result[is_plain], (tails < level)[is_plain])
 
 
 def test_only_bursts_of_all_runs_are_common() -> None:
     rates = np.zeros((10, 300))
     rates[:, 100:110] = 5.0
     rates[3, :50] = rates[4, 150:200] = rates[7, 20:60] = 9.0
-    found = detect_common_times(rates, np.ones(300, dtype=bool), 0.004)
-    assert np.flatnonzero(found).tolist() == list(range(100, 110))
+    result = detect_common_times(rates, np.ones(300, dtype=bool), 0.004)
+    assert np.flatnonzero(result).tolist() == list(range(100, 110))
 
 
 def test_common_times_need_more_than_half_of_the_runs() -> None:
     rates = np.zeros((10, 1000))
     rates[:5, 100:110] = rates[:9, 500:510] = 5.0
-    found = detect_common_times(rates, np.ones(1000, dtype=bool), 0.004)
-    assert np.flatnonzero(found).tolist() == list(range(500, 510))
+    result = detect_common_times(rates, np.ones(1000, dtype=bool), 0.004)
+    assert np.flatnonzero(result).tolist() == list(range(500, 510))
 
 
 def test_short_interference_time_falls_back_to_all_times() -> None:
@@ -106,9 +106,9 @@ def test_common_times_depend_on_ranks_only(seed: int, exponent: int) -> None:
     rates = rng.exponential(1.0, (7, 40))
     rates[:, 5:9] += 3.0
     is_interference = rng.random(40) < 0.8
-    found = detect_common_times(rates, is_interference, 0.05)
+    result = detect_common_times(rates, is_interference, 0.05)
     np.testing.assert_array_equal(
-        detect_common_times(np.ldexp(rates[rng.permutation(7)], exponent), is_interference, 0.05), found
+        detect_common_times(np.ldexp(rates[rng.permutation(7)], exponent), is_interference, 0.05), result
     )
 
 
@@ -142,9 +142,9 @@ def test_bursts_match_naive_implementation(drawn: tuple[list[float], list[bool]]
 @given(curves(), st.sampled_from([1.0, 2.0, 60.0]))
 def test_bursts_are_ordered_separate_and_not_empty(drawn: tuple[list[float], list[bool]], step_s: float) -> None:
     curve, marks = drawn
-    found = find_bursts(curve, marks, step_s)
-    assert all(0 <= begin < end <= len(curve) and sum(curve[begin:end]) > 0 for begin, end in found)
-    assert all(after[0] - before[1] > PARAMS.max_dip_s / step_s for before, after in pairwise(found))
+    result = find_bursts(curve, marks, step_s)
+    assert all(0 <= begin < end <= len(curve) and sum(curve[begin:end]) > 0 for begin, end in result)
+    assert all(after[0] - before[1] > PARAMS.max_dip_s / step_s for before, after in pairwise(result))
 
 
 def test_burst_extends_to_the_edges_of_the_curve() -> None:
@@ -164,7 +164,7 @@ def test_short_dips_are_included_and_long_ones_split() -> None:
 def test_low_burst_may_extend_past_a_tall_one() -> None:
     curve = [0.0] * 5 + [1.0] * 10 + [9.0] * 3 + [1.0] * 10 + [0.0] * 5
     marks = [False] * 15 + [True] * 3 + [False] * 5 + [True] * 5 + [False] * 5
-    # the second stretch, at a threshold of its own, reaches from 5 to 28: the joined one begins where that does
+    # the second interval has its own threshold and extends from 5 to 28: the merged one starts there
     assert find_bursts(curve, marks) == [(5, 28)]
 
 
@@ -192,8 +192,8 @@ def test_heights_match_naive_implementation(drawn: tuple[list[float], list[bool]
     curve, _ = drawn
     edges = np.unique(np.random.default_rng(seed).integers(0, len(curve) + 1, 6))
     pairs = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-    found: Reals = interval_heights(np.array(curve), edges[:-1], edges[1:])
-    np.testing.assert_allclose(found, [naive.height(curve, begin, end) for begin, end in pairs], rtol=1e-12)
+    result: Reals = interval_heights(np.array(curve), edges[:-1], edges[1:])
+    np.testing.assert_allclose(result, [naive.height(curve, begin, end) for begin, end in pairs], rtol=1e-12)
 
 
 def test_chain_of_short_peaks_has_a_height() -> None:
@@ -207,15 +207,15 @@ def test_chain_of_short_peaks_has_a_height() -> None:
 def test_template_has_the_volume_of_its_curve() -> None:
     curve = np.array([0.0, 0, 2, 4, 4, 4, 4, 2, 0, 0, 1, 0])
     first, last = np.array([2, 10]), np.array([8, 11])
-    found = Template.from_curve(curve, first, last, interval_heights(curve, first, last))
-    np.testing.assert_array_equal(found.height, [4, 1])
-    np.testing.assert_array_equal(found.length, [5, 1])
+    result = Template.from_curve(curve, first, last, interval_heights(curve, first, last))
+    np.testing.assert_array_equal(result.height, [4, 1])
+    np.testing.assert_array_equal(result.length, [5, 1])
 
 
 def test_template_is_no_longer_than_its_burst() -> None:
-    # a tall peak over a low plateau: at the plateau's height its volume would last for ever
+    # a tall peak over a low plateau: a box of the plateau's height would be too long
     curve = np.concatenate([np.full(18, 1e-12), [1.0, 1.0]])
     first, last = np.array([0]), np.array([20])
-    found = Template.from_curve(curve, first, last, interval_heights(curve, first, last))
-    assert found.length[0] <= 20
-    assert found.length[0] * found.height[0] == pytest.approx(curve.sum())
+    result = Template.from_curve(curve, first, last, interval_heights(curve, first, last))
+    assert result.length[0] <= 20
+    assert result.length[0] * result.height[0] == pytest.approx(curve.sum())

@@ -18,7 +18,9 @@ def even_levels(points: int, level: float) -> list[Reals]:
     return [np.full(max(0, points + 1 - span), level) for span in SPAN_LENGTHS]
 
 
-def found_times(reached_s: Reals, weights: Reals, levels: list[Reals], spans: tuple[int, ...] = SPAN_LENGTHS) -> Reals:
+def estimate_times(
+    reached_s: Reals, weights: Reals, levels: list[Reals], spans: tuple[int, ...] = SPAN_LENGTHS
+) -> Reals:
     return estimate_timeline(Spans.from_runs(reached_s, weights, np.concatenate(levels), spans))
 
 
@@ -30,41 +32,41 @@ def test_cost_is_close_to_the_linear_programme(seed: int, runs: int, points: int
     reached_s = np.cumsum(spans_s, axis=1)
     weights = rng.uniform(0.05, 1.0, runs)
     levels = [np.clip(part + rng.uniform(-0.04, 0.04, len(part)), 0.02, 0.98) for part in even_levels(points, level)]
-    found = found_times(reached_s, weights, levels)
+    estimate = estimate_times(reached_s, weights, levels)
     used = [span for span in SPAN_LENGTHS if span <= points]
-    told = (reached_s.tolist(), weights.tolist(), [part.tolist() for part in levels[: len(used)]], used)
-    least = naive.minimum_cost(*told)
+    arguments = (reached_s.tolist(), weights.tolist(), [part.tolist() for part in levels[: len(used)]], used)
+    minimum = naive.minimum_cost(*arguments)
     # residuals below 0.2 s have a quadratic loss: the error is at most half of that each; iterations are few
     smoothed = 0.5 * 0.2 * weights.sum() * sum(points + 1 - span for span in used)
-    assert naive.cost(found.tolist(), *told) <= least * 1.02 + smoothed
+    assert naive.cost(estimate.tolist(), *arguments) <= minimum * 1.02 + smoothed
 
 
 def test_single_span_is_a_quantile() -> None:
     reached_s = np.arange(1.0, 102.0)[:, None] * 10
     for level in (0.1, 0.35, 0.5, 0.9):
-        found = found_times(reached_s, np.ones(101), [np.array([level])], (1,))
+        estimate = estimate_times(reached_s, np.ones(101), [np.array([level])], (1,))
         # with few iterations the result is close in rank
-        assert (reached_s < found[0]).mean() == pytest.approx(level, abs=0.04)
+        assert (reached_s < estimate[0]).mean() == pytest.approx(level, abs=0.04)
 
 
 def test_large_weight_determines_the_timeline() -> None:
     reached_s = np.array([[100.0, 200.0], [120.0, 260.0], [130.0, 280.0]])
-    found = found_times(reached_s, np.array([100.0, 1.0, 1.0]), even_levels(2, 0.35))
-    np.testing.assert_allclose(found, [100, 200], atol=0.5)
-    ignored = found_times(reached_s, np.array([0.0, 1.0, 1.0]), even_levels(2, 0.35))
+    estimate = estimate_times(reached_s, np.array([100.0, 1.0, 1.0]), even_levels(2, 0.35))
+    np.testing.assert_allclose(estimate, [100, 200], atol=0.5)
+    ignored = estimate_times(reached_s, np.array([0.0, 1.0, 1.0]), even_levels(2, 0.35))
     assert (ignored > [115, 250]).all()
 
 
 def test_identical_runs_are_reproduced() -> None:
     reached_s = np.tile([0.0, 30.0, 30.5, 400.0, 401.0], (4, 1))
-    np.testing.assert_allclose(found_times(reached_s, np.ones(4), even_levels(5, 0.2)), reached_s[0], atol=1e-6)
+    np.testing.assert_allclose(estimate_times(reached_s, np.ones(4), even_levels(5, 0.2)), reached_s[0], atol=1e-6)
 
 
 def test_delay_of_one_run_has_no_effect() -> None:
     alone_s = np.arange(1, 21) * 60.0
     reached_s = np.tile(alone_s, (6, 1))
     reached_s[2, 8:] += 25.0
-    np.testing.assert_allclose(found_times(reached_s, np.ones(6), even_levels(20, 0.35)), alone_s, atol=0.3)
+    np.testing.assert_allclose(estimate_times(reached_s, np.ones(6), even_levels(20, 0.35)), alone_s, atol=0.3)
 
 
 def test_long_spans_limit_accumulated_errors() -> None:
@@ -72,14 +74,14 @@ def test_long_spans_limit_accumulated_errors() -> None:
     alone_s = np.arange(1, 101) * 30.0
     reached_s = alone_s + rng.normal(0.0, 1.0, (10, 100))
     levels = even_levels(100, 0.3)
-    short = found_times(reached_s, np.ones(10), levels[:1], SPAN_LENGTHS[:1])
-    together = found_times(reached_s, np.ones(10), levels)
+    short = estimate_times(reached_s, np.ones(10), levels[:1], SPAN_LENGTHS[:1])
+    together = estimate_times(reached_s, np.ones(10), levels)
     assert abs(together[-1] - alone_s[-1]) < 0.5 * abs(short[-1] - alone_s[-1])
 
 
 def test_times_are_ordered_and_not_negative() -> None:
     reached_s = np.array([[5.0, 5.0, 5.0], [0.0, 0.0, 9.0], [0.0, 0.0, 0.0]])
-    found = found_times(reached_s, np.ones(3), even_levels(3, 0.05))
-    assert (found >= 0).all()
-    assert (np.diff(found) >= 0).all()
-    assert np.isfinite(found_times(reached_s * 1e9, np.ones(3), even_levels(3, 0.05))).all()
+    estimate = estimate_times(reached_s, np.ones(3), even_levels(3, 0.05))
+    assert (estimate >= 0).all()
+    assert (np.diff(estimate) >= 0).all()
+    assert np.isfinite(estimate_times(reached_s * 1e9, np.ones(3), even_levels(3, 0.05))).all()

@@ -10,15 +10,15 @@ from hypothesis import given, settings, strategies as st
 from iosig.estimates.signatures.parallel import part_of
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from tests.budget import examples
-from tests.transforms.run_sets import set_of
+from tests.transforms.run_sets import make_sample_set
 
 BOUNDED = settings(max_examples=examples(50), deadline=None)
 RATES = st.lists(st.lists(st.floats(0, 1e12), max_size=6), max_size=5)
 
 
-def of(rows: list[list[float]], interval_s: float = 2.0) -> SampleSet:
-    """Runs of which no two begin or last alike."""
-    return set_of(
+def make_distinct_runs(rows: list[list[float]], interval_s: float = 2.0) -> SampleSet:
+    """Make runs with distinct starts and durations."""
+    return make_sample_set(
         rows,
         interval_s,
         started_s=[-0.1 * place for place in range(len(rows))],
@@ -26,18 +26,18 @@ def of(rows: list[list[float]], interval_s: float = 2.0) -> SampleSet:
     )
 
 
-def assert_alike(found: SampleSet, expected: SampleSet) -> None:
-    assert found.interval_s == expected.interval_s
-    np.testing.assert_array_equal(found.samples.values, expected.samples.values)
-    np.testing.assert_array_equal(found.samples.offsets, expected.samples.offsets)
-    np.testing.assert_array_equal(found.started_s, expected.started_s)
-    np.testing.assert_array_equal(found.duration_s, expected.duration_s)
+def assert_equal_runs(result: SampleSet, expected: SampleSet) -> None:
+    assert result.interval_s == expected.interval_s
+    np.testing.assert_array_equal(result.samples.values, expected.samples.values)
+    np.testing.assert_array_equal(result.samples.offsets, expected.samples.offsets)
+    np.testing.assert_array_equal(result.started_s, expected.started_s)
+    np.testing.assert_array_equal(result.duration_s, expected.duration_s)
 
 
 @BOUNDED
 @given(RATES)
 def test_rates_are_those_of_the_runs(rows: list[list[float]]) -> None:
-    one = of(rows)
+    one = make_distinct_runs(rows)
     assert one.run_count == len(rows)
     assert [rate.tolist() for rate in one.rates] == rows
 
@@ -46,7 +46,7 @@ def test_rates_are_those_of_the_runs(rows: list[list[float]]) -> None:
 @given(RATES, st.data())
 def test_interference_is_selected_and_concatenated(rows: list[list[float]], data: st.DataObject) -> None:
     marks = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), dtype=bool)
-    plain = of(rows)
+    plain = make_distinct_runs(rows)
     one = replace(plain, interference=-plain.samples.values)
     kept = one.select_runs(marks)
     assert kept.interference is not None
@@ -63,7 +63,7 @@ def test_interference_is_selected_and_concatenated(rows: list[list[float]], data
 @given(RATES, st.data())
 def test_selected_runs_are_unchanged(rows: list[list[float]], data: st.DataObject) -> None:
     marks = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
-    one = of(rows)
+    one = make_distinct_runs(rows)
     kept = one.select_runs(np.array(marks, dtype=bool))
     places = [place for place, mark in enumerate(marks) if mark]
     assert [rate.tolist() for rate in kept.rates] == [rows[place] for place in places]
@@ -75,16 +75,18 @@ def test_selected_runs_are_unchanged(rows: list[list[float]], data: st.DataObjec
 @BOUNDED
 @given(st.lists(RATES, max_size=4))
 def test_concatenated_sets_are_unchanged(sets: list[list[list[float]]]) -> None:
-    ones = [of(rows, 1.0 + place) for place, rows in enumerate(sets)]
+    ones = [make_distinct_runs(rows, 1.0 + place) for place, rows in enumerate(sets)]
     together = SampleSets.concatenate(ones)
     assert together.set_count == len(sets)
     assert together.owner.tolist() == [place for place, rows in enumerate(sets) for _ in rows]
     for place, one in enumerate(ones):
-        assert_alike(together.get_set(place), one)
+        assert_equal_runs(together.get_set(place), one)
 
 
 def test_set_is_a_view() -> None:
-    together = SampleSets.concatenate([of([[1.0], [2.0, 3.0]]), of([[4.0, 5.0], [], [6.0]])])
+    together = SampleSets.concatenate(
+        [make_distinct_runs([[1.0], [2.0, 3.0]]), make_distinct_runs([[4.0, 5.0], [], [6.0]])]
+    )
     one = together.get_set(1)
     assert np.shares_memory(one.samples.values, together.samples.values)
     assert np.shares_memory(one.rates[0], together.samples.values)
@@ -94,5 +96,5 @@ def test_set_is_a_view() -> None:
 def test_no_sets_and_empty_sets() -> None:
     assert SampleSets.concatenate([]).set_count == 0
     assert len(SampleSets.concatenate([]).owner) == 0
-    empty = SampleSets.concatenate([of([]), of([[]])])
+    empty = SampleSets.concatenate([make_distinct_runs([]), make_distinct_runs([[]])])
     assert [empty.get_set(place).run_count for place in range(2)] == [0, 1]

@@ -23,46 +23,46 @@ from iosig.transforms.signatures.time_normalized import (
     subtract_baseline,
 )
 from tests.naive.signatures import time_normalized as naive
-from tests.transforms.run_sets import Burst, polled, set_of, truth_by_second
+from tests.transforms.run_sets import Burst, make_sample_set, simulate_polls, true_rates
 
 BURSTS: list[Burst] = [(40.0 + 200 * place, 80.0 + 200 * place, 1e9) for place in range(5)]
-TRUTH = truth_by_second(BURSTS, 1000)
+TRUTH = true_rates(BURSTS, 1000)
 
 
-def drifting(paces: list[float], extra: float = 0.0) -> SampleSet:
-    """Runs that take so many times as long, all of their bursts too."""
-    rows = [polled([(a * p, b * p, rate / p) for a, b, rate in BURSTS], 1000 * p, 2.0) + extra for p in paces]
-    return set_of(rows, 2.0, [0.0] * len(paces), [1000.0 * p for p in paces])
+def simulate_paces(paces: list[float], extra: float = 0.0) -> SampleSet:
+    """Simulate runs at different paces: durations and bursts scale."""
+    rows = [simulate_polls([(a * p, b * p, rate / p) for a, b, rate in BURSTS], 1000 * p, 2.0) + extra for p in paces]
+    return make_sample_set(rows, 2.0, [0.0] * len(paces), [1000.0 * p for p in paces])
 
 
 def test_runs_of_different_pace_yield_one_signature() -> None:
-    found = extract_time_normalized(drifting([0.97, 1.0, 1.0, 1.03, 1.05]))
-    assert found.outcome == "extracted"
-    assert found.duration_s == pytest.approx(1000, abs=2)
-    assert correlation(found.bytes_per_s, TRUTH) > 0.97
-    assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
-    assert len(found.bursts) == 5
-    assert found.bursts.support_ratio.tolist() == [1.0] * 5
+    result = extract_time_normalized(simulate_paces([0.97, 1.0, 1.0, 1.03, 1.05]))
+    assert result.outcome == "extracted"
+    assert result.duration_s == pytest.approx(1000, abs=2)
+    assert correlation(result.bytes_per_s, TRUTH) > 0.97
+    assert result.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
+    assert len(result.bursts) == 5
+    assert result.bursts.support_ratio.tolist() == [1.0] * 5
 
 
 def test_constant_baseline_is_subtracted() -> None:
-    found = extract_time_normalized(drifting([1.0] * 6, extra=3e8))
-    assert found.background_bytes_per_s == pytest.approx(3e8, rel=0.01)
-    assert found.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
+    result = extract_time_normalized(simulate_paces([1.0] * 6, extra=3e8))
+    assert result.background_bytes_per_s == pytest.approx(3e8, rel=0.01)
+    assert result.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.03)
 
 
 def test_bursts_may_fill_most_of_the_time() -> None:
-    rows = [polled([(50.0, 450.0, 1e9), (550.0, 950.0, 1e9)], 1000.0, 2.0)] * 5
-    found = extract_time_normalized(set_of(rows, 2.0, [0.0] * 5, [1000.0] * 5))
-    assert found.volume_bytes == pytest.approx(8e11, rel=0.02)
-    assert len(found.bursts) == 2
+    rows = [simulate_polls([(50.0, 450.0, 1e9), (550.0, 950.0, 1e9)], 1000.0, 2.0)] * 5
+    result = extract_time_normalized(make_sample_set(rows, 2.0, [0.0] * 5, [1000.0] * 5))
+    assert result.volume_bytes == pytest.approx(8e11, rel=0.02)
+    assert len(result.bursts) == 2
 
 
 def test_outcomes_of_steady_and_silent_runs() -> None:
-    steady, nothing = (set_of([np.full(200, rate)] * 5, 2.0, [0.0] * 5, [400.0] * 5) for rate in (1e9, 0.0))
+    steady, nothing = (make_sample_set([np.full(200, rate)] * 5, 2.0, [0.0] * 5, [400.0] * 5) for rate in (1e9, 0.0))
     assert extract_time_normalized(steady).outcome == "no_common_bursts"
     assert extract_time_normalized(nothing).outcome == "no_io"
-    assert extract_time_normalized(drifting([1.0, 1.0])).outcome == "too_few_samples"
+    assert extract_time_normalized(simulate_paces([1.0, 1.0])).outcome == "too_few_samples"
 
 
 def test_baseline_is_the_median_of_low_rates() -> None:
@@ -99,7 +99,9 @@ def test_delay_defaults_to_the_prior() -> None:
 def test_without_interference_the_duration_is_the_median() -> None:
     duration_s = np.array([980.0, 990.0, 1000.0, 1010.0, 1020.0])
     assert estimate_duration_alone_s(duration_s, np.zeros(5)) == pytest.approx(1000, abs=1)
-    assert extract_time_normalized(drifting([0.98, 0.99, 1.0, 1.01, 1.02])).duration_s == pytest.approx(1000, abs=1)
+    assert extract_time_normalized(simulate_paces([0.98, 0.99, 1.0, 1.01, 1.02])).duration_s == pytest.approx(
+        1000, abs=1
+    )
 
 
 def test_delayed_runs_are_longer_than_the_estimate() -> None:
@@ -114,22 +116,22 @@ def test_delayed_runs_are_longer_than_the_estimate() -> None:
             made += [(begin + late, begin + late + lasted * share, 1e9)] if share > 0.1 else []
             late += lasted - (end - begin)
         durations.append(1000.0 + late)
-        rows.append(polled(made, durations[-1], 2.0))
-    found = extract_time_normalized(set_of(rows, 2.0, [0.0] * 12, durations)).duration_s
-    assert found < np.quantile(durations, 0.3)
-    assert found > 990
+        rows.append(simulate_polls(made, durations[-1], 2.0))
+    result = extract_time_normalized(make_sample_set(rows, 2.0, [0.0] * 12, durations)).duration_s
+    assert result < np.quantile(durations, 0.3)
+    assert result > 990
 
 
 def test_band_widens_with_interference() -> None:
     rng = np.random.default_rng(2)
-    calm = drifting([0.99, 1.0, 1.0, 1.0, 1.01, 1.0])
+    calm = simulate_paces([0.99, 1.0, 1.0, 1.0, 1.01, 1.0])
     noise = np.repeat(rng.random(len(calm.samples.values) // 10 + 1) < 0.3, 10)[: len(calm.samples.values)] * 8e8
     noisy = replace(calm, samples=type(calm.samples)(calm.samples.values + noise, calm.samples.offsets))
     widths = []
-    for found in (extract_time_normalized(calm), extract_time_normalized(noisy)):
-        assert (found.low_bytes_per_s <= found.bytes_per_s).all()
-        assert (found.high_bytes_per_s >= found.bytes_per_s).all()
-        widths.append(float((found.high_bytes_per_s - found.low_bytes_per_s).sum() / found.volume_bytes))
+    for result in (extract_time_normalized(calm), extract_time_normalized(noisy)):
+        assert (result.low_bytes_per_s <= result.bytes_per_s).all()
+        assert (result.high_bytes_per_s >= result.bytes_per_s).all()
+        widths.append(float((result.high_bytes_per_s - result.low_bytes_per_s).sum() / result.volume_bytes))
     assert widths[0] < 0.15
     assert widths[1] > 2 * widths[0]
 
@@ -141,12 +143,12 @@ def test_steps_are_mean_rates_of_measured_values() -> None:
     rng = np.random.default_rng(4)
     rates = [rng.random(40), rng.random(43)]
     rates[0][5:9] = np.nan
-    one = set_of(rates, 2.0, [-0.7, -1.9], [78.5, 83.0])
-    found = resample(one, 31, 0)
+    one = make_sample_set(rates, 2.0, [-0.7, -1.9], [78.5, 83.0])
+    result = resample(one, 31, 0)
     for run, (row, started, duration) in enumerate(zip(rates, (-0.7, -1.9), (78.5, 83.0), strict=True)):
         edges = np.linspace(0.0, duration, 32)
         expected = [naive.mean_rate(row.tolist(), 2.0, started, a, b) for a, b in pairwise(edges.tolist())]
-        assert found[run] == pytest.approx(expected, nan_ok=True)
+        assert result[run] == pytest.approx(expected, nan_ok=True)
 
 
 def test_curve_is_a_quantile_less_its_baseline() -> None:
@@ -172,34 +174,34 @@ def test_seconds_preserve_volume() -> None:
 
 
 def test_gaps_do_not_count_as_missing_bytes() -> None:
-    one = drifting([1.0] * 5)
+    one = simulate_paces([1.0] * 5)
     values = one.samples.values.copy()
     values[100:120] = np.nan
-    found = extract_time_normalized(
+    result = extract_time_normalized(
         SampleSet(type(one.samples)(values, one.samples.offsets), 2.0, one.started_s, one.duration_s)
     )
-    assert correlation(found.bytes_per_s, TRUTH) > 0.98
+    assert correlation(result.bytes_per_s, TRUTH) > 0.98
 
 
 def test_known_interference_improves_the_duration() -> None:
-    """Runs are longer the more their burst met: bytes of their own do not show it, others' beside them do."""
+    """The duration of runs depends on interference that their own traffic does not show."""
     delays = np.array([0.0, 4.0, 8.0, 12.0, 16.0, 20.0])
-    own, others, counts = [], [], []
+    own, interference, counts = [], [], []
     for later in delays:
         rates, foreign = np.zeros(200 + int(later)), np.zeros(200 + int(later))
         rates[50 : 90 + int(later)] = 40.0 / (40.0 + later)
         foreign[50 : 90 + int(later)] = 4.0 * later / (40.0 + later)
         own.append(rates)
-        others.append(foreign)
+        interference.append(foreign)
         counts.append(len(rates))
     duration = np.array(counts, dtype=np.float64)
     one = SampleSet(Ragged(np.concatenate(own), offsets_of(counts)), 1.0, np.zeros(6), duration)
     unknown, known = (
         extract_time_normalized(one),
-        extract_time_normalized(replace(one, interference=np.concatenate(others))),
+        extract_time_normalized(replace(one, interference=np.concatenate(interference))),
     )
     assert unknown.duration_s > 205
     assert abs(known.duration_s - 200) < abs(unknown.duration_s - 200) - 3
-    # where it is not known of any step, it is as if nobody told
-    nobody = extract_time_normalized(replace(one, interference=np.full(int(duration.sum()), np.nan)))
-    assert nobody.bytes_per_s.tolist() == unknown.bytes_per_s.tolist()
+    # entirely unknown interference has no effect
+    no_interference = extract_time_normalized(replace(one, interference=np.full(int(duration.sum()), np.nan)))
+    assert no_interference.bytes_per_s.tolist() == unknown.bytes_per_s.tolist()

@@ -18,7 +18,7 @@ NAN = float("nan")
 
 
 def sample_set(*rates: npt.ArrayLike) -> SampleSet:
-    """Runs of 1-s steps."""
+    """Make runs with steps of 1 s."""
     rows = [np.asarray(rate, dtype=np.float64) for rate in rates]
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     duration = np.array([float(len(row)) for row in rows])
@@ -49,7 +49,7 @@ def test_shifted_burst_is_aligned() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_cost_matches_dtw_python(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # many zeros, as after noise reduction: many paths are equally good
+    # many zeros, as after noise reduction: many paths have the same cost
     first, second = (np.maximum(rng.normal(-0.5, 1.0, size), 0.0) for size in (90, 70 + seed))
     expected = peer.dtw(first[:, None], second[:, None], dist_method="sqeuclidean", step_pattern="symmetric1")
     path = find_warping_path(first, second)
@@ -70,9 +70,9 @@ def test_path_costs_match_naive_implementation(data: st.DataObject) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_paths_without_ties_match_naive_implementation(seed: int) -> None:
     first, second = np.random.default_rng(seed).random((2, 40))
-    found = find_warping_path(first, second)
+    result = find_warping_path(first, second)
     expected = naive.path(first.tolist(), second.tolist())[0]
-    assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+    assert list(zip(*(column.tolist() for column in result), strict=True)) == expected
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -113,19 +113,19 @@ def test_equal_samples_are_their_own_average() -> None:
 def test_drifting_burst_is_at_the_mean_time_with_its_height() -> None:
     values = np.zeros((2, 60))
     values[0, 20:30], values[1, 26:36] = 4.0, 4.0
-    found = average_pairwise(values)
-    np.testing.assert_allclose(found[23:33], 4.0)
-    assert found.sum() == pytest.approx(40.0)
+    result = average_pairwise(values)
+    np.testing.assert_allclose(result[23:33], 4.0)
+    assert result.sum() == pytest.approx(40.0)
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(*[st.floats(0, 1e9)] * 3), min_size=1, max_size=25))
 def test_average_stays_within_the_range(points: list[tuple[float, float, float]]) -> None:
     values = np.array(points).T
-    found = average_pairwise(values)
-    assert found.shape == (len(points),)
-    assert found.min() >= values.min() * (1 - 1e-12)
-    assert found.max() <= values.max() * (1 + 1e-12)
+    result = average_pairwise(values)
+    assert result.shape == (len(points),)
+    assert result.min() >= values.min() * (1 - 1e-12)
+    assert result.max() <= values.max() * (1 + 1e-12)
 
 
 # ---- sets
@@ -137,12 +137,12 @@ def test_signature_of_drifting_runs() -> None:
     for row, shift in zip(rows, (0, 3, 6, 9, 12), strict=True):
         for start in (100, 250):
             row[start + shift : start + shift + 20] += 1e9
-    found = extract_dtw(sample_set(*rows))
-    assert found.outcome == "extracted"
-    assert found.duration_s == 400
-    assert len(found.bursts) == 2
-    assert found.volume_bytes == pytest.approx(40e9, rel=0.15)
-    assert found.background_bytes_per_s > 0
+    result = extract_dtw(sample_set(*rows))
+    assert result.outcome == "extracted"
+    assert result.duration_s == 400
+    assert len(result.bursts) == 2
+    assert result.volume_bytes == pytest.approx(40e9, rel=0.15)
+    assert result.background_bytes_per_s > 0
 
 
 @pytest.mark.filterwarnings("error")
@@ -161,15 +161,15 @@ def test_signature_of_drifting_runs() -> None:
     ],
 )
 def test_every_set_has_an_outcome(rates: list[list[float]], outcome: str) -> None:
-    found = extract_dtw(sample_set(*rates))
-    assert found.outcome == outcome
-    assert np.isfinite(found.bytes_per_s).all()
+    result = extract_dtw(sample_set(*rates))
+    assert result.outcome == outcome
+    assert np.isfinite(result.bytes_per_s).all()
 
 
 def test_gaps_are_filled_from_other_runs() -> None:
     rows = np.zeros((4, 300))
     rows[:, 100:120] = 1e9
     rows[1, 90:130] = NAN
-    found = extract_dtw(sample_set(*rows))
-    np.testing.assert_allclose(found.bytes_per_s[100:120], 1e9)
-    assert len(found.bursts) == 1
+    result = extract_dtw(sample_set(*rows))
+    np.testing.assert_allclose(result.bytes_per_s[100:120], 1e9)
+    assert len(result.bursts) == 1
