@@ -109,7 +109,19 @@ class RunSteps:
 
 
 def sum_pieces(values: Reals, offsets: Ints) -> Reals:
-    """Sum each piece (n) of values (k); piece i is values[offsets[i]:offsets[i + 1]]."""
+    """Sum each piece of an array.
+
+    Parameters
+    ----------
+    values : (k,)
+        Any unit.
+    offsets : (n + 1,)
+        Piece i is values[offsets[i]:offsets[i + 1]].
+
+    Returns
+    -------
+    (n,)
+    """
     sums: Reals = np.diff(cumulative_sums(values[None])[0][offsets])
     return sums
 
@@ -224,7 +236,19 @@ def remove_contention(sets: SampleSets, active_count: Reals, active_ratio: Reals
 
 
 def cauchy_weights(rest_s: Reals, lost_s: Reals) -> Reals:
-    """Weight of each run, by the residual of its duration without lost time, and the uncertainty of the latter."""
+    """Weight of each run of an application in a robust mean, by Cauchy weights and inverse variance.
+
+    Parameters
+    ----------
+    rest_s : (runs,)
+        Durations without the time lost to contention [s].
+    lost_s : (runs,)
+        Time lost [s], in proportion to which a duration is uncertain.
+
+    Returns
+    -------
+    (runs,)
+    """
     residuals_s = rest_s - np.median(rest_s)
     deviation_s = max(SIGMAS_PER_MAD * float(np.median(np.abs(residuals_s))), PARAMS.min_deviation_s)
     scale_s = np.hypot(deviation_s, PARAMS.lost_deviation_ratio * lost_s)

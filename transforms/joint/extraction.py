@@ -184,7 +184,20 @@ def _select_fold(sets: SampleSets, fold: int) -> SampleSets:
 
 
 def mean_run_correlation(summary: RunSummary, signature: Signature) -> float:
-    """Correlation of a signature with each summarized run, averaged over runs; 0 where there is no signature."""
+    """Correlation of a signature with each summarized run, averaged over runs.
+
+    Parameters
+    ----------
+    summary
+        Runs that the signature was not made of.
+    signature
+        Of any method.
+
+    Returns
+    -------
+    float
+        0 where there is no signature.
+    """
     if signature.outcome != "extracted":
         return 0.0
     curve = summary.resample(signature)

@@ -92,7 +92,25 @@ def nan_quantile(values: Reals, level: float) -> Reals:
 
 
 def nan_quantiles(values: Reals, levels: Sequence[float]) -> Reals:
-    """Several quantiles over the runs at each point (levels, points), see `nan_quantile`."""
+    """Several quantiles over the runs at each point, ignoring NaN; see `nan_quantile`.
+
+    Parameters
+    ----------
+    values : (runs, points)
+        Any unit; NaN where not measured.
+    levels : k
+        From 0 to 1.
+
+    Returns
+    -------
+    (k, points)
+        NaN where no run was measured.
+
+    Raises
+    ------
+    ValueError
+        If a level is outside of 0 to 1.
+    """
     if not all(0 <= level <= 1 for level in levels):
         raise ValueError("level must be between 0 and 1")
     quantiles = np.full((len(levels), values.shape[1]), np.nan)
@@ -126,7 +144,19 @@ def _order_columns(values: Reals, levels: Sequence[float]) -> Reals:
 
 
 def quantile_of_sorted(ordered: Reals, level: float) -> Reals:
-    """Quantile (..., points) over the second-last axis of values (..., runs, points) that are sorted along it."""
+    """Quantile over the runs of values that are sorted along them; see `nan_quantile`.
+
+    Parameters
+    ----------
+    ordered : (..., runs, points)
+        Ascending along the second-last axis, without NaN.
+    level
+        From 0 to 1.
+
+    Returns
+    -------
+    (..., points)
+    """
     last = ordered.shape[-2] - 1
     rank = level * last
     low, high = ordered[..., int(rank), :], ordered[..., min(int(rank) + 1, last), :]

@@ -132,7 +132,17 @@ def detect_bursts(bytes_per_s: Reals) -> Bursts:
 
 
 def find_true_intervals(mask: Bools) -> tuple[Ints, Ints]:
-    """Find the maximal half-open intervals of true values: their first indices and their ends."""
+    """Find the maximal intervals of true values.
+
+    Parameters
+    ----------
+    mask : (n,)
+
+    Returns
+    -------
+    first, end : (intervals,)
+        First index of each interval, and the one after its last.
+    """
     padded = np.zeros(len(mask) + 2, dtype=np.bool_)
     padded[1:-1] = mask
     # changes alternate between starts and ends
@@ -141,7 +151,20 @@ def find_true_intervals(mask: Bools) -> tuple[Ints, Ints]:
 
 
 def merge_intervals(first: Ints, end: Ints, max_gap: float) -> tuple[Ints, Ints]:
-    """Merge intervals that overlap or that are at most `max_gap` apart; the result is ordered by start."""
+    """Merge intervals that overlap or that are close together.
+
+    Parameters
+    ----------
+    first, end : (n,)
+        Half-open intervals in any order.
+    max_gap
+        Largest gap between merged intervals, in the same unit.
+
+    Returns
+    -------
+    first, end : (intervals,)
+        Ordered by start.
+    """
     if not len(first):
         return first, end
     order = np.argsort(first, kind="stable")
@@ -171,7 +194,20 @@ def _interval_sums(rates: Reals, first: Ints, end: Ints) -> Reals:
 
 
 def find_peaks(rates: Reals, first: Ints, end: Ints) -> Reals:
-    """Find the highest second of each half-open interval, the earliest of equal ones."""
+    """Find the highest second of each interval, the earliest of equal ones.
+
+    Parameters
+    ----------
+    rates : (seconds,)
+        Any unit.
+    first, end : (n,)
+        Half-open, non-empty intervals of seconds.
+
+    Returns
+    -------
+    (n,)
+        Index of the second, as a float.
+    """
     offsets = offsets_of(end - first)
     interval = owners(offsets)
     seconds = first[interval] + places_within(end - first)

@@ -419,9 +419,18 @@ def compute_features(
 
 
 def select_method(expected: Mapping[str, float]) -> str:
-    """Select the method of the default signature by the expected correlation of each (NaN: no signature).
+    """Select the method of the default signature by its expected correlation.
 
-    Where none is sufficient, the first preferred method present, or the first of all.
+    Parameters
+    ----------
+    expected
+        Expected correlation of each method; NaN where it has no signature.
+
+    Returns
+    -------
+    str
+        The best preferred method with a sufficient expected correlation, or else the best of all. Where none is
+        sufficient, the first preferred method present, or the first of all.
     """
     sufficient = {method: value for method, value in expected.items() if value >= MIN_EXPECTED_CORRELATION}
     preferred = [method for method in PREFERRED_METHODS if method in sufficient]
@@ -438,7 +447,18 @@ def select_method(expected: Mapping[str, float]) -> str:
 
 
 def count_missing_bursts(summaries: Sequence[RunSummary], signatures: Sequence[Signature]) -> Reals:
-    """Count the bursts that most runs contain and each signature lacks (n); NaN where it is not comparable."""
+    """Count the bursts that most runs contain and each signature lacks.
+
+    Parameters
+    ----------
+    summaries, signatures : n
+        Of the same sets.
+
+    Returns
+    -------
+    (n,)
+        NaN where a signature is not comparable, see `COMPARABLE_OUTCOMES`.
+    """
     counts = np.full(len(summaries), np.nan)
     usable = [index for index, one in enumerate(signatures) if one.outcome in COMPARABLE_OUTCOMES]
     if usable:
@@ -448,7 +468,18 @@ def count_missing_bursts(summaries: Sequence[RunSummary], signatures: Sequence[S
 
 
 def find_missing_bursts(summaries: Sequence[RunSummary], signatures: Sequence[Signature]) -> list[Reals]:
-    """Find the bursts that most runs contain and each signature lacks, see `RunSummary.find_missing_bursts`."""
+    """Find the bursts that most runs contain and each signature lacks.
+
+    Parameters
+    ----------
+    summaries, signatures : n
+        Of the same sets.
+
+    Returns
+    -------
+    list of (bursts, 2)
+        Start and end, relative to the duration of the run; see `RunSummary.find_missing_bursts`.
+    """
     is_extracted = np.array([one.outcome == "extracted" for one in signatures])
     curves = np.zeros((len(summaries), STEPS))
     for index in is_extracted.nonzero()[0].tolist():
@@ -502,8 +533,21 @@ def _are_improbable(is_high: Bools, is_elsewhere: Bools) -> Bools:
 
 
 def moving_maximum(values: Reals, reach: int) -> Reals:
-    """Maximum of non-negative values (..., steps) within `reach` steps before and after each step.
+    """Maximum within a distance of each step.
 
+    Parameters
+    ----------
+    values : (..., steps)
+        Not negative.
+    reach
+        Number of steps before and after each step.
+
+    Returns
+    -------
+    (..., steps)
+
+    Notes
+    -----
     Equal to `scipy.ndimage.maximum_filter1d` with a width of 2 reach + 1, and several times faster.
     """
     width = 2 * reach + 1
@@ -519,7 +563,18 @@ def moving_maximum(values: Reals, reach: int) -> Reals:
 
 
 def pearson_correlation(first: Reals, second: Reals) -> Reals:
-    """Pearson's correlation of curves along the last axis; 0 where one is constant."""
+    """Pearson's correlation of curves along the last axis.
+
+    Parameters
+    ----------
+    first, second : (..., steps)
+        Broadcast against each other.
+
+    Returns
+    -------
+    (...,)
+        0 where a curve is constant.
+    """
     one, other = _center(first), _center(second)
     covariance = (one * other).sum(axis=-1)
     one *= one

@@ -81,9 +81,19 @@ def extract_iosi(sets: Iterable[SampleSet], params: IosiParams | None = None) ->
 
 
 def extract_iosi_raw(sets: Iterable[SampleSet], params: IosiParams | None = None) -> list[Signature]:
-    """Extract the signature of each set without preprocessing (section 6.1), except for granularity refinement.
+    """Extract the signature of each set without preprocessing, except for granularity refinement (section 6.1).
 
-    All samples are brought to the median length: longer ones are truncated, shorter ones padded with zeros.
+    Parameters
+    ----------
+    sets
+        Runs with outliers. Samples are truncated or padded with zeros to the median length.
+    params
+        Defaults if None.
+
+    Returns
+    -------
+    list of Signature
+        In the order of the sets.
     """
     return _extract(((_resize_to_median(one), float("nan")) for one in sets), params or IosiParams())
 

@@ -128,10 +128,18 @@ def typical_duration_s(duration_s: Reals) -> float:
 
 
 def run_volumes(sets: SampleSets) -> Reals:
-    """Volume on the servers during each run [bytes] (n).
+    """Volume on the servers during each run.
 
-    The mean of the measured steps is extrapolated to the whole sample: a gap in the polls is not a lack of I/O. NaN
-    where no step was measured.
+    Parameters
+    ----------
+    sets
+        Sample sets with n runs in all.
+
+    Returns
+    -------
+    (n,)
+        In bytes. The mean of the measured steps is extrapolated to the whole sample, since a gap in the polls is not a
+        lack of I/O; NaN where no step was measured.
     """
     counts, owner, values = sets.samples.counts, sets.samples.owner, sets.samples.values
     is_known = np.isfinite(values)
@@ -176,9 +184,17 @@ def local_outlier_factors(duration_s: Reals, volume_bytes: Reals, offsets: Ints)
 
 
 def detect_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Bools:
-    """Mark the outliers of each set (n); see `local_outlier_factors` for the parameters.
+    """Mark the outliers of each set by duration and volume.
 
-    Runs with unknown values are outliers if the set has enough other runs. At least one run of each set remains.
+    Parameters
+    ----------
+    duration_s, volume_bytes, offsets
+        See `local_outlier_factors`.
+
+    Returns
+    -------
+    (n,)
+        Includes runs with unknown values, if their set has enough others. At least one run of each set remains.
     """
     factors = local_outlier_factors(duration_s, volume_bytes, offsets)
     owner = owners(offsets)
@@ -201,7 +217,18 @@ def neighbour_count(run_count: int) -> int:
 
 
 def compute_lof(points: Reals, neighbour_count: int) -> Reals:
-    """Compute local outlier factors (sets, points) of points (sets, points, dimensions), separately for each set.
+    """Compute the local outlier factors of points, separately for each set.
+
+    Parameters
+    ----------
+    points : (sets, points, dimensions)
+        Scaled coordinates.
+    neighbour_count
+        Number of neighbours of a point, less than the number of points.
+
+    Returns
+    -------
+    (sets, points)
 
     Notes
     -----
@@ -231,9 +258,21 @@ def _chunk_sets(sets: Ints, run_count: int) -> Iterator[Ints]:
 
 
 def scale_by_mad(values: Reals) -> Reals:
-    """Standardize rows (sets, runs) by their median and median absolute deviation; constant rows become 0.
+    """Standardize rows by their median and median absolute deviation.
 
-    The unit is at least a thousandth of the median (of the maximum, where the median is 0). Job logs have whole
+    Parameters
+    ----------
+    values : (sets, runs)
+        Not negative, in any unit.
+
+    Returns
+    -------
+    (sets, runs)
+        Signed distance from the median; constant rows become 0.
+
+    Notes
+    -----
+    The unit is no smaller than a thousandth of the median (of the maximum, where the median is 0). Job logs have whole
     seconds: among runs of equal duration, one more second would otherwise be infinitely far.
     """
     # relative to the maximum first: differences of huge and of denormal numbers leave the range

@@ -60,7 +60,18 @@ class PreprocessedSamples:
 
 
 def preprocess(sample_set: SampleSet) -> PreprocessedSamples:
-    """Apply the preprocessing of IOSI, section 5.1, to the samples of one set."""
+    """Apply the preprocessing of IOSI, section 5.1, to the samples of one set.
+
+    Parameters
+    ----------
+    sample_set
+        Runs without outliers.
+
+    Returns
+    -------
+    PreprocessedSamples
+        Without samples that have too many gaps.
+    """
     samples = fill_gaps(sample_set.samples, sample_set.interval_s)
     counts = samples.counts
     is_usable = (counts > 0) & (_count_missing(samples) <= MAX_MISSING_RATIO * counts)
@@ -245,10 +256,23 @@ def _drop_points(samples: Ragged, drop_counts: Ints, span: Ints) -> Reals:
 
 
 def reduce_noise(values: Reals) -> tuple[Reals, float]:
-    """Subtract the background from samples (runs, points), with 0 as the minimum; return both.
+    """Subtract the background from samples, with 0 as the minimum.
 
-    IOSI, section 5.1: the background is the mean of the points of all samples that are below the mean of all points. It
-    is 0 if all points are equal, and NaN if none is measured. Unmeasured points stay NaN.
+    Parameters
+    ----------
+    values : (runs, points)
+        Rates; NaN where not measured.
+
+    Returns
+    -------
+    values : (runs, points)
+        NaN where not measured.
+    background
+        In the same unit; 0 if all points are equal, NaN if none is measured.
+
+    Notes
+    -----
+    IOSI, section 5.1: the background is the mean of the points of all samples that are below the mean of all points.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         is_in_range = bool(values.size and np.isfinite(values.sum()))

@@ -91,7 +91,20 @@ class Template:
 
 
 def false_alarm_level(step_count: int, step_s: float) -> float:
-    """Tail probability below which a time is in a common burst, for a curve of this many steps."""
+    """Tail probability below which a time is in a common burst.
+
+    Parameters
+    ----------
+    step_count
+        Number of steps of the curve.
+    step_s
+        Length of a step [s].
+
+    Returns
+    -------
+    float
+        Decreases with the duration of the curve, see `TemplateParams`.
+    """
     length_factor = (PARAMS.reference_duration_s / (step_count * step_s)) ** PARAMS.level_exponent
     return PARAMS.false_alarm_level * float(min(length_factor, 4.0))
 
@@ -140,14 +153,41 @@ def detect_common_times(rates: Reals, is_interference: Bools, level: float) -> B
 
 
 def find_long_intervals(is_common: Bools, step_s: float) -> tuple[Ints, Ints]:
-    """Merge marked times, as of `detect_common_times`, to half-open intervals of at least the shortest burst."""
+    """Merge marked times to intervals, and keep those of at least the shortest duration of a burst.
+
+    Parameters
+    ----------
+    is_common : (times,)
+        As of `detect_common_times`.
+    step_s
+        Length of a step [s].
+
+    Returns
+    -------
+    first, last : (n,)
+        Half-open intervals of steps.
+    """
     first, last = merge_intervals(*find_true_intervals(is_common), PARAMS.max_dip_s / step_s)
     is_long = last - first >= PARAMS.min_duration_s / step_s
     return first[is_long], last[is_long]
 
 
 def drop_small_bursts(curve: Reals, first: Ints, last: Ints, step_s: float) -> tuple[Ints, Ints]:
-    """Merge intervals of a curve (times) that are close together, and drop those that are short or small."""
+    """Merge intervals that are close together, and drop those that are short or small.
+
+    Parameters
+    ----------
+    curve : (times,)
+        Any unit.
+    first, last : (n,)
+        Half-open intervals of steps.
+    step_s
+        Length of a step [s].
+
+    Returns
+    -------
+    first, last : (bursts,)
+    """
     first, last = merge_intervals(first, last, PARAMS.max_dip_s / step_s)
     if not len(first):
         return first, last
@@ -159,9 +199,19 @@ def drop_small_bursts(curve: Reals, first: Ints, last: Ints, step_s: float) -> t
 
 
 def extend_to_edges(curve: Reals, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Extend or trim intervals (n) to where a curve (times) exceeds a share of their height.
+    """Extend or trim intervals to where a curve exceeds a share of their height.
 
-    Intervals in which it never does are dropped.
+    Parameters
+    ----------
+    curve : (times,)
+        Any unit.
+    first, last : (n,)
+        Half-open intervals of steps.
+
+    Returns
+    -------
+    first, last : (intervals,)
+        Without intervals in which the curve never exceeds it.
     """
     ends: list[tuple[int, int]] = []
     thresholds = PARAMS.edge_ratio * interval_heights(curve, first, last)

@@ -93,9 +93,17 @@ class Spans:
 
 
 def estimate_timeline(spans: Spans) -> Reals:
-    """Estimate when a run without interference reaches each point (points) [s], by quantile regression.
+    """Estimate when a run without interference reaches each point, by quantile regression.
 
-    The result does not decrease.
+    Parameters
+    ----------
+    spans
+        The spans of all runs.
+
+    Returns
+    -------
+    (points,)
+        Since the start of the run [s]; does not decrease.
     """
     at_s = spans.initial_s
     for iteration in range(_MAX_ROUNDS):

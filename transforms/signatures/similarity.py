@@ -69,9 +69,17 @@ def cross_correlation(estimate: Reals, reference: Reals) -> float:
 
 
 def correlation(estimate: Reals, reference: Reals) -> float:
-    """Pearson's correlation coefficient of two curves at lag 0, -1 to 1.
+    """Pearson's correlation coefficient of two curves at lag 0.
 
-    NaN where a curve is empty, constant, or has unmeasured points.
+    Parameters
+    ----------
+    estimate, reference : (seconds,)
+        Rates in any unit; the lengths may differ.
+
+    Returns
+    -------
+    float
+        From -1 to 1; NaN where a curve is empty, constant, or has unmeasured points.
     """
     if not (_is_comparable(estimate) and _is_comparable(reference)):
         return float("nan")
@@ -81,7 +89,18 @@ def correlation(estimate: Reals, reference: Reals) -> float:
 
 
 def volume_ratio(estimate: Reals, reference: Reals) -> float:
-    """Volume of a curve relative to that of a reference; NaN where either is empty or the reference is zero."""
+    """Volume of a curve relative to that of a reference.
+
+    Parameters
+    ----------
+    estimate, reference : (seconds,)
+        Rates in the same unit.
+
+    Returns
+    -------
+    float
+        NaN where either is empty or has unmeasured points, or the reference is zero.
+    """
     if not len(estimate) or not len(reference):
         return float("nan")
     highest = np.abs(reference).max()
@@ -118,7 +137,18 @@ def match_bursts(estimate: Bursts, reference: Bursts) -> tuple[Ints, Ints]:
 
 
 def count_burst_errors(estimate: Bursts, reference: Bursts) -> tuple[int, int]:
-    """Count the missed bursts of the reference and the false bursts of the estimate; see `match_bursts`."""
+    """Count missed and false bursts; see `match_bursts`.
+
+    Parameters
+    ----------
+    estimate, reference
+        Bursts of two curves.
+
+    Returns
+    -------
+    missed, false : int
+        Unmatched bursts of the reference and of the estimate.
+    """
     count = len(match_bursts(estimate, reference)[0])
     return len(reference) - count, len(estimate) - count
 
@@ -162,7 +192,18 @@ def match_bursts_in_order(estimate: Bursts, reference: Bursts, slowdown_ratio: f
 
 
 def compare_signatures(old: Signature, new: Signature) -> SignatureChange:
-    """Compare a new signature with an old one; ratios are NaN where either has no curve."""
+    """Compare a new signature with an old one.
+
+    Parameters
+    ----------
+    old, new
+        Of the same application.
+
+    Returns
+    -------
+    SignatureChange
+        Ratios are NaN where either signature is missing.
+    """
     in_new, in_old = match_bursts(new.bursts, old.bursts)
     return SignatureChange(
         cross_correlation=cross_correlation(new.bytes_per_s, old.bytes_per_s),

@@ -173,7 +173,18 @@ def extract_time_normalized(sample_set: SampleSet) -> Signature:
 
 
 def normalize_durations(sample_set: SampleSet) -> TimeNormalizedRuns | None:
-    """Resample runs to the median of their durations; None if too few are measured."""
+    """Resample runs to the median of their durations.
+
+    Parameters
+    ----------
+    sample_set
+        Runs of typical duration.
+
+    Returns
+    -------
+    TimeNormalizedRuns or None
+        None if too few runs are measured.
+    """
     usable = select_measured_runs(sample_set)
     if usable.run_count < PARAMS.min_run_count:
         return None
@@ -299,7 +310,18 @@ def interference_ratio(rates: Reals, curve: Reals, baseline: Reals) -> float:
 def interference_ratios(rates: Reals, curves: Reals, baselines: Reals) -> list[float]:
     """Compute `interference_ratio` for several sets of equally many runs.
 
-    rates (sets, runs, steps), NaN where not measured. curves (sets, steps). baselines (sets, runs).
+    Parameters
+    ----------
+    rates : (sets, runs, steps)
+        NaN where not measured.
+    curves : (sets, steps)
+        Low quantile of each set, less its baseline.
+    baselines : (sets, runs)
+        Low quantile of each run's own rates.
+
+    Returns
+    -------
+    list of float
     """
     heights = burst_heights(curves)
     is_quiet = np.isfinite(rates) & (curves < PARAMS.quiet_ratio * heights[:, None])[:, None]
@@ -311,9 +333,19 @@ def interference_ratios(rates: Reals, curves: Reals, baselines: Reals) -> list[f
 
 
 def subtract_baseline(curve: Reals) -> tuple[Reals, float]:
-    """Subtract the baseline of a curve (steps), with 0 as the minimum; return both. NaN becomes 0.
+    """Subtract the baseline of a curve, with 0 as the minimum.
 
-    The baseline is the median of the rates below the mid-range: bursts may take most of the time.
+    Parameters
+    ----------
+    curve : (steps,)
+        Any unit; NaN where not measured.
+
+    Returns
+    -------
+    curve : (steps,)
+        0 where not measured.
+    baseline
+        The median of the rates below the mid-range, since bursts may take most of the time.
     """
     is_known = np.isfinite(curve)
     is_complete = bool(is_known.all())
@@ -386,7 +418,20 @@ def met_interference_s(runs: TimeNormalizedRuns, curve: Reals) -> Reals:
 
 
 def met_interference(runs: TimeNormalizedRuns, curve: Reals) -> Reals:
-    """Interference during bursts (runs, steps), relative to the burst height and bounded."""
+    """Interference during the bursts of each run, relative to the burst height and bounded.
+
+    Parameters
+    ----------
+    runs
+        Runs of normalized duration.
+    curve : (steps,)
+        Common curve in their unit.
+
+    Returns
+    -------
+    (runs, steps)
+        0 outside of bursts.
+    """
     height = burst_height(curve)
     is_burst = curve > PARAMS.burst_ratio * height
     ratio = np.zeros(runs.rates.shape)
@@ -403,7 +448,18 @@ def met_interference(runs: TimeNormalizedRuns, curve: Reals) -> Reals:
 
 
 def build_signature(runs: TimeNormalizedRuns) -> Signature:
-    """Build a signature from the low quantile of normalized runs, in supported bursts, with its band."""
+    """Build a signature from the low quantile of normalized runs, in supported bursts.
+
+    Parameters
+    ----------
+    runs
+        Runs of normalized duration, aligned or not.
+
+    Returns
+    -------
+    Signature
+        With a band and the support of each burst.
+    """
     half = PARAMS.band_deviations * np.sqrt(runs.level * (1.0 - runs.level) / len(runs.rates))
     levels = (runs.level, max(0.0, runs.level - half), min(1.0, runs.level + half))
     quantiles = nan_quantiles(runs.rates, levels)
@@ -453,7 +509,19 @@ def _fill_factors(runs: TimeNormalizedRuns, curve: Reals, baseline: float) -> Re
 
 
 def resample_to_seconds(curves: Reals, step_s: float) -> Reals:
-    """Mean rates in whole seconds (n, seconds) of curves on steps (n, steps); volumes are preserved."""
+    """Resample curves to mean rates in whole seconds; volumes are preserved.
+
+    Parameters
+    ----------
+    curves : (n, steps)
+        Rates in any unit.
+    step_s
+        Length of a step [s].
+
+    Returns
+    -------
+    (n, seconds)
+    """
     total = cumulative_sums(curves * step_s)
     seconds = np.arange(max(1, round(curves.shape[1] * step_s)) + 1) / step_s
     seconds[-1] = curves.shape[1]
