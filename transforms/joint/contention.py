@@ -83,11 +83,11 @@ class RunSteps:
     def from_traffic(cls, shared: SharedTraffic) -> RunSteps:
         """Create the steps of all runs in real time."""
         count = len(shared.volume_bytes)
-        first = np.clip(np.floor(shared.expected_start), 0, count).astype(np.int64)
-        last = np.clip(np.ceil(shared.expected_end), first, count).astype(np.int64)
+        first = np.clip(np.floor(shared.start_estimate), 0, count).astype(np.int64)
+        last = np.clip(np.ceil(shared.end_estimate), first, count).astype(np.int64)
         run = np.repeat(np.arange(len(first)), last - first)
         step = places_of(first, last - first)
-        since, duration = step - shared.expected_start[run], shared.expected_end - shared.expected_start
+        since, duration = step - shared.start_estimate[run], shared.end_estimate - shared.start_estimate
         begin, end = np.maximum(since, 0.0), np.minimum(since + 1.0, duration[run])
         return cls(run, step, begin, end, offsets_of(last - first), duration)
 

@@ -59,12 +59,12 @@ class SharedTraffic:
     is_sample: Bools
 
     @property
-    def expected_start(self) -> Reals:
+    def start_estimate(self) -> Reals:
         """Start of each run (n), corrected for truncation in the log, in steps."""
         return self.started + self._truncation
 
     @property
-    def expected_end(self) -> Reals:
+    def end_estimate(self) -> Reals:
         """End of each run (n), corrected for truncation in the log, in steps."""
         return self.ended + self._truncation
 
@@ -116,7 +116,7 @@ class SharedTraffic:
             otherwise they are as logged, as in the single-application methods.
         """
         runs, (first, _) = self.sample_runs, self.sample_windows()
-        start = self.started if interference is None else self.expected_start
+        start = self.started if interference is None else self.start_estimate
         return SampleSets(
             Ragged(volumes.values / self.interval_s, volumes.offsets),
             (first - start[runs]) * self.interval_s,

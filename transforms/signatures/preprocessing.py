@@ -358,7 +358,7 @@ def merge_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
         usable = [_resample_to_seconds(one) for one in usable]
     medians_s = np.array([np.median(one.duration_s) for one in usable])
     merged = SampleSets.concatenate(
-        [_shorten(one, ratio) for one, ratio in zip(usable, medians_s.min() / medians_s, strict=True)]
+        [_scale_duration(one, ratio) for one, ratio in zip(usable, medians_s.min() / medians_s, strict=True)]
     )
     return SampleSet(merged.samples, usable[0].interval_s, merged.started_s, merged.duration_s)
 
@@ -370,7 +370,7 @@ def _resample_to_seconds(sample_set: SampleSet) -> SampleSet:
     return SampleSet(points, 1.0, sample_set.started_s + shift_s, sample_set.duration_s)
 
 
-def _shorten(sample_set: SampleSet, ratio: float) -> SampleSet:
+def _scale_duration(sample_set: SampleSet, ratio: float) -> SampleSet:
     """Keep a share of the steps of each sample, at regular intervals."""
     counts = sample_set.samples.counts
     left = np.ceil(counts * ratio - 1e-9).astype(np.int64)

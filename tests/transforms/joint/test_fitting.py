@@ -51,8 +51,8 @@ def test_volumes_match_the_truth_of_each_run() -> None:
 def test_no_volume_outside_of_runs() -> None:
     shared = site().shared
     given = fit_traffic(shared, ALL, LEAST)
-    assert (given.step + 1 > shared.expected_start[given.run]).all()
-    assert (given.step < shared.expected_end[given.run]).all()
+    assert (given.step + 1 > shared.start_estimate[given.run]).all()
+    assert (given.step < shared.end_estimate[given.run]).all()
 
 
 def test_activity_matches_bursts_despite_misplaced_runs() -> None:

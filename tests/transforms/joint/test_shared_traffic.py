@@ -52,9 +52,9 @@ def test_cleaned_samples_use_expected_starts() -> None:
 
 def test_subsecond_log_times_are_not_corrected() -> None:
     exact = replace(small(), started=np.array([0.0, 1.0, 2.3]))
-    assert exact.expected_start.tolist() == exact.started.tolist()
-    assert exact.expected_end.tolist() == exact.ended.tolist()
+    assert exact.start_estimate.tolist() == exact.started.tolist()
+    assert exact.end_estimate.tolist() == exact.ended.tolist()
     # whole seconds relative to a grid that starts at a fraction of one
     shifted = replace(small(), started=small().started + 0.15, ended=small().ended + 0.15)
-    assert shifted.expected_start == pytest.approx(shifted.started + 0.25)
-    assert shifted.expected_end == pytest.approx(shifted.ended + 0.25)
+    assert shifted.start_estimate == pytest.approx(shifted.started + 0.25)
+    assert shifted.end_estimate == pytest.approx(shifted.ended + 0.25)
