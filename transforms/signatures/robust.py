@@ -442,17 +442,17 @@ def _resample_to_timeline(
     count, ends_s = len(starts_s), starts_s + step_s
     has_own_end = np.ones(count, dtype=np.bool_)
     has_own_end[:-1] = (ends_s[:-1] != starts_s[1:]) | (burst[:-1] != burst[1:])
-    own = has_own_end.nonzero()[0]
-    at = (begun_s - alone_s[:-1]).take(np.concatenate([burst, burst[own]]), axis=1)
-    at += np.concatenate([starts_s, ends_s[own]])
+    separate = has_own_end.nonzero()[0]
+    at = (begun_s - alone_s[:-1]).take(np.concatenate([burst, burst[separate]]), axis=1)
+    at += np.concatenate([starts_s, ends_s[separate]])
     at /= runs.step_s
     total = interpolate_sums(runs.total_bytes, at)
     rates = total[:, 1 : count + 1] - total[:, :count]
-    rates[:, own] = total[:, count:] - total[:, own]
+    rates[:, separate] = total[:, count:] - total[:, separate]
     rates /= step_s
     is_over = at * runs.step_s > runs.duration_s[:, None] + runs.step_s
     is_late = is_over[:, 1 : count + 1].copy()
-    is_late[:, own] = is_over[:, count:]
+    is_late[:, separate] = is_over[:, count:]
     # half of a step is enough, as in `_resample_runs`: alignment may delay a burst at the start a little
     left = at[:, :count]
     return rates, _read_known(runs, left) & (left >= -0.5) & ~is_late
