@@ -108,7 +108,7 @@ def test_a_site_has_its_level_and_its_samples_their_runs() -> None:
     site = drawn(FAMILIES["fair"], "busy", 3)
     rate = site.shared.volume_bytes.mean() / site.shared.interval_s
     assert rate == pytest.approx(LEVELS["busy"] * PEAK_BYTES_PER_S, rel=0.15)
-    raw = site.shared.cut(site.shared.volume_bytes)
+    raw = site.shared.cut_samples(site.shared.volume_bytes)
     assert site.own.offsets.tolist() == raw.offsets.tolist()
     # servers report a moment later or earlier than bytes are moved
     assert np.minimum(raw.values, site.own.values).sum() > 0.95 * site.own.values.sum()
