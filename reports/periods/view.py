@@ -274,7 +274,7 @@ def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelati
         function = autocorrelations.correlate_circular if is_circular else autocorrelations.correlate_linear
         values = function(judged.bytes_per_s)
     else:
-        values = autocorrelations.correlate_masked(judged.bytes_per_s, is_circular=is_circular)
+        values = autocorrelations.correlate_with_gaps(judged.bytes_per_s, is_circular=is_circular)
     values = values[:, : judged.sample_count // 2 + 1] if is_circular else values
     peaks = autocorrelations.find_row_peaks(np.nan_to_num(values), AutocorrelationParams().min_height)
     with np.errstate(over="ignore"):

@@ -95,7 +95,7 @@ def correlate_circular(values: Reals) -> Reals:
     return _correlate_chunks(values, values.shape[1])
 
 
-def correlate_masked(values: Reals, *, is_circular: bool = False, min_pair_ratio: float = 0.1) -> Reals:
+def correlate_with_gaps(values: Reals, *, is_circular: bool = False, min_pair_ratio: float = 0.1) -> Reals:
     """Autocorrelation of signals with missing samples, over pairs of known samples.
 
     Parameters

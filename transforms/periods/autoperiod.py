@@ -32,7 +32,7 @@ from iosig.transforms.periods.autoperiod_analysis import (
     analyze,
     analyze_even,
     compute_false_alarm_probability,
-    normalized_square_difference,
+    compute_square_difference,
     resample,
 )
 from iosig.transforms.periods.autoperiod_periodogram import (
@@ -132,7 +132,7 @@ def _refine_lags(analysis: Analysis, windows: autoperiod_hills.Windows, top: Int
     signal repeats exactly.
     """
     rows, local = np.unique(windows.row, return_inverse=True)
-    similarity = normalized_square_difference(analysis.bytes_per_s[rows])
+    similarity = compute_square_difference(analysis.bytes_per_s[rows])
     highest = autoperiod_hills.fit_two_lines(similarity, replace(windows, row=local)).top
     top = np.where((highest > windows.first) & (highest < windows.last), highest, top)
     before, middle, after = (similarity[local, top + lag] for lag in (-1, 0, 1))
@@ -234,7 +234,7 @@ def detect_even(signals: EvenSignals, params: AutoperiodParams | None = None) ->
     for chunk, part in signals.select(testable).iter_chunks(CHUNK_SAMPLES // params.samples_per_peak):
         periods = find_periods(analyze_even(part, params), params)
         rows, local = np.unique(periods.row, return_inverse=True)
-        periodic = UnevenSignals.from_even(part.select(rows))
+        periodic = UnevenSignals.from_signals(part.select(rows))
         fitted.append(_FittedPeriods.from_periods(replace(periods, row=local), periodic, testable[chunk][rows]))
     return _to_detections(outcome, fitted, signals.started_s, signals.ended_s)
 

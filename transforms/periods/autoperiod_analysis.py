@@ -263,13 +263,13 @@ def _correlate(values: Reals, step_counts: Ints) -> Reals:
         complete_part = values[rows, : steps + 1]
         is_complete = np.isfinite(complete_part).all(axis=1)
         correlation[rows[is_complete], : steps + 1] = autocorrelation.correlate_circular(complete_part[is_complete])
-        correlation[rows[~is_complete], : steps + 1] = autocorrelation.correlate_masked(
+        correlation[rows[~is_complete], : steps + 1] = autocorrelation.correlate_with_gaps(
             complete_part[~is_complete], is_circular=True
         )
     return correlation
 
 
-def normalized_square_difference(values: Reals) -> Reals:
+def compute_square_difference(values: Reals) -> Reals:
     """Similarity of signals to themselves a lag later.
 
     Parameters

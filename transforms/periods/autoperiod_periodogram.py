@@ -302,7 +302,7 @@ class UnevenSignals(InPieces):
         return cls(middle[kept], values.values[kept], starts, first, last)
 
     @classmethod
-    def from_even(cls, signals: EvenSignals) -> UnevenSignals:
+    def from_signals(cls, signals: EvenSignals) -> UnevenSignals:
         """Convert evenly sampled signals, without their missing samples."""
         is_known = signals.is_known
         time = signals.started_s[:, None] + np.arange(signals.sample_count) / signals.sampling_hz[:, None]

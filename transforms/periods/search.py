@@ -149,7 +149,7 @@ def detect_periods(
         by_method |= _apply_by_length(_run_exact_methods, samples, sampling_hz, started_s, params)
     if "controlled" in params.methods:
         by_method |= _apply_by_length(_run_methods_on_padding, samples, sampling_hz, started_s, params)
-    known_counts = _count_known(samples)
+    known_counts = _count_measurements(samples)
     counts = samples.counts
     results: Results = {}
     for method in (name for name in METHODS if name in params.methods):
@@ -217,7 +217,7 @@ def _run_exact_methods(group: EvenSignals, params: PeriodParams) -> Results:
     return results
 
 
-def _count_known(samples: Ragged) -> Ints:
+def _count_measurements(samples: Ragged) -> Ints:
     counts = samples.counts
     owner = samples.owner
     return np.bincount(owner[np.isfinite(samples.values)], minlength=len(counts)).astype(np.int64)

@@ -16,7 +16,7 @@ from iosig.transforms.periods.autocorrelation import (
     Reals,
     correlate_circular,
     correlate_linear,
-    correlate_masked,
+    correlate_with_gaps,
     detect,
     find_row_peaks,
     measure_distances,
@@ -55,8 +55,8 @@ def test_linear_and_circular_equal_the_naive_twin(row: list[float]) -> None:
 @given(signals)
 def test_masked_correlation_without_gaps_equals_the_plain_one(row: list[float]) -> None:
     values = np.array([row])
-    np.testing.assert_allclose(correlate_masked(values), correlate_linear(values), atol=1e-9)
-    np.testing.assert_allclose(correlate_masked(values, is_circular=True), correlate_circular(values), atol=1e-9)
+    np.testing.assert_allclose(correlate_with_gaps(values), correlate_linear(values), atol=1e-9)
+    np.testing.assert_allclose(correlate_with_gaps(values, is_circular=True), correlate_circular(values), atol=1e-9)
 
 
 @pytest.mark.parametrize("is_circular", [False, True])
@@ -68,9 +68,9 @@ def test_masked_correlation_with_gaps_equals_the_naive_twin(is_circular: bool, d
     gappy = np.where(gaps, NAN, row)
     known = row[~np.array(gaps)]
     if not len(known) or np.ptp(known) <= 1e-6 * known.max():
-        assert np.isnan(correlate_masked(gappy[None])).all()
+        assert np.isnan(correlate_with_gaps(gappy[None])).all()
         return
-    result = correlate_masked(gappy[None], is_circular=is_circular, min_pair_ratio=0.0)[0]
+    result = correlate_with_gaps(gappy[None], is_circular=is_circular, min_pair_ratio=0.0)[0]
     expected = np.array(naive.correlate(gappy.tolist(), is_circular=is_circular))
     is_known = np.isfinite(expected)
     scale = np.abs(expected[is_known]).max()
@@ -91,7 +91,7 @@ def test_linear_correlation_equals_ftios() -> None:
 def test_chunking_does_not_change_results() -> None:
     values = np.random.default_rng(2).random((300, 1000))
     values[::7, 10] = NAN
-    for function in (correlate_linear, correlate_circular, correlate_masked):
+    for function in (correlate_linear, correlate_circular, correlate_with_gaps):
         alone = np.concatenate([function(values[place : place + 1]) for place in (0, 1, 150, 299)])
         np.testing.assert_array_equal(function(values)[[0, 1, 150, 299]], alone)
     assert np.isnan(correlate_linear(values)[::7]).all()
@@ -103,20 +103,20 @@ def test_results_are_independent_of_the_unit(scale: float) -> None:
     values = np.random.default_rng(3).integers(0, 9, (2, 64)).astype(float)
     np.testing.assert_allclose(correlate_linear(values * scale), correlate_linear(values), atol=1e-12)
     values[:, 5] = NAN
-    np.testing.assert_allclose(correlate_masked(values * scale), correlate_masked(values), atol=1e-12)
+    np.testing.assert_allclose(correlate_with_gaps(values * scale), correlate_with_gaps(values), atol=1e-12)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e300, -3.0])
 def test_constant_signals_have_no_correlation(value: float) -> None:
     values = np.full((2, 99), value)
     values[1, 3] = NAN
-    for function in (correlate_linear, correlate_circular, correlate_masked):
+    for function in (correlate_linear, correlate_circular, correlate_with_gaps):
         assert np.isnan(function(values)).all()
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 5), (3, 0), (3, 1)])
 def test_empty_input_has_no_correlation(shape: tuple[int, int]) -> None:
-    for function in (correlate_linear, correlate_circular, correlate_masked):
+    for function in (correlate_linear, correlate_circular, correlate_with_gaps):
         assert function(np.zeros(shape)).shape == shape
         assert np.isnan(function(np.zeros(shape))).all()
 

@@ -202,7 +202,7 @@ def test_lost_polls_do_not_count_as_zeros() -> None:
     values[random.random(600) < 0.4] = NAN
     values[200:260] = NAN
     even = make_even(values, 0.1)
-    for result in (detect_even(even), detect(UnevenSignals.from_even(even))):
+    for result in (detect_even(even), detect(UnevenSignals.from_signals(even))):
         assert result.period_s[0] == pytest.approx(240, rel=0.005)
         assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(1, rel=0.05)
 
@@ -247,7 +247,7 @@ def test_even_and_uneven_search_agree_on_even_samples() -> None:
     random = np.random.default_rng(5)
     values = np.stack([draw_mixed_signals(random, 150) for _ in range(20)])
     signals = make_even(values, 1 / 30)
-    single, other = detect_even(signals), detect(UnevenSignals.from_even(signals))
+    single, other = detect_even(signals), detect(UnevenSignals.from_signals(signals))
     assert single.outcome.tolist() == other.outcome.tolist()
     np.testing.assert_allclose(single.candidates.frequency_hz, other.candidates.frequency_hz, rtol=1e-6)
     np.testing.assert_allclose(
@@ -304,7 +304,7 @@ def test_monte_carlo_threshold_depends_on_the_distribution_of_values() -> None:
     values = np.where(random.random((10, 400)) < 0.01, 1e9, 0.0)
     values[:, 0] = 1e9
     by_chance = analyze_even(make_even(values), AutoperiodParams(significance="monte_carlo"))
-    uneven = analyze(UnevenSignals.from_even(make_even(values)), AutoperiodParams(significance="monte_carlo"))
+    uneven = analyze(UnevenSignals.from_signals(make_even(values)), AutoperiodParams(significance="monte_carlo"))
     np.testing.assert_allclose(by_chance.thresholds, uneven.thresholds, rtol=1e-6)
     assert (by_chance.thresholds != analyze_even(make_even(values)).thresholds).all()
 
@@ -345,7 +345,7 @@ def test_outcomes(values: list[float], outcome: str) -> None:
     assert result.outcome.tolist() == [outcome]
     assert outcome in OUTCOMES
     assert np.isnan([result.frequency_hz[0], result.period_s[0], result.false_alarm_probability[0]]).all()
-    uneven = detect(UnevenSignals.from_even(make_even(row)))
+    uneven = detect(UnevenSignals.from_signals(make_even(row)))
     # in uneven samples, missing samples at the ends are unknown
     assert uneven.outcome.tolist() == [outcome if outcome != "too_many_gaps" else "aperiodic"]
 

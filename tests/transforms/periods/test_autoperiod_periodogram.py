@@ -124,7 +124,7 @@ def test_even_and_uneven_transforms_agree_on_even_samples() -> None:
     random = np.random.default_rng(3)
     values = random.normal(size=(3, 150))
     values[1, 3] = np.nan
-    samples = UnevenSignals.from_even(EvenSignals(values, np.full(3, 0.5), np.arange(3.0)))
+    samples = UnevenSignals.from_signals(EvenSignals(values, np.full(3, 0.5), np.arange(3.0)))
     grid = FrequencyGrid.from_spans(np.full(3, 298.0), np.full(3, 2.0))
     assert np.abs(uneven_powers(samples, grid) - make_even(values)).max() < 1e-8
 

@@ -69,7 +69,7 @@ class PeriodDetails:
     window_bytes_ratio: Reals
 
     @classmethod
-    def unknown(cls, signal_count: int) -> PeriodDetails:
+    def all_nan(cls, signal_count: int) -> PeriodDetails:
         """Return NaN for `signal_count` signals."""
         return cls(np.full(signal_count, np.nan), np.full(signal_count, np.nan))
 
@@ -143,7 +143,7 @@ class Detections:
     @property
     def details_or_nan(self) -> PeriodDetails:
         """The additional results, NaN where the method has none."""
-        return PeriodDetails.unknown(self.signal_count) if self.details is None else self.details
+        return PeriodDetails.all_nan(self.signal_count) if self.details is None else self.details
 
     @property
     def signal_count(self) -> int:

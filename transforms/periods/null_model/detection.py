@@ -190,7 +190,7 @@ def detect(signals: EvenSignals, params: NullModelParams = _DEFAULT_PARAMS) -> D
 
 def _detect_chunk(part: EvenSignals, params: NullModelParams, results: _Results, offset: int) -> None:
     """Detect the periods of some signals, and store the results from `offset` on."""
-    signals = ScaledSignals.from_even(part)
+    signals = ScaledSignals.from_signals(part)
     outcome = _classify_untestable(signals)
     testable = np.flatnonzero(outcome == "aperiodic")
     chunk = slice(offset, offset + part.signal_count)
@@ -233,9 +233,11 @@ def _group_claims(claims: _Findings) -> Iterator[tuple[_Findings, int]]:
 def _classify_untestable(signals: ScaledSignals) -> npt.NDArray[np.str_]:
     """Outcome of signals that cannot be tested (n); `aperiodic` for the others."""
     rows = signals.spans.row
-    known_counts = signals.count_known(Intervals(rows, np.zeros_like(rows), np.full_like(rows, signals.sample_count)))
+    known_counts = signals.count_measurements(
+        Intervals(rows, np.zeros_like(rows), np.full_like(rows, signals.sample_count))
+    )
     active_counts = signals.spans.lengths
-    missing_counts = active_counts - signals.count_known(signals.spans)
+    missing_counts = active_counts - signals.count_measurements(signals.spans)
     outcome = np.full(len(rows), "aperiodic", dtype="<U16")
     outcome[missing_counts > SEARCH.max_missing_ratio * active_counts] = "too_many_gaps"
     outcome[known_counts < SEARCH.min_samples] = "too_short"
@@ -332,7 +334,7 @@ def _search_windows(
     windows, owner = spans.split_windows(level, selected)
     trials = params.window_levels * len(owner) / len(selected) / (1.0 - SEARCH.whole_weight)
     windows = signals.trim_idle(windows)
-    known_counts = signals.count_known(windows)
+    known_counts = signals.count_measurements(windows)
     rows = np.flatnonzero(
         (windows.lengths >= SEARCH.min_samples)
         & (known_counts >= (1.0 - SEARCH.max_missing_ratio) * windows.lengths)
@@ -507,7 +509,7 @@ def _locate_running_mean_claims(signals: ScaledSignals, findings: _Findings) -> 
 
 def _find_similar_phases(signals: ScaledSignals, findings: _Findings, ratio: float) -> Phases:
     """Find phases of whole signals above the interval's mean rate that are as large as those inside the interval."""
-    threshold = signals.sum_volumes(findings.intervals) / np.maximum(signals.count_known(findings.intervals), 1)
+    threshold = signals.sum_volumes(findings.intervals) / np.maximum(signals.count_measurements(findings.intervals), 1)
     is_known = None if signals.is_known is None else signals.is_known[findings.row]
     phases = find_phases(signals.rates[findings.row], threshold, is_known)
     owner = phases.owner

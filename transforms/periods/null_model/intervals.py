@@ -101,7 +101,7 @@ class ScaledSignals:
     spans: Intervals
 
     @classmethod
-    def from_even(cls, signals: EvenSignals) -> ScaledSignals:
+    def from_signals(cls, signals: EvenSignals) -> ScaledSignals:
         """Scale evenly sampled signals; negative rates count as not measured."""
         rates, known, count = signals.bytes_per_s, None, signals.sample_count
         highest, lowest = rates.max(axis=1, initial=0.0), rates.min(axis=1, initial=0.0)
@@ -136,7 +136,7 @@ class ScaledSignals:
     @cached_property
     def packed(self) -> PackedSignals:
         """The signals with unmeasured samples removed."""
-        is_whole = self.is_known is None or bool((self.count_known(self.spans) == self.spans.lengths).all())
+        is_whole = self.is_known is None or bool((self.count_measurements(self.spans) == self.spans.lengths).all())
         if is_whole or self.is_known is None:
             return PackedSignals(self, None, None)
         counts = self.is_known.sum(axis=1)
@@ -148,7 +148,7 @@ class ScaledSignals:
         spans = _pack_intervals(self._known_sums, self.spans)
         return PackedSignals(ScaledSignals(padded, self.sample_count, None, spans), self._known_sums, position)
 
-    def count_known(self, intervals: Intervals) -> Ints:
+    def count_measurements(self, intervals: Intervals) -> Ints:
         """Count the measured samples in each interval (k)."""
         if self.is_known is None:
             return intervals.lengths

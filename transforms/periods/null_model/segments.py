@@ -116,7 +116,7 @@ class _Claims:
     @property
     def volume_bytes(self) -> Reals:
         """Volume within each window (k)."""
-        return _sum_measured(self.windows) / self.parts.sampling_hz
+        return _sum_samples(self.windows) / self.parts.sampling_hz
 
 
 def find_segments(
@@ -144,7 +144,7 @@ def find_segments(
     rows = np.flatnonzero(detections.is_periodic)
     level = np.full(len(rows), params.false_alarm_probability)
     parts = _Parts(rows, sampling_hz[rows], started_s[rows], level, np.full(len(rows), np.nan))
-    values, total = pieces_of(samples, rows), _sum_measured(samples)
+    values, total = pieces_of(samples, rows), _sum_samples(samples)
     rounds = [_Claims.from_detections(parts, values, detections.select(rows))]
     while len(rounds) <= _PARAMS.max_rounds and len(rounds[-1].parts.signal):
         parts, values = _split(rounds[-1], values, total)
@@ -172,7 +172,7 @@ def _split(claims: _Claims, values: Ragged, total: Reals) -> tuple[_Parts, Ragge
     known = np.bincount(candidates.owner[np.isfinite(candidates.values)], minlength=3 * count)
     owner = np.tile(np.arange(count), 3)
     is_testable = (known >= _PARAMS.min_samples) & (
-        _sum_measured(candidates) >= _PARAMS.min_volume_ratio * total[parts.signal[owner]]
+        _sum_samples(candidates) >= _PARAMS.min_volume_ratio * total[parts.signal[owner]]
     )
     shares = np.bincount(owner[is_testable], minlength=count)
     at = np.flatnonzero(is_testable)
@@ -214,7 +214,7 @@ def _test_parts(
     ratio_to_outer = detections.frequency_hz / parts.outer_hz
     with np.errstate(invalid="ignore", divide="ignore"):
         cycles = (detections.window_end_s - detections.window_start_s) * detections.frequency_hz
-        volume_ratio = detections.details_or_nan.window_bytes_ratio * _sum_measured(values) / total[parts.signal]
+        volume_ratio = detections.details_or_nan.window_bytes_ratio * _sum_samples(values) / total[parts.signal]
         ratio_to_outer = np.maximum(ratio_to_outer, 1.0 / ratio_to_outer)
         is_remainder = (ratio_to_outer < _PARAMS.max_residual_ratio + 0.5) & (
             np.abs(ratio_to_outer / np.rint(ratio_to_outer) - 1.0) <= _PARAMS.max_period_error
@@ -228,7 +228,7 @@ def _test_parts(
     return rows_of(parts, at), pieces_of(values, at), detections.select(at)
 
 
-def _sum_measured(parts: Ragged) -> Reals:
+def _sum_samples(parts: Ragged) -> Reals:
     """Sum the measured samples of each part."""
     known = np.where(np.isfinite(parts.values), parts.values, 0.0)
     return np.bincount(parts.owner, known, len(parts.counts)).astype(np.float64, copy=False)

@@ -12,7 +12,7 @@ NAN = float("nan")
 
 
 def signals(*rows: list[float]) -> ScaledSignals:
-    return ScaledSignals.from_even(EvenSignals(np.array(rows), np.ones(len(rows)), np.zeros(len(rows))))
+    return ScaledSignals.from_signals(EvenSignals(np.array(rows), np.ones(len(rows)), np.zeros(len(rows))))
 
 
 def single(first: int, last: int, row: int = 0) -> Intervals:
@@ -24,7 +24,7 @@ def test_span_reaches_from_first_to_last_activity() -> None:
     assert result.spans.first.tolist() == [2, 1, 0, 0]
     assert result.spans.last.tolist() == [5, 5, 0, 0]
     np.testing.assert_array_equal(result.rates[:2], [[0, 0, 0.5, 0, 1, 0], [0, 0.25, 0, 0, 1, 0]])
-    assert result.count_known(result.spans).tolist() == [3, 2, 0, 0]
+    assert result.count_measurements(result.spans).tolist() == [3, 2, 0, 0]
     np.testing.assert_allclose(result.sum_volumes(result.spans), [1.5, 1.25, 0, 0])
     assert result.select(np.array([1])).spans.first.tolist() == [1]
 

@@ -16,7 +16,7 @@ from iosig.transforms.periods.null_model.refinement import RefinedPeriods, refin
 def refine_claim(rates: np.ndarray, frequency: float, regularity: float = 0.9) -> RefinedPeriods:
     """Refine a claim on whole signals."""
     count = len(rates)
-    signals = ScaledSignals.from_even(EvenSignals(rates, np.ones(count), np.zeros(count)))
+    signals = ScaledSignals.from_signals(EvenSignals(rates, np.ones(count), np.zeros(count)))
     full = np.ones(count)
     cycles = rates.shape[1] * frequency
     extent = Extents(0 * full, rates.shape[1] * full, full / frequency, regularity * full, cycles * full)

@@ -27,7 +27,7 @@ def make_noisy_bursts(count: int, cycles: int, noise: float, seed: int = 1) -> n
 
 
 def assess(rates: np.ndarray) -> smoothed.SmoothedFindings:
-    result = ScaledSignals.from_even(signals(rates))
+    result = ScaledSignals.from_signals(signals(rates))
     return smoothed.assess_running_means(result, result.spans, float(np.log(0.01)))
 
 
@@ -47,9 +47,9 @@ def test_window_covers_the_bursts() -> None:
 
 def test_running_means_cover_the_window() -> None:
     rates = np.array([[1.0, 3.0, 2.0, 6.0, 5.0, 7.0, 0.0, 2.0]])
-    result = smoothed.smooth(ScaledSignals.from_even(signals(rates)), 1)
+    result = smoothed.smooth(ScaledSignals.from_signals(signals(rates)), 1)
     np.testing.assert_allclose(result.rates[0, :5] * 7, [3, 4, 5, 4.5, 3.5], rtol=1e-6)
-    coarse = smoothed.smooth(ScaledSignals.from_even(signals(np.ones((1, 20)))), 2)
+    coarse = smoothed.smooth(ScaledSignals.from_signals(signals(np.ones((1, 20)))), 2)
     np.testing.assert_allclose(coarse.rates[0, :7], 1.0)
 
 
