@@ -75,7 +75,7 @@ _MAX_CYCLES = 32.0
 class OnlineParams:
     """Parameters of online prediction. The field names are part of the saved state."""
 
-    #: one of `iosig.transforms.periods.finding.METHODS`; the default is that of the offline analysis
+    #: one of `iosig.transforms.periods.search.METHODS`; the default is that of the offline analysis
     method: str = METHODS[0]
     #: one of `STRATEGIES`
     strategy: str = "adaptive"
