@@ -120,6 +120,7 @@ def plain(
     return run_nights(cli, Path("folder"), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_night_in_a_folder_of_special_characters_makes_the_same_tables(
     checked_night: Night,
     landed_site: Store,

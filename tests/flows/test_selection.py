@@ -195,6 +195,7 @@ class TestReleased:
         assert releases.current(store) == release
         assert not list(store.builds.iterdir())
 
+    @pytest.mark.slow
     def test_the_next_run_computes_everything_after_a_change_of_settings(
         self, both_days: Night, tmp_path: Path
     ) -> None:
@@ -215,7 +216,7 @@ class TestReleased:
         with pytest.raises(NothingToDo):
             run(store, settings=CHANGED)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_return_to_the_former_settings_computes_everything_too(self, both_days: Night, tmp_path: Path) -> None:
         store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
         selected = run(store, "classes", settings=CHANGED)
@@ -249,6 +250,7 @@ class TestReleased:
         changes = {name: sum(counts) for name, _, *counts in count_differences(store, base, release)}
         assert changes["classes"] == 4, "half of the runs ended on that day"
 
+    @pytest.mark.slow
     def test_a_killed_run_is_resumed(self, both_days: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store, whole = both_days.copy(tmp_path / "warehouse"), both_days.copy(tmp_path / "whole")
 
