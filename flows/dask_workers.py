@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -91,17 +92,22 @@ class _Origin:
     token: str
     program: str
 
-    def call(self, function: Callable[..., _Answer], *args: Any) -> _Answer:
+    def start_count(self, call_id: str) -> int:
+        """Return the number of workers that have started a call."""
+        return len(self._store().files.matching(f"{self.token}.starts/{call_id}.*"))
+
+    def call(self, call_id: str, function: Callable[..., _Answer], *args: Any) -> _Answer:
         """Call a function on a worker; the warehouse's root among its arguments becomes the worker's own.
 
-        Raises UsageError on a worker with another program, MachineFault on one that does not see the warehouse.
+        A file in the warehouse records the start. Raises UsageError on a worker with another program, MachineFault on
+        one that does not see the warehouse.
         """
         if program() != self.program:
             raise UsageError(
                 f"The worker on {socket.gethostname()} is another program. Here: {self.program}; there: {program()}. "
                 "Install the same on both, and restart the workers."
             )
-        store = Store.named(self.url) if self.url else Store(self.root)
+        store = self._store()
         if (store.root, self.token) not in _SEEN:
             if not store.has(self.token):
                 raise MachineFault(
@@ -109,7 +115,11 @@ class _Origin:
                     "warehouse's file system at the same place, or its object store."
                 )
             _SEEN.add((store.root, self.token))
+        store.files.put(f"{self.token}.starts/{call_id}.{uuid.uuid4().hex}", b"")
         return function(*(store.root if isinstance(each, Path) and each == self.root else each for each in args))
+
+    def _store(self) -> Store:
+        return Store.named(self.url) if self.url else Store(self.root)
 
 
 class Workers(Executor):
@@ -128,25 +138,30 @@ class Workers(Executor):
         """Have a function called on a worker; the scheduler's logs and pages show the name of its work item."""
         item = next((each for each in args if isinstance(each, WorkItem)), None)
         name = repr(item.name) if item else f"A call of {fn.__name__}"
+        call_id, attempts = uuid.uuid4().hex, count(1)
+        call = partial(self._origin.call, call_id, partial(fn, **kwargs))
         args = tuple(each.absolute() if isinstance(each, Path) else each for each in args)
-        submitted = self._client.submit(
-            self._origin.call,
-            partial(fn, **kwargs),
-            *args,
-            pure=False,
-            priority=_CHECK_PRIORITY if item and item.is_check else 0,
-            key=f"{item.name if item else fn.__name__}-{uuid.uuid4().hex}",
-        )
+        priority = _CHECK_PRIORITY if item and item.is_check else 0
         future: Future[_Answer] = Future()
-        submitted.add_done_callback(lambda done: _settle(future, name, done))
+
+        def start() -> None:
+            key = f"{item.name if item else fn.__name__}-{uuid.uuid4().hex}"
+            self._client.submit(call, *args, pure=False, priority=priority, key=key).add_done_callback(settle)
+
+        def settle(done: Any) -> None:
+            try:
+                future.set_result(_answered(name, done))
+            except processes.WorkerLost as error:
+                # Dask blames the calls that waited on a lost worker, too
+                if self._origin.start_count(call_id) < TRIES and next(attempts) < TRIES:
+                    start()
+                else:
+                    future.set_exception(error)
+            except Exception as error:
+                future.set_exception(error)
+
+        start()
         return future
-
-
-def _settle(future: Future[Any], name: str, done: Any) -> None:
-    try:
-        future.set_result(_answered(name, done))
-    except Exception as error:
-        future.set_exception(error)
 
 
 def _answered(name: str, future: Any) -> Any:
@@ -197,7 +212,7 @@ def _origin(store: Store) -> Iterator[_Origin]:
     try:
         yield _Origin(store.root, store.url, token, program())
     finally:
-        store.files.remove(token)
+        store.files.remove(token, *store.files.matching(f"{token}.starts/*"))
 
 
 def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings) -> None:

@@ -142,25 +142,27 @@ def test_a_call_needs_the_file_that_shows_the_warehouse_and_looks_for_it_once(tm
     with dask_workers._origin(store) as unseen:
         store.files.remove(unseen.token)
         with pytest.raises(MachineFault, match=f"does not see {tmp_path}"):
-            unseen.call(abs, -7)
+            unseen.call("call", abs, -7)
     with dask_workers._origin(store) as origin:
         assert store.has(origin.token)
         assert not store.exists, "a landing that refuses everything leaves no warehouse"
-        assert origin.call(abs, -7) == 7
+        assert origin.call("call", abs, -7) == 7
     assert not store.has(origin.token)
-    assert origin.call(abs, -7) == 7
+    assert origin.call("call", abs, -7) == 7
 
 
 def test_the_root_of_a_warehouse_in_an_object_store_is_that_of_the_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Store, "has", lambda *_: True)
+    folder = Store(tmp_path / "object store").files
+    folder.put("builds/a.workers", b"")
+    monkeypatch.setattr(Store, "files", folder)
     roots = []
     for machine in ("flow", "worker"):
         monkeypatch.setenv("IOSIG_CACHE", str(tmp_path / machine))
         roots.append(Store.named("s3://iosig/of-a-test").root)
     origin = dask_workers._Origin(roots[0], "s3://iosig/of-a-test", "builds/a.workers", dask_workers.program())
-    assert origin.call(os.path.join, roots[0], "jobs") == str(roots[1] / "jobs")
+    assert origin.call("call", os.path.join, roots[0], "jobs") == str(roots[1] / "jobs")
 
 
 # ---- what does

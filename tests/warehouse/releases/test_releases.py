@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Store:
             (pl.lit(math.nan).alias("duration_s"), "duration_s_finite in 1 rows"),
             (pl.lit(None, pl.String).alias("job_id"), "job_id_not_null in 1 rows"),
             (pl.lit("ASLEEP").alias("state"), "state_known in 1 rows"),
-            (pl.lit(1, pl.Int32).alias("node_count"), "node_count is Int32, not Int64"),
+            (pl.lit(1, pl.Int32).alias("node_count"), "node_count is INTEGER, not BIGINT"),
             (pl.lit(1).alias("more"), r"unknown \['more'\]"),
         ],
     ),
