@@ -43,7 +43,7 @@ def test_correct_times_give_no_warning(tmp_path: Path, files: Path) -> None:
     ("zone", "found"),
     [
         ("America/Los_Angeles", "look 8 hours late. Is their time zone UTC?"),
-        pytest.param("Asia/Tokyo", "look 9 hours early. Is their time zone UTC?", marks=pytest.mark.slow),
+        pytest.param("Asia/Tokyo", "look 9 hours early. Is their time zone UTC?", marks=pytest.mark.long),
     ],
 )
 def test_a_wrong_zone_is_named_when_it_lands_and_when_it_is_released(

@@ -35,8 +35,10 @@ def _offline() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "imports",
-    ["import iosig.expectations, great_expectations", "import great_expectations, iosig.expectations"],
-    ids=["iosig first", "engine first"],
+    [
+        pytest.param("import iosig.expectations, great_expectations", id="iosig first"),
+        pytest.param("import great_expectations, iosig.expectations", id="engine first", marks=pytest.mark.long),
+    ],
 )
 def test_a_suite_loads_in_whatever_order_packages_are_imported(imports: str) -> None:
     path = suites.FOLDER / "periods.json"

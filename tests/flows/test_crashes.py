@@ -266,7 +266,7 @@ OPERATIONS = [
     ),
     Operation("first run", _landed_site, _run, both),
     Operation("first run, then with other settings", _landed_site, _run, both, resume=_run_otherwise, is_long=True),
-    Operation("second run", _run_site, _run, both),
+    Operation("second run", _run_site, _run, both, is_long=True),
     Operation("publish", _two, _publish_third, released, is_quick=True),
     Operation("publish, then something else", _two, _publish_third, released, resume=_publish_other),
     Operation("first release, then another", _nothing, _publish_third, released, resume=_publish_other),

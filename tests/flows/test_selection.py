@@ -223,7 +223,7 @@ class TestReleased:
         assert "classes" in changed_tables(store, base, selected)
         assert changed_tables(store, base, run(store)) == set()
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_inputs_that_landed_since_wait_for_the_next_run(self, both_days: Night, tmp_path: Path) -> None:
         store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
         land_polls(store, tmp_path)
@@ -267,7 +267,7 @@ class TestReleased:
         assert contents(store, resumed) == contents(whole, expected)
         assert resumed.parameters == expected.parameters
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_processes_compute_what_this_process_computes(self, both_days: Night, tmp_path: Path) -> None:
         stores = [both_days.copy(tmp_path / name) for name in ("inline", "processes")]
         inline = run(stores[0], "samples+", settings=CHANGED)
