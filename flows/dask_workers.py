@@ -150,14 +150,15 @@ class Workers(Executor):
 
         def settle(done: Any) -> None:
             try:
-                future.set_result(_answered(name, done))
-            except processes.WorkerLost as error:
-                # Dask blames the calls that waited on a lost worker, too
-                if self._origin.start_count(call_id) < TRIES and next(attempts) < TRIES:
+                try:
+                    future.set_result(_answered(name, done))
+                except processes.WorkerLost:
+                    # Dask blames the calls that waited on a lost worker, too
+                    if self._origin.start_count(call_id) >= TRIES or next(attempts) >= TRIES:
+                        raise
                     start()
-                else:
-                    future.set_exception(error)
             except Exception as error:
+                # also of the store or the scheduler: a future without an outcome would be waited for forever
                 future.set_exception(error)
 
         start()

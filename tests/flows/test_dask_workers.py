@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import as_completed
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,6 +150,30 @@ def test_a_call_needs_the_file_that_shows_the_warehouse_and_looks_for_it_once(tm
         assert origin.call("call", abs, -7) == 7
     assert not store.has(origin.token)
     assert origin.call("call", abs, -7) == 7
+
+
+@pytest.mark.extra
+def test_a_call_whose_starts_cannot_be_counted_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+
+    class LostCall:
+        def add_done_callback(self, settle: Any) -> None:
+            settle(self)
+
+        def result(self) -> None:
+            raise distributed.KilledWorker("call", None, 2)
+
+    class Client:
+        def submit(self, *_: object, **__: object) -> LostCall:
+            return LostCall()
+
+    def fail(*_: object) -> int:
+        raise OSError("the store does not answer")
+
+    origin = dask_workers._Origin(tmp_path, None, "builds/a.workers", "iosig")
+    monkeypatch.setattr(dask_workers._Origin, "start_count", fail)
+    future = dask_workers.Workers(Client(), origin).submit(abs, -7)  # type: ignore[arg-type]
+    assert isinstance(future.exception(timeout=5), OSError)
 
 
 def test_the_root_of_a_warehouse_in_an_object_store_is_that_of_the_worker(

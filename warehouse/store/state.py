@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.store.objects import NOTE
 from iosig.warehouse.store.store import Store, digest_of, document, json_bytes
 
@@ -48,12 +49,13 @@ def read_state(store: Store, name: str) -> Any:
 
     Raises MachineFault if neither is valid.
     """
-    content = store.files.content(name)
-    if content is not None and not _is_json(content):
+    try:
+        return document(store, name)
+    except MachineFault:
         copied = _document_in(name, store.files.content(_copy_of(name)))
-        if copied is not None:
-            return json.loads(copied)
-    return document(store, name)
+        if copied is None:
+            raise
+        return json.loads(copied)
 
 
 def has_copies(store: Store) -> bool:
