@@ -11,7 +11,6 @@ from iosig.studies.forecast.told import Now
 from iosig.transforms.arrays import Reals
 from iosig.transforms.forecast.forecasting import ForecastParams, forecast
 from iosig.transforms.forecast.unknown_traffic import AnalogueParams, TrafficHistory
-from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 
 Rates = tuple[Reals, Reals, Reals]
 _LOW, _HIGH = 0.1, 0.9
@@ -26,7 +25,7 @@ def ours(now: Now, params: ForecastParams | None = None) -> Rates:
 
 def without_jobs(now: Now, params: ForecastParams | None = None) -> Rates:
     """Forecast by what flowed after times alike, whoever did it."""
-    nobody = _nobody(now.coming)
+    nobody = now.coming.without_jobs()
     known = (float(now.whole_past.mean_levels(3600.0)[-1]), now.hour)
     found = forecast(now.demands, nobody, now.application[:0], now.whole_past, known, params=params)
     return found.expected_bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s
@@ -50,21 +49,6 @@ def goes_on(now: Now) -> Rates:
 
 def _after(past: TrafficHistory) -> Reals:
     return past.unknown_after()
-
-
-def _nobody(coming: UpcomingJobs) -> UpcomingJobs:
-    return replace(
-        coming,
-        demand=coming.demand[:0],
-        elapsed_s=coming.elapsed_s[:0],
-        waiting_s=coming.waiting_s[:0],
-        min_wait_s=coming.min_wait_s[:0],
-        max_wait_s=coming.max_wait_s[:0],
-        max_duration_s=coming.max_duration_s[:0],
-        expected_correlation=coming.expected_correlation[:0],
-        duration_piece=coming.duration_piece[:0],
-        wait_piece=coming.wait_piece[:0],
-    )
 
 
 #: the ways by name, with what they are

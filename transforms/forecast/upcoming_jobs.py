@@ -7,7 +7,7 @@ evenly. One that is clearly shorter was stopped, or continues a stopped run, wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -68,6 +68,11 @@ class UpcomingJobs:
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.demand)
+
+    def without_jobs(self) -> UpcomingJobs:
+        """Return no jobs, with the same values of similar jobs."""
+        names = (each.name for each in fields(self) if each.name not in ("durations_s", "waits_s"))
+        return replace(self, **{name: getattr(self, name)[:0] for name in names})
 
 
 @dataclass(frozen=True, slots=True)

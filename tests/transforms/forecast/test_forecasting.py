@@ -10,7 +10,6 @@ import pytest
 from iosig.transforms.demands import Demand, Demands
 from iosig.transforms.forecast.forecasting import ForecastParams, forecast, limit_to_capacity
 from iosig.transforms.forecast.unknown_traffic import TrafficHistory
-from iosig.transforms.forecast.upcoming_jobs import UpcomingJobs
 from tests.transforms.forecast.test_upcoming_jobs import EXACT, JOBS
 
 #: bursts of 100 s at the start, at 200 s and at 400 s
@@ -18,19 +17,7 @@ BURSTS = Demands.from_list([Demand(np.array([8.0, 0.0, 8.0, 0.0, 8.0]), 100.0)])
 CONSTANT = TrafficHistory(np.full(100, 2.0), np.zeros((100, 6)), 100.0, 0.0)
 EXACT_PARAMS = ForecastParams(jobs=EXACT, draw_count=20)
 APPLICATIONS = np.array([0, 1])
-NO_JOBS = UpcomingJobs(
-    demand=JOBS.demand[:0],
-    elapsed_s=JOBS.elapsed_s[:0],
-    waiting_s=JOBS.waiting_s[:0],
-    min_wait_s=JOBS.min_wait_s[:0],
-    max_wait_s=JOBS.max_wait_s[:0],
-    max_duration_s=JOBS.max_duration_s[:0],
-    expected_correlation=JOBS.expected_correlation[:0],
-    duration_piece=JOBS.duration_piece[:0],
-    wait_piece=JOBS.wait_piece[:0],
-    durations_s=JOBS.durations_s,
-    waits_s=JOBS.waits_s,
-)
+NO_JOBS = JOBS.without_jobs()
 
 
 def test_known_jobs_are_forecast_at_their_times() -> None:
