@@ -88,8 +88,8 @@ def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Tab
     """Make a table readable as `schema.table` without rows; more: types of columns beside the declared ones."""
     types = {column.name: DUCKDB_TYPES[column.dtype] for column in table.columns} | more
     columns = ", ".join(f"null::{dtype} as {quoted(name)}" for name, dtype in types.items())
-    connection.execute(f'create schema if not exists "{schema}"')
-    connection.execute(f'create or replace view "{schema}"."{table.name}" as select {columns} where false')
+    connection.execute(f'create or replace view "{schema}__{table.name}" as select {columns} where false')
+    _name_view(connection, schema, table.name)
 
 
 def _widened(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
@@ -226,6 +226,10 @@ def expose_frame(connection: duckdb.DuckDBPyConnection, schema: str, name: str, 
 def _name(connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, schema: str, name: str) -> None:
     """Name a relation; both names are ours, never the input's."""
     relation.create_view(f"{schema}__{name}", replace=True)
+    _name_view(connection, schema, name)
+
+
+def _name_view(connection: duckdb.DuckDBPyConnection, schema: str, name: str) -> None:
     connection.execute(f'create schema if not exists "{schema}"')
     connection.execute(f'create or replace view "{schema}"."{name}" as from "{schema}__{name}"')
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from iosig.warehouse.contracts import Column, Table, frames
+from iosig.warehouse.contracts.polls import COUNTER_POLLS, POLLS
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
 from iosig.warehouse.contracts.rules import Kind, row_rules
 from iosig.warehouse.errors import ContractError
@@ -32,6 +33,17 @@ def test_what_was_landed_before_a_column_came_has_none_of_it(tmp_path: Path) -> 
         )
         assert found.fetchall() == [(0.5, None, None, "a")]
         assert [str(each) for each in found.types[1:3]] == ["DOUBLE", "BOOLEAN"]
+
+
+def test_rows_of_a_built_table_extend_a_table_of_which_nothing_was_landed(tmp_path: Path) -> None:
+    row = dict.fromkeys(POLLS.column_names) | {"filesystem": "scratch", "written_bytes": 1.0}
+    polls = pl.DataFrame([row], schema=frames.schema(POLLS))
+    with engine(tmp_path, "1GB") as connection:
+        expose_landed(connection, POLLS, [], [])
+        expose_frame(connection, COUNTER_POLLS.layer, COUNTER_POLLS.name, polls)
+        models.extend_landed(connection, POLLS, COUNTER_POLLS, unless_in="filesystem")
+        rows = connection.sql("select filesystem, part_row, landing_id from landed.polls").fetchall()
+    assert rows == [("scratch", 1, "")]
 
 
 def _told(connection: duckdb.DuckDBPyConnection) -> list[tuple[int]]:
