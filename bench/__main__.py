@@ -23,9 +23,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=_DATA, help="folder of the real measurements")
     options = parser.parse_args()
     print(
-        f"Measured {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, load "
-        f"average {os.getloadavg()[0]:.1f} at the start; medians [and ranges] of {options.rounds} rounds after a "
-        "warm-up, ours and the peer's in alternation.\n\n"
+        f"Measured {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, Python {platform.python_version()}, compiled "
+        f"bytecode, load average {os.getloadavg()[0]:.1f} at the start; medians [and ranges] of {options.rounds} "
+        "rounds after a warm-up, ours and the peer's in alternation.\n\n"
         "| what | ours | peer | ratio | limit | holds |\n|---|---|---|---|---|---|"
     )
     is_ok = True

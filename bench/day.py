@@ -1,4 +1,4 @@
-"""A day of a large site, as files: 96 controllers polled every 2 s, and 1,000 jobs."""
+"""Polls and a job log of a synthetic site: by default a day of 96 controllers polled every 2 s, and 1,000 jobs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _POLLS = """
 """
 
 
-def write_polls(path: Path) -> Path:
-    """Write the day's polls as CSV: 4,147,200 rows in the order in which they were made."""
+def write_polls(path: Path, controller_count: int = CONTROLLER_COUNT, poll_count: int = POLL_COUNT) -> Path:
+    """Write polls as CSV in order of time, by default 4,147,200 rows."""
     parameters = {
         "start_us": int(_START.timestamp() * 1e6),
-        "poll_count": POLL_COUNT,
-        "controller_count": CONTROLLER_COUNT,
+        "poll_count": poll_count,
+        "controller_count": controller_count,
         "path": str(path),
     }
     with duckdb.connect() as connection:
@@ -39,11 +39,11 @@ def write_polls(path: Path) -> Path:
     return path
 
 
-def write_jobs(path: Path) -> Path:
-    """Write the day's job log as `sacct --parsable2` prints it: 200 applications, 10 min to 6 h long."""
+def write_jobs(path: Path, job_count: int = JOB_COUNT) -> Path:
+    """Write a job log as `sacct --parsable2` prints it: up to 200 applications, runs of 10 min to 6 h."""
     chance = random.Random(1)
     lines = ["JobID|User|Account|JobName|Partition|NNodes|NTasks|Submit|Start|End|State|ExitCode"]
-    for number in range(JOB_COUNT):
+    for number in range(job_count):
         started = _START + timedelta(seconds=chance.randrange(0, 64_000))
         ended = min(started + timedelta(seconds=chance.randrange(600, 21_600)), _START + timedelta(seconds=86_390))
         application = number % 200

@@ -57,12 +57,15 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
-def process_cost(command: Sequence[str], folder: Path | None = None) -> Cost:
-    """Run a command to its end and return its cost with all its children; raise RuntimeError if it fails."""
+def process_cost(command: Sequence[str], folder: Path | None = None, *, exit_codes: Sequence[int] = (0,)) -> Cost:
+    """Run a command to its end and return its cost with all its children.
+
+    Raises RuntimeError if its exit code is none of those given.
+    """
     launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command]
     measured = subprocess.run(launcher, env=environment(), cwd=folder, capture_output=True, text=True, check=True)
     code, wall_s, cpu_s, peak_bytes, error = json.loads(measured.stdout)
-    if code:
+    if code not in exit_codes:
         raise RuntimeError(f"{' '.join(command)} ended with {code}: {error}")
     return Cost(wall_s, cpu_s, peak_bytes)
 
