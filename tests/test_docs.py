@@ -29,7 +29,8 @@ from tests.sql import given
 ROOT = Path(__file__).resolve().parent.parent
 TOP_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "GLOSSARY.md")
 PAGES = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md"))
-HAND_WRITTEN = (*TOP_PAGES, *(name for name in PAGES if name not in reference.PAGES and "-study" not in name))
+RECORDS = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+HAND_WRITTEN = (*TOP_PAGES, *RECORDS, *(name for name in PAGES if name not in reference.PAGES and "-study" not in name))
 _CONTEXT = click.Context(iosig, info_name="iosig")
 
 
@@ -164,11 +165,19 @@ def test_every_format_is_described() -> None:
     assert [source.name for source in sources() if f"`{source.name}`" not in page] == []
 
 
-def test_glossary_has_every_table_and_choice() -> None:
+def test_every_value_of_a_closed_list_is_explained() -> None:
+    text = (ROOT / "docs" / "values.md").read_text(encoding="utf-8")
+    choices = {choice for table in TABLES for column in table.columns for choice in column.choices}
+    assert sorted(choice for choice in choices if f"`{choice}`" not in text) == []
+
+
+def test_glossary_is_short_and_sorted() -> None:
     text = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8")
-    wanted = {table.name for table in TABLES}
-    wanted |= {choice for table in TABLES for column in table.columns for choice in column.choices}
-    assert sorted(name for name in wanted - words(text) if f"`{name}`" not in text) == []
+    entries = re.findall(r"^- \*\*([^*]+)\*\*: (.+)$", text, re.M)
+    assert entries
+    assert text.count("\n- ") == len(entries) <= 60
+    assert [term for term, _ in entries] == sorted((term for term, _ in entries), key=str.casefold)
+    assert [term for term, meaning in entries if len(re.findall(r"[.!?](?=\s|$)", meaning)) > 2] == []
 
 
 @pytest.mark.parametrize("name", HAND_WRITTEN)
@@ -203,6 +212,28 @@ def test_readme_is_for_the_first_minute() -> None:
 def test_the_index_leads_to_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert [name for name in PAGES if f"({name.removeprefix('docs/')}" not in index and name != "docs/README.md"] == []
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_decision_record_has_the_standard_form(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    number = int(Path(name).name[:4])
+    assert re.match(
+        rf"# {number}\. \S.*\n\n- Status: (?:accepted|superseded by \d{{4}})\n- Date: 20\d\d-\d\d-\d\d\n", text
+    )
+    assert re.findall(r"^## (.*)$", text, re.M) == ["Context", "Decision", "Consequences"]
+    assert len(text.split()) <= 500, "a record is at most one page"
+
+
+def test_decision_records_are_numbered_and_listed() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d{4}) \| \[(.*)\]\((\1-[a-z0-9-]+\.md)\) \| (\S+) \|$", index, re.M)
+    expected = []
+    for number, name in enumerate(RECORDS, start=1):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        title, date = re.findall(r"\A# \d+\. (.*)$|^- Date: (.*)$", text, re.M)
+        expected.append((f"{number:04d}", title[0], Path(name).name, date[1]))
+    assert listed == expected
 
 
 def test_every_published_table_is_in_the_list() -> None:

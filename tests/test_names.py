@@ -24,7 +24,7 @@ _IMPORT = re.compile(
     re.MULTILINE,
 )
 #: text about these names, published history, and columns of tables (`transforms.signatures.trust`)
-_EXEMPT = {"CHANGELOG.md", "DECISIONS.md", "docs/lineage.md", "uv.lock", "tests/test_names.py", "tests/test_wheel.py"}
+_EXEMPT = {"CHANGELOG.md", "docs/lineage.md", "uv.lock", "tests/test_names.py", "tests/test_wheel.py"}
 
 
 def is_module(dotted: str) -> bool:
