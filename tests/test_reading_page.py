@@ -58,7 +58,7 @@ class Site(NamedTuple):
         places = {
             "/data/release": self.folder / "release",
             "/data/iosig": self.store.root,
-            "2018-02-08-1a2b3c4d": first.release_id,
+            "20180209T023000Z-run": first.release_id,
         }
         for name, place in places.items():
             text = text.replace(name, str(place))
