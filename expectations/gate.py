@@ -100,8 +100,10 @@ def check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) ->
 def decide(verdicts: pl.DataFrame) -> str:
     """Return the verdict on a release from its rows of `quality`: `passed`, or `passed with warnings`.
 
-    Raises:
-        GateFailed: a critical expectation does not hold; the message names each, and what to do.
+    Raises
+    ------
+    GateFailed
+        If a critical expectation does not hold. The message names each one, with its remedy.
     """
     failed = verdicts.filter(~pl.col("success"))
     critical = failed.filter(pl.col("severity") == "critical")
