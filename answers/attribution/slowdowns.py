@@ -137,7 +137,7 @@ class SlowdownsDocument(Question, title="iosig who --hurt"):
     format: Literal["iosig-slowdowns/1"] = "iosig-slowdowns/1"
     run_count: int = Field(description="runs whose bursts were found [runs]")
     hurt_run_count: int = Field(description="runs that were hurt [runs]")
-    runs: list[Any] = Field(description="those that lost most: see [the page](attribution.md#who-was-hurt)")
+    runs: list[Any] = Field(description="those that lost most: see [the page](attribution.md#slowdowns)")
 
 
 def hurt_document(told: HurtAnswer, max_count: int, release_id: str) -> SlowdownsDocument:
