@@ -373,7 +373,7 @@ def test_the_document_has_the_fields_of_the_page(
     for choice in found["choices"]:
         fields_of(choice, "Choices")
         for expected in (choice["now"], choice["best"]):
-            fields_of(expected, "What is to be expected")
+            fields_of(expected, "Expected contention")
         for job in choice["running"]:
             fields_of(job, "Jobs")
         assert len(choice["delays_s"]) == len(choice["contended_bytes"])
