@@ -313,7 +313,7 @@ def test_a_query_of_the_page_answers(followed: Followed, title: str) -> None:
 
 @pytest.mark.slow
 def test_the_last_word_is_the_last_evaluation(followed: Followed) -> None:
-    told = ask(followed.store, QUERIES["Last word"])
+    told = ask(followed.store, QUERIES["Latest evaluation"])
     assert [(row["followed_id"], row["period_s"], row["is_final"]) for row in told] == [
         ("edison/101 on snx11025", 8.75, False),
         ("/scratch/ior.jsonl", 20.0, True),
@@ -338,7 +338,7 @@ def test_accuracy_is_of_what_came_next(followed: Followed) -> None:
 @pytest.mark.slow
 def test_changes_and_phases_are_told_with_their_times(followed: Followed) -> None:
     (changed,) = ask(followed.store, QUERIES["Changes"])
-    assert (changed["period_before_s"], changed["period_s"], changed["noticed_after_s"]) == (10.0, 20.0, 42.0)
+    assert (changed["period_before_s"], changed["period_s"], changed["detection_delay_s"]) == (10.0, 20.0, 42.0)
     phases = [row for row in ask(followed.store, QUERIES["Phases"]) if row["followed_id"] == "/scratch/ior.jsonl"]
     assert {row["phase_state"]: row["duration_s"] for row in phases} == {
         "start": 20.0,
@@ -354,7 +354,7 @@ def test_inputs_beside_and_contradictions(followed: Followed) -> None:
         ("refused", 1),
         ("rotated", 1),
     ]
-    (beside,) = ask(followed.store, QUERIES["Beside the night's answer"])
+    (beside,) = ask(followed.store, QUERIES["Comparison with the nightly run"])
     assert beside["predicted"] == "periodic"
     (contradicted,) = ask(followed.store, QUERIES["Contradictions"])
     assert contradicted["followed_id"] == "/scratch/ior.jsonl"
