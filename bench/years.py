@@ -257,23 +257,26 @@ def _middle(measured: Sequence[Measured], name: str) -> float:
     return median(getattr(one, name) for one in measured)
 
 
-_PAGE = """# What nights cost as they go by
+_PAGE = """# Cost of nights over years
 
-Written by `python -m bench.years --told`. A small steady site: {controllers} controllers polled every {step} s, {jobs}
-jobs a night of 20 of 60 applications; sets of 7 days and 10 samples, 10 releases kept. Real nights are `iosig land` and
-`iosig run` of a night's inputs; the history between them is landed by the program and published by its own code, from
-the rows of the night before, a day later. Real nights around night {early} are held against three in a row later on.
+Written by `python -m bench.years --told`.
 
 {ratios}
 ![Processor time, files and bytes by night](figures/years.png)
 
-| night | it is | processor time [s] | peak [MB] | files | all [MB] | landed [MB] | metadata [MB] |
+| night | kind | processor time [s] | peak [MB] | files | all [MB] | landed [MB] | metadata [MB] |
 |---|---|---|---|---|---|---|---|
 {rows}
 
-The seconds are those of a machine that others used too. Metadata are all files but the rows of tables and of what is
-landed; the site is so small that they weigh as much as its rows. They are a number of files a night, of the releases
-that are kept, whatever the size of the site is. {note}
+- **Site**: small and steady, with {controllers} controllers polled every {step} s, and {jobs} jobs a night of 20 of 60
+  applications. Sample sets span 7 days and 10 samples; 10 releases are kept.
+- **Real** nights run `iosig land` and `iosig run` on a night's inputs. **Written** nights in between are landed and
+  published by iosig's own code, with the rows of the night before, shifted by a day.
+- Nights around night {early} are compared with the last three consecutive real nights.
+- **Metadata** are all files except rows of tables and landed data. Their number per night and kept release does not
+  depend on the size of the site. At this small site, they weigh as much as the rows.
+
+{note}
 """
 
 
