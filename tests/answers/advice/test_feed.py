@@ -327,7 +327,7 @@ def test_the_page_has_every_field_and_no_other(store: Store) -> None:
     ]
     assert told["Bursts"] == described(BURST_FIELDS)
     assert told["Periods"] == described(FIELDS["periods"][len(shared) :])
-    assert [row[0] for row in told["The whole"]] == [
+    assert [row[0] for row in told["The document"]] == [
         *(f"`{name}`" for name in feed(store, "periods").header),
         "`entries`",
     ]
