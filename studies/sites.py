@@ -24,11 +24,11 @@ LEVELS = {"calm": 0.3, "busy": 1.0, "stormy": 3.0}
 DAYS = 2.0
 #: of each family what differs from the usual site, and the same in words; fixed before anything was measured on them
 FAMILIES: dict[str, tuple[str, SiteParams]] = {
-    "usual": ("as the demo is", SiteParams()),
+    "usual": ("like the demo", SiteParams()),
     "drifting": ("runs differ by 5 % in their pace instead of 1.5 %", SiteParams(drift_ratio=0.05)),
-    "fair": ("transfers share the bandwidth and lose none by seeks", SiteParams(seek_loss_ratio=0.0)),
-    "seeks": ("each other transfer costs a transfer half of its speed", SiteParams(seek_loss_ratio=0.5)),
-    "stopping": ("30 % of the runs stop early and begin again", SiteParams(stop_ratio=0.3)),
+    "fair": ("transfers share the bandwidth without seek losses", SiteParams(seek_loss_ratio=0.0)),
+    "seeks": ("each concurrent transfer reduces a transfer's speed by half", SiteParams(seek_loss_ratio=0.5)),
+    "stopping": ("30 % of the runs stop early and restart", SiteParams(stop_ratio=0.3)),
     "coarse": ("polls come every 10 s instead of 2", SiteParams(interval_s=10.0)),
 }
 MINUTE_S = 60.0

@@ -89,32 +89,32 @@ _IDLE = Applications(load_ratio=(0.0, 0.5))
 USUAL = "usual"
 #: the settings by name, with what they are
 SETTINGS: dict[str, tuple[str, Setting]] = {
-    USUAL: ("signatures are right; when each running job began, and its last burst, is known", Setting()),
-    "job log": ("only when each job began is known", Setting(is_followed=False)),
-    "phase error": ("positions are told with an error of 30 s", Setting(position_error_s=30.0)),
-    "volume error": ("signatures are told with an error of 30 % of their height", Setting(volume_error_ratio=0.3)),
+    USUAL: ("exact signatures; known start and last burst of each running job", Setting()),
+    "job log": ("only the start of each job is known", Setting(is_followed=False)),
+    "phase error": ("known positions have an error of 30 s", Setting(position_error_s=30.0)),
+    "volume error": ("signatures have an error of 30 % of their height", Setting(volume_error_ratio=0.3)),
     "unknown jobs": ("20 % of the running jobs have no signature", Setting(unknown_ratio=0.2)),
     "all errors": (
-        "all four of them",
+        "all four errors",
         Setting(is_followed=False, position_error_s=30.0, volume_error_ratio=0.3, unknown_ratio=0.2),
     ),
     "little drift": ("runs differ by 0.3 % instead of 1.5 %", Setting(drift_ratio=0.003)),
     "large drift": ("runs differ by 5 %", Setting(drift_ratio=0.05)),
-    "brief bursts": ("I/O takes 5 to 10 % of each job's time alone; so there are more jobs", Setting(_BRIEF)),
-    "idle partitions": ("loads of 0 to 50 %: now and then a partition is as good as free", Setting(_IDLE)),
-    "seeks": ("each other transfer costs a transfer a quarter of its speed", Setting(seek_loss_ratio=0.25)),
+    "brief bursts": ("I/O takes 5 to 10 % of each job's time alone, so there are more jobs", Setting(_BRIEF)),
+    "idle partitions": ("loads of 0 to 50 %: some partitions are almost idle", Setting(_IDLE)),
+    "seeks": ("each concurrent transfer reduces a transfer's speed by a quarter", Setting(seek_loss_ratio=0.25)),
 }
 #: the policies by name, with what they are
 POLICIES = {
     "random": "any partition",
-    "least loaded": f"the partition with the least load in the last {RECENT_S / 60:.0f} minutes",
-    "least mean": "the partition with the least load to be expected of the signatures, during the run",
-    "least loaded, as late": "the least loaded, begun as late as `contention, delayed`: what waiting alone is worth",
-    "correlation": "IOSI's: the load that the application's bytes would meet is least",
-    "contention": "the expected contended bytes are least",
-    "contention, short delay": f"the same, and started when they are least, up to {SHORT_DELAY_S / 60:.0f} min later",
-    "contention, delayed": f"the same up to {AdviceParams().max_delay_s / 60:.0f} min later: `iosig advise`",
-    "oracle": "all partitions simulated, the best one taken",
+    "least loaded": f"the partition with the lowest load in the last {RECENT_S / 60:.0f} minutes",
+    "least mean": "the partition with the lowest expected load during the run, from signatures",
+    "least loaded, as late": "`least loaded`, started as late as `contention, delayed`: the effect of waiting alone",
+    "correlation": "IOSI's: the lowest load that the application's bytes meet",
+    "contention": "the fewest expected contended bytes",
+    "contention, short delay": f"the same, with the best delay up to {SHORT_DELAY_S / 60:.0f} min",
+    "contention, delayed": f"the same, up to {AdviceParams().max_delay_s / 60:.0f} min: `iosig advise`",
+    "oracle": "the best partition, from simulating all of them",
     "oracle, delayed": f"the same with delays {ORACLE_STEP_S:g} s apart",
 }
 

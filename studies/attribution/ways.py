@@ -86,18 +86,18 @@ def by_nodes(seen: Seen, _: Known) -> Reals:
 #: the ways by name, with what they are
 WAYS: dict[str, tuple[str, Callable[[Seen, Known], Reals]]] = {
     "attribution": (
-        "signatures that were found in the same traffic are placed on it, as every night does",
+        "places signatures extracted from the same traffic, as a nightly run does",
         attribution,
     ),
     "only if sure": (
-        f"the same, without what is given to runs at a certainty below {SURE}",
+        f"the same, without bytes attributed with a confidence below {SURE}",
         partial(attribution, least_certainty=SURE),
     ),
-    "rest shared": ("as attribution, and what is left goes in equal shares to jobs without a signature", rest_shared),
-    LIKELY: ("as attribution, and what is left goes to whom `iosig who` says it is likely to be of", ranked),
-    "as planned": ("signatures, where a run alone would do its bursts, whatever was measured", as_planned),
-    "equal shares": ("traffic goes in equal shares to all jobs that are there", equal_shares),
-    "by nodes": ("traffic goes to all jobs that are there by how many nodes they have", by_nodes),
+    "rest shared": ("attribution; the rest goes in equal shares to jobs without a signature", rest_shared),
+    LIKELY: ("attribution; the rest goes to jobs by the estimates of `iosig who`", ranked),
+    "as planned": ("signatures at the times of a run alone, regardless of the traffic", as_planned),
+    "equal shares": ("traffic goes in equal shares to all running jobs", equal_shares),
+    "by nodes": ("traffic goes to all running jobs in proportion to their nodes", by_nodes),
 }
 
 
