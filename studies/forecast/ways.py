@@ -54,10 +54,10 @@ def _after(past: TrafficHistory) -> Reals:
 #: the ways by name, with what they are
 WAYS: dict[str, tuple[str, Callable[[Now], Rates]]] = {
     "forecast": (
-        "by jobs that run and wait, and by what nobody knew after times alike, as `iosig forecast` does",
+        "running and waiting jobs, and unknown traffic after similar times: `iosig forecast`",
         ours,
     ),
-    "without jobs": ("by what flowed after times alike, whoever did it", without_jobs),
-    "as it goes": ("the last hour goes on; the range is how rates changed after each hour of the past", goes_on),
-    "as ever": ("by what flowed at any time of the past", as_ever),
+    "without jobs": ("all traffic after similar times", without_jobs),
+    "as it goes": ("persistence of the last hour; its range comes from past changes after each hour", goes_on),
+    "as ever": ("climatology: all traffic of the past", as_ever),
 }

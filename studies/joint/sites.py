@@ -43,18 +43,18 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {
-    "fair": Family("transfers share the bandwidth fairly, and lose nothing by seeks"),
+    "fair": Family("transfers share the bandwidth fairly, without seek losses"),
     "drifting": Family(
-        "as fair, and runs differ by 1 % in their pace instead of 0.3 %", replace(_USUAL, drift_ratio=0.01)
+        "like fair, but runs differ by 1 % in their pace instead of 0.3 %", replace(_USUAL, drift_ratio=0.01)
     ),
-    "coarse": Family("as fair, and polls come every 10 s instead of 2", replace(_USUAL, interval_s=10.0)),
+    "coarse": Family("like fair, but polls come every 10 s instead of 2", replace(_USUAL, interval_s=10.0)),
     "stopping": Family(
-        "as fair, and a quarter of the runs stop early and begin again", replace(_USUAL, stop_ratio=0.25)
+        "like fair, but a quarter of the runs stop early and restart", replace(_USUAL, stop_ratio=0.25)
     ),
-    "mixed": Family("as fair, and transfers, storms and irregular jobs besides", replace(_USUAL, foreign_level=1.0)),
-    "seeks": Family("each other transfer costs a transfer a tenth of its speed", replace(_USUAL, seek_loss_ratio=0.1)),
-    "heavy seeks": Family("each costs it a quarter of its speed", replace(_USUAL, seek_loss_ratio=0.25)),
-    "unlogged": Family("as fair, and none of the others is in the job log", is_logged=False),
+    "mixed": Family("like fair, with additional transfers, storms and irregular jobs", replace(_USUAL, foreign_level=1.0)),
+    "seeks": Family("each concurrent transfer reduces a transfer's speed by a tenth", replace(_USUAL, seek_loss_ratio=0.1)),
+    "heavy seeks": Family("the same, by a quarter", replace(_USUAL, seek_loss_ratio=0.25)),
+    "unlogged": Family("like fair, but no other job is in the job log", is_logged=False),
 }
 
 

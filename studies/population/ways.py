@@ -166,12 +166,12 @@ def by_attribution(seen: Seen, known: Known) -> Told:
 
 #: of each way what it does, in words, and how
 WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
-    "traffic": ("by all that flowed while it ran", by_traffic),
+    "traffic": ("all traffic during the run", by_traffic),
     "signature": (
-        "inferred from its application's signature, scaled to its duration; nothing where that is not found",
+        "inferred from the application's signature, scaled to the run's duration; none if it is not found in the traffic",
         by_signature,
     ),
-    "attribution": ("by what its signature explains of the traffic of each minute", by_attribution),
+    "attribution": ("the attributed bytes of each minute", by_attribution),
 }
 
 

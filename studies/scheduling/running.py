@@ -41,21 +41,21 @@ Maker = Callable[[JobMix, np.random.Generator], Policy]
 
 #: policies by name, as FTIO's Figure 17 has them, and one more that needs no spectrum
 POLICIES: dict[str, tuple[str, Maker]] = {
-    "original": ("no scheduling: all who do I/O share fairly", lambda workload, generator: Fair()),
+    "original": ("no scheduling: concurrent I/O shares the bandwidth fairly", lambda workload, generator: Fair()),
     "clairvoyant": (
         "Set-10, periods in isolation known in advance",
         lambda workload, generator: Set10(Clairvoyant(ideal_periods(workload, BANDWIDTH_BYTES_PER_S))),
     ),
     "predicted": (
-        "Set-10, periods predicted online by the transform of what was seen",
+        "Set-10, periods predicted online by the transform of the observed rate",
         lambda workload, generator: Set10(ObservedPeriods()),
     ),
     "error": (
-        "the same, each answer 50 % too long or too short",
+        "the same, each period 50 % too long or too short",
         lambda workload, generator: Set10(WithError(ObservedPeriods(), generator)),
     ),
     "mean gap": (
-        "Set-10, the mean time between the begins of the phases so far",
+        "Set-10, the mean time between the starts of phases so far",
         lambda workload, generator: Set10(MeanGap()),
     ),
 }

@@ -173,9 +173,9 @@ def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) ->
     assert "iosig study attribution --seeds 1 --seed 5" in text
     assert all(f"| {way} |" in text for way in WAYS)
     assert [title for title, _ in STUDY.tables(results)] == [
-        "What each way explains",
+        "Attributed bytes by method",
         "Attribution by family",
-        "Who was hurt",
-        "Who was hurt, by family",
+        "Slowdowns by level",
+        "Slowdowns by family",
     ]
     assert len(json.loads(json.dumps(STUDY.document(results)))["sites"]) == 2 * 2 * len(WAYS)

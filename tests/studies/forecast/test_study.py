@@ -91,5 +91,5 @@ def test_the_page_has_all_that_was_measured(results: Results, tmp_path: Path) ->
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "iosig study forecast --seeds 1 --seed 5" in text
     assert all(f"| {way} |" in text for way in WAYS)
-    assert [title for title, _ in STUDY.tables(results)] == ["What came, and the range", "By hour", "By family"]
+    assert [title for title, _ in STUDY.tables(results)] == ["Coverage of the range", "By hour", "By family"]
     assert len(json.loads(json.dumps(STUDY.document(results)))["sites"]) == len(WAYS)

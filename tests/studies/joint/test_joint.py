@@ -97,8 +97,8 @@ def test_what_is_possible_is_told_site_by_site() -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_the_page_has_all_that_was_measured(tmp_path: Path) -> None:
     text = page_of(STUDY, StudyParams(1), made_up(), tmp_path)
-    assert "less than half of it in 7 of 7" in text
-    assert "it is -0.350 further" in text
+    assert "| 7 of 7 |" in text
+    assert "by at most -0.350" in text
     assert all(f"| {name} |" in text for name in FAMILIES)
     json.dumps(STUDY.document(made_up()))
 
