@@ -51,9 +51,9 @@ FAMILIES: dict[str, Family] = {
     "stopping": Family(
         "like fair, but a quarter of the runs stop early and restart", replace(_USUAL, stop_ratio=0.25)
     ),
-    "mixed": Family("like fair, with additional transfers, storms and irregular jobs", replace(_USUAL, foreign_level=1.0)),
-    "seeks": Family("each concurrent transfer reduces a transfer's speed by a tenth", replace(_USUAL, seek_loss_ratio=0.1)),
-    "heavy seeks": Family("the same, by a quarter", replace(_USUAL, seek_loss_ratio=0.25)),
+    "mixed": Family("like fair, plus transfers, storms and irregular jobs", replace(_USUAL, foreign_level=1.0)),
+    "seeks": Family("each concurrent transfer costs a tenth of the speed", replace(_USUAL, seek_loss_ratio=0.1)),
+    "heavy seeks": Family("the same, with a quarter", replace(_USUAL, seek_loss_ratio=0.25)),
     "unlogged": Family("like fair, but no other job is in the job log", is_logged=False),
 }
 

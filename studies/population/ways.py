@@ -168,7 +168,7 @@ def by_attribution(seen: Seen, known: Known) -> Told:
 WAYS: dict[str, tuple[str, Callable[[Seen, Known], Told]]] = {
     "traffic": ("all traffic during the run", by_traffic),
     "signature": (
-        "inferred from the application's signature, scaled to the run's duration; none if it is not found in the traffic",
+        "inferred from the application's signature, scaled to the run's duration; none if not in the traffic",
         by_signature,
     ),
     "attribution": ("the attributed bytes of each minute", by_attribution),
