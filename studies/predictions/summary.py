@@ -358,7 +358,7 @@ def targets(results: Results) -> Iterator[Target]:
         false = [100 * row["false_count"] / row["run_count"] for row in still.iter_rows(named=True)]
         words = f"jitter {100 * jitter:.0f} %, {DETECTOR_NAMES[0]}"
         yield Target(
-            f"Doubled and halved periods told within {MOST_LAG} periods, {words}",
+            f"Doubled and halved periods detected within {MOST_LAG} periods, {words}",
             "at least 95 % of the runs at each frequency",
             f"{100 * min(told):.0f} % to {100 * max(told):.0f} %",
             min(told) >= 0.95,
@@ -372,7 +372,7 @@ def targets(results: Results) -> Iterator[Target]:
     bursts = burst_summary(results)
     within = bursts.filter(pl.col("width") >= LEAST_WIDTH)["within_ratio"].to_list()
     yield Target(
-        f"Next bursts that begin within the range told, after {TENTH + 1} phases or more, where gaps vary",
+        f"Next bursts that begin within the predicted range, after {TENTH + 1} phases or more, where gaps vary",
         f"{100 * NOMINAL:.0f} %, up to 5 points",
         f"{100 * min(within):.0f} % to {100 * max(within):.0f} %",
         max(abs(ratio - NOMINAL) for ratio in within) <= 0.05,
@@ -380,7 +380,7 @@ def targets(results: Results) -> Iterator[Target]:
     ends = end_summary(results)
     still_periodic = ends["periodic"].to_list()
     yield Target(
-        f"Evaluations that are still periodic, of the {ends['evaluation_count'].to_list()[0]} since a rhythm has ended",
+        f"Evaluations still periodic, of the {ends['evaluation_count'].to_list()[0]} after the end of a rhythm",
         "at most 2",
         f"{min(still_periodic):.1f} to {max(still_periodic):.1f}",
         max(still_periodic) <= 2,
