@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 #: columns that models see in landed tables beside the declared ones: where a row was landed
 _ORDER = {"part_order": "BIGINT", "part_row": "BIGINT", "landing_id": "VARCHAR"}
-#: what models read beside tables of the night: settings, and tables of the base release, whose rows a step carries on
-_NO_TABLES = ("settings.", "released.")
+#: schemas that hold no tables of the night: settings, facts of the run, and tables of the base release
+_NO_TABLES = ("settings.", "run.", "released.")
 
 
 @dataclass(frozen=True, slots=True)

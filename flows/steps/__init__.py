@@ -9,7 +9,7 @@ its steps after their functions; `order` lists them.
 - `classes` (`classify`): Classes: when in its run each subject does its I/O.
 - `counters` (`end_days`, `stage_counters`, `tell_unassigned`): Counters: what entries of servers rose by, by day.
 - `exact_checks` (`check_runs`, `against`): Signatures against what servers counted.
-- `exact_samples` (`take_samples`, `samples_of`, `checks_of`, `Gridded`): Exact samples: what servers counted.
+- `exact_samples` (`take_samples`, `samples_of`, `rates_on_grids`): Exact samples, from counters by job.
 - `inference` (`infer`): The class and period of every run, measured or inferred from a signature.
 - `items` (`WorkItem`, `Chunk`, `StepContext`, `execute`): Work items as data: which files each reads and writes.
 - `joint` (`make_signatures`, `is_due`, `asked`): Signatures found together, where that is due, beside the plain ones.

@@ -21,24 +21,19 @@ from iosig.warehouse.contracts import TABLES, Table, frames, table as table_name
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import FAULTY_POLLS, POLLS
 from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
-from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
+from iosig.warehouse.contracts.quality import FAULTY_JOBS, QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
 from iosig.warehouse.contracts.traces import TRACE_JOBS
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import GateFailed
 from iosig.warehouse.releases import locations, releases
+from iosig.warehouse.store import models
 from iosig.warehouse.store.store import Store, write_json, write_parquet
 
 if TYPE_CHECKING:
     from iosig.expectations.gate import Checked
 
-#: what is taken out of the jobs of a day, until all that is taken out is gathered
-FAULTY_JOBS = replace(QUARANTINE, name="faulty_jobs", is_published=False)
-#: what is taken out of which table
-_TAKEN_OUT = (
-    (JOBS, FAULTY_JOBS),
-    (POLLS, FAULTY_POLLS),
-    (PREDICTION_RECORDS, FAULTY_PREDICTIONS),
-)
+#: quarantined rows of each table
+_FAULTY_ROWS = {JOBS: FAULTY_JOBS, POLLS: FAULTY_POLLS, PREDICTION_RECORDS: FAULTY_PREDICTIONS}
 #: jobs are held to their suite before they are written; the others are what checks find
 _NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAYS)
 #: the folder of what the checks found, until all tables are checked
@@ -280,20 +275,18 @@ def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
 
 
 def gather_quarantine(context: StepContext) -> int:
-    """Gather what was taken out of jobs, polls and predictions, by day. Returns the rows."""
-    pieces = [frames.empty(QUARANTINE)]
-    pieces += [read_parquet(path) for _, faulty in _TAKEN_OUT for path in context.files(faulty)]
-    # A day of which not all is computed anew keeps what was taken out of the rest.
-    for path, day in context.dated(QUARANTINE, is_released=True).items():
-        kept = [table.name for table, faulty in _TAKEN_OUT if day not in context.dated(faulty).values()]
-        pieces.append(read_parquet(path).filter(pl.col("table_name").is_in(kept)))
-    gathered = pl.concat(pieces)
-    context.write_days(gathered, QUARANTINE)
-    return gathered.height
+    """Join the quarantined rows of jobs, polls and predictions, those of other days included. Returns the row count."""
+    rebuilt = [(table.name, day) for table, faulty in _FAULTY_ROWS.items() for day in context.dated(faulty).values()]
+    rebuilt_days = pl.DataFrame(rebuilt, schema={"table_name": pl.String, "day": pl.Date}, orient="row")
+    with context.engine() as connection:
+        context.expose(connection, *_FAULTY_ROWS.values())
+        context.expose_released(connection, QUARANTINE)
+        models.expose_frame(connection, "run", "rebuilt_days", rebuilt_days)
+        return context.build_days(connection, QUARANTINE)
 
 
 def gather_rejects(context: StepContext) -> int:
-    """Gather the refused rows of every landing. Returns the rows."""
+    """Join the rejected rows of every landing. Returns the row count."""
     with context.engine() as connection:
         context.expose_landed(connection, REJECTS)
         return context.build(connection, REJECTS)

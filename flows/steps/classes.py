@@ -12,7 +12,7 @@ from iosig.flows.steps.step import Step, built, carried
 from iosig.flows.steps.subjects import counted_samples, of_applications
 from iosig.transforms import classes
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.classes import CLASSES, MEASURED_CLASSES
+from iosig.warehouse.contracts.classes import CLASSES, KEPT_CLASSES, MEASURED_CLASSES
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.samples import APPLICATIONS, EXACT_SAMPLES
 from iosig.warehouse.contracts.series import SERIES_INTERVALS
@@ -34,7 +34,7 @@ def classify(context: StepContext) -> int:
         jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
         pieces.append(trace_classes(jobs, counters, signals, params, context.settings.traces.max_interval_ratio))
     if context.days == (None,):
-        applications, kept = of_applications(context, CLASSES)
+        applications, (kept,) = of_applications(context, {CLASSES: KEPT_CLASSES})
         pieces += [kept, _signature_classes(applications, context.frame(APPLICATIONS), params)]
     rows = pl.concat(pieces)
     context.write_days(rows, MEASURED_CLASSES)

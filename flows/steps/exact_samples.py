@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -20,20 +19,27 @@ from iosig.transforms.sample_checks import RunSamples
 from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES
 from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.samples import EXACT_RUNS, EXACT_SAMPLES, RUN_RISES, RUNS, SAMPLE_CHECKS, SAMPLES
+from iosig.warehouse.contracts.samples import (
+    EXACT_RUNS,
+    EXACT_SAMPLES,
+    RUN_RISES,
+    RUNS,
+    SAMPLE_CHECKS,
+    SAMPLE_PAIRS,
+    SAMPLES,
+)
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
-from iosig.warehouse.store.store import write_parquet
 
-#: what tells a run of a file system apart
+#: key of a run on a file system
 RUN = ["cluster", "job_id", "started_at", "filesystem"]
-#: what tells of what servers counted
+#: tables of counters by job
 _COUNTED = (COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES)
 
 
 def take_samples(context: StepContext) -> int:
-    """Take the samples of the runs that ended on a day from what servers counted for them. Returns the samples."""
+    """Compute the samples of the runs that ended on a day from their counters. Returns the sample count."""
     with context.engine() as connection:
-        context.expose(connection, JOBS, RUNS, *_COUNTED)
+        context.expose(connection, JOBS, RUNS, SAMPLES, *_COUNTED)
         for table in (RUN_RISES, EXACT_RUNS):
             context.build(connection, table)
         runs, rises = (read_parquet(context.path(table)) for table in (EXACT_RUNS, RUN_RISES))
@@ -41,49 +47,36 @@ def take_samples(context: StepContext) -> int:
         context.put(connection, EXACT_SAMPLES, taken)
         for table in (EXACT_IO, METADATA_IO):
             context.build(connection, table)
-    write_parquet(checks_of(taken, context.frame(SAMPLES)), SAMPLE_CHECKS, context.path(SAMPLE_CHECKS))
+        pairs = context.compute(connection, SAMPLE_PAIRS)
+        context.put(connection, SAMPLE_CHECKS, _correlate(pairs))
     return taken.height
 
 
-@dataclass(frozen=True, slots=True)
-class Gridded:
-    """Runs whose grid has steps, as rows of `exact_runs`, and what was counted for them, on their grids."""
+def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> list[Ragged]:
+    """Compute the rates of counters in each step of each run; NaN where nothing was scraped.
 
-    runs: pl.DataFrame
-    rises: pl.DataFrame
-    grids: Grids
-
-    @classmethod
-    def of(cls, runs: pl.DataFrame, rises: pl.DataFrame) -> Gridded:
-        """Take rows of `exact_runs` and `run_rises`; a run also tells when its grid began, and its number of steps."""
-        known = runs.filter(pl.col("last_step") >= pl.col("first_step")).with_row_index("run")
-        began_us = (pl.col("first_step") - 1) * pl.col("step_us") + pl.col("phase_us")
-        told = known.with_columns(
-            grid_started_at=began_us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
-            step_count=pl.col("last_step") - pl.col("first_step") + 1,
-        )
-        placed = rises.join(known.select(pl.col("run").cast(pl.Int64), *RUN), on=RUN, how="inner")
-        grids = Grids(*(known[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
-        return cls(told, placed, grids)
-
-    def rates(self, column: str) -> Ragged:
-        """Return what a column counts, a second, in each step of each run; NaN where nothing was scraped."""
-        from_us, until_us = (self.rises[name].dt.epoch("us").to_numpy() for name in ("from_at", "until_at"))
-        intervals = Intervals(from_us, until_us, self.rises["run"].to_numpy())
-        found = exact_series.distribute_to_grids(intervals, self.rises[column].to_numpy(), self.grids)
-        step_s = np.repeat(self.grids.step_us, self.grids.counts) / 1e6
-        return Ragged(np.where(_scraped(self.runs, self.grids), found.values / step_s, np.nan), found.offsets)
+    runs, rises: rows of `exact_runs` and `run_rises`. columns: of `rises`, whole numbers.
+    """
+    # arrays refer to runs by number
+    numbers = runs.select(*RUN, run=pl.int_range(pl.len()))
+    placed = rises.join(numbers, on=RUN, how="inner")
+    from_us, until_us = (placed[name].dt.epoch("us").to_numpy() for name in ("from_at", "until_at"))
+    intervals = Intervals(from_us, until_us, placed["run"].to_numpy())
+    grids = Grids(*(runs[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
+    step_s, is_scraped = np.repeat(grids.step_us, grids.counts) / 1e6, _scraped(runs, grids)
+    amounts = (exact_series.distribute_to_grids(intervals, placed[name].to_numpy(), grids) for name in columns)
+    return [Ragged(np.where(is_scraped, each.values / step_s, np.nan), each.offsets) for each in amounts]
 
 
 def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of `exact_samples`, as rows of `exact_runs` and `run_rises` tell."""
-    gridded = Gridded.of(runs, rises)
-    taken = [
-        gridded.runs.with_columns(direction=pl.lit(direction), sample_bytes_per_s=list_column(gridded.rates(column)))
-        for direction, column in (("read", "read_bytes"), ("write", "written_bytes"))
+    """Return rows of `exact_samples` for rows of `exact_runs` and `run_rises`."""
+    rates = rates_on_grids(runs, rises, "read_bytes", "written_bytes")
+    samples = [
+        runs.with_columns(direction=pl.lit(direction), sample_bytes_per_s=list_column(of_direction))
+        for direction, of_direction in zip(("read", "write"), rates, strict=True)
     ]
     return (
-        pl.concat(taken)
+        pl.concat(samples)
         .filter(pl.col("sample_bytes_per_s").list.max().is_not_null())
         .select(EXACT_SAMPLES.column_names)
         .sort(EXACT_SAMPLES.key)
@@ -99,26 +92,17 @@ def _scraped(runs: pl.DataFrame, grids: Grids) -> Bools:
     return marked
 
 
-def checks_of(exact: pl.DataFrame, cut: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of `sample_checks`: exact samples beside those that were cut out of shared traffic."""
-    both = exact.join(cut, on=list(EXACT_SAMPLES.key), how="inner", suffix="_cut").sort(EXACT_SAMPLES.key)
-    pair = [
-        RunSamples(
-            ragged(both[f"sample_bytes_per_s{suffix}"]),
-            epoch_s(both[f"grid_started_at{suffix}"]),
-            both[f"interval_s{suffix}"].to_numpy(),
+def _correlate(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of `sample_checks` for rows of `sample_pairs`."""
+    exact, cut = (
+        RunSamples(ragged(pairs[rates]), epoch_s(pairs[start]), pairs[interval].to_numpy())
+        for rates, start, interval in (
+            ("sample_bytes_per_s", "grid_started_at", "interval_s"),
+            ("cut_bytes_per_s", "cut_grid_started_at", "cut_interval_s"),
         )
-        for suffix in ("", "_cut")
-    ]
-    correlation = pl.Series(sample_checks.correlate_samples(*pair)).fill_nan(None)
-    volumes = {
-        name: pl.col(f"sample_bytes_per_s{suffix}").list.sum() * pl.col(f"interval_s{suffix}")
-        for name, suffix in (("exact_bytes", ""), ("cut_bytes", "_cut"))
-    }
-    times = pl.when(pl.col("exact_bytes") > 0).then(pl.col("cut_bytes") / pl.col("exact_bytes"))
-    return both.with_columns(**volumes, cut_correlation=correlation).with_columns(times_exact=times).select(
-        SAMPLE_CHECKS.column_names
-    )  # fmt: skip
+    )
+    correlation = pl.Series(sample_checks.correlate_samples(exact, cut)).fill_nan(None)
+    return pairs.with_columns(cut_correlation=correlation).select(SAMPLE_CHECKS.column_names)
 
 
 def _is_counted(run: Run, day: Day) -> bool:

@@ -204,15 +204,6 @@ class StepContext:
         """Return the files of a table in the base release."""
         return list(self.dated(table, is_released=True))
 
-    def subject_kinds(self, table: Table) -> set[str]:
-        """Return whose rows of a table in the base release are still valid (see `carried`)."""
-        return {
-            kind
-            for file in self.item.reads
-            if isinstance(file, TableFile) and file.table == table.name
-            for kind in file.subject_kinds
-        }
-
     def parts(self, table: Table) -> list[tuple[Landing, Part]]:
         """Return the landed files of a table, in the order of landing."""
         landings = (read for read in self.item.reads if isinstance(read, Landing))
@@ -280,9 +271,10 @@ class StepContext:
             files = [*self.files(table), *(path for path in own if path.is_file())]
             models.expose(connection, table.layer, table, files)
 
-    def expose_released(self, connection: duckdb.DuckDBPyConnection, table: Table) -> None:
-        """Make the files of a table in the base release readable as `released.table`."""
-        models.expose(connection, "released", table, self.released(table))
+    def expose_released(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
+        """Make the files of tables in the base release readable as `released.table`."""
+        for table in tables:
+            models.expose(connection, "released", table, self.released(table))
 
     def expose_landed(self, connection: duckdb.DuckDBPyConnection, *tables: Table) -> None:
         """Make the landed files of tables readable as `landed.table`."""
@@ -314,7 +306,9 @@ class StepContext:
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of SQL models: days, and those that come from the settings."""
+        files = (file for file in self.item.reads if isinstance(file, TableFile))
         return {
+            "subject_kinds": sorted({kind for file in files for kind in file.subject_kinds}),
             "days": [day for day in self.days if day is not None],
             "has_undated": None in self.days,
             "first_polled_on": self.item.poll_span[0],

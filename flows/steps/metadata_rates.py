@@ -8,7 +8,7 @@ import polars as pl
 
 from iosig.estimates.columns import epoch_s, floats, list_column, ragged
 from iosig.estimates.periods import params_of
-from iosig.flows.steps.exact_samples import RUN, Gridded
+from iosig.flows.steps.exact_samples import RUN, rates_on_grids
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.metadata_periods import columns_of
 from iosig.flows.steps.step import Step, built
@@ -45,9 +45,9 @@ def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams
 
     runs, rises: rows of `metadata_runs` and `run_rises`. class_params: its limit of bytes does not count.
     """
-    own = Gridded.of(runs, rises.filter(pl.col(_COUNT).is_not_null()))
+    (rates,) = rates_on_grids(runs, rises.filter(pl.col(_COUNT).is_not_null()), _COUNT)
     subjects = (
-        own.runs.with_columns(list_column(own.rates(_COUNT)).alias(_RATES), is_complete=pl.col("outcome") == "measured")
+        runs.with_columns(list_column(rates).alias(_RATES), is_complete=pl.col("outcome") == "measured")
         .filter(pl.col(_RATES).list.max().is_not_null())
         .sort(RUN)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,18 +15,23 @@ from iosig.flows.steps.step import Step, built, carried, landed_of_traces
 from iosig.flows.steps.subjects import counted_samples, of_applications
 from iosig.transforms.periods.search import PeriodParams
 from iosig.transforms.throughput.requests import step_function
-from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.periods import MEASURED_PERIODS, NODE_PERIODS, PERIOD_SEGMENTS, PERIODS
+from iosig.warehouse.contracts.periods import (
+    KEPT_NODES,
+    KEPT_PERIODS,
+    KEPT_SEGMENTS,
+    MEASURED_PERIODS,
+    NODE_PERIODS,
+    PERIOD_SEGMENTS,
+    PERIODS,
+)
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES
 from iosig.warehouse.contracts.series import SERIES_INTERVALS
 from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_REQUESTS, TRACE_SIGNALS
-from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.store.manifests import Landing, Part, scans
 from iosig.warehouse.store.store import Store
 
-if TYPE_CHECKING:
-    pass
-
+#: rows of the base release that are still valid, by table
+_KEPT = {PERIODS: KEPT_PERIODS, PERIOD_SEGMENTS: KEPT_SEGMENTS, NODE_PERIODS: KEPT_NODES}
 #: requests that are worked on at a time
 _REQUESTS_AT_A_TIME = 5_000_000
 
@@ -48,20 +52,13 @@ def find(context: StepContext) -> int:
     if context.files(TRACE_SIGNALS):
         pieces += _of_traces(context, params)
     if context.days == (None,):
-        applications, kept = of_applications(context, PERIODS)
-        pieces += [Rows(kept, _segments_of(context, kept), _kept_nodes(context, kept)), rows_of(applications, params)]
+        applications, kept = of_applications(context, _KEPT)
+        pieces += [Rows(*kept), rows_of(applications, params)]
     found = Rows.joined(pieces)
     context.write_days(found.periods, MEASURED_PERIODS)
     context.write_days(found.segments, PERIOD_SEGMENTS)
     context.write_days(found.nodes, NODE_PERIODS)
     return found.periods.height
-
-
-def _segments_of(context: StepContext, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return the segments that the release before has of rows of `periods` that stay as they are."""
-    files = context.released(PERIOD_SEGMENTS)
-    found = frames.widened(read_parquet(files), PERIOD_SEGMENTS) if files else frames.empty(PERIOD_SEGMENTS)
-    return found.join(kept, on=PERIODS.key, how="semi", nulls_equal=True, maintain_order="left")
 
 
 def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
@@ -95,18 +92,10 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
         yield rows["trace_id"]
 
 
-def _kept_nodes(context: StepContext, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return the nodes that the release before has of traced runs whose rows of `periods` stay as they are."""
-    files = context.released(NODE_PERIODS)
-    found = frames.widened(read_parquet(files), NODE_PERIODS) if files else frames.empty(NODE_PERIODS)
-    runs = kept.filter(subject_kind="trace").select(pl.col("subject_id").alias("trace_id"), "direction")
-    return found.join(runs, on=["trace_id", "direction"], how="semi", maintain_order="left")
-
-
 STEP = Step(
     "periods",
     find,
-    reads=(built(*subjects.JUDGED), carried(PERIODS, PERIOD_SEGMENTS, NODE_PERIODS), landed_of_traces(TRACE_REQUESTS)),
+    reads=(built(*subjects.JUDGED), carried(*_KEPT), landed_of_traces(TRACE_REQUESTS)),
     writes=(MEASURED_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
     days=lambda run: run.plan.judged_days,
     is_daily=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
+import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats, list_column
@@ -15,7 +16,7 @@ from iosig.transforms import arrays
 from iosig.warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import POLL_DAYS, TICKS
-from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLES
+from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLE_PLACES, SAMPLES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
 #: what samples are cut out of
@@ -23,16 +24,16 @@ _TRAFFIC = (POLL_DAYS, TICKS)
 
 
 def cut_samples(context: StepContext) -> int:
-    """Cut the samples of the runs that ended on a day out of their file systems' traffic. Returns the samples."""
+    """Cut the samples of the runs that ended on a day out of their file systems' traffic. Returns the sample count."""
     with context.engine() as connection:
         context.expose(connection, JOBS, *_TRAFFIC)
         for table in (RUNS, GRID_STEPS):
             context.build(connection, table)
-        runs, grid_steps = (read_parquet(context.path(table)) for table in (RUNS, GRID_STEPS))
-        cut = _cut(runs, grid_steps, context.days[0])
-        context.put(connection, SAMPLES, cut)
+        places, grid_steps = context.compute(connection, SAMPLE_PLACES), read_parquet(context.path(GRID_STEPS))
+        samples = _cut(places, grid_steps)
+        context.put(connection, SAMPLES, samples)
         context.build(connection, SERVER_IO)
-    return cut.height
+    return samples.height
 
 
 def _has_jobs(run: Run, day: Day) -> bool:
@@ -62,39 +63,24 @@ def join_io(context: StepContext) -> int:
         return context.build_days(connection, JOB_IO_SOURCES)
 
 
-def _cut(runs: pl.DataFrame, grid_steps: pl.DataFrame, day: Day) -> pl.DataFrame:
-    """Cut each run's steps out of its grid, both directions; runs without any poll have no sample."""
-    grid = ("filesystem", "step_us", "phase_us")
-    wanted = runs.filter(pl.col("ended_on") == day, pl.col("step_us").is_not_null()).with_row_index("run")
-    places = (
-        grid_steps.with_row_index("place")
-        .group_by(grid, maintain_order=True)
-        .agg(pl.col("place").first().cast(pl.Int64), pl.col("step").first().alias("grid_first_step"))
+def _cut(places: pl.DataFrame, grid_steps: pl.DataFrame) -> pl.DataFrame:
+    """Cut each run's steps out of its grid; runs without any poll have no sample.
+
+    The joins are SQL; slices of arrays share the grid's memory, where SQL would copy every step of every run.
+    """
+    first = places["first_place"].to_numpy()
+    last = first + places["step_count"].to_numpy() - 1
+    # both directions on end
+    rates = np.concatenate([floats(grid_steps[name]) for name in ("read_bytes_per_s", "write_bytes_per_s")])
+    shift = np.where(places["direction"] == "write", grid_steps.height, 0)
+    cut = places.with_columns(
+        sample_bytes_per_s=list_column(arrays.cut(rates, first + shift, last + shift)),
+        reported_ratios=list_column(arrays.cut(grid_steps["reported_ratio"].to_numpy(), first, last)),
     )
-    placed = wanted.join(places, on=grid, how="left").sort("run")
-    first = (placed["place"] + placed["first_step"] - placed["grid_first_step"]).to_numpy()
-    last = first + (placed["last_step"] - placed["first_step"]).to_numpy()
-    columns = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
-    ratios = list_column(arrays.cut(grid_steps["reported_ratio"].to_numpy(), first, last))
-    cut = [
-        placed.with_columns(
-            direction=pl.lit(direction),
-            sample_bytes_per_s=list_column(arrays.cut(floats(grid_steps[column]), first, last)),
-            reported_ratios=ratios,
-        )
-        for direction, column in columns.items()
-    ]
-    grid_started_us = (pl.col("first_step") - 1) * pl.col("step_us") + pl.col("phase_us")
     return (
-        pl.concat(cut)
-        .filter(pl.col("sample_bytes_per_s").list.max().is_not_null())
-        .with_columns(
-            reported_ratios=pl.when(pl.col("reported_ratios").list.min() < 1).then("reported_ratios"),
-            grid_started_at=grid_started_us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
-            step_count=pl.col("last_step") - pl.col("first_step") + 1,
-        )
+        cut.filter(pl.col("sample_bytes_per_s").list.max().is_not_null())
+        .with_columns(reported_ratios=pl.when(pl.col("reported_ratios").list.min() < 1).then("reported_ratios"))
         .select(SAMPLES.column_names)
-        .sort("application_id", "cluster", "job_id", "started_at", "filesystem", "direction")
     )
 
 

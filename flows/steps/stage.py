@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iosig.flows.steps.checks import FAULTY_JOBS, checked, verdicts_on
+from iosig.flows.steps.checks import checked, verdicts_on
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, built, landed, landed_on_day
 from iosig.warehouse.contracts import frames
@@ -19,6 +19,7 @@ from iosig.warehouse.contracts.polls import (
     REPEATED_POLLS,
     TICKS,
 )
+from iosig.warehouse.contracts.quality import FAULTY_JOBS
 from iosig.warehouse.contracts.series import SERIES, SERIES_INTERVALS
 from iosig.warehouse.store import models
 from iosig.warehouse.store.manifests import may_repeat

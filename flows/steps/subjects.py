@@ -1,9 +1,9 @@
-"""Whose signals are judged: jobs, series, traced runs and applications, each with its bytes over time."""
+"""Subjects of classes and periods: counted runs, and applications by their signatures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,15 +11,11 @@ import polars as pl
 from iosig.estimates.columns import ragged
 from iosig.estimates.subjects import Subjects, keys_of
 from iosig.flows.steps.items import StepContext
-from iosig.warehouse.contracts import Table, frames
+from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.samples import COUNTED_SAMPLES, EXACT_SAMPLES
-from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
-from iosig.warehouse.engine_paths import read_parquet, scan_parquet
-
-#: what names an application's signature, and its row of `periods` or `classes`
-_APPLICATION = ["application_id", "filesystem", "direction"]
-_NAMED = ["subject_id", "filesystem", "direction"]
+from iosig.warehouse.contracts.signatures import SIGNATURE_CURVES, SIGNATURE_POINTS, SIGNATURES
+from iosig.warehouse.store import models
 
 
 def counted_samples(context: StepContext) -> pl.DataFrame:
@@ -29,41 +25,18 @@ def counted_samples(context: StepContext) -> pl.DataFrame:
         return context.compute(connection, COUNTED_SAMPLES)
 
 
-def of_applications(context: StepContext, table: Table) -> tuple[Subjects, pl.DataFrame]:
-    """Return applications, by the default answer's signatures: what they do when alone; and what stays of a table.
+def of_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[Subjects, list[pl.DataFrame]]:
+    """Return the applications whose answers are computed, by their default signatures, and the rows that stay valid.
 
-    An application whose signature is that of the release before is not among them: its rows stay as they are, and so
-    do those of other kinds of no day, unless they are computed anew.
+    kept: the model of the rows that stay, for each table of the base release; the first table has the answers. An
+    application keeps its rows if its signature is that of the base release.
     """
-    curves = _curves(context.scan(SIGNATURES), context.files(SIGNATURE_POINTS))
-    files, kinds = context.released(table), context.subject_kinds(table)
-    kept = frames.widened(read_parquet(files), table) if files else frames.empty(table)
-    kept = kept.filter(pl.col("subject_kind").is_in(sorted(kinds)))
-    if "application" in kinds:
-        before = _curves(context.scan(SIGNATURES, is_released=True), context.released(SIGNATURE_POINTS))
-        is_application = pl.col("subject_kind") == "application"
-        same = curves.join(before, on=curves.columns, how="semi")
-        still = kept.filter(is_application).join(same, left_on=_NAMED, right_on=_APPLICATION, how="semi")
-        kept = pl.concat([kept.filter(~is_application), still])
-        curves = curves.join(still, left_on=_APPLICATION, right_on=_NAMED, how="anti").sort(_APPLICATION)
+    answers = next(iter(kept))
+    with context.engine() as connection:
+        context.expose(connection, SIGNATURES, SIGNATURE_POINTS)
+        context.expose_released(connection, SIGNATURES, SIGNATURE_POINTS, *kept)
+        models.expose(connection, "run", replace(answers, name="released_answers"), context.released(answers))
+        curves = context.compute(connection, SIGNATURE_CURVES).filter(~pl.col("is_kept"))
+        rows = [context.compute(connection, model).select(table.column_names) for table, model in kept.items()]
     keys = keys_of("application", curves, subject_id="application_id")
-    return Subjects(keys, ragged(curves["rates"]), np.ones(curves.height), np.zeros(curves.height)), kept
-
-
-def _curves(signatures: pl.LazyFrame, points: Sequence[Path]) -> pl.DataFrame:
-    """Return the default answers' signatures, a row each.
-
-    points: files of which each holds all points of its applications, as buckets do: one is in memory at a time.
-    """
-    found = signatures.filter("is_default", outcome="extracted").select(*_APPLICATION, "method").collect()
-    curves = [
-        scan_parquet(path)
-        .join(found.lazy(), on=[*_APPLICATION, "method"], how="semi")
-        .sort(*_APPLICATION, "offset_s")
-        .group_by(_APPLICATION, maintain_order=True)
-        .agg(rates="bytes_per_s")
-        .collect()
-        for path in points
-    ]
-    none = frames.empty(SIGNATURE_POINTS).select(*_APPLICATION, rates=pl.col("bytes_per_s").implode()).clear()
-    return pl.concat([none, *curves]).sort(_APPLICATION)
+    return Subjects(keys, ragged(curves["curve_bytes_per_s"]), np.ones(curves.height), np.zeros(curves.height)), rows

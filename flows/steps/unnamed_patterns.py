@@ -17,10 +17,10 @@ from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, released
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.application_ids import application_ids
-from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_MINUTES, UNNAMED_PATTERNS
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.polls import TICKS
+from iosig.warehouse.contracts.polls import POLLED_TRAFFIC, TICKS
+from iosig.warehouse.contracts.samples import FILESYSTEM_RUNS
 from iosig.warehouse.engine_paths import read_parquet
 from iosig.warehouse.store.store import write_parquet
 
@@ -34,7 +34,6 @@ WINDOW_DAYS = 14
 #: where less was polled nothing can come again
 _LEAST_POLLED_S = 6 * 3600.0
 _MINUTE_S = 60.0
-_VOLUMES = {"read": "read_bytes", "write": "written_bytes"}
 #: an attributed run ends so many days after a minute of it, at most
 _MOST_DAYS = 31
 _ID_DIGITS = 12
@@ -43,21 +42,23 @@ _SAID = ("filesystem", "direction", "pattern_id", "known_since_at")
 
 
 def find_patterns(context: StepContext) -> int:
-    """Find what comes again in what nobody explains of each file system. Returns the rows."""
-    ticks, before = context.scan(TICKS), _known_rows(context)
+    """Find recurring patterns in the unexplained traffic of each file system. Returns the row count."""
+    with context.engine() as connection:
+        context.expose(connection, TICKS, ATTRIBUTED_IO, JOBS)
+        polls, explained, runs = (
+            context.compute(connection, table) for table in (POLLED_TRAFFIC, EXPLAINED_MINUTES, FILESYSTEM_RUNS)
+        )
+    released = _released_patterns(context)
     found = [frames.empty(UNNAMED_PATTERNS)]
-    for filesystem in ticks.select(pl.col("filesystem").unique().sort()).collect().to_series():
-        polled = _polled(ticks, filesystem)
-        jobs = _jobs(context, filesystem)
-        for direction, column in _VOLUMES.items():
-            left = _left(polled, column, _explained(context, filesystem, direction))
-            key = {"filesystem": filesystem, "direction": direction}
-            rows = _rows(left, jobs, before.filter(**key), key)
-            found.append(
-                frames.widened(
-                    rows.with_columns(pl.lit(value).alias(name) for name, value in key.items()), UNNAMED_PATTERNS
-                )
+    for values, own_polls in polls.partition_by("filesystem", "direction", as_dict=True).items():
+        key = dict(zip(("filesystem", "direction"), values, strict=True))
+        left = _left(own_polls, explained.filter(**key))
+        rows = _rows(left, runs.filter(filesystem=key["filesystem"]), released.filter(**key), key)
+        found.append(
+            frames.widened(
+                rows.with_columns(pl.lit(value).alias(name) for name, value in key.items()), UNNAMED_PATTERNS
             )
+        )
     rows = pl.concat(found).sort(UNNAMED_PATTERNS.key)
     write_parquet(rows, UNNAMED_PATTERNS, context.path(UNNAMED_PATTERNS))
     return rows.height
@@ -80,28 +81,18 @@ class Left:
         return bool(np.isfinite(self.volume_bytes).sum() * self.step_s >= _LEAST_POLLED_S)
 
 
-def _polled(ticks: pl.LazyFrame, filesystem: str) -> pl.DataFrame:
-    """Return a file system's polls by their right edges: what of an instant was polled at all, together."""
-    sums = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in _VOLUMES.values()]
-    own = ticks.filter(pl.col("filesystem") == filesystem)
-    return own.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at").collect()
+def _left(polls: pl.DataFrame, explained: pl.DataFrame) -> Left:
+    """Compute the unexplained bytes of consecutive steps; the first one starts with a minute.
 
-
-def _explained(context: StepContext, filesystem: str, direction: str) -> pl.DataFrame:
-    """Return what is explained of minutes, by their right edges, run by run."""
-    own = context.scan(ATTRIBUTED_IO).filter(pl.col("filesystem") == filesystem, pl.col("direction") == direction)
-    return own.select("minute_at", "explained_bytes").collect()
-
-
-def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
-    """Return what is left of polls in steps on end, which begin with a minute."""
+    polls, explained: rows of `polled_traffic` and `explained_minutes` of one file system and direction.
+    """
     from iosig.transforms.unattributed_patterns.residual import choose_step_s, compute_residual, resample_polls
 
-    edge_s, interval_s = epoch_s(polled["polled_at"]), floats(polled["interval_s"])
+    edge_s, interval_s = epoch_s(polls["polled_at"]), floats(polls["interval_s"])
     step_s = choose_step_s(float(np.median(interval_s)))
     stretch_s = max(_MINUTE_S, step_s)
     began_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
-    traffic = resample_polls(edge_s, interval_s, floats(polled[column]), began_s, step_s)
+    traffic = resample_polls(edge_s, interval_s, floats(polls["moved_bytes"]), began_s, step_s)
     stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
     count = int(stretch.max(initial=-1)) + 1
     place = np.ceil((epoch_s(explained["minute_at"]) - began_s) / stretch_s - 1e-9).astype(np.int64) - 1
@@ -115,30 +106,18 @@ def _left(polled: pl.DataFrame, column: str, explained: pl.DataFrame) -> Left:
 # ---- who was there
 
 
-def _jobs(context: StepContext, filesystem: str) -> pl.DataFrame:
-    """Return the runs that may have used a file system: application_id, started_at, ended_at."""
-    others = [name for name, used in context.settings.partitions.items() if filesystem not in used]
-    is_elsewhere = pl.col("filesystem").is_null() & pl.col("partition").is_in(others).fill_null(value=False)
-    return (
-        context.scan(JOBS)
-        .filter("is_application_run", pl.col("started_at").is_not_null(), ~is_elsewhere)
-        .filter(pl.col("filesystem").is_null() | (pl.col("filesystem") == filesystem))
-        .select("started_at", "ended_at", application_id=application_ids())
-        .drop_nulls("application_id")
-        .sort("application_id", "started_at", "ended_at")
-        .collect()
-    )
+def _runs(rows: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
+    """Return the runs that overlap the polls, with times in steps, and the applications' ids.
 
-
-def _runs(jobs: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
-    """Return the runs that were there while polls were, on their steps, and the applications' ids."""
+    rows: of `filesystem_runs`, of one file system.
+    """
     from iosig.transforms.unattributed_patterns.cooccurrence import Runs
 
     count = len(left.volume_bytes)
-    started = (epoch_s(jobs["started_at"]) - left.began_s) / left.step_s
-    ended = np.nan_to_num((epoch_s(jobs["ended_at"]) - left.began_s) / left.step_s, nan=float(count))
+    started = (epoch_s(rows["started_at"]) - left.began_s) / left.step_s
+    ended = np.nan_to_num((epoch_s(rows["ended_at"]) - left.began_s) / left.step_s, nan=float(count))
     is_there = (ended > 0) & (started < count)
-    names = jobs.filter(pl.Series(is_there, dtype=pl.Boolean))["application_id"]
+    names = rows.filter(pl.Series(is_there, dtype=pl.Boolean))["application_id"]
     application = names.rank("dense").cast(pl.Int64).to_numpy() - 1
     return Runs(application, started[is_there], ended[is_there]), names.unique().sort().to_list()
 
@@ -146,19 +125,19 @@ def _runs(jobs: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
 # ---- rows
 
 
-def _rows(left: Left, jobs: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
+def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
     """Return the patterns of one file system and direction, or the row that says why there is none."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
     from iosig.transforms.unattributed_patterns import finding
 
-    runs, names = _runs(jobs, left)
+    runs, names = _runs(filesystem_runs, left)
     found = finding.find_patterns(left.volume_bytes, left.step_s, runs)
     if not found:
         return pl.DataFrame({"outcome": ["nothing_recurs"]})
     told = [_told(one.pattern, left) | _told_of(one.cooccurrence, names) for one in found]
     schema = {name: dtype for name, dtype in frames.schema(UNNAMED_PATTERNS).items() if name not in _SAID}
-    return _identified(pl.DataFrame(told, schema=schema), before, key)
+    return _identified(pl.DataFrame(told, schema=schema), released, key)
 
 
 def _told(one: Pattern, left: Left) -> dict[str, object]:
@@ -199,8 +178,8 @@ def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, obje
 # ---- ids
 
 
-def _known_rows(context: StepContext) -> pl.DataFrame:
-    """Return the patterns of the release before."""
+def _released_patterns(context: StepContext) -> pl.DataFrame:
+    """Return the patterns of the base release."""
     files = context.released(UNNAMED_PATTERNS)
     found = frames.widened(read_parquet(files), UNNAMED_PATTERNS) if files else frames.empty(UNNAMED_PATTERNS)
     return found.filter(pl.col("pattern_id").is_not_null())

@@ -40,7 +40,6 @@ directed as (
         exact_runs.*,
         case when known.filesystem is not null then coalesce(sums.metadata_operation_count, 0) end
             as metadata_operation_count,
-        exact_runs.last_step - exact_runs.first_step + 1 as step_count,
         unnest(['read', 'write']) as direction,
         unnest([coalesce(sums.read_bytes, 0), coalesce(sums.written_bytes, 0)])::double as volume_bytes
     from exact_runs

@@ -139,6 +139,8 @@ select
     gridded.phase_us,
     ((gridded.started_us - gridded.phase_us + gridded.step_us - 1) // gridded.step_us)::bigint as first_step,
     ((gridded.ended_us - gridded.phase_us + 2 * gridded.step_us - 1) // gridded.step_us - 1)::bigint as last_step,
+    make_timestamptz((first_step - 1) * gridded.step_us + gridded.phase_us) as grid_started_at,
+    last_step - first_step + 1 as step_count,
     gridded.counted_from_at,
     gridded.counted_until_at,
     case

@@ -151,7 +151,7 @@ timed as (
         exact_runs.outcome,
         known.*,
         known.metadata_operation_count
-        / ((exact_runs.last_step - exact_runs.first_step + 1) * exact_runs.interval_s) as mean_operations_per_s
+        / (exact_runs.step_count * exact_runs.interval_s) as mean_operations_per_s
     from known
     inner join exact_runs using (cluster, job_id, started_at, filesystem)
 )

@@ -51,6 +51,8 @@ select
     exact_runs.phase_us,
     exact_runs.first_step,
     exact_runs.last_step,
+    exact_runs.grid_started_at,
+    exact_runs.step_count,
     exact_runs.counted_from_at,
     exact_runs.counted_until_at,
     exact_runs.outcome,

@@ -27,13 +27,18 @@ DAYS = [DAY.replace(day=number) for number in range(1, 29)]
 
 #: what the engine gives a model beside the contract's columns
 LANDED = {"part_order": pl.Int64, "part_row": pl.Int64, "landing_id": pl.String}
-SETTINGS = {
-    "filesystem_aliases": {"name": pl.String, "filesystem": pl.String},
-    "partition_filesystems": {"partition": pl.String, "filesystem": pl.String},
+SUBJECT = ("subject_id", "filesystem", "direction")
+#: tables that a step makes from its settings and its work item
+FRAMES: dict[str, dict[str, Any]] = {
+    "settings.filesystem_aliases": {"name": pl.String, "filesystem": pl.String},
+    "settings.partition_filesystems": {"partition": pl.String, "filesystem": pl.String},
+    "run.rebuilt_days": {"table_name": pl.String, "day": pl.Date},
+    "run.released_answers": {"subject_kind": pl.String, **dict.fromkeys(SUBJECT, pl.String)},
 }
 PARAMETERS: dict[str, Any] = {
     "days": DAYS,
     "has_undated": True,
+    "subject_kinds": ["application", "job", "series", "trace"],
     "first_polled_on": None,
     "last_polled_on": None,
     "beginning_filesystems": [],
@@ -111,8 +116,8 @@ def inputs(model: Table) -> list[str]:
 def schema(name: str) -> dict[str, Any]:
     """Return the columns of a table as a model sees it."""
     layer, _, short = name.partition(".")
-    if layer == "settings":
-        return SETTINGS[short]
+    if name in FRAMES:
+        return FRAMES[name]
     known: dict[str, Any] = dict(frames.schema(table(short)))
     return known | LANDED if layer == "landed" else known
 
@@ -137,8 +142,8 @@ def filled(name: str, given: pl.DataFrame) -> pl.DataFrame:
 
 
 def _filling(name: str, column: str, dtype: Any) -> Any:
-    layer, _, short = name.partition(".")
-    declared = None if column in LANDED or layer == "settings" else table(short).column(column)
+    short = name.partition(".")[2]
+    declared = None if column in LANDED or name in FRAMES else table(short).column(column)
     if column in _FILLED.get(name, {}):
         return _FILLED[name][column]
     if declared and declared.nullable:

@@ -6,7 +6,7 @@ import pytest
 
 from iosig.warehouse.contracts.job_io import EXACT_IO
 from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
-from tests.sql.given import Select, expect
+from tests.sql.given import Select, at, expect
 
 JOBS, KEYS, RISES, GAPS = "stage.jobs", "stage.counted_jobs", "stage.counter_rises", "stage.counter_gaps"
 RUNS, DAYS = "samples.runs", "stage.counter_days"
@@ -155,6 +155,8 @@ def test_a_run_is_measured_where_it_was_counted_all_the_time(
     assert found.select("job_id", "outcome").rows() == [("7", outcome), ("8", outcome)]
     assert found["step_us"].to_list() == [10_000_000] * 2
     assert (found["last_step"] - found["first_step"]).to_list() == [6, 6]
+    assert found["step_count"].to_list() == [7, 7]
+    assert found["grid_started_at"].to_list() == [at("09:59:50")] * 2
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_a_run_that_began_while_nothing_was_scraped_may_lack_some(
 
 def test_volumes_have_what_came_late_and_peaks_are_of_steps(select: Select) -> None:
     given = {
-        "samples.exact_runs": "job_id started_at filesystem interval_s first_step last_step \n 7 10:00:00 lake 10 1 2",
+        "samples.exact_runs": "job_id started_at filesystem interval_s step_count \n 7 10:00:00 lake 10 2",
         "samples.exact_samples": """
             job_id started_at filesystem direction sample_bytes_per_s
             7      10:00:00   lake       read      .,0

@@ -31,9 +31,9 @@ def test_operations_are_of_the_run_whose_the_interval_is(select: Select) -> None
             7.1    10:00:15   lake       7            10:00:20 10:00:30
             """,
         "samples.exact_runs": """
-            job_id started_at filesystem interval_s first_step last_step outcome
-            7.0    10:00:00   lake       10         1          2         measured
-            7.1    10:00:15   lake       10         2          4         incomplete
+            job_id started_at filesystem interval_s step_count outcome
+            7.0    10:00:00   lake       10         2          measured
+            7.1    10:00:15   lake       10         3          incomplete
             """,
     }
     found = select(METADATA_IO, given)
@@ -67,10 +67,10 @@ def test_servers_of_data_do_not_count_metadata_operations(select: Select) -> Non
 
 def test_a_run_without_operations_has_none_where_any_are_counted_and_else_nobody_knows(select: Select) -> None:
     runs = """
-        job_id started_at filesystem interval_s first_step last_step
-        7      10:00:00   lake       10         1          2
-        8      10:00:00   lake       10         1          2
-        8      10:00:00   pond       10         1          2
+        job_id started_at filesystem interval_s step_count
+        7      10:00:00   lake       10         2
+        8      10:00:00   lake       10         2
+        8      10:00:00   pond       10         2
         """
     rises = """
         job_id started_at filesystem metadata_operation_count written_bytes until_at

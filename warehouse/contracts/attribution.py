@@ -65,6 +65,13 @@ POLLED_MINUTES = Table(
     is_published=False,
 )
 
+EXPLAINED_MINUTES = replace(
+    POLLED_MINUTES,
+    name="explained_minutes",
+    grain="one row per file system, direction and minute with explained bytes",
+    columns=(c.FILESYSTEM, c.DIRECTION, _MINUTE_AT, c.EXPLAINED_BYTES),
+)
+
 _LATE = "holds it four times of five; NULL where it was not found."
 _STOOD = "NULL where the burst is not hurt"
 

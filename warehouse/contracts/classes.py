@@ -61,3 +61,6 @@ INFERRED_CLASSES = replace(
     grain="one row per run that ended on the day, file system and direction",
     is_published=False,
 )
+
+#: rows of the base release that are still valid
+KEPT_CLASSES = replace(CLASSES, name="kept_classes", is_published=False)

@@ -263,6 +263,15 @@ PERIOD_SEGMENTS = Table(
     row_filter=c.HAS_BASIS,
 )
 
+#: rows of the base release that are still valid
+KEPT_PERIODS = replace(PERIODS, name="kept_periods", is_published=False)
+KEPT_SEGMENTS = replace(
+    PERIOD_SEGMENTS,
+    name="kept_segments",
+    grain="one row per interval in which a period of `kept_periods` holds",
+    is_published=False,
+)
+
 #: what `controlled` comes to, and the period that it tells: of tables with one row for each signal
 _CONTROLLED_OUTCOMES = ("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps")
 _PERIOD = (
@@ -310,6 +319,13 @@ NODE_PERIODS = Table(
         ),
     ),
     partition="ended_on",
+)
+
+KEPT_NODES = replace(
+    NODE_PERIODS,
+    name="kept_nodes",
+    grain="one row per traced run of `kept_periods`, direction and node",
+    is_published=False,
 )
 
 #: what is told of the period of counts, by one row for all stretches in which any holds

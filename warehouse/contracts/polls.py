@@ -139,5 +139,22 @@ TICKS = Table(
     partition="polled_on",
 )
 
+POLLED_TRAFFIC = Table(
+    name="polled_traffic",
+    layer="transforms",
+    grain="one row per file system, direction and poll instant",
+    key=("filesystem", "direction", "polled_at"),
+    columns=(
+        c.FILESYSTEM,
+        c.DIRECTION,
+        _POLLED_AT,
+        c.INTERVAL_S,
+        Column(
+            "moved_bytes", "int", "Bytes of the poll's interval; NULL where none of its polls counted them."
+        ).optional(),
+    ),
+    is_published=False,
+)
+
 #: what totals of targets are as polls, beside those that were landed
 COUNTER_POLLS = replace(POLLS, name="counter_polls", layer="stage")

@@ -1,5 +1,7 @@
 """Quality: what was refused, what was checked, and what was taken out."""
 
+from dataclasses import replace
+
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
@@ -78,4 +80,12 @@ QUARANTINE = Table(
     key=("table_name", "rule", "row_json"),
     columns=(c.DAY.optional(), c.TABLE_NAME, c.RULE, c.ROW_JSON),
     partition="day",
+)
+
+#: until the quarantine of all tables is gathered
+FAULTY_JOBS = replace(
+    QUARANTINE,
+    name="faulty_jobs",
+    grain="one row per run that broke a rule and was taken out, and rule",
+    is_published=False,
 )

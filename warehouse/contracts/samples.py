@@ -32,6 +32,20 @@ RUNS = Table(
     is_published=False,
 )
 
+FILESYSTEM_RUNS = replace(
+    RUNS,
+    name="filesystem_runs",
+    grain="one row per file system and run of a known application that may have used it",
+    columns=(
+        c.APPLICATION_ID,
+        c.CLUSTER,
+        c.JOB_ID,
+        c.STARTED_AT,
+        c.ENDED_AT.optional(),
+        c.FILESYSTEM.optional(),
+    ),
+)
+
 GRID_STEPS = Table(
     name="grid_steps",
     layer="samples",
@@ -74,6 +88,18 @@ SAMPLES = Table(
         ),
     ),
     partition="ended_on",
+)
+
+SAMPLE_PLACES = replace(
+    SAMPLES,
+    name="sample_places",
+    grain="one row per application run, file system and direction with a grid, and where its steps lie",
+    columns=(
+        *SAMPLES.columns[:10],
+        Column("first_place", "int", "The row of `grid_steps` that holds the run's first step, from 0.", low=0),
+    ),
+    partition=None,
+    is_published=False,
 )
 
 APPLICATIONS = Table(
@@ -203,6 +229,8 @@ EXACT_RUNS = Table(
         _PHASE_US,
         _FIRST_STEP,
         _LAST_STEP,
+        c.GRID_STARTED_AT,
+        c.STEP_COUNT,
         c.COUNTED_FROM_AT,
         c.COUNTED_UNTIL_AT,
         _OUTCOME,
@@ -302,4 +330,21 @@ SAMPLE_CHECKS = Table(
         ),
     ),
     partition="ended_on",
+)
+
+SAMPLE_PAIRS = replace(
+    SAMPLE_CHECKS,
+    name="sample_pairs",
+    grain="one row per application run, file system and direction with a cut sample and an exact one",
+    columns=(
+        *SAMPLE_CHECKS.columns[:-1],
+        c.GRID_STARTED_AT,
+        c.INTERVAL_S,
+        c.SAMPLE_BYTES_PER_S,
+        Column("cut_grid_started_at", "instant", "Start of the cut sample's first step."),
+        Column("cut_interval_s", "real", "Length of a step of the cut sample."),
+        Column("cut_bytes_per_s", "reals", "The cut sample."),
+    ),
+    partition=None,
+    is_published=False,
 )

@@ -104,6 +104,21 @@ SIGNATURE_POINTS = Table(
     bucketed_by="application_id",
 )
 
+SIGNATURE_CURVES = Table(
+    name="signature_curves",
+    layer="transforms",
+    grain="one row per extracted default signature, and whether its released answer is kept",
+    key=("application_id", "filesystem", "direction"),
+    columns=(
+        c.APPLICATION_ID,
+        c.FILESYSTEM,
+        c.DIRECTION,
+        Column("curve_bytes_per_s", "reals", "Rate in each second."),
+        Column("is_kept", "bool", "Whether the base release has the same signature, and an answer for it."),
+    ),
+    is_published=False,
+)
+
 SIGNATURE_BURSTS = Table(
     name="signature_bursts",
     layer="transforms",

@@ -30,6 +30,7 @@ def runs(*places: tuple[str, str], counted_from_s: float = 0.0) -> pl.DataFrame:
         outcome=pl.lit("measured"),
         counted_from_at=START + timedelta(seconds=counted_from_s), counted_until_at=START + timedelta(hours=1),
         interval_s=float(STEP_S), step_us=STEP_S * 1_000_000, phase_us=0, first_step=first, last_step=first + STEPS - 1,
+        grid_started_at=START, step_count=STEPS,
     )  # fmt: skip
     return pl.concat([frames.empty(EXACT_RUNS), known], how="diagonal_relaxed")
 

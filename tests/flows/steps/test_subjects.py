@@ -10,7 +10,7 @@ from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.flows.steps.subjects import of_applications
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.classes import CLASSES
+from iosig.warehouse.contracts.classes import CLASSES, KEPT_CLASSES
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 
 CURVES = {("ann/a/1", "robust"): [1.0, 2.0], ("ann/a/1", "warped"): [3.0], ("ann/b/1", "robust"): [4.0]}
@@ -38,7 +38,7 @@ def given(root: Path) -> StepContext:
 
 
 def test_each_application_is_judged_by_its_own_default_answer(tmp_path: Path) -> None:
-    found, kept = of_applications(given(tmp_path), CLASSES)
+    found, (kept,) = of_applications(given(tmp_path), {CLASSES: KEPT_CLASSES})
     assert found.keys["subject_id"].to_list() == ["ann/a/1", "ann/b/1"]
     assert found.samples.values.tolist() == [1.0, 2.0, 5.0, 6.0, 7.0]
     assert found.samples.offsets.tolist() == [0, 2, 5]

@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.flows.steps.items import StepContext, TableFile
+from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.unnamed_patterns import _identified, _read, find_patterns
+from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
 from iosig.warehouse.contracts.jobs import JOBS
@@ -63,26 +64,27 @@ def found(
     explained: list[dict[str, Any]] | None = None,
     before: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Return what the piece writes."""
-    given = {
+    """Execute the step on these tables, and return the rows that it writes."""
+    tables = {
         TICKS: polls,
         ATTRIBUTED_IO: pl.DataFrame(explained or [], schema=frames.schema(ATTRIBUTED_IO)),
         JOBS: pl.DataFrame(jobs or [], schema=frames.schema(JOBS)),
     }
-    released = []
     if before is not None:
-        before.write_parquet(folder / "before.parquet")
-        released = [folder / "before.parquet"]
-    piece = SimpleNamespace(
-        scan=lambda of: given[of].lazy(),
-        released=lambda of: released,
-        path=lambda of: folder / "found.parquet",
-        settings=SimpleNamespace(partitions={"batch": ("lake",), "else": ("pond",)}),
+        tables[UNNAMED_PATTERNS] = before
+    reads = []
+    for table, rows in tables.items():
+        rows.write_parquet(folder / f"{table.name}.parquet")
+        reads.append(TableFile(table.name, f"{table.name}.parquet", is_released=table is UNNAMED_PATTERNS))
+    writes = (TableFile(UNNAMED_PATTERNS.name, "found.parquet"),)
+    settings = Settings(partitions={"batch": ["lake"], "else": ["pond"]})
+    item = WorkItem(
+        "unnamed patterns", "unnamed patterns", "m:f", tuple(reads), writes, (None,), settings, "builds", ""
     )
-    count = find_patterns(cast(StepContext, piece))
-    rows = frames.require(pl.read_parquet(folder / "found.parquet"), UNNAMED_PATTERNS)
-    assert rows.height == count
-    return rows
+    count = find_patterns(StepContext(folder, item))
+    written = frames.require(pl.read_parquet(folder / "found.parquet"), UNNAMED_PATTERNS)
+    assert written.height == count
+    return written
 
 
 def test_a_train_is_found_and_keeps_its_id(tmp_path: Path) -> None:

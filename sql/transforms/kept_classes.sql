@@ -1,0 +1,44 @@
+-- transforms.kept_classes: one row per job, series, traced run or application, file system and direction
+with
+
+released_classes as (
+    select * from released.classes
+    where list_contains($subject_kinds::varchar[], subject_kind)
+),
+
+signature_curves as (
+    select
+        *,
+        'application' as subject_kind,
+        application_id as subject_id
+    from transforms.signature_curves
+    where is_kept
+),
+
+kept as (
+    select * from released_classes
+    where subject_kind <> 'application'
+    union all
+    select released_classes.* from released_classes
+    semi join signature_curves using (subject_kind, subject_id, filesystem, direction)
+)
+
+select
+    ended_on,
+    subject_kind,
+    cluster,
+    subject_id,
+    started_at,
+    filesystem,
+    direction,
+    basis,
+    outcome,
+    label,
+    section_bytes,
+    cov,
+    volume_bytes,
+    node_count,
+    duration_s,
+    missing_ratio
+from kept
+order by subject_kind, cluster, subject_id, started_at, filesystem, direction

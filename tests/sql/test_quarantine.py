@@ -1,0 +1,43 @@
+"""quality.quarantine: the quarantined rows of this run, and those of the base release that it did not compute again."""
+
+from __future__ import annotations
+
+from iosig.warehouse.contracts.quality import QUARANTINE
+from tests.sql.given import Select, expect
+
+JOBS, POLLS, PREDICTIONS = "quality.faulty_jobs", "stage.faulty_polls", "stage.faulty_predictions"
+RELEASED, REBUILT = "released.quarantine", "run.rebuilt_days"
+
+
+def test_rows_of_all_tables_are_joined(select: Select) -> None:
+    header = "day table_name rule row_json"
+    given = {
+        JOBS: f"{header} \n 2 jobs ends_after_start a \n . jobs ends_after_start b",
+        POLLS: f"{header} \n 2 polls polls_agree c",
+        PREDICTIONS: f"{header} \n 3 prediction_records same d",
+    }
+    expect(
+        select(QUARANTINE, given),
+        """
+        day  table_name          rule              row_json
+        2    jobs                ends_after_start  a
+        .    jobs                ends_after_start  b
+        2    polls               polls_agree       c
+        3    prediction_records  same              d
+        """,
+    )
+
+
+def test_a_rebuilt_day_drops_the_released_rows_of_the_rebuilt_table_only(select: Select) -> None:
+    released = """
+        day  table_name  row_json
+        2    jobs        dropped
+        2    polls       kept
+        3    jobs        kept
+        .    jobs        dropped
+    """
+    rebuilt = "table_name day \n jobs 2 \n jobs . \n polls 3"
+    expect(
+        select(QUARANTINE, {RELEASED: released, REBUILT: rebuilt}),
+        "day table_name row_json \n 3 jobs kept \n 2 polls kept",
+    )
