@@ -13,7 +13,7 @@ from iosig.cli.options import DAY, Warehouse, exit_code_of, json_option, strict_
 from iosig.warehouse.errors import NothingToDo
 
 if TYPE_CHECKING:
-    from iosig.flows.backfill import Chunk
+    from iosig.flows.backfill import DayRange
     from iosig.warehouse.releases.releases import Release
 
 
@@ -51,21 +51,21 @@ def backfill_command(
     changed.
     """
     from iosig.cli.printing import say, show_json, steps_told
-    from iosig.flows.backfill import backfill, chunks, run_inline_chunk
+    from iosig.flows.backfill import backfill, day_ranges, run_days_inline
     from iosig.flows.notifications import telling
 
     store = warehouse.store
     settings = warehouse.settings()
     first, last = since.date(), until.date()
     day_count = (last - first).days + 1 if is_one else day_count
-    count = len(chunks(first, last, max(1, day_count)))
-    ended: list[Chunk] = []
+    count = len(day_ranges(first, last, max(1, day_count)))
+    ended: list[DayRange] = []
     with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)), steps_told() as steps:
-        run_chunk = partial(run_inline_chunk, store, settings, steps.done, wait_s, steps.begin)
-        for chunk in backfill(store, settings, first, last, day_count, run_chunk):
-            ended.append(chunk)
+        run_days = partial(run_days_inline, store, settings, steps.done, wait_s, steps.begin)
+        for days in backfill(store, settings, first, last, day_count, run_days):
+            ended.append(days)
             click.echo(_line(ended, count), err=True)
-    made = [chunk.release for chunk in ended if chunk.release]
+    made = [days.release for days in ended if days.release]
     if as_json:
         from iosig.cli.documents import BackfillDocument
 
@@ -83,11 +83,11 @@ def _summary(made: list[Release], count: int) -> str:
     return f"{counted(len(made), 'release')} of {counted(count, 'chunk')}; the last is {made[-1].release_id}."
 
 
-def _line(ended: list[Chunk], count: int) -> str:
+def _line(ended: list[DayRange], count: int) -> str:
     """Return what was done last, and how long the rest will take at that pace."""
     last = ended[-1]
     told = last.release.release_id if last.release else "nothing to do, or done before"
-    taken = [chunk.duration_s for chunk in ended if chunk.release]
+    taken = [days.duration_s for days in ended if days.release]
     left = (
         f", about {sum(taken) / len(taken) * (count - len(ended)):.0f} s left" if taken and len(ended) < count else ""
     )

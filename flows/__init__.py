@@ -6,7 +6,7 @@
 - `executors` (`Engine`, `opened`, `with_processes`): Where work items run, by setting.
 - `dask_workers` (`connected`, `Workers`): An executor over Dask workers.
 - `selection` (`select_steps`): Steps by names and graph operators, as dbt selects models.
-- `backfill` (`backfill`, `chunks`): Recomputing many days in chunks, with a release each.
+- `backfill` (`backfill`, `day_ranges`): Recomputing many days, a range at a time, with a release each.
 - `night_flows` (`nightly`, `backfill`, `compute`): The Prefect flows that publish releases.
 - `upkeep_flows` (`land`, `maintain`, `report`): The Prefect flows around the nights.
 - `tasks` (`plan_run`, `execute_item`, `publish`): The tasks of the flows.

@@ -1,4 +1,4 @@
-"""Backfill: many days made anew, some at a time, each with a release; one that was stopped goes on where it was."""
+"""Backfill: recompute many days, a range of days at a time, with a release each; a stopped backfill resumes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ _STATE = "backfill.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """Days that are made together, both ends included; release: what came of them, None where they were done before."""
+class DayRange:
+    """Days that are recomputed together, both ends included.
+
+    release: None if an earlier backfill has computed the days, or if they have no data.
+    """
 
     since: date
     until: date
@@ -30,11 +33,11 @@ class Chunk:
     duration_s: float = 0.0
 
 
-def chunks(since: date, until: date, day_count: int) -> list[Chunk]:
-    """Cut days into chunks of so many, the last one perhaps shorter."""
+def day_ranges(since: date, until: date, day_count: int) -> list[DayRange]:
+    """Divide days into ranges of equal length; the last one may be shorter."""
     require_order(since, until)
-    begins = [since + timedelta(days=first) for first in range(0, (until - since).days + 1, day_count)]
-    return [Chunk(begin, min(begin + timedelta(days=day_count - 1), until)) for begin in begins]
+    starts = [since + timedelta(days=first) for first in range(0, (until - since).days + 1, day_count)]
+    return [DayRange(start, min(start + timedelta(days=day_count - 1), until)) for start in starts]
 
 
 def backfill(
@@ -43,38 +46,37 @@ def backfill(
     since: date,
     until: date,
     day_count: int,
-    run_chunk: Callable[[date, date], Release],
-) -> Iterator[Chunk]:
-    """Recompute days, a chunk at a time, and yield each with its release.
+    run_days: Callable[[date, date], Release],
+) -> Iterator[DayRange]:
+    """Recompute days, a range at a time, and yield each range with its release.
 
-    run_chunk: computes the days of a chunk and publishes a release; raises NothingToDo if there is nothing. The chunks
-    that are done are kept in the warehouse until all are: called again with the same days, chunks and settings, it
-    continues after them.
+    run_days: computes a range and publishes a release; raises NothingToDo if there is nothing. The warehouse records
+    completed ranges until all are complete: a call with the same days and settings resumes after them.
     """
-    asked = [since.isoformat(), until.isoformat(), str(day_count), settings.parameters()]
-    done = _done(store, asked)
-    for chunk in chunks(since, until, day_count):
-        if chunk.since.isoformat() in done:
-            yield chunk
+    request = [since.isoformat(), until.isoformat(), str(day_count), settings.parameters()]
+    done = _completed(store, request)
+    for days in day_ranges(since, until, day_count):
+        if days.since.isoformat() in done:
+            yield days
             continue
-        began, release = time.monotonic(), None
+        start_s, release = time.monotonic(), None
         with suppress(NothingToDo):
-            release = run_chunk(chunk.since, chunk.until)
-        done.append(chunk.since.isoformat())
-        put_document(store, _STATE, {"asked": asked, "done": done})
-        yield Chunk(chunk.since, chunk.until, release, time.monotonic() - began)
+            release = run_days(days.since, days.until)
+        done.append(days.since.isoformat())
+        put_document(store, _STATE, {"asked": request, "done": done})
+        yield DayRange(days.since, days.until, release, time.monotonic() - start_s)
     store.files.remove(_STATE)
 
 
-def run_inline_chunk(
+def run_days_inline(
     store: Store, settings: Settings, report: Report, wait_s: float, begin: Begin, since: date, until: date
 ) -> Release:
-    """Compute the days of a chunk without Prefect, after landing what is new, and publish a release."""
+    """Compute a range of days without Prefect, after landing what is new, and publish a release."""
     with executors.opened(settings, store.root) as engine:
-        chunked = partial(run_inline, since=since, until=until, kind="backfill")
-        return chunked(store, settings, report, engine=engine, wait_s=wait_s, begin=begin)
+        run = partial(run_inline, since=since, until=until, kind="backfill")
+        return run(store, settings, report, engine=engine, wait_s=wait_s, begin=begin)
 
 
-def _done(store: Store, asked: list[str]) -> list[str]:
-    told = cached(store, _STATE, lambda told: list(told["done"]) if told["asked"] == asked else [])
-    return told or []
+def _completed(store: Store, request: list[str]) -> list[str]:
+    done = cached(store, _STATE, lambda state: list(state["done"]) if state["asked"] == request else [])
+    return done or []

@@ -1,4 +1,4 @@
-"""The flows that publish releases: nightly, and backfill, which has a nested flow run for each chunk of days.
+"""The flows that publish releases: nightly, and backfill, which has a nested flow run for each range of days.
 
 Every work item is a task run, named by its step and day.
 """
@@ -20,7 +20,7 @@ from pydantic import Field
 
 from iosig.answers.time_shifts import released_warnings
 from iosig.flows import executors
-from iosig.flows.backfill import backfill as chunks_of
+from iosig.flows.backfill import backfill as backfill_ranges
 from iosig.flows.flow_runs import run_in_warehouse, run_name
 from iosig.flows.nightly import begin_run, build
 from iosig.flows.schedule import ReadyItem
@@ -155,7 +155,7 @@ def backfill(
 ) -> Any:
     """Recompute days from what has landed, some at a time, with a release each; returns the ids of the releases.
 
-    A run that was stopped continues after the last chunk that it completed, if its parameters are the same.
+    A run that was stopped continues after the last release that it published, if its parameters are the same.
 
     Args:
         since: The first UTC day.
@@ -165,21 +165,19 @@ def backfill(
     """
 
     def work(store: Store, settings: Settings) -> list[str]:
-        def run_chunk(first: date, last: date) -> Release:
+        def run_days(first: date, last: date) -> Release:
             release: Release | None = compute_days(first, last, wait_s)
             if release is None:
                 raise NothingToDo(f"Nothing is landed of {first} to {last}.")
             return release
 
         land_inputs(store, settings)
-        found = []
-        for chunk in chunks_of(store, settings, since, until, chunk_days, run_chunk):
-            release_id = chunk.release.release_id if chunk.release else None
-            get_run_logger().info(
-                "%s to %s: %s", chunk.since, chunk.until, release_id or "nothing to do, or done before"
-            )
-            found += [release_id] if release_id else []
-        return found
+        release_ids = []
+        for days in backfill_ranges(store, settings, since, until, chunk_days, run_days):
+            release_id = days.release.release_id if days.release else None
+            get_run_logger().info("%s to %s: %s", days.since, days.until, release_id or "nothing to do, or done before")
+            release_ids += [release_id] if release_id else []
+        return release_ids
 
     return run_in_warehouse(work)
 

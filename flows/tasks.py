@@ -58,7 +58,10 @@ def _is_transient(_: object, __: object, state: State[Any]) -> bool:
 @task(task_run_name="land", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @signal_errors_kept()
 def land(store: Store, settings: Settings) -> int:
-    """Land what is new in the inbox and the journal of predictions; returns the landings that are new."""
+    """Land what is new in the inbox and the journal of predictions; returns the number of new landings.
+
+    Files land on the machine of the flow: with Slurm, workers for each look at the inbox would wait in its queue.
+    """
     logger = get_run_logger()
     new_count, rows = 0, list[dict[str, Any]]()
     for arrival in land_new(store, settings):

@@ -1,4 +1,4 @@
-"""Backfill: all days that are asked for, in chunks, once each, however often it is stopped."""
+"""Backfill: every requested day is computed once, however often the backfill is stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings as bounded, strategies as st
 
 from iosig.flows import backfill as module
-from iosig.flows.backfill import Chunk, backfill, chunks
+from iosig.flows.backfill import DayRange, backfill, day_ranges
 from iosig.settings.model import Settings
 from iosig.warehouse.errors import MachineFault, NothingToDo, UsageError
 from iosig.warehouse.releases import releases
@@ -29,25 +29,25 @@ def tell(*_: object) -> None:
     pass
 
 
-def backfilled(store: Store, settings: Settings, since: date, until: date, day_count: int) -> Iterator[Chunk]:
+def backfilled(store: Store, settings: Settings, since: date, until: date, day_count: int) -> Iterator[DayRange]:
     return backfill(
-        store, settings, since, until, day_count, partial(module.run_inline_chunk, store, settings, tell, 0.0, tell)
+        store, settings, since, until, day_count, partial(module.run_days_inline, store, settings, tell, 0.0, tell)
     )
 
 
 @bounded(max_examples=examples(50))
 @given(st.dates(date(2000, 1, 1), date(2030, 1, 1)), st.dates(date(2000, 1, 1), date(2030, 1, 1)), st.integers(1, 400))
-def test_each_day_is_in_one_chunk(one: date, other: date, day_count: int) -> None:
+def test_each_day_is_in_one_range(one: date, other: date, day_count: int) -> None:
     since, until = sorted((one, other))
-    found = chunks(since, until, day_count)
+    found = day_ranges(since, until, day_count)
     assert (found[0].since, found[-1].until) == (since, until)
     assert all((after.since - before.until).days == 1 for before, after in pairwise(found))
-    assert all((chunk.until - chunk.since).days + 1 == day_count for chunk in found[:-1])
+    assert all((days.until - days.since).days + 1 == day_count for days in found[:-1])
 
 
 def test_days_in_the_wrong_order_are_told() -> None:
     with pytest.raises(UsageError, match=r"since \(2026-03-10\) comes after"):
-        chunks(LAST, FIRST, 1)
+        day_ranges(LAST, FIRST, 1)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[date, date]]:
-    """Chunks that were run, the third of which fails at first; of the second there is nothing."""
+    """Ranges that were run, the third of which fails at first; the second has no data."""
     found: list[tuple[date, date]] = []
 
     def run(*_: object, since: date, until: date, **__: Any) -> str:
@@ -72,13 +72,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[date, date]]:
     return found
 
 
-def days(found: list[Chunk]) -> list[tuple[int, int, bool]]:
+def days(found: list[DayRange]) -> list[tuple[int, int, bool]]:
     return [(one.since.day, one.until.day, one.release is not None) for one in found]
 
 
 @pytest.mark.usefixtures("checks_here")
 def test_one_that_was_stopped_goes_on_where_it_was(asked: list[tuple[date, date]], store: Store) -> None:
-    ended: list[Chunk] = []
+    ended: list[DayRange] = []
     with pytest.raises(MachineFault):
         ended.extend(backfilled(store, Settings(), FIRST, LAST, 4))
     again = list(backfilled(store, Settings(), FIRST, LAST, 4))
