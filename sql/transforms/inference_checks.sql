@@ -2,7 +2,10 @@
 with
 
 inference_runs as (
-    select * from transforms.inference_runs
+    select
+        *,
+        job_id as subject_id
+    from transforms.inference_runs
     where refusal is null
 ),
 
@@ -47,30 +50,10 @@ compared as (
         inferred_periods.period_s / measured_periods.period_s as period_ratio,
         greatest(period_ratio, 1 / period_ratio) as multiple
     from inference_runs
-    left join measured_classes
-        on inference_runs.cluster = measured_classes.cluster
-        and inference_runs.job_id = measured_classes.subject_id
-        and inference_runs.started_at = measured_classes.started_at
-        and inference_runs.filesystem = measured_classes.filesystem
-        and inference_runs.direction = measured_classes.direction
-    left join inferred_classes
-        on inference_runs.cluster = inferred_classes.cluster
-        and inference_runs.job_id = inferred_classes.subject_id
-        and inference_runs.started_at = inferred_classes.started_at
-        and inference_runs.filesystem = inferred_classes.filesystem
-        and inference_runs.direction = inferred_classes.direction
-    left join measured_periods
-        on inference_runs.cluster = measured_periods.cluster
-        and inference_runs.job_id = measured_periods.subject_id
-        and inference_runs.started_at = measured_periods.started_at
-        and inference_runs.filesystem = measured_periods.filesystem
-        and inference_runs.direction = measured_periods.direction
-    left join inferred_periods
-        on inference_runs.cluster = inferred_periods.cluster
-        and inference_runs.job_id = inferred_periods.subject_id
-        and inference_runs.started_at = inferred_periods.started_at
-        and inference_runs.filesystem = inferred_periods.filesystem
-        and inference_runs.direction = inferred_periods.direction
+    left join measured_classes using (cluster, subject_id, started_at, filesystem, direction)
+    left join inferred_classes using (cluster, subject_id, started_at, filesystem, direction)
+    left join measured_periods using (cluster, subject_id, started_at, filesystem, direction)
+    left join inferred_periods using (cluster, subject_id, started_at, filesystem, direction)
 ),
 
 -- two periods that differ by less than a tenth are the same; that is also how near a harmonic lies
