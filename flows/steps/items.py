@@ -282,17 +282,13 @@ class StepContext:
             models.expose_parts(Store(self.root), connection, table, self.parts(table))
 
     def build(self, connection: duckdb.DuckDBPyConnection, table: Table) -> int:
-        """Run a table's model, have DuckDB write the result, and expose the file. Returns the rows."""
-        path = self.path(table)
-        row_count = models.write(connection, table, path, self.parameters())
-        models.expose(connection, table.layer, table, [path])
-        return row_count
+        """Run a table's model, have DuckDB write the result, and expose it. Returns the rows."""
+        return models.write(connection, table, self.path(table), self.parameters())
 
     def build_days(self, connection: duckdb.DuckDBPyConnection, table: Table, *, is_sparse: bool = True) -> int:
         """Do the same with a file a day (sparse: only of days with rows). Returns the rows."""
         paths = {file.day: self.root / file.path for file in self.item.writes if file.table == table.name}
         row_counts = models.write_days(connection, table, paths, self.parameters(), is_sparse=is_sparse)
-        models.expose(connection, table.layer, table, [paths[day] for day in row_counts])
         return sum(row_counts.values())
 
     def compute(self, connection: duckdb.DuckDBPyConnection, table: Table) -> pl.DataFrame:

@@ -249,24 +249,29 @@ def select(
 def compute(
     connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """Run a table's SQL model, and make the result readable as `layer.table` in this engine alone; return it, too."""
-    query, name = _query(table), f'"{table.layer}"."{table.name}"'
-    connection.execute(f'create schema if not exists "{table.layer}"')
-    connection.execute(f"drop view if exists {name}")
-    connection.execute(f"create or replace table {name} as {query}", _named_in(query, parameters))
-    return connection.table(name)
+    """Run a table's SQL model, make the result readable as `layer.table` in this engine, and return it.
+
+    The result is a table, which may spill to disk. DuckDB declares a Parquet column as required if its statistics say
+    that no value is NULL; a table has such statistics, a query mostly has none.
+    """
+    query, name = _query(table), f"{table.layer}__{table.name}__result"
+    connection.execute(f'create or replace table "{name}" as {query}', _named_in(query, parameters))
+    result = connection.table(f'"{name}"')
+    _name(connection, result, table.layer, table.name)
+    return result
 
 
 def write(
     connection: duckdb.DuckDBPyConnection, table: Table, path: Path, parameters: Mapping[str, Any] | None = None
 ) -> int:
-    """Run a table's SQL model, and have DuckDB write its result as the table's file. Returns the rows.
+    """Compute a table as `compute` does, and have DuckDB write the result as the table's file. Returns the rows.
 
     Raises ContractError, and writes nothing, if columns, rows or the key differ from the table's contract.
     """
-    with _result(connection, table, parameters):
-        _copy(connection, table, path, "true")
-        return int(connection.execute(f"select count(*) from {_RESULT}").fetchall()[0][0])
+    result = compute(connection, table, parameters)
+    require_types(connection, f"from {_qualified(table)}", table)
+    _copy(connection, table, path, "true")
+    return len(result)
 
 
 def write_days(
@@ -277,47 +282,30 @@ def write_days(
     *,
     is_sparse: bool = True,
 ) -> dict[date | None, int]:
-    """Run a table's SQL model, and have DuckDB write a file for each day. Returns the rows of each file.
+    """Compute a table, and have DuckDB write a file for each day, which alone stay readable. Returns the rows of each.
 
     is_sparse: whether days without rows have no file. Rows of other days are not written. Raises ContractError if
     columns, rows or the key of a day differ from the table's contract.
     """
     assert table.partition
-    day = quoted(table.partition)
-    with _result(connection, table, parameters):
-        counts = dict(connection.execute(f"select {day}, count(*) from {_RESULT} group by all").fetchall())
-        written = {own: counts.get(own, 0) for own in paths if own in counts or not is_sparse}
-        for own in written:
-            _copy(connection, table, paths[own], f"{day} is not distinct from $day", day=own)
+    day, result = quoted(table.partition), compute(connection, table, parameters)
+    require_types(connection, f"from {_qualified(table)}", table)
+    counts = dict(result.aggregate(f"{day}, count(*)").fetchall())
+    written = {own: counts.get(own, 0) for own in paths if own in counts or not is_sparse}
+    for own in written:
+        _copy(connection, table, paths[own], f"{day} is not distinct from $day", day=own)
+    expose(connection, table.layer, table, [paths[own] for own in written])
     return written
 
 
-#: where the result of a model is until it is written
-_RESULT = "temp.result"
-
-
-@contextmanager
-def _result(
-    connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None
-) -> Iterator[None]:
-    """Compute a table's result; it may spill to disk.
-
-    DuckDB declares a Parquet column as required if its statistics tell that nothing is NULL. It has no such statistics
-    of most queries, but of a table it has.
-    """
-    query = _query(table)
-    connection.execute(f"create or replace temp table result as {query}", _named_in(query, parameters))
-    try:
-        require_types(connection, f"from {_RESULT}", table)
-        yield
-    finally:
-        connection.execute(f"drop table {_RESULT}")
+def _qualified(table: Table) -> str:
+    return f'"{table.layer}"."{table.name}"'
 
 
 def _copy(
     connection: duckdb.DuckDBPyConnection, table: Table, path: Path, condition: str, **parameters: object
 ) -> None:
-    """Write the rows of a result that meet a condition as a file of the table, as `write_parquet` does."""
+    """Write the rows of a computed table that meet a condition as a file, as `write_parquet` does."""
     # a column that may be NULL is declared as such, whatever the rows
     columns = ", ".join(
         f"try({quoted(column.name)}) as {quoted(column.name)}" if column.nullable else quoted(column.name)
@@ -328,7 +316,7 @@ def _copy(
     with moved_into_place(path) as temporary:
         connection.execute(
             f"""
-            copy (select {columns} from {_RESULT} where {condition}) to $path (
+            copy (select {columns} from {_qualified(table)} where {condition}) to $path (
                 format parquet,
                 compression zstd,
                 parquet_version {version},

@@ -128,6 +128,15 @@ def test_duckdb_writes_the_file_that_polars_would(connection: duckdb.DuckDBPyCon
     assert {path.name for path in tmp_path.iterdir()} == {"duckdb.parquet", "polars.parquet", "sql", "spill"}
 
 
+def test_later_models_read_a_written_table_from_the_engine(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    model(tmp_path, {})
+    models.write(connection, SMALL, tmp_path / "a.parquet")
+    (tmp_path / "a.parquet").unlink()
+    assert connection.sql("select job_id from stage.small").fetchall() == [("7",)]
+
+
 def test_columns_that_may_be_null_are_declared_so_whatever_the_rows(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
