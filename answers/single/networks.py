@@ -16,10 +16,10 @@ from iosig.estimates.networks.making import Asked, Made, network_of_trace
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
-from iosig.transforms.networks.counting import merged
+from iosig.transforms.networks.counting import merge_windows
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Metric, Network, NetworkParams
-from iosig.transforms.networks.patterns import patterns
+from iosig.transforms.networks.patterns import classify_patterns
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.protocol import owner
 
@@ -110,12 +110,12 @@ class NetworkInput:
 
     def view(self, metric: Metric) -> NetworkView:
         """Return what a picture is drawn from."""
-        from iosig.transforms.networks.rings import layout
+        from iosig.transforms.networks.rings import compute_layout
 
         return NetworkView(
             self.name,
             self.network,
-            layout(self.network),
+            compute_layout(self.network),
             self._placed(self.made.patterns),
             self.made.bottlenecks,
             self.made.notes,
@@ -138,7 +138,7 @@ class NetworkInput:
         if self.windows is None:
             return self._placed(self.made.patterns)
         first, stop = self.windows
-        found = patterns(_of_windows(self.network, first, stop)).filter("is_whole")
+        found = classify_patterns(_of_windows(self.network, first, stop)).filter("is_whole")
         return self._placed(
             found.with_columns(
                 pl.lit(stop - first == self.network.window_count).alias("is_whole"),
@@ -255,7 +255,7 @@ def _of_windows(network: Network, first: int, stop: int) -> Network:
         totals=network.totals.filter(is_in).with_columns(pl.col("window") - first),
         timeline=network.timeline.filter(is_step).with_columns(pl.col("step") - first * STEPS_PER_WINDOW),
     )
-    return merged(cut, stop - first)
+    return merge_windows(cut, stop - first)
 
 
 def network_input(path: Path, settings: Settings, asked: Asked, params: NetworkParams) -> NetworkInput:

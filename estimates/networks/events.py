@@ -74,8 +74,8 @@ class EventNetwork:
         yield from self._lazy().collect_batches(chunk_size=_CHUNK_ROWS, maintain_order=True, engine="streaming")
 
     def _skew(self) -> clock_skew.Skew:
-        opens = clock_skew.merged(clock_skew.opens_of(chunk, self.numbers[0]) for chunk in self._chunks())
-        return clock_skew.offsets(opens, self.rank_high + 1)
+        opens = clock_skew.merge_opens(clock_skew.select_opens(chunk, self.numbers[0]) for chunk in self._chunks())
+        return clock_skew.estimate_skew(opens, self.rank_high + 1)
 
     def members(self) -> list[Members]:
         """Return the layers, outermost first; behind the storage nodes their devices, if writes are told of."""
@@ -115,7 +115,7 @@ class EventNetwork:
     def _transfers(self) -> Iterator[pl.DataFrame]:
         matcher = RequestMatcher(self.numbers)
         for chunk in self._chunks():
-            aligned = clock_skew.corrected_events(chunk, self.skew, self.numbers[0])
+            aligned = clock_skew.correct_events(chunk, self.skew, self.numbers[0])
             self._weigh(aligned)
             yield matcher.add(aligned)
         yield matcher.finish()

@@ -16,11 +16,11 @@ from iosig.estimates.networks.stripes import on_targets
 from iosig.reports.networks.texts import value_text
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.bottlenecks import BottleneckFinder
-from iosig.transforms.networks.clock_skew import Skew, corrected, offsets
+from iosig.transforms.networks.clock_skew import Skew, correct_times, estimate_skew
 from iosig.transforms.networks.counting import EdgeCounter, window_edges
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, Layer, Network, NetworkParams, TimeKind, Transfers
-from iosig.transforms.networks.patterns import patterns
+from iosig.transforms.networks.patterns import classify_patterns
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
@@ -143,7 +143,7 @@ def network_of(
     made = replace(made, outcome="made", network=network, skew=skew, negative_count=_negative_count(network))
     return replace(
         made,
-        patterns=patterns(network),
+        patterns=classify_patterns(network),
         bottlenecks=_placed(counted.finder.result(), source, files, layers),
         notes=_notes(made, network, skew) + _layer_notes(names, asked, is_single=is_single),
     )
@@ -166,7 +166,7 @@ def _of_events(events: Sequence[pl.LazyFrame], asked: Asked, params: NetworkPara
     if found.unmatched_count:
         are = "1 event has" if found.unmatched_count == 1 else f"{found.unmatched_count:,} events have"
         notes += (f"{are} no counterpart in the layer before or behind.",)
-    return replace(made, patterns=patterns(network), bottlenecks=found.bottlenecks(members), notes=notes)
+    return replace(made, patterns=classify_patterns(network), bottlenecks=found.bottlenecks(members), notes=notes)
 
 
 # ---- what there is
@@ -255,7 +255,7 @@ def _skew(records: pl.DataFrame, process_count: int) -> Skew:
     opens = records.filter(pl.col("module") == "MPIIO").select(
         "rank", "collective_open_count", "open_ended_s", file="file_number"
     )
-    return offsets(opens, process_count)
+    return estimate_skew(opens, process_count)
 
 
 def span_of(began_s: float, ceased_s: float, skew: Skew, params: NetworkParams) -> Reals:
@@ -298,7 +298,7 @@ class _Counted:
 
     def _count(self, hop: int, rows: pl.DataFrame) -> None:
         source, target = self.layers[hop], self.layers[hop + 1]
-        at_s = corrected(rows["began_s"].to_numpy(), rows["rank"].cast(pl.Int64).to_numpy(), self._skew)
+        at_s = correct_times(rows["began_s"].to_numpy(), rows["rank"].cast(pl.Int64).to_numpy(), self._skew)
         self.counter.add(Transfers(hop, source.nodes(rows), target.nodes(rows), at_s, *measures_of(rows)))
 
 

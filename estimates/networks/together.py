@@ -20,16 +20,16 @@ from iosig.estimates.networks.stripes import on_targets
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
 from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
-from iosig.transforms.networks.clock_skew import Skew, offsets_of_runs
-from iosig.transforms.networks.counting import BatchCounter, are_equal_windows
+from iosig.transforms.networks.clock_skew import Skew, estimate_skew_by_run
+from iosig.transforms.networks.counting import BatchCounter, has_equal_windows
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, NetworkParams, TimeKind
-from iosig.transforms.networks.patterns import patterns_of
+from iosig.transforms.networks.patterns import classify_batch_patterns
 from iosig.transforms.networks.rows import (
+    batch_edge_rows,
+    batch_pattern_rows,
     bottleneck_rows,
-    edge_rows_of,
     network_values,
-    pattern_rows_of,
     run_rows,
     run_values,
 )
@@ -89,7 +89,7 @@ def rows_together(
     told = _told(landed[TRACE_REQUESTS])
     files, left = landed[TRACE_FILES], _many_members(landed, told, process_counts, params)
     runs = list(_runs(landed, told.filter(~pl.col("run").is_in(left)), process_counts, params))
-    left |= {run.number for run in runs if not are_equal_windows(run.window_edges_s)}
+    left |= {run.number for run in runs if not has_equal_windows(run.window_edges_s)}
     runs = [run for run in runs if run.number not in left]
     silent = sorted(set(range(len(process_counts))) - left - {run.number for run in runs})
     lines = [run_values("no_requests") for _ in silent]
@@ -99,8 +99,8 @@ def rows_together(
     networks = requests.counted()
     rows = {
         NETWORK_RUNS: _numbered(run_rows([*_lines(runs, networks), *lines]), [*(run.number for run in runs), *silent]),
-        NETWORK_EDGES: edge_rows_of(networks),
-        NETWORK_PATTERNS: pattern_rows_of(networks, patterns_of(networks)),
+        NETWORK_EDGES: batch_edge_rows(networks),
+        NETWORK_PATTERNS: batch_pattern_rows(networks, classify_batch_patterns(networks)),
         NETWORK_BOTTLENECKS: bottleneck_rows(requests.bottlenecks()),
     }
     numbers = np.array([run.number for run in runs])
@@ -201,7 +201,7 @@ def _skews(records: pl.DataFrame, told: pl.DataFrame, sizes: Sequence[int]) -> l
     """Return how the clocks of the runs (n) are set; sizes: their processes."""
     places = told.select("run").with_row_index("place").cast(pl.Int64)
     opens = records.filter(pl.col("module") == "MPIIO").join(places, on="run")
-    return offsets_of_runs(
+    return estimate_skew_by_run(
         opens.select("rank", "collective_open_count", "open_ended_s", run="place", file="file_number"), sizes
     )
 
@@ -422,7 +422,7 @@ def _lines(runs: Sequence[_Run], networks: NetworkBatch) -> Iterator[dict[str, o
     layers, counts = networks.layers, networks.counts
     is_negative = (pl.col("bin") == NEGATIVE) & (pl.col("metric") == METRICS.index("time"))
     negative = counts.filter(is_negative)
-    run_of_edge = layers.run[layers.of_nodes(networks.source)]
+    run_of_edge = layers.run[layers.find_layers(networks.source)]
     negative_counts = np.bincount(run_of_edge[negative["edge"].to_numpy()], negative["count"].to_numpy(), len(runs))
     node_counts = np.diff(layers.first_node)
     for number, run in enumerate(runs):

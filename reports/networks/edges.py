@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.networks.rings import shortest_ends
+from iosig.transforms.networks.rings import unwrap_end_angles
 
 Codes = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]
@@ -49,7 +49,7 @@ class HopEdges:
     @property
     def lengths(self) -> Reals:
         """The lengths of the edges, in the unit of the layout, or a little more."""
-        turns = np.abs(shortest_ends(self.began_angles, self.ceased_angles) - self.began_angles)
+        turns = np.abs(unwrap_end_angles(self.began_angles, self.ceased_angles) - self.began_angles)
         across = turns * (self.began_radius + self.ceased_radius) / 2
         return np.hypot(across, self.began_radius - self.ceased_radius)
 
@@ -135,7 +135,7 @@ def _chunks(counts: Ints) -> Iterator[slice]:
 def _places(hop: HopEdges, edge: Ints, along: Reals, radius: int, stride: int) -> Iterator[Ints]:
     """Yield the fine pixels of points on edges, once for each of a line's lanes."""
     scale = radius * _FINE
-    turns = shortest_ends(hop.began_angles, hop.ceased_angles) - hop.began_angles
+    turns = unwrap_end_angles(hop.began_angles, hop.ceased_angles) - hop.began_angles
     turn = turns[edge]
     inward = (hop.ceased_radius - hop.began_radius) * scale
     angle = hop.began_angles[edge] + turn * along

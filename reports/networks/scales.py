@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, lower_values
+from iosig.transforms.networks.log_bins import HIGHEST, LOWEST, NEGATIVE, ZERO, lower_edges
 from iosig.transforms.networks.network import METRICS, Metric, Network
 
 #: rows that are worked on at a time: bounds the memory
@@ -77,7 +77,7 @@ def scale_of(network: Network, metric: Metric, most_slot_count: int = 50) -> Sca
 
 def _edge_values(starts: Ints) -> Reals:
     """Return the values at which bins begin; the largest float for what lies behind the last one."""
-    values = lower_values(np.minimum(starts, HIGHEST))
+    values = lower_edges(np.minimum(starts, HIGHEST))
     return np.where(starts > HIGHEST, np.finfo(np.float64).max, values)
 
 

@@ -9,8 +9,8 @@ from iosig.reports import style
 from iosig.reports.networks.legend import pixel_axes
 from iosig.reports.networks.picture import draw_disc
 from iosig.reports.networks.view import NetworkView
-from iosig.transforms.networks.patterns import PATTERNS, patterns
-from iosig.transforms.networks.rings import layout
+from iosig.transforms.networks.patterns import PATTERNS, classify_patterns
+from iosig.transforms.networks.rings import compute_layout
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,4 +89,6 @@ def draw_patterns(figure: Figure, networks: Mapping[str, Network]) -> None:
         row, column = divmod(number, _COLUMNS)
         axes = pixel_axes(figure, column * _SIDE, row * (_SIDE + _TITLE) + _TITLE, _SIDE, _SIDE)
         axes.set_title(name, loc="center", fontsize=11)
-        draw_disc(axes, NetworkView(name, network, layout(network), patterns(network), pl.DataFrame()), _SIDE)
+        draw_disc(
+            axes, NetworkView(name, network, compute_layout(network), classify_patterns(network), pl.DataFrame()), _SIDE
+        )

@@ -12,9 +12,9 @@ import polars as pl
 from iosig.studies.networks.planted import PLANTED, drawn_shape, drawn_system, planted, planted_network
 from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.study import SeedParams
-from iosig.transforms.networks.clock_skew import offsets
+from iosig.transforms.networks.clock_skew import estimate_skew
 from iosig.transforms.networks.network import Network
-from iosig.transforms.networks.patterns import PATTERNS, Pattern, patterns
+from iosig.transforms.networks.patterns import PATTERNS, Pattern, classify_patterns
 
 #: requests of a planted system at most: it bounds the time of the study
 MOST_REQUESTS = 1 << 15
@@ -61,7 +61,11 @@ def study(params: StudyParams, told: Told = nobody) -> Results:
 def _named(pattern: Pattern, seed: int) -> dict[str, object]:
     generator = np.random.default_rng([seed, PLANTED.index(pattern)])
     system = drawn_system(pattern, generator, drawn_shape(generator, MOST_REQUESTS))
-    found = patterns(planted_network(system, generator, 1)).filter("is_whole", hop=0, metric="time").row(0, named=True)
+    found = (
+        classify_patterns(planted_network(system, generator, 1))
+        .filter("is_whole", hop=0, metric="time")
+        .row(0, named=True)
+    )
     causes = np.array(found["cause_nodes"], dtype=np.int64)
     return {
         "planted": pattern,
@@ -85,7 +89,7 @@ def _recovered(rank_count: int, file_count: int, jitter_s: float, seed: int) -> 
             "open_ended_s": (ended_s + ahead_s).ravel(),
         }
     )
-    found = offsets(opens, rank_count)
+    found = estimate_skew(opens, rank_count)
     assert found.offset_s is not None
     errors = np.abs(found.offset_s - (ahead_s - np.median(ahead_s)))
     return {

@@ -12,7 +12,7 @@ from iosig.transforms.arrays import Ints
 from iosig.transforms.networks.counting import EdgeCounter, window_edges
 from iosig.transforms.networks.network import Layer, Network, TimeKind, Transfers
 from iosig.transforms.networks.patterns import PATTERN_ROWS
-from iosig.transforms.networks.rings import layout
+from iosig.transforms.networks.rings import compute_layout
 
 _BOTTLENECKS = pl.Schema(
     {
@@ -124,7 +124,7 @@ def view_of(network: Network, title: str = "made-up.darshan", **given: object) -
         "patterns": pl.DataFrame(schema=PATTERN_ROWS),
         "bottlenecks": pl.DataFrame(schema=_BOTTLENECKS),
     }
-    return NetworkView(title, network, layout(network), **(said | given))  # type: ignore[arg-type]
+    return NetworkView(title, network, compute_layout(network), **(said | given))  # type: ignore[arg-type]
 
 
 def small_view(shape: Shape | None = None, **given: object) -> NetworkView:

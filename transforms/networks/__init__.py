@@ -1,13 +1,14 @@
-"""Networks: who moved how much to whom, window by window, and what that looks like.
+"""Networks: how much each node moved to which other node, window by window, and the patterns in it.
 
-- `batches` (`NetworkBatch`, `LayerBatch`, `TransferBatch`): Networks of many runs in the same arrays.
-- `bottlenecks` (`BottleneckFinder`): Single requests that hold a run up: far larger, or far longer.
-- `clock_skew` (`offsets`, `Skew`, `corrected`, `merged`): How ranks' clocks differ.
-- `counting` (`EdgeCounter`, `BatchCounter`, `window_edges`, `merged`): Aggregate transfers into networks.
-- `latencies` (`RequestMatcher`): Latencies between layers: events of one request, seen in several layers.
-- `log_bins`: Logarithmic bins of values, four to an octave, found from the bits of the numbers.
-- `network` (`Network`, `Layer`, `NetworkParams`): A run's I/O as a network: nodes in layers.
-- `patterns` (`patterns`, `Pattern`): What the eye sees in a network's rings, named by statistics.
-- `rings` (`layout`, `Ring`, `RadialLayout`, `shortest_ends`): Where a network's nodes and edges are drawn.
-- `rows` (`run_row`, `bottleneck_rows`, `edge_rows`, `pattern_rows`): Networks as rows of tables.
+- `batches` (`NetworkBatch`, `LayerBatch`, `TransferBatch`): Networks of many runs in shared arrays.
+- `bottlenecks` (`BottleneckFinder`): Single requests that are much larger or longer than the others.
+- `clock_skew` (`estimate_skew`, `Skew`, `correct_times`, `merge_opens`): Offsets between the clocks of ranks.
+- `counting` (`EdgeCounter`, `BatchCounter`, `window_edges`, `merge_windows`): Aggregation of transfers into networks.
+- `latencies` (`RequestMatcher`): Latencies between layers, from events of one request in several layers.
+- `log_bins` (`bin_numbers`, `lower_edges`): Logarithmic histogram bins, four per octave.
+- `network` (`Network`, `Layer`, `NetworkParams`): Layers of nodes, and histograms on the edges between them.
+- `node_statistics` (`count_cells`, `make_nodes`, `summarize_nodes`): Histograms and quantiles of source nodes.
+- `patterns` (`classify_patterns`, `Pattern`): Circular, striped, noisy and outlier patterns.
+- `rings` (`compute_layout`, `Ring`, `RadialLayout`, `unwrap_end_angles`): Radial layout with few edge crossings.
+- `rows` (`run_row`, `bottleneck_rows`, `edge_rows`, `pattern_rows`): Conversion of networks to table rows.
 """

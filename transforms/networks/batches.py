@@ -1,4 +1,4 @@
-"""Networks of many runs in the same arrays: layers, nodes and edges are numbered through all runs.
+"""Networks of many runs in shared arrays: layers, nodes and edges are numbered consecutively across all runs.
 
 A single network is a batch of one run. For many small runs, one call on a batch replaces thousands of calls on frames
 of a few rows each.
@@ -18,10 +18,20 @@ from iosig.transforms.networks.network import Layer, Network, TimeKind
 
 @dataclass(frozen=True, slots=True)
 class LayerBatch:
-    """The layers of networks of many runs (n), numbered run after run, outermost first; and their nodes, likewise.
+    """Layers of n runs, numbered run after run from outermost to innermost, and their nodes, numbered the same way.
 
-    names (layers). time_kinds (layers): of the hop from a layer to the next one; None for a run's innermost layer.
-    first (n + 1): where each run's layers begin. first_node (layers + 1). labels (nodes): String.
+    Attributes
+    ----------
+    names : (layers,)
+        Kind of each layer's nodes.
+    time_kinds : (layers,)
+        Meaning of the times of the hop to the next layer; None for a run's innermost layer.
+    first : (n + 1,)
+        First layer of each run.
+    first_node : (layers + 1,)
+        First node of each layer.
+    labels : String, (nodes,)
+        Label of each node.
     """
 
     names: tuple[str, ...]
@@ -31,8 +41,8 @@ class LayerBatch:
     labels: pl.Series
 
     @classmethod
-    def of_one(cls, layers: Sequence[Layer], time_kinds: Sequence[TimeKind]) -> LayerBatch:
-        """Return the layers of a single run."""
+    def from_layers(cls, layers: Sequence[Layer], time_kinds: Sequence[TimeKind]) -> LayerBatch:
+        """Convert the layers of a single run."""
         return cls(
             tuple(layer.name for layer in layers),
             (*time_kinds, None),
@@ -43,31 +53,41 @@ class LayerBatch:
 
     @property
     def run(self) -> Ints:
-        """The run of each layer (layers)."""
+        """Index of the run that each layer belongs to: shape (layers,)."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @property
-    def place(self) -> Ints:
-        """Each layer's place in its run (layers), from 0: the number of the hop to the next one."""
+    def hop(self) -> Ints:
+        """Index of each layer within its run, which is also that of the hop to the next layer: shape (layers,)."""
         return np.arange(len(self.names)) - self.first[self.run]
 
     @property
     def outer(self) -> Ints:
-        """The layers at which hops begin."""
+        """Layers that have a hop to a next layer."""
         return np.flatnonzero([kind is not None for kind in self.time_kinds])
 
-    def of_nodes(self, nodes: Ints) -> Ints:
-        """Return the layer of each node (n)."""
-        found: Ints = np.searchsorted(self.first_node, nodes, side="right") - 1
-        return found
+    def find_layers(self, nodes: Ints) -> Ints:
+        """Layer of each node, shape (n,)."""
+        layers: Ints = np.searchsorted(self.first_node, nodes, side="right") - 1
+        return layers
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkBatch:
-    """Networks of many runs (n), with as many windows each; see `Network`.
+    """Networks of n runs with the same number of windows; see `Network`.
 
-    window_edges_s (n, windows + 1). source, target (edges): nodes; edges are sorted by both, and so by run and hop.
-    counts (COUNTS): bins rise in each edge, window and metric. totals (TOTALS): in any order.
+    Attributes
+    ----------
+    layers
+        Layers and nodes of all runs.
+    window_edges_s : (n, windows + 1)
+        Edges of each run's windows [s].
+    source, target : (edges,)
+        Nodes of each edge; edges are sorted by source and target, and thus by run and hop.
+    counts : COUNTS
+        Bins ascend within each edge, window and metric.
+    totals : TOTALS
+        In any order.
     """
 
     layers: LayerBatch
@@ -78,9 +98,9 @@ class NetworkBatch:
     totals: pl.DataFrame
 
     @classmethod
-    def of_one(cls, network: Network) -> NetworkBatch:
-        """Return a network as the only one of many."""
-        layers = LayerBatch.of_one(network.layers, network.time_kinds)
+    def from_network(cls, network: Network) -> NetworkBatch:
+        """Convert a single network to a batch of one run."""
+        layers = LayerBatch.from_layers(network.layers, network.time_kinds)
         first_node = layers.first_node
         hop, source, target = (network.edges[name].cast(pl.Int64).to_numpy() for name in network.edges.columns)
         edges_s = network.window_edges_s[None, :]
@@ -90,13 +110,13 @@ class NetworkBatch:
 
     @property
     def window_count(self) -> int:
-        """Time windows of each run."""
+        """Number of windows of each run."""
         return int(self.window_edges_s.shape[1]) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class TransferBatch:
-    """Transfers (n) of many runs: as `Transfers`, each of its run, between nodes that are numbered through all."""
+    """Columns of `Transfers` of many runs, with nodes numbered across all runs, and the run of each transfer."""
 
     run: Ints
     source: Ints

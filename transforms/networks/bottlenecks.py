@@ -1,8 +1,8 @@
-"""Single requests that hold a run up: far larger, or far longer, than what a process usually asks for.
+"""Single requests that are much larger or much longer than the typical request of a run.
 
-Sigovan et al. (IPDPS'13), Figure 12: one very large write of process 0, which "could be broken up into smaller
-pieces". The rules are ours: the request stands out by a robust score, it matters to the run, and there are few such.
-Values come as a stream; what is kept is a histogram in log bins and the highest values.
+Sigovan et al. (IPDPS'13), Figure 12, show one very large write of process 0, which "could be broken up into smaller
+pieces". The criteria are our own: a high robust z-score, a large share of the run's total, and rarity. Values arrive as
+a stream, which is reduced to a histogram in log bins and the highest values.
 """
 
 from __future__ import annotations
@@ -29,31 +29,49 @@ BOTTLENECK_ROWS = pl.Schema(
     }
 )
 
-#: between upper quartile and ninth decile of a normal distribution, in standard deviations
-_UPPER_APART = 0.6071
+#: distance between the upper quartile and the ninth decile of a normal distribution, in standard deviations
+_UPPER_QUANTILE_SIGMAS = 0.6071
 
 
-# From where on a request is a bottleneck: all are ours.
+@dataclass(frozen=True, slots=True)
+class BottleneckParams:
+    """Thresholds above which a request is a bottleneck.
 
-#: so many robust deviations above the median, in octaves: of normal logarithms one in three million lies that high
-_LEAST_SCORE = 5.0
-#: the least deviation to score by, in octaves: a log bin, which is all that is known where requests are alike
-_LEAST_DEVIATION = 0.25
-#: eight times what all but this share of the requests stay below, or all but one where they are few; less is a larger
-#: request, not another kind of it, and what is done more often is a way of working
-_LEAST_OCTAVES, _RARE_RATIO = 3.0, 0.01
-#: and this share of all bytes or of all time, where the number of processes is not known; where it is, as much as one
-#: process has in all, on the average, for then the others wait for it; but never more than the second, which matters
-#: however few processes there are
-_LEAST_SHARE, _MOST_LEAST_SHARE = 0.01, 0.1
+    Attributes
+    ----------
+    min_score
+        Minimum robust z-score of the logarithm; one normal value in three million is higher.
+    min_deviation
+        Minimum robust standard deviation in the score [octaves]: a log bin, the resolution of equal requests.
+    min_octaves
+        Minimum distance above the highest typical request [octaves]: a factor of eight.
+    rare_ratio
+        Share of requests that are not typical; one request or more. More frequent large requests are a pattern of
+        access, not a bottleneck.
+    min_share_ratio
+        Minimum share of the run's bytes or time if the number of processes is unknown.
+    max_min_share_ratio
+        Upper limit of the minimum share if the number of processes is known. The minimum is then the mean share of a
+        process, since the other processes wait that long.
+    """
+
+    min_score: float = 5.0
+    min_deviation: float = 0.25
+    min_octaves: float = 3.0
+    rare_ratio: float = 0.01
+    min_share_ratio: float = 0.01
+    max_min_share_ratio: float = 0.1
+
+
+PARAMS = BottleneckParams()
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What is kept of a metric: counts by log bin from LOWEST on, the sum, the highest values and their requests."""
+class _MetricState:
+    """Summary of a metric's values: counts by log bin, starting at LOWEST, their sum, and the highest values."""
 
     counts: Ints = field(default_factory=lambda: np.zeros(HIGHEST - LOWEST + 1, dtype=np.int64))
-    # in units of 2**512: a sum of the largest floats has no float of its own
+    # in units of 2**512, since a sum of the largest floats would overflow
     total: float = 0.0
     values: Reals = field(default_factory=lambda: np.zeros(0))
     requests: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -63,118 +81,145 @@ _UNIT = 2.0**-512
 
 
 class BottleneckFinder:
-    """Finds the requests that stand out, from values as they come, in any order and in pieces of any length.
+    """Streaming detector of bottleneck requests; the result does not depend on the order or the chunks of values.
 
-    most_count: so many are told of each metric. process_count: the processes that make the requests, if known.
+    Parameters
+    ----------
+    max_count
+        Maximum number of bottlenecks per metric.
+    process_count
+        Number of processes that make the requests, if known.
+
+    Raises
+    ------
+    ValueError
+        If a count is not positive.
+
     """
 
-    def __init__(self, most_count: int = 10, process_count: int | None = None) -> None:
-        if most_count < 1 or (process_count is not None and process_count < 1):
-            raise ValueError("there is one bottleneck to find at least, and one process")
-        self._most_count, self._process_count = most_count, process_count
-        self._seen: dict[Metric, _Seen] = {}
+    def __init__(self, max_count: int = 10, process_count: int | None = None) -> None:
+        if max_count < 1 or (process_count is not None and process_count < 1):
+            raise ValueError("max_count and process_count must be positive")
+        self._max_count, self._process_count = max_count, process_count
+        self._states: dict[Metric, _MetricState] = {}
 
     def add(self, metric: Metric, values: Reals, request: Ints) -> None:
-        """Take in values (n) of requests (n, their numbers); those that are not above 0, or not known, do not count."""
+        """Add values of a metric; values that are unknown or not positive are ignored.
+
+        Parameters
+        ----------
+        metric
+            Quantity that the values measure.
+        values : (n,)
+            In the metric's unit.
+        request : (n,)
+            Number of the request of each value.
+
+        Raises
+        ------
+        ValueError
+            If the metric is unknown, or the lengths differ.
+        """
         if metric not in METRICS:
-            raise ValueError(f"there is no metric {metric}")
+            raise ValueError(f"unknown metric {metric!r}")
         if len(values) != len(request):
-            raise ValueError(f"{len(values)} values are not of {len(request)} requests")
+            raise ValueError(f"{len(values)} values for {len(request)} requests")
         is_known = np.isfinite(values) & (values > 0)
         if not is_known.all():
             values, request = values[is_known], request[is_known]
-        seen = self._seen.setdefault(metric, _Seen())
+        state = self._states.setdefault(metric, _MetricState())
         if not len(values):
             return
         bins = bin_numbers(values).astype(np.int64) - LOWEST
-        found = np.bincount(bins)
-        seen.counts[: len(found)] += found
-        seen.total += float((values * _UNIT).sum())
-        highest = _highest(values, request, self._most_count)
-        seen.values = np.concatenate([seen.values, values[highest]])
-        seen.requests = np.concatenate([seen.requests, request[highest]])
-        order = np.lexsort((seen.requests, -seen.values))[: self._most_count]
-        seen.values, seen.requests = seen.values[order], seen.requests[order]
+        counts = np.bincount(bins)
+        state.counts[: len(counts)] += counts
+        state.total += float((values * _UNIT).sum())
+        highest = _find_highest(values, request, self._max_count)
+        state.values = np.concatenate([state.values, values[highest]])
+        state.requests = np.concatenate([state.requests, request[highest]])
+        order = np.lexsort((state.requests, -state.values))[: self._max_count]
+        state.values, state.requests = state.values[order], state.requests[order]
 
     def result(self) -> pl.DataFrame:
-        """Return the bottlenecks so far (BOTTLENECK_ROWS) by metric, the highest value first, then by request."""
+        """Bottlenecks of all values added so far (BOTTLENECK_ROWS), by metric, descending value and request."""
         return pl.DataFrame(list(self.rows()), schema=BOTTLENECK_ROWS, orient="row")
 
     def rows(self) -> Iterator[tuple[object, ...]]:
-        """Yield them as rows."""
+        """Yield the bottlenecks as tuples, in the order of `result`."""
         for metric in METRICS:
-            if metric in self._seen:
-                yield from self._rows(metric)
+            if metric in self._states:
+                yield from self._metric_rows(metric)
 
-    def _least_share(self) -> float:
+    def _min_share(self) -> float:
         if self._process_count is None:
-            return _LEAST_SHARE
-        return min(1.0 / self._process_count, _MOST_LEAST_SHARE)
+            return PARAMS.min_share_ratio
+        return min(1.0 / self._process_count, PARAMS.max_min_share_ratio)
 
-    def _rows(self, metric: Metric) -> Iterator[tuple[object, ...]]:
-        seen = self._seen[metric]
-        count = int(seen.counts.sum())
+    def _metric_rows(self, metric: Metric) -> Iterator[tuple[object, ...]]:
+        state = self._states[metric]
+        count = int(state.counts.sum())
         if not count:
             return
-        median, deviation = _median_and_deviation(seen.counts)
-        deviation = max(deviation, _LEAST_DEVIATION)
-        above = _usual_reach(seen.counts, max(1, int(_RARE_RATIO * count))) + _LEAST_OCTAVES
-        scores = (np.log2(seen.values) - median) / deviation
-        shares = seen.values * _UNIT / seen.total
-        is_found = (scores >= _LEAST_SCORE) & (np.log2(seen.values) >= above) & (shares >= self._least_share())
-        for number, place in enumerate(np.flatnonzero(is_found).tolist()):
+        median, deviation = _median_and_deviation(state.counts)
+        deviation = max(deviation, PARAMS.min_deviation)
+        min_octaves = _max_typical_octaves(state.counts, max(1, int(PARAMS.rare_ratio * count))) + PARAMS.min_octaves
+        octaves = np.log2(state.values)
+        scores = (octaves - median) / deviation
+        shares = state.values * _UNIT / state.total
+        is_bottleneck = (scores >= PARAMS.min_score) & (octaves >= min_octaves) & (shares >= self._min_share())
+        for number, index in enumerate(np.flatnonzero(is_bottleneck).tolist()):
             yield (
                 metric,
                 number,
-                int(seen.requests[place]),
-                float(seen.values[place]),
+                int(state.requests[index]),
+                float(state.values[index]),
                 float(2.0**median),
-                float(scores[place]),
-                float(min(shares[place], 1.0)),
+                float(scores[index]),
+                float(min(shares[index], 1.0)),
             )
 
 
-def _highest(values: Reals, request: Ints, count: int) -> Ints:
-    """Return the places of the highest values, `count` at most; of equal ones, those of the lowest requests."""
+def _find_highest(values: Reals, request: Ints, count: int) -> Ints:
+    """Find the `count` highest values; of equal values, those of the lowest request numbers."""
     if len(values) <= count:
         return np.arange(len(values))
-    least = np.partition(values, len(values) - count)[-count]
-    above, level = np.flatnonzero(values > least), np.flatnonzero(values == least)
-    wanted = count - len(above)
-    if wanted < len(level):
-        level = level[np.argpartition(request[level], wanted - 1)[:wanted]]
-    return np.concatenate([above, level])
+    threshold = np.partition(values, len(values) - count)[-count]
+    above, tied = np.flatnonzero(values > threshold), np.flatnonzero(values == threshold)
+    tied_count = count - len(above)
+    if tied_count < len(tied):
+        tied = tied[np.argpartition(request[tied], tied_count - 1)[:tied_count]]
+    return np.concatenate([above, tied])
 
 
-def _usual_reach(counts: Ints, rare: int) -> float:
-    """Return the highest value but for so many rare ones, in octaves; infinity where there are no others."""
+def _max_typical_octaves(counts: Ints, rare_count: int) -> float:
+    """Highest value except for a number of rare ones, in octaves; infinity if there are no others."""
     used = np.flatnonzero(counts)
     from_top = np.cumsum(counts[used][::-1])
-    place = int(np.searchsorted(from_top, rare, side="right"))
-    if place == len(used):
+    index = int(np.searchsorted(from_top, rare_count, side="right"))
+    if index == len(used):
         return float("inf")
-    return float((used[::-1][place] + LOWEST + 0.5) / BINS_PER_OCTAVE)
+    return float((used[::-1][index] + LOWEST + 0.5) / BINS_PER_OCTAVE)
 
 
 def _quantile(counts: Ints, ratio: float) -> float:
-    """Return a quantile of counted values, in octaves; values lie evenly in their bins."""
+    """Quantile of binned values in octaves, interpolated linearly within bins."""
     ends = np.cumsum(counts)
-    sought = ratio * ends[-1]
-    place = int(np.searchsorted(ends, sought))
-    return float((place + LOWEST + (sought - (ends[place] - counts[place])) / counts[place]) / BINS_PER_OCTAVE)
+    target = ratio * ends[-1]
+    index = int(np.searchsorted(ends, target))
+    return float((index + LOWEST + (target - (ends[index] - counts[index])) / counts[index]) / BINS_PER_OCTAVE)
 
 
 def _median_and_deviation(counts: Ints) -> tuple[float, float]:
-    """Return the median and the robust standard deviation of counted values, in octaves.
+    """Median and robust standard deviation of binned values, in octaves.
 
-    The deviation is the smaller of two: by the median absolute deviation (of the bins' middles), and by the upper
-    quartile and the ninth decile. Where requests are of two sizes, one of them may span the gap between these.
+    The deviation is the smaller of two estimates: from the median absolute deviation (of bin centers), and from the
+    distance between upper quartile and ninth decile. If requests have two sizes, one of the estimates may span the gap.
     """
     median = _quantile(counts, 0.5)
     used = np.flatnonzero(counts)
     distances = np.abs((used + LOWEST + 0.5) / BINS_PER_OCTAVE - median)
     order = np.argsort(distances, kind="stable")
-    passed = np.cumsum(counts[used[order]])
-    nearest = float(distances[order[int(np.searchsorted(passed, passed[-1] / 2.0))]])
-    upper = (_quantile(counts, 0.9) - _quantile(counts, 0.75)) / _UPPER_APART
-    return median, min(SIGMAS_PER_MAD * nearest, upper)
+    cumulative = np.cumsum(counts[used[order]])
+    median_distance = float(distances[order[int(np.searchsorted(cumulative, cumulative[-1] / 2.0))]])
+    upper = (_quantile(counts, 0.9) - _quantile(counts, 0.75)) / _UPPER_QUANTILE_SIGMAS
+    return median, min(SIGMAS_PER_MAD * median_distance, upper)

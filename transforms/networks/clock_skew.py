@@ -1,13 +1,13 @@
-"""How ranks' clocks differ, by opens that end for all ranks at once; never by calls that do not wait.
+"""Clock offsets between ranks, estimated from collective opens, which end at the same time for all ranks.
 
 Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section V: "MPI file
 operations [...] known to be blocking operations, such as File Open [...] should release at approximately the same time
-on all the compute nodes", so what their ends differ by is the clocks' doing. What is found is an offset for each rank,
-which holds for the whole run: it is both how its clock was set and, where times count from each process's own start,
-how late that was. A clock that runs fast or slow is not modelled: with opens at different times it shows as spread.
+on all the compute nodes". Differences between the recorded ends are therefore differences of clocks. The estimate is
+one constant offset per rank. It includes the setting of the clock and, where times count from the start of the process,
+the delay of that start. Clock drift is not modelled; with opens at different times it increases the spread.
 
-Nothing tells an open by all ranks from opens of the same file by parts of them, each part for itself (of communicators
-that do not span the run): these, too, show as spread where there are other files.
+A trace does not distinguish an open by all ranks from separate opens of the same file by groups of ranks. These also
+increase the spread if there are other files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iosig.transforms.arrays import Ints, Reals
 
 Outcome = Literal["corrected", "no_collective_open", "no_times", "one_rank"]
 
-#: of each file and rank, how often it was opened together with others, and when the last open was over
+#: number of collective opens, and end of the last one, by file and rank
 OPENS = pl.Schema(
     {
         "file": pl.Int64(),
@@ -32,18 +32,26 @@ OPENS = pl.Schema(
         "open_ended_s": pl.Float64(),
     }
 )
-#: of normal errors, the median distance from the median is this share of the standard deviation: its inverse
-_DEVIATIONS = 1.4826022185056018
+#: standard deviation of a normal distribution divided by its median absolute deviation
+_SIGMAS_PER_MAD = 1.4826022185056018
 
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How far each rank's clock is ahead of the median rank's, or why that is not known.
+    """Clock offset of each rank relative to the median rank, or the reason why it is unknown.
 
-    offset_s (ranks): None unless `corrected`; an instant of the rank is at t - offset_s[rank] on the common clock.
-    file_count: files by whose opens the clocks were compared. range_s: from the most backward to the most forward
-    clock. spread_s: how far the files disagree on a rank, the median over the ranks of the robust standard deviation;
-    None with one file.
+    Attributes
+    ----------
+    outcome
+        `correct_times` if the offsets are known.
+    offset_s : (ranks,)
+        Time t of a rank is t - offset_s[rank] on the common clock. None unless `correct_times`.
+    file_count
+        Number of files whose opens were compared.
+    range_s
+        Difference between the largest and the smallest offset [s].
+    spread_s
+        Disagreement of the files [s]: median over ranks of the robust standard deviation; None with one file.
     """
 
     outcome: Outcome
@@ -53,67 +61,114 @@ class Skew:
     spread_s: float | None = None
 
 
-def opens_of(events: pl.DataFrame, outermost: int | None = None) -> pl.DataFrame:
-    """Return the opens (OPENS) among request events, those that wait for all ranks.
+def select_opens(events: pl.DataFrame, outermost: int | None = None) -> pl.DataFrame:
+    """Select collective opens from request events.
 
-    events: columns layer_number, event_kind, is_collective, file_number, rank, ceased_s. outermost: the number of the
-    outermost layer, by default the lowest there is: only its clocks are the ranks'. Of a trace in pieces, name it, and
-    give the results to `merged`.
+    Parameters
+    ----------
+    events
+        Columns `layer_number`, `event_kind`, `is_collective`, `file_number`, `rank`, `ceased_s`.
+    outermost
+        Number of the outermost layer, whose clocks are those of the ranks; the lowest number in `events` by default.
+        For a trace in chunks, name the layer and pass the results to `merge_opens`.
+
+    Returns
+    -------
+    OPENS
+        One row per file and rank.
     """
     layer = pl.col("layer_number").min() if outermost is None else pl.lit(outermost)
     is_open = (pl.col("event_kind") == "open") & pl.col("is_collective") & pl.col("file_number").is_not_null()
-    counted = events.filter(is_open & (pl.col("layer_number") == layer)).select(
+    opens = events.filter(is_open & (pl.col("layer_number") == layer)).select(
         file="file_number",
         rank="rank",
         collective_open_count=pl.lit(1, pl.Int64),
         open_ended_s="ceased_s",
     )
-    return merged([counted])
+    return merge_opens([opens])
 
 
-def merged(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Return opens (OPENS) that were found in pieces of a trace as those of the whole, by file and rank."""
-    together = pl.concat([OPENS.to_frame(), *(part.cast(dict(OPENS.items())) for part in parts)])
+def merge_opens(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Merge the opens of chunks of a trace.
+
+    Parameters
+    ----------
+    parts : OPENS
+        Results of `select_opens`.
+
+    Returns
+    -------
+    OPENS
+        Total count and last end by file and rank, sorted.
+    """
+    opens = pl.concat([OPENS.to_frame(), *(part.cast(dict(OPENS.items())) for part in parts)])
     return (
-        together.group_by("file", "rank")
+        opens.group_by("file", "rank")
         .agg(pl.col("collective_open_count").sum(), pl.col("open_ended_s").max())
         .sort("file", "rank")
     )
 
 
-def offsets(opens: pl.DataFrame, process_count: int) -> Skew:
-    """Find how far each rank's clock is ahead, by files that all ranks opened together equally often.
+def estimate_skew(opens: pl.DataFrame, process_count: int) -> Skew:
+    """Estimate the clock offset of each rank from files that all ranks opened together.
 
-    opens (OPENS): a row per file and rank; rank -1 stands for all ranks together, of which no single times are known.
-    Of several files the median counts, so that a few whose ranks did not leave the open together do no harm.
+    Parameters
+    ----------
+    opens : OPENS
+        One row per file and rank; rank -1 stands for all ranks, without individual times.
+    process_count
+        Number of ranks.
+
+    Returns
+    -------
+    Skew
+        Median over files, which tolerates a minority of files whose opens were not synchronous.
+
+    Notes
+    -----
+    A file counts if every rank opened it equally often.
+
+    References
+    ----------
+    Sigovan et al., IPDPS'13, section V.
     """
-    return offsets_of_runs(opens.with_columns(run=pl.lit(0, pl.Int64)), [process_count])[0]
+    return estimate_skew_by_run(opens.with_columns(run=pl.lit(0, pl.Int64)), [process_count])[0]
 
 
-def offsets_of_runs(opens: pl.DataFrame, process_counts: Sequence[int]) -> list[Skew]:
-    """Find how far each rank's clock is ahead, in each of several runs (n).
+def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> list[Skew]:
+    """Estimate the clock offsets of several runs; see `estimate_skew`.
 
-    opens: OPENS and `run`, the number of the run, from 0. process_counts (n).
+    Parameters
+    ----------
+    opens : OPENS and `run`
+        One row per run, file and rank; runs are numbered from 0.
+    process_counts : (runs,)
+        Number of ranks of each run.
+
+    Returns
+    -------
+    list[Skew]
+        One per run.
     """
     counts = pl.DataFrame({"run": pl.int_range(len(process_counts), eager=True), "process_count": process_counts})
-    together = opens.filter(pl.col("collective_open_count") > 0).join(counts, on="run")
-    whole = _opened_by_all(together)
+    collective = opens.filter(pl.col("collective_open_count") > 0).join(counts, on="run")
+    whole = _keep_whole_files(collective)
     timed = whole.filter(pl.col("open_ended_s").is_finite().fill_null(False).all().over("run", "file"))
     ends = timed.sort("run", "file", "rank").partition_by("run", as_dict=True)
-    are_untimed = {*whole["run"], *together.filter(pl.col("rank") < 0)["run"]}
-    found = []
+    runs_without_times = {*whole["run"], *collective.filter(pl.col("rank") < 0)["run"]}
+    skews = []
     for run, count in enumerate(process_counts):
         if count <= 1:
-            found.append(Skew("one_rank"))
+            skews.append(Skew("one_rank"))
         elif (run,) in ends:
-            found.append(_of_ends(ends[(run,)]["open_ended_s"].to_numpy().reshape(-1, count)))
+            skews.append(_estimate_from_ends(ends[(run,)]["open_ended_s"].to_numpy().reshape(-1, count)))
         else:
-            found.append(Skew("no_times" if run in are_untimed else "no_collective_open"))
-    return found
+            skews.append(Skew("no_times" if run in runs_without_times else "no_collective_open"))
+    return skews
 
 
-def _opened_by_all(together: pl.DataFrame) -> pl.DataFrame:
-    """Keep the files of which every rank has one row, with one and the same count."""
+def _keep_whole_files(collective: pl.DataFrame) -> pl.DataFrame:
+    """Keep files with exactly one row per rank and the same count in each."""
     count, process_count = pl.col("collective_open_count"), pl.col("process_count").first()
     is_whole = (
         (pl.len() == process_count)
@@ -122,39 +177,70 @@ def _opened_by_all(together: pl.DataFrame) -> pl.DataFrame:
         & (pl.col("rank").max() == process_count - 1)
         & (count.min() == count.max())
     )
-    kept = together.group_by("run", "file").agg(is_whole.alias("is_whole")).filter("is_whole")
-    return together.join(kept.select("run", "file"), on=["run", "file"], how="semi")
+    whole = collective.group_by("run", "file").agg(is_whole.alias("is_whole")).filter("is_whole")
+    return collective.join(whole.select("run", "file"), on=["run", "file"], how="semi")
 
 
-def _of_ends(ends: Reals) -> Skew:
-    """Return the skew that the ends (files, ranks) of opens tell, in seconds."""
-    lags = ends - np.median(ends, axis=1, keepdims=True)
-    offset = np.median(lags, axis=0)
+def _estimate_from_ends(ends: Reals) -> Skew:
+    """Estimate the skew from the ends of opens (files, ranks) [s]."""
+    lags_s = ends - np.median(ends, axis=1, keepdims=True)
+    offset = np.median(lags_s, axis=0)
     offset = offset - np.median(offset)
     spread = None
-    if len(lags) > 1:
-        distance = np.abs(lags - np.median(lags, axis=0))
-        spread = float(np.median(np.median(distance, axis=0)) * _DEVIATIONS)
+    if len(lags_s) > 1:
+        distance = np.abs(lags_s - np.median(lags_s, axis=0))
+        spread = float(np.median(np.median(distance, axis=0)) * _SIGMAS_PER_MAD)
     return Skew("corrected", offset, len(ends), float(np.ptp(offset)), spread)
 
 
-def corrected(at_s: Reals, rank: Ints, skew: Skew) -> Reals:
-    """Return instants (n) of ranks (n) on the common clock; as they are, where the rank's offset is not known."""
+def correct_times(at_s: Reals, rank: Ints, skew: Skew) -> Reals:
+    """Convert times of ranks to the common clock.
+
+    Parameters
+    ----------
+    at_s : (n,)
+        Times on the clocks of the ranks [s].
+    rank : (n,)
+        Rank of each time.
+    skew
+        Estimated offsets.
+
+    Returns
+    -------
+    (n,)
+        Corrected times; unchanged where the rank's offset is unknown.
+    """
     if skew.offset_s is None:
         return at_s
-    known = (rank >= 0) & (rank < len(skew.offset_s))
-    return at_s - np.where(known, skew.offset_s[np.where(known, rank, 0)], 0.0)
+    is_known = (rank >= 0) & (rank < len(skew.offset_s))
+    return at_s - np.where(is_known, skew.offset_s[np.where(is_known, rank, 0)], 0.0)
 
 
-def corrected_events(events: pl.DataFrame, skew: Skew, outermost: int) -> pl.DataFrame:
-    """Return request events with those of the outermost layer on the common clock of the ranks.
+def correct_events(events: pl.DataFrame, skew: Skew, outermost: int) -> pl.DataFrame:
+    """Convert request events of the outermost layer to the common clock of the ranks.
 
-    Section V: "we adjusted the timings of all application-level I/O events". How the clocks of other layers differ from
-    it is not known: no call ends there and at the ranks at once.
+    Parameters
+    ----------
+    events
+        Columns `layer_number`, `rank`, `began_s`, `ceased_s`, and any others.
+    skew
+        Estimated offsets.
+    outermost
+        Number of the outermost layer.
+
+    Returns
+    -------
+    pl.DataFrame
+        All events, in the same order.
+
+    Notes
+    -----
+    Section V: "we adjusted the timings of all application-level I/O events". The offsets of other layers are unknown,
+    since no call ends there and at the ranks at the same time.
     """
     if skew.offset_s is None:
         return events
     offset = pl.Series(skew.offset_s).gather(events["rank"].clip(0, len(skew.offset_s) - 1))
     is_known = (pl.col("layer_number") == outermost) & pl.col("rank").is_between(0, len(skew.offset_s) - 1)
-    by = pl.when(is_known).then(offset).otherwise(0.0)
-    return events.with_columns(began_s=pl.col("began_s") - by, ceased_s=pl.col("ceased_s") - by)
+    offset_s = pl.when(is_known).then(offset).otherwise(0.0)
+    return events.with_columns(began_s=pl.col("began_s") - offset_s, ceased_s=pl.col("ceased_s") - offset_s)

@@ -1,10 +1,14 @@
-"""Latencies between layers: events of one request, seen in several layers, become the transfers between these.
+"""Latencies between layers: matching of events that belong to the same request in several layers.
 
 Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV.A. Events
-belong together by the rank that made the request and the request's id, "unique per request per MPI rank". Between the
-outermost layer and the next one, a latency is from the start of the request to the start of the next layer's first
-event for it; further inward, from the start of a send to the end of the receive that answers it; and at the innermost
-layer, how long a write took. Clocks that differ make latencies negative: these stay so.
+belong to the same request if rank and request id agree; the id is "unique per request per MPI rank". Latencies are
+defined as follows:
+
+- outermost layer to the next: from the start of the request to the start of the next layer's first event for it;
+- further inward: from the start of a send to the end of the corresponding receive;
+- innermost layer: duration of the write.
+
+Clock differences can make latencies negative; these are not corrected.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import polars as pl
 
 from iosig.transforms.arrays import Ints
 
-#: what crossed each hop; what is not known is NULL
+#: transfers by hop; unknown values are NULL
 TRANSFERS = pl.Schema(
     {
         "hop": pl.Int32(),
@@ -42,185 +46,211 @@ _EVENTS = (
     "event_bytes",
     "direction",
 )
-#: what a transfer has from the event at its end
-_OF_ANSWER = ["request", "node", "began_s", "ceased_s", "event_bytes", "direction"]
-#: fewer events than these are not worth a pass
-_PASS_ROWS = 1 << 19
-#: which ends of sends and receives say the other end: both, one of them, none
-_PEERS_TOLD = ((True, True), (True, False), (False, True), (False, False))
+#: columns of a transfer that come from the event in the inner layer
+_ANSWER_COLUMNS = ["request", "node", "began_s", "ceased_s", "event_bytes", "direction"]
+#: minimum number of events for a matching pass
+_MIN_PASS_ROWS = 1 << 19
+#: whether the send and the receive name their peer, in the order of matching
+_PEER_COMBINATIONS = ((True, True), (True, False), (False, True), (False, False))
 
 
 class RequestMatcher:
-    """Matches events across layers, as they come, with bounded memory.
+    """Streaming matcher of events across layers, with bounded memory.
 
-    layer_numbers: the layers that are to be connected, outermost first; events of others are left alone. horizon_s:
-    events may come late by as much, in any order, without a change of the result; and of one request, no event begins
-    later than that after the one before: what does, counts as another request's. most_pending_count: of more events
-    than these that wait for others, the requests with the oldest are given up, with what was found of them so far.
+    Parameters
+    ----------
+    layer_numbers
+        Layers to connect, from outermost to innermost, two or more, ascending; events of other layers are ignored.
+    horizon_s
+        Maximum delay of an event: within it, the order of events does not change the result. A longer pause between the
+        events of a request id starts another request.
+    max_pending_count
+        Maximum number of events that wait for others. Beyond it, the oldest requests are completed with the events so
+        far.
+
+    Attributes
+    ----------
+    unmatched_count : (layers,)
+        By layer: requests without a response in the next layer, first events there without a request, sends without a
+        receive and receives without a send.
+    dropped_count
+        Number of requests that were completed early to limit memory.
+
+    Raises
+    ------
+    ValueError
+        If layer numbers do not ascend, or a limit is not positive.
     """
 
     def __init__(
-        self, layer_numbers: Sequence[int], *, horizon_s: float = 60.0, most_pending_count: int = 2_000_000
+        self, layer_numbers: Sequence[int], *, horizon_s: float = 60.0, max_pending_count: int = 2_000_000
     ) -> None:
         if len(layer_numbers) < 2 or sorted(set(layer_numbers)) != list(layer_numbers):
-            raise ValueError("layer_numbers are two or more, rising")
-        if not horizon_s > 0 or most_pending_count < 1:
-            raise ValueError("horizon_s and most_pending_count are above 0")
+            raise ValueError("layer_numbers must be two or more numbers in ascending order")
+        if not horizon_s > 0 or max_pending_count < 1:
+            raise ValueError("horizon_s and max_pending_count must be positive")
         self._layer_numbers = tuple(layer_numbers)
         self._horizon_s = horizon_s
-        self._most_pending_count = most_pending_count
-        self._waiting: list[pl.DataFrame] = []
-        self._waiting_count = 0
-        self._pass_count = min(_PASS_ROWS, most_pending_count)
+        self._max_pending_count = max_pending_count
+        self._pending: list[pl.DataFrame] = []
+        self._pending_count = 0
+        self._pass_count = min(_MIN_PASS_ROWS, max_pending_count)
         self._latest_s = -np.inf
-        #: by layer: requests without an answer in the next layer, first events there without a request, sends without
-        #: a receive and receives without a send
         self.unmatched_count: Ints = np.zeros(len(layer_numbers), dtype=np.int64)
-        #: requests that were given up for want of room
-        self.given_up_count = 0
+        self.dropped_count = 0
 
     def add(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Take events (rows of `request_events`, or their columns) and return the transfers (TRANSFERS) of those done.
+        """Add events and return the transfers of completed requests.
 
-        Events without a request's id belong to none. Mostly nothing is returned: many events are matched at a time.
+        Parameters
+        ----------
+        events
+            Rows of `request_events`; those without a request id are ignored.
+
+        Returns
+        -------
+        TRANSFERS
+            Empty for most calls, since matching works on many events at a time.
         """
         known = events.lazy().select(_EVENTS).filter(pl.col("request_id").is_not_null())
-        placed = known.filter(pl.col("layer_number").is_in(self._layer_numbers)).collect()
-        if not placed.is_empty():
-            self._waiting.append(placed)
-            self._waiting_count += placed.height
-            self._latest_s = max(self._latest_s, float(placed.select(pl.col("began_s").max()).item()))
-        # Each pass looks at all that waits: only twice as many are worth the next one.
-        if self._waiting_count < self._pass_count:
+        selected = known.filter(pl.col("layer_number").is_in(self._layer_numbers)).collect()
+        if not selected.is_empty():
+            self._pending.append(selected)
+            self._pending_count += selected.height
+            self._latest_s = max(self._latest_s, float(selected.select(pl.col("began_s").max()).item()))
+        # Each pass processes all pending events; doubling their number in between bounds the total time.
+        if self._pending_count < self._pass_count:
             return TRANSFERS.to_frame()
-        found = self._matched(self._latest_s - 2 * self._horizon_s)
-        self._pass_count = min(max(_PASS_ROWS, 2 * self._waiting_count), self._waiting_count + self._most_pending_count)
-        return found
+        transfers = self._match(self._latest_s - 2 * self._horizon_s)
+        self._pass_count = min(
+            max(_MIN_PASS_ROWS, 2 * self._pending_count), self._pending_count + self._max_pending_count
+        )
+        return transfers
 
     def finish(self) -> pl.DataFrame:
-        """Return the transfers (TRANSFERS) of all requests that still wait."""
-        return self._matched(np.inf)
+        """Return the transfers (TRANSFERS) of all pending requests."""
+        return self._match(np.inf)
 
-    def _matched(self, done_s: float) -> pl.DataFrame:
-        """Match the requests whose last event began before `done_s`, and keep the others waiting."""
-        if not self._waiting:
+    def _match(self, before_s: float) -> pl.DataFrame:
+        """Match the requests whose last event began before `before_s`; the others remain pending."""
+        if not self._pending:
             return TRANSFERS.to_frame()
-        events = _by_request(pl.concat(self._waiting), self._horizon_s)
+        events = _number_requests(pl.concat(self._pending), self._horizon_s)
         last_s = events.group_by("request").agg(pl.len(), pl.col("began_s").max()).sort("began_s", "request")
-        is_done = last_s["began_s"].to_numpy() < done_s
-        # So many requests, the oldest first, must go for the others to have room.
+        is_done = last_s["began_s"].to_numpy() < before_s
+        # The oldest requests are dropped until the others fit into the limit.
         later_count = last_s["len"].cast(pl.Int64).reverse().cum_sum().reverse()
-        is_over = (later_count > self._most_pending_count).to_numpy()
-        self.given_up_count += int((is_over & ~is_done).sum())
-        gone = np.zeros(last_s.height, dtype=np.bool_)
-        gone[last_s["request"].to_numpy()] = is_done | is_over
-        is_gone = pl.Series(gone).gather(events["request"])
-        waiting = events.filter(~is_gone).drop("request")
-        self._waiting, self._waiting_count = ([waiting], waiting.height) if waiting.height else ([], 0)
-        return self._transfers(events.filter(is_gone))
+        is_dropped = (later_count > self._max_pending_count).to_numpy()
+        self.dropped_count += int((is_dropped & ~is_done).sum())
+        is_completed_request = np.zeros(last_s.height, dtype=np.bool_)
+        is_completed_request[last_s["request"].to_numpy()] = is_done | is_dropped
+        is_completed = pl.Series(is_completed_request).gather(events["request"])
+        pending = events.filter(~is_completed).drop("request")
+        self._pending, self._pending_count = ([pending], pending.height) if pending.height else ([], 0)
+        return self._match_layers(events.filter(is_completed))
 
-    def _transfers(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Return the transfers of whole requests; `request` numbers these."""
+    def _match_layers(self, events: pl.DataFrame) -> pl.DataFrame:
+        """Transfers of complete requests; `request` numbers these."""
         layers = [events.filter(pl.col("layer_number") == number) for number in self._layer_numbers]
-        requests = _first(layers[0])
+        requests = _first_events(layers[0])
         hops = [self._first_hop(requests, layers[1])]
         hops += [self._inner_hop(hop, layers[hop], layers[hop + 1]) for hop in range(1, len(layers) - 1)]
-        hops.append(_written(len(layers) - 1, layers[-1]))
-        return _finished(pl.concat(hops), requests)
+        hops.append(_storage_writes(len(layers) - 1, layers[-1]))
+        return _fill_from_requests(pl.concat(hops), requests)
 
     def _first_hop(self, requests: pl.DataFrame, next_layer: pl.DataFrame) -> pl.DataFrame:
-        answers = _first(next_layer)
-        pairs = requests.join(answers.select(_OF_ANSWER), on="request", how="inner", suffix="_in")
+        responses = _first_events(next_layer)
+        pairs = requests.join(responses.select(_ANSWER_COLUMNS), on="request", how="inner", suffix="_in")
         self.unmatched_count[0] += requests.height - pairs.height
-        self.unmatched_count[1] += answers.height - pairs.height
-        return _crossed(0, pairs, pl.col("began_s_in") - pl.col("began_s"))
+        self.unmatched_count[1] += responses.height - pairs.height
+        return _transfers_of_hop(0, pairs, pl.col("began_s_in") - pl.col("began_s"))
 
     def _inner_hop(self, hop: int, outer: pl.DataFrame, inner: pl.DataFrame) -> pl.DataFrame:
         sends = outer.filter(pl.col("event_kind") == "send").with_row_index("send")
         receives = inner.filter(pl.col("event_kind") == "receive").with_row_index("receive")
-        pairs = _paired(sends, receives)
+        pairs = _pair_sends(sends, receives)
         self.unmatched_count[hop] += sends.height - pairs.height
         self.unmatched_count[hop + 1] += receives.height - pairs.height
-        return _crossed(hop, pairs, pl.col("ceased_s_in") - pl.col("began_s"))
+        return _transfers_of_hop(hop, pairs, pl.col("ceased_s_in") - pl.col("began_s"))
 
 
-def _by_request(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
-    """Add `request`, the number of the request from 0; a pause longer than the horizon parts two."""
+def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
+    """Assign request numbers from 0 (`request`); a pause longer than the horizon starts another one."""
     keys = ["rank", "request_id"]
     spans = (
         events.group_by(keys)
         .agg(is_long=pl.col("began_s").max() - pl.col("began_s").min() > horizon_s)
         .with_row_index("request")
     )
-    # Joining the keys alone spares copying all the rest.
+    # A join of the keys alone does not copy the other columns.
     numbers = events.select(keys).join(spans, on=keys, how="left", maintain_order="left")
     numbered = events.with_columns(numbers.select("request", "is_long"))
     if not spans["is_long"].any():
         return numbered.drop("is_long")
     long = numbered.filter("is_long").sort("request", "began_s", maintain_order=True)
     is_new = (pl.col("request") != pl.col("request").shift()) | (pl.col("began_s").diff() > horizon_s)
-    parted = long.with_columns(request=(is_new.fill_null(True).cum_sum() + (spans.height - 1)).cast(pl.UInt32))
-    both = pl.concat([numbered.filter(~pl.col("is_long")), parted]).drop("is_long")
-    return both.with_columns(request=pl.col("request").rank("dense") - 1)
+    split = long.with_columns(request=(is_new.fill_null(True).cum_sum() + (spans.height - 1)).cast(pl.UInt32))
+    all_events = pl.concat([numbered.filter(~pl.col("is_long")), split]).drop("is_long")
+    return all_events.with_columns(request=pl.col("request").rank("dense") - 1)
 
 
-#: columns that number events as they came
-_OF_ARRIVAL = ("send", "receive")
+#: columns that depend on the order of arrival
+_ARRIVAL_COLUMNS = ("send", "receive")
 
 
-def _first(events: pl.DataFrame) -> pl.DataFrame:
-    """Return the first event of each request."""
+def _first_events(events: pl.DataFrame) -> pl.DataFrame:
+    """First event of each request."""
     earliest = events.group_by("request").agg(pl.col("began_s").min())
     first = events.join(earliest, on=["request", "began_s"], how="semi")
-    return first if first.height == earliest.height else _ordered(first).unique("request", maintain_order=True)
+    return first if first.height == earliest.height else _sort_events(first).unique("request", maintain_order=True)
 
 
-def _ordered(events: pl.DataFrame) -> pl.DataFrame:
-    """Return events by request and time; of those that began at once, the order in which they came must not matter."""
+def _sort_events(events: pl.DataFrame) -> pl.DataFrame:
+    """Sort events by request, time and the other columns: the order of arrival has no influence."""
     ordered = events.sort("request", "began_s")
     is_tied = (pl.col("request") == pl.col("request").shift()) & (pl.col("began_s") == pl.col("began_s").shift())
     if not ordered.select(is_tied.any()).item():
         return ordered
-    return events.sort("request", "began_s", *sorted(set(events.columns) - {"request", "began_s", *_OF_ARRIVAL}))
+    return events.sort("request", "began_s", *sorted(set(events.columns) - {"request", "began_s", *_ARRIVAL_COLUMNS}))
 
 
-def _paired(sends: pl.DataFrame, receives: pl.DataFrame) -> pl.DataFrame:
-    """Return each send with its receive (columns with the ending _in): the first with the first, and so on.
+def _pair_sends(sends: pl.DataFrame, receives: pl.DataFrame) -> pl.DataFrame:
+    """Pair sends with receives (columns with the suffix _in) of the same request and nodes, in order of time.
 
-    Both say the nodes at their ends, or only one of them does, or none; those that say most are matched first.
+    Either side may or may not name its peer; events that name it are matched first.
     """
-    found: list[pl.DataFrame] = []
-    for send_tells, receive_tells in _PEERS_TOLD:
-        sent = sends.filter(pl.col("peer").is_not_null() == send_tells)
-        received = receives.filter(pl.col("peer").is_not_null() == receive_tells)
-        if sent.is_empty() or received.is_empty():
+    pair_lists: list[pl.DataFrame] = []
+    for send_has_peer, receive_has_peer in _PEER_COMBINATIONS:
+        open_sends = sends.filter(pl.col("peer").is_not_null() == send_has_peer)
+        open_receives = receives.filter(pl.col("peer").is_not_null() == receive_has_peer)
+        if open_sends.is_empty() or open_receives.is_empty():
             continue
-        if found:
-            # What is matched is not asked again.
-            sent = sent.join(pl.concat(pairs.select("send") for pairs in found), on="send", how="anti")
-            received = received.join(pl.concat(pairs.select("receive") for pairs in found), on="receive", how="anti")
-        # A node that one side does not tell is not asked of the other either.
-        told = [*(["source"] if receive_tells else []), *(["target"] if send_tells else [])]
-        left = _placed(sent.rename({"node": "source", "peer": "target"}), told)
-        right = _placed(received.rename({"peer": "source", "node": "target"}), told)
-        pairs = left.join(right, on=["request", "place", *told], how="inner", suffix="_in")
-        found.append(pairs.select("send", "receive"))
-    matched = pl.concat([pl.DataFrame(schema={"send": pl.UInt32, "receive": pl.UInt32}), *found])
-    answers = receives.select(pl.col(_OF_ANSWER).name.suffix("_in"))[matched["receive"]]
-    return pl.concat([sends.select("rank", *_OF_ANSWER)[matched["send"]], answers], how="horizontal")
+        if pair_lists:
+            matched = pl.concat(pair_lists)
+            open_sends = open_sends.join(matched, on="send", how="anti")
+            open_receives = open_receives.join(matched, on="receive", how="anti")
+        # Nodes are compared only where both sides know them.
+        node_columns = [*(["source"] if receive_has_peer else []), *(["target"] if send_has_peer else [])]
+        left = _number_by_time(open_sends.rename({"node": "source", "peer": "target"}), node_columns)
+        right = _number_by_time(open_receives.rename({"peer": "source", "node": "target"}), node_columns)
+        pairs = left.join(right, on=["request", "place", *node_columns], how="inner", suffix="_in")
+        pair_lists.append(pairs.select("send", "receive"))
+    matched = pl.concat([pl.DataFrame(schema={"send": pl.UInt32, "receive": pl.UInt32}), *pair_lists])
+    responses = receives.select(pl.col(_ANSWER_COLUMNS).name.suffix("_in"))[matched["receive"]]
+    return pl.concat([sends.select("rank", *_ANSWER_COLUMNS)[matched["send"]], responses], how="horizontal")
 
 
-def _placed(events: pl.DataFrame, told: Sequence[str]) -> pl.DataFrame:
-    """Add `place`, the number by time of the event among those of one request between the same nodes."""
-    of = ["request", *told]
-    is_alone = events.select(pl.struct(of).is_unique()).to_series()
-    if is_alone.all():
+def _number_by_time(events: pl.DataFrame, node_columns: Sequence[str]) -> pl.DataFrame:
+    """Count up the events of one request between the same nodes by time (`place`)."""
+    keys = ["request", *node_columns]
+    is_unique = events.select(pl.struct(keys).is_unique()).to_series()
+    if is_unique.all():
         return events.with_columns(place=pl.lit(0, pl.Int64))
-    several = _ordered(events.filter(~is_alone)).with_columns(place=pl.int_range(pl.len()).over(of))
-    return pl.concat([events.filter(is_alone).with_columns(place=pl.lit(0, pl.Int64)), several])
+    several = _sort_events(events.filter(~is_unique)).with_columns(place=pl.int_range(pl.len()).over(keys))
+    return pl.concat([events.filter(is_unique).with_columns(place=pl.lit(0, pl.Int64)), several])
 
 
-def _crossed(hop: int, pairs: pl.DataFrame, time_s: pl.Expr) -> pl.DataFrame:
+def _transfers_of_hop(hop: int, pairs: pl.DataFrame, time_s: pl.Expr) -> pl.DataFrame:
     return pairs.select(
         "request",
         hop=pl.lit(hop, pl.Int32),
@@ -235,9 +265,9 @@ def _crossed(hop: int, pairs: pl.DataFrame, time_s: pl.Expr) -> pl.DataFrame:
     )
 
 
-def _written(hop: int, innermost: pl.DataFrame) -> pl.DataFrame:
-    """Return the writes at the innermost layer, as transfers from the node to its device."""
-    lasted = pl.col("ceased_s") - pl.col("began_s")
+def _storage_writes(hop: int, innermost: pl.DataFrame) -> pl.DataFrame:
+    """Select the writes at the innermost layer, as transfers from the node to its device."""
+    duration_s = pl.col("ceased_s") - pl.col("began_s")
     return innermost.filter(pl.col("event_kind") == "write").select(
         "request",
         hop=pl.lit(hop, pl.Int32),
@@ -245,25 +275,25 @@ def _written(hop: int, innermost: pl.DataFrame) -> pl.DataFrame:
         target=pl.coalesce("peer", "node"),
         rank="rank",
         at_s="began_s",
-        time_s=lasted,
+        time_s=duration_s,
         size_bytes="event_bytes",
-        duration_s=lasted,
+        duration_s=duration_s,
         direction=pl.coalesce("direction", pl.lit("write")),
     )
 
 
-def _finished(transfers: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
-    """Fill in from the request what the events themselves do not tell.
+def _fill_from_requests(transfers: pl.DataFrame, requests: pl.DataFrame) -> pl.DataFrame:
+    """Fill unknown sizes and directions from the request.
 
-    Of a request that crossed a hop in several pieces, no piece has the whole request's size.
+    The request's size is used only if it crossed the hop in a single transfer.
     """
-    asked = requests.select("request", asked_bytes="event_bytes", asked_direction="direction")
-    known = transfers.join(asked, on="request", how="left", maintain_order="left")
-    is_whole = pl.len().over("request", "hop") == 1
+    defaults = requests.select("request", request_bytes="event_bytes", request_direction="direction")
+    joined = transfers.join(defaults, on="request", how="left", maintain_order="left")
+    is_single = pl.len().over("request", "hop") == 1
     return (
-        known.with_columns(
-            size_bytes=pl.coalesce("size_bytes", pl.when(is_whole).then("asked_bytes")),
-            is_read=(pl.coalesce("direction", "asked_direction") == "read").fill_null(False),
+        joined.with_columns(
+            size_bytes=pl.coalesce("size_bytes", pl.when(is_single).then("request_bytes")),
+            is_read=(pl.coalesce("direction", "request_direction") == "read").fill_null(False),
         )
         .select(TRANSFERS.names())
         .cast(dict(TRANSFERS.items()))

@@ -1,9 +1,8 @@
-"""Logarithmic bins of values, four to an octave, found from the bits of the numbers.
+"""Logarithmic histogram bins, four per octave (factor of two), computed from the bits of floating-point numbers.
 
-Bin k holds 2**(k/4) <= v < 2**((k+1)/4), so that a bin number needs no range to be known beforehand: bins of streams,
-time windows and edges can be summed as they are. An octave is a factor of two. Sigovan et al. (IPDPS'13, section
-IV.A) bin the values on an edge; their colour is by logarithm, and so are our bins, since service times span six
-orders of magnitude.
+Bin k holds 2**(k/4) <= v < 2**((k+1)/4). Bin numbers do not depend on the data's range, so histograms of streams, time
+windows and edges can be added. Sigovan et al. (IPDPS'13, section IV.A) bin the values of an edge and color them by
+logarithm. The bins here are logarithmic, too, since service times span six orders of magnitude.
 """
 
 from __future__ import annotations
@@ -16,74 +15,97 @@ from iosig.transforms.arrays import Reals
 Bins = npt.NDArray[np.int16]
 
 BINS_PER_OCTAVE = 4
-#: bins of what has no logarithm; values of unknown size are in no bin at all
+#: special bins of values without a logarithm; UNKNOWN values are not counted
 NEGATIVE = -32768
 ZERO = -32767
 UNKNOWN = -32766
-#: the bins of the smallest and of the largest float
+#: bins of the smallest and the largest positive float
 LOWEST = -1074 * BINS_PER_OCTAVE
 HIGHEST = 1023 * BINS_PER_OCTAVE + 3
 
-#: 2**(0/4) to 2**(3/4), correctly rounded: where an octave's bins begin
+#: lower edges of an octave's bins: 2**(0/4) to 2**(3/4), correctly rounded
 _STARTS = np.array([1.0, *map(float.fromhex, ("0x1.306fe0a31b715p+0", "0x1.6a09e667f3bcdp+0", "0x1.ae89f995ad3adp+0"))])
 _MANTISSA_BITS = np.uint64(52)
 _MANTISSA = np.uint64((1 << 52) - 1)
 _START_BITS = _STARTS.view(np.uint64) & _MANTISSA
-#: a code is a float's sign and exponent with the quarter of its octave
-_NEGATIVE_CODES = 4 << 11
+#: number of codes of positive floats; a code consists of sign, exponent and the quarter of the octave
+_POSITIVE_CODE_COUNT = 4 << 11
 _LOWEST_NORMAL = -1022 * BINS_PER_OCTAVE
-#: lifts subnormal numbers among the normal ones without rounding
+#: scaling by this many octaves makes subnormal numbers normal, without rounding
 _LIFT_OCTAVES = 64
-#: values worked on at a time: fit the cache
+#: number of values per chunk, which fits into the processor's cache
 _CHUNK = 1 << 14
 
 
-def _bins_of_codes() -> Bins:
-    positive = np.arange(_NEGATIVE_CODES) + (_LOWEST_NORMAL - 4)
+def _make_code_table() -> Bins:
+    positive = np.arange(_POSITIVE_CODE_COUNT) + (_LOWEST_NORMAL - 4)
     positive[:4] = ZERO
     positive[-4:] = UNKNOWN
-    negative = np.full(_NEGATIVE_CODES, NEGATIVE)
+    negative = np.full(_POSITIVE_CODE_COUNT, NEGATIVE)
     negative[-4:] = UNKNOWN
     return np.concatenate([positive, negative]).astype(np.int16)
 
 
-_BIN_OF_CODE = _bins_of_codes()
+_BIN_OF_CODE = _make_code_table()
 
 
 def bin_numbers(values: Reals) -> Bins:
-    """Return each value's bin number (n): NEGATIVE, ZERO, k, or UNKNOWN for NaN and the infinities."""
-    found = np.empty(len(values), np.int16)
+    """Assign values to logarithmic bins.
+
+    Parameters
+    ----------
+    values : (n,)
+        Values of any sign and unit.
+
+    Returns
+    -------
+    (n,)
+        k, NEGATIVE, ZERO, or UNKNOWN for NaN and the infinities.
+    """
+    numbers = np.empty(len(values), np.int16)
     for begin in range(0, len(values), _CHUNK):
         part = slice(begin, begin + _CHUNK)
-        found[part] = _bins(np.ascontiguousarray(values[part], dtype=np.float64))
-    return found
+        numbers[part] = _bin_chunk(np.ascontiguousarray(values[part], dtype=np.float64))
+    return numbers
 
 
-def _bins(values: Reals) -> Bins:
+def _bin_chunk(values: Reals) -> Bins:
     bits = values.view(np.uint64)
-    found = (bits >> _MANTISSA_BITS).astype(np.uint16) << np.uint16(2)
+    codes = (bits >> _MANTISSA_BITS).astype(np.uint16) << np.uint16(2)
     mantissas = bits & _MANTISSA
     for start in _START_BITS[1:]:
-        found += (mantissas >= start).view(np.uint8)
-    bins: Bins = _BIN_OF_CODE[found]
+        codes += (mantissas >= start).view(np.uint8)
+    bins: Bins = _BIN_OF_CODE[codes]
     # only zeros and subnormal numbers have an exponent of zero
-    places = np.flatnonzero((found & np.uint16(_NEGATIVE_CODES - 1)) < 4)
-    if len(places):
-        bins[places] = _small_bins(values[places])
+    small = np.flatnonzero((codes & np.uint16(_POSITIVE_CODE_COUNT - 1)) < 4)
+    if len(small):
+        bins[small] = _bin_small(values[small])
     return bins
 
 
-def _small_bins(values: Reals) -> Bins:
-    found = np.where(values < 0, NEGATIVE, ZERO).astype(np.int16)
+def _bin_small(values: Reals) -> Bins:
+    """Bins of zeros, subnormal and negative small values."""
+    bins = np.where(values < 0, NEGATIVE, ZERO).astype(np.int16)
     is_subnormal = values > 0
     if is_subnormal.any():
-        lifted = _bins(np.ldexp(values[is_subnormal], _LIFT_OCTAVES))
-        found[is_subnormal] = lifted - np.int16(_LIFT_OCTAVES * BINS_PER_OCTAVE)
-    return found
+        scaled = _bin_chunk(np.ldexp(values[is_subnormal], _LIFT_OCTAVES))
+        bins[is_subnormal] = scaled - np.int16(_LIFT_OCTAVES * BINS_PER_OCTAVE)
+    return bins
 
 
-def lower_values(bins: npt.NDArray[np.integer]) -> Reals:
-    """Return the least value of each bin (n), 2**(k/4): 0 for ZERO, NaN for NEGATIVE and UNKNOWN."""
+def lower_edges(bins: npt.NDArray[np.integer]) -> Reals:
+    """Lower edges of bins, 2**(k/4).
+
+    Parameters
+    ----------
+    bins : (n,)
+        Bin numbers.
+
+    Returns
+    -------
+    (n,)
+        0 for ZERO, NaN for NEGATIVE and UNKNOWN.
+    """
     numbers = np.asarray(bins, dtype=np.int64)
     values = np.ldexp(_STARTS[numbers & 3], np.clip(numbers >> 2, -1100, 1024))
     values = np.where(numbers == ZERO, 0.0, values)

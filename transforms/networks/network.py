@@ -1,9 +1,9 @@
-"""A run's I/O as a network: nodes in layers, and on each edge histograms of what crossed it, window by window.
+"""A run's I/O as a layered network: each edge has histograms of its transfers in each time window.
 
 After Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV:
-compute processes, I/O nodes and storage nodes, or any other layers, outermost first; each edge between two layers
-next to each other is a 1-D histogram of latency, size or bandwidth. Counts are kept per time window, so any range of
-time is a sum of windows (section IV: "we stream and aggregate chunks of time").
+compute processes, I/O nodes and storage nodes, or any other layers, from outermost to innermost. Each edge between two
+adjacent layers has 1-D histograms of latency, size and bandwidth. Counts are kept per time window, so any time range
+is a sum of windows (section IV: "we stream and aggregate chunks of time").
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import polars as pl
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: what an edge has a histogram of, by its number in `Network.counts`: seconds, bytes, bytes per second
+#: quantities of the edge histograms, in seconds, bytes and bytes per second; the index is `metric` in `Network.counts`
 Metric = Literal["time", "size", "bandwidth"]
 METRICS: tuple[Metric, ...] = get_args(Metric)
-#: what the time of a transfer is: how long the request took where it was seen; from an event in one layer to its
-#: answer in the next; or how long it took to be stored
+#: meaning of a transfer's time: duration of the request in its own layer; time from an event in one layer to the
+#: response in the next; or duration of the write to storage
 TimeKind = Literal["service_time", "latency", "write_time"]
 TIME_KINDS: tuple[TimeKind, ...] = get_args(TimeKind)
-#: steps of the timeline within a window
+#: time resolution of the timeline, in steps per window
 STEPS_PER_WINDOW = 8
 
 EDGES = pl.Schema({"hop": pl.Int32(), "source": pl.Int32(), "target": pl.Int32()})
@@ -55,9 +55,15 @@ TIMELINE = pl.Schema(
 
 @dataclass(frozen=True, slots=True)
 class NetworkParams:
-    """How fine a network is: its time windows, and how many nodes a layer has at most before some are taken together.
+    """Resolution of a network in time windows and nodes.
 
-    8,192 are the compute processes of the paper's largest picture (Figure 4).
+    Attributes
+    ----------
+    window_count
+        Number of time windows.
+    most_node_count
+        Maximum number of nodes in a layer; larger layers are grouped. 8,192 is the number of compute processes in the
+        paper's largest picture (Figure 4).
     """
 
     window_count: int = 64
@@ -66,10 +72,18 @@ class NetworkParams:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A ring of the network: its name ("rank", "host", "target") and its nodes' labels (n), by node number.
+    """Nodes of one kind, which form a ring of the network.
 
-    labels: String. group_size: so many consecutive members of the layer are one node, labelled such as "128-255".
-    member_count: the members of the layer, of which there are more than nodes where they are grouped.
+    Attributes
+    ----------
+    name
+        Kind of its nodes ("rank", "host", "target").
+    labels : String, (nodes,)
+        Label of each node.
+    group_size
+        Number of consecutive members per node; a node of several members has a label such as "128-255".
+    member_count
+        Number of members; exceeds the number of nodes in grouped layers. Defaults to the number of nodes.
     """
 
     name: str
@@ -83,17 +97,26 @@ class Layer:
 
     @property
     def node_count(self) -> int:
-        """Nodes of the layer."""
+        """Number of nodes, each of one or more members."""
         return len(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """Requests (n) as they go from nodes of a layer to nodes of the next one.
+    """Columns of n requests from nodes of one layer to nodes of the next.
 
-    hop: the number of the source's layer. source, target: node numbers in the two layers. at_s: when. time_s,
-    size_bytes, bandwidth_bytes_per_s: NaN where not known; a latency is negative where clocks differ. is_read:
-    whether bytes came from storage.
+    Attributes
+    ----------
+    hop
+        Index of the source's layer.
+    source, target : (n,)
+        Node indices in the two layers.
+    at_s : (n,)
+        Time of the transfer [s].
+    time_s, size_bytes, bandwidth_bytes_per_s : (n,)
+        NaN where unknown. A latency is negative where clocks differ.
+    is_read : (n,)
+        Whether the bytes came from storage.
     """
 
     hop: int
@@ -108,16 +131,27 @@ class Transfers:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What went between the layers (outermost first) in each time window.
+    """Layers, and the transfers between them by time window.
 
-    time_kinds: of each hop, one fewer than layers. window_edges_s (windows + 1): equal windows, rising.
-    edges (EDGES): one row per edge that was used, sorted; an edge's number is its row.
-    counts (COUNTS): transfers by window, edge, metric (its place in METRICS) and log bin (`log_bins`), sorted, only
-    those that are not 0. What is not known is in no bin.
-    totals (TOTALS): sums by window and edge, sorted; transfer_time_s is the sum of the known times that are not
-    negative, and longest_s the longest; 0 where none is known.
-    timeline (TIMELINE): by hop, metric and step (STEPS_PER_WINDOW to a window), sorted, only steps that have any: count
-    and sum of the known values that are not negative, and the least and the most of all known ones.
+    Attributes
+    ----------
+    layers
+        From outermost to innermost.
+    time_kinds
+        Meaning of the times of each hop: one fewer than layers.
+    window_edges_s : (windows + 1,)
+        Edges of equal windows, ascending.
+    edges : EDGES
+        One row per edge in use, sorted; the row index is the edge number.
+    counts : COUNTS
+        Number of transfers by window, edge, metric (index in METRICS) and log bin (`log_bins`), sorted, without zeros.
+        Unknown values are in no bin.
+    totals : TOTALS
+        Sums by window and edge, sorted. `transfer_time_s` is the sum of the known, nonnegative times and `longest_s`
+        the largest; 0 if none is known.
+    timeline : TIMELINE
+        By hop, metric and step (STEPS_PER_WINDOW per window), sorted, without empty steps: count and sum of the known,
+        nonnegative values, minimum and maximum of all known ones.
     """
 
     layers: tuple[Layer, ...]
@@ -134,10 +168,10 @@ class Network:
 
     @property
     def window_count(self) -> int:
-        """Time windows."""
+        """Number of time windows."""
         return len(self.window_edges_s) - 1
 
     @property
     def hop_count(self) -> int:
-        """Pairs of layers next to each other."""
+        """Number of pairs of adjacent layers."""
         return len(self.time_kinds)

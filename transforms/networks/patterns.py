@@ -1,21 +1,21 @@
-"""What the eye sees in a network's rings, named by statistics: circular, striped, noisy, outlier, or none of these.
+"""Classification of a network's visual patterns: circular, striped, noisy, outlier, or none of these.
 
-Sigovan et al. (IPDPS'13), Figure 6, show the patterns and give no rules; the rules here are ours. All is told from
-the histograms of a hop's source nodes, in octaves (log2 of the value), in each time window and in all together:
+Sigovan et al. (IPDPS'13), Figure 6, show the patterns but give no rules; the rules here are our own. They use the
+histograms of a hop's source nodes, in octaves (log2 of the value), in each time window and in all windows together:
 
-1. a node's *level* is the mean of its nine deciles: as little moved by a few slow requests as a median is, but it
-   does not jump between two bands of values of which each holds half of the requests;
-2. *striped*: nodes near each other on the ring are more alike than shuffled nodes would be, and not because levels
-   rise all along the ring. Either the nodes of the
-   same next node form bands (analysis of variance), or the levels correlate with themselves some nodes on (the
-   circular serial correlation, whose moments under shuffling Wald and Wolfowitz give exactly: Annals of Mathematical
-   Statistics 14, 1943, DOI 10.1214/aoms/1177731358). Bands must explain a good part of the variance, too;
-3. *outlier*: a few nodes lie far above the others by a robust score, and have more high values than chance gives to
-   any node (binomial; Benjamini and Hochberg's rule keeps false finds among them few);
-4. *circular*: nodes agree, and values lie in narrow bands: most of them together fill few octaves at a stretch;
-5. *noisy*: values fill many octaves at a stretch, or nodes disagree.
+1. The *level* of a node is the mean of its nine deciles. It is as robust as a median against a few slow requests, but
+   does not jump between two bands of values that each hold half of the requests.
+2. *striped*: nodes near each other on the ring have more similar levels than shuffled nodes, and not because of a
+   linear trend along the ring. Either nodes with the same next node form bands (analysis of variance), or the circular
+   serial correlation of the levels is significant at some lag (exact moments under shuffling: Wald and Wolfowitz,
+   Annals of Mathematical Statistics 14, 1943, DOI 10.1214/aoms/1177731358). The bands must also explain a large part
+   of the variance.
+3. *outlier*: a few nodes lie far above the others by a robust z-score, and have significantly many high values
+   (binomial test; the Benjamini-Hochberg procedure bounds the false discovery rate).
+4. *circular*: nodes agree, and values lie in narrow bands: contiguous dense values span few octaves.
+5. *noisy*: contiguous dense values span many octaves, or nodes disagree.
 
-Where nothing of this is clear, none is named.
+Ambiguous cases have no pattern.
 """
 
 from __future__ import annotations
@@ -29,8 +29,17 @@ import polars as pl
 
 from iosig.transforms.arrays import SIGMAS_PER_MAD, Bools, Ints, Reals
 from iosig.transforms.networks.batches import NetworkBatch
-from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE, LOWEST
+from iosig.transforms.networks.log_bins import BINS_PER_OCTAVE
 from iosig.transforms.networks.network import METRICS, Network
+from iosig.transforms.networks.node_statistics import (
+    NINTH_DECILE,
+    Cells,
+    Nodes,
+    count_cells,
+    find_main_targets,
+    make_nodes,
+    summarize_nodes,
+)
 
 Outcome = Literal["named", "too_few_nodes", "too_few_transfers", "none_fits"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -57,100 +66,145 @@ PATTERN_ROWS = pl.Schema(
     }
 )
 
-#: what is said of a span that has enough nodes and transfers
-_TOLD = ("outcome", "pattern", "node_spread", "edge_spread", "band_ratio", "nodes_per_band", "outlier_score")
-#: above all bins
-_NO_BIN = 1 << 16
-_QUANTILES = np.concatenate([np.arange(1, 10) / 10.0, [0.25, 0.75]])
-_NINTH = 8
-#: between the first and the ninth decile of a normal distribution, in standard deviations
-_DECILES_APART = 2.5631
-#: the interquartile range of a normal distribution, in standard deviations
-_QUARTILES_APART = 1.349
-#: a median absolute deviation tells as much as the plain deviation of so many fewer normal values
+#: columns that are computed only for spans with enough nodes and transfers
+_FINDING_COLUMNS = ("outcome", "pattern", "node_spread", "edge_spread", "band_ratio", "nodes_per_band", "outlier_score")
+#: distance between the first and the ninth decile of a normal distribution, in standard deviations
+_DECILE_RANGE_SIGMAS = 2.5631
+#: efficiency of the median absolute deviation for normal values, relative to the standard deviation
 _MAD_EFFICIENCY = 0.37
-#: a bin's own standard deviation if values lie evenly in it, in octaves
+#: standard deviation of values spread evenly over a bin [octaves]
 _BIN_DEVIATION = 1.0 / (BINS_PER_OCTAVE * np.sqrt(12.0))
-#: variance of levels below this is rounding [octaves squared]
-_LEAST_VARIANCE = 1e-18
-#: Silverman's rule: the bandwidth of a smoothed histogram is so many deviations, by the count to the power of -1/5
+#: rounding errors of the variance of levels [octaves squared]
+_MIN_VARIANCE = 1e-18
+#: factor of Silverman's rule: the bandwidth is this many standard deviations times the count to the power of -1/5
 _SILVERMAN = 0.9
 
 
-# From where on a pattern is named: all are ours, since the paper names patterns by eye.
+@dataclass(frozen=True, slots=True)
+class PatternParams:
+    """Criteria of the patterns; all are our own, since the paper classifies by eye.
 
-#: fewer active nodes have no pattern: a shuffle of seven is too often in order by chance
-_LEAST_NODE_COUNT = 8
-#: of fewer transfers, three for each of so few nodes, it is not known what values they fill
-_LEAST_TRANSFER_COUNT = 24
-#: a node of fewer transfers is no outlier: one slow request is not a slow node
-_LEAST_OUTLIER_COUNT = 3
-#: how often nodes like the others may pass for outliers
-_CHANCE = 0.01
-#: how often shuffled nodes may pass for striped: the less, as a night asks for hundreds of windows
-_BAND_CHANCE = 0.001
-#: bands are named if they explain this share of what sets nodes apart
-_LEAST_BAND_RATIO = 0.4
-#: the standard deviation of the bands' levels; less than one log bin is not seen
-_LEAST_BAND_OCTAVES = 0.25
-#: robust deviations above the median (Iglewicz and Hoaglin's 3.5 for modified scores), and more where there are very
-#: few nodes or very many: what the highest of as many normal ones exceeds by `_CHANCE` (Student's distribution, for
-#: the deviation is estimated, too)
-_LEAST_OUTLIER_SCORE = 3.5
-#: and twice the typical value at the least, or it is not "clearly" higher
-_LEAST_OUTLIER_OCTAVES = 1.0
-#: more nodes than this share are not "a small number"; then they are part of the spread
-_MOST_OUTLIER_RATIO = 0.1
-#: the least deviation that nodes are scored by, in octaves: nearly a log bin
-_LEAST_DEVIATION = 0.2
-#: what values fill is told from the densest ones that hold this share of the transfers
-_CORE_RATIO = 0.8
-#: so many octaves at a stretch are filled at most by a band of values that are "approximately constant", and at least
-#: by those of "high variance"; between them nothing is named
-_MOST_CIRCULAR_OCTAVES, _LEAST_NOISY_OCTAVES = 2.0, 2.5
-#: the same for the standard deviation of nodes' means, less what the number of their transfers explains
-_MOST_CIRCULAR_SPREAD, _LEAST_NOISY_SPREAD = 0.35, 0.75
-#: nodes that are told as causes
-_MOST_CAUSE_COUNT = 20
-
-
-def patterns(network: Network) -> pl.DataFrame:
-    """Return what each hop looks like by each metric (PATTERN_ROWS), in each time window and in all of them together.
-
-    hop, metric, is_whole, first_window, last_window (exclusive). outcome; pattern (NULL unless named).
-    active_node_count, transfer_count: with a known value. node_spread: the nodes' means' standard deviation, less what
-    the number of their transfers explains [octaves]. edge_spread: the median node's own [octaves]. band_ratio,
-    nodes_per_band: the share of the variance between nodes that bands explain, and their period (NULL without any).
-    outlier_score: the highest node's. cause_nodes: labels, the strongest first; empty for circular.
+    Attributes
+    ----------
+    min_node_count
+        Minimum number of active nodes; a shuffle of seven nodes is too often in order by chance.
+    min_transfer_count
+        Minimum number of transfers: three per node.
+    min_outlier_transfer_count
+        Minimum number of transfers of an outlier node; one slow request does not make a slow node.
+    outlier_alpha
+        Significance level of outliers.
+    band_alpha
+        Significance level of bands; lower, since a night tests hundreds of windows.
+    min_band_ratio
+        Minimum share of the variance between nodes that bands explain.
+    min_band_octaves
+        Minimum standard deviation of the bands' levels [octaves]: one log bin.
+    min_outlier_score
+        Minimum robust z-score of an outlier (Iglewicz and Hoaglin's 3.5 for modified z-scores). It increases for very
+        few or very many nodes, to the quantile that the maximum of as many values exceeds with `outlier_alpha`
+        (Student's t-distribution, since the deviation is an estimate).
+    min_outlier_octaves
+        Minimum distance of an outlier above the median [octaves]: a factor of two.
+    max_outlier_ratio
+        Maximum share of outlier nodes; more belong to the spread.
+    min_deviation
+        Minimum standard deviation in the z-score [octaves]: nearly a log bin.
+    core_ratio
+        Share of the transfers in the densest values, which define the dense bands.
+    max_circular_octaves, min_noisy_octaves
+        Maximum width of a dense band in a circular pattern and minimum width in a noisy one [octaves]; neither applies
+        in between.
+    max_circular_spread, min_noisy_spread
+        The same for the standard deviation of nodes' means without sampling variance [octaves].
+    max_cause_count
+        Maximum number of nodes that are listed as causes.
     """
-    return patterns_of(NetworkBatch.of_one(network)).select(PATTERN_ROWS.names())
+
+    min_node_count: int = 8
+    min_transfer_count: int = 24
+    min_outlier_transfer_count: int = 3
+    outlier_alpha: float = 0.01
+    band_alpha: float = 0.001
+    min_band_ratio: float = 0.4
+    min_band_octaves: float = 0.25
+    min_outlier_score: float = 3.5
+    min_outlier_octaves: float = 1.0
+    max_outlier_ratio: float = 0.1
+    min_deviation: float = 0.2
+    core_ratio: float = 0.8
+    max_circular_octaves: float = 2.0
+    min_noisy_octaves: float = 2.5
+    max_circular_spread: float = 0.35
+    min_noisy_spread: float = 0.75
+    max_cause_count: int = 20
 
 
-def patterns_of(networks: NetworkBatch) -> pl.DataFrame:
-    """Return the patterns of many networks, one after the other, with the hop's outer layer among all (`layer`)."""
+PARAMS = PatternParams()
+
+
+def classify_patterns(network: Network) -> pl.DataFrame:
+    """Classify the pattern of each hop by each metric, in each time window and in all windows together.
+
+    Parameters
+    ----------
+    network
+        A single run's network.
+
+    Returns
+    -------
+    PATTERN_ROWS
+        One row per hop, metric and window; `last_window` is exclusive.
+
+        - active_node_count, transfer_count: nodes and transfers with a known value.
+        - node_spread: standard deviation of the nodes' means without sampling variance [octaves].
+        - edge_spread: median standard deviation within nodes [octaves].
+        - band_ratio, nodes_per_band: share of the variance between nodes that bands explain, and their period in nodes
+          (NULL without bands).
+        - outlier_score: highest z-score of a node.
+        - cause_nodes: labels of the nodes that cause the pattern, strongest first; empty for circular.
+    """
+    return classify_batch_patterns(NetworkBatch.from_network(network)).select(PATTERN_ROWS.names())
+
+
+def classify_batch_patterns(networks: NetworkBatch) -> pl.DataFrame:
+    """Classify the patterns of many networks; see `classify_patterns`.
+
+    Parameters
+    ----------
+    networks
+        Networks of n runs.
+
+    Returns
+    -------
+    pl.DataFrame
+        PATTERN_ROWS, network by network, and the number of the hop's outer layer (`layer`).
+    """
     outer, spans = networks.layers.outer, 1 + networks.window_count
-    targets = _main_targets(networks)
-    looks = [_looked_for(_cells(networks, number), len(outer) * spans, targets) for number in range(len(METRICS))]
-    # of each hop first all spans by one metric, then by the next one
-    place = np.arange(len(outer) * len(METRICS) * spans)
-    hop, metric, window = place // (len(METRICS) * spans), place // spans % len(METRICS), place % spans - 1
+    targets = find_main_targets(networks)
+    views = [
+        _classify_spans(count_cells(networks, number), len(outer) * spans, targets) for number in range(len(METRICS))
+    ]
+    # rows are sorted by hop, metric and span
+    row = np.arange(len(outer) * len(METRICS) * spans)
+    hop, metric, window = row // (len(METRICS) * spans), row // spans % len(METRICS), row % spans - 1
     by_metric = (metric * len(outer) + hop) * spans + window + 1
     first = np.maximum(window, 0)
     rows = pl.DataFrame(
         {
             "layer": outer[hop],
-            "hop": networks.layers.place[outer][hop],
+            "hop": networks.layers.hop[outer][hop],
             "metric": pl.Series(METRICS).gather(metric),
             "is_whole": window < 0,
             "first_window": first,
             "last_window": np.where(window < 0, networks.window_count, first + 1),
-            "outcome": pl.Series(OUTCOMES).gather(np.concatenate([look.outcome for look in looks])[by_metric]),
-            "active_node_count": np.concatenate([look.node_count for look in looks])[by_metric],
-            "transfer_count": np.concatenate([look.transfer_count for look in looks])[by_metric],
+            "outcome": pl.Series(OUTCOMES).gather(np.concatenate([view.outcome for view in views])[by_metric]),
+            "active_node_count": np.concatenate([view.node_count for view in views])[by_metric],
+            "transfer_count": np.concatenate([view.transfer_count for view in views])[by_metric],
             "row": by_metric,
         }
     )
-    rows = rows.join(_told_frame(networks, looks), on="row", how="left", maintain_order="left").with_columns(
+    rows = rows.join(_findings_frame(networks, views), on="row", how="left", maintain_order="left").with_columns(
         pl.coalesce("outcome_right", "outcome").alias("outcome"), pl.col("cause_nodes").fill_null([])
     )
     return rows.select("layer", *PATTERN_ROWS).cast(dict(PATTERN_ROWS.items()))
@@ -158,286 +212,156 @@ def patterns_of(networks: NetworkBatch) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Spans:
-    """By span, window -1 (all of them) and then window by window of each hop: its nodes, transfers and outcome.
+    """Classification of each span: window -1 (all windows), then window by window of each hop.
 
-    outcome: the place in OUTCOMES. named: of the spans that have enough of both, by span.
+    outcome: index in OUTCOMES. findings: results of the spans with enough nodes and transfers.
     """
 
     node_count: Ints
     transfer_count: Ints
     outcome: Ints
-    named: dict[int, _Found]
+    findings: dict[int, _Finding]
 
 
-def _looked_for(cells: _Cells, span_count: int, targets: Ints) -> _Spans:
-    """Return what the nodes look like in each span."""
+def _classify_spans(cells: Cells, span_count: int, targets: Ints) -> _Spans:
+    """Classify the pattern in each span."""
     is_first = cells.is_first_of_node
     node_count = np.bincount(cells.span[is_first], minlength=span_count)
     transfer_count = np.bincount(cells.span, cells.count, span_count).astype(np.int64)
-    # most windows of a small trace: nothing else is asked of them
-    has_few_nodes, has_few_transfers = node_count < _LEAST_NODE_COUNT, transfer_count < _LEAST_TRANSFER_COUNT
+    has_few_nodes = node_count < PARAMS.min_node_count
+    has_few_transfers = transfer_count < PARAMS.min_transfer_count
     outcome = np.where(has_few_nodes, OUTCOMES.index("too_few_nodes"), OUTCOMES.index("too_few_transfers"))
     enough = np.flatnonzero(~(has_few_nodes | has_few_transfers)).tolist()
-    return _Spans(node_count, transfer_count, outcome, {span: _named(_nodes(cells, span, targets)) for span in enough})
+    return _Spans(
+        node_count, transfer_count, outcome, {span: _classify(make_nodes(cells, span, targets)) for span in enough}
+    )
 
 
-def _told_frame(networks: NetworkBatch, looks: Sequence[_Spans]) -> pl.DataFrame:
-    """Return what is said of the spans that have enough nodes and transfers, by their place among those of all."""
+def _findings_frame(networks: NetworkBatch, views: Sequence[_Spans]) -> pl.DataFrame:
+    """Collect the findings of all metrics with their row index; spans with too few nodes or transfers have none."""
     labels = networks.layers.labels
     rows = [
-        (metric * len(look.outcome) + span, *found.told, labels.gather(found.causes).to_list())
-        for metric, look in enumerate(looks)
-        for span, found in look.named.items()
+        (metric * len(spans.outcome) + span, *finding.values, labels.gather(finding.causes).to_list())
+        for metric, spans in enumerate(views)
+        for span, finding in spans.findings.items()
     ]
-    names = ("row", *_TOLD, "cause_nodes")
+    names = ("row", *_FINDING_COLUMNS, "cause_nodes")
     return pl.DataFrame(
         rows, schema={"row": pl.Int64(), **{name: PATTERN_ROWS[name] for name in names[1:]}}, orient="row"
     )
 
 
-# ---- from counts to nodes
+# ---- classification
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
-    """Counts by span, source node and bin (cells), sorted; a hop's first span holds all its windows together."""
+class _Finding:
+    """Values of a row (`_FINDING_COLUMNS`), and the numbers of the nodes that cause the pattern."""
 
-    span: Ints
-    node: Ints
-    bin: Ints
-    count: Ints
-
-    @property
-    def is_first_of_node(self) -> Bools:
-        """Mark the first cell of each node and span."""
-        found: Bools = (np.diff(self.span, prepend=-1) > 0) | (np.diff(self.node, prepend=-1) != 0)
-        return found
-
-    def of(self, span: int) -> tuple[Ints, Ints, Ints]:
-        """Return node, bin and count of a span's cells."""
-        first, last = np.searchsorted(self.span, [span, span + 1])
-        return self.node[first:last], self.bin[first:last], self.count[first:last]
-
-
-def _cells(networks: NetworkBatch, metric: int) -> _Cells:
-    """Return the counts of all hops by a metric; zero and negative values count as the lowest bin of all in the hop."""
-    counts = networks.counts.filter(pl.col("metric") == metric)
-    window, edge, bins, count = (counts[name].cast(pl.Int64).to_numpy() for name in ("window", "edge", "bin", "count"))
-    node = networks.source[edge]
-    hop = np.searchsorted(networks.layers.outer, networks.layers.of_nodes(node))
-    is_known = bins >= LOWEST
-    lowest = np.full(len(networks.layers.outer), _NO_BIN)
-    np.minimum.at(lowest, hop[is_known], bins[is_known])
-    # a hop without any known value has no cells
-    kept = np.flatnonzero(lowest[hop] < _NO_BIN)
-    if not len(kept):
-        return _Cells(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
-    bins = np.maximum(bins, lowest[hop])[kept]
-    low, width = int(bins.min()), int(np.ptp(bins)) + 1
-    whole = hop[kept] * (1 + networks.window_count)
-    keys, totals = [], []
-    for span in (whole, whole + 1 + window[kept]):
-        key, total = _summed((span * len(networks.layers.labels) + node[kept]) * width + bins - low, count[kept])
-        keys.append(key)
-        totals.append(total)
-    both = np.concatenate(keys)
-    # no key is in both
-    order = np.argsort(both, kind="stable")
-    key = both[order]
-    place = key // width
-    node_count = len(networks.layers.labels)
-    return _Cells(place // node_count, place % node_count, key % width + low, np.concatenate(totals)[order])
-
-
-def _summed(key: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct keys, rising, with the sums of their counts."""
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    starts = np.flatnonzero(np.diff(key, prepend=key[0] - 1))
-    return key[starts], np.add.reduceat(count[order], starts)
-
-
-def _main_targets(networks: NetworkBatch) -> Ints:
-    """Return to which next node most transfers of each node go (nodes); -1 where that is not most of them."""
-    found = np.full(len(networks.layers.labels), -1, dtype=np.int64)
-    totals = networks.totals
-    counts = np.bincount(totals["edge"].to_numpy(), totals["transfer_count"].to_numpy(), len(networks.source))
-    of_source = np.bincount(networks.source, counts, len(found))
-    is_main = 2 * counts > of_source[networks.source]
-    found[networks.source[is_main]] = networks.target[is_main]
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Nodes:
-    """The active nodes (n) of a hop: their numbers, transfers, means, quantiles (n, _QUANTILES) and main targets.
-
-    variance: of a node's own values, over all nodes [octaves squared]. bin, cell_node (place among the active ones),
-    cell_count (cells): their histograms.
-    """
-
-    number: Ints
-    count: Ints
-    mean: Reals
-    quantiles: Reals
-    target: Ints
-    variance: float
-    bin: Ints
-    cell_node: Ints
-    cell_count: Ints
-
-    @property
-    def level(self) -> Reals:
-        """The mean of each node's deciles (n)."""
-        found: Reals = self.quantiles[:, :9].mean(axis=1)
-        return found
-
-    @property
-    def own_spread(self) -> Reals:
-        """The robust standard deviation of each node's values (n)."""
-        lower, upper = self.quantiles[:, 9:].T
-        found: Reals = (upper - lower) / _QUARTILES_APART
-        return found
-
-
-def _nodes(cells: _Cells, span: int, targets: Ints) -> _Nodes:
-    node, bins, count = cells.of(span)
-    # they are sorted, which np.unique would do again
-    is_first = np.diff(node, prepend=-1) > 0
-    number, place = node[is_first], np.cumsum(is_first) - 1
-    return _with_histograms(number, targets[number], place, bins, count)
-
-
-def _with_histograms(number: Ints, target: Ints, place: Ints, bins: Ints, count: Ints) -> _Nodes:
-    """Return nodes by their histograms, sorted by node and bin."""
-    total = np.bincount(place, count, len(number)).astype(np.int64)
-    middle = (bins + 0.5) / BINS_PER_OCTAVE
-    mean = np.bincount(place, count * middle, len(number)) / np.maximum(total, 1)
-    squares = float((count * (middle - mean[place]) ** 2).sum())
-    freedom = int((total - 1).sum())
-    variance = squares / freedom if freedom else 0.0
-    return _Nodes(number, total, mean, _quantiles(place, bins, count, total), target, variance, bins, place, count)
-
-
-def _quantiles(place: Ints, bins: Ints, count: Ints, total: Ints) -> Reals:
-    """Return quantiles (nodes, _QUANTILES) in octaves: values lie evenly in their bins."""
-    ends = np.cumsum(count)
-    sought = (np.cumsum(total) - total)[:, None] + _QUANTILES * total[:, None]
-    first = np.searchsorted(place, np.arange(len(total)))[:, None]
-    last = np.searchsorted(place, np.arange(len(total)), side="right")[:, None] - 1
-    cell = np.clip(np.searchsorted(ends, sought), first, last)
-    share = np.clip((sought - (ends[cell] - count[cell])) / np.maximum(count[cell], 1), 0.0, 1.0)
-    found: Reals = (bins[cell] + share) / BINS_PER_OCTAVE
-    return found
-
-
-# ---- naming
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What a row says (_TOLD), and the numbers of the nodes that cause it."""
-
-    told: tuple[object, ...]
+    values: tuple[object, ...]
     causes: Ints
 
 
-def _named(nodes: _Nodes) -> _Found:
-    dense = _dense_bands(nodes)
-    # means, since what chance does to them is known: their variance is that of a transfer by their number
-    deviation, _ = _beyond_sampling(_breadth(nodes.mean), nodes)
-    looks = [_looked_at(nodes)]
+def _classify(nodes: Nodes) -> _Finding:
+    dense = _find_dense_bands(nodes)
+    # means, since their sampling variance is known: the variance of a transfer divided by the number of transfers
+    deviation, _ = _subtract_sampling_variance(_robust_std(nodes.mean), nodes)
+    views = [_make_view(nodes)]
     if len(dense) > 1:
-        looks.append(_looked_at(_within_bands(nodes, dense)))
-    pattern, look, causes = _decision(looks, deviation, float(np.diff(dense).max()) / BINS_PER_OCTAVE)
-    told = (
+        views.append(_make_view(_align_bands(nodes, dense)))
+    pattern, view, causes = _choose_pattern(views, deviation, float(np.diff(dense).max()) / BINS_PER_OCTAVE)
+    values = (
         "named" if pattern else "none_fits",
         pattern,
         deviation,
-        float(np.median(nodes.own_spread)),
-        look.bands.ratio,
-        look.bands.period if pattern == "striped" else None,
-        float(look.scores.max()),
+        float(np.median(nodes.internal_spread)),
+        view.bands.ratio,
+        view.bands.period if pattern == "striped" else None,
+        float(view.scores.max()),
     )
-    return _Found(told, nodes.number[causes[:_MOST_CAUSE_COUNT]])
+    return _Finding(values, nodes.number[causes[: PARAMS.max_cause_count]])
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """Nodes, what bands of neighbours they form, their scores (n), and the places of outliers, the highest first."""
+class _View:
+    """Nodes with their bands, z-scores (n), and indices of outliers, highest first."""
 
-    nodes: _Nodes
+    nodes: Nodes
     bands: _Bands
     scores: Reals
     outliers: Ints
 
 
-def _looked_at(nodes: _Nodes) -> _Look:
+def _make_view(nodes: Nodes) -> _View:
     scores = _scores(nodes.level, nodes)
-    return _Look(nodes, _bands(nodes), scores, _outliers(nodes, scores))
+    return _View(nodes, _find_bands(nodes), scores, _find_outliers(nodes, scores))
 
 
-def _decision(looks: list[_Look], deviation: float, octaves: float) -> tuple[Pattern | None, _Look, Ints]:
-    """Return the pattern, the look that shows it, and the places of the nodes that cause it, the strongest first."""
-    nothing = np.zeros(0, dtype=np.int64)
-    for look in looks:
-        if look.bands.are_clear:
-            fit = look.bands.fit
+def _choose_pattern(views: list[_View], deviation: float, octaves: float) -> tuple[Pattern | None, _View, Ints]:
+    """Choose the pattern, the view that shows it, and the indices of the nodes that cause it, strongest first.
+
+    deviation: standard deviation between nodes. octaves: width of the widest dense band.
+    """
+    no_nodes = np.zeros(0, dtype=np.int64)
+    for view in views:
+        if view.bands.is_clear:
+            fit = view.bands.fit
             high = np.flatnonzero(fit > np.median(fit))
-            return "striped", look, high[np.argsort(-fit[high], kind="stable")]
-    for look in looks:
-        if len(look.outliers):
-            return "outlier", look, look.outliers
-    if deviation <= _MOST_CIRCULAR_SPREAD and octaves <= _MOST_CIRCULAR_OCTAVES:
-        return "circular", looks[0], nothing
-    if deviation >= _LEAST_NOISY_SPREAD or octaves >= _LEAST_NOISY_OCTAVES:
-        return "noisy", looks[0], np.argsort(-looks[0].nodes.own_spread, kind="stable")
-    return None, looks[0], nothing
+            return "striped", view, high[np.argsort(-fit[high], kind="stable")]
+    for view in views:
+        if len(view.outliers):
+            return "outlier", view, view.outliers
+    if deviation <= PARAMS.max_circular_spread and octaves <= PARAMS.max_circular_octaves:
+        return "circular", views[0], no_nodes
+    if deviation >= PARAMS.min_noisy_spread or octaves >= PARAMS.min_noisy_octaves:
+        return "noisy", views[0], np.argsort(-views[0].nodes.internal_spread, kind="stable")
+    return None, views[0], no_nodes
 
 
-def _breadth(values: Reals) -> float:
-    """Return the standard deviation by the first and the ninth decile: a tenth of the nodes may be anywhere.
+def _robust_std(values: Reals) -> float:
+    """Estimate the standard deviation from the first and ninth decile, which ignores the extreme nodes.
 
-    Where there are few different values the deciles say too much: then the plain one counts.
+    Deciles overestimate it if there are few distinct values; the plain standard deviation is the upper limit.
     """
     low, high = np.quantile(values, [0.1, 0.9])
-    return float(min((high - low) / _DECILES_APART, values.std()))
+    return float(min((high - low) / _DECILE_RANGE_SIGMAS, values.std()))
 
 
-def _beyond_sampling(observed: float, nodes: _Nodes) -> tuple[float, float]:
-    """Return the nodes' standard deviation beyond what few transfers give by chance, and that variance of one transfer.
+def _subtract_sampling_variance(observed: float, nodes: Nodes) -> tuple[float, float]:
+    """Estimate the standard deviation between nodes, and the sampling variance of one transfer.
 
-    Chance cannot give more than is seen: where requests differ in the same way at all nodes, it gives less than their
-    variance would have it.
+    The sampling variance cannot exceed the observed one. It is smaller than the variance within nodes suggests if the
+    requests of all nodes vary in the same way.
     """
     per_node = float((1.0 / nodes.count).mean())
     sampling = min(nodes.variance * per_node, observed**2)
     return float(np.sqrt(max(observed**2 - sampling, 0.0))), sampling / per_node
 
 
-def _dense_bands(nodes: _Nodes) -> Ints:
-    """Return where bands of values begin and end (bands, 2), in bins: the densest ones that hold most transfers.
+def _find_dense_bands(nodes: Nodes) -> Ints:
+    """Start and end of contiguous bands of the densest values, in bins (bands, 2), which hold most transfers.
 
-    Few transfers leave holes in their histogram; it is smoothed by Silverman's rule for values spread over an octave.
+    The histogram is smoothed to fill gaps of few transfers, with Silverman's bandwidth for values spread over an
+    octave.
     """
     first = int(nodes.bin.min())
     histogram = np.bincount(nodes.bin - first, nodes.cell_count)
     deviation = _SILVERMAN * BINS_PER_OCTAVE * float(histogram.sum()) ** -0.2
     margin = int(np.ceil(4 * deviation))
-    bell = np.exp(-0.5 * (np.arange(-margin, margin + 1) / deviation) ** 2)
-    smooth = np.convolve(histogram, bell / bell.sum())
-    falling = np.sort(smooth)[::-1]
-    needed = int(np.searchsorted(np.cumsum(falling), _CORE_RATIO * histogram.sum() * (1 - 1e-9)))
-    is_core = np.concatenate([[False], smooth >= falling[min(needed, len(falling) - 1)], [False]])
+    kernel = np.exp(-0.5 * (np.arange(-margin, margin + 1) / deviation) ** 2)
+    smooth = np.convolve(histogram, kernel / kernel.sum())
+    descending = np.sort(smooth)[::-1]
+    core_size = int(np.searchsorted(np.cumsum(descending), PARAMS.core_ratio * histogram.sum() * (1 - 1e-9)))
+    is_core = np.concatenate([[False], smooth >= descending[min(core_size, len(descending) - 1)], [False]])
     edges = np.flatnonzero(np.diff(is_core.astype(np.int8)))
-    found: Ints = edges.reshape(-1, 2) + first - margin
-    return found
+    bands: Ints = edges.reshape(-1, 2) + first - margin
+    return bands
 
 
-def _within_bands(nodes: _Nodes, dense: Ints) -> _Nodes:
-    """Return the nodes with each value as it lies in the nearest band of values: as one looks at a single ring.
+def _align_bands(nodes: Nodes, dense: Ints) -> Nodes:
+    """Express each value relative to the nearest dense band, so that all bands coincide.
 
-    Which band a request belongs to says nothing of its node, but moves its level where requests are few.
+    The band of a request does not depend on the node, but changes the node's level if its requests are few.
     """
     middle = np.floor(dense.mean(axis=1)).astype(np.int64)
     nearest = np.searchsorted((dense[:-1, 1] + dense[1:, 0]) / 2.0, nodes.bin + 0.5)
@@ -445,56 +369,57 @@ def _within_bands(nodes: _Nodes, dense: Ints) -> _Nodes:
     lowest, span = int(bins.min()), int(np.ptp(bins)) + 1
     cells, place = np.unique(nodes.cell_node * span + bins - lowest, return_inverse=True)
     count = np.bincount(place, nodes.cell_count).astype(np.int64)
-    return _with_histograms(nodes.number, nodes.target, cells // span, cells % span + lowest, count)
+    return summarize_nodes(nodes.number, nodes.target, cells // span, cells % span + lowest, count)
 
 
 # ---- outliers
 
 
-def _scores(levels: Reals, nodes: _Nodes) -> Reals:
-    """Return how many robust deviations each node lies above the median (n): a node of few transfers varies more."""
+def _scores(levels: Reals, nodes: Nodes) -> Reals:
+    """Robust z-score of each node above the median (n), including the sampling variance of the node."""
     above = levels - np.median(levels)
-    observed = max(SIGMAS_PER_MAD * float(np.median(np.abs(above))), _breadth(levels))
-    deviation, per_transfer = _beyond_sampling(observed, nodes)
-    found: Reals = above / np.sqrt(max(deviation, _LEAST_DEVIATION) ** 2 + per_transfer / nodes.count)
-    return found
+    observed = max(SIGMAS_PER_MAD * float(np.median(np.abs(above))), _robust_std(levels))
+    deviation, per_transfer = _subtract_sampling_variance(observed, nodes)
+    scores: Reals = above / np.sqrt(max(deviation, PARAMS.min_deviation) ** 2 + per_transfer / nodes.count)
+    return scores
 
 
-def _outliers(nodes: _Nodes, scores: Reals) -> Ints:
-    """Return the places of outliers, the highest first; none if they are not few."""
+def _find_outliers(nodes: Nodes, scores: Reals) -> Ints:
+    """Find the outliers, highest first; none if they are too many."""
     from scipy.special import stdtrit
 
     count = len(scores)
-    chance = _CHANCE / count
-    least = max(_LEAST_OUTLIER_SCORE, -float(stdtrit(_MAD_EFFICIENCY * count, chance)))
+    alpha = PARAMS.outlier_alpha / count
+    min_score = max(PARAMS.min_outlier_score, -float(stdtrit(_MAD_EFFICIENCY * count, alpha)))
     levels = nodes.level
-    is_high = (scores >= least) & (levels - np.median(levels) >= _LEAST_OUTLIER_OCTAVES)
-    if is_high.sum() > max(1.0, _MOST_OUTLIER_RATIO * count):
+    is_high = (scores >= min_score) & (levels - np.median(levels) >= PARAMS.min_outlier_octaves)
+    if is_high.sum() > max(1.0, PARAMS.max_outlier_ratio * count):
         return np.zeros(0, dtype=np.int64)
-    is_high &= nodes.count >= _LEAST_OUTLIER_COUNT
-    places = np.flatnonzero(is_high & _are_beyond_chance(nodes))
-    return places[np.argsort(-scores[places], kind="stable")]
+    is_high &= nodes.count >= PARAMS.min_outlier_transfer_count
+    outliers = np.flatnonzero(is_high & _test_high_counts(nodes))
+    return outliers[np.argsort(-scores[outliers], kind="stable")]
 
 
-def _are_beyond_chance(nodes: _Nodes) -> Bools:
-    """Return which nodes have more transfers above what nodes usually reach than chance gives them (n).
+def _test_high_counts(nodes: Nodes) -> Bools:
+    """Whether a node has significantly more high values than the others (n), at a controlled false discovery rate.
 
-    Usually reached is the median node's ninth decile and half an octave.
+    High values exceed the median node's ninth decile by half an octave.
     """
     from scipy.special import betainc
 
-    reach = float(np.median(nodes.quantiles[:, _NINTH])) + 0.5
-    is_above = (nodes.bin + 0.5) / BINS_PER_OCTAVE > reach
+    threshold = float(np.median(nodes.quantiles[:, NINTH_DECILE])) + 0.5
+    is_above = (nodes.bin + 0.5) / BINS_PER_OCTAVE > threshold
     above = np.bincount(nodes.cell_node, nodes.cell_count * is_above, len(nodes.count))
-    # the binomial distribution's upper tail
+    # upper tail of the binomial distribution
     tail = betainc(np.maximum(above, 1.0), nodes.count - np.maximum(above, 1.0) + 1.0, above.sum() / nodes.count.sum())
-    chance = np.where(above > 0, tail, 1.0)
-    rising = np.sort(chance)
-    passed = np.flatnonzero(rising <= _CHANCE * np.arange(1, len(rising) + 1) / len(rising))
-    if not len(passed):
-        return np.zeros(len(chance), dtype=bool)
-    found: Bools = chance <= rising[passed[-1]]
-    return found
+    p_values = np.where(above > 0, tail, 1.0)
+    ascending = np.sort(p_values)
+    rank = np.arange(1, len(ascending) + 1)
+    rejected = np.flatnonzero(ascending <= PARAMS.outlier_alpha * rank / len(ascending))
+    if not len(rejected):
+        return np.zeros(len(p_values), dtype=bool)
+    is_significant: Bools = p_values <= ascending[rejected[-1]]
+    return is_significant
 
 
 # ---- bands
@@ -502,71 +427,71 @@ def _are_beyond_chance(nodes: _Nodes) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class _Bands:
-    """Bands of neighbours: the share of variance they explain, their period in nodes, the levels without the rest."""
+    """Bands of adjacent nodes: explained share of the variance, period in nodes, and fitted levels."""
 
     ratio: float
     period: float | None
     fit: Reals
-    are_clear: bool
+    is_clear: bool
 
 
-def _bands(nodes: _Nodes) -> _Bands:
-    """Return the bands that explain most: those of main targets, or of levels that come back some nodes on."""
+def _find_bands(nodes: Nodes) -> _Bands:
+    """Choose the bands that explain more variance: those of equal main targets, or those of periodic levels."""
     levels = nodes.level
-    middle, breadth = float(np.median(levels)), max(_breadth(levels), _BIN_DEVIATION)
-    # outliers shall not make a band, nor hide one
-    held = np.clip(levels, middle - 3 * breadth, middle + 3 * breadth)
-    observed = float(held.var())
-    if observed <= _LEAST_VARIANCE:
-        return _Bands(0.0, None, held, are_clear=False)
-    held = held - held.mean()
-    trend = _trend_ratio(held)
+    middle, deviation = float(np.median(levels)), max(_robust_std(levels), _BIN_DEVIATION)
+    # clipped, so that outliers neither form nor hide a band
+    clipped = np.clip(levels, middle - 3 * deviation, middle + 3 * deviation)
+    observed = float(clipped.var())
+    if observed <= _MIN_VARIANCE:
+        return _Bands(0.0, None, clipped, is_clear=False)
+    clipped = clipped - clipped.mean()
+    trend = _trend_ratio(clipped)
     sampling = nodes.variance * float((1.0 / nodes.count).mean())
-    found = []
-    for ratio, chance, fit in (_bands_of_targets(held, nodes.target), _bands_by_lag(held)):
+    candidates = []
+    for ratio, p_value, fit in (_fit_target_bands(clipped, nodes.target), _fit_periodic_bands(clipped)):
         explained = ratio * observed
-        # of what sets nodes apart beyond chance; tried are two looks, in two ways each
-        is_clear = 4 * chance <= _BAND_CHANCE and explained >= _LEAST_BAND_OCTAVES**2
-        is_clear = is_clear and explained >= _LEAST_BAND_RATIO * (observed - sampling) and ratio > trend
-        found.append(_Bands(ratio, _period(fit) if is_clear else None, fit, is_clear))
-    return max(found, key=lambda bands: (bands.are_clear, bands.ratio))
+        # Bonferroni correction for two views with two tests each
+        is_clear = 4 * p_value <= PARAMS.band_alpha and explained >= PARAMS.min_band_octaves**2
+        is_clear = is_clear and explained >= PARAMS.min_band_ratio * (observed - sampling) and ratio > trend
+        candidates.append(_Bands(ratio, _band_period(fit) if is_clear else None, fit, is_clear))
+    return max(candidates, key=lambda bands: (bands.is_clear, bands.ratio))
 
 
 def _trend_ratio(levels: Reals) -> float:
-    """Return the share of the variance of centred levels (n) that a rise all along the ring explains."""
-    place = np.arange(len(levels)) - (len(levels) - 1) / 2.0
-    explained = float(place @ levels) ** 2 / float(place @ place) / float(levels @ levels)
+    """Share of the variance of centered levels (n) that a linear trend along the ring explains."""
+    position = np.arange(len(levels)) - (len(levels) - 1) / 2.0
+    explained = float(position @ levels) ** 2 / float(position @ position) / float(levels @ levels)
     return 1.0 - (1.0 - explained) * (len(levels) - 1) / (len(levels) - 2)
 
 
-def _bands_of_targets(levels: Reals, target: Ints) -> tuple[float, float, Reals]:
-    """Return share of variance, probability by chance and fit for bands of nodes with the same main target.
+def _fit_target_bands(levels: Reals, target: Ints) -> tuple[float, float, Reals]:
+    """Compute explained share of variance, p-value and fit of bands of nodes with the same main target.
 
-    Fisher's analysis of variance; the share is less what as many bands of shuffled nodes would explain.
+    One-way analysis of variance (Fisher); the share is adjusted for the number of bands.
     """
     from scipy.special import fdtrc
 
     band = np.cumsum(np.concatenate([[0], (target[1:] != target[:-1])])).astype(np.int64)
     nodes, bands = len(levels), int(band[-1]) + 1
-    # bands of one node, or of no known target, are none
+    # bands need several nodes and a known target
     if bands < 3 or 2 * bands > nodes or (target < 0).any():
         return 0.0, 1.0, np.zeros(nodes)
     size = np.bincount(band)
     fit = (np.bincount(band, levels) / size)[band]
     between, total = float((fit**2).sum()), float((levels**2).sum())
-    if total <= _LEAST_VARIANCE * nodes:
+    if total <= _MIN_VARIANCE * nodes:
         return 0.0, 1.0, fit
     within = max(total - between, 1e-12 * total)
     ratio = 1.0 - within / (nodes - bands) * (nodes - 1) / total
-    chance = float(fdtrc(bands - 1, nodes - bands, between / (bands - 1) / (within / (nodes - bands))))
-    return max(ratio, 0.0), chance, fit
+    p_value = float(fdtrc(bands - 1, nodes - bands, between / (bands - 1) / (within / (nodes - bands))))
+    return max(ratio, 0.0), p_value, fit
 
 
-def _bands_by_lag(levels: Reals) -> tuple[float, float, Reals]:
-    """Return share of variance, probability by chance and fit for levels that come back some nodes on.
+def _fit_periodic_bands(levels: Reals) -> tuple[float, float, Reals]:
+    """Explained share of variance, p-value and fit of periodic levels.
 
-    The highest circular serial correlation of those of less than half the ring, against what it is in shuffled rings
-    (Wald and Wolfowitz, section 5; any lag has the same moments, and the probability is times their number).
+    Uses the highest circular serial correlation at lags below half the ring. Its moments under shuffling (Wald and
+    Wolfowitz, section 5) are the same for any lag; the p-value is multiplied by the number of lags.
     """
     from scipy.special import ndtr
 
@@ -575,7 +500,7 @@ def _bands_by_lag(levels: Reals) -> tuple[float, float, Reals]:
     spectrum = np.fft.rfft(levels)
     products = np.fft.irfft(np.abs(spectrum) ** 2, count)[lags]
     second, fourth = float((levels**2).sum()), float((levels**4).sum())
-    if second <= _LEAST_VARIANCE * count:
+    if second <= _MIN_VARIANCE * count:
         return 0.0, 1.0, levels
     mean = -second / (count - 1)
     variance = (second**2 - fourth) / (count - 1) + (second**2 - 2 * fourth) / ((count - 1) * (count - 2)) - mean**2
@@ -590,8 +515,8 @@ def _bands_by_lag(levels: Reals) -> tuple[float, float, Reals]:
     return max(float(products[best] / second), 0.0), float(min(1.0, ndtr(-deviation) * len(lags))), fit
 
 
-def _period(fit: Reals) -> float | None:
-    """Return the nodes from one rise of the bands to the next, on the average of the ring."""
+def _band_period(fit: Reals) -> float | None:
+    """Mean distance of the bands in nodes."""
     is_high = fit > np.median(fit)
     rises = int((is_high & ~np.roll(is_high, 1)).sum())
     return len(fit) / rises if rises else None

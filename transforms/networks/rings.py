@@ -1,10 +1,10 @@
-"""Where a network's nodes and edges are drawn: concentric rings of ring segments, and ways between them.
+"""Radial layout of a network: concentric rings of node segments, ordered so that few edges cross.
 
 Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13), section IV, IV.B
 and Figure 3: one ring per layer, the layer with the most nodes outermost, the innermost one a circle of sectors.
-Segments of a ring are equally wide, as in the paper: what a node did is told by its edges. The outermost nodes stand
-in the order of their numbers, clockwise from the top. The rings inside are ordered so that few edges cross; the
-innermost one only if that saves many crossings, else its nodes stand by number, "in the order detected".
+Segments of a ring have equal widths, as in the paper. The outermost nodes are in numerical order, clockwise from the
+top. The rings inside are ordered to reduce crossings. The innermost one is reordered only if that saves many
+crossings; otherwise its nodes are in numerical order, "in the order detected".
 
 Angles are radians, 0 at the top, clockwise; the outermost ring's outer radius is 1.
 """
@@ -20,29 +20,58 @@ from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import Network
 
 _TURN = 2 * np.pi
-#: the thickness of the outermost ring, of those within, which have names on them, and of all of these at most
-_OUTER_RING, _RING, _MOST_RINGS = 0.035, 0.05, 0.3
-#: each gap between two rings is so much of the one outside it: the longest edges are outside
-_GAP_RATIO = 0.72
-#: what is left free between two segments, and how long these must be for it, along the ring
-_SEAM, _LEAST_SEGMENT = 0.004, 0.016
-#: a mean direction that is shorter than this tells nothing: the neighbours are all around
-_LEAST_RESULTANT = 1e-6
+#: length below which a mean resultant vector has no direction: the neighbors are spread evenly around the ring
+_MIN_RESULTANT = 1e-6
 
 
-#: the share of all crossings that must go if the innermost nodes are not to stand by number (ours)
-_INNER_GAIN = 0.25
-#: how often the rings are gone through
-_MOST_SWEEP_COUNT = 12
-#: edges that are looked at in all, over and over: bounds the time
-_MOST_VISIT_COUNT = 2_000_000
+@dataclass(frozen=True, slots=True)
+class LayoutParams:
+    """Proportions of the rings, relative to the radius of the picture, and limits of the search for an order.
+
+    Attributes
+    ----------
+    outer_ring_width, ring_width
+        Width of the outermost ring, and of the others, which carry labels.
+    max_total_ring_width
+        Maximum width of all rings together.
+    gap_ratio
+        Width of a gap between rings relative to the next gap outside; the longest edges are outside.
+    seam_width, min_segment_length
+        Space between two segments, and minimum length of a segment with such a space, along the ring.
+    min_inner_gain_ratio
+        Minimum share of crossings that a reordering of the innermost ring must save.
+    max_sweep_count
+        Maximum number of passes over the rings.
+    max_visit_count
+        Maximum number of edge evaluations, which bounds the run time.
+    """
+
+    outer_ring_width: float = 0.035
+    ring_width: float = 0.05
+    max_total_ring_width: float = 0.3
+    gap_ratio: float = 0.72
+    seam_width: float = 0.004
+    min_segment_length: float = 0.016
+    min_inner_gain_ratio: float = 0.25
+    max_sweep_count: int = 12
+    max_visit_count: int = 2_000_000
+
+
+PARAMS = LayoutParams()
 
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A layer's ring: its radii, its nodes (n) clockwise from the top, and by node number the angles of their segments.
+    """Ring of a layer with n nodes.
 
-    0 <= begins < 2 pi, begins < ends <= begins + 2 pi. A circle of sectors has the inner radius 0.
+    Attributes
+    ----------
+    inner_radius, outer_radius
+        A circle of sectors has the inner radius 0.
+    order : (n,)
+        Nodes clockwise from the top.
+    begins, ends : (n,)
+        Angles of each node's segment, by node number: 0 <= begins < 2 pi, begins < ends <= begins + 2 pi.
     """
 
     inner_radius: float
@@ -53,77 +82,123 @@ class Ring:
 
     @property
     def middles(self) -> Reals:
-        """The angles of the segments' middles, by node number."""
+        """Central angle of each segment, by node number."""
         middles: Reals = (self.begins + self.ends) / 2
         return middles
 
 
 @dataclass(frozen=True, slots=True)
 class RadialLayout:
-    """The rings of a network's layers, outermost first."""
+    """Rings of a network's layers, from outermost to innermost."""
 
     rings: tuple[Ring, ...]
 
 
-# ---- ways of edges
+# ---- edges
 
 
-def shortest_ends(began_angle: Reals, ceased_angle: Reals) -> Reals:
-    """Return end angles (edges), turned by whole turns so that each edge goes the shortest way round.
+def unwrap_end_angles(start_angle: Reals, end_angle: Reals) -> Reals:
+    """Unwrap end angles so that each edge takes the shorter way around the ring.
 
-    As section IV.B: no difference reaches pi or is less than -pi. The second case is printed there as "+ 2 pi, if
-    (end - start) < pi", which would turn every forward edge once more; it must read "< -pi".
+    Parameters
+    ----------
+    start_angle, end_angle : (edges,)
+        Angles at the outer and at the inner ring.
+
+    Returns
+    -------
+    (edges,)
+        End angles plus a multiple of 2 pi; the difference to the start is in [-pi, pi).
+
+    Notes
+    -----
+    Section IV.B. The second case is printed there as "+ 2 pi, if (end - start) < pi", which would add a turn to every
+    forward edge; it must read "< -pi".
     """
-    turned: Reals = ceased_angle - _TURN * np.floor((ceased_angle - began_angle) / _TURN + 0.5)
-    return turned
+    unwrapped: Reals = end_angle - _TURN * np.floor((end_angle - start_angle) / _TURN + 0.5)
+    return unwrapped
 
 
 def edge_angles(outer: Ring, inner: Ring, source: Ints, target: Ints) -> tuple[Reals, Reals]:
-    """Return where edges (n) begin on the outer ring and end on the inner one: at the middles of the segments.
+    """Angles at which edges start on the outer ring and end on the inner one: the centers of the segments.
 
-    A node that is its ring alone is met straight ahead: it is all around, and edges to one point of it would be drawn
-    for half a turn.
+    Parameters
+    ----------
+    outer, inner
+        Rings of two adjacent layers.
+    source, target : (n,)
+        Node numbers of each edge.
+
+    Returns
+    -------
+    tuple[Reals, Reals]
+        Start and end angles. Edges to a node that is alone on its ring are radial: edges to a single point of such a
+        node would wind around half the circle.
     """
-    began, ceased = outer.middles[source], inner.middles[target]
+    start, end = outer.middles[source], inner.middles[target]
     if len(inner.order) == 1:
-        return began, began.copy()
-    return (ceased.copy(), ceased) if len(outer.order) == 1 else (began, ceased)
+        return start, start.copy()
+    return (end.copy(), end) if len(outer.order) == 1 else (start, end)
 
 
 # ---- layout
 
 
-def layout(network: Network) -> RadialLayout:
-    """Return where the nodes of a network's layers are drawn, which must be two or more."""
+def compute_layout(network: Network) -> RadialLayout:
+    """Arrange the nodes of a network on rings with few edge crossings.
+
+    Parameters
+    ----------
+    network
+        Network of two or more layers.
+
+    Returns
+    -------
+    RadialLayout
+        One ring per layer.
+
+    Raises
+    ------
+    ValueError
+        If the network has a single layer.
+
+    References
+    ----------
+    Sigovan et al., IPDPS'13, section IV.B. The sweeps that improve the order further are our own.
+    """
     if len(network.layers) < 2:
-        raise ValueError("a network has at least two layers")
+        raise ValueError("a network needs two or more layers")
     counts = [layer.node_count for layer in network.layers]
     edges = tuple(
         (part["source"].to_numpy().astype(np.int64), part["target"].to_numpy().astype(np.int64))
         for part in (network.edges.filter(network.edges["hop"] == hop) for hop in range(network.hop_count))
     )
-    placed = _fewest_crossings(counts, edges)
-    return RadialLayout(tuple(_ring(one, *radii) for one, radii in zip(placed, _radii(len(counts)), strict=True)))
+    orders = _minimize_crossings(counts, edges)
+    return RadialLayout(
+        tuple(_make_ring(order, *radii) for order, radii in zip(orders, _compute_radii(len(counts)), strict=True))
+    )
 
 
-def _radii(count: int) -> list[tuple[float, float]]:
-    """Return inner and outer radii of so many rings: the gaps share what the rings leave, the outer ones more of it."""
-    thick = np.minimum([_OUTER_RING] + [_RING] * (count - 2), _MOST_RINGS / (count - 1))
-    circle = 0.08 + 0.14 / (count - 1)
-    shares = _GAP_RATIO ** np.arange(count - 1)
-    gaps = (1.0 - circle - thick.sum()) * shares / shares.sum()
-    outer = 1.0 - np.concatenate([[0.0], np.cumsum(gaps + thick)[:-1]])
-    return [*zip((outer - thick).tolist(), outer.tolist(), strict=True), (0.0, circle)]
+def _compute_radii(count: int) -> list[tuple[float, float]]:
+    """Inner and outer radii of `count` rings; the gaps share the remaining space and become wider outward."""
+    widths = [PARAMS.outer_ring_width] + [PARAMS.ring_width] * (count - 2)
+    width = np.minimum(widths, PARAMS.max_total_ring_width / (count - 1))
+    circle_radius = 0.08 + 0.14 / (count - 1)
+    shares = PARAMS.gap_ratio ** np.arange(count - 1)
+    gaps = (1.0 - circle_radius - width.sum()) * shares / shares.sum()
+    outer = 1.0 - np.concatenate([[0.0], np.cumsum(gaps + width)[:-1]])
+    return [*zip((outer - width).tolist(), outer.tolist(), strict=True), (0.0, circle_radius)]
 
 
-def _ring(placed: _Placed, inner_radius: float, outer_radius: float) -> Ring:
-    count = placed.node_count
+def _make_ring(order: _NodeOrder, inner_radius: float, outer_radius: float) -> Ring:
+    count = order.node_count
     width = _TURN / max(count, 1)
-    # a seam that would be finer than the eye is none
-    seam = _SEAM / outer_radius if count > 1 and width * outer_radius >= _LEAST_SEGMENT else 0.0
-    middles = placed.angles
+    # seams of short segments would be invisible
+    has_seam = count > 1 and width * outer_radius >= PARAMS.min_segment_length
+    seam = PARAMS.seam_width / outer_radius if has_seam else 0.0
+    middles = order.angles
     begins = np.mod(middles - (width - seam) / 2, _TURN)
-    # the remainder of a tiny negative angle is a whole turn
+    # the remainder of a tiny negative angle rounds to a full turn
     begins[begins >= _TURN] = 0.0
     return Ring(inner_radius, outer_radius, np.argsort(begins, kind="stable"), begins, begins + (width - seam))
 
@@ -132,51 +207,50 @@ def _ring(placed: _Placed, inner_radius: float, outer_radius: float) -> Ring:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """A ring's nodes: each one's place clockwise (0 to n - 1), and the angle where the first one's segment begins."""
+class _NodeOrder:
+    """Positions of a ring's nodes clockwise (0 to n - 1), and the angle where the first segment begins."""
 
-    places: Ints
-    began_angle: float = 0.0
+    positions: Ints
+    start_angle: float = 0.0
 
     @classmethod
-    def of(cls, ring: Ring) -> _Placed:
-        places = np.empty(len(ring.order), dtype=np.int64)
-        places[ring.order] = np.arange(len(ring.order))
+    def from_ring(cls, ring: Ring) -> _NodeOrder:
+        positions = np.empty(len(ring.order), dtype=np.int64)
+        positions[ring.order] = np.arange(len(ring.order))
         first = float(ring.middles[ring.order[0]]) - np.pi / len(ring.order) if len(ring.order) else 0.0
-        return cls(places, first)
+        return cls(positions, first)
 
     @classmethod
-    def by_angle(cls, angles: Reals) -> _Placed:
-        places = np.empty(len(angles), dtype=np.int64)
-        places[np.argsort(np.mod(angles, _TURN), kind="stable")] = np.arange(len(angles))
-        return cls(places)
+    def by_angle(cls, angles: Reals) -> _NodeOrder:
+        positions = np.empty(len(angles), dtype=np.int64)
+        positions[np.argsort(np.mod(angles, _TURN), kind="stable")] = np.arange(len(angles))
+        return cls(positions)
 
     @property
     def node_count(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
     @property
     def angles(self) -> Reals:
-        """The middles of the nodes' segments, within one turn from where the first one begins."""
-        angles = self.began_angle + (self.places.astype(np.float64) + 0.5) * (_TURN / max(self.node_count, 1))
+        """Central angles of the segments, within one turn from the start of the first one."""
+        angles = self.start_angle + (self.positions.astype(np.float64) + 0.5) * (_TURN / max(self.node_count, 1))
         return angles.astype(np.float64, copy=False)
 
 
 _Edges = tuple[tuple[Ints, Ints], ...]
-_Rings = tuple[_Placed, ...]
+_Rings = tuple[_NodeOrder, ...]
 
 
-def _fewest_crossings(counts: list[int], edges: _Edges) -> _Rings:
-    """Return the rings' orders with the fewest crossings found; the innermost one by number if that costs little."""
-    # by the nodes outside that talk to them (section IV.B), then better where that is possible
-    begun = _Search(tuple(_Placed(np.arange(count)) for count in counts), edges)
-    fixed, free = (_swept(begun, range(1, len(counts) - is_kept)) for is_kept in (1, 0))
-    return (free if free.cost[0] < (1.0 - _INNER_GAIN) * fixed.cost[0] else fixed).rings
+def _minimize_crossings(counts: list[int], edges: _Edges) -> _Rings:
+    """Search for ring orders with few crossings; the innermost ring keeps its order unless a change saves many."""
+    start = _Search(tuple(_NodeOrder(np.arange(count)) for count in counts), edges)
+    fixed, free = (_sweep(start, range(1, len(counts) - is_fixed)) for is_fixed in (1, 0))
+    return (free if free.cost[0] < (1.0 - PARAMS.min_inner_gain_ratio) * fixed.cost[0] else fixed).rings
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The rings as they are now, and what they cost: crossings, then the edges' length around the circle."""
+    """Current state of the rings, with its cost: number of crossings, then total angular length of the edges."""
 
     rings: _Rings
     edges: _Edges
@@ -186,7 +260,7 @@ class _Search:
         return self.cost_at([hop for hop in range(len(self.edges)) if self._can_cross(hop)])
 
     def _can_cross(self, hop: int) -> bool:
-        # edges to a node that is its ring alone go straight ahead
+        # edges to a node that is alone on its ring are radial
         return min(ring.node_count for ring in self.rings[hop : hop + 2]) > 1
 
     def cost_at(self, hops: list[int]) -> tuple[int, float]:
@@ -194,20 +268,20 @@ class _Search:
         for hop in hops:
             outer, inner = self.rings[hop : hop + 2]
             source, target = self.edges[hop]
-            crossings += _crossings(outer, inner, source, target)
-            began = outer.angles[source]
-            length += float(np.abs(shortest_ends(began, inner.angles[target]) - began).sum())
+            crossings += _count_crossings(outer, inner, source, target)
+            start = outer.angles[source]
+            length += float(np.abs(unwrap_end_angles(start, inner.angles[target]) - start).sum())
         return crossings, length
 
-    def hops_of(self, layer: int) -> list[int]:
-        """Return the hops on either side of a layer in which edges can cross."""
+    def adjacent_hops(self, layer: int) -> list[int]:
+        """Adjacent hops of a layer in which edges can cross."""
         return [hop for hop in (layer - 1, layer) if 0 <= hop < len(self.edges) and self._can_cross(hop)]
 
-    def with_ring(self, layer: int, placed: _Placed) -> _Search:
-        return replace(self, rings=(*self.rings[:layer], placed, *self.rings[layer + 1 :]))
+    def with_ring(self, layer: int, order: _NodeOrder) -> _Search:
+        return replace(self, rings=(*self.rings[:layer], order, *self.rings[layer + 1 :]))
 
-    def neighbours(self, layer: int, hops: list[int]) -> tuple[Ints, Reals]:
-        """Return for each edge of a layer its node there and the angle of the node at its other end."""
+    def neighbor_angles(self, layer: int, hops: list[int]) -> tuple[Ints, Reals]:
+        """Collect, for each edge of a layer, its node in the layer and the angle of the node at its other end."""
         nodes, angles = [], []
         for hop in hops:
             source, target = self.edges[hop]
@@ -217,101 +291,101 @@ class _Search:
         return np.concatenate(nodes), np.concatenate(angles)
 
 
-def _swept(begun: _Search, layers: range) -> _Search:
-    """Order rings anew by their neighbours, over and over, as long as edges cross less or become shorter."""
-    found = begun
-    edge_count = sum(len(source) for source, _ in begun.edges)
-    visits_left = _MOST_VISIT_COUNT
-    for _ in range(_MOST_SWEEP_COUNT):
+def _sweep(start: _Search, layers: range) -> _Search:
+    """Reorder the layers by their neighbors repeatedly, while crossings or edge lengths decrease."""
+    best = start
+    edge_count = sum(len(source) for source, _ in start.edges)
+    visits_left = PARAMS.max_visit_count
+    for _ in range(PARAMS.max_sweep_count):
         is_better = False
         for layer in layers:
-            hops = found.hops_of(layer)
-            best = found.cost_at(hops)
+            hops = best.adjacent_hops(layer)
+            best_cost = best.cost_at(hops)
             visits_left -= edge_count
-            for tried in _proposals(found, layer, hops):
+            for candidate in _propose_orders(best, layer, hops):
                 visits_left -= edge_count
-                cost = tried.cost_at(hops)
-                if cost[0] < best[0] or (cost[0] == best[0] and cost[1] < best[1] * (1 - 1e-9)):
-                    found, best, is_better = tried, cost, True
+                cost = candidate.cost_at(hops)
+                if cost[0] < best_cost[0] or (cost[0] == best_cost[0] and cost[1] < best_cost[1] * (1 - 1e-9)):
+                    best, best_cost, is_better = candidate, cost, True
         if not is_better or visits_left < 0:
             break
-    return found
+    return best
 
 
-def _proposals(now: _Search, layer: int, hops: list[int]) -> Iterator[_Search]:
-    """Yield the ring ordered by the mean and by the median of its neighbours outside, inside, and of both."""
-    here = now.rings[layer].angles
-    for chosen in [[hop] for hop in hops] + ([hops] if len(hops) > 1 else []):
-        nodes, angles = now.neighbours(layer, chosen)
-        means = _mean_angles(nodes, angles, here)
-        for wanted in (means, means + _median_offsets(nodes, angles - means[nodes], len(here))):
-            yield _rotated(now.with_ring(layer, _Placed.by_angle(wanted)), layer, hops)
+def _propose_orders(state: _Search, layer: int, hops: list[int]) -> Iterator[_Search]:
+    """Yield the ring ordered by mean and by median angle of its outer, of its inner, and of all neighbors."""
+    current = state.rings[layer].angles
+    for selected_hops in [[hop] for hop in hops] + ([hops] if len(hops) > 1 else []):
+        nodes, angles = state.neighbor_angles(layer, selected_hops)
+        means = _mean_angles(nodes, angles, current)
+        for target in (means, means + _median_offsets(nodes, angles - means[nodes], len(current))):
+            yield _rotate_ring(state.with_ring(layer, _NodeOrder.by_angle(target)), layer, hops)
 
 
-def _mean_angles(nodes: Ints, angles: Reals, otherwise: Reals) -> Reals:
-    """Return the mean direction of each node's neighbours; where they are all around, or there are none, its own."""
-    count = len(otherwise)
+def _mean_angles(nodes: Ints, angles: Reals, current: Reals) -> Reals:
+    """Circular mean of each node's neighbor angles; the node's current angle if the mean has no direction."""
+    count = len(current)
     across, along = (np.bincount(nodes, weights=part, minlength=count) for part in (np.sin(angles), np.cos(angles)))
     resultants = np.hypot(across, along) / np.maximum(np.bincount(nodes, minlength=count), 1)
-    return np.where(resultants > _LEAST_RESULTANT, np.arctan2(across, along), otherwise)
+    return np.where(resultants > _MIN_RESULTANT, np.arctan2(across, along), current)
 
 
 def _median_offsets(nodes: Ints, offsets: Reals, count: int) -> Reals:
-    """Return the median of each node's offsets, the shortest way round; 0 where it has none."""
-    turned = shortest_ends(np.zeros(len(offsets)), offsets)
-    order = np.lexsort((turned, nodes))
+    """Median of each node's angular offsets, wrapped to [-pi, pi); 0 for nodes without any."""
+    wrapped = unwrap_end_angles(np.zeros(len(offsets)), offsets)
+    order = np.lexsort((wrapped, nodes))
     members = np.bincount(nodes, minlength=count)
     firsts = np.cumsum(members) - members
     lower, upper = firsts + (members - 1) // 2, firsts + members // 2
     medians = np.zeros(count)
     is_any = members > 0
-    medians[is_any] = (turned[order[lower[is_any]]] + turned[order[upper[is_any]]]) / 2
+    medians[is_any] = (wrapped[order[lower[is_any]]] + wrapped[order[upper[is_any]]]) / 2
     return medians
 
 
-def _rotated(tried: _Search, layer: int, hops: list[int]) -> _Search:
-    """Turn a ring so that its edges are short, twice: first to their mean direction, then to the median."""
-    placed = tried.rings[layer]
-    nodes, angles = tried.neighbours(layer, hops)
-    offsets = angles - placed.angles[nodes]
+def _rotate_ring(state: _Search, layer: int, hops: list[int]) -> _Search:
+    """Rotate a ring to shorten its edges: by their mean offset, then by the median of the remainder."""
+    order = state.rings[layer]
+    nodes, angles = state.neighbor_angles(layer, hops)
+    offsets = angles - order.angles[nodes]
     zeros = np.zeros(len(nodes), dtype=np.int64)
     mean = _mean_angles(zeros, offsets, np.zeros(1))
     turn = float((mean + _median_offsets(zeros, offsets - mean[0], 1))[0])
-    # the first node is the one that begins at the top or next to it, clockwise
-    width = _TURN / max(placed.node_count, 1)
+    # renumber positions so that the first segment is the one nearest to the top, clockwise
+    width = _TURN / max(order.node_count, 1)
     steps = int(np.floor(turn / width))
-    places = np.mod(placed.places + steps, max(placed.node_count, 1))
-    return tried.with_ring(layer, _Placed(places, turn - steps * width))
+    positions = np.mod(order.positions + steps, max(order.node_count, 1))
+    return state.with_ring(layer, _NodeOrder(positions, turn - steps * width))
 
 
 # ---- crossings
 
 
-def _crossings(outer: _Placed, inner: _Placed, source: Ints, target: Ints) -> int:
-    """Return how many pairs of edges between two rings cross, exactly, in O(edges log nodes).
+def _count_crossings(outer: _NodeOrder, inner: _NodeOrder, source: Ints, target: Ints) -> int:
+    """Exact number of crossing pairs of edges between two rings, in O(edges log nodes).
 
-    The rings are unrolled: an edge goes from its place outside to its place inside plus a whole number of turns. Two
-    edges that differ by less than a turn at either end cross once if they are in one order outside and in the other
-    one inside, either as they are or with one of them moved on by a turn.
+    The rings are unrolled: an edge goes from its outer position to its inner position plus a whole number of turns. Two
+    edges whose positions differ by less than a turn at both ends cross once if their order differs between the two
+    ends, either as they are or with one of them shifted by a turn.
     """
     if len(source) < 2:
         return 0
-    began = outer.places[source]
+    start = outer.positions[source]
     angles = inner.angles[target]
-    turns = np.rint((shortest_ends(outer.angles[source], angles) - angles) / _TURN).astype(np.int64)
-    ceased = inner.places[target] + turns * inner.node_count
-    moved_on = np.searchsorted(np.sort(ceased), ceased + inner.node_count, side="right")
-    return _inversions(ceased[np.lexsort((ceased, began))]) + int((len(ceased) - moved_on).sum())
+    turns = np.rint((unwrap_end_angles(outer.angles[source], angles) - angles) / _TURN).astype(np.int64)
+    end = inner.positions[target] + turns * inner.node_count
+    shifted = np.searchsorted(np.sort(end), end + inner.node_count, side="right")
+    return _count_inversions(end[np.lexsort((end, start))]) + int((len(end) - shifted).sum())
 
 
-def _inversions(values: Ints) -> int:
-    """Return how many pairs of whole numbers (n) stand in falling order, bit by bit from the highest.
+def _count_inversions(values: Ints) -> int:
+    """Count the inversions in a sequence of integers (n), computed bit by bit from the highest.
 
-    Two numbers are told apart by the highest bit in which they differ: where those before it are alike, each 1 that
-    stands before a 0 is one inversion.
+    The highest differing bit decides the order of two numbers: among numbers with equal higher bits, each 1 before a 0
+    is an inversion.
     """
     rest = values - values.min()
-    # short numbers are sorted by counting, in linear time
+    # NumPy sorts 16-bit integers by radix, in linear time
     rest = rest.astype(np.uint16 if rest.max() < 1 << 16 else np.int64)
     total = 0
     for bit in reversed(range(int(rest.max()).bit_length())):

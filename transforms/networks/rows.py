@@ -1,7 +1,7 @@
-"""Networks as rows of tables: edges window by window, patterns, bottleneck requests, and a line on each run.
+"""Networks as table rows: edges by window, patterns, bottleneck requests, and one summary row per run.
 
-The tables say what `Network` says in numbers with the names of layers and nodes, so that a question such as which
-target is slowest (Sigovan et al., IPDPS'13, section V) needs nothing but the rows. Bins stay log bins (`log_bins`).
+The rows contain the names of layers and nodes, so that questions such as which target is slowest (Sigovan et al.,
+IPDPS'13, section V) need no other table. Bins are log bins (`log_bins`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from iosig.transforms.networks.clock_skew import Skew
 from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, Network
 
-#: the largest whole number of bytes that a column can hold, of those that a 64-bit floating-point number can
-_MOST_BYTES = float(2**63 - 1024)
+#: largest 64-bit float that fits into a column of 64-bit integers [bytes]
+_MAX_BYTES = float(2**63 - 1024)
 _RUN_SCHEMA = pl.Schema(
     {
         "outcome": pl.String(),
@@ -43,58 +43,81 @@ _RUN_SCHEMA = pl.Schema(
 
 
 def edge_rows(network: Network) -> pl.DataFrame:
-    """Return a row for each edge and window in which anything crossed it, by edge, then by window.
+    """Convert the edges of a network to rows, one per edge and window with any transfer.
 
-    A metric's bins rise, and its counts stand beside them; both are empty where none of its values is known. Bytes
-    are rounded to whole ones.
+    Parameters
+    ----------
+    network
+        A single run's network.
 
-    Raises ValueError if two nodes of a layer have the same label, or two windows the same time: rows could not be
-    told apart.
+    Returns
+    -------
+    pl.DataFrame
+        Sorted by edge and window. The bins of a metric ascend, and its counts correspond to them; both lists are empty
+        if no value is known. Bytes are rounded to integers.
+
+    Raises
+    ------
+    ValueError
+        If two nodes of a layer have the same label, or windows do not ascend: rows would be ambiguous.
     """
-    return edge_rows_of(NetworkBatch.of_one(network)).drop("run")
+    return batch_edge_rows(NetworkBatch.from_network(network)).drop("run")
 
 
-def edge_rows_of(networks: NetworkBatch) -> pl.DataFrame:
-    """Return the rows of many networks' edges, one network after the other, with its number (`run`); see `edge_rows`.
+def batch_edge_rows(networks: NetworkBatch) -> pl.DataFrame:
+    """Convert the edges of many networks to rows, network by network.
 
-    Raises ValueError as `edge_rows` does.
+    Parameters
+    ----------
+    networks
+        Networks of n runs.
+
+    Returns
+    -------
+    pl.DataFrame
+        Columns of `edge_rows`, and the number of the network (`run`).
+
+    Raises
+    ------
+    ValueError
+        See `edge_rows`.
     """
     rows = networks.totals.sort("edge", "window").join(
-        _named_edges(networks), on="edge", how="left", maintain_order="left"
+        _describe_edges(networks), on="edge", how="left", maintain_order="left"
     )
     for number, metric in enumerate(METRICS):
-        lists = _lists(networks.counts.filter(pl.col("metric") == number), metric)
+        lists = _collect_bins(networks.counts.filter(pl.col("metric") == number), metric)
         rows = rows.join(lists, on=["window", "edge"], how="left", maintain_order="left")
-    timed = networks.counts.filter(pl.col("metric") == METRICS.index("time"), pl.col("bin") != NEGATIVE)
-    timed_counts = timed.group_by("window", "edge").agg(pl.col("count").sum().alias("timed_count"))
+    nonnegative = networks.counts.filter(pl.col("metric") == METRICS.index("time"), pl.col("bin") != NEGATIVE)
+    timed_counts = nonnegative.group_by("window", "edge").agg(pl.col("count").sum().alias("timed_count"))
     rows = rows.join(timed_counts, on=["window", "edge"], how="left", maintain_order="left")
     empty = pl.lit([], dtype=pl.List(pl.Int64))
     return rows.with_columns(
         *_window_columns(networks, rows["run"], rows["window"], rows["window"] + 1),
         pl.col("hop", "window", "transfer_count").cast(pl.Int64),
         pl.col("timed_count").fill_null(0),
-        pl.col("read_bytes", "written_bytes").round().clip(0.0, _MOST_BYTES).cast(pl.Int64),
+        pl.col("read_bytes", "written_bytes").round().clip(0.0, _MAX_BYTES).cast(pl.Int64),
         *(pl.col(f"{metric}_{kind}").fill_null(empty) for metric in METRICS for kind in ("bins", "counts")),
     ).rename({"window": "time_window"})
 
 
-def _named_edges(networks: NetworkBatch) -> pl.DataFrame:
-    """Return edge, run, hop, the names of the edge's layers and nodes, and what its times are."""
+def _describe_edges(networks: NetworkBatch) -> pl.DataFrame:
+    """Add run, hop, layer names, node labels and the kind of times to edges."""
     layers = networks.layers
     owners = pl.DataFrame({"layer": np.repeat(np.arange(len(layers.names)), np.diff(layers.first_node))})
-    twice = owners.with_columns(label=layers.labels).is_duplicated()
-    if twice.any():
-        name = layers.names[owners["layer"].filter(twice)[0]]
+    is_duplicate = owners.with_columns(label=layers.labels).is_duplicated()
+    if is_duplicate.any():
+        name = layers.names[owners["layer"].filter(is_duplicate)[0]]
         raise ValueError(f"Two nodes of the layer {name} have the same label.")
     if not (np.diff(networks.window_edges_s) > 0).all():
-        raise ValueError("Time windows do not rise.")
-    layer = layers.of_nodes(networks.source)
+        raise ValueError("Time windows are not in ascending order.")
+    layer = layers.find_layers(networks.source)
     names = pl.Series(layers.names, dtype=pl.String)
     return pl.DataFrame(
         {
             "edge": pl.Series(np.arange(len(layer)), dtype=pl.Int32),
             "run": layers.run[layer],
-            "hop": layers.place[layer],
+            "hop": layers.hop[layer],
             "source_layer": names.gather(layer),
             "target_layer": names.gather(layer + 1),
             "source_node": layers.labels.gather(networks.source),
@@ -104,15 +127,15 @@ def _named_edges(networks: NetworkBatch) -> pl.DataFrame:
     )
 
 
-def _lists(counts: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """Return window, edge, and the bins and counts of a metric as lists."""
+def _collect_bins(counts: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """Collect bins and counts of a metric as lists by window and edge."""
     return counts.group_by("window", "edge").agg(
         pl.col("bin").cast(pl.Int64).alias(f"{metric}_bins"), pl.col("count").alias(f"{metric}_counts")
     )
 
 
 def _window_columns(networks: NetworkBatch, run: pl.Series, first: pl.Series, last: pl.Series) -> Sequence[pl.Series]:
-    """Return when windows of runs begin and cease, from their numbers: `last` is the one after."""
+    """Start and end of windows in seconds, from the run and the window range; `last` is exclusive."""
     edges_s = networks.window_edges_s
     return (
         pl.Series("window_began_s", edges_s[run.to_numpy(), first.to_numpy()]),
@@ -121,66 +144,139 @@ def _window_columns(networks: NetworkBatch, run: pl.Series, first: pl.Series, la
 
 
 def pattern_rows(network: Network, patterns: pl.DataFrame) -> pl.DataFrame:
-    """Return what `network_patterns.patterns` found, with the names of layers and the times of windows.
+    """Add layer names and window times to patterns.
 
-    cause_nodes becomes a JSON list, NULL where there are none; NaN becomes NULL.
+    Parameters
+    ----------
+    network
+        A single run's network.
+    patterns : PATTERN_ROWS
+        Result of `classify_patterns`.
+
+    Returns
+    -------
+    pl.DataFrame
+        `cause_nodes` is a JSON list, NULL if empty; NaN is NULL.
     """
-    own = patterns.with_columns(pl.col("hop").cast(pl.Int64).alias("layer"))
-    return pattern_rows_of(NetworkBatch.of_one(network), own).drop("run")
+    with_layer = patterns.with_columns(pl.col("hop").cast(pl.Int64).alias("layer"))
+    return batch_pattern_rows(NetworkBatch.from_network(network), with_layer).drop("run")
 
 
-def pattern_rows_of(networks: NetworkBatch, patterns: pl.DataFrame) -> pl.DataFrame:
-    """Return the same of many networks (`patterns_of`), one after the other, with the network's number (`run`)."""
+def batch_pattern_rows(networks: NetworkBatch, patterns: pl.DataFrame) -> pl.DataFrame:
+    """Add layer names and window times to the patterns of many networks.
+
+    Parameters
+    ----------
+    networks
+        Networks of n runs.
+    patterns
+        Result of `classify_batch_patterns`.
+
+    Returns
+    -------
+    pl.DataFrame
+        Columns of `pattern_rows`, and the number of the network (`run`).
+    """
     layer = patterns["layer"].to_numpy()
     run, names = pl.Series("run", networks.layers.run[layer]), pl.Series(networks.layers.names, dtype=pl.String)
-    causes = patterns["cause_nodes"].list.len().fill_null(0) > 0
-    texts = [json.dumps(nodes, ensure_ascii=False) for nodes in patterns["cause_nodes"].filter(causes).to_list()]
-    told = pl.Series("cause_nodes", [None], dtype=pl.String).new_from_index(0, len(layer))
-    made = patterns.drop("layer").with_columns(
+    has_causes = patterns["cause_nodes"].list.len().fill_null(0) > 0
+    texts = [json.dumps(nodes, ensure_ascii=False) for nodes in patterns["cause_nodes"].filter(has_causes).to_list()]
+    causes = pl.Series("cause_nodes", [None], dtype=pl.String).new_from_index(0, len(layer))
+    rows = patterns.drop("layer").with_columns(
         run,
         *_window_columns(networks, run, patterns["first_window"], patterns["last_window"]),
         names.gather(layer).alias("source_layer"),
         names.gather(layer + 1).alias("target_layer"),
         pl.col("hop", "active_node_count", "transfer_count").cast(pl.Int64),
-        told.scatter(causes.arg_true(), texts),
+        causes.scatter(has_causes.arg_true(), texts),
     )
-    return _told(made)
+    return _nonfinite_to_null(rows)
 
 
 def bottleneck_rows(bottlenecks: pl.DataFrame) -> pl.DataFrame:
-    """Return bottleneck requests, with the nodes between which they went."""
-    return _told(bottlenecks.with_columns(pl.col("bottleneck").cast(pl.Int64)))
+    """Convert bottleneck requests to table types.
+
+    Parameters
+    ----------
+    bottlenecks
+        BOTTLENECK_ROWS, and the nodes of each request.
+
+    Returns
+    -------
+    pl.DataFrame
+        NaN and infinities are NULL.
+    """
+    return _nonfinite_to_null(bottlenecks.with_columns(pl.col("bottleneck").cast(pl.Int64)))
 
 
-def _told(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows with NULL where a real number is NaN or infinite, all of them as wide as tables hold them."""
+def _nonfinite_to_null(rows: pl.DataFrame) -> pl.DataFrame:
+    """Replace NaN and infinities by NULL, and widen all floats to 64 bits."""
     real = pl.col(pl.Float32, pl.Float64).cast(pl.Float64)
     return rows.with_columns(pl.when(real.is_finite()).then(real))
 
 
-def run_row(outcome: str, *, network: Network | None = None, **told: Any) -> pl.DataFrame:
-    """Return the line on a run: what its network is made of, or why it has none; see `run_values`."""
-    made = {}
+def run_row(outcome: str, *, network: Network | None = None, **values: Any) -> pl.DataFrame:
+    """Summary row of a run: the dimensions of its network, or why there is none.
+
+    Parameters
+    ----------
+    outcome
+        Outcome of the run.
+    network
+        The run's network, if any.
+    **values
+        Arguments of `run_values`.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row.
+    """
+    dimensions = {}
     if network is not None:
         layers = network.layers
-        made = network_values(
+        dimensions = network_values(
             [layer.name for layer in layers],
             [layer.group_size for layer in layers],
             [layer.node_count for layer in layers],
             network.window_edges_s,
         )
-    return run_rows([run_values(outcome, **told) | made])
+    return run_rows([run_values(outcome, **values) | dimensions])
 
 
 def run_rows(values: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """Return the lines on runs, in order, from their values by name."""
-    return _told(pl.DataFrame(values, schema=_RUN_SCHEMA, orient="row"))
+    """Collect summary values of runs in a frame.
+
+    Parameters
+    ----------
+    values : (runs,)
+        Values by column name, see `run_values` and `network_values`.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per run, in order.
+    """
+    return _nonfinite_to_null(pl.DataFrame(values, schema=_RUN_SCHEMA, orient="row"))
 
 
 def network_values(
     names: Sequence[str], group_sizes: Sequence[int], node_counts: Sequence[int], window_edges_s: Reals
 ) -> dict[str, object]:
-    """Return what a run's line says of its network: of each layer, and of its windows (edges: windows + 1)."""
+    """Summary values of a run's network.
+
+    Parameters
+    ----------
+    names, group_sizes, node_counts : (layers,)
+        Name, members per node and number of nodes of each layer.
+    window_edges_s : (windows + 1,)
+        Edges of the windows [s].
+
+    Returns
+    -------
+    dict[str, object]
+        Values by column name.
+    """
     window_count = len(window_edges_s) - 1
     return {
         "layers": json.dumps(list(names), ensure_ascii=False),
@@ -201,10 +297,27 @@ def run_values(
     negative_count: int | None = None,
     reason: str | None = None,
 ) -> dict[str, object]:
-    """Return what a run's line says: what its network is made of, or why it has none (`outcome`, `reason`).
+    """Summary values of a run, except for the dimensions of its network.
 
-    covered_ratio: the share of the counted bytes that its requests moved; 1 where it is more, as the counters' own
-    share is. skew: how the ranks' clocks were compared, if they were. negative_count: times below zero.
+    Parameters
+    ----------
+    outcome, reason
+        Outcome, and the reason if there is no network.
+    module
+        Module whose requests make up the network.
+    request_count
+        Number of requests.
+    covered_ratio
+        Share of the counted bytes that the requests moved; limited to 1.
+    skew
+        Result of the clock comparison, if any.
+    negative_count
+        Number of negative times.
+
+    Returns
+    -------
+    dict[str, object]
+        Values by column name.
     """
     row: dict[str, object] = {
         "outcome": outcome,

@@ -10,7 +10,7 @@ from statistics import median
 Open = tuple[int, int, int | None, float | None]
 
 
-def offsets(opens: Sequence[Open], process_count: int) -> tuple[str, list[float] | None, int, float | None]:
+def estimate_skew(opens: Sequence[Open], process_count: int) -> tuple[str, list[float] | None, int, float | None]:
     """Return the outcome, each rank's offset, how many files told them, and how far these disagree."""
     if process_count < 2:
         return "one_rank", None, 0, None

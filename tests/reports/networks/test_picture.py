@@ -29,7 +29,7 @@ from iosig.reports.networks.texts import distinct, log_ticks, pattern_texts, val
 from iosig.reports.networks.view import NetworkView, SlowNodes
 from iosig.transforms.networks.counting import EdgeCounter
 from iosig.transforms.networks.network import Layer, Network, Transfers
-from iosig.transforms.networks.rings import Ring, layout
+from iosig.transforms.networks.rings import Ring, compute_layout
 from tests.budget import examples, one_in
 from tests.drawn_figures import assert_drawn_alike, figure_of
 
@@ -71,7 +71,7 @@ def network(
 
 def view(one: Network, **fields: object) -> NetworkView:
     plain: dict[str, object] = {"patterns": NOTHING, "bottlenecks": NOTHING}
-    return NetworkView("run.darshan", one, layout(one), **(plain | fields))  # type: ignore[arg-type]
+    return NetworkView("run.darshan", one, compute_layout(one), **(plain | fields))  # type: ignore[arg-type]
 
 
 SMALL = network([layer("rank", 16), layer("host", 4, "nid0000{}"), layer("target", 2, "OST {}")], slow=[5])
@@ -228,7 +228,7 @@ def test_names_around_the_circle_lie_apart(count: int, label: str) -> None:
         labels = radial_labels.outer_labels(one.layers[0])
         radius = 732 - labels.room
         axes.set(xlim=(-732 / radius, 732 / radius), ylim=(-732 / radius, 732 / radius))
-        radial_labels.draw_outer(axes, labels, layout(one).rings[0], radius)
+        radial_labels.draw_outer(axes, labels, compute_layout(one).rings[0], radius)
         boxes = [text.get_window_extent() for text in axes.texts]
     assert len(boxes) >= 3
     frame = axes.get_window_extent()

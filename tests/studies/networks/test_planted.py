@@ -15,7 +15,7 @@ from iosig.studies.networks.planted import (
     planted_requests,
     planted_transfers,
 )
-from iosig.transforms.networks.patterns import patterns
+from iosig.transforms.networks.patterns import classify_patterns
 
 SHAPE = SystemShape(rank_count=64, io_node_count=8, target_count=4, requests_per_rank=12)
 
@@ -28,7 +28,7 @@ def test_the_same_seed_gives_the_same_network(pattern: Planted) -> None:
     assert not first.counts.equals(planted(pattern, np.random.default_rng(6), 64, 8, 4, 12, window_count=4).counts)
     assert [layer.name for layer in first.layers] == ["rank", "host", "target"]
     assert [layer.node_count for layer in first.layers] == [64, 8, 4]
-    assert patterns(first).height == 2 * 3 * 5
+    assert classify_patterns(first).height == 2 * 3 * 5
 
 
 @pytest.mark.parametrize("pattern", PLANTED)

@@ -1,4 +1,4 @@
-"""Many networks counted side by side: each is the one that is counted by itself, to the last bit."""
+"""Networks of many runs that are counted together equal those that are counted separately, bit for bit."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
 from iosig.transforms.networks.counting import BatchCounter, EdgeCounter, window_edges
 from iosig.transforms.networks.network import Layer, Network, TimeKind, Transfers
-from iosig.transforms.networks.patterns import PATTERN_ROWS, patterns, patterns_of
-from iosig.transforms.networks.rows import edge_rows, edge_rows_of, pattern_rows, pattern_rows_of
+from iosig.transforms.networks.patterns import PATTERN_ROWS, classify_batch_patterns, classify_patterns
+from iosig.transforms.networks.rows import batch_edge_rows, batch_pattern_rows, edge_rows, pattern_rows
 from tests.budget import examples
 
 WINDOWS = 6
-#: values that are not known, or are what no request has
-ODD = np.array([np.nan, np.inf, -np.inf, 0.0, -1e-3, 1e308])
+#: unknown or implausible values
+UNUSUAL_VALUES = np.array([np.nan, np.inf, -np.inf, 0.0, -1e-3, 1e308])
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """One run: its layers, its windows, and its transfers hop by hop."""
+class RandomRun:
+    """One run: its layers, its windows, and its transfers by hop."""
 
     layers: tuple[Layer, ...]
     edges_s: Reals
     hops: list[Transfers]
 
 
-def drawn(generator: np.random.Generator) -> Drawn:
+def random_run(generator: np.random.Generator) -> RandomRun:
     names = ("rank", "host", "target")[: generator.integers(2, 4)]
     layers = tuple(
         Layer(name, pl.Series([f"{name} {n}" for n in range(generator.integers(1, 40))], dtype=pl.String))
         for name in names
     )
-    began_s, length_s = generator.random(2) * 100.0
+    start_s, duration_s = generator.random(2) * 100.0
     hops = []
     for hop, (outer, inner) in enumerate(pairwise(layers)):
         count = int(generator.choice([1, 3, 200]))
-        at_s = began_s + length_s * generator.random(count) ** 3
+        at_s = start_s + duration_s * generator.random(count) ** 3
         if generator.random() < 0.5:
             at_s.sort()
         values = [np.exp(generator.normal(0, 3, count)) for _ in range(3)]
         for column in values:
-            is_odd = generator.random(count) < 0.05
-            column[is_odd] = generator.choice(ODD, is_odd.sum())
+            is_unusual = generator.random(count) < 0.05
+            column[is_unusual] = generator.choice(UNUSUAL_VALUES, is_unusual.sum())
         source, target = (generator.integers(0, layer.node_count, count) for layer in (outer, inner))
         time_s, size_bytes, bandwidth = values
         is_read = generator.random(count) < 0.5
         hops.append(Transfers(hop, source, target, at_s, time_s, size_bytes, bandwidth, is_read))
-    return Drawn(layers, window_edges(began_s, began_s + length_s, WINDOWS), hops)
+    return RandomRun(layers, window_edges(start_s, start_s + duration_s, WINDOWS), hops)
 
 
-def alone(run: Drawn) -> Network:
+def count_separately(run: RandomRun) -> Network:
     kind: TimeKind = "service_time"
     counter = EdgeCounter(run.layers, (kind,) * (len(run.layers) - 1), run.edges_s)
     for transfers in run.hops:
@@ -65,7 +65,7 @@ def alone(run: Drawn) -> Network:
     return counter.result()
 
 
-def together(runs: list[Drawn]) -> NetworkBatch:
+def count_together(runs: list[RandomRun]) -> NetworkBatch:
     first = offsets_of([len(run.layers) for run in runs])
     all_layers = [layer for run in runs for layer in run.layers]
     first_node = offsets_of([layer.node_count for layer in all_layers])
@@ -78,42 +78,45 @@ def together(runs: list[Drawn]) -> NetworkBatch:
     )
     columns: list[tuple[Any, ...]] = []
     for number, run in enumerate(runs):
-        for hop, one in enumerate(run.hops):
+        for hop, transfers in enumerate(run.hops):
             nodes: list[Ints] = [
-                ends + first_node[first[number] + hop + side] for side, ends in enumerate((one.source, one.target))
+                ends + first_node[first[number] + hop + side]
+                for side, ends in enumerate((transfers.source, transfers.target))
             ]
-            values = (one.time_s, one.size_bytes, one.bandwidth_bytes_per_s, one.is_read)
-            columns.append((np.full(len(one.at_s), number), *nodes, one.at_s, *values))
-    joined = TransferBatch(*(np.concatenate(column) for column in zip(*columns, strict=True)))
+            values = (transfers.time_s, transfers.size_bytes, transfers.bandwidth_bytes_per_s, transfers.is_read)
+            columns.append((np.full(len(transfers.at_s), number), *nodes, transfers.at_s, *values))
+    batch = TransferBatch(*(np.concatenate(column) for column in zip(*columns, strict=True)))
     counter = BatchCounter(layers, np.stack([run.edges_s for run in runs]))
-    counter.add(joined)
+    counter.add(batch)
     return counter.result()
 
 
 @given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4))
 @settings(max_examples=examples(25), deadline=None)
-def test_each_of_many_is_that_which_is_counted_alone(seed: int, count: int) -> None:
+def test_batch_equals_separate_networks(seed: int, count: int) -> None:
     generator = np.random.default_rng(seed)
-    runs = [drawn(generator) for _ in range(count)]
-    networks = together(runs)
-    edges = edge_rows_of(networks)
-    found = patterns_of(networks)
-    named = pattern_rows_of(networks, found)
+    runs = [random_run(generator) for _ in range(count)]
+    networks = count_together(runs)
+    edges = batch_edge_rows(networks)
+    patterns = classify_batch_patterns(networks)
+    pattern_frame = batch_pattern_rows(networks, patterns)
     for number, run in enumerate(runs):
-        network = alone(run)
-        own = edges.filter(run=number).drop("run", "edge")
-        assert_frame_equal(own, edge_rows(network).drop("edge"), check_exact=True)
-        own = named.filter(run=number).drop("run")
-        assert_frame_equal(own, pattern_rows(network, patterns(network)), check_exact=True)
-        layers = networks.layers.run[found["layer"].to_numpy()] == number
-        assert_frame_equal(found.filter(layers).select(PATTERN_ROWS.names()), patterns(network), check_exact=True)
+        network = count_separately(run)
+        expected_rows = edges.filter(run=number).drop("run", "edge")
+        assert_frame_equal(expected_rows, edge_rows(network).drop("edge"), check_exact=True)
+        expected_rows = pattern_frame.filter(run=number).drop("run")
+        assert_frame_equal(expected_rows, pattern_rows(network, classify_patterns(network)), check_exact=True)
+        layers = networks.layers.run[patterns["layer"].to_numpy()] == number
+        assert_frame_equal(
+            patterns.filter(layers).select(PATTERN_ROWS.names()), classify_patterns(network), check_exact=True
+        )
 
 
-def test_a_network_is_the_only_one_of_many() -> None:
-    network = alone(drawn(np.random.default_rng(5)))
-    networks = NetworkBatch.of_one(network)
+def test_single_network_is_a_batch_of_one() -> None:
+    network = count_separately(random_run(np.random.default_rng(5)))
+    networks = NetworkBatch.from_network(network)
     assert networks.window_count == network.window_count
-    assert networks.layers.place.tolist() == list(range(len(network.layers)))
-    assert networks.layers.of_nodes(networks.source).tolist() == network.edges["hop"].to_list()
+    assert networks.layers.hop.tolist() == list(range(len(network.layers)))
+    assert networks.layers.find_layers(networks.source).tolist() == network.edges["hop"].to_list()
     sizes = [layer.node_count for layer in network.layers]
     assert np.diff(networks.layers.first_node).tolist() == sizes

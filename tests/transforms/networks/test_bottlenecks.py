@@ -1,4 +1,4 @@
-"""Bottleneck requests: the planted one, its bounds, streams in any pieces, and the naive twin."""
+"""Bottleneck requests: planted ones, thresholds, streams in any chunks, and the naive twin."""
 
 from __future__ import annotations
 
@@ -9,54 +9,56 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.studies.networks.planted import PLANTED, Planted, SystemShape, drawn_shape, drawn_system, planted_requests
 from iosig.transforms.networks import bottlenecks
-from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
+from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder, BottleneckParams
 from tests.budget import examples
 from tests.naive.networks import bottlenecks as naive
 
 
-def found(values: list[float], process_count: int | None = None, most_count: int = 10) -> pl.DataFrame:
-    finder = BottleneckFinder(most_count, process_count)
+def find_bottlenecks(values: list[float], process_count: int | None = None, max_count: int = 10) -> pl.DataFrame:
+    finder = BottleneckFinder(max_count, process_count)
     finder.add("size", np.array(values, dtype=float), np.arange(len(values)))
     return finder.result()
 
 
 def test_one_huge_request_among_equal_ones() -> None:
-    rows = found([1024.0] * 500 + [1024.0 * 512] + [1024.0] * 499)
+    rows = find_bottlenecks([1024.0] * 500 + [1024.0 * 512] + [1024.0] * 499)
     assert rows.schema == BOTTLENECK_ROWS
     row = rows.row(0, named=True)
     assert (row["metric"], row["bottleneck"], row["request"], row["value"]) == ("size", 0, 500, 524288.0)
     assert row["median_value"] == pytest.approx(1024 * 2**0.125, rel=0.001)
-    # nine octaves above, and a bin of a quarter is the least deviation
+    # nine octaves above the median, divided by the minimum deviation of a bin
     assert row["score"] == pytest.approx((9 - 0.125) / 0.25, rel=0.001)
     assert row["share_ratio"] == pytest.approx(512 / 1511)
     assert rows.height == 1
 
 
-def test_what_is_no_bottleneck() -> None:
-    assert found([]).is_empty()
-    assert found([7.0]).is_empty()
-    assert found([0.0, -1.0, float("nan"), float("inf")]).is_empty()
-    assert found([1.0] * 99).is_empty(), "all are alike"
-    assert found([1.0] * 99 + [7.0]).is_empty(), "less than eight times the median"
-    assert found([1.0] * 10_000 + [64.0]).is_empty(), "less than a hundredth of all"
-    assert found([1.0] * 100 + [64.0] * 5).is_empty(), "a twentieth of the requests is not rare"
+def test_requests_that_are_not_bottlenecks() -> None:
+    assert find_bottlenecks([]).is_empty()
+    assert find_bottlenecks([7.0]).is_empty()
+    assert find_bottlenecks([0.0, -1.0, float("nan"), float("inf")]).is_empty()
+    assert find_bottlenecks([1.0] * 99).is_empty(), "all are alike"
+    assert find_bottlenecks([1.0] * 99 + [7.0]).is_empty(), "less than eight times the median"
+    assert find_bottlenecks([1.0] * 10_000 + [64.0]).is_empty(), "less than a hundredth of all"
+    assert find_bottlenecks([1.0] * 100 + [64.0] * 5).is_empty(), "a twentieth of the requests is not rare"
     spread = (2.0 ** np.random.default_rng(1).normal(0, 2, 300)).tolist()
-    assert found([*spread, 2.0**7]).is_empty(), "others are nearly as long"
-    assert found([1.0] * 100 + [64.0] * 100 + [128.0]).is_empty(), "the larger ones of two sizes are as usual"
-    assert found([1.0] * 100 + [64.0] * 100 + [2.0**12])["request"].to_list() == [200], "nor do two sizes hide one"
+    assert find_bottlenecks([*spread, 2.0**7]).is_empty(), "the spread is wide"
+    assert find_bottlenecks([1.0] * 100 + [64.0] * 100 + [128.0]).is_empty(), "the larger of two sizes is typical"
+    assert find_bottlenecks([1.0] * 100 + [64.0] * 100 + [2.0**12])["request"].to_list() == [200], (
+        "two sizes do not hide an outlier"
+    )
 
 
-def test_with_the_processes_known_a_request_matters_that_outweighs_one_of_them() -> None:
+def test_minimum_share_is_the_mean_share_of_a_process() -> None:
     values = [1.0] * 10_000 + [64.0]
-    assert found(values, process_count=1000)["request"].to_list() == [10_000]
-    assert found(values, process_count=100).is_empty()
-    # of few processes none has to have moved a half
-    assert found([1.0] * 100 + [64.0], process_count=1)["request"].to_list() == [100]
+    assert find_bottlenecks(values, process_count=1000)["request"].to_list() == [10_000]
+    assert find_bottlenecks(values, process_count=100).is_empty()
+    # the minimum share has an upper limit for few processes
+    assert find_bottlenecks([1.0] * 100 + [64.0], process_count=1)["request"].to_list() == [100]
 
 
-def test_ties_go_by_request_and_the_highest_are_kept() -> None:
+def test_keeps_the_highest_values_and_breaks_ties_by_request() -> None:
     values = [1.0] * 5000 + [900.0] * 8 + [1000.0]
-    assert found(values, most_count=3)["request"].to_list() == [5008, 5000, 5001]
+    assert find_bottlenecks(values, max_count=3)["request"].to_list() == [5008, 5000, 5001]
     finder = BottleneckFinder(3)
     order = np.random.default_rng(2).permutation(len(values))
     for piece in np.array_split(order, 7):
@@ -67,7 +69,7 @@ def test_ties_go_by_request_and_the_highest_are_kept() -> None:
     assert rows["metric"].unique().to_list() == ["time"]
 
 
-def test_metrics_are_told_apart_in_their_order() -> None:
+def test_metrics_are_separate_and_in_order() -> None:
     finder = BottleneckFinder()
     values = np.array([1.0] * 200 + [500.0])
     finder.add("size", values, np.arange(201))
@@ -75,17 +77,17 @@ def test_metrics_are_told_apart_in_their_order() -> None:
     assert finder.result().select("metric", "request").rows() == [("time", 0), ("size", 200)]
 
 
-def test_the_largest_floats_have_a_sum() -> None:
-    row = found([1e300] * 500 + [1.7e308]).row(0, named=True)
+def test_sum_of_the_largest_floats_does_not_overflow() -> None:
+    row = find_bottlenecks([1e300] * 500 + [1.7e308]).row(0, named=True)
     assert row["share_ratio"] == pytest.approx(1.7e308 / 2 / (1.7e308 / 2 + 250e300))
 
 
-def test_misuse() -> None:
-    with pytest.raises(ValueError, match="one process"):
+def test_rejects_invalid_arguments() -> None:
+    with pytest.raises(ValueError, match="must be positive"):
         BottleneckFinder(process_count=0)
-    with pytest.raises(ValueError, match="values are not of"):
+    with pytest.raises(ValueError, match="values for"):
         BottleneckFinder().add("size", np.ones(3), np.arange(2))
-    with pytest.raises(ValueError, match="no metric"):
+    with pytest.raises(ValueError, match="unknown metric"):
         BottleneckFinder().add("weight", np.ones(3), np.arange(3))  # type: ignore[arg-type]
 
 
@@ -99,15 +101,15 @@ def streams(draw: st.DrawFn) -> tuple[list[float], list[int]]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(streams(), st.sampled_from([None, 1, 4, 100]), st.integers(1, 4))
-def test_streams_in_any_pieces_equal_the_naive_twin(
-    stream: tuple[list[float], list[int]], process_count: int | None, most_count: int
+def test_streams_in_any_chunks_equal_the_naive_twin(
+    stream: tuple[list[float], list[int]], process_count: int | None, max_count: int
 ) -> None:
     values, cuts = stream
-    finder = BottleneckFinder(most_count, process_count)
+    finder = BottleneckFinder(max_count, process_count)
     request = np.arange(len(values))
     for part in np.split(request, cuts):
         finder.add("size", np.array(values)[part], part)
-    expected = naive.bottlenecks(values, request.tolist(), most_count, process_count)
+    expected = naive.bottlenecks(values, request.tolist(), max_count, process_count)
     rows = finder.result()
     assert rows["request"].to_list() == [row[0] for row in expected]
     assert rows["value"].to_list() == [row[1] for row in expected]
@@ -115,7 +117,7 @@ def test_streams_in_any_pieces_equal_the_naive_twin(
 
 
 @pytest.mark.parametrize("pattern", PLANTED)
-def test_planted_bottlenecks_are_found_and_no_others(pattern: Planted) -> None:
+def test_finds_exactly_the_planted_bottlenecks(pattern: Planted) -> None:
     right = 0
     for seed in range(20):
         generator = np.random.default_rng([seed, PLANTED.index(pattern)])
@@ -131,14 +133,14 @@ def test_planted_bottlenecks_are_found_and_no_others(pattern: Planted) -> None:
     assert right >= 19
 
 
-def test_thresholds_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lower_thresholds_find_more(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.array([1.0] * 100 + [6.0])
-    monkeypatch.setattr(bottlenecks, "_LEAST_OCTAVES", 2.0)
+    monkeypatch.setattr(bottlenecks, "PARAMS", BottleneckParams(min_octaves=2.0))
     finder = BottleneckFinder()
     finder.add("time", values, np.arange(101))
     assert finder.result().height == 1
 
 
-def test_a_shape_is_kept() -> None:
+def test_empty_result_has_the_schema() -> None:
     shape = SystemShape(16, 4, 1, 3)
     assert drawn_system("bottleneck", np.random.default_rng(0), shape).request_count[0] >= 1

@@ -1,4 +1,4 @@
-"""Clock skew: planted offsets come back, calls that do not wait tell nothing; the twin goes rank by rank."""
+"""Clock skew: planted offsets are recovered, independent opens give none; the naive twin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.transforms.networks.clock_skew import OPENS, Skew, corrected, corrected_events, merged, offsets, opens_of
+from iosig.transforms.networks.clock_skew import (
+    OPENS,
+    Skew,
+    correct_events,
+    correct_times,
+    estimate_skew,
+    merge_opens,
+    select_opens,
+)
 from iosig.warehouse.contracts.traces import TRACE_RECORDS, TRACES
 from iosig.warehouse.sources.darshan import source
 from iosig.warehouse.sources.protocol import Reading
@@ -20,35 +28,35 @@ from tests.transforms.request_lists import BOUNDED
 Row = tuple[int, int, int | None, float | None]
 
 
-def opens(rows: list[Row]) -> pl.DataFrame:
+def make_opens(rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=OPENS, orient="row")
 
 
-def together(ends: list[list[float]], count: int = 1) -> list[Row]:
+def collective_opens(ends: list[list[float]], count: int = 1) -> list[Row]:
     return [(file, rank, count, end) for file, of_ranks in enumerate(ends) for rank, end in enumerate(of_ranks)]
 
 
 # ---- what is found
 
 
-def test_one_file_tells_the_ranks_lags() -> None:
-    found = offsets(opens(together([[10.0, 10.5, 9.75]])), 3)
-    assert found.outcome == "corrected"
-    assert found.offset_s is not None
-    assert found.offset_s.tolist() == [0.0, 0.5, -0.25]
-    assert (found.file_count, found.range_s, found.spread_s) == (1, 0.75, None)
+def test_offsets_from_one_file() -> None:
+    skew = estimate_skew(make_opens(collective_opens([[10.0, 10.5, 9.75]])), 3)
+    assert skew.outcome == "corrected"
+    assert skew.offset_s is not None
+    assert skew.offset_s.tolist() == [0.0, 0.5, -0.25]
+    assert (skew.file_count, skew.range_s, skew.spread_s) == (1, 0.75, None)
 
 
-def test_of_several_files_the_median_counts_and_the_spread_is_told() -> None:
-    found = offsets(opens(together([[0.0, 1.0, 2.0], [5.0, 6.0, 7.0], [9.0, 10.0, 19.0]])), 3)
-    assert found.offset_s is not None
-    assert found.offset_s.tolist() == [-1.0, 0.0, 1.0]
-    assert (found.file_count, found.range_s, found.spread_s) == (3, 2.0, 0.0)
+def test_median_and_spread_of_several_files() -> None:
+    skew = estimate_skew(make_opens(collective_opens([[0.0, 1.0, 2.0], [5.0, 6.0, 7.0], [9.0, 10.0, 19.0]])), 3)
+    assert skew.offset_s is not None
+    assert skew.offset_s.tolist() == [-1.0, 0.0, 1.0]
+    assert (skew.file_count, skew.range_s, skew.spread_s) == (3, 2.0, 0.0)
 
 
-def test_a_clock_that_runs_fast_shows_as_spread() -> None:
-    steady = offsets(opens(together([[t, t + 0.01, t + 0.02] for t in (0.0, 100.0, 200.0)])), 3)
-    drifting = offsets(opens(together([[t, t * 1.001, t * 0.999] for t in (0.0, 100.0, 200.0)])), 3)
+def test_clock_drift_increases_the_spread() -> None:
+    steady = estimate_skew(make_opens(collective_opens([[t, t + 0.01, t + 0.02] for t in (0.0, 100.0, 200.0)])), 3)
+    drifting = estimate_skew(make_opens(collective_opens([[t, t * 1.001, t * 0.999] for t in (0.0, 100.0, 200.0)])), 3)
     assert steady.spread_s == pytest.approx(0.0, abs=1e-12)
     assert drifting.spread_s == pytest.approx(1.4826 * 0.1, rel=1e-3)
 
@@ -56,12 +64,12 @@ def test_a_clock_that_runs_fast_shows_as_spread() -> None:
 @pytest.mark.parametrize(
     ("rows", "process_count", "outcome"),
     [
-        (together([[1.0]]), 1, "one_rank"),
+        (collective_opens([[1.0]]), 1, "one_rank"),
         ([], 0, "one_rank"),
         ([], 4, "no_collective_open"),
-        (together([[1.0, 2.0]], count=0), 2, "no_collective_open"),
+        (collective_opens([[1.0, 2.0]], count=0), 2, "no_collective_open"),
         ([(0, 0, None, 1.0), (0, 1, None, 2.0)], 2, "no_collective_open"),
-        (together([[1.0, 2.0]]), 3, "no_collective_open"),
+        (collective_opens([[1.0, 2.0]]), 3, "no_collective_open"),
         ([(0, 0, 1, 1.0), (0, 1, 2, 2.0)], 2, "no_collective_open"),
         ([(0, 0, 1, 1.0), (1, 1, 1, 2.0)], 2, "no_collective_open"),
         ([(0, 0, 1, 1.0), (0, 2, 1, 2.0)], 2, "no_collective_open"),
@@ -69,11 +77,11 @@ def test_a_clock_that_runs_fast_shows_as_spread() -> None:
         ([(0, -1, 8, 1.0)], 8, "no_times"),
         ([(0, 0, 1, None), (0, 1, 1, 2.0)], 2, "no_times"),
         ([(0, 0, 1, float("nan")), (0, 1, 1, 2.0)], 2, "no_times"),
-        (together([[1.0, 2.0]]), 1 << 62, "no_collective_open"),
+        (collective_opens([[1.0, 2.0]]), 1 << 62, "no_collective_open"),
     ],
 )
-def test_what_tells_nothing(rows: list[Row], process_count: int, outcome: str) -> None:
-    assert offsets(opens(rows), process_count) == Skew(outcome)  # type: ignore[arg-type]
+def test_outcomes_without_offsets(rows: list[Row], process_count: int, outcome: str) -> None:
+    assert estimate_skew(make_opens(rows), process_count) == Skew(outcome)  # type: ignore[arg-type]
 
 
 @BOUNDED
@@ -84,7 +92,7 @@ def test_what_tells_nothing(rows: list[Row], process_count: int, outcome: str) -
     file_count=st.integers(1, 5),
     seed=st.integers(0, 1 << 30),
 )
-def test_planted_skew_is_recovered(rank_count: int, skew_s: float, jitter_s: float, file_count: int, seed: int) -> None:
+def test_recovers_planted_skew(rank_count: int, skew_s: float, jitter_s: float, file_count: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
     planted = chance.uniform(0, skew_s, rank_count)
     planted[:2] = 0.0, skew_s
@@ -95,12 +103,12 @@ def test_planted_skew_is_recovered(rank_count: int, skew_s: float, jitter_s: flo
         "collective_open_count": np.full(rank_count * file_count, 2),
         "open_ended_s": ends.ravel(),
     }
-    found = offsets(pl.DataFrame(rows, schema=OPENS).sample(fraction=1.0, shuffle=True, seed=seed), rank_count)
-    assert found.offset_s is not None
-    assert found.range_s == pytest.approx(skew_s, rel=0.1)
-    assert np.abs(found.offset_s - (planted - np.median(planted))).max() <= 0.1 * skew_s
-    # What the jitter alone could do is the bound, whatever the skew.
-    assert np.abs(found.offset_s - (planted - np.median(planted))).max() <= 2 * jitter_s
+    skew = estimate_skew(pl.DataFrame(rows, schema=OPENS).sample(fraction=1.0, shuffle=True, seed=seed), rank_count)
+    assert skew.offset_s is not None
+    assert skew.range_s == pytest.approx(skew_s, rel=0.1)
+    assert np.abs(skew.offset_s - (planted - np.median(planted))).max() <= 0.1 * skew_s
+    # The error bound depends on the jitter, not on the skew.
+    assert np.abs(skew.offset_s - (planted - np.median(planted))).max() <= 2 * jitter_s
 
 
 @BOUNDED
@@ -117,20 +125,20 @@ def test_planted_skew_is_recovered(rank_count: int, skew_s: float, jitter_s: flo
     st.lists(st.lists(st.integers(0, 64).map(lambda n: n / 8), min_size=3, max_size=3), max_size=4),
     st.integers(0, 4),
 )
-def test_the_twin_agrees(rows: list[Row], whole: list[list[float]], process_count: int) -> None:
-    rows = rows + [(file + 10, rank, count, end) for file, rank, count, end in together(whole)]
-    outcome, offset, file_count, spread = naive.offsets(rows, process_count)
-    found = offsets(opens(rows), process_count)
-    assert (found.outcome, found.file_count) == (outcome, file_count)
-    assert (found.offset_s is None) == (offset is None)
-    if offset is not None and found.offset_s is not None:
-        assert found.offset_s.tolist() == pytest.approx(offset)
-        assert found.spread_s == (None if spread is None else pytest.approx(spread))
+def test_equals_the_naive_twin(rows: list[Row], whole: list[list[float]], process_count: int) -> None:
+    rows = rows + [(file + 10, rank, count, end) for file, rank, count, end in collective_opens(whole)]
+    outcome, offset, file_count, spread = naive.estimate_skew(rows, process_count)
+    skew = estimate_skew(make_opens(rows), process_count)
+    assert (skew.outcome, skew.file_count) == (outcome, file_count)
+    assert (skew.offset_s is None) == (offset is None)
+    if offset is not None and skew.offset_s is not None:
+        assert skew.offset_s.tolist() == pytest.approx(offset)
+        assert skew.spread_s == (None if spread is None else pytest.approx(spread))
 
 
-def test_the_order_of_rows_does_not_matter() -> None:
-    rows = together([[0.0, 0.5, 2.0], [1.0, 1.25, 3.0]])
-    first, second = offsets(opens(rows), 3), offsets(opens(rows[::-1]), 3)
+def test_order_of_rows_does_not_matter() -> None:
+    rows = collective_opens([[0.0, 0.5, 2.0], [1.0, 1.25, 3.0]])
+    first, second = estimate_skew(make_opens(rows), 3), estimate_skew(make_opens(rows[::-1]), 3)
     assert first.offset_s is not None
     assert second.offset_s is not None
     assert first.offset_s.tolist() == second.offset_s.tolist()
@@ -139,31 +147,31 @@ def test_the_order_of_rows_does_not_matter() -> None:
 # ---- what is done with it
 
 
-def test_instants_are_put_on_the_common_clock() -> None:
+def test_corrects_times() -> None:
     skew = Skew("corrected", np.array([0.0, 0.5, -0.25]), 1, 0.75)
-    found = corrected(np.array([1.0, 1.5, 0.75, 4.0, 4.0]), np.array([0, 1, 2, -1, 3]), skew)
-    assert found.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0]
+    skew = correct_times(np.array([1.0, 1.5, 0.75, 4.0, 4.0]), np.array([0, 1, 2, -1, 3]), skew)
+    assert skew.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0]
 
 
-def test_without_offsets_instants_stay() -> None:
+def test_times_without_offsets_are_unchanged() -> None:
     at_s = np.array([1.0, 2.0])
-    assert corrected(at_s, np.array([0, 1]), Skew("no_times")).tolist() == [1.0, 2.0]
+    assert correct_times(at_s, np.array([0, 1]), Skew("no_times")).tolist() == [1.0, 2.0]
 
 
-def test_only_the_ranks_own_layer_is_corrected() -> None:
+def test_corrects_only_the_outermost_layer() -> None:
     events = pl.DataFrame(
         {"layer_number": [0, 1, 0], "rank": [1, 1, 9], "began_s": [1.5, 2.0, 3.0], "ceased_s": [2.5, 3.0, 4.0]}
     )
-    found = corrected_events(events, Skew("corrected", np.array([0.0, 0.5]), 1, 0.5), 0)
-    assert found["began_s"].to_list() == [1.0, 2.0, 3.0]
-    assert found["ceased_s"].to_list() == [2.0, 3.0, 4.0]
-    assert corrected_events(events, Skew("no_times"), 0) is events
+    skew = correct_events(events, Skew("corrected", np.array([0.0, 0.5]), 1, 0.5), 0)
+    assert skew["began_s"].to_list() == [1.0, 2.0, 3.0]
+    assert skew["ceased_s"].to_list() == [2.0, 3.0, 4.0]
+    assert correct_events(events, Skew("no_times"), 0) is events
 
 
 # ---- opens among request events
 
 
-def test_opens_of_events_are_those_that_wait_for_all_ranks() -> None:
+def test_selects_collective_opens() -> None:
     events = pl.DataFrame(
         [
             (1, "open", True, 7, 0, 2.0),
@@ -176,35 +184,35 @@ def test_opens_of_events_are_those_that_wait_for_all_ranks() -> None:
         schema=["layer_number", "event_kind", "is_collective", "file_number", "rank", "ceased_s"],
         orient="row",
     )
-    assert opens_of(events).rows() == [(7, 0, 2, 9.0)]
-    assert opens_of(events, 2).rows() == [(7, 1, 1, 3.0)]
+    assert select_opens(events).rows() == [(7, 0, 2, 9.0)]
+    assert select_opens(events, 2).rows() == [(7, 1, 1, 3.0)]
 
 
-def test_opens_of_pieces_are_those_of_the_whole() -> None:
+def test_merged_opens_of_chunks_equal_those_of_the_whole() -> None:
     events = request_event_files.landed(request_event_files.planted(request_event_files.Plan(rank_count=8)))
-    parts = [opens_of(piece, 0) for piece in events.iter_slices(7)]
-    assert merged(parts).equals(opens_of(events))
-    assert merged([]).schema == OPENS
+    parts = [select_opens(piece, 0) for piece in events.iter_slices(7)]
+    assert merge_opens(parts).equals(select_opens(events))
+    assert merge_opens([]).schema == OPENS
 
 
-def test_skew_of_request_events_is_recovered() -> None:
+def test_recovers_skew_of_request_events() -> None:
     plan = request_event_files.Plan(rank_count=64, skew_s=0.05, file_count=3)
     planted = request_event_files.planted(plan)
-    found = offsets(opens_of(request_event_files.landed(planted)), plan.rank_count)
-    assert found.offset_s is not None
-    assert found.file_count == 3
-    assert np.abs(found.offset_s - planted.offset_s).max() < 0.1 * plan.skew_s
+    skew = estimate_skew(select_opens(request_event_files.landed(planted)), plan.rank_count)
+    assert skew.offset_s is not None
+    assert skew.file_count == 3
+    assert np.abs(skew.offset_s - planted.offset_s).max() < 0.1 * plan.skew_s
 
 
 # ---- real logs
 
 
-def _of_log(path: Path) -> Skew:
+def _estimate_skew_of_log(path: Path) -> Skew:
     batches = list(source.read(path, Reading()))
     (process_count,) = (batch.rows["process_count"].item() for batch in batches if batch.table == TRACES)
     records = pl.concat(batch.rows for batch in batches if batch.table == TRACE_RECORDS)
     names = {"file": "file_number"} | {name: name for name in OPENS.names() if name != "file"}
-    return offsets(records.filter(pl.col("module") == "MPIIO").select(**names), process_count)
+    return estimate_skew(records.filter(pl.col("module") == "MPIIO").select(**names), process_count)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +221,11 @@ def _of_log(path: Path) -> Skew:
 )
 def test_real_collective_opens(shared_data: Path, pattern: str, file_count: int, range_s: float) -> None:
     (path,) = (shared_data / "darshan").rglob(f"{pattern}.darshan")
-    found = _of_log(path)
-    assert (found.outcome, found.file_count) == ("corrected", file_count)
-    assert found.range_s == pytest.approx(range_s, rel=0.02)
+    skew = _estimate_skew_of_log(path)
+    assert (skew.outcome, skew.file_count) == ("corrected", file_count)
+    assert skew.range_s == pytest.approx(range_s, rel=0.02)
 
 
-def test_real_opens_that_do_not_wait_correct_nothing(shared_data: Path) -> None:
+def test_real_independent_opens_give_no_offsets(shared_data: Path) -> None:
     (path,) = (shared_data / "darshan").rglob("*treddy_mpi-io-test*.darshan")
-    assert _of_log(path) == Skew("no_collective_open")
+    assert _estimate_skew_of_log(path) == Skew("no_collective_open")

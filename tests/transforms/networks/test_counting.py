@@ -1,4 +1,4 @@
-"""Streams of transfers into networks: the naive twin, chunks and orders, windows, hostile and odd input."""
+"""Aggregation of transfers: the naive twin, chunks, order, windows, and invalid input."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.transforms.networks import counting as edge_counts
-from iosig.transforms.networks.counting import EdgeCounter, merged, window_edges
+from iosig.transforms.networks.counting import EdgeCounter, merge_windows, window_edges
 from iosig.transforms.networks.log_bins import NEGATIVE, ZERO
 from iosig.transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network, Transfers
 from tests.budget import examples
 from tests.naive.networks import counting as naive
 
 NAN, INF = float("nan"), float("inf")
-#: chunks of transfers, and the rows of new tables that wait for a merge: how a few transfers take each way
-WAYS = {
+#: chunk sizes and merge thresholds that make a few transfers take each code path
+CHUNKINGS = {
     "one chunk": {},
-    "one at a time": {"_CHUNK": 1, "_MERGED_ROWS": 1},
-    "a few at a time": {"_CHUNK": 7, "_MERGED_ROWS": 30},
-    "merged once": {"_CHUNK": 5},
+    "single transfers": {"_CHUNK": 1, "_MIN_MERGE_ROWS": 1},
+    "small chunks": {"_CHUNK": 7, "_MIN_MERGE_ROWS": 30},
+    "one merge": {"_CHUNK": 5},
 }
 
 
-@pytest.fixture(params=list(WAYS))
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    for name, value in WAYS[request.param].items():
+@pytest.fixture(params=list(CHUNKINGS))
+def chunking(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in CHUNKINGS[request.param].items():
         monkeypatch.setattr(edge_counts, name, value)
     return str(request.param)
 
 
-def layers(*counts: int) -> tuple[Layer, ...]:
+def make_layers(*counts: int) -> tuple[Layer, ...]:
     names = ("rank", "host", "target")
     return tuple(
         Layer(name, pl.int_range(count, eager=True).cast(pl.String)) for name, count in zip(names, counts, strict=False)
     )
 
 
-def transfers(rows: Sequence[naive.Transfer]) -> Transfers:
-    """Return transfers of one hop."""
+def make_transfers(rows: Sequence[naive.Transfer]) -> Transfers:
+    """Transfers of one hop as columns."""
     kinds = (np.int64, np.int64, *[np.float64] * 4, np.bool_)
     columns = zip(*(row[1:] for row in rows), strict=True)
     return Transfers(rows[0][0], *(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))  # type: ignore[arg-type]
 
 
-def counter(edges_s: Sequence[float] | np.ndarray, *counts: int) -> EdgeCounter:
-    return EdgeCounter(layers(*counts), ("service_time",) * (len(counts) - 1), np.asarray(edges_s, dtype=float))
+def make_counter(edges_s: Sequence[float] | np.ndarray, *counts: int) -> EdgeCounter:
+    return EdgeCounter(make_layers(*counts), ("service_time",) * (len(counts) - 1), np.asarray(edges_s, dtype=float))
 
 
-def network(rows: Sequence[naive.Transfer], edges_s: Sequence[float], chunk: int = 1000) -> Network:
-    """Count transfers of both hops in chunks of so many."""
-    counting = counter(edges_s, 5, 4, 3)
+def count_network(rows: Sequence[naive.Transfer], edges_s: Sequence[float], chunk: int = 1000) -> Network:
+    """Count transfers of both hops in chunks."""
+    counting = make_counter(edges_s, 5, 4, 3)
     for begin in range(0, len(rows), chunk):
         for hop in (0, 1):
             if piece := [row for row in rows[begin : begin + chunk] if row[0] == hop]:
-                counting.add(transfers(piece))
+                counting.add(make_transfers(piece))
     return counting.result()
 
 
-def assert_same(found: Network, expected: Network) -> None:
-    np.testing.assert_array_equal(found.window_edges_s, expected.window_edges_s)
+def assert_same(result: Network, expected: Network) -> None:
+    np.testing.assert_array_equal(result.window_edges_s, expected.window_edges_s)
     for name in ("edges", "counts", "totals", "timeline"):
-        ours, theirs = getattr(found, name), getattr(expected, name)
+        ours, theirs = getattr(result, name), getattr(expected, name)
         assert ours.schema == theirs.schema
         assert ours.equals(theirs), name
 
@@ -84,23 +84,23 @@ _ROW = st.tuples(
 
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=st.lists(_ROW, max_size=60), chunk=st.integers(1, 70))
-def test_twin(way: str, rows: list[naive.Transfer], chunk: int) -> None:
-    found, expected = network(rows, _EDGES_S, chunk), naive.counted(rows, _EDGES_S)
-    assert found.edges.rows() == expected.edges
-    assert found.counts.rows() == expected.count_rows()
-    assert found.totals.rows() == expected.total_rows()
-    assert found.timeline.rows() == expected.timeline_rows()
-    schemas = [frame.schema for frame in (found.edges, found.counts, found.totals, found.timeline)]
+def test_equals_the_naive_twin(chunking: str, rows: list[naive.Transfer], chunk: int) -> None:
+    result, expected = count_network(rows, _EDGES_S, chunk), naive.counted(rows, _EDGES_S)
+    assert result.edges.rows() == expected.edges
+    assert result.counts.rows() == expected.count_rows()
+    assert result.totals.rows() == expected.total_rows()
+    assert result.timeline.rows() == expected.timeline_rows()
+    schemas = [frame.schema for frame in (result.edges, result.counts, result.totals, result.timeline)]
     assert schemas == [EDGES, COUNTS, TOTALS, TIMELINE]
 
 
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(values=st.lists(st.floats(), min_size=1, max_size=40))
-def test_bins_of_any_floats(way: str, values: list[float]) -> None:
+def test_bins_of_any_floats(chunking: str, values: list[float]) -> None:
     rows = [(0, number % 3, 0, 1.0, value, NAN, NAN, False) for number, value in enumerate(values)]
     with np.errstate(over="ignore"):
-        found = network(rows, _EDGES_S, 9)
-    assert found.counts.rows() == naive.counted(rows, _EDGES_S).count_rows()
+        result = count_network(rows, _EDGES_S, 9)
+    assert result.counts.rows() == naive.counted(rows, _EDGES_S).count_rows()
 
 
 # ---- chunks, orders, windows
@@ -123,100 +123,100 @@ def random_rows(count: int, seed: int = 0) -> list[naive.Transfer]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_chunks_and_order_do_not_matter(way: str) -> None:
+def test_chunks_and_order_do_not_matter(chunking: str) -> None:
     rows = random_rows(300)
-    expected = network(sorted(rows, key=lambda row: row[3]), _EDGES_S)
+    expected = count_network(sorted(rows, key=lambda row: row[3]), _EDGES_S)
     for chunk in (37, 400):
-        assert_same(network(rows, _EDGES_S, chunk), expected)
-        assert_same(network(rows[::-1], _EDGES_S, chunk), expected)
+        assert_same(count_network(rows, _EDGES_S, chunk), expected)
+        assert_same(count_network(rows[::-1], _EDGES_S, chunk), expected)
 
 
-def test_every_known_value_is_in_a_bin(way: str) -> None:
-    found = network(random_rows(300), _EDGES_S)
-    counts = found.counts.group_by("metric").agg(pl.col("count").sum()).sort("metric")
+def test_bins_count_every_known_value(chunking: str) -> None:
+    result = count_network(random_rows(300), _EDGES_S)
+    counts = result.counts.group_by("metric").agg(pl.col("count").sum()).sort("metric")
     assert counts.rows() == [(0, 300), (1, 300), (2, 300)]
-    assert found.totals["transfer_count"].sum() == 300
+    assert result.totals["transfer_count"].sum() == 300
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (1, 3), (0, 4), (3, 4)])
 def test_a_range_of_windows_is_a_sum_of_windows(first: int, last: int) -> None:
     rows = random_rows(300)
-    whole = network(rows, _EDGES_S)
-    part = network([row for row in rows if _EDGES_S[first] <= row[3] < _EDGES_S[last]], _EDGES_S)
+    whole = count_network(rows, _EDGES_S)
+    part = count_network([row for row in rows if _EDGES_S[first] <= row[3] < _EDGES_S[last]], _EDGES_S)
 
-    def named(found: Network) -> pl.DataFrame:
-        edges = found.edges.with_row_index("edge").cast({"edge": pl.Int32})
-        inside = found.counts.filter(pl.col("window").is_between(first, last, closed="left"))
+    def named(result: Network) -> pl.DataFrame:
+        edges = result.edges.with_row_index("edge").cast({"edge": pl.Int32})
+        inside = result.counts.filter(pl.col("window").is_between(first, last, closed="left"))
         return inside.join(edges, on="edge", how="left").drop("edge")
 
     assert named(whole).equals(named(part))
 
 
 @pytest.mark.parametrize("factor", [1, 2, 4])
-def test_windows_taken_together_are_coarser_windows(factor: int) -> None:
+def test_merged_windows_equal_coarser_windows(factor: int) -> None:
     rows = random_rows(300)
-    assert_same(merged(network(rows, _EDGES_S), factor), network(rows, _EDGES_S[::factor]))
+    assert_same(merge_windows(count_network(rows, _EDGES_S), factor), count_network(rows, _EDGES_S[::factor]))
 
 
 @pytest.mark.parametrize("factor", [3, 5])
-def test_the_last_windows_may_be_fewer(factor: int) -> None:
+def test_last_merged_window_may_contain_fewer(factor: int) -> None:
     rows, window_count = random_rows(300), -(-4 // factor)
     edges_s = [2.0 * factor * window for window in range(window_count + 1)]
-    assert_same(merged(network(rows, _EDGES_S), factor), network(rows, edges_s))
+    assert_same(merge_windows(count_network(rows, _EDGES_S), factor), count_network(rows, edges_s))
 
 
-def test_windows_are_taken_together_by_one_at_least() -> None:
-    with pytest.raises(ValueError, match="by 1 at least"):
-        merged(network([], _EDGES_S), 0)
+def test_rejects_merge_factor_zero() -> None:
+    with pytest.raises(ValueError, match="factor must be positive"):
+        merge_windows(count_network([], _EDGES_S), 0)
 
 
-def test_results_do_not_disturb() -> None:
+def test_results_do_not_change_the_counter() -> None:
     rows = [row for row in random_rows(200) if row[0] == 0]
-    counting = counter(_EDGES_S, 5, 4, 3)
-    counting.add(transfers(rows[:50]))
-    assert_same(counting.result(), network(rows[:50], _EDGES_S))
-    assert_same(counting.result(), network(rows[:50], _EDGES_S))
-    counting.add(transfers(rows[50:]))
-    assert_same(counting.result(), network(rows, _EDGES_S))
+    counting = make_counter(_EDGES_S, 5, 4, 3)
+    counting.add(make_transfers(rows[:50]))
+    assert_same(counting.result(), count_network(rows[:50], _EDGES_S))
+    assert_same(counting.result(), count_network(rows[:50], _EDGES_S))
+    counting.add(make_transfers(rows[50:]))
+    assert_same(counting.result(), count_network(rows, _EDGES_S))
 
 
-def test_what_was_given_may_change_afterwards() -> None:
+def test_added_arrays_may_change_afterwards() -> None:
     rows = [row for row in random_rows(100) if row[0] == 0]
-    counting, given_rows = counter(_EDGES_S, 5, 4, 3), transfers(rows)
+    counting, given_rows = make_counter(_EDGES_S, 5, 4, 3), make_transfers(rows)
     counting.add(given_rows)
     given_rows.time_s[:] = 1e9
     given_rows.source[:] = 0
-    assert_same(counting.result(), network(rows, _EDGES_S))
+    assert_same(counting.result(), count_network(rows, _EDGES_S))
 
 
 # ---- odd values
 
 
-def test_nothing() -> None:
-    found = network([], _EDGES_S)
-    assert [len(frame) for frame in (found.edges, found.counts, found.totals, found.timeline)] == [0] * 4
-    assert [found.edges.schema, found.counts.schema, found.totals.schema] == [EDGES, COUNTS, TOTALS]
+def test_network_without_transfers() -> None:
+    result = count_network([], _EDGES_S)
+    assert [len(frame) for frame in (result.edges, result.counts, result.totals, result.timeline)] == [0] * 4
+    assert [result.edges.schema, result.counts.schema, result.totals.schema] == [EDGES, COUNTS, TOTALS]
 
 
-def test_only_unknown_values_still_make_an_edge() -> None:
-    found = network([(0, 1, 2, 3.0, NAN, NAN, INF, True)], _EDGES_S)
-    assert found.edges.rows() == [(0, 1, 2)]
-    assert found.totals.rows() == [(1, 0, 1, 0.0, 0.0, 0.0, 0.0)]
-    assert (len(found.counts), len(found.timeline)) == (0, 0)
+def test_transfers_of_unknown_values_make_an_edge() -> None:
+    result = count_network([(0, 1, 2, 3.0, NAN, NAN, INF, True)], _EDGES_S)
+    assert result.edges.rows() == [(0, 1, 2)]
+    assert result.totals.rows() == [(1, 0, 1, 0.0, 0.0, 0.0, 0.0)]
+    assert (len(result.counts), len(result.timeline)) == (0, 0)
 
 
-def test_negative_times_are_the_least_and_in_no_sum() -> None:
-    found = network([(0, 0, 0, 0.1, value, NAN, NAN, True) for value in (-0.5, 0.0, 2.0)], _EDGES_S)
-    assert found.timeline.rows() == [(0, 0, 0, 2, 2.0, -0.5, 2.0)]
-    assert found.counts["bin"].to_list() == [NEGATIVE, ZERO, 4]
-    assert found.totals.row(0)[2:] == (3, 0.0, 0.0, 2.0, 2.0)
+def test_negative_times_count_in_the_minimum_but_not_in_sums() -> None:
+    result = count_network([(0, 0, 0, 0.1, value, NAN, NAN, True) for value in (-0.5, 0.0, 2.0)], _EDGES_S)
+    assert result.timeline.rows() == [(0, 0, 0, 2, 2.0, -0.5, 2.0)]
+    assert result.counts["bin"].to_list() == [NEGATIVE, ZERO, 4]
+    assert result.totals.row(0)[2:] == (3, 0.0, 0.0, 2.0, 2.0)
 
 
 def test_bytes_are_exact() -> None:
     rng = np.random.default_rng(3)
     sizes = rng.integers(0, 1 << 34, 300_000)
     n, is_read = len(sizes), rng.random(len(sizes)) < 0.5
-    counting = counter(_EDGES_S, 2, 1)
+    counting = make_counter(_EDGES_S, 2, 1)
     counting.add(
         Transfers(0, np.zeros(n, int), np.zeros(n, int), np.zeros(n), np.ones(n), sizes * 1.0, np.ones(n), is_read)
     )
@@ -225,22 +225,22 @@ def test_bytes_are_exact() -> None:
     assert (row["read_bytes"], row["written_bytes"]) == expected
 
 
-def test_instants_at_window_edges_belong_to_the_later_window() -> None:
+def test_times_at_window_edges_belong_to_the_later_window() -> None:
     edges_s = window_edges(0.1, 0.7, 7)
     before = np.nextafter(edges_s, -1)
     instants = np.random.default_rng(0).permutation(np.concatenate([edges_s, before]))
     rows = [(0, 0, 0, at, 1.0, 1.0, 1.0, True) for at in instants.tolist()]
     expected = [naive.place(at, edges_s.tolist()) for at in instants.tolist()]
     for order in (rows, sorted(rows, key=lambda row: row[3])):
-        found = network(order, edges_s.tolist()).totals
-        assert found["transfer_count"].to_list() == np.bincount(expected).tolist()
+        result = count_network(order, edges_s.tolist()).totals
+        assert result["transfer_count"].to_list() == np.bincount(expected).tolist()
 
 
 # ---- windows
 
 
 @pytest.mark.parametrize(
-    ("began_s", "ceased_s", "expected"),
+    ("start_s", "end_s", "expected"),
     [
         (0.0, 8.0, (0.0, 8.0)),
         (-1.0, 1.0, (-1.0, 1.0)),
@@ -255,54 +255,54 @@ def test_instants_at_window_edges_belong_to_the_later_window() -> None:
         (0.0, 5e-324, (0.0, 1.0)),
     ],
 )
-def test_window_edges(began_s: float, ceased_s: float, expected: tuple[float, float] | None) -> None:
-    edges_s = window_edges(began_s, ceased_s, 4)
+def test_window_edges(start_s: float, end_s: float, expected: tuple[float, float] | None) -> None:
+    edges_s = window_edges(start_s, end_s, 4)
     assert (np.diff(edges_s) > 0).all()
     assert expected in (None, (edges_s[0], edges_s[-1]))
-    counter(edges_s, 1, 1)
+    make_counter(edges_s, 1, 1)
 
 
-def test_windows_are_one_at_least() -> None:
+def test_rejects_zero_windows() -> None:
     np.testing.assert_array_equal(window_edges(0.0, 3.0, 1), [0.0, 3.0])
-    with pytest.raises(ValueError, match="a window at least"):
+    with pytest.raises(ValueError, match="window_count must be positive"):
         window_edges(0.0, 1.0, 0)
 
 
 @pytest.mark.parametrize("edges_s", [[0.0], [0.0, 0.0], [0.0, 1.0, 3.0], [1.0, 0.0], [0.0, NAN], [-INF, 0.0]])
-def test_windows_must_be_equal(edges_s: list[float]) -> None:
-    with pytest.raises(ValueError, match="windows must be equal"):
-        counter(edges_s, 2, 2)
+def test_rejects_unequal_windows(edges_s: list[float]) -> None:
+    with pytest.raises(ValueError, match="equal lengths and ascend"):
+        make_counter(edges_s, 2, 2)
 
 
 # ---- misuse and hostile input
 
 
 @pytest.mark.parametrize(("source", "target"), [(5, 0), (-1, 0), (0, 4), (0, -1)])
-def test_nodes_must_exist(source: int, target: int) -> None:
-    with pytest.raises(ValueError, match="nodes are numbered from 0 to"):
-        network([(0, source, target, 0.0, 1.0, 1.0, 1.0, True)], _EDGES_S)
+def test_rejects_unknown_nodes(source: int, target: int) -> None:
+    with pytest.raises(ValueError, match="must be between 0 and"):
+        count_network([(0, source, target, 0.0, 1.0, 1.0, 1.0, True)], _EDGES_S)
 
 
 @pytest.mark.parametrize("hop", [-1, 2])
-def test_hops_must_exist(hop: int) -> None:
-    with pytest.raises(ValueError, match="hops are numbered from 0 to 1"):
-        counter(_EDGES_S, 5, 4, 3).add(transfers([(hop, 0, 0, 0.0, 1.0, 1.0, 1.0, True)]))
+def test_rejects_unknown_hops(hop: int) -> None:
+    with pytest.raises(ValueError, match="hop must be between 0 and 1"):
+        make_counter(_EDGES_S, 5, 4, 3).add(make_transfers([(hop, 0, 0, 0.0, 1.0, 1.0, 1.0, True)]))
 
 
-def test_columns_must_be_of_one_length() -> None:
+def test_rejects_columns_of_different_lengths() -> None:
     one, two = np.zeros(1), np.zeros(2)
-    with pytest.raises(ValueError, match="of one length"):
-        counter(_EDGES_S, 2, 2).add(Transfers(0, one.astype(int), one.astype(int), two, one, one, one, one > 0))
+    with pytest.raises(ValueError, match="equal lengths"):
+        make_counter(_EDGES_S, 2, 2).add(Transfers(0, one.astype(int), one.astype(int), two, one, one, one, one > 0))
 
 
 def peak_bytes(count: int, chunk_count: int, *nodes: int, window_count: int = 8) -> int:
-    """Return the peak of traced memory while random transfers are counted, the same chunk over and over."""
+    """Peak of traced memory while one chunk of random transfers is added repeatedly."""
     rng = np.random.default_rng(1)
     source, target = rng.integers(0, nodes[0], count), rng.integers(0, nodes[1], count)
     values, is_read = rng.lognormal(0, 1, (3, count)), np.zeros(count, bool)
     tracemalloc.start()
     try:
-        counting = counter(window_edges(0, 64, window_count), *nodes)
+        counting = make_counter(window_edges(0, 64, window_count), *nodes)
         for _ in range(chunk_count):
             counting.add(Transfers(0, source, target, rng.random(count) * 64, *values, is_read))
         counting.result()
@@ -312,12 +312,12 @@ def peak_bytes(count: int, chunk_count: int, *nodes: int, window_count: int = 8)
 
 
 def test_memory_does_not_grow_with_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_CHUNK", "_MERGED_ROWS"):
+    for name in ("_CHUNK", "_MIN_MERGE_ROWS"):
         monkeypatch.setattr(edge_counts, name, 1 << 13)
     few, many = (peak_bytes(1 << 13, chunks, 4, 2) for chunks in (4, 24))
     assert many < 1.2 * few
 
 
-def test_a_million_ranks_take_no_more_than_what_occurs() -> None:
-    # all possible cells would be 10**12 edges x 64 windows; all of one rank each, 8 GB of the smallest counts
+def test_memory_does_not_grow_with_unused_ranks() -> None:
+    # a dense table would have 10**12 edges x 64 windows
     assert peak_bytes(1 << 17, 1, 1_000_000, 1_000_000, window_count=64) < 150e6

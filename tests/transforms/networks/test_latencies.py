@@ -1,4 +1,4 @@
-"""Latencies between layers: hand-made requests, any order, any number of layers; the twin goes event by event."""
+"""Latencies between layers: examples, any order of events, any number of layers, and the naive twin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.networks.clock_skew import corrected_events, offsets, opens_of
+from iosig.transforms.networks.clock_skew import correct_events, estimate_skew, select_opens
 from iosig.transforms.networks.latencies import TRANSFERS, RequestMatcher
 from tests import request_event_files
 from tests.budget import examples
@@ -37,14 +37,14 @@ def frame(events: Sequence[Event]) -> pl.DataFrame:
     return pl.DataFrame([astuple(event) for event in events], schema=SCHEMA, orient="row")
 
 
-def matched(
+def match(
     events: Sequence[Event], layers: Sequence[int] = (0, 1, 2), piece: int = 1000, horizon_s: float = HORIZON_S
 ) -> tuple[list[tuple[object, ...]], list[int]]:
     matcher = RequestMatcher(layers, horizon_s=horizon_s)
     parts = [matcher.add(part) for part in frame(events).iter_slices(piece)]
-    found = pl.concat([*parts, matcher.finish()])
-    assert found.schema == TRANSFERS
-    return sorted(found.rows(), key=repr), matcher.unmatched_count.tolist()
+    transfers = pl.concat([*parts, matcher.finish()])
+    assert transfers.schema == TRANSFERS
+    return sorted(transfers.rows(), key=repr), matcher.unmatched_count.tolist()
 
 
 #: a write of rank 3 by way of I/O node "io" to two storage nodes
@@ -60,72 +60,72 @@ WRITE = (
 
 
 def test_a_request_through_three_layers() -> None:
-    found, unmatched = matched(WRITE)
-    assert found == [
+    transfers, unmatched = match(WRITE)
+    assert transfers == [
         (0, "3", "io", 3, 1.0, 0.5, 100.0, 0.5, False),
         (1, "io", "s0", 3, 2.0, 1.0, 59.0, 0.5, False),
-        # The clock of s1 is behind: the latency is negative. Of a part of the request the size is not known.
+        # The clock of s1 is behind: the latency is negative. The size of a part of a request is unknown.
         (1, "io", "s1", 3, 2.25, -0.125, None, 0.125, False),
         (2, "s0", "s0", 3, 3.0, 4.0, 59.0, 4.0, False),
     ]
     assert unmatched == [0, 0, 0]
 
 
-def test_the_whole_size_goes_to_a_request_that_crossed_in_one_piece() -> None:
-    found, _ = matched([WRITE[0], WRITE[1], WRITE[3], WRITE[5]])
-    assert [row[6] for row in found] == [100.0, 100.0]
+def test_size_of_a_request_applies_to_a_single_transfer() -> None:
+    transfers, _ = match([WRITE[0], WRITE[1], WRITE[3], WRITE[5]])
+    assert [row[6] for row in transfers] == [100.0, 100.0]
 
 
-def test_what_was_never_seen_in_between_is_counted_not_guessed() -> None:
-    found, unmatched = matched([WRITE[0], *WRITE[4:]])
-    assert [row[0] for row in found] == [2]
+def test_requests_without_response_are_counted() -> None:
+    transfers, unmatched = match([WRITE[0], *WRITE[4:]])
+    assert [row[0] for row in transfers] == [2]
     assert unmatched == [1, 0, 2]
 
 
-def test_events_without_a_request_are_counted() -> None:
-    found, unmatched = matched(WRITE[1:4])
-    assert (found, unmatched) == ([], [0, 3, 0])
+def test_responses_without_request_are_counted() -> None:
+    transfers, unmatched = match(WRITE[1:4])
+    assert (transfers, unmatched) == ([], [0, 3, 0])
 
 
-def test_the_earliest_answer_counts() -> None:
+def test_earliest_response_counts() -> None:
     later = Event(1, "other", 3, "a", "queue", 1.75, 1.8)
-    found, _ = matched([WRITE[0], later, WRITE[1]])
-    assert [row[2] for row in found] == ["io"]
+    transfers, _ = match([WRITE[0], later, WRITE[1]])
+    assert [row[2] for row in transfers] == ["io"]
 
 
-def test_several_between_the_same_nodes_are_matched_in_their_order() -> None:
+def test_matches_sends_between_the_same_nodes_in_order() -> None:
     sends = [Event(1, "io", 0, "r", "send", float(t), t + 0.5, "s") for t in (1, 2, 3)]
     receives = [Event(2, "s", 0, "r", "receive", t + 0.1, t + 0.25, "io") for t in (3, 1, 2)]
-    found, unmatched = matched([*receives, *sends])
-    assert [row[4:6] for row in found] == [(1.0, 0.25), (2.0, 0.25), (3.0, 0.25)]
-    # Nobody asked for it: the first event at the I/O node has no request.
+    transfers, unmatched = match([*receives, *sends])
+    assert [row[4:6] for row in transfers] == [(1.0, 0.25), (2.0, 0.25), (3.0, 0.25)]
+    # The first event at the I/O node has no request.
     assert unmatched == [0, 1, 0]
 
 
 @pytest.mark.parametrize(("send_peer", "receive_peer"), [("s", "io"), ("s", None), (None, "io"), (None, None)])
-def test_one_side_may_leave_open_who_is_at_the_other_end(send_peer: str | None, receive_peer: str | None) -> None:
+def test_peer_may_be_unknown_on_either_side(send_peer: str | None, receive_peer: str | None) -> None:
     send = Event(1, "io", 0, "r", "send", 1.0, 1.5, send_peer)
     receive = Event(2, "s", 0, "r", "receive", 1.0, 2.0, receive_peer)
-    assert [row[:6] for row in matched([send, receive])[0]] == [(1, "io", "s", 0, 1.0, 1.0)]
+    assert [row[:6] for row in match([send, receive])[0]] == [(1, "io", "s", 0, 1.0, 1.0)]
 
 
-def test_nodes_that_differ_are_not_matched() -> None:
+def test_different_nodes_do_not_match() -> None:
     send = Event(1, "io", 0, "r", "send", 1.0, 1.5, "s")
     receive = Event(2, "other", 0, "r", "receive", 1.0, 2.0, "io")
-    assert matched([send, receive]) == ([], [0, 2, 1])
+    assert match([send, receive]) == ([], [0, 2, 1])
 
 
-def test_ranks_number_their_requests_by_themselves() -> None:
+def test_request_ids_are_per_rank() -> None:
     events = [Event(0, str(rank), rank, "1", "request", 1.0 + rank, 5.0, None, 8.0, "read") for rank in range(3)] + [
         Event(1, "io", rank, "1", "receive", 1.25 + rank, 2.0) for rank in range(3)
     ]
-    found, _ = matched(events, (0, 1))
-    assert [(row[1], row[5], row[8]) for row in found] == [(str(rank), 0.25, True) for rank in range(3)]
+    transfers, _ = match(events, (0, 1))
+    assert [(row[1], row[5], row[8]) for row in transfers] == [(str(rank), 0.25, True) for rank in range(3)]
 
 
 def test_two_layers_and_five() -> None:
     two = [Event(3, "0", 0, "r", "request", 1.0, 2.0), Event(7, "s", 0, "r", "write", 1.5, 1.75, "sda", 4.0)]
-    assert matched(two, (3, 7)) == (
+    assert match(two, (3, 7)) == (
         [
             (0, "0", "s", 0, 1.0, 0.5, 4.0, 0.25, False),
             (1, "s", "sda", 0, 1.5, 0.25, 4.0, 0.25, False),
@@ -135,27 +135,32 @@ def test_two_layers_and_five() -> None:
     five = [Event(0, "0", 0, "r", "request", 0.0, 9.0, None, 4.0, "write"), Event(1, "1", 0, "r", "send", 1.0, 2.0)]
     five += [Event(n, str(n), 0, "r", "receive", n, n + 0.5) for n in (2, 3, 4)]
     five += [Event(n, str(n), 0, "r", "send", n + 0.5, n + 0.75) for n in (2, 3)]
-    found, unmatched = matched(five, (0, 1, 2, 3, 4))
-    assert [(row[0], row[5], row[6]) for row in found] == [(0, 1.0, 4.0), (1, 1.5, 4.0), (2, 1.0, 4.0), (3, 1.0, 4.0)]
+    transfers, unmatched = match(five, (0, 1, 2, 3, 4))
+    assert [(row[0], row[5], row[6]) for row in transfers] == [
+        (0, 1.0, 4.0),
+        (1, 1.5, 4.0),
+        (2, 1.0, 4.0),
+        (3, 1.0, 4.0),
+    ]
     assert unmatched == [0] * 5
 
 
-def test_layers_that_are_not_asked_for_are_left_alone() -> None:
-    assert matched([*WRITE, Event(5, "x", 3, "a", "receive", 1.0, 2.0)]) == matched(WRITE)
+def test_ignores_other_layers() -> None:
+    assert match([*WRITE, Event(5, "x", 3, "a", "receive", 1.0, 2.0)]) == match(WRITE)
 
 
-def test_events_of_no_request_are_left_alone() -> None:
-    assert matched([Event(0, "3", 3, None, "open", 0.5, 0.75), *WRITE]) == matched(WRITE)
+def test_ignores_events_without_request_id() -> None:
+    assert match([Event(0, "3", 3, None, "open", 0.5, 0.75), *WRITE]) == match(WRITE)
 
 
-def test_what_comes_too_late_is_another_request() -> None:
+def test_late_event_starts_another_request() -> None:
     late = [WRITE[0], Event(1, "io", 3, "a", "receive", 1.5 + HORIZON_S, 103.0)]
-    assert matched(late) == ([], [1, 1, 0])
-    assert len(matched(late, horizon_s=2 * HORIZON_S)[0]) == 1
+    assert match(late) == ([], [1, 1, 0])
+    assert len(match(late, horizon_s=2 * HORIZON_S)[0]) == 1
 
 
-def test_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iosig.transforms.networks.latencies._PASS_ROWS", 4)
+def test_completed_requests_do_not_remain_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iosig.transforms.networks.latencies._MIN_PASS_ROWS", 4)
     matcher = RequestMatcher((0, 1), horizon_s=1.0)
     counts = []
     for start in range(0, 400, 4):
@@ -165,36 +170,36 @@ def test_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(counts) > 380
     assert max(counts) < 20
     assert sum(counts) + matcher.finish().height == 400
-    assert matcher.given_up_count == 0
+    assert matcher.dropped_count == 0
 
 
-def test_the_oldest_are_given_up_where_too_many_wait() -> None:
-    matcher = RequestMatcher((0, 1), horizon_s=1e6, most_pending_count=10)
+def test_drops_the_oldest_requests_beyond_the_limit() -> None:
+    matcher = RequestMatcher((0, 1), horizon_s=1e6, max_pending_count=10)
     requests = [Event(0, "0", 0, str(n), "request", float(n), n + 1.0) for n in range(100)]
     answers = [Event(1, "io", 0, str(n), "receive", n + 0.5, n + 1.0) for n in range(100)]
-    found = [matcher.add(part) for part in frame(requests).iter_slices(5)]
-    found += [matcher.add(part) for part in frame(answers).iter_slices(5)]
-    transfers = pl.concat([*found, matcher.finish()])
+    transfers = [matcher.add(part) for part in frame(requests).iter_slices(5)]
+    transfers += [matcher.add(part) for part in frame(answers).iter_slices(5)]
+    transfers = pl.concat([*transfers, matcher.finish()])
     assert 0 < transfers.height <= 20
     assert (transfers["time_s"] == 0.5).all()
     assert matcher.unmatched_count.tolist() == [100 - transfers.height] * 2
-    assert matcher.given_up_count > 0
+    assert matcher.dropped_count > 0
 
 
 @pytest.mark.parametrize("layers", [(), (0,), (1, 0), (0, 0)])
-def test_layers_are_two_or_more_and_rise(layers: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="rising"):
+def test_rejects_single_or_unsorted_layers(layers: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="ascending"):
         RequestMatcher(layers)
 
 
-@pytest.mark.parametrize("given_", [{"horizon_s": 0.0}, {"horizon_s": float("nan")}, {"most_pending_count": 0}])
-def test_bounds_are_above_zero(given_: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        RequestMatcher((0, 1), **given_)  # type: ignore[arg-type]
+@pytest.mark.parametrize("arguments", [{"horizon_s": 0.0}, {"horizon_s": float("nan")}, {"max_pending_count": 0}])
+def test_rejects_nonpositive_limits(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must be positive"):
+        RequestMatcher((0, 1), **arguments)  # type: ignore[arg-type]
 
 
 def test_no_events_give_no_transfers() -> None:
-    assert matched([]) == ([], [0, 0, 0])
+    assert match([]) == ([], [0, 0, 0])
 
 
 # ---- properties
@@ -228,52 +233,52 @@ QUICK = settings(max_examples=examples(25), deadline=None)
 
 @QUICK
 @given(EVENTS, LAYERS, st.sampled_from([2.0, 10.0, 1000.0]))
-def test_the_twin_agrees(events: list[Event], layers: tuple[int, ...], horizon_s: float) -> None:
-    found, unmatched = matched(events, layers, horizon_s=horizon_s)
-    assert (found, unmatched) == naive.transfers(events, layers, horizon_s)
+def test_equals_the_naive_twin(events: list[Event], layers: tuple[int, ...], horizon_s: float) -> None:
+    transfers, unmatched = match(events, layers, horizon_s=horizon_s)
+    assert (transfers, unmatched) == naive.transfers(events, layers, horizon_s)
 
 
 @QUICK
 @given(EVENTS, LAYERS, st.integers(1, 7), st.randoms(use_true_random=False))
-def test_neither_order_nor_pieces_matter_within_the_horizon(
+def test_order_and_chunks_do_not_matter_within_the_horizon(
     events: list[Event], layers: tuple[int, ...], piece: int, chance: object
 ) -> None:
     horizon_s = 4.0
     late = sorted(events, key=lambda event: event.began_s + chance.uniform(0, horizon_s))  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("iosig.transforms.networks.latencies._PASS_ROWS", 1)
-        streamed = matched(late, layers, piece, horizon_s)
-    assert streamed == matched(events, layers, horizon_s=horizon_s)
+        patch.setattr("iosig.transforms.networks.latencies._MIN_PASS_ROWS", 1)
+        streamed = match(late, layers, piece, horizon_s)
+    assert streamed == match(events, layers, horizon_s=horizon_s)
 
 
 @QUICK
 @given(EVENTS, st.randoms(use_true_random=False))
-def test_events_at_once_give_the_same_in_any_order(events: list[Event], chance: object) -> None:
+def test_order_of_simultaneous_events_does_not_matter(events: list[Event], chance: object) -> None:
     at_once = [
         Event(*astuple(event)[:5], event.began_s // 6, event.began_s // 6 + 1.0, *astuple(event)[7:])
         for event in events
     ]
     shuffled = list(at_once)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert matched(at_once, (0, 1, 2, 3)) == matched(shuffled, (0, 1, 2, 3))
+    assert match(at_once, (0, 1, 2, 3)) == match(shuffled, (0, 1, 2, 3))
 
 
 # ---- planted traces
 
 
-def test_planted_latencies_come_back() -> None:
+def test_recovers_planted_latencies() -> None:
     plan = request_event_files.Plan(rank_count=32, slow_storage_node=1, skew_s=0.05)
     events = request_event_files.landed(request_event_files.planted(plan))
-    skew = offsets(opens_of(events), plan.rank_count)
+    skew = estimate_skew(select_opens(events), plan.rank_count)
     matcher = RequestMatcher((0, 1, 2))
     raw = pl.concat([matcher.add(events), matcher.finish()])
     again = RequestMatcher((0, 1, 2))
-    found = pl.concat([again.add(corrected_events(events, skew, 0)), again.finish()])
+    transfers = pl.concat([again.add(correct_events(events, skew, 0)), again.finish()])
     request_count = plan.rank_count * plan.requests_per_rank
     # Uncorrected clocks make latencies negative, corrected ones do not.
     assert (raw["time_s"] < 0).sum() > request_count // 4
-    assert (found["time_s"] < 0).sum() == 0
-    first, inner, write = (found.filter(pl.col("hop") == hop) for hop in range(3))
+    assert (transfers["time_s"] < 0).sum() == 0
+    first, inner, write = (transfers.filter(pl.col("hop") == hop) for hop in range(3))
     assert (first.height, inner.height, write.height) == (request_count, 2 * request_count, 2 * request_count)
     assert np.abs(first["time_s"].to_numpy() - plan.first_latency_s).max() < plan.open_jitter_s
     assert inner["time_s"].to_numpy() == pytest.approx(plan.inner_latency_s)

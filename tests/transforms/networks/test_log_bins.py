@@ -1,4 +1,4 @@
-"""Logarithmic bins: exact thresholds, every kind of float, the naive twin."""
+"""Logarithmic bins: exact edges, all kinds of floats, and the naive twin."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from iosig.transforms.networks.log_bins import (
     UNKNOWN,
     ZERO,
     bin_numbers,
-    lower_values,
+    lower_edges,
 )
 from tests.naive.networks import log_bins as naive
 
 NORMAL = np.arange(-1022 * 4, HIGHEST + 1)
 
 
-def any_floats(count: int) -> np.ndarray:
+def random_floats(count: int) -> np.ndarray:
     """Floats of random bits: every exponent and sign, NaNs and infinities."""
     return np.random.default_rng(7).integers(0, 1 << 64, count, dtype=np.uint64).view(np.float64)
 
@@ -51,36 +51,36 @@ def test_bin_of_a_value(value: float, expected: int) -> None:
     assert bin_numbers(np.array([value])).tolist() == [expected]
 
 
-def test_thresholds_are_exact() -> None:
-    starts = lower_values(NORMAL)
+def test_bin_edges_are_exact() -> None:
+    starts = lower_edges(NORMAL)
     np.testing.assert_array_equal(bin_numbers(starts), NORMAL)
     np.testing.assert_array_equal(bin_numbers(np.nextafter(starts, 0)), NORMAL - 1)
-    assert [float(value) for value in lower_values(np.arange(4))] == naive.THRESHOLDS
+    assert [float(value) for value in lower_edges(np.arange(4))] == naive.THRESHOLDS
 
 
-def test_subnormal_thresholds() -> None:
+def test_bin_edges_of_subnormal_numbers() -> None:
     bins = np.arange(LOWEST, -1022 * 4, 4)
     np.testing.assert_array_equal(bin_numbers(np.ldexp(1.0, bins // 4)), bins)
 
 
 def test_special_bins_have_no_logarithm() -> None:
     special = np.array([NEGATIVE, ZERO, UNKNOWN], np.int16)
-    np.testing.assert_array_equal(lower_values(special), [np.nan, 0.0, np.nan])
+    np.testing.assert_array_equal(lower_edges(special), [np.nan, 0.0, np.nan])
 
 
-def test_twin_on_random_bits() -> None:
-    values = any_floats(20_000)
+def test_random_bits_equal_the_naive_twin() -> None:
+    values = random_floats(20_000)
     assert bin_numbers(values).tolist() == [naive.bin_number(value) for value in values.tolist()]
 
 
 @given(st.lists(st.floats(), max_size=20))
-def test_twin(values: list[float]) -> None:
+def test_equals_the_naive_twin(values: list[float]) -> None:
     found = bin_numbers(np.array(values, dtype=np.float64))
     assert found.dtype == np.int16
     assert found.tolist() == [naive.bin_number(value) for value in values]
 
 
-def test_other_arrays() -> None:
+def test_accepts_noncontiguous_and_other_dtypes() -> None:
     values = np.arange(10.0)[::2]
     np.testing.assert_array_equal(bin_numbers(values), bin_numbers(values.copy()))
     assert len(bin_numbers(np.empty(0))) == 0

@@ -1,4 +1,4 @@
-"""The forms of networks: what they say of themselves, and what they refuse."""
+"""Dataclasses of networks: derived values and validation."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def test_counts_of_a_network() -> None:
     assert (found.window_count, found.hop_count) == (4, 2)
 
 
-def test_every_hop_has_a_kind_of_time() -> None:
+def test_rejects_missing_time_kinds() -> None:
     with pytest.raises(ValueError, match="2 layers have 1 hops, not 2"):
         network(layer("rank", "0"), layer("host", "a"), time_kinds=("latency", "latency"))
 
 
-def test_forms_do_not_change() -> None:
+def test_dataclasses_are_frozen() -> None:
     found = network(layer("rank", "0"), layer("host", "a"), time_kinds=("service_time",))
     for form, name in ((found, "edges"), (found.layers[0], "name"), (NetworkParams(), "window_count")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(form, name, None)
 
 
-def test_names() -> None:
+def test_metric_and_time_kind_names() -> None:
     assert METRICS == ("time", "size", "bandwidth")
     assert TIME_KINDS == ("service_time", "latency", "write_time")
     assert COUNTS.names() == ["window", "edge", "metric", "bin", "count"]

@@ -1,4 +1,4 @@
-"""Patterns of networks: planted ones by their names, what is none, the statistics against their naive twins."""
+"""Pattern classification: planted patterns, counterexamples, and statistics against their naive twins."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted, planted_requests
+from iosig.studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted_requests
 from iosig.transforms.arrays import Reals
-from iosig.transforms.networks import patterns as found
+from iosig.transforms.networks import patterns as module
 from iosig.transforms.networks.batches import NetworkBatch
 from iosig.transforms.networks.counting import EdgeCounter, window_edges
 from iosig.transforms.networks.network import METRICS, Layer, Network, Transfers
-from iosig.transforms.networks.patterns import PATTERN_ROWS, Pattern, patterns
+from iosig.transforms.networks.node_statistics import (
+    Nodes,
+    count_cells,
+    find_main_targets,
+    make_nodes,
+    summarize_nodes,
+)
+from iosig.transforms.networks.patterns import PATTERN_ROWS, Pattern, classify_patterns
 from tests.budget import examples
 from tests.naive.networks import patterns as naive
 
 SEEDS = range(20)
-PATTERNS: tuple[Pattern, ...] = found.PATTERNS
+PATTERNS: tuple[Pattern, ...] = module.PATTERNS
 
 
 def network(octaves: Reals, window_count: int = 1, per_node: int = 16, labels: list[str] | None = None) -> Network:
-    """Return a network of nodes with transfers of the same count (nodes, transfers), which spread over the windows."""
+    """Network with equal numbers of transfers per node, spread over the windows; octaves: (nodes, transfers)."""
     nodes, count = octaves.shape
     source = np.repeat(np.arange(nodes), count)
     at_s = np.tile((np.arange(count) + 0.5) / count, nodes)
@@ -42,8 +49,12 @@ def network(octaves: Reals, window_count: int = 1, per_node: int = 16, labels: l
     return counter.result()
 
 
-def whole(made: Network) -> dict[str, object]:
-    return patterns(made).filter(pl.col("hop") == 0, pl.col("metric") == "time", "is_whole").row(0, named=True)
+def whole(network_: Network) -> dict[str, object]:
+    return (
+        classify_patterns(network_)
+        .filter(pl.col("hop") == 0, pl.col("metric") == "time", "is_whole")
+        .row(0, named=True)
+    )
 
 
 def quiet(nodes: int, count: int, seed: int = 0) -> Reals:
@@ -54,7 +65,7 @@ def quiet(nodes: int, count: int, seed: int = 0) -> Reals:
 
 
 def network_of_times(system: PlantedSystem, generator: np.random.Generator) -> Network:
-    """Return the outer hop alone of a system, which is what is planted."""
+    """Outer hop of a planted system."""
     layers = (
         Layer("rank", pl.Series("label", [str(rank) for rank in range(system.shape.rank_count)])),
         Layer("host", pl.Series("label", [str(node) for node in range(system.shape.io_node_count)])),
@@ -70,8 +81,8 @@ def network_of_times(system: PlantedSystem, generator: np.random.Generator) -> N
 
 
 @pytest.fixture(scope="module")
-def named() -> pl.DataFrame:
-    """What 20 systems of each pattern were called, and the share of the planted causes among those told."""
+def classified() -> pl.DataFrame:
+    """Planted and classified pattern of 20 systems each, with the number of all and of true causes."""
     rows = []
     for pattern in PATTERNS:
         for seed in SEEDS:
@@ -80,30 +91,32 @@ def named() -> pl.DataFrame:
             row = whole(network_of_times(system, generator))
             causes = np.array(row["cause_nodes"], dtype=np.int64)
             rows.append((pattern, row["pattern"] or row["outcome"], len(causes), int(system.is_cause[causes].sum())))
-    return pl.DataFrame(rows, schema=["planted", "named", "told", "right"], orient="row")
+    return pl.DataFrame(rows, schema=["planted", "classified", "cause_count", "true_cause_count"], orient="row")
 
 
 @pytest.mark.long
-def test_planted_patterns_are_named_rightly_95_times_in_100(named: pl.DataFrame) -> None:
-    wrong = named.filter(pl.col("planted") != pl.col("named"))
-    assert len(named) == 80
+def test_classifies_95_percent_of_planted_patterns(classified: pl.DataFrame) -> None:
+    wrong = classified.filter(pl.col("planted") != pl.col("classified"))
+    assert len(classified) == 80
     assert len(wrong) <= 4, wrong
 
 
 @pytest.mark.slow
-def test_their_causes_are_told(named: pl.DataFrame) -> None:
-    right = named.filter(pl.col("planted") == pl.col("named"))
-    assert right.filter(planted="circular")["told"].sum() == 0
+def test_lists_the_causes_of_planted_patterns(classified: pl.DataFrame) -> None:
+    right = classified.filter(pl.col("planted") == pl.col("classified"))
+    assert right.filter(planted="circular")["cause_count"].sum() == 0
     for pattern in ("outlier", "striped"):
-        told, planted_ones = right.filter(planted=pattern).select(pl.col("told", "right").sum()).row(0)
-        assert planted_ones >= 0.9 * told > 0
-    assert right.filter(planted="noisy")["told"].is_between(10, 20).all()
+        cause_count, true_count = (
+            right.filter(planted=pattern).select(pl.col("cause_count", "true_cause_count").sum()).row(0)
+        )
+        assert true_count >= 0.9 * cause_count > 0
+    assert right.filter(planted="noisy")["cause_count"].is_between(10, 20).all()
 
 
 # ---- what is named, and what not
 
 
-def test_alike_values_are_circular_and_so_are_two_rings() -> None:
+def test_one_or_two_narrow_bands_of_values_are_circular() -> None:
     row = whole(network(quiet(32, 20)))
     assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("named", "circular", [])
     assert (row["active_node_count"], row["transfer_count"]) == (32, 640)
@@ -124,25 +137,25 @@ def test_bands_of_nodes_are_striped(count: int) -> None:
     assert len(row["cause_nodes"]) == 20  # type: ignore[arg-type]
 
 
-def test_an_alternating_pattern_is_striped_whoever_serves_the_nodes() -> None:
+def test_alternating_levels_are_striped_regardless_of_targets() -> None:
     octaves = quiet(64, 10)
     octaves[::2] += 2.0
     row = whole(network(octaves, per_node=64))
     assert (row["pattern"], row["nodes_per_band"]) == ("striped", 2.0)
 
 
-def test_the_same_levels_shuffled_are_not_striped() -> None:
+def test_shuffled_levels_are_not_striped() -> None:
     random = np.random.default_rng(3)
     octaves = quiet(64, 10) + 2.0 * (np.arange(64) // 8 % 2)[:, None]
-    named = [whole(network(octaves[random.permutation(64)], per_node=8))["pattern"] for _ in range(10)]
-    assert named == ["noisy"] * 10
+    classified = [whole(network(octaves[random.permutation(64)], per_node=8))["pattern"] for _ in range(10)]
+    assert classified == ["noisy"] * 10
 
 
-def test_a_rise_all_along_the_ring_has_no_bands() -> None:
+def test_linear_trend_has_no_bands() -> None:
     assert whole(network(quiet(64, 10) + np.linspace(0, 2, 64)[:, None]))["pattern"] != "striped"
 
 
-def test_a_few_slow_nodes_are_outliers_the_strongest_first() -> None:
+def test_few_slow_nodes_are_outliers_strongest_first() -> None:
     octaves = quiet(64, 10)
     octaves[[7, 40]] += [[2.0], [3.0]]
     row = whole(network(octaves))
@@ -150,13 +163,13 @@ def test_a_few_slow_nodes_are_outliers_the_strongest_first() -> None:
     assert float(str(row["outlier_score"])) > 5.0
 
 
-def test_one_slow_request_makes_no_slow_node() -> None:
+def test_single_slow_request_is_not_an_outlier() -> None:
     octaves = quiet(256, 3)
     octaves[::50, 1] += 6.0
     assert whole(network(octaves))["pattern"] == "circular"
 
 
-def test_wide_values_are_noisy_and_the_widest_nodes_come_first() -> None:
+def test_wide_values_are_noisy_widest_nodes_first() -> None:
     octaves = np.random.default_rng(4).normal(-8.0, 1.5, (32, 40))
     octaves[5] *= 3.0
     row = whole(network(octaves - octaves.mean(axis=1, keepdims=True)))
@@ -164,7 +177,7 @@ def test_wide_values_are_noisy_and_the_widest_nodes_come_first() -> None:
     assert row["cause_nodes"][0] == "5"  # type: ignore[index]
 
 
-def test_what_lies_between_has_no_name() -> None:
+def test_ambiguous_values_have_no_pattern() -> None:
     octaves = quiet(64, 30) + np.random.default_rng(5).normal(0, 0.5, 64)[:, None]
     row = whole(network(octaves))
     assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("none_fits", None, [])
@@ -177,57 +190,57 @@ def test_too_few_nodes_and_too_few_transfers() -> None:
     assert whole(network(quiet(8, 3)))["outcome"] == "named"
 
 
-def test_nothing_at_all_and_values_that_are_not_known() -> None:
+def test_empty_networks_and_unknown_values() -> None:
     layers = (Layer("rank", pl.Series("label", ["0"])), Layer("host", pl.Series("label", ["a"])))
-    rows = patterns(EdgeCounter(layers, ("latency",), window_edges(0.0, 1.0, 2)).result())
+    rows = classify_patterns(EdgeCounter(layers, ("latency",), window_edges(0.0, 1.0, 2)).result())
     assert rows.schema == PATTERN_ROWS
     assert rows["outcome"].unique().to_list() == ["too_few_nodes"]
     assert rows.select("metric", "is_whole", "first_window", "last_window").rows()[:3] == [
         ("time", True, 0, 2), ("time", False, 0, 1), ("time", False, 1, 2),
     ]  # fmt: skip
-    sizes = patterns(network(quiet(32, 20))).filter(pl.col("metric") != "time")
+    sizes = classify_patterns(network(quiet(32, 20))).filter(pl.col("metric") != "time")
     assert sizes["active_node_count"].to_list() == [0] * 4
 
 
-def test_zero_and_negative_values_count_as_the_lowest() -> None:
+def test_zero_and_negative_values_count_in_the_lowest_bin() -> None:
     octaves = quiet(32, 20)
     octaves[:, 0] = -np.inf
-    made = network(octaves)
-    row = whole(made)
+    network_ = network(octaves)
+    row = whole(network_)
     assert row["transfer_count"] == 640
     assert row["pattern"] == "circular"
     only = network(np.full((32, 3), -np.inf))
     assert whole(only)["outcome"] == "too_few_nodes"
 
 
-def test_idle_nodes_do_not_disturb() -> None:
+def test_ignores_idle_nodes() -> None:
     octaves = quiet(128, 10)
     octaves[np.arange(128) // 8 % 2 == 1] += 2.0
-    made = network(octaves, per_node=8)
+    network_ = network(octaves, per_node=8)
     is_kept = pl.col("source") % 4 != 3
-    edges = made.edges.with_row_index("edge")
+    edges = network_.edges.with_row_index("edge")
     kept = edges.filter(is_kept)["edge"].cast(pl.Int32).implode()
     idle = replace(
-        made,
-        counts=made.counts.filter(pl.col("edge").is_in(kept)),
-        totals=made.totals.filter(pl.col("edge").is_in(kept)),
+        network_,
+        counts=network_.counts.filter(pl.col("edge").is_in(kept)),
+        totals=network_.totals.filter(pl.col("edge").is_in(kept)),
     )
     row = whole(idle)
     assert (row["pattern"], row["active_node_count"]) == ("striped", 96)
 
 
-def test_labels_of_groups_are_told_as_they_are() -> None:
+def test_causes_keep_group_labels() -> None:
     octaves = quiet(16, 20)
     octaves[3] += 4.0
     labels = [f"{64 * node}-{64 * node + 63}" for node in range(16)]
     assert whole(network(octaves, labels=labels))["cause_nodes"] == ["192-255"]
 
 
-def test_windows_are_told_apart() -> None:
+def test_classifies_windows_separately() -> None:
     octaves = quiet(64, 20)
     octaves[np.arange(64) // 8 % 2 == 1, 10:] += 2.0
     octaves[9, :10] += 4.0
-    rows = patterns(network(octaves, window_count=2, per_node=8)).filter(metric="time", is_whole=False)
+    rows = classify_patterns(network(octaves, window_count=2, per_node=8)).filter(metric="time", is_whole=False)
     assert rows["pattern"].to_list() == ["outlier", "striped"]
     assert rows.select("first_window", "last_window").rows() == [(0, 1), (1, 2)]
 
@@ -235,103 +248,76 @@ def test_windows_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("threshold", "value", "outcome"),
     [
-        ("_LEAST_NODE_COUNT", 33, "too_few_nodes"),
-        ("_LEAST_TRANSFER_COUNT", 641, "too_few_transfers"),
-        ("_MOST_CIRCULAR_OCTAVES", 0.1, "none_fits"),
+        ("min_node_count", 33, "too_few_nodes"),
+        ("min_transfer_count", 641, "too_few_transfers"),
+        ("max_circular_octaves", 0.1, "none_fits"),
     ],
 )
-def test_thresholds_decide(monkeypatch: pytest.MonkeyPatch, threshold: str, value: float, outcome: str) -> None:
-    monkeypatch.setattr(found, threshold, value)
+def test_thresholds_change_the_outcome(
+    monkeypatch: pytest.MonkeyPatch, threshold: str, value: float, outcome: str
+) -> None:
+    monkeypatch.setattr(module, "PARAMS", replace(module.PARAMS, **{threshold: value}))
     assert whole(network(quiet(32, 20)))["outcome"] == outcome
 
 
 # ---- the statistics
 
 
-def nodes_of(made: Network, span: int) -> found._Nodes:
-    """Return the nodes of the first hop in a span, by time."""
-    networks = NetworkBatch.of_one(made)
-    return found._nodes(found._cells(networks, METRICS.index("time")), span, found._main_targets(networks))
-
-
-@pytest.mark.parametrize("window", [None, 0, 3])
-def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
-    made = planted("noisy", np.random.default_rng(1), 64, 8, 4, 30, window_count=4)
-    nodes = nodes_of(made, 0 if window is None else 1 + window)
-    counts = made.counts.filter(metric=METRICS.index("time"))
-    counts = counts.filter(pl.lit(True) if window is None else pl.col("window") == window)
-    source = (
-        made.edges.with_row_index("edge").filter(pl.col("hop") == 0).select(pl.col("edge").cast(pl.Int32), "source")
-    )
-    by_node = counts.join(source, on="edge").group_by("source", "bin").agg(pl.col("count").sum()).sort("source", "bin")
-    assert nodes.number.tolist() == by_node["source"].unique().sort().to_list()
-    for number, count, quantiles in zip(nodes.number, nodes.count, nodes.quantiles, strict=True):
-        bins, of_bins = (by_node.filter(source=number)[name].to_list() for name in ("bin", "count"))
-        assert count == sum(of_bins)
-        assert quantiles == pytest.approx([naive.quantile(bins, of_bins, share) for share in found._QUANTILES])
-    np.testing.assert_array_equal(nodes.target, made.layers[0].node_count + nodes.number // 8)
-
-
-@settings(max_examples=examples(30), deadline=None)
-@given(st.lists(st.lists(st.integers(-20, 20), min_size=1, max_size=9), min_size=8, max_size=12))
-def test_levels_equal_the_naive_twin(drawn: list[list[int]]) -> None:
-    cells = [np.unique(bins, return_counts=True) for bins in drawn]
-    place = np.repeat(np.arange(len(drawn)), [len(bins) for bins, _ in cells])
-    bins, counts = (np.concatenate(part) for part in zip(*cells, strict=True))
-    nodes = found._with_histograms(np.arange(len(drawn)), np.arange(len(drawn)), place, bins, counts)
-    expected = [naive.level(sorted(set(one)), [one.count(key) for key in sorted(set(one))]) for one in drawn]
-    np.testing.assert_allclose(nodes.level, expected, atol=1e-9)
+def first_hop_nodes(network_: Network, span: int) -> Nodes:
+    """Nodes of the first hop in a span, by the metric time."""
+    networks = NetworkBatch.from_network(network_)
+    return make_nodes(count_cells(networks, METRICS.index("time")), span, find_main_targets(networks))
 
 
 def test_serial_correlations_have_the_moments_of_shuffled_rings() -> None:
     levels = np.random.default_rng(2).normal(0, 1, 24)
     levels -= levels.mean()
     highest = max(naive.serial_product(levels.tolist(), lag) for lag in range(1, 12))
-    ratio, chance, _ = found._bands_by_lag(levels)
+    ratio, p_value, _ = module._fit_periodic_bands(levels)
     assert ratio == pytest.approx(highest / float(levels @ levels))
     shuffled = np.array(naive.shuffled_products(levels.tolist(), 3, 4000, seed=1))
     beyond = float((shuffled >= highest).mean())
-    # one lag of eleven
-    assert chance == pytest.approx(min(1.0, 11 * beyond), abs=0.12)
+    # corrected for eleven lags
+    assert p_value == pytest.approx(min(1.0, 11 * beyond), abs=0.12)
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=12, max_size=40))
-def test_shares_of_bands_equal_the_naive_twin(drawn: list[int]) -> None:
-    levels = np.array(drawn, dtype=float) - np.mean(drawn)
-    bands = np.arange(len(drawn)) // 4
-    ratio, chance, fit = found._bands_of_targets(levels, bands)
+def test_shares_of_bands_equal_the_naive_twin(values: list[int]) -> None:
+    levels = np.array(values, dtype=float) - np.mean(values)
+    bands = np.arange(len(values)) // 4
+    ratio, p_value, fit = module._fit_target_bands(levels, bands)
     if float(levels @ levels) < 1e-9:
-        assert (ratio, chance) == (0.0, 1.0)
+        assert (ratio, p_value) == (0.0, 1.0)
         return
     expected = naive.share_of_bands(levels.tolist(), bands.tolist())
     assert ratio == pytest.approx(max(expected, 0.0), abs=1e-6)
-    assert 0.0 <= chance <= 1.0
+    assert 0.0 <= p_value <= 1.0
     assert len(np.unique(fit)) <= bands[-1] + 1
 
 
 @pytest.mark.parametrize("nodes", [8, 16, 64])
-def test_nodes_without_order_are_seldom_named_for_it(nodes: int) -> None:
+def test_false_positive_rate_of_random_nodes(nodes: int) -> None:
     random = np.random.default_rng(nodes)
-    named = {"striped": 0, "outlier": 0}
+    classified = {"striped": 0, "outlier": 0}
     for _ in range(150):
         octaves = random.normal(0, 1, nodes)[:, None] + random.normal(0, 0.5, (nodes, 10))
         values = np.floor(4 * octaves).astype(np.int64) + 1000 * np.arange(nodes)[:, None]
         cells, counts = np.unique(values, return_counts=True)
         place = (cells + 500) // 1000
-        made = found._with_histograms(np.arange(nodes), np.arange(nodes) // 4, place, cells - 1000 * place, counts)
-        look = found._looked_at(made)
-        named["striped"] += look.bands.are_clear
-        named["outlier"] += bool(len(look.outliers))
-    assert named["striped"] <= 2
-    assert named["outlier"] <= 5
+        network_ = summarize_nodes(np.arange(nodes), np.arange(nodes) // 4, place, cells - 1000 * place, counts)
+        view = module._make_view(network_)
+        classified["striped"] += view.bands.is_clear
+        classified["outlier"] += bool(len(view.outliers))
+    assert classified["striped"] <= 2
+    assert classified["outlier"] <= 5
 
 
-def test_dense_bands_are_as_wide_as_the_naive_twin_finds_them() -> None:
+def test_dense_bands_equal_the_naive_twin() -> None:
     octaves = np.concatenate([quiet(32, 200), quiet(32, 200) + 5.0], axis=1)
-    made = network(octaves)
-    nodes = nodes_of(made, 0)
-    dense = found._dense_bands(nodes)
+    network_ = network(octaves)
+    nodes = first_hop_nodes(network_, 0)
+    dense = module._find_dense_bands(nodes)
     assert len(dense) == 2
     np.testing.assert_allclose(dense.mean(axis=1) / 4.0, [-8.0, -3.0], atol=0.3)
     is_dense = [any(low <= place < high for low, high in dense.tolist()) for place in range(-60, 20)]
@@ -341,7 +327,7 @@ def test_dense_bands_are_as_wide_as_the_naive_twin_finds_them() -> None:
 # ---- real measurements
 
 
-def test_hosts_of_a_real_run_are_seen_in_its_windows(shared_data: Path) -> None:
+def test_windows_of_a_real_run_show_its_hosts(shared_data: Path) -> None:
     import iosig.estimates.networks.making as flow
     from iosig.answers.single.one_input import TraceInput, opened
     from iosig.settings.model import Settings
@@ -351,8 +337,8 @@ def test_hosts_of_a_real_run_are_seen_in_its_windows(shared_data: Path) -> None:
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*.darshan")
     with opened(path, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
-        made = flow.network_of_trace(trace.landed, flow.Asked(), NetworkParams(), None)
-    rows = made.patterns.filter(hop=0, metric="time")
-    # 32 hosts of six ranks, whose ranks wait together: plain to see in the levels of each window
+        network_ = flow.network_of_trace(trace.landed, flow.Asked(), NetworkParams(), None)
+    rows = network_.patterns.filter(hop=0, metric="time")
+    # 32 hosts of six ranks each, which wait together in each window
     assert rows.filter(~pl.col("is_whole"))["pattern"].value_counts().filter(pattern="striped")["count"].item() >= 50
-    assert made.patterns.filter(hop=0, metric="size", is_whole=True)["pattern"].item() == "circular"
+    assert network_.patterns.filter(hop=0, metric="size", is_whole=True)["pattern"].item() == "circular"

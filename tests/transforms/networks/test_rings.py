@@ -1,8 +1,9 @@
-"""The radial layout: rings and their order, crossings against the naive count, ways of edges."""
+"""The radial layout: rings and their order, crossings against the naive count, and edges."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.networks import rings
 from iosig.transforms.networks.network import COUNTS, EDGES, TIMELINE, TOTALS, Layer, Network
-from iosig.transforms.networks.rings import RadialLayout, Ring, edge_angles, layout, shortest_ends
+from iosig.transforms.networks.rings import RadialLayout, Ring, compute_layout, edge_angles, unwrap_end_angles
 from tests.budget import examples
 from tests.naive.networks import rings as naive
 
@@ -21,13 +22,16 @@ TURN = 2 * np.pi
 Pairs = Sequence[tuple[int, int]]
 
 
-def crossing_count(network: Network, placed: RadialLayout) -> int:
-    """Return how many pairs of edges cross where a network is drawn so."""
+def crossing_count(network: Network, make_layout: RadialLayout) -> int:
+    """Number of crossing pairs of edges in a layout."""
     total = 0
-    for hop, (outer, inner) in enumerate(zip(placed.rings[:-1], placed.rings[1:], strict=True)):
+    for hop, (outer, inner) in enumerate(zip(make_layout.rings[:-1], make_layout.rings[1:], strict=True)):
         part = network.edges.filter(network.edges["hop"] == hop)
-        total += rings._crossings(
-            rings._Placed.of(outer), rings._Placed.of(inner), part["source"].to_numpy(), part["target"].to_numpy()
+        total += rings._count_crossings(
+            rings._NodeOrder.from_ring(outer),
+            rings._NodeOrder.from_ring(inner),
+            part["source"].to_numpy(),
+            part["target"].to_numpy(),
         )
     return total
 
@@ -38,25 +42,27 @@ def network(counts: Sequence[int], *hops: Pairs) -> Network:
         Layer(f"layer{number}", pl.Series([str(node) for node in range(count)], dtype=pl.String))
         for number, count in enumerate(counts)
     )
-    counted, totals, timeline = (pl.DataFrame(schema=schema) for schema in (COUNTS, TOTALS, TIMELINE))
+    counts_frame, totals, timeline = (pl.DataFrame(schema=schema) for schema in (COUNTS, TOTALS, TIMELINE))
     edges = pl.DataFrame(rows, schema=EDGES, orient="row")
-    return Network(layers, ("latency",) * (len(counts) - 1), np.linspace(0.0, 8.0, 9), edges, counted, totals, timeline)
+    return Network(
+        layers, ("latency",) * (len(counts) - 1), np.linspace(0.0, 8.0, 9), edges, counts_frame, totals, timeline
+    )
 
 
-def placed(*orders: Sequence[int], turned: Sequence[float] = ()) -> RadialLayout:
-    """A layout with these orders, the first node of each ring beginning `turned` of a segment after the top."""
+def make_layout(*orders: Sequence[int], shift: Sequence[float] = ()) -> RadialLayout:
+    """Layout with these orders; the first node of each ring begins `shift` segments after the top."""
     rings = []
     for number, order in enumerate(orders):
         count = len(order)
         begins = np.empty(count)
-        begins[list(order)] = (np.arange(count) + (turned[number] if turned else 0.0)) * TURN / count
+        begins[list(order)] = (np.arange(count) + (shift[number] if shift else 0.0)) * TURN / count
         rings.append(Ring(0.1, 1.0 - number / 10, np.array(order), begins, begins + TURN / count))
     return RadialLayout(tuple(rings))
 
 
 @st.composite
-def networks(draw: st.DrawFn, most_layers: int = 4) -> Network:
-    counts = draw(st.lists(st.integers(1, 7), min_size=2, max_size=most_layers))
+def networks(draw: st.DrawFn, max_layers: int = 4) -> Network:
+    counts = draw(st.lists(st.integers(1, 7), min_size=2, max_size=max_layers))
     hops = [
         draw(st.lists(st.tuples(st.integers(0, outer - 1), st.integers(0, inner - 1)), max_size=14))
         for outer, inner in pairwise(counts)
@@ -64,8 +70,8 @@ def networks(draw: st.DrawFn, most_layers: int = 4) -> Network:
     return network(counts, *hops)
 
 
-def is_same_angle(one: float, other: float) -> bool:
-    return bool(abs(np.mod(one - other + np.pi, TURN) - np.pi) < 1e-9)
+def is_same_angle(angle: float, other: float) -> bool:
+    return bool(abs(np.mod(angle - other + np.pi, TURN) - np.pi) < 1e-9)
 
 
 # ---- rings
@@ -73,11 +79,11 @@ def is_same_angle(one: float, other: float) -> bool:
 
 @settings(max_examples=examples(25), deadline=None)
 @given(networks())
-def test_rings_are_whole_and_lie_one_in_another(given_network: Network) -> None:
-    rings = layout(given_network).rings
+def test_rings_are_complete_and_nested(network_: Network) -> None:
+    rings = compute_layout(network_).rings
     assert rings[0].outer_radius == 1.0
     assert rings[-1].inner_radius == 0.0
-    for layer, ring in zip(given_network.layers, rings, strict=True):
+    for layer, ring in zip(network_.layers, rings, strict=True):
         assert sorted(ring.order.tolist()) == list(range(layer.node_count))
         begins, ends = ring.begins[ring.order], ring.ends[ring.order]
         assert ((begins >= 0) & (begins < TURN)).all()
@@ -91,8 +97,8 @@ def test_rings_are_whole_and_lie_one_in_another(given_network: Network) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 9, 40])
-def test_outer_gaps_are_larger_whatever_the_number_of_layers(count: int) -> None:
-    rings = layout(network([2] * count)).rings
+def test_outer_gaps_are_larger_for_any_number_of_layers(count: int) -> None:
+    rings = compute_layout(network([2] * count)).rings
     gaps = np.array([outer.inner_radius - inner.outer_radius for outer, inner in pairwise(rings)])
     assert (gaps > 0).all()
     assert (np.diff(gaps) < 0).all()
@@ -100,38 +106,38 @@ def test_outer_gaps_are_larger_whatever_the_number_of_layers(count: int) -> None
 
 
 @pytest.mark.parametrize(("count", "has_seams"), [(1, False), (4, True), (300, True), (8192, False)])
-def test_seams_only_where_they_can_be_seen(count: int, has_seams: bool) -> None:
-    ring = layout(network([count, 1])).rings[0]
+def test_seams_only_between_long_segments(count: int, has_seams: bool) -> None:
+    ring = compute_layout(network([count, 1])).rings[0]
     assert bool((ring.ends - ring.begins < TURN / count * (1 - 1e-9)).all()) == has_seams
 
 
 def test_ranks_go_clockwise_from_the_top() -> None:
-    ring = layout(network([4, 2], [(3, 0), (0, 1)])).rings[0]
+    ring = compute_layout(network([4, 2], [(3, 0), (0, 1)])).rings[0]
     assert ring.order.tolist() == [0, 1, 2, 3]
     assert ring.middles == pytest.approx(TURN * (np.arange(4) + 0.5) / 4)
 
 
-def test_one_node_is_the_whole_ring() -> None:
-    ring = layout(network([1, 1], [(0, 0)])).rings[1]
+def test_single_node_spans_the_ring() -> None:
+    ring = compute_layout(network([1, 1], [(0, 0)])).rings[1]
     assert ring.ends - ring.begins == pytest.approx([TURN])
 
 
 def test_layers_without_nodes_have_empty_rings() -> None:
-    rings = layout(network([0, 0, 0])).rings
+    rings = compute_layout(network([0, 0, 0])).rings
     assert [len(ring.order) for ring in rings] == [0, 0, 0]
     assert all(len(ring.middles) == 0 for ring in rings)
 
 
-def test_one_layer_is_no_network() -> None:
-    with pytest.raises(ValueError, match="two layers"):
-        layout(network([3]))
+def test_rejects_a_single_layer() -> None:
+    with pytest.raises(ValueError, match="two or more layers"):
+        compute_layout(network([3]))
 
 
 # ---- order
 
 
 def tree(rank_count: int, hosts: np.ndarray, target_count: int) -> Network:
-    """Ranks in blocks on hosts in this order, every host talking to all targets."""
+    """Blocks of ranks on hosts in this order; every host uses all targets."""
     host_count = len(hosts)
     ranks = [(rank, int(hosts[rank * host_count // rank_count])) for rank in range(rank_count)]
     return network([rank_count, host_count, target_count], ranks, [
@@ -139,53 +145,53 @@ def tree(rank_count: int, hosts: np.ndarray, target_count: int) -> Network:
     ])  # fmt: skip
 
 
-def test_hosts_stand_where_their_ranks_are() -> None:
+def test_hosts_are_near_their_ranks() -> None:
     hosts = np.random.default_rng(5).permutation(16)
-    one = tree(128, hosts, 4)
-    found = layout(one)
-    assert crossing_count(network([128, 16], [(s, t) for h, s, t in one.edges.iter_rows() if h == 0]),
-                       RadialLayout(found.rings[:2])) == 0  # fmt: skip
+    angle = tree(128, hosts, 4)
+    result = compute_layout(angle)
+    assert crossing_count(network([128, 16], [(s, t) for h, s, t in angle.edges.iter_rows() if h == 0]),
+                       RadialLayout(result.rings[:2])) == 0  # fmt: skip
     for block, host in enumerate(hosts.tolist()):
-        assert is_same_angle(found.rings[1].middles[host], TURN * (block + 0.5) / 16)
+        assert is_same_angle(result.rings[1].middles[host], TURN * (block + 0.5) / 16)
 
 
-def test_targets_stay_in_the_order_in_which_they_were_detected() -> None:
-    found = layout(tree(64, np.arange(8)[::-1], 5))
-    assert found.rings[2].order.tolist() == [0, 1, 2, 3, 4]
-    assert found.rings[2].begins[0] < 0.1
+def test_innermost_nodes_keep_their_order() -> None:
+    result = compute_layout(tree(64, np.arange(8)[::-1], 5))
+    assert result.rings[2].order.tolist() == [0, 1, 2, 3, 4]
+    assert result.rings[2].begins[0] < 0.1
 
 
 def test_innermost_nodes_move_if_that_saves_many_crossings(monkeypatch: pytest.MonkeyPatch) -> None:
     targets = np.random.default_rng(2).permutation(10)
-    one = network([40, 10], [(rank, int(targets[rank // 4])) for rank in range(40)])
-    assert crossing_count(one, layout(one)) == 0
-    monkeypatch.setattr(rings, "_INNER_GAIN", 1.0)
-    kept = layout(one)
+    angle = network([40, 10], [(rank, int(targets[rank // 4])) for rank in range(40)])
+    assert crossing_count(angle, compute_layout(angle)) == 0
+    monkeypatch.setattr(rings, "PARAMS", replace(rings.PARAMS, min_inner_gain_ratio=1.0))
+    kept = compute_layout(angle)
     assert kept.rings[1].order.tolist() == list(range(10))
-    assert crossing_count(one, kept) > 0
+    assert crossing_count(angle, kept) > 0
 
 
-def test_blocks_across_the_top_are_no_trouble() -> None:
-    """Ranks 60 to 3 on one host: it stands at the top, not at the bottom, which is their numbers' mean."""
+def test_blocks_may_extend_across_the_top() -> None:
+    """The host of ranks 60 to 3 is at the top, not at the mean of their numbers."""
     ranks = [(rank, ((rank + 4) % 64) // 8) for rank in range(64)]
-    one = network([64, 8, 1], ranks, [(host, 0) for host in range(8)])
-    found = layout(one)
-    assert is_same_angle(found.rings[1].middles[0], 0.0)
-    assert crossing_count(one, found) == 0
+    angle = network([64, 8, 1], ranks, [(host, 0) for host in range(8)])
+    result = compute_layout(angle)
+    assert is_same_angle(result.rings[1].middles[0], 0.0)
+    assert crossing_count(angle, result) == 0
 
 
 @settings(max_examples=examples(25), deadline=None)
 @given(networks())
-def test_no_more_crossings_than_by_number(given_network: Network) -> None:
-    by_number = placed(*(range(layer.node_count) for layer in given_network.layers))
-    assert crossing_count(given_network, layout(given_network)) <= crossing_count(given_network, by_number)
+def test_layout_has_no_more_crossings_than_numerical_order(network_: Network) -> None:
+    by_number = make_layout(*(range(layer.node_count) for layer in network_.layers))
+    assert crossing_count(network_, compute_layout(network_)) <= crossing_count(network_, by_number)
 
 
-def test_layout_is_the_same_every_time() -> None:
+def test_layout_is_deterministic() -> None:
     generator = np.random.default_rng(8)
-    one = network([50, 9, 4], [(s, int(generator.integers(9))) for s in range(50)],
+    angle = network([50, 9, 4], [(s, int(generator.integers(9))) for s in range(50)],
                   [(s, t) for s in range(9) for t in range(4) if generator.random() < 0.5])  # fmt: skip
-    for first, second in zip(layout(one).rings, layout(one).rings, strict=True):
+    for first, second in zip(compute_layout(angle).rings, compute_layout(angle).rings, strict=True):
         assert first.begins.tobytes() == second.begins.tobytes()
 
 
@@ -199,46 +205,46 @@ def test_layout_is_the_same_every_time() -> None:
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=20, unique=True),
     st.sampled_from([0.0, 0.25, 0.375]),
 )
-def test_crossings_are_those_of_each_pair(outer: list[int], inner: list[int], pairs: Pairs, turned: float) -> None:
-    # segments turned so that no edge goes half a turn, where either way is as short
-    given_layout = placed(outer, inner, turned=(0.0, turned))
+def test_crossings_equal_the_naive_twin(outer: list[int], inner: list[int], pairs: Pairs, shift: float) -> None:
+    # shifted so that no edge spans exactly half a turn, which is ambiguous
+    given_layout = make_layout(outer, inner, shift=(0.0, shift))
     at_outer = [Fraction(2 * outer.index(node) + 1, 12) for node in range(6)]
-    at_inner = [Fraction(2 * inner.index(node) + 1, 10) + Fraction(turned) / 5 for node in range(5)]
+    at_inner = [Fraction(2 * inner.index(node) + 1, 10) + Fraction(shift) / 5 for node in range(5)]
     if any(abs(at_inner[target] - at_outer[source]) % 1 == Fraction(1, 2) for source, target in pairs):
         return
     assert crossing_count(network([6, 5], pairs), given_layout) == naive.crossings(at_outer, at_inner, list(pairs))
 
 
-def test_edges_that_turn_alike_do_not_cross() -> None:
-    # each edge goes one segment on; then two that change places
-    assert crossing_count(network([3, 3], [(s, (s + 1) % 3) for s in range(3)]), placed(range(3), range(3))) == 0
-    assert crossing_count(network([4, 4], [(0, 1), (1, 0)]), placed(range(4), range(4))) == 1
+def test_parallel_edges_do_not_cross() -> None:
+    # each edge advances by one segment; then two are swapped
+    assert crossing_count(network([3, 3], [(s, (s + 1) % 3) for s in range(3)]), make_layout(range(3), range(3))) == 0
+    assert crossing_count(network([4, 4], [(0, 1), (1, 0)]), make_layout(range(4), range(4))) == 1
 
 
 def test_crossings_of_many_edges_are_counted() -> None:
-    """Blocks of k edges, swapped with their neighbours: k * k crossings for each pair of blocks."""
+    """Blocks of k edges, swapped with the adjacent block: k * k crossings for each pair of blocks."""
     ranks = [(rank, (rank // 16) ^ 1) for rank in range(8192)]
-    assert crossing_count(network([8192, 512], ranks), placed(range(8192), range(512))) == 256 * 16 * 16
+    assert crossing_count(network([8192, 512], ranks), make_layout(range(8192), range(512))) == 256 * 16 * 16
 
 
 # ---- ways
 
 
-def test_forward_edges_are_not_turned_once_more() -> None:
-    """What the second case would do as it is printed, without its minus sign."""
-    assert shortest_ends(np.array([0.0, 0.0]), np.array([0.5, 3.0])).tolist() == [0.5, 3.0]
+def test_forward_edges_are_not_unwrapped() -> None:
+    """The second case as printed in the paper, without the minus sign, would add a turn."""
+    assert unwrap_end_angles(np.array([0.0, 0.0]), np.array([0.5, 3.0])).tolist() == [0.5, 3.0]
 
 
 def test_half_a_turn_goes_counterclockwise() -> None:
-    assert shortest_ends(np.zeros(1), np.full(1, np.pi)) == pytest.approx([-np.pi])
-    assert shortest_ends(np.full(1, np.pi), np.zeros(1)) == pytest.approx([0.0])
+    assert unwrap_end_angles(np.zeros(1), np.full(1, np.pi)) == pytest.approx([-np.pi])
+    assert unwrap_end_angles(np.full(1, np.pi), np.zeros(1)) == pytest.approx([0.0])
 
 
-def test_a_node_that_is_its_ring_alone_is_met_straight_ahead() -> None:
-    rings = layout(network([4, 1], [(rank, 0) for rank in range(4)])).rings
+def test_edges_to_a_single_node_are_radial() -> None:
+    rings = compute_layout(network([4, 1], [(rank, 0) for rank in range(4)])).rings
     ranks, zeros = np.arange(4), np.zeros(4, dtype=np.int64)
     began, ceased = edge_angles(rings[0], rings[1], ranks, zeros)
     assert began.tolist() == ceased.tolist() == rings[0].middles.tolist()
-    rings = layout(network([1, 4], [(0, target) for target in range(4)])).rings
+    rings = compute_layout(network([1, 4], [(0, target) for target in range(4)])).rings
     began, ceased = edge_angles(rings[0], rings[1], zeros, ranks)
     assert began.tolist() == ceased.tolist() == rings[1].middles.tolist()

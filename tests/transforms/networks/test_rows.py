@@ -1,4 +1,4 @@
-"""Networks as rows: the slow twin's, complete, in the tables' form, and refused where two rows would be alike."""
+"""Conversion of networks to rows: the naive twin, completeness, table types, and ambiguous names."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.naive.networks import rows as naive
 
 NAMES = ("rank", "host", "target", "storage")
 HOSTILE = '<img src=x>"\\\n€'
-OWN = {"trace_id", "ended_on", "source_file"}
+RUN_COLUMNS = {"trace_id", "ended_on", "source_file"}
 
 
 def layer(name: str, count: int) -> Layer:
     return Layer(name, pl.Series([f"{name} {number}" for number in range(count)], dtype=pl.String))
 
 
-def at_random(seed: int, hop_count: int, window_count: int) -> Network:
-    """A network of any edges, windows and bins; some windows of an edge have no transfers, some no known values."""
+def make_random_network(seed: int, hop_count: int, window_count: int) -> Network:
+    """Random edges, windows and bins; some windows of an edge have no transfers or no known values."""
     generator = np.random.default_rng(seed)
     sizes = generator.integers(1, 6, hop_count + 1)
     edges = pl.DataFrame(
@@ -64,12 +64,12 @@ def at_random(seed: int, hop_count: int, window_count: int) -> Network:
     )
 
 
-def held(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Return rows with the run's own columns, as the table wants them, or fail."""
+def cast_to_table(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Add the columns of the run and cast the rows to the table, or fail."""
     own = {"trace_id": pl.lit("t"), "ended_on": pl.lit(None, pl.Date), "source_file": pl.lit("f")}
-    found = frames.require(rows.with_columns(**own).select(table.column_names), table)
-    assert found.select(table.key).is_unique().all()
-    return found
+    result = frames.require(rows.with_columns(**own).select(table.column_names), table)
+    assert result.select(table.key).is_unique().all()
+    return result
 
 
 # ---- edges
@@ -77,16 +77,16 @@ def held(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
 
 @given(seed=st.integers(0, 1 << 32), hop_count=st.integers(1, 3), window_count=st.integers(1, 5))
 @settings(max_examples=examples(25), deadline=None)
-def test_edges_are_those_of_the_slow_twin(seed: int, hop_count: int, window_count: int) -> None:
-    network = at_random(seed, hop_count, window_count)
+def test_edges_equal_the_naive_twin(seed: int, hop_count: int, window_count: int) -> None:
+    network = make_random_network(seed, hop_count, window_count)
     rows = edge_rows(network)
-    assert held(rows, NETWORK_EDGES).drop(OWN, strict=False).to_dicts() == naive.edge_rows(network)
+    assert cast_to_table(rows, NETWORK_EDGES).drop(RUN_COLUMNS, strict=False).to_dicts() == naive.edge_rows(network)
 
 
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=examples(10), deadline=None)
-def test_nothing_is_lost(seed: int) -> None:
-    network = at_random(seed, 2, 4)
+def test_rows_contain_all_transfers(seed: int) -> None:
+    network = make_random_network(seed, 2, 4)
     rows = edge_rows(network)
     assert rows.height == network.totals.height
     for number, metric in enumerate(("time", "size", "bandwidth")):
@@ -105,11 +105,13 @@ def test_a_network_without_edges_has_no_rows() -> None:
         TOTALS.to_frame(),
         TIMELINE.to_frame(),
     )
-    assert held(edge_rows(empty), NETWORK_EDGES).is_empty()
+    assert cast_to_table(edge_rows(empty), NETWORK_EDGES).is_empty()
 
 
-def of_one_edge(*, labels: tuple[str, str] = ("0", "n1"), read_bytes: float = 0.0, windows: int = 1) -> Network:
-    """A network of two ranks, one host and one edge, that is used in the first window only."""
+def make_one_edge_network(
+    *, labels: tuple[str, str] = ("0", "n1"), read_bytes: float = 0.0, windows: int = 1
+) -> Network:
+    """Two ranks, one host, and one edge that is used in the first window only."""
     return Network(
         (Layer("rank", pl.Series([labels[0], "1"])), Layer("host", pl.Series([labels[1]]))),
         ("service_time",),
@@ -121,36 +123,37 @@ def of_one_edge(*, labels: tuple[str, str] = ("0", "n1"), read_bytes: float = 0.
     )
 
 
-def test_names_stay_as_they_are() -> None:
-    assert edge_rows(of_one_edge(labels=(HOSTILE, HOSTILE))).select("source_node", "target_node").row(0) == (
+def test_rows_keep_hostile_names() -> None:
+    assert edge_rows(make_one_edge_network(labels=(HOSTILE, HOSTILE))).select("source_node", "target_node").row(0) == (
         HOSTILE,
         HOSTILE,
     )
 
 
 @pytest.mark.parametrize(
-    ("told", "held_bytes"), [(0.5, 0), (1.5, 2), (2.0**53, 2**53), (2.0**80, 2**63 - 1024), (math.inf, 2**63 - 1024)]
+    ("read_bytes", "expected_bytes"),
+    [(0.5, 0), (1.5, 2), (2.0**53, 2**53), (2.0**80, 2**63 - 1024), (math.inf, 2**63 - 1024)],
 )
-def test_bytes_are_whole_and_fit(told: float, held_bytes: int) -> None:
-    assert edge_rows(of_one_edge(read_bytes=told))["read_bytes"].to_list() == [held_bytes]
+def test_bytes_are_rounded_and_limited(read_bytes: float, expected_bytes: int) -> None:
+    assert edge_rows(make_one_edge_network(read_bytes=read_bytes))["read_bytes"].to_list() == [expected_bytes]
 
 
-def test_nodes_that_cannot_be_told_apart_are_refused() -> None:
+def test_rejects_duplicate_labels() -> None:
     with pytest.raises(ValueError, match=r"layer rank have the same label"):
-        edge_rows(of_one_edge(labels=("1", "n1")))
+        edge_rows(make_one_edge_network(labels=("1", "n1")))
 
 
-def test_windows_that_cannot_be_told_apart_are_refused() -> None:
-    network = of_one_edge(windows=2)
+def test_rejects_windows_out_of_order() -> None:
+    network = make_one_edge_network(windows=2)
     network.window_edges_s[:] = [0.0, 1.0, 1.0]
-    with pytest.raises(ValueError, match="do not rise"):
+    with pytest.raises(ValueError, match="not in ascending order"):
         edge_rows(network)
 
 
 # ---- patterns, bottlenecks, runs
 
 
-def patterns_of(*changes: dict[str, object]) -> pl.DataFrame:
+def make_patterns(*changes: dict[str, object]) -> pl.DataFrame:
     schema = {
         "hop": pl.Int32,
         "metric": pl.String,
@@ -183,16 +186,16 @@ def patterns_of(*changes: dict[str, object]) -> pl.DataFrame:
     return pl.DataFrame([usual | change for change in changes], schema=schema, orient="row")
 
 
-def test_patterns_have_names_and_times() -> None:
-    network = at_random(1, 2, 4)
-    found = patterns_of(
+def test_patterns_have_layer_names_and_times() -> None:
+    network = make_random_network(1, 2, 4)
+    result = make_patterns(
         {},
         {"hop": 1, "first_window": 3, "last_window": 4, "pattern": "outlier", "cause_nodes": ["host 1", HOSTILE]},
         {"is_whole": True, "last_window": 4, "outcome": "none_fits", "pattern": None, "node_spread": math.nan},
         {"metric": "size", "band_ratio": math.inf, "cause_nodes": None},
     )
-    rows = pattern_rows(network, found)
-    held(rows, NETWORK_PATTERNS)
+    rows = pattern_rows(network, result)
+    cast_to_table(rows, NETWORK_PATTERNS)
     assert rows.select("source_layer", "target_layer", "window_began_s", "window_ceased_s").rows() == [
         ("rank", "host", -1.0, 1.0),
         ("host", "target", 5.0, 7.0),
@@ -202,11 +205,11 @@ def test_patterns_have_names_and_times() -> None:
     assert rows["node_spread"].to_list() == [0.1, 0.1, None, 0.1]
     assert rows["band_ratio"].to_list() == [0.0, 0.0, 0.0, None]
     assert [text and json.loads(text) for text in rows["cause_nodes"]] == [None, ["host 1", HOSTILE], None, None]
-    assert held(pattern_rows(network, found.clear()), NETWORK_PATTERNS).is_empty()
+    assert cast_to_table(pattern_rows(network, result.clear()), NETWORK_PATTERNS).is_empty()
 
 
-def test_bottlenecks_are_rows_of_the_table() -> None:
-    found = pl.DataFrame(
+def test_bottlenecks_match_the_table() -> None:
+    result = pl.DataFrame(
         {
             "share_ratio": [0.25],
             "metric": ["time"],
@@ -221,12 +224,12 @@ def test_bottlenecks_are_rows_of_the_table() -> None:
             "score": [9.0],
         }
     )
-    rows = held(bottleneck_rows(found), NETWORK_BOTTLENECKS).drop(OWN, strict=False)
+    rows = cast_to_table(bottleneck_rows(result), NETWORK_BOTTLENECKS).drop(RUN_COLUMNS, strict=False)
     assert rows.row(0) == ("time", 0, "rank", "0", "target", "OST 3", 1.5, 8.0, 0.5, 9.0, 0.25)
 
 
-def test_a_run_says_what_its_network_is_made_of() -> None:
-    network = at_random(3, 3, 4)
+def test_run_row_describes_the_network() -> None:
+    network = make_random_network(3, 3, 4)
     skew = Skew("corrected", np.zeros(4), 2, 0.001, None)
     row = run_row(
         "made",
@@ -237,21 +240,21 @@ def test_a_run_says_what_its_network_is_made_of() -> None:
         skew=skew,
         negative_count=0,
     )
-    found = held(row, NETWORK_RUNS).row(0, named=True)
-    assert json.loads(found["layers"]) == list(NAMES)
-    assert found["group_sizes"] == [1, 1, 1, 1]
-    assert found["node_counts"] == [known.node_count for known in network.layers]
-    assert (found["window_count"], found["window_s"]) == (4, 2.0)
-    assert (found["skew_outcome"], found["skew_file_count"], found["skew_range_s"]) == ("corrected", 2, 0.001)
-    assert found["skew_spread_s"] is None
-    assert found["covered_ratio"] == 1.0, "requests that moved more than was counted cover all of it"
+    result = cast_to_table(row, NETWORK_RUNS).row(0, named=True)
+    assert json.loads(result["layers"]) == list(NAMES)
+    assert result["group_sizes"] == [1, 1, 1, 1]
+    assert result["node_counts"] == [known.node_count for known in network.layers]
+    assert (result["window_count"], result["window_s"]) == (4, 2.0)
+    assert (result["skew_outcome"], result["skew_file_count"], result["skew_range_s"]) == ("corrected", 2, 0.001)
+    assert result["skew_spread_s"] is None
+    assert result["covered_ratio"] == 1.0, "requests that moved more than was counted cover all of it"
 
 
 @pytest.mark.parametrize("covered_ratio", [None, math.nan])
-def test_a_run_without_network_says_so(covered_ratio: float | None) -> None:
-    row = held(run_row("refused", reason="Damaged.", covered_ratio=covered_ratio), NETWORK_RUNS)
-    told = {name: value for name, value in row.row(0, named=True).items() if value is not None}
-    assert told == {
+def test_run_row_without_network(covered_ratio: float | None) -> None:
+    row = cast_to_table(run_row("refused", reason="Damaged.", covered_ratio=covered_ratio), NETWORK_RUNS)
+    read_bytes = {name: value for name, value in row.row(0, named=True).items() if value is not None}
+    assert read_bytes == {
         "trace_id": "t",
         "source_file": "f",
         "outcome": "refused",
