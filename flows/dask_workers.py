@@ -37,7 +37,7 @@ _Answer = TypeVar("_Answer")
 
 #: another version of these may give other numbers
 _LIBRARIES = ("duckdb", "numpy", "polars", "pyarrow", "scipy")
-_ROOMS = ("expectations", "flows", "sql", "transforms", "warehouse")
+_PACKAGES = ("estimates", "expectations", "flows", "settings", "sql", "streams", "transforms", "warehouse")
 #: timeout of the scheduler, and of its first worker [s]
 _PATIENCE_S = 30.0
 #: the warehouses, by root and connection, that this process has seen
@@ -64,7 +64,7 @@ def program() -> str:
     """Return what identifies this program: a digest of its source, and the versions of Python and of libraries."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
-    found = (path.relative_to(root) for room in _ROOMS for path in (root / room).rglob("*"))
+    found = (path.relative_to(root) for package in _PACKAGES for path in (root / package).rglob("*"))
     for name in sorted(filter(_is_text, found)):
         digest.update(f"{name} ".encode() + (root / name).read_bytes())
     libraries = " ".join(f"{name} {version(name)}" for name in _LIBRARIES)
@@ -94,7 +94,7 @@ class _Origin:
 
     def start_count(self, call_id: str) -> int:
         """Return the number of workers that have started a call."""
-        return len(self._store().files.matching(f"{self.token}.starts/{call_id}.*"))
+        return len(self._store().files.matching(f"{self.token}.{call_id}.*"))
 
     def call(self, call_id: str, function: Callable[..., _Answer], *args: Any) -> _Answer:
         """Call a function on a worker; the warehouse's root among its arguments becomes the worker's own.
@@ -115,7 +115,7 @@ class _Origin:
                     "warehouse's file system at the same place, or its object store."
                 )
             _SEEN.add((store.root, self.token))
-        store.files.put(f"{self.token}.starts/{call_id}.{uuid.uuid4().hex}", b"")
+        store.files.put(f"{self.token}.{call_id}.{uuid.uuid4().hex}", b"")
         return function(*(store.root if isinstance(each, Path) and each == self.root else each for each in args))
 
     def _store(self) -> Store:
@@ -146,7 +146,7 @@ class Workers(Executor):
 
         def start() -> None:
             key = f"{item.name if item else fn.__name__}-{uuid.uuid4().hex}"
-            self._client.submit(call, *args, pure=False, priority=priority, key=key).add_done_callback(settle)
+            _submit(self._client, call, *args, pure=False, priority=priority, key=key).add_done_callback(settle)
 
         def settle(done: Any) -> None:
             try:
@@ -165,6 +165,19 @@ class Workers(Executor):
         return future
 
 
+_SCHEDULER_LOST = "The Dask scheduler does not answer any more. Completed items stay: start it, and run again."
+
+
+def _submit(client: Client, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return Dask's future of a call. Raises MachineFault if the scheduler has closed the connection."""
+    from distributed.client import ClosedClientError
+
+    try:
+        return client.submit(function, *args, **options)
+    except ClosedClientError as error:
+        raise MachineFault(_SCHEDULER_LOST) from error
+
+
 def _answered(name: str, future: Any) -> Any:
     """Return the result of a call; raise faults of workers and of the scheduler with their remedy."""
     from distributed import CancelledError, KilledWorker
@@ -178,9 +191,7 @@ def _answered(name: str, future: Any) -> Any:
             "Completed items stay: run again, with more memory for each worker."
         ) from error
     except (CancelledError, CommClosedError, TimeoutError) as error:
-        raise MachineFault(
-            "The Dask scheduler does not answer any more. Completed items stay: start it, and run again."
-        ) from error
+        raise MachineFault(_SCHEDULER_LOST) from error
 
 
 # ---- connections
@@ -213,7 +224,7 @@ def _origin(store: Store) -> Iterator[_Origin]:
     try:
         yield _Origin(store.root, store.url, token, program())
     finally:
-        store.files.remove(token, *store.files.matching(f"{token}.starts/*"))
+        store.files.remove(token, *store.files.matching(f"{token}.*"))
 
 
 def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings) -> None:

@@ -148,8 +148,22 @@ def test_a_call_needs_the_file_that_shows_the_warehouse_and_looks_for_it_once(tm
         assert store.has(origin.token)
         assert not store.exists, "a landing that refuses everything leaves no warehouse"
         assert origin.call("call", abs, -7) == 7
-    assert not store.has(origin.token)
+    assert list(store.builds.iterdir()) == []
     assert origin.call("call", abs, -7) == 7
+
+
+@pytest.mark.extra
+def test_a_call_after_the_scheduler_has_closed_the_connection_is_a_machine_fault(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    from distributed.client import ClosedClientError
+
+    class Client:
+        def submit(self, *_: object, **__: object) -> None:
+            raise ClosedClientError("Client is closed.")
+
+    origin = dask_workers._Origin(tmp_path, None, "builds/a.workers", "iosig")
+    with pytest.raises(MachineFault, match="scheduler does not answer"):
+        dask_workers.Workers(Client(), origin).submit(abs, -7)  # type: ignore[arg-type]
 
 
 @pytest.mark.extra
