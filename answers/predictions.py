@@ -84,7 +84,7 @@ class Session:
         over = [one for one in self.inputs.values() if one.is_over and not self.folders]
         for one in over:
             name = one_line(one.identity.followed_id)
-            self.warn(f"{name} was over; it is followed only if it has gone on, and with --anew from its start.")
+            self.warn(f"{name} was over; it is followed only if it has gone on, and with --reset from its start.")
         names = [f"the folder {folder.path}" for folder in self.folders] or [one_line(name) for name in self.inputs]
         self.warn(f"Following {names[0] if len(names) == 1 else f'{len(names):,} inputs'}; end with Ctrl-C.")
         self._follower.follow(interval_s, stop, self._new_inputs if self.folders else None)
@@ -202,10 +202,10 @@ def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
     frame = pl.DataFrame(rows, schema=frames.schema(PREDICTIONS), orient="row")
     return PredictionView(
         frame,
-        window.started_s + np.arange(len(window.bytes_per_s)) / window.sampling_hz,
+        window.start_s + np.arange(len(window.bytes_per_s)) / window.sampling_hz,
         window.bytes_per_s,
         tracker.onset_s,
-        tracker.ended_s,
+        tracker.end_s,
         has_utc_clock=predictor.origin_s >= EPOCH_S,
         graph=predictor.automaton.graph(),
     )

@@ -59,7 +59,7 @@ _MINUTES_OF_TICKS = """
         filesystem,
         (epoch_us(polled_at) - 1) // 60000000 as minute,
         sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) as moved_bytes
-    from ticks
+    from filesystem_rates
     where list_contains($days::date[], polled_on)
     group by all
 """
@@ -98,7 +98,7 @@ def released_warnings(store: Store, settings: Settings, release: Release) -> lis
     if not days:
         return []
     query = f"from jobs select * where is_application_run and {_NEAR_JOBS}"
-    with opened(store, release, "jobs ticks") as connection:
+    with opened(store, release, "jobs filesystem_rates") as connection:
         minutes = connection.sql(_MINUTES_OF_TICKS, params={"days": days}).pl()
         jobs = connection.sql(query, params=_window(days)).pl()
     return [*_warnings(ledger.read(store), settings, days, minutes, jobs)]

@@ -59,9 +59,9 @@ def write_polls(of: Site, days: int, folder: Path) -> None:
 def write_jobs(of: Site, days: int, folder: Path) -> int:
     """Write the log of the jobs that end in these days, as `sacct --parsable2` prints it, and return their number."""
     owner = np.repeat(np.arange(len(of.sizes)), of.sizes)
-    started_s = of.first * float(_INTERVAL_S) - of.started_s
-    ended_s = started_s + of.duration_s
-    chosen = np.flatnonzero(ended_s < days * 86_400)
+    start_s = of.first * float(_INTERVAL_S) - of.start_s
+    end_s = start_s + of.duration_s
+    chosen = np.flatnonzero(end_s < days * 86_400)
     began = _BEGAN.replace(tzinfo=None)
 
     def when(seconds: np.ndarray) -> pl.Expr:
@@ -78,9 +78,9 @@ def write_jobs(of: Site, days: int, folder: Path) -> int:
         Partition=pl.lit("batch"),
         NNodes=pl.lit(str(NODE_COUNT)),
         NTasks=pl.lit("256"),
-        Submit=when(started_s[chosen] - 300),
-        Start=when(started_s[chosen]),
-        End=when(ended_s[chosen]),
+        Submit=when(start_s[chosen] - 300),
+        Start=when(start_s[chosen]),
+        End=when(end_s[chosen]),
         State=pl.lit("COMPLETED"),
         ExitCode=pl.lit("0:0"),
     ).write_csv(folder / "jobs.sacct", separator="|")
@@ -108,7 +108,7 @@ def main() -> None:
     """Write the inputs, if they are not there, and print what each part costs, as lines of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--days", type=int, default=90)
-    parser.add_argument("--into", type=Path, required=True, help="where inputs and warehouse lie")
+    parser.add_argument("--output", type=Path, required=True, help="where inputs and warehouse lie")
     chosen = parser.parse_args()
     inputs, root = chosen.into / f"inputs-{chosen.days}", chosen.into / f"warehouse-{chosen.days}"
     if not inputs.exists():

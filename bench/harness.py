@@ -72,9 +72,9 @@ def process_cost(command: Sequence[str], folder: Path | None = None, *, exit_cod
 
 def call_cost(function: Callable[[], object]) -> Cost:
     """Call a function and return its cost, including that of child processes that have ended."""
-    began_s, used_s = time.perf_counter(), _cpu_s()
+    start_s, used_s = time.perf_counter(), _cpu_s()
     function()
-    return Cost(time.perf_counter() - began_s, _cpu_s() - used_s)
+    return Cost(time.perf_counter() - start_s, _cpu_s() - used_s)
 
 
 def _cpu_s() -> float:

@@ -1,6 +1,6 @@
 """PyDarshan, Drishti and `iosig job` on the same Darshan logs: the tables of `docs/job-comparison.md`.
 
-Usage: `python -m bench.job_comparison LOG... [--into docs/job-comparison.md]`. Drishti and the PyDarshan that comes
+Usage: `python -m bench.job_comparison LOG... [--output docs/job-comparison.md]`. Drishti and the PyDarshan that comes
 with it run in an environment of their own, which `uvx` makes.
 """
 
@@ -139,7 +139,7 @@ def main() -> None:
     """Compare logs, and print the tables or put them on the page."""
     parser = argparse.ArgumentParser(prog="python -m bench.job_comparison", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, help="Darshan logs")
-    parser.add_argument("--into", type=Path, help="the page; the tables are printed if not given")
+    parser.add_argument("--output", type=Path, help="the page; the tables are printed if not given")
     options = parser.parse_args()
     made = tables(pl.concat([verdicts(log) for log in options.logs]))
     if options.into:

@@ -71,10 +71,10 @@ class _Chunk:
             rng.random(_CHUNK) < 0.3,
         )
 
-    def transfers(self, hop: int, began_s: float, duration_s: float, turn: float = 0.0) -> Transfers:
+    def transfers(self, hop: int, start_s: float, duration_s: float, turn: float = 0.0) -> Transfers:
         """Return the requests' transfers of a hop, from an instant on, with their shares of time rotated."""
         source, target = ((self.rank, self.io_node), (self.io_node, self.target))[hop]
-        time_s, at_s = self.times_s[hop], began_s + (self.share + turn) % 1.0 * duration_s
+        time_s, at_s = self.times_s[hop], start_s + (self.share + turn) % 1.0 * duration_s
         return Transfers(hop, source, target, at_s, time_s, self.size_bytes, self.size_bytes / time_s, self.is_read)
 
 

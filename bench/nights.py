@@ -64,7 +64,7 @@ def night(context: Context) -> Iterator[Row]:
         Comparison("… peak memory", "peak_bytes", max_value=_MAX_BYTES),
     )
     warehouse = str(context.scratch / "night" / "warehouse")
-    report = process_cost(iosig("--warehouse", warehouse, "report", "--into", str(context.scratch / "pages")))
+    report = process_cost(iosig("--warehouse", warehouse, "report", "--output", str(context.scratch / "pages")))
     yield Comparison("… all pages of its report", max_value=20).row([report])
 
 
@@ -93,7 +93,7 @@ def small_night(context: Context) -> Iterator[Row]:
 def commands(context: Context) -> Iterator[Row]:
     """Run whole commands, beside a Python that does nothing."""
     root = context.scratch / "demo"
-    demo = process_cost(iosig("demo", "--into", str(root)))
+    demo = process_cost(iosig("demo", "--output", str(root)))
     yield Comparison("`iosig demo`", max_value=15).row([demo])
     warehouse = ("--warehouse", str(root / "warehouse"))
     measured = (

@@ -98,10 +98,10 @@ def searches(context: Context) -> Iterator[Row]:
     whole = f"sampling, spectrum and verdict of {_DETECTED:,} samples of a square wave"
     for search, name, count, max_ratio in (
         ("dft", f"{whole} / FTIO's", _DETECTED, 1 / 10),
-        ("controlled", "… our default, with the false-alarm probability / FTIO's", _DETECTED, None),
+        ("null_tested", "… our default, with the false-alarm probability / FTIO's", _DETECTED, None),
         ("autocorrelation", f"autocorrelation of {_CORRELATED:,} samples / FTIO's", _CORRELATED, 1 / 100),
     ):
-        peer_search = "dft" if search == "controlled" else search
+        peer_search = "dft" if search == "null_tested" else search
         yield from compared(
             Comparison(name, max_ratio=max_ratio),
             partial(ours, search),
@@ -157,9 +157,9 @@ def _our_side(search: str) -> Callable[[], Detections]:
     if search == "autocorrelation":
         short = EvenSignals.from_samples(at_instants(steps, instants).values[:_CORRELATED], _HZ)
         return lambda: autocorrelation.detect(short)
-    detect: Callable[[EvenSignals], Detections] = {"dft": ftio.detect, "controlled": detection.detect}[search]
+    detect: Callable[[EvenSignals], Detections] = {"dft": ftio.detect, "null_tested": detection.detect}[search]
     return lambda: detect(
-        EvenSignals(at_instants(steps, instants).values[None, :], instants.sampling_hz, instants.started_s)
+        EvenSignals(at_instants(steps, instants).values[None, :], instants.sampling_hz, instants.start_s)
     )
 
 

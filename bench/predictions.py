@@ -84,5 +84,5 @@ def _whole(path: Path, row: Evaluation) -> None:
 @benchmark("scheduling")
 def scheduling_study(context: Context) -> Iterator[Row]:
     """Run the study of FTIO's Figure 17 with its default ten seeds, once."""
-    taken = process_cost(iosig("study", "scheduling", "--into", str(context.scratch / "scheduling")))
+    taken = process_cost(iosig("study", "scheduling", "--output", str(context.scratch / "scheduling")))
     yield Comparison("`iosig study scheduling`, ten seeds of each workload", max_value=120).row([taken])

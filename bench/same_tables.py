@@ -44,7 +44,7 @@ NIGHTS: dict[str, tuple[str, ...]] = {
         "--warehouse {into}/warehouse land {data}/darshan {data}/recorder {data}/tmio {data}/ccr-gpfs --json",
         "--warehouse {into}/warehouse run --inline",
     ),
-    "demo": ("demo --into {into} --json",),
+    "demo": ("demo --output {into} --json",),
     "edison": (
         "--warehouse {into}/warehouse --settings {settings}/edison.toml land --json"
         " {data}/lmt/edison-snx11025_2018-02-09.h5lmt {data}/jobs/edison-2018-02-09.sacct",
@@ -59,21 +59,21 @@ AFTER: dict[str, dict[str, tuple[str, ...]]] = {
             ' where not internal order by all"',
         ),
         "sql": ('sql --format json "from trace_jobs order by all"', 'sql "from network_runs order by all"'),
-        "export": ("export trace_counters --to {into}/trace_counters.csv",),
-        "feed": ("export periods --feed --valid-days 36525 --to {into}/periods.json",),
+        "export": ("export trace_counters --output {into}/trace_counters.csv",),
+        "feed": ("export periods --feed --valid-days 36525 --output {into}/periods.json",),
     },
     "demo": {
         "sql": ('sql --format json "from periods order by all"', 'sql "from classes order by all"'),
         "feed": (
-            "export signatures --feed --valid-days 36525 --to {into}/signatures.json",
-            "export periods --feed --valid-days 36525 --to {into}/periods.json",
+            "export signatures --feed --valid-days 36525 --output {into}/signatures.json",
+            "export periods --feed --valid-days 36525 --output {into}/periods.json",
         ),
         "advise": (
             "advise gtc --nodes 512 --json",
             "advise u9498/gtc/512 --by correlation",
             "advise nobody/nothing/1 --json",
         ),
-        "plot": ("plot signature u9498/gtc/512 --to {into}/signature.png",),
+        "plot": ("plot signature u9498/gtc/512 --output {into}/signature.png",),
         "diff": (
             "--settings {settings}/other.toml run --inline",
             "diff {release1} {release2} --json",
@@ -83,7 +83,7 @@ AFTER: dict[str, dict[str, tuple[str, ...]]] = {
         "releases": ("rollback {release1}", "releases --json"),
     },
     "edison": {
-        "sql": ('sql --format json "from job_io order by all"', 'sql "from poll_days"', 'sql "drop table jobs"'),
+        "sql": ('sql --format json "from job_io order by all"', 'sql "from polls_daily"', 'sql "drop table jobs"'),
         "releases": ("releases --json", "--settings {settings}/edison.toml run --inline"),
     },
 }
@@ -99,7 +99,7 @@ _OTHER_PERIODS_OF = (
     "ccr-gpfs/chemistry-1455991-gpfs-writes.csv",
     "darshan/e3sm_io_heatmap_only.darshan",
 )
-_METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
+_METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "all")
 _LARGE = "jeanbez_8_benchmark_parallel_id45195555_8-6-50011-11681279140261054765_1628283217"
 #: text -> lines that need no warehouse
 ALONE: dict[str, tuple[str, ...]] = {
@@ -133,12 +133,12 @@ ALONE: dict[str, tuple[str, ...]] = {
     "predict-tmio-384": ("predict {data}/tmio/384.msgpack --json --automaton {into}/automaton.json",),
     **{
         f"extrapolate-{program}": (
-            f"compress {_RAW % (program, 8)} --into {{into}}/compressed --json",
+            f"compress {_RAW % (program, 8)} --output {{into}}/compressed --json",
             "expand {into}/compressed --totals --json",
             "expand {into}/compressed --rank 3",
             "classify {into}/compressed --json",
             f"extrapolate {' '.join(_RAW % (program, ranks) for ranks in (8, 12, 16, 24))} --ranks 64"
-            " --into {into}/extrapolated --json",
+            " --output {into}/extrapolated --json",
             "expand {into}/extrapolated --totals --json",
             "expand {into}/extrapolated --rank 42",
             "replay {into}/extrapolated --dry-run --json",
@@ -148,7 +148,7 @@ ALONE: dict[str, tuple[str, ...]] = {
     },
     "extrapolate-refused": (
         f"extrapolate {' '.join(_RAW % ('ior_posix_random', ranks) for ranks in (8, 12, 16, 24))} --ranks 64"
-        " --into {into}/extrapolated --json",
+        " --output {into}/extrapolated --json",
     ),
     "network": (
         "network {data}/darshan/hdf5_diagonal_write_bytes_range_dxt.darshan --json"
@@ -174,7 +174,7 @@ _INPUTS = ("trace_files", "trace_records", "trace_requests", "trace_metadata", "
 #: what changes within texts: pattern -> what is kept in its place
 CHANGING = {
     # the instant at which advice was asked for
-    r'"asked_at": "[^"]*"': '"asked_at": "<now>"',
+    r'"requested_at": "[^"]*"': '"requested_at": "<now>"',
     # how old the newest poll is by then
     r'"load_age_s": [\d.]+': '"load_age_s": "<age>"',
     # the instant at which a prediction was made

@@ -23,13 +23,13 @@ class Site:
     """A system's traffic and the runs of its applications.
 
     bytes_per_s (ticks): the mean rate in each 2 s. first, last (jobs): the ticks that a run touches, both included.
-    started_s (jobs): the first one's left edge since the run's start. duration_s (jobs). sizes (sets): runs in each.
+    start_s (jobs): the first one's left edge since the run's start. duration_s (jobs). sizes (sets): runs in each.
     """
 
     bytes_per_s: Reals
     first: Ints
     last: Ints
-    started_s: Reals
+    start_s: Reals
     duration_s: Reals
     sizes: Ints
 
@@ -39,7 +39,7 @@ class Site:
         jobs = slice(0, int(sizes.sum()))
         return SampleSets(
             samples=cut(self.bytes_per_s, self.first[jobs], self.last[jobs]),
-            started_s=self.started_s[jobs],
+            start_s=self.start_s[jobs],
             duration_s=self.duration_s[jobs],
             interval_s=np.full(len(sizes), INTERVAL_S),
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
@@ -63,16 +63,16 @@ def site(job_count: int = JOBS, set_count: int = SETS, length: float = 1.0, seed
     pace = 1.0 + rng.exponential(0.01, job_count)
     is_stopped = rng.random(job_count) < 0.05
     duration_s = alone_s[owner] * np.where(is_stopped, rng.uniform(0.2, 0.9, job_count), pace)
-    began_s = INTERVAL_S + rng.random(job_count) * (TICKS * INTERVAL_S - duration_s - 2 * INTERVAL_S)
-    rates = _traffic(rng, owner, alone_s, pace, began_s, duration_s)
+    start_s = INTERVAL_S + rng.random(job_count) * (TICKS * INTERVAL_S - duration_s - 2 * INTERVAL_S)
+    rates = _traffic(rng, owner, alone_s, pace, start_s, duration_s)
     rates += 0.1 * _GB * rng.gamma(4.0, 0.25, TICKS)
-    first = np.floor(began_s / INTERVAL_S).astype(np.int64)
-    last = np.ceil((began_s + duration_s) / INTERVAL_S).astype(np.int64) - 1
-    return Site(rates, first, last, first * INTERVAL_S - began_s, duration_s, sizes.astype(np.int64))
+    first = np.floor(start_s / INTERVAL_S).astype(np.int64)
+    last = np.ceil((start_s + duration_s) / INTERVAL_S).astype(np.int64) - 1
+    return Site(rates, first, last, first * INTERVAL_S - start_s, duration_s, sizes.astype(np.int64))
 
 
 def _traffic(
-    rng: np.random.Generator, owner: Ints, alone_s: Reals, pace: Reals, began_s: Reals, duration_s: Reals
+    rng: np.random.Generator, owner: Ints, alone_s: Reals, pace: Reals, start_s: Reals, duration_s: Reals
 ) -> Reals:
     """Draw all runs' bursts and return their traffic (ticks)."""
     count = len(alone_s)
@@ -83,7 +83,7 @@ def _traffic(
     job = np.repeat(np.arange(len(owner)), numbers)
     own = owner[job]
     late_s = np.abs(rng.normal(0.0, 0.5, len(job)))
-    begin_s = began_s[job] + (places_within(numbers) + 0.5) * period_s[own] * pace[job] + late_s
+    begin_s = start_s[job] + (places_within(numbers) + 0.5) * period_s[own] * pace[job] + late_s
     taken_s = burst_s[own] * (1.0 + rng.exponential(0.1, len(job)))
     bytes_per_s = volume[own] / taken_s
     # a rate that changes within a tick changes that tick's mean in part, and the next one's by the rest

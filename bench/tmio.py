@@ -47,9 +47,9 @@ def _flush(rng: np.random.Generator, first_burst: int, burst_count: int) -> byte
 def _modes(rng: np.random.Generator, first_burst: int, burst_count: int) -> tuple[dict[str, object], dict[str, object]]:
     """Return the mode that has all writes, and a mode without any."""
     bursts_s = np.tile(np.arange(first_burst, first_burst + burst_count) * _PERIOD_S, _RANKS)
-    began_s = bursts_s + rng.uniform(0.0, 0.5, bursts_s.size)
+    start_s = bursts_s + rng.uniform(0.0, 0.5, bursts_s.size)
     lasted_s = rng.uniform(0.5, 2.0, bursts_s.size)
-    columns = {"b_rank_avr": _REQUEST_BYTES / lasted_s, "t_rank_s": began_s, "t_rank_e": began_s + lasted_s}
+    columns = {"b_rank_avr": _REQUEST_BYTES / lasted_s, "t_rank_s": start_s, "t_rank_e": start_s + lasted_s}
     return _mode(columns, bursts_s.size), _mode({name: np.zeros(0) for name in columns}, 0)
 
 

@@ -41,7 +41,7 @@ _APPLICATIONS = 60
 _SETTINGS = """
 [signatures]
 window_days = 7
-most_sample_count = 10
+max_sample_count = 10
 
 [storage]
 keep_releases = 10
@@ -306,7 +306,7 @@ def main() -> None:
     parser.add_argument("--real", type=int, default=40, help="real nights at the start (default 40)")
     parser.add_argument("--nights", type=int, nargs="+", default=[88, 363], help="lengths of history (default 88 363)")
     parser.add_argument("--beside", type=int, default=0, help="real nights after the first ones, in a copy (default 0)")
-    parser.add_argument("--into", type=Path, help="a new folder, for the warehouse and what is measured")
+    parser.add_argument("--output", type=Path, help="a new folder, for the warehouse and what is measured")
     parser.add_argument("--told", type=Path, help="such a folder: write docs/years.md and its figure of it")
     parser.add_argument("--around", type=int, default=10, help="the early night of the page (default 10)")
     parser.add_argument("--note", default="", help="what else the page is to say of this measurement")

@@ -27,6 +27,7 @@
 - `options`: What several subcommands take, each declared once.
 - `period`: `iosig period`.
 - `population`: `iosig population`.
+- `patterns`: `iosig patterns`.
 - `plot`: `iosig plot`.
 - `predict`: `iosig predict`.
 - `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): How results look.
@@ -39,11 +40,12 @@
 - `run`: `iosig run`.
 - `serve`: `iosig serve`.
 - `settings`: `iosig settings`.
+- `slowdowns`: `iosig slowdowns`.
 - `status`: `iosig status`.
 - `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
 - `watching` (`watch_on_screen`, `waiting`): Look, show, wait, until somebody has seen enough.
-- `who`: `iosig who`, also `--hurt` and `--unknown`.
+- `who` (`report_window`): `iosig who`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """
 

@@ -49,7 +49,7 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
 )
 @click.option("--nodes", type=click.IntRange(min=1), help="The job's nodes, if it runs on several counts.")
 @click.option(
-    "--on",
+    "--filesystem",
     "filesystems",
     metavar="FS",
     multiple=True,
@@ -58,8 +58,8 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
 )
 @click.option("--at", metavar="TIME", callback=read_instant, help="The instant; else that of the newest poll.")
 @click.option(
-    "--most-delay",
-    "most_delay_s",
+    "--max-delay",
+    "max_delay_s",
     metavar="TIME",
     default="30m",
     show_default=True,
@@ -96,7 +96,7 @@ def advise_command(
     nodes: int | None,
     filesystems: tuple[str, ...],
     at: datetime | None,
-    most_delay_s: float,
+    max_delay_s: float,
     method: Any,
     mix_path: Path | None,
     feed_path: Path | None,
@@ -114,13 +114,13 @@ def advise_command(
     from iosig.answers.advice.query import Asked, advise_on, choose, document, signature_of
 
     settings = warehouse.settings()
-    asked = Asked(application, user, nodes, filesystems, most_delay_s, method)
-    asked_at = at or datetime.now(UTC)
+    asked = Asked(application, user, nodes, filesystems, max_delay_s, method)
+    requested_at = at or datetime.now(UTC)
     signatures, release = _signatures(warehouse.store, feed_path, release_id)
     chosen = choose(signatures, asked)
     state = _state(warehouse.store, settings, signatures, asked, at, mix_path, release)
     signature = signature_of(signatures, chosen, state.at)
-    advised = advise_on(signature, chosen, state, asked, settings.advice, asked_at)
+    advised = advise_on(signature, chosen, state, asked, settings.advice, requested_at)
     if plot is not None:
         from iosig.answers.advice.figure import view_of
         from iosig.reports.advice import draw
@@ -188,11 +188,12 @@ def _show(advised: Advised) -> None:
 
     signature, rates = advised.signature, advised.signature.rates
     confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
-    trust = "" if signature.trust is None else f", trust {signature.trust:.2f}"
+    expected = signature.expected_correlation
+    correlation = "" if expected is None else f", expected correlation {expected:.2f}"
     say(
         f"{advised.application_id} for {advised.state.at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}: "
         f"{bytes_text(rates.volume_bytes)} in {rates.duration_s:,.0f} s, up to "
-        f"{bytes_text(rates.peak_bytes_per_s)}/s; confidence {confidence}{trust}"
+        f"{bytes_text(rates.peak_bytes_per_s)}/s; confidence {confidence}{correlation}"
     )
     rows = [_cells(advised, number) for number in range(len(advised.choices))]
     show("", _COLUMNS, rows, last=_LAST)
@@ -242,7 +243,7 @@ def _remarks(advised: Advised) -> list[str]:
         if age_s is not None:
             mark = "STALE: " if advised.is_stale(one) else ""
             lines.append(f"{mark}the last poll of {one.filesystem} is {_age_text(age_s)} old.")
-    lines += [f"Left out: {one.filesystem}, {one.reason}." for one in advised.state.left_out]
+    lines += [f"Left out: {one.filesystem}, {one.reason}." for one in advised.state.excluded]
     return lines
 
 

@@ -42,7 +42,7 @@ def backfill_command(
     until: datetime,
     day_count: int,
     is_one: bool,
-    wait_s: float,
+    lock_timeout_s: float,
     as_json: bool,
 ) -> int:
     """Make many days anew from what is landed, some at a time, each time with a release.
@@ -61,7 +61,7 @@ def backfill_command(
     count = len(day_ranges(first, last, max(1, day_count)))
     ended: list[DayRange] = []
     with telling(store, settings, lambda text: click.echo(f"iosig: {text}", err=True)), steps_told() as steps:
-        run_days = partial(run_days_inline, store, settings, steps.done, wait_s, steps.begin)
+        run_days = partial(run_days_inline, store, settings, steps.done, lock_timeout_s, steps.begin)
         for days in backfill(store, settings, first, last, day_count, run_days):
             ended.append(days)
             click.echo(_line(ended, count), err=True)

@@ -74,7 +74,7 @@ def classify_command(
         return code
     show(
         f"Classes of {found.name}",
-        ("subject", "direction", "class", "volume", "quarters", "cov", "duration_s"),
+        ("subject", "direction", "class", "volume", "quarters", "cv", "duration_s"),
         [
             (
                 row["subject_id"] if row["subject_id"] != found.name else None,
@@ -82,7 +82,7 @@ def classify_command(
                 row["label"] or row["outcome"],
                 bytes_text(row["volume_bytes"]),
                 " ".join(bytes_text(part) for part in row["section_bytes"] or []) or None,
-                row["cov"],
+                row["cv"],
                 row["duration_s"],
             )
             for row in found.classes.iter_rows(named=True)

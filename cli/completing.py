@@ -45,7 +45,7 @@ def jobs(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
 
 def filesystems(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the file systems that begin so."""
-    return _of_latest(context, "poll_days", "filesystem", begun)
+    return _of_latest(context, "polls_daily", "filesystem", begun)
 
 
 def users(context: click.Context, _: click.Parameter, begun: str) -> list[str]:

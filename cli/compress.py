@@ -14,7 +14,7 @@ from iosig.cli.options import Warehouse, compressed_option, json_option
 @compressed_option
 @json_option
 @click.pass_obj
-def compress_command(warehouse: Warehouse, trace: Path, into: Path, as_json: bool) -> int:
+def compress_command(warehouse: Warehouse, trace: Path, output: Path, as_json: bool) -> int:
     """Compress a traced run into one small file: loops of calls, values by rank, times as histograms.
 
     TRACE is a Recorder trace: its folder, or a tar of it. Every call of every rank comes back in order, with its
@@ -26,9 +26,9 @@ def compress_command(warehouse: Warehouse, trace: Path, into: Path, as_json: boo
     from iosig.warehouse.sources.extrapolations import compressed_traces
     from iosig.warehouse.sources.recorder import files as recorder_files
 
-    keep_apart(into, [trace])
+    keep_apart(output, [trace])
     found = compressed(trace, progress_bar)
-    compressed_traces.write(into, to_frame(found), {"process_count": str(found.process_count)})
+    compressed_traces.write(output, to_frame(found), {"process_count": str(found.process_count)})
     with recorder_files.opened(trace) as (_, files):
         traced_bytes = sum(files.names.values())
     row = {
@@ -36,7 +36,7 @@ def compress_command(warehouse: Warehouse, trace: Path, into: Path, as_json: boo
         "calls": call_total(found),
         "classes": len(found.classes),
         "traced_bytes": traced_bytes,
-        "compressed_bytes": into.stat().st_size,
+        "compressed_bytes": output.stat().st_size,
     }
     if as_json:
         from iosig.cli.documents import CompressionDocument
@@ -45,7 +45,7 @@ def compress_command(warehouse: Warehouse, trace: Path, into: Path, as_json: boo
         return 0
     sizes = bytes_text(row["traced_bytes"]), bytes_text(row["compressed_bytes"])
     show(
-        f"{trace.name}, compressed into {into}",
+        f"{trace.name}, compressed into {output}",
         ("ranks", "calls", "rank classes", "as traced", "compressed"),
         [(row["ranks"], row["calls"], row["classes"], *sizes)],
     )

@@ -37,13 +37,13 @@ _WORKED_WITH = ("iosig.flows.steps.periods", "iosig.flows.steps.joint")
 @click.command("demo")
 @click.option("--seed", default=1, show_default=True, help="Random seed of the site.")
 @click.option(
-    "--into",
+    "--output",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the site's files and the warehouse; a scratch folder if not given.",
 )
 @click.option("--full", "is_full", is_flag=True, help="Print all that was found, table by table.")
 @json_option
-def demo_command(seed: int, into: Path | None, is_full: bool, as_json: bool) -> int:
+def demo_command(seed: int, output: Path | None, is_full: bool, as_json: bool) -> int:
     """Run three nights on a simulated site, and compare what they find with what was planted.
 
     Three days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with interfering jobs,
@@ -54,7 +54,7 @@ def demo_command(seed: int, into: Path | None, is_full: bool, as_json: bool) -> 
     """
     from iosig.flows.executors import with_processes
 
-    folder = _fresh(into)
+    folder = _fresh(output)
     click.echo(f"A simulated site, seed {seed}, in {folder}", err=True)
     # The processes that check and work import for seconds: they start before this process has imported much itself.
     with scratch(), with_processes() as engine:
@@ -179,23 +179,23 @@ def _show_document(
     )
 
 
-def _fresh(into: Path | None) -> Path:
+def _fresh(output: Path | None) -> Path:
     """Return an empty folder; an earlier demo's own is emptied, anything else is left alone."""
-    if into is None:
+    if output is None:
         return Path(tempfile.mkdtemp(prefix="iosig-demo-"))
-    if into.is_dir() and any(into.iterdir()):
-        if not (into / _MARK).is_file():
-            raise UsageError(f"{into} is not empty. Give a folder of its own to the demo.")
-        shutil.rmtree(into)
-    into.mkdir(parents=True, exist_ok=True)
-    (into / _MARK).touch()
-    return into
+    if output.is_dir() and any(output.iterdir()):
+        if not (output / _MARK).is_file():
+            raise UsageError(f"{output} is not empty. Give a folder of its own to the demo.")
+        shutil.rmtree(output)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / _MARK).touch()
+    return output
 
 
 def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.DataFrame:
     """Compare the most common class of each application's runs with its class alone.
 
-    Returns application, direction, true_class, found_class, agreeing_ratio (of its classified runs) and
+    Returns application, direction, true_class, found_class, agreement_ratio (of its classified runs) and
     run_count.
     """
     import polars as pl
@@ -222,7 +222,7 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
         wanted.join(per_application.agg(pl.col("label").first().alias("found_class")), on=keys, how="left")
         .join(found.group_by(keys).agg(pl.col("run_count").sum()), on=keys, how="left")
         .join(matched.select(*keys, pl.col("run_count").alias("agreeing")), on=keys, how="left")
-        .with_columns(agreeing_ratio=pl.col("agreeing").fill_null(0) / pl.col("run_count"))
+        .with_columns(agreement_ratio=pl.col("agreeing").fill_null(0) / pl.col("run_count"))
         .drop("agreeing")
         .sort(keys)
     )
@@ -232,8 +232,9 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     """Compare each application's signature, by its default method, with what it moves alone.
 
     Returns a row for each truth: application, direction, outcome and method (NULL where the release has no such
-    sample set), trust (NULL where there is none), cross_correlation, correlation, volume_bytes, true_volume_bytes,
-    burst_count, true_burst_count, missed_burst_count, false_burst_count, lacked_burst_count (as the release has it).
+    sample set), expected_correlation (NULL where there is none), cross_correlation, correlation, volume_bytes,
+    traced_bytes, burst_count, true_burst_count, missed_burst_count, false_burst_count, missing_burst_count (as the
+    release has it).
     """
     import polars as pl
 
@@ -249,10 +250,10 @@ def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSigna
     compared = [
         _compare_signature(true, *found.get((true.application_id, true.direction), ({}, None))) for true in truth
     ]
-    counts = ("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count", "lacked_burst_count")
+    counts = ("burst_count", "true_burst_count", "missed_burst_count", "false_burst_count", "missing_burst_count")
     counted = dict.fromkeys(counts, pl.Int64)
     measured = dict.fromkeys(
-        ("trust", "cross_correlation", "correlation", "volume_bytes", "true_volume_bytes"), pl.Float64
+        ("expected_correlation", "cross_correlation", "correlation", "volume_bytes", "traced_bytes"), pl.Float64
     )
     named = dict.fromkeys(("application", "direction", "outcome", "method"), pl.String)
     return pl.DataFrame(compared, schema={**named, **measured, **counted}).sort("application", "direction")
@@ -266,8 +267,8 @@ def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found:
         "application": true.application.name,
         "direction": true.direction,
         "outcome": None if found is None else found.outcome,
-        **{name: published.get(name) for name in ("method", "trust", "lacked_burst_count")},
-        "true_volume_bytes": true.application.volume_bytes(true.direction),
+        **{name: published.get(name) for name in ("method", "expected_correlation", "missing_burst_count")},
+        "traced_bytes": true.application.volume_bytes(true.direction),
         "true_burst_count": len(true.bursts),
     }
     bursts = Bursts.empty() if found is None else found.bursts
@@ -385,7 +386,7 @@ def _show_comparison(compared: pl.DataFrame) -> None:
             row["true_class"],
             row["found_class"],
             row["run_count"],
-            None if row["agreeing_ratio"] is None else f"{row['agreeing_ratio']:.0%}",
+            None if row["agreement_ratio"] is None else f"{row['agreement_ratio']:.0%}",
         )
         for row in compared.iter_rows(named=True)
     ]
@@ -398,10 +399,10 @@ def _show_signatures(compared: pl.DataFrame) -> None:
     from iosig.cli.printing import bytes_text, say, show
 
     columns = (
-        "application", "direction", "method", "trust", "cross-corr.", "correlation", "volume found", "true",
+        "application", "direction", "method", "expected corr.", "cross-corr.", "correlation", "volume found", "true",
         "bursts found", "true", "missed", "false",
     )  # fmt: skip
-    digits_of = {"trust": 2, "cross_correlation": 3, "correlation": 3}
+    digits_of = {"expected corr.": 2, "cross_correlation": 3, "correlation": 3}
     rows, silent = [], 0
     for row in compared.iter_rows(named=True):
         if not row["true_burst_count"] and row["outcome"] != "extracted":
@@ -415,7 +416,7 @@ def _show_signatures(compared: pl.DataFrame) -> None:
                 row["method"] if is_there else row["outcome"] or "no sample set",
                 *(None if row[name] is None else f"{row[name]:.{digits}f}" for name, digits in digits_of.items()),
                 bytes_text(row["volume_bytes"]),
-                bytes_text(row["true_volume_bytes"]),
+                bytes_text(row["traced_bytes"]),
                 row["burst_count"] if is_there else None,
                 row["true_burst_count"],
                 row["missed_burst_count"],

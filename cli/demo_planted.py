@@ -49,7 +49,7 @@ def find_planted(store: Store, release: Release, settings: Settings, site: Site)
 
 def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
     query = """
-        select change_of_volume, change_correlation
+        select relative_volume_change, change_correlation
         from signatures
         where is_default and is_changed and split_part(application_id, '/', 2) = $name and direction = 'write'
     """
@@ -62,24 +62,28 @@ def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
 
 def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     from iosig.answers.attribution.query import Asked
-    from iosig.answers.attribution.slowdowns import hurt
+    from iosig.answers.attribution.slowdowns import slowed
 
     truth = collision(site)
     longer = truth.duration_s - truth.alone_s
     planted = (
         f"{VICTIM} job {truth.victim_job_id} meets {CULPRIT} job {truth.culprit_job_id}, takes {longer:.0f} s longer"
     )
-    runs = hurt(connection, Asked(FILESYSTEM, site.params.start, None)).runs
+    runs = slowed(connection, Asked(FILESYSTEM, site.params.start, None)).runs
     rows = runs.filter(runs["job_id"] == truth.victim_job_id).to_dicts()
     if not rows:
         return Planted("slowdown", planted, "no slowdown", False)
-    row = max(rows, key=lambda one: one["longer_s"])
-    culprit = f"{row['first_application_id'].split('/')[1]} job {row['first_job_id']}" if row["first_job_id"] else "?"
-    found = (
-        f"{counted(row['hurt_burst_count'], 'burst')} {row['longer_s']:.0f} s longer "
-        f"({row['low_longer_s']:.0f} to {row['high_longer_s']:.0f}), most bytes there: {culprit}"
+    row = max(rows, key=lambda one: one["delay_s"])
+    culprit = (
+        f"{row['top_interferer_application_id'].split('/')[1]} job {row['top_interferer_job_id']}"
+        if row["top_interferer_job_id"]
+        else "?"
     )
-    return Planted("slowdown", planted, found, row["first_job_id"] == truth.culprit_job_id)
+    found = (
+        f"{counted(row['slowed_burst_count'], 'burst')} {row['delay_s']:.0f} s longer "
+        f"({row['delay_low_s']:.0f} to {row['delay_high_s']:.0f}), most bytes there: {culprit}"
+    )
+    return Planted("slowdown", planted, found, row["top_interferer_job_id"] == truth.culprit_job_id)
 
 
 def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:

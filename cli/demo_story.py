@@ -79,28 +79,30 @@ def _say(sentences: str) -> None:
 
 def _show_signatures(signatures: pl.DataFrame) -> None:
     """Print what moves most, found and true."""
-    moved = signatures.filter(signatures["true_burst_count"] > 0).sort("true_volume_bytes", descending=True)
+    moved = signatures.filter(signatures["true_burst_count"] > 0).sort("traced_bytes", descending=True)
     rows = [
         (
             f"{row['application']} {row['direction']}s",
             bytes_text(row["volume_bytes"]),
-            bytes_text(row["true_volume_bytes"]),
+            bytes_text(row["traced_bytes"]),
             f"{row['true_burst_count'] - row['missed_burst_count']} of {row['true_burst_count']}",
             row["false_burst_count"],
-            None if row["trust"] is None else f"{row['trust']:.2f}",
+            None if row["expected_correlation"] is None else f"{row['expected_correlation']:.2f}",
         )
         for row in moved.iter_rows(named=True)
     ]
-    columns = ("a run of", "found", "planted", "bursts found", "false", "trust")
+    columns = ("a run of", "found", "planted", "bursts found", "false", "expected_correlation")
     show("Signatures: what each application moves when it runs alone", columns, rows)
 
 
 def _tell_doubtful(signatures: pl.DataFrame) -> None:
     """Print which signatures are unreliable, and how many bursts of the runs they lack."""
     parts = []
-    doubtful = signatures.filter((signatures["trust"] < _MIN_TRUST) & (signatures["true_burst_count"] > 0))
-    for row in doubtful.sort("trust").iter_rows(named=True):
-        count = row["lacked_burst_count"]
+    doubtful = signatures.filter(
+        (signatures["expected_correlation"] < _MIN_TRUST) & (signatures["true_burst_count"] > 0)
+    )
+    for row in doubtful.sort("expected_correlation").iter_rows(named=True):
+        count = row["missing_burst_count"]
         lacks = f" (lacks {counted(count, 'burst')} of its runs)" if count else ""
         parts.append(f"{row['application']} {row['direction']}s{lacks}")
     if parts:
@@ -137,15 +139,15 @@ def _tell_volumes(volumes: pl.DataFrame) -> None:
 
 
 def _best(signatures: pl.DataFrame) -> tuple[str, str] | None:
-    """Return the application and direction of the signature to look at first: several bursts, all found, most trust."""
+    """Return the application and direction of the signature to look at first: all bursts found, highest correlation."""
     several = signatures.filter(
         (signatures["burst_count"] > 2)
         & (signatures["missed_burst_count"] + signatures["false_burst_count"] == 0)
-        & signatures["trust"].is_not_null()
+        & signatures["expected_correlation"].is_not_null()
     )
     if several.is_empty():
         return None
-    best = several.sort("trust", descending=True).row(0, named=True)
+    best = several.sort("expected_correlation", descending=True).row(0, named=True)
     return best["application"], best["direction"]
 
 
@@ -176,7 +178,7 @@ def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime
     except NothingToDo:
         return ""
     first = told.applications.head(3).iter_rows(named=True)
-    names = ", ".join(f"{row['application']} ({row['explained_bytes'] / told.measured_bytes:.0%})" for row in first)
+    names = ", ".join(f"{row['application']} ({row['attributed_bytes'] / told.measured_bytes:.0%})" for row in first)
     if names:
         draw(view_of(told)).write(target)
     return names
@@ -190,11 +192,11 @@ def _tell_where_to_look(store: Store, story: Story, name: str, into: Path) -> No
     click.echo(f"\nLook at {' and '.join(pictures)}; then:")
     click.echo(f"  export IOSIG_WAREHOUSE={shlex.quote(str(store.root))}")
     commands = (
-        f"report --into {shlex.quote(str(into / 'report'))}",
+        f"report --output {shlex.quote(str(into / 'report'))}",
         f"job {slowed}",
         f"job {traced}",
-        f"who {FILESYSTEM} --hurt --since {story.last_day:%Y-%m-%d}",
-        f"plot signature {name} --to {name}.png",
+        f"slowdowns {FILESYSTEM} --since {story.last_day:%Y-%m-%d}",
+        f"plot signature {name} --output {name}.png",
     )
     with for_warehouse(None):
         for arguments in commands:

@@ -72,7 +72,7 @@ def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | N
         click.echo(_unit(warehouse, settings, name), nl=False)
     elif printed == "cron":
         schedule = settings.schedule
-        command = [*_iosig(warehouse), "run", "--inline", "--wait", f"{schedule.wait_s:.0f}"]
+        command = [*_iosig(warehouse), "run", "--inline", "--lock-timeout", f"{schedule.lock_timeout_s:.0f}"]
         # in a crontab a percent sign ends the line
         line = shlex.join(command).replace("%", r"\%")
         click.echo(f"CRON_TZ={schedule.time_zone}\n{schedule.cron} {line}")
@@ -109,7 +109,7 @@ def _unit(warehouse: Warehouse, settings: Settings, name: str | None) -> str:
         user=_owner(warehouse.store),
         warehouse=_escaped(warehouse.store.address),
         # a sendmail that puts mail into a queue of its own group cannot do so without new privileges
-        no_new_privileges="no" if settings.watch.mail_to else "yes",
+        no_new_privileges="no" if settings.alerts.mail_to else "yes",
     )
 
 

@@ -329,7 +329,7 @@ class ForgettingDocument(Document, title="iosig forget"):
     landings: dict[str, str] = Field(description="landing = what it is called from then on")
     releases: list[str] = Field(description="releases that are made anew")
     is_done: bool = Field(description="whether it was done, not only asked for")
-    out_of_reach: list[str] = Field(description="where the data may be still")
+    not_erased: list[str] = Field(description="where the data may be still")
 
 
 # ---- traces
@@ -401,8 +401,10 @@ class ReplayDocument(Document, title="iosig replay"):
     not_replayed: list[Any] = Field(description="calls that are not replayed, and why")
     files: list[Any] = Field(description="each file, traced and replayed")
     needed_bytes: int = Field(description="room needed on disk [B]")
-    waited_on: Any = Field(description="what ranks waited for each other on")
-    not_waited_on: dict[str, str] = Field(description="communicator = why ranks did not wait for each other on it")
+    synchronized_on: Any = Field(description="what ranks waited for each other on")
+    not_synchronized_on: dict[str, str] = Field(
+        description="communicator = why ranks did not wait for each other on it"
+    )
     notes: dict[str, int | None] = Field(description="note = how often")
     differences: list[str] = Field(description="what differs from the trace")
 

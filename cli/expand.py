@@ -27,7 +27,7 @@ _LINES_AT_ONCE = 1 << 18
 @click.option("--rank", "single", type=click.IntRange(min=0), multiple=True, help="This rank; may be given again.")
 @click.option("--ranks", "listed", metavar="A-B,C", help="These ranks, as 0-7 or 0-7,12.")
 @click.option(
-    "--into",
+    "--output",
     type=click.Path(path_type=Path, file_okay=False),
     help="Write a file for each rank into this new folder, as recorder2text does.",
 )
@@ -35,7 +35,7 @@ _LINES_AT_ONCE = 1 << 18
 @json_option
 @strict_option
 def expand_command(
-    path: Path, single: tuple[int, ...], listed: str | None, into: Path | None, with_totals: bool, as_json: bool
+    path: Path, single: tuple[int, ...], listed: str | None, output: Path | None, with_totals: bool, as_json: bool
 ) -> int:
     """Print the calls of a rank of a compressed trace, or what all ranks come to.
 
@@ -44,20 +44,20 @@ def expand_command(
     """
     if bool(single or listed) == with_totals:
         raise UsageError("Say which ranks (--rank 0, --ranks 0-7), or --totals.")
-    if into is not None and (as_json or with_totals):
-        raise UsageError("--into writes ranks as text: leave out --json and --totals.")
+    if output is not None and (as_json or with_totals):
+        raise UsageError("--output writes ranks as text: leave out --json and --totals.")
     from iosig.traces.extrapolation.view import read
 
-    if into is not None and into.exists() and (not into.is_dir() or any(into.iterdir())):
-        raise UsageError(f"{into} exists and is not an empty folder: nothing in it is touched.")
+    if output is not None and output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(f"{output} exists and is not an empty folder: nothing in it is touched.")
     trace = read(path)
     if with_totals:
         _print_totals(path.name, trace, as_json=as_json)
         return 0
     wanted = ",".join([*map(str, single), *filter(None, (listed,))])
     ranks = list(dict.fromkeys(rank for span in spans(wanted, trace.process_count) for rank in span))
-    if into is not None:
-        _write_ranks(trace, ranks, into)
+    if output is not None:
+        _write_ranks(trace, ranks, output)
     elif as_json:
         _print_json(trace, ranks)
     else:
@@ -76,7 +76,7 @@ def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
 
     with used():
         found = rank_calls(trace, rank)
-        if found.height and not found["ceased_s"].max() <= _MOST_S:  # type: ignore[operator]
+        if found.height and not found["end_s"].max() <= _MOST_S:  # type: ignore[operator]
             raise ValueError(f"Rank {rank} has calls at impossible times.")
         return found
 
@@ -100,8 +100,8 @@ def _lines(calls: pl.DataFrame) -> pl.Series:
     kinds = {name: f" {number} ( " for number, name in enumerate(MODULES)}
     space = pl.when(pl.col("arguments") == "").then(pl.lit("")).otherwise(pl.lit(" "))
     parts = [
-        *seconds("began_s"),
-        *seconds("ceased_s"),
+        *seconds("start_s"),
+        *seconds("end_s"),
         shown("function"),
         pl.lit(" "),
         pl.col("level"),
@@ -118,12 +118,12 @@ def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
         target.write("".join(_lines(part).to_list()).encode())
 
 
-def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
+def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None:
     """Write a file for each rank, all of them or none."""
     from iosig.warehouse.placing import moved_into_place
 
     width, line_count = len(str(trace.process_count - 1)), 0
-    with moved_into_place(into.absolute()) as folder:
+    with moved_into_place(output.absolute()) as folder:
         folder.mkdir()
         for rank in ranks:
             calls = _calls_of(trace, rank)
@@ -132,7 +132,7 @@ def _write_ranks(trace: CompressedTrace, ranks: list[int], into: Path) -> None:
                 _write_lines(calls, file)
         if not line_count:
             raise NothingToDo("None of these ranks made a traced call: nothing is written.")
-    click.echo(f"{len(ranks):,} ranks, {line_count:,} calls in {into}", err=True)
+    click.echo(f"{len(ranks):,} ranks, {line_count:,} calls in {output}", err=True)
 
 
 # ---- JSON, and what all comes to

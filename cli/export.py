@@ -17,30 +17,27 @@ _STDOUT = Path("-")
 
 @click.command("export")
 @click.argument("table_name", metavar="[TABLE]", required=False, shell_complete=quietly(tables))
-@click.option("--all", "is_all", is_flag=True, help="The whole release: --into a folder, or --to a DuckDB file.")
+@click.option("--all", "is_all", is_flag=True, help="The whole release: a folder of Parquet files, or a DuckDB file.")
 @click.option(
-    "--to",
+    "--output",
     "target",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    help="The file to write: .parquet or .csv, .duckdb with --all, .json or .parquet with --feed; - is stdout.",
-)
-@click.option(
-    "--into",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Of --all: the folder to write, which must be new or empty.",
+    metavar="PATH",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="The file to write: .parquet or .csv, or .json or .parquet with --feed; - is stdout. With --all: a file that "
+    "ends in .duckdb, else a folder that is new or empty.",
 )
 @click.option(
     "--copy",
     "is_copied",
     is_flag=True,
-    help="Of --all: the rows themselves; else --into links the release's files where that can be, and --to has views.",
+    help="With --all: copy the rows. Default: a folder links the release's files where possible, and a DuckDB file has "
+    "views.",
 )
 @click.option(
     "--format",
     "format_name",
     type=click.Choice(["parquet", "csv"]),
-    help="Of --to -: what to print; parquet if not given.",
+    help="Format on stdout (--output -). Default: parquet.",
 )
 @raw_csv_option
 @release_option
@@ -61,7 +58,6 @@ def export_command(
     table_name: str | None,
     is_all: bool,
     target: Path | None,
-    folder: Path | None,
     is_copied: bool,
     format_name: str | None,
     is_raw: bool,
@@ -78,10 +74,12 @@ def export_command(
         _leave_out(
             "of --all", TABLE=table_name, feed=is_feed, valid_days=valid_days, format=format_name, raw_csv=is_raw
         )
-        return _export_all(warehouse.store, target, folder, release_id, is_copied)
-    _leave_out("without --all", into=folder, copy=is_copied)
+        return _export_all(warehouse.store, target, release_id, is_copied)
+    _leave_out("without --all", copy=is_copied)
     if table_name is None or target is None:
-        raise UsageError("Say which TABLE --to which file; or --all, --into a folder or --to a DuckDB file.")
+        raise UsageError(
+            "Name a TABLE and a file (--output), or the whole release (--all) and a folder or .duckdb file (--output)."
+        )
     if is_feed:
         _leave_out("of a feed", format=format_name, raw_csv=is_raw)
         return _export_feed(warehouse.store, table_name, target, release_id, valid_days)
@@ -115,20 +113,20 @@ def _print_table(store: Store, table_name: str, release_id: str | None, format_n
     return 0
 
 
-def _export_all(store: Store, target: Path | None, folder: Path | None, release_id: str | None, is_copied: bool) -> int:
+def _export_all(store: Store, target: Path | None, release_id: str | None, is_copied: bool) -> int:
     """Write a whole release and say what is in it."""
     from iosig.warehouse.releases.whole_release import export_database, export_folder
 
-    if (target is None) == (folder is None):
-        raise UsageError("A whole release goes --into a folder, or --to a file that ends in .duckdb.")
+    if target is None or target == _STDOUT or target.suffix in (".parquet", ".csv", ".json"):
+        raise UsageError("A whole release needs a folder, or a file that ends in .duckdb (--output).")
     release = chosen_release(store, release_id)
-    if folder is not None:
-        counts = export_folder(store, release, folder, is_copied=is_copied)
-    elif target is not None:
+    if target.suffix == ".duckdb":
         counts = export_database(store, release, target, is_copied=is_copied)
+    else:
+        counts = export_folder(store, release, target, is_copied=is_copied)
     filled = sum(count > 0 for count in counts.values())
     rows = f"{sum(counts.values()):,} rows in {filled} of {len(counts)} tables"
-    say(f"{folder or target}: release {release.release_id}, {rows}")
+    say(f"{target}: release {release.release_id}, {rows}")
     return 0
 
 

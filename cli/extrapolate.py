@@ -30,7 +30,7 @@ def extrapolate_command(
     warehouse: Warehouse,
     traces: tuple[Path, ...],
     process_count: int,
-    into: Path,
+    output: Path,
     has_nested: bool,
     models: Path | None,
     as_json: bool,
@@ -48,24 +48,24 @@ def extrapolate_command(
     from iosig.transforms.traces.frames import to_frame
     from iosig.warehouse.sources.extrapolations import compressed_traces
 
-    keep_apart(into, traces)
+    keep_apart(output, traces)
     found, record = extrapolated(Asked(traces, process_count, has_nested, models), progress_bar)
     if found.trace is not None:
         known = {"process_count": str(process_count)} | metadata(record)
-        compressed_traces.write(into, to_frame(found.trace), known)
-    landed = land_if_there(warehouse.store, record, into.name, warehouse.settings())
+        compressed_traces.write(output, to_frame(found.trace), known)
+    landed = land_if_there(warehouse.store, record, output.name, warehouse.settings())
     if as_json:
         from iosig.cli.documents import ExtrapolationDocument
 
         show_json(ExtrapolationDocument(**record.row()))
     else:
-        _show(found, into)
+        _show(found, output)
     if landed is not None:
         say("The warehouse has a record of it; the next `iosig run` publishes it in `extrapolations`.", err=True)
     return 0 if found.trace is not None else REFUSED
 
 
-def _show(found: Extrapolated, into: Path) -> None:
+def _show(found: Extrapolated, output: Path) -> None:
     from iosig.cli.printing import show
 
     known = ", ".join(map(str, found.rank_counts))
@@ -77,7 +77,7 @@ def _show(found: Extrapolated, into: Path) -> None:
         )
         return
     show(
-        f"{into}: the trace of {found.process_count:,} ranks, from those of {known}",
+        f"{output}: the trace of {found.process_count:,} ranks, from those of {known}",
         ("field", "model"),
         [(model.field, model.formula) for model in found.models],
     )

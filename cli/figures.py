@@ -43,5 +43,5 @@ def make(demo: Path, into: Path) -> list[str]:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("Name the folder that `iosig demo --into` wrote.")
+        sys.exit("Name the folder that `iosig demo --output` wrote.")
     print("\n".join(make(Path(sys.argv[1]), DOCS / "figures")))

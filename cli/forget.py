@@ -28,7 +28,7 @@ def forget_command(
     user: str | None,
     reason: str,
     dry_run: bool,
-    wait_s: float,
+    lock_timeout_s: float,
     as_json: bool,
 ) -> int:
     """Take an input, or all that is a user's, out of the warehouse and of every release that is kept.
@@ -38,7 +38,7 @@ def forget_command(
     asked for again. Backups, exports and the inputs themselves are out of its reach.
     """
     from iosig.cli.printing import progress, show_json
-    from iosig.flows.forget import Asked, find, forget, out_of_reach
+    from iosig.flows.forget import Asked, find, forget, not_erased
     from iosig.warehouse.store.form import require_form
     from iosig.warehouse.store.store import locked
 
@@ -51,21 +51,21 @@ def forget_command(
         raise UsageError("The reason stays in the history: leave the name out of it.")
     require_form(store)
     settings = warehouse.settings()
-    with locked(store, wait_s):
+    with locked(store, lock_timeout_s):
         found = find(store, settings, Asked(landing_id, user, reason))
         if not dry_run:
             forget(store, settings, found, progress)
     if as_json:
         from iosig.cli.documents import ForgettingDocument
 
-        lists = {"landings": dict(found.landings), "releases": found.releases, "out_of_reach": out_of_reach(store)}
+        lists = {"landings": dict(found.landings), "releases": found.releases, "not_erased": not_erased(store)}
         show_json(ForgettingDocument(**lists, is_done=not dry_run))
     else:
-        _show(found, out_of_reach(store), is_done=not dry_run)
+        _show(found, not_erased(store), is_done=not dry_run)
     return 0
 
 
-def _show(found: Found, out_of_reach: list[str], *, is_done: bool) -> None:
+def _show(found: Found, not_erased: list[str], *, is_done: bool) -> None:
     """Say what is concerned, and what is not."""
     from iosig.cli.printing import say
     from iosig.reports.texts import counted
@@ -75,4 +75,4 @@ def _show(found: Found, out_of_reach: list[str], *, is_done: bool) -> None:
     say(f"{counts} {done}." if is_done else f"{counts} would be replaced by what is left without it.")
     for release_id in found.releases:
         click.echo(f"  {release_id}")
-    say(f"Out of reach: {'; '.join(out_of_reach)}.")
+    say(f"Out of reach: {'; '.join(not_erased)}.")

@@ -265,7 +265,7 @@ def _show_slowed(told: ToldJob) -> None:
     if not every:
         return
     say(slowed_text([row["outcome"] for row in every]))
-    hurt = sorted((row for row in every if row["outcome"] == "hurt"), key=lambda row: -row["longer_s"])
+    hurt = sorted((row for row in every if row["outcome"] == "slowed"), key=lambda row: -row["delay_s"])
     rows = []
     for row in hurt[:_MOST_HURT]:
         name, volume = most_there(row)
@@ -273,8 +273,8 @@ def _show_slowed(told: ToldJob) -> None:
             (
                 f"{row['direction']} {row['burst']}",
                 shortened(row["filesystem"], 14),
-                duration_text(row["longer_s"]),
-                f"{row['low_longer_s']:.0f}-{row['high_longer_s']:.0f} s",
+                duration_text(row["delay_s"]),
+                f"{row['delay_low_s']:.0f}-{row['delay_high_s']:.0f} s",
                 shortened(name, 24),
                 bytes_text(volume),
             )
@@ -308,7 +308,7 @@ def _show_neighbours(told: ToldJob) -> None:
             shortened(row["user"] or "?", 10),
             row["node_count"],
             shortened(row["filesystem"] or "?", 12),
-            bytes_text(row["explained_bytes"]),
+            bytes_text(row["attributed_bytes"]),
         )
         for row in told.neighbours.head(_MOST_NEIGHBOURS).to_dicts()
     ]

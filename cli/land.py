@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="With --follow: what has not changed for so long is whole; so is what has a NAME.done beside it.",
 )
-@click.option("--only-done", is_flag=True, help="With --follow: land nothing that has no NAME.done beside it.")
+@click.option("--require-marker", is_flag=True, help="With --follow: land nothing that has no NAME.done beside it.")
 @click.option(
     "--interval",
     "interval_s",
@@ -117,7 +117,7 @@ def land_command(
         _list_formats(as_json)
         return 0
     asked = _Asked(servers, slurm, since and since.replace(tzinfo=UTC))
-    _check(paths, asked, follow=follow, replace=replace, only_done=watching["only_done"])
+    _check(paths, asked, follow=follow, replace=replace, require_marker=watching["require_marker"])
     store = warehouse.store
     told = Told(filesystem=filesystem, time_zone=time_zone, direction=direction, value=value)
     settings = warehouse.settings()
@@ -160,12 +160,12 @@ class _Asked:
             yield from land_slurm(store, settings, since=self.since)
 
 
-def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, only_done: bool) -> None:
+def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, require_marker: bool) -> None:
     """Refuse options that do not go together."""
     has_folders = bool(paths or asked) and all(Path(path).is_dir() for path in paths)
     refuse(
         (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),
-        (only_done and not follow, "--only-done goes with --follow."),
+        (require_marker and not follow, "--require-marker goes with --follow."),
         (asked.since is not None and not asked, "--since goes with --prometheus and --slurm."),
         (asked.since is not None and follow, "--since does not go with --follow: land with it once, then follow."),
         (follow and not has_folders, "With --follow give the folders to watch."),
@@ -210,7 +210,7 @@ def _follow(
     format_name: str | None,
     *,
     settle_s: float,
-    only_done: bool,
+    require_marker: bool,
     interval_s: float,
     as_json: bool,
 ) -> None:
@@ -223,7 +223,7 @@ def _follow(
     with stopped_by_signals(stop):
         watched = ", ".join([*paths, *asked.servers, *(["Slurm"] if asked.is_slurm else [])])
         click.echo(f"Watching {watched}; end with Ctrl-C.", err=True)
-        inboxes = [Inbox(Path(path), settle_s, only_done) for path in paths]
+        inboxes = [Inbox(Path(path), settle_s, require_marker) for path in paths]
         also = partial(asked.land, store, settings, told)
         for arrival in follow(
             store, settings, inboxes, told, stop, also, interval_s=interval_s, format_name=format_name

@@ -113,7 +113,7 @@ class _Drawn:
         """Return what is to be expected in the hour to come, its range, and the mean rate."""
         told = one.outlook
         if told is None:
-            return Text(printable(one.why_no_outlook or ""), style="dim"), ""
+            return Text(printable(one.no_outlook_reason or ""), style="dim"), ""
         count, most = len(told.expected_bytes_per_s), max(told.high_bytes_per_s, default=0.0)
         each = (MINUTES if self.width >= _NARROW else MINUTES // 2) // (2 * max(count, 1))
         drawn = "".join(each * self.block(value, most) for value in told.expected_bytes_per_s)
@@ -129,16 +129,16 @@ class _Drawn:
         measured = late.measured_bytes
         yield _line((f"Last {OF_LATE_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
         table = _grid(5, numbers=(2, 3, 4))
-        rows = late.jobs.head(_MOST_ROWS).select("application_id", "job_id", "explained_bytes", "certainty").rows()
-        for application_id, job_id, moved, certainty in rows:
+        rows = late.jobs.head(_MOST_ROWS).select("application_id", "job_id", "attributed_bytes", "confidence").rows()
+        for application_id, job_id, moved, confidence in rows:
             _add(
                 table,
                 *self.names(application_id, job_id),
                 bytes_text(moved),
                 _share(moved, measured),
-                f"sure {certainty:.2f}",
+                f"sure {confidence:.2f}",
             )
-        _add(table, "nobody's", "", bytes_text(late.unexplained_bytes), _share(late.unexplained_bytes, measured), "")
+        _add(table, "nobody's", "", bytes_text(late.unattributed_bytes), _share(late.unattributed_bytes, measured), "")
         yield table
         more = late.jobs.height - len(rows)
         beside = [f"{more:,} more jobs moved some"] if more > 0 else []
@@ -155,7 +155,7 @@ class _Drawn:
             name = burst.application_id or f"({burst.basis})"
             _add(
                 table,
-                _clock(burst.begins_at),
+                _clock(burst.starts_at),
                 *self.names(name, burst.job_id),
                 moves,
                 _range(burst),
@@ -177,9 +177,9 @@ class _Drawn:
             table.add_column(name, no_wrap=True, justify="left")
         newest = sorted(sources, key=lambda source: source.landed_at[-1], reverse=True)
         for source in newest[:_MOST_SOURCES]:
-            usual_s = rhythm_s(source.landed_at)
+            typical_interval_s = rhythm_s(source.landed_at)
             last = source.landed_at[-1].astimezone(UTC)
-            usual = "" if usual_s is None else duration_text(usual_s)
+            usual = "" if typical_interval_s is None else duration_text(typical_interval_s)
             _add(table, _name(source.table, _FIT_CHARACTERS[0]), f"{last:%m-%d %H:%M:%S}", _age(last, self.at), usual)
         return table
 

@@ -38,6 +38,7 @@ SUBCOMMANDS = {
     "lineage": ("iosig.cli.lineage", "Show from which tables each table is computed."),
     "maintain": (".upkeep", "Have old releases expire, and remove the files of those that did."),
     "network": (".network", "Show which nodes talked to which in a traced run, how fast, and which are in trouble."),
+    "patterns": (".patterns", "Show recurring patterns in the unattributed traffic of a file system."),
     "period": (".period", "Find the period of one trace, series or polls, without a warehouse."),
     "plot": (".plot", "Draw what a release holds: an application's signature, or a figure for the wall."),
     "population": (".population", "Say how all runs do their I/O: classes, periods and volumes."),
@@ -50,6 +51,7 @@ SUBCOMMANDS = {
     "run": (".run", "Run the night: stage, samples, transforms, checks, release."),
     "serve": (".serve", "Run the nightly schedule, as a Prefect deployment."),
     "settings": (".settings", "Show what holds for a warehouse, and where it was said."),
+    "slowdowns": (".slowdowns", "Show which runs were slowed down, by how much, and who interfered most."),
     "sql": (".query", "Query a release in SQL."),
     "status": (".status", "Say how a warehouse fares, and what is wrong with it."),
     "study": (

@@ -47,7 +47,7 @@ _ALIKE = 1.25
 @click.option("--module", help="Whose requests; POSIX if it was traced, else what moved most.")
 @click.option("--windows", "window_count", type=click.IntRange(1, 4096), help="Time windows; else the settings' count.")
 @click.option(
-    "--most-nodes",
+    "--max-nodes",
     type=click.IntRange(2, 1 << 16),
     help="With more in a layer, some are one; else the settings' count.",
 )
@@ -66,7 +66,7 @@ def network_command(
     layers: str | None,
     module: str | None,
     window_count: int | None,
-    most_nodes: int | None,
+    max_nodes: int | None,
     style: Style,
     as_json: bool,
 ) -> int:
@@ -89,7 +89,7 @@ def network_command(
     _check_targets(targets)
     settings = warehouse.settings()
     params = NetworkParams(
-        window_count or settings.networks.window_count, most_nodes or settings.networks.most_node_count
+        window_count or settings.networks.window_count, max_nodes or settings.networks.max_node_count
     )
     asked = Asked(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
     found = network_input(path, settings, asked, params)
@@ -164,8 +164,8 @@ def _show(found: NetworkInput) -> None:
     for note in found.made.notes:
         say(_plain(note, _SENTENCE_CHARACTERS))
     if found.windows is not None:
-        began_s, ceased_s = found.span_s
-        say(f"Told of {began_s:.6g} to {ceased_s:.6g} s of the run, in whole time windows.")
+        start_s, end_s = found.span_s
+        say(f"Told of {start_s:.6g} to {end_s:.6g} s of the run, in whole time windows.")
     say(_lead(found))
     click.echo()
     for layer in network.layers:
@@ -239,7 +239,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
                 _time(row["mean_s"]),
                 _ratio(row["median_ratio"]),
                 None if row["time_ratio"] is None else f"{row['time_ratio']:.1%}",
-                None if row["mean_s"] is None else _time(row["longest_s"]),
+                None if row["mean_s"] is None else _time(row["max_transfer_time_s"]),
                 None if not row["bytes_per_s"] else f"{bytes_text(row['bytes_per_s'])}/s",
             )
             for row in nodes.head(_LISTED_ALIKE if _are_alike(nodes) else _LISTED).iter_rows(named=True)
@@ -262,7 +262,8 @@ def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
     if nodes.height == 1:
         moved = bytes_text(first["read_bytes"] + first["written_bytes"])
         many = counted(first["transfer_count"], "transfer")
-        return f"{told}: {name}; {many} of {moved}, {_time(first['mean_s'])} each, {_time(first['longest_s'])} at most."
+        mean, longest = _time(first["mean_s"]), _time(first["max_transfer_time_s"])
+        return f"{told}: {name}; {many} of {moved}, {mean} each, {longest} at most."
     median_s = float(timed.median())  # type: ignore[arg-type]
     beside = f"median {_time(median_s)} a transfer"
     if not first["mean_s"]:
@@ -344,7 +345,7 @@ def _show_bottlenecks(found: NetworkInput) -> None:
                 row["metric"],
                 f"{_plain(row['source_layer'], 12)} {_plain(row['source_node'])}",
                 _plain(row["target_node"]),
-                row["began_s"],
+                row["start_s"],
                 value_text(row["metric"], row["value"]),
                 value_text(row["metric"], row["median_value"]),
                 f"{row['share_ratio']:.2%}",

@@ -159,8 +159,8 @@ def draw_into(target: Path, draw: Callable[[Any], Picture], view: object, style:
 
 name_option = click.option("--name", help="Name of the deployment; after the warehouse's folder if not given.")
 wait_option = click.option(
-    "--wait",
-    "wait_s",
+    "--lock-timeout",
+    "lock_timeout_s",
     metavar="SECONDS",
     type=click.FloatRange(min=0),
     default=0.0,
@@ -172,7 +172,7 @@ raw_csv_option = click.option(
 value_option = click.option("--value", type=click.Choice(["counter", "rate", "volume"]), help="What bare columns hold.")
 time_zone_option = click.option("--time-zone", help="IANA zone of times that carry none.")
 compressed_option = click.option(
-    "--into",
+    "--output",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,

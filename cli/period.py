@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iosig.reports.periods.view import PeriodView
     from iosig.reports.style import Style
 
-_METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
+_METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "ftio", "ftio-wavelet", "all")
 #: columns that a narrow terminal lacks first
 _LAST = ("r_io", "error_s", "burst_s", "duty", "bytes", "per period", "confidence", "from", "to", "subject")
 _OUTLIERS = ("z-score", "dbscan", "forest", "lof", "peaks")
@@ -67,7 +67,7 @@ class _OutlierChoice(click.Choice[str]):
 @click.option(
     "--method",
     type=click.Choice(_METHODS),
-    default="controlled",
+    default="null_tested",
     show_default=True,
     help="How the period is sought; ftio gives what FTIO 0.0.9 would, ftio-wavelet what its -tr wave_disc would.",
 )

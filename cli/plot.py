@@ -37,7 +37,7 @@ def plot_command() -> None:
 def _figure(name: str, *own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
     """Return what makes a function the subcommand of a figure: its own options, the release, the file, the ground."""
     target = click.option(
-        "--to",
+        "--output",
         "target",
         type=click.Path(path_type=Path, dir_okay=False),
         default=Path(f"{name}.png"),

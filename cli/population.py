@@ -131,7 +131,7 @@ def _show_groups(told: Population, most_count: int) -> None:
 def _show_witnesses(told: Population) -> None:
     from iosig.cli.printing import bytes_text, show
 
-    found = told.witnesses()
+    found = told.reference_sources()
     runs, measured = int(found["run_count"].sum()), max(told.measured_bytes, float(found["bytes"].sum()))
     words = {"exact": "servers counted it", "trace": "a trace", "signature": "its signature", "none": "nothing yet"}
     rows = [

@@ -60,8 +60,8 @@ class _DetectorChoice(click.Choice[str]):
 @click.option("--direction", type=click.Choice(["read", "write"]), help="Only this one.")
 @click.option(
     "--method",
-    type=click.Choice(["controlled", "dft", "autocorrelation", "merged", "autoperiod"]),
-    default="controlled",
+    type=click.Choice(["null_tested", "dft", "autocorrelation", "merged", "autoperiod"]),
+    default="null_tested",
     show_default=True,
     help="How the period is sought.",
 )
@@ -89,7 +89,11 @@ class _DetectorChoice(click.Choice[str]):
     help="Detector of changes of the period: cusum finds smaller ones, and takes outliers for changes.",
 )
 @click.option(
-    "--every", "spacing_s", type=click.FloatRange(min=0), default=0.0, help="At most one evaluation in so many seconds."
+    "--min-interval",
+    "spacing_s",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Minimum time between evaluations [s].",
 )
 @click.option(
     "--interval",
@@ -100,12 +104,12 @@ class _DetectorChoice(click.Choice[str]):
     help="With --follow: how often to look for what is new, in seconds.",
 )
 @click.option(
-    "--idle-end",
+    "--idle-timeout",
     "idle_end_s",
     type=click.FloatRange(min=0, min_open=True),
     help="With --follow: a run is over that has written nothing for so many seconds.",
 )
-@click.option("--anew", "is_anew", is_flag=True, help="With --follow: forget where it was left off.")
+@click.option("--reset", "is_anew", is_flag=True, help="With --follow: forget where it was left off.")
 @click.option(
     "--journal",
     "journal_path",
@@ -191,7 +195,7 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
             (options["strategy"] == "fixed") != (options["window_s"] is not None),
             "--window-s goes with --strategy fixed, and --strategy fixed with --window-s.",
         ),
-        (live and not options["follow"], "--idle-end, --anew and --journal go with --follow."),
+        (live and not options["follow"], "--idle-timeout, --reset and --journal go with --follow."),
     )
     for path in () if options["follow"] else paths:
         if not path.exists():
@@ -349,7 +353,7 @@ def _cells(row: dict[str, Any]) -> dict[str, Any]:
         "range_s": _range_text(row["shortest_period_s"], row["longest_period_s"]),
         "hit": row["hit_probability"],
         "window from": _at_text(row["window_start_s"]),
-        "next burst": "run is over" if row["next_burst_outcome"] == "over" else _at_text(row["next_burst_start_s"]),
+        "next burst": "run is over" if row["next_burst_outcome"] == "ended" else _at_text(row["next_burst_start_s"]),
         "moves": bytes_text(row["next_burst_bytes"]),
         "state": _state_text(row),
     }
@@ -382,7 +386,7 @@ def _range_text(shortest_s: float | None, longest_s: float | None) -> str | None
 
 def _state_text(row: dict[str, Any]) -> str:
     """Return the state of the automaton, and in a few words what is special about an evaluation."""
-    since = "" if row["changed_s"] is None else f" since {_at_text(row['changed_s'])}"
+    since = "" if row["change_s"] is None else f" since {_at_text(row['change_s'])}"
     words = [
         row["phase_state"],
         *(["tentative"] if row["outcome"] == "tentative" else []),

@@ -232,9 +232,9 @@ def _show_changes(changes: pl.DataFrame) -> None:
             _arrow(
                 *(bytes_text(row[name]) for name in ("volume_bytes_before", "volume_bytes") if row[name] is not None)
             ),
-            None if row["change_of_volume"] is None else f"{row['change_of_volume']:+.1%}",
-            row["appeared_burst_count"],
-            row["vanished_burst_count"],
+            None if row["relative_volume_change"] is None else f"{row['relative_volume_change']:+.1%}",
+            row["added_burst_count"],
+            row["removed_burst_count"],
         )
         for row in changes.head(_TOP).iter_rows(named=True)
     ]

@@ -21,7 +21,7 @@ _MOST_FILES = 20
 @click.option("--processes", type=click.IntRange(1), help="How many processes share the ranks.")
 @click.option("--fast/--timed", "is_fast", default=True, help="Without waiting (the default), or at the traced pace.")
 @click.option(
-    "--into",
+    "--output",
     type=click.Path(path_type=Path, file_okay=False),
     help="A new or empty folder for the files; else a temporary one, which is removed.",
 )
@@ -29,7 +29,7 @@ _MOST_FILES = 20
 @click.option("--mpi", is_flag=True, help="Replay MPI-IO's calls by MPI; else they become POSIX calls.")
 @click.option("--nested", is_flag=True, help="Replay the POSIX calls within MPI-IO's calls in place of those.")
 @click.option(
-    "--trace-into",
+    "--trace-output",
     type=click.Path(path_type=Path, file_okay=False),
     help="A new or empty folder for a trace of the replay itself, as recorder2text prints it.",
 )
@@ -40,11 +40,11 @@ def replay_command(
     ranks: str | None,
     processes: int | None,
     is_fast: bool,
-    into: Path | None,
+    output: Path | None,
     dry_run: bool,
     mpi: bool,
     nested: bool,
-    trace_into: Path | None,
+    trace_output: Path | None,
     seed: int,
     as_json: bool,
 ) -> int:
@@ -66,10 +66,10 @@ def replay_command(
         ranks=ranks,
         process_count=processes,
         is_timed=not is_fast,
-        into=into,
+        output=output,
         is_dry_run=dry_run,
         way="mpi" if mpi else "nested" if nested else "posix",
-        trace_into=trace_into,
+        trace_output=trace_output,
         seed=seed,
     )
     report = replay(trace, wish, lambda line: click.echo(f"replay: {line}", err=True))

@@ -12,7 +12,7 @@ from iosig.cli.options import Warehouse, chosen_release, json_option, release_op
 
 @click.command("report")
 @click.option(
-    "--into",
+    "--output",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,

@@ -66,7 +66,7 @@ def run_command(
     inline: bool | None,
     is_dry: bool,
     is_verbose: bool,
-    wait_s: float,
+    lock_timeout_s: float,
     as_json: bool,
 ) -> int:
     """Run the night on what was landed since the last release, or on the days that are named.
@@ -113,7 +113,7 @@ def run_command(
                 since=first,
                 until=last,
                 engine=engine,
-                wait_s=wait_s,
+                lock_timeout_s=lock_timeout_s,
                 begin=steps.begin,
                 selection=selection,
             )
@@ -121,7 +121,13 @@ def run_command(
         from iosig.flows.deployments import run
 
         outcome = run(
-            store, warehouse.settings_path, since=first, until=last, wait_s=wait_s, select=select, exclude=exclude
+            store,
+            warehouse.settings_path,
+            since=first,
+            until=last,
+            lock_timeout_s=lock_timeout_s,
+            select=select,
+            exclude=exclude,
         )
         if outcome is None:
             raise NothingToDo("Nothing new since the last release.")

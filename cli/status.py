@@ -22,31 +22,37 @@ if TYPE_CHECKING:
 
 #: the exit code where something is wrong, for a monitor
 NOT_WELL = 7
-_EVERY_S = 30.0
+_INTERVAL_S = 30.0
 
 
 @click.command("status")
 @json_option
 @click.option("--format", "form", type=click.Choice(["prometheus"]), help="Print it for the node exporter instead.")
-@click.option("--to", type=click.Path(path_type=Path, dir_okay=False), help="Write that into this file, in one step.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --format: write to this file, atomically.",
+)
 @click.option("--watch", "is_watched", is_flag=True, help="Show what flows now, whose it is and what comes, until `q`.")
 @click.option(
-    "--every",
-    "every_s",
+    "--interval",
+    "interval_s",
     metavar="SECONDS",
     type=click.FloatRange(min=1),
-    help="How often --watch looks again; 30 if not given.",
+    help="With --watch: time between refreshes. Default: 30.",
 )
-@click.option("--tell", "is_told", is_flag=True, help="Send the notices of the settings' [watch] that are due.")
+@click.option(
+    "--notify", "is_notified", is_flag=True, help="Send the notifications of [alerts] in the settings that are due."
+)
 @click.pass_obj
 def status_command(
     warehouse: Warehouse,
     as_json: bool,
     form: str | None,
-    to: Path | None,
+    output: Path | None,
     is_watched: bool,
-    every_s: float | None,
-    is_told: bool,
+    interval_s: float | None,
+    is_notified: bool,
 ) -> int:
     """Show the state of a warehouse: problems, notes, release, landed and waiting inputs, disk and next night.
 
@@ -64,26 +70,26 @@ def status_command(
     store = warehouse.store
     if not store.exists:
         raise UsageError(f"There is no warehouse in {store.name}.")
-    if to and not form:
-        raise UsageError("--to is where --format writes to.")
-    if every_s is not None and not is_watched:
-        raise UsageError("--every is how often --watch looks.")
+    if output and not form:
+        raise UsageError("--output needs --format.")
+    if interval_s is not None and not is_watched:
+        raise UsageError("--interval needs --watch.")
     settings = warehouse.settings()
     if is_watched:
-        if form or is_told:
-            raise UsageError("--watch shows and tells nobody: leave --format and --tell away.")
-        _watch(store, settings, every_s or _EVERY_S, as_json=as_json)
+        if form or is_notified:
+            raise UsageError("--watch cannot be combined with --format or --notify.")
+        _watch(store, settings, interval_s or _INTERVAL_S, as_json=as_json)
         return 0
     condition = condition_of(store, settings)
     server = PrefectServer.of(store, settings)
     server_state = server.described_state()
-    problems = problems_of(condition, settings.watch)
-    if is_told:
+    problems = problems_of(condition, settings.alerts)
+    if is_notified:
         require_own_sendmail(settings)
-        for fault in tell(store, settings.watch, problems, condition.at):
+        for fault in tell(store, settings.alerts, problems, condition.at):
             click.echo(f"iosig: {fault}", err=True)
     if form:
-        _expose(exposition(condition, problems), to)
+        _expose(exposition(condition, problems), output)
     elif as_json:
         from iosig.answers.status.document import document
 
@@ -93,7 +99,7 @@ def status_command(
     return NOT_WELL if problems else 0
 
 
-def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -> None:
+def _watch(store: Store, settings: Settings, interval_s: float, *, as_json: bool) -> None:
     from iosig.answers.moment.document import document
     from iosig.answers.moment.query import Lookout
     from iosig.cli import watching
@@ -105,11 +111,11 @@ def _watch(store: Store, settings: Settings, every_s: float, *, as_json: bool) -
         # nobody waits for the end of a look: nothing is left half by it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
-            watching.watch_as_json(look, lambda seen: click.echo(document(seen).json_text()), wait, every_s)
+            watching.watch_as_json(look, lambda seen: click.echo(document(seen).json_text()), wait, interval_s)
         elif watching.is_plain():
             watching.show_once(look, watching.console_of(terminal_width(), is_plain=True))
         else:
-            watching.watch_on_screen(look, watching.console_of(None, is_plain=False), wait, every_s)
+            watching.watch_on_screen(look, watching.console_of(None, is_plain=False), wait, interval_s)
 
 
 def _expose(text: str, to: Path | None) -> None:

@@ -42,7 +42,7 @@ def show_summary(store: Store, release: Release, settings: Settings, *, is_verbo
     click.echo(f"Checks: {store.data_docs / 'index.html'}")
     click.echo("Bytes of runs: " + command('sql "from job_io order by estimated_bytes desc nulls last limit 10"'))
     click.echo("Signatures: " + command('sql "from signatures where is_default"'))
-    click.echo("Report: " + command("report --into report"))
+    click.echo("Report: " + command("report --output report"))
 
 
 def _few(texts: list[str]) -> list[str]:
@@ -69,9 +69,9 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> str:
             (select count(*) from applications) as application_count,
             (select count(distinct application_id) from signatures where is_default and outcome = 'extracted')
                 as signature_count,
-            (select sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) from poll_days) as moved_bytes,
-            (select count(distinct filesystem) from poll_days) as filesystem_count,
-            (select count(distinct polled_on) from poll_days) as day_count
+            (select sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) from polls_daily) as moved_bytes,
+            (select count(distinct filesystem) from polls_daily) as filesystem_count,
+            (select count(distinct polled_on) from polls_daily) as day_count
     """
     runs, applications, signatures, moved, filesystems, days = connection.sql(query).fetchall()[0]
     polled = (
@@ -92,7 +92,7 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
             signatures.sample_count,
             signatures.volume_bytes,
             periods.period_s,
-            signatures.trust,
+            signatures.expected_correlation,
             signatures.outcome
         from signatures
         left join periods
@@ -112,10 +112,10 @@ def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
             runs,
             bytes_text(volume),
             period and duration_text(period),
-            trust and f"{trust:.2f}",
+            expected_correlation and f"{expected_correlation:.2f}",
             outcome.replace("_", " "),
         )
-        for name, way, runs, volume, period, trust, outcome in found[:_TOP]
+        for name, way, runs, volume, period, expected_correlation, outcome in found[:_TOP]
     ]
     if rows:
         title = titled("What applications do when they run alone", len(rows), len(found))
@@ -209,14 +209,14 @@ def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Return, as sentences, what the release could not hold for want of an input or a setting."""
     counts = {
         name: connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]
-        for name in ("jobs", "poll_days", "series_intervals", "rejects")
+        for name in ("jobs", "polls_daily", "series_intervals", "rejects")
     }
     notes = []
     if not counts["jobs"]:
         notes.append("No job log is landed: there are no samples, no applications and no classes of jobs.")
-    if not counts["poll_days"]:
+    if not counts["polls_daily"]:
         notes.append("No polls are landed: nothing is known of what storage moved while jobs ran.")
-    if counts["jobs"] and counts["poll_days"]:
+    if counts["jobs"] and counts["polls_daily"]:
         notes += _unmatched_filesystems(connection)
     if counts["rejects"]:
         notes.append(f"{counts['rejects']:,} input rows or files were refused; `iosig sql 'from rejects'` lists them.")
@@ -237,11 +237,11 @@ def _unmatched_filesystems(connection: duckdb.DuckDBPyConnection) -> list[str]:
         from jobs
         where is_application_run
             and filesystem is not null
-            and filesystem not in (select distinct filesystem from poll_days)
+            and filesystem not in (select distinct filesystem from polls_daily)
         group by all
         order by filesystem
     """
-    known = connection.sql("select string_agg(distinct filesystem, ', ') from poll_days").fetchall()[0][0]
+    known = connection.sql("select string_agg(distinct filesystem, ', ') from polls_daily").fetchall()[0][0]
     return [
         f"{count:,} runs used file system {name}, of which no polls are landed (landed: {known}); "
         f"if it has another name there, say so in the settings under [filesystems]."

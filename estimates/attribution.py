@@ -29,7 +29,7 @@ RUN = ("cluster", "job_id", "started_at", "filesystem")
 _WHO = (*RUN, "ended_on", "application_id")
 _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
 _MINUTE_US = 60_000_000
-_BURST = ("started_s", "ended_s", "volume_bytes")
+_BURST = ("start_s", "end_s", "volume_bytes")
 _BURST_KEY = (*RUN, "direction", "burst")
 #: a burst that found less of its volume was not found
 _LEAST_FILLED = 0.5
@@ -45,7 +45,11 @@ def known_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataF
         .group_by(key, maintain_order=True)
         .agg(pl.col(name).alias(f"burst_{name}") for name in _BURST)
     )
-    return chosen.select(*SUBJECT, "duration_s", "trust", "method").join(listed, on=key, how="inner").drop("method")
+    return (
+        chosen.select(*SUBJECT, "duration_s", "expected_correlation", "method")
+        .join(listed, on=key, how="inner")
+        .drop("method")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +81,22 @@ class There:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes in each step of a grid, NaN where nothing was polled; began_s: when the first step begins, since 1970."""
+    """Bytes in each step of a grid, NaN where nothing was polled; start_s: when the first step begins, since 1970."""
 
     volume_bytes: Reals
-    began_s: float
+    start_s: float
     interval_s: float
 
     def places(self, instants: pl.Series) -> Reals:
         """Return where on the grid instants lie."""
-        found: Reals = (epoch_s(instants) - self.began_s) / self.interval_s
+        found: Reals = (epoch_s(instants) - self.start_s) / self.interval_s
         return found
 
-    def between(self, began_s: Reals, ended_s: Reals) -> Reals:
+    def between(self, start_s: Reals, end_s: Reals) -> Reals:
         """Return what flowed between times, in seconds since 1970."""
         by_then = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.volume_bytes))])
-        edges = self.began_s + np.arange(len(by_then)) * self.interval_s
-        found: Reals = np.interp(ended_s, edges, by_then) - np.interp(began_s, edges, by_then)
+        edges = self.start_s + np.arange(len(by_then)) * self.interval_s
+        found: Reals = np.interp(end_s, edges, by_then) - np.interp(start_s, edges, by_then)
         return found
 
 
@@ -124,14 +128,14 @@ class Laid:
     def rows(self) -> pl.DataFrame:
         """Return the rows of a day's own runs."""
         exact, found = self.exact, self.explained
-        low, high = range_factors(found.certainty)
+        low, high = range_factors(found.confidence)
         signed = self.there.signed.with_columns(
-            certainty=pl.Series(found.certainty),
+            confidence=pl.Series(found.confidence),
             low=pl.Series(low),
             high=pl.Series(high),
             estimate_source=pl.lit("attributed"),
         )
-        counted = self.there.counted.with_columns(certainty=1.0, low=1.0, high=1.0)
+        counted = self.there.counted.with_columns(confidence=1.0, low=1.0, high=1.0)
         return pl.concat(
             [
                 _rows(signed, _minutes(found.run, found.step, found.volume_bytes, self.traffic), self.direction),
@@ -159,8 +163,8 @@ def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
             np.nan_to_num(ended, nan=len(traffic.volume_bytes)),
             floats(there["duration_s"]) / traffic.interval_s,
         ),
-        # signatures of methods that tell no trust are taken as half sure
-        (floats(there["trust"].fill_null(0.5)), ints(there["application_id"].rank("dense")) - 1),
+        # signatures of methods that tell no expected correlation are taken as half sure
+        (floats(there["expected_correlation"].fill_null(0.5)), ints(there["application_id"].rank("dense")) - 1),
         offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
         (begun / traffic.interval_s, ceased / traffic.interval_s, volume),
     )
@@ -172,7 +176,7 @@ def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl
     run, step: sorted by run, then by step.
     """
     step_us = round(traffic.interval_s * 1e6)
-    until_us = np.round((traffic.began_s + (step + 1) * traffic.interval_s) * 1e6).astype(np.int64)
+    until_us = np.round((traffic.start_s + (step + 1) * traffic.interval_s) * 1e6).astype(np.int64)
     first = (until_us - step_us) // _MINUTE_US
     counts = -(-until_us // _MINUTE_US) - first
     minute, of = places_of(first, counts), np.repeat(np.arange(len(step)), counts)
@@ -183,20 +187,20 @@ def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl
     # one after the other: Polars adds by as many parts as it has threads, and last bits differ with their number
     summed = np.bincount(np.cumsum(is_first) - 1, volume).astype(np.float64)
     minute_us = (minute[is_first] + 1) * _MINUTE_US
-    return pl.DataFrame({"run": run[of][is_first], "minute_us": minute_us, "explained_bytes": summed})
+    return pl.DataFrame({"run": run[of][is_first], "minute_us": minute_us, "attributed_bytes": summed})
 
 
 def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
     """Return the bytes of a day's own runs as rows of `placed_io`."""
-    volume = minutes["explained_bytes"]
+    volume = minutes["attributed_bytes"]
     return (
         there.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
         .with_columns(
             volume,
             direction=pl.lit(direction),
             minute_at=minutes["minute_us"].cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
-            low_bytes=volume * pl.col("low"),
-            high_bytes=volume * pl.col("high"),
+            attributed_low_bytes=volume * pl.col("low"),
+            attributed_high_bytes=volume * pl.col("high"),
         )
         .filter("is_own")
         .select(PLACED_IO.column_names)
@@ -209,18 +213,22 @@ def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
     who = who.unique(RUN, maintain_order=True).with_row_index("who")
     moves = _moves(laid, who)
     bursts = _slowed(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
-    hurt = bursts.filter(pl.col("outcome") == "hurt")
-    interference = find_interference(ints(hurt["who"]), floats(hurt["began_s"]), floats(hurt["ended_s"]), moves)
-    named = who.select(first="who", **{f"first_{name}": name for name in ("job_id", "started_at", "application_id")})
+    hurt = bursts.filter(pl.col("outcome") == "slowed")
+    interference = find_interference(ints(hurt["who"]), floats(hurt["start_s"]), floats(hurt["end_s"]), moves)
+    named = who.select(
+        first="who", **{f"top_interferer_{name}": name for name in ("job_id", "started_at", "application_id")}
+    )
     stood_there = (
-        hurt.select(*_BURST_KEY, nobodys_bytes=pl.col("there_bytes") - pl.Series(interference.interfering_bytes))
+        hurt.select(*_BURST_KEY, unattributed_bytes=pl.col("there_bytes") - pl.Series(interference.interfering_bytes))
         .with_columns(
-            pl.col("nobodys_bytes").clip(0),
-            others_bytes=pl.Series(interference.interfering_bytes),
-            first_bytes=pl.Series(np.where(interference.top_run < 0, np.nan, interference.top_bytes)).fill_nan(None),
+            pl.col("unattributed_bytes").clip(0),
+            interfering_bytes=pl.Series(interference.interfering_bytes),
+            top_interferer_bytes=pl.Series(np.where(interference.top_run < 0, np.nan, interference.top_bytes)).fill_nan(
+                None
+            ),
             first=pl.Series(np.maximum(interference.top_run, 0)).cast(pl.UInt32),
         )
-        .with_columns(first=pl.when(pl.col("first_bytes").is_not_null()).then("first"))
+        .with_columns(first=pl.when(pl.col("top_interferer_bytes").is_not_null()).then("first"))
         .join(named, on="first", how="left")
     )
     rows = bursts.join(stood_there, on=_BURST_KEY, how="left", maintain_order="left")
@@ -231,10 +239,8 @@ def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
     """Return the bursts of runs that were looked for, with their times in seconds since 1970."""
     placements, runs, traffic = laid.explained.placements, laid.runs, laid.traffic
     at = runs.offsets[placements.run] + placements.burst
-    expected_s = traffic.began_s + (runs.started[placements.run] + runs.burst_start[at]) * traffic.interval_s
-    began_s, ended_s = (
-        traffic.began_s + steps * traffic.interval_s for steps in (placements.started, placements.ended)
-    )
+    expected_s = traffic.start_s + (runs.started[placements.run] + runs.burst_start[at]) * traffic.interval_s
+    start_s, end_s = (traffic.start_s + steps * traffic.interval_s for steps in (placements.started, placements.ended))
     there = laid.there.signed.select(*_WHO, "is_own", "duration_s", "ended_at")
     return (
         there[placements.run]
@@ -242,10 +248,10 @@ def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
             direction=pl.lit(laid.direction),
             burst=pl.Series(placements.burst),
             is_found=pl.Series(placements.filled_ratio >= _LEAST_FILLED),
-            certainty=pl.Series(laid.explained.certainty[placements.run]),
+            confidence=pl.Series(laid.explained.confidence[placements.run]),
             expected_s=pl.Series(expected_s),
-            began_s=pl.Series(began_s),
-            ended_s=pl.Series(ended_s),
+            start_s=pl.Series(start_s),
+            end_s=pl.Series(end_s),
             alone_s=pl.Series(runs.burst_duration[at] * traffic.interval_s),
             meant_bytes=pl.Series(runs.volume_bytes[at]),
             withheld_bytes=pl.Series(
@@ -259,23 +265,23 @@ def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
 
 def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: RunTraffic) -> pl.DataFrame:
     """Return the bursts with how late they were, how much longer they took, and what of others was there."""
-    began_s, ended_s = floats(bursts["began_s"]), floats(bursts["ended_s"])
-    there: Reals = np.sum([one.traffic.between(began_s, ended_s) for one in laid], axis=0)
+    start_s, end_s = floats(bursts["start_s"]), floats(bursts["end_s"])
+    there: Reals = np.sum([one.traffic.between(start_s, end_s) for one in laid], axis=0)
     # a doubtful burst has no bytes, and yet they are no others'
-    own = moves.sum_between(ints(bursts["who"]), began_s, ended_s) + floats(bursts["withheld_bytes"])
+    own = moves.sum_between(ints(bursts["who"]), start_s, end_s) + floats(bursts["withheld_bytes"])
     others = np.maximum(there - own, 0.0)
     alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
-    crowded_s = compute_contention(alone_s, meant, ended_s - began_s, others) * bursts["is_found"].to_numpy()
+    crowded_s = compute_contention(alone_s, meant, end_s - start_s, others) * bursts["is_found"].to_numpy()
     known = bursts.with_columns(there_bytes=pl.Series(others), crowded_s=pl.Series(crowded_s))
     slowdowns = estimate_slowdowns(crowded_s, _slowing(known), laid[0].traffic.interval_s)
-    outcome = np.where(bursts["is_found"], np.where(slowdowns.is_delayed, "hurt", "not_hurt"), "not_found")
+    outcome = np.where(bursts["is_found"], np.where(slowdowns.is_delayed, "slowed", "not_slowed"), "not_found")
     values = {
-        "late_s": pl.Series(began_s) - known["expected_s"],
-        "longer_s": pl.Series(slowdowns.delay),
-        "low_longer_s": pl.Series(slowdowns.low),
-        "high_longer_s": pl.Series(slowdowns.high),
-        "burst_began_at": _instants(began_s),
-        "burst_ended_at": _instants(ended_s),
+        "start_delay_s": pl.Series(start_s) - known["expected_s"],
+        "delay_s": pl.Series(slowdowns.delay),
+        "delay_low_s": pl.Series(slowdowns.low),
+        "delay_high_s": pl.Series(slowdowns.high),
+        "burst_started_at": _instants(start_s),
+        "burst_ended_at": _instants(end_s),
     }
     return known.with_columns(
         outcome=pl.Series(outcome, dtype=pl.String),
@@ -311,7 +317,7 @@ def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> RunTraffic:
     for one in laid:
         for there, of in ((one.there.signed, one.explained), (one.there.counted, one.exact)):
             number = there.select(*RUN).join(who, on=RUN, how="left", maintain_order="left")["who"].to_numpy()
-            at_s = one.traffic.began_s + (of.step.astype(np.float64) + 1) * one.traffic.interval_s
+            at_s = one.traffic.start_s + (of.step.astype(np.float64) + 1) * one.traffic.interval_s
             parts.append((number[of.run].astype(np.int64), at_s, of.volume_bytes))
     run = np.concatenate([run for run, _, _ in parts])
     at_s, volume = (np.concatenate([part[place] for part in parts]) for place in (1, 2))

@@ -19,22 +19,22 @@ def series_classes(intervals: pl.DataFrame, params: classes.ClassParams) -> pl.D
         bytes=pl.col("bytes_per_s") * pl.col("interval_s"),
     )
     subjects = ordered.group_by("ended_on", "subject_id", "direction", maintain_order=True).agg(
-        pl.col("left_s").min().alias("started_s"),
-        pl.col("time_s").max().alias("ended_s"),
+        pl.col("left_s").min().alias("start_s"),
+        pl.col("time_s").max().alias("end_s"),
         pl.col("node_count").max(),
         pl.len().cast(pl.Int64).alias("count"),
     )
-    started_s, ended_s = subjects["started_s"].to_numpy(), subjects["ended_s"].to_numpy()
+    start_s, end_s = subjects["start_s"].to_numpy(), subjects["end_s"].to_numpy()
     sections = classes.interval_sections(
         ordered["left_s"].to_numpy(),
         ordered["time_s"].to_numpy(),
         floats(ordered["bytes"]),
         offsets_of(subjects["count"].to_numpy()),
-        started_s,
-        ended_s,
+        start_s,
+        end_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
-    return class_rows(keys_of("series", subjects), labelled, subjects["node_count"], ended_s - started_s)
+    return class_rows(keys_of("series", subjects), labelled, subjects["node_count"], end_s - start_s)
 
 
 def trace_classes(
@@ -51,13 +51,13 @@ def trace_classes(
     """
     counted = signals.filter("is_counted")
     subjects = traced_runs(jobs, counters, counted, max_interval_ratio)
-    ended_s = floats(subjects["ended_s"])
-    labelled = classes.classify(_traced_sections(subjects, counted, ended_s), floats(subjects["node_count"]), params)
+    end_s = floats(subjects["end_s"])
+    labelled = classes.classify(_traced_sections(subjects, counted, end_s), floats(subjects["node_count"]), params)
     is_told = subjects["untold"].is_null()
     is_silent = (labelled["outcome"] == "classified") & ~is_told
     known = labelled.with_columns(
         pl.when(~is_silent).then("label").alias("label"),
-        pl.when(is_told).then(pl.col("section_bytes", "cov")),
+        pl.when(is_told).then(pl.col("section_bytes", "cv")),
         pl.when(is_told).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
         pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
     )
@@ -73,17 +73,17 @@ def class_rows(
     return pl.concat([keys, labelled, sizes], how="horizontal").select(CLASSES.column_names)
 
 
-def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, ended_s: Reals) -> classes.Sections:
+def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, end_s: Reals) -> classes.Sections:
     """Return the sections of subjects, those of their modules' signals added up."""
     keys = ["trace_id", "direction"]
-    placed = counted.join(subjects.select(*keys, "ended_s").with_row_index("subject"), on=keys, how="inner")
+    placed = counted.join(subjects.select(*keys, "end_s").with_row_index("subject"), on=keys, how="inner")
     rates = ragged(placed["signal_bytes_per_s"])
     start = np.zeros(placed.height)
     sections = classes.grid_sections(
-        rates.values, rates.offsets, start, placed["interval_s"].to_numpy(), start, placed["ended_s"].to_numpy()
+        rates.values, rates.offsets, start, placed["interval_s"].to_numpy(), start, placed["end_s"].to_numpy()
     )
     volume = np.zeros((subjects.height, classes.SECTION_COUNT))
     np.add.at(volume, placed["subject"].to_numpy(), sections.volume_bytes)
     # What no request tells of is no gap: the tracer was there all the time.
-    covered = np.repeat(np.nan_to_num(ended_s)[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
-    return classes.Sections(volume, covered, ended_s)
+    covered = np.repeat(np.nan_to_num(end_s)[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
+    return classes.Sections(volume, covered, end_s)

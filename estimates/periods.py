@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iosig.transforms.periods.ftio import DftParams
     from iosig.transforms.periods.null_model.params import NullModelParams
 
-DEFAULT_METHOD = "controlled"
+DEFAULT_METHOD = "null_tested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) ->
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
         # A method's parameters import the method: those of the others are left out.
-        controlled=_controlled(settings) if "controlled" in wanted else None,
+        controlled=_controlled(settings) if "null_tested" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
         autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
         autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
@@ -90,7 +90,7 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     steps: the subjects' throughput exactly, if it is known. A subject whose bytes are not known over time has rows
     that say why, and nothing else.
     """
-    answers = search.find_periods(found.samples, found.sampling_hz, found.started_s, params, steps)
+    answers = search.find_periods(found.samples, found.sampling_hz, found.start_s, params, steps)
     judged = judged_of(found, steps)
     rows = [frames.empty(PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
     segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(found.keys, answer) for answer in answers)]
@@ -113,7 +113,7 @@ def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
         mean = np.where(known > 0, total / known, np.nan)
     lost = np.full(len(counts), np.nan)
     if steps is not None:
-        volume = windows.clip_steps(steps, found.started_s, found.ended_s).volume_bytes
+        volume = windows.clip_steps(steps, found.start_s, found.end_s).volume_bytes
         np.divide(np.abs(total / found.sampling_hz - volume), volume, out=lost, where=volume > 0)
     return pl.DataFrame(
         {
@@ -179,8 +179,8 @@ def segments_from(keys: pl.DataFrame, answer: Periods) -> pl.DataFrame:
         {
             "segment": places_within(found.counts) + 1,
             "is_main": found.is_main,
-            "window_start_s": found.started_s,
-            "window_end_s": found.ended_s,
+            "window_start_s": found.start_s,
+            "window_end_s": found.end_s,
             "frequency_hz": found.frequency_hz,
             "period_s": 1.0 / found.frequency_hz,
             "period_error_s": found.period_error_s,

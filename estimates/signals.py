@@ -123,15 +123,15 @@ def _intervals(records: pl.DataFrame) -> pl.DataFrame:
             pl.lit(direction).alias("direction"),
             pl.lit(False).alias("is_async"),
             pl.col(volume).cast(pl.Float64).alias("request_bytes"),
-            pl.col(began).alias("began_s"),
-            pl.col(ceased).alias("ceased_s"),
+            pl.col(began).alias("start_s"),
+            pl.col(ceased).alias("end_s"),
         )
         for direction, volume, began, ceased in (
-            ("read", "read_bytes", "read_began_s", "read_ceased_s"),
-            ("write", "written_bytes", "write_began_s", "write_ceased_s"),
+            ("read", "read_bytes", "read_start_s", "read_end_s"),
+            ("write", "written_bytes", "write_start_s", "write_end_s"),
         )
     ]
-    return pl.concat(both).filter(pl.col("request_bytes") > 0, pl.col("ceased_s") >= pl.col("began_s"))
+    return pl.concat(both).filter(pl.col("request_bytes") > 0, pl.col("end_s") >= pl.col("start_s"))
 
 
 def _from_heatmaps(wanted: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame:
@@ -161,8 +161,8 @@ def _from_requests(
     timed = wanted.join(jobs.select("trace_id", "duration_s"), on="trace_id", how="left").join(
         latest, on="trace_id", how="left"
     )
-    ended_s = floats(timed.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
-    interval_s, step_count = signals.grids(np.nan_to_num(np.maximum(ended_s, 0.0)), params)
+    end_s = floats(timed.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
+    interval_s, step_count = signals.grids(np.nan_to_num(np.maximum(end_s, 0.0)), params)
     is_told = even_values.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
     interval_s, step_count = interval_s[is_told], step_count[is_told]
     kept = timed.filter(is_told).drop("duration_s", "latest_s").with_row_index("subject")
@@ -175,10 +175,10 @@ def _from_requests(
 
 
 def _latest(requests: Sequence[pl.LazyFrame], intervals: pl.DataFrame) -> pl.DataFrame:
-    ends = [intervals.lazy().select("trace_id", "ceased_s")]
+    ends = [intervals.lazy().select("trace_id", "end_s")]
     if requests:
-        ends.append(pl.concat(requests).select("trace_id", "ceased_s"))
-    found = pl.concat(ends).group_by("trace_id").agg(latest_s=pl.col("ceased_s").max())
+        ends.append(pl.concat(requests).select("trace_id", "end_s"))
+    found = pl.concat(ends).group_by("trace_id").agg(latest_s=pl.col("end_s").max())
     return found.collect(engine="streaming")
 
 
@@ -191,8 +191,8 @@ def _binned(
         basis: kept.filter(pl.col("basis") == basis).select("subject", *_SIGNAL) for basis in ("requests", "interval")
     }
     for chunk in _chunks(intervals, of_basis["interval"], requests, of_basis["requests"]):
-        began_s, ceased_s, volume_bytes = (chunk[name].to_numpy() for name in ("began_s", "ceased_s", "request_bytes"))
-        bins.add(Requests(began_s, ceased_s, volume_bytes, chunk["subject"].cast(pl.Int64).to_numpy(), kept.height))
+        start_s, end_s, volume_bytes = (chunk[name].to_numpy() for name in ("start_s", "end_s", "request_bytes"))
+        bins.add(Requests(start_s, end_s, volume_bytes, chunk["subject"].cast(pl.Int64).to_numpy(), kept.height))
     return Ragged(bins.result().volume_bytes, grid.offsets)
 
 
@@ -201,7 +201,7 @@ def _chunks(
 ) -> Iterator[pl.DataFrame]:
     yield intervals.join(of_intervals, on=_SIGNAL, how="inner")
     for rows in requests if of_requests.height else ():
-        moved = rows.select(*_SIGNAL, "request_bytes", "began_s", "ceased_s", "is_nested").filter(
+        moved = rows.select(*_SIGNAL, "request_bytes", "start_s", "end_s", "is_nested").filter(
             ~pl.col("is_nested"), pl.col("request_bytes") > 0
         )
         yield moved.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left").collect()

@@ -16,7 +16,7 @@ import polars as pl
 
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS
-from iosig.warehouse.contracts.polls import POLL_DAYS, POLL_TICKS, POLLS, REPEATED_POLLS, TICKS
+from iosig.warehouse.contracts.polls import POLL_TICKS, POLLS, POLLS_DAILY, REPEATED_POLLS, TICKS
 from iosig.warehouse.store import models
 
 if TYPE_CHECKING:
@@ -51,17 +51,17 @@ def model_parameters(settings: Settings) -> dict[str, Any]:
     return {
         "application_pattern": "^(.*)$" if is_matched else settings.jobs.application_pattern,
         "filesystem_pattern": "^(.*)$" if is_matched else settings.jobs.filesystem_pattern,
-        "controller_limit_bytes_per_s": settings.polls.controller_limit_bytes_per_s,
+        "max_controller_bytes_per_s": settings.polls.max_controller_bytes_per_s,
         "min_expected_correlation": settings.signatures.min_expected_correlation,
         "clock_tolerance_s": settings.traces.clock_tolerance_s,
-        "late_s": settings.counters.late_s,
+        "grace_s": settings.counters.grace_s,
         "signature_window_days": settings.signatures.window_days,
         "has_merged_sizes": settings.signatures.has_merged_sizes,
         "samples_from": settings.signatures.samples,
-        "least_sample_count": settings.signatures.least_sample_count,
-        "longest_s": settings.signatures.longest_s,
-        "most_application_count": settings.joint.most_application_count,
-        "most_sample_count": settings.signatures.most_sample_count,
+        "min_sample_count": settings.signatures.min_sample_count,
+        "max_duration_s": settings.signatures.max_duration_s,
+        "max_application_count": settings.joint.max_application_count,
+        "max_sample_count": settings.signatures.max_sample_count,
     }
 
 
@@ -73,7 +73,7 @@ def stage_jobs(connection: duckdb.DuckDBPyConnection, settings: Settings, record
 
 
 def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `stage.ticks` for rows of `landed.polls`; they and `stage.poll_days` stay in the engine."""
+    """Return the `stage.filesystem_rates` of `landed.polls`; they and `stage.polls_daily` stay in the engine."""
     models.expose_frame(connection, POLLS.layer, POLLS.name, polls)
     # without the first and the last day of the warehouse, the days count as whole: only `missing_ratio` depends on it
     parameters = model_parameters(settings) | {
@@ -82,7 +82,7 @@ def stage_polls(connection: duckdb.DuckDBPyConnection, settings: Settings, polls
         "beginning_filesystems": [],
     }
 
-    for table in (REPEATED_POLLS, POLL_TICKS, POLL_DAYS):
+    for table in (REPEATED_POLLS, POLL_TICKS, POLLS_DAILY):
         models.compute(connection, table, parameters)
     ticks: pl.DataFrame = models.compute(connection, TICKS, parameters).pl(lazy=False)
     return ticks

@@ -52,19 +52,19 @@ class Subjects:
     """Subjects (n) and their signals.
 
     keys: a row for each, with the columns of `KEYS`, and `untold`: why it has no signal to be judged, NULL where it
-    has. samples: ragged (n), in bytes per second, NaN where not measured. sampling_hz, started_s (n): since the
+    has. samples: ragged (n), in bytes per second, NaN where not measured. sampling_hz, start_s (n): since the
     run's start or the trace's zero, or on the series' own clock.
     """
 
     keys: pl.DataFrame
     samples: Ragged
     sampling_hz: Reals
-    started_s: Reals
+    start_s: Reals
 
     @property
-    def ended_s(self) -> Reals:
+    def end_s(self) -> Reals:
         """The right edge of each signal's last sample (n)."""
-        return self.started_s + np.diff(self.samples.offsets) / self.sampling_hz
+        return self.start_s + np.diff(self.samples.offsets) / self.sampling_hz
 
 
 def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
@@ -82,8 +82,8 @@ def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.Dat
 def job_subjects(samples: pl.DataFrame) -> Subjects:
     """Return the runs of jobs, as rows of `exact_samples`."""
     keys = keys_of("job", samples, subject_id="job_id")
-    started_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
-    return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), started_s)
+    start_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
+    return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), start_s)
 
 
 def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = None) -> Subjects:
@@ -100,7 +100,7 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
         offsets_of(subjects["count"].to_numpy()),
         params,
     )
-    return Subjects(keys_of("series", subjects), made.bytes_per_s, made.sampling_hz, made.started_s)
+    return Subjects(keys_of("series", subjects), made.bytes_per_s, made.sampling_hz, made.start_s)
 
 
 def traced_subjects(
@@ -124,9 +124,9 @@ def traced_requests(
     `trace_requests`. with_empty: with requests of zero bytes, too, which take their time.
     """
     rows = _moved(keys, signals, requests, [], with_empty=with_empty)
-    began_s, ceased_s, volume_bytes = (floats(rows[name]) for name in ("began_s", "ceased_s", "request_bytes"))
+    start_s, end_s, volume_bytes = (floats(rows[name]) for name in ("start_s", "end_s", "request_bytes"))
     owner = rows["subject"].cast(pl.Int64).to_numpy()
-    return Requests(began_s, ceased_s, volume_bytes, owner, keys.height)
+    return Requests(start_s, end_s, volume_bytes, owner, keys.height)
 
 
 def traced_nodes(
@@ -146,8 +146,8 @@ def traced_nodes(
     named = keys.with_row_index("subject").filter(pl.col("untold").is_null())
     nodes = numbered.join(named, on="subject", how="inner", maintain_order="left")
     placed = whole.join(numbered, on=["subject", "host"], how="left")
-    began_s, ceased_s, volume_bytes = (floats(placed[name]) for name in ("began_s", "ceased_s", "request_bytes"))
-    return nodes, Requests(began_s, ceased_s, volume_bytes, placed["number"].cast(pl.Int64).to_numpy(), numbered.height)
+    start_s, end_s, volume_bytes = (floats(placed[name]) for name in ("start_s", "end_s", "request_bytes"))
+    return nodes, Requests(start_s, end_s, volume_bytes, placed["number"].cast(pl.Int64).to_numpy(), numbered.height)
 
 
 def _moved(
@@ -161,14 +161,14 @@ def _moved(
     """Return the rows of `traced_requests`, with more of the requests' columns; bins have none of these."""
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
     told = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
-    columns = ["subject", "began_s", "ceased_s", "request_bytes"]
+    columns = ["subject", "start_s", "end_s", "request_bytes"]
     bins = _bins(told.filter(pl.col("basis") == "heatmap")).select(columns)
     pieces = [bins.with_columns(pl.lit(None, pl.String).alias(name) for name in more)]
     of_requests = told.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
     is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
     for frame in requests if of_requests.height else ():
         moved = frame.filter(~pl.col("is_nested"), is_wanted)
-        known = moved.select(*_SIGNAL, "request_bytes", "began_s", "ceased_s", *more)
+        known = moved.select(*_SIGNAL, "request_bytes", "start_s", "end_s", *more)
         joined = known.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left")
         pieces.append(joined.select(*columns, *more).collect())
     return pl.concat(pieces)
@@ -180,8 +180,8 @@ def _bins(signals: pl.DataFrame) -> pl.DataFrame:
         "subject", "interval_s", rate="signal_bytes_per_s", step=pl.int_ranges(0, pl.col("step_count"))
     ).explode("rate", "step", empty_as_null=False)
     return steps.with_columns(
-        began_s=pl.col("step") * pl.col("interval_s"),
-        ceased_s=(pl.col("step") + 1) * pl.col("interval_s"),
+        start_s=pl.col("step") * pl.col("interval_s"),
+        end_s=(pl.col("step") + 1) * pl.col("interval_s"),
         request_bytes=pl.col("rate") * pl.col("interval_s"),
     )
 
@@ -192,7 +192,7 @@ def traced_runs(
     """Return both directions of each traced run of which any module counts, and what is known of its bytes.
 
     counted: the rows of `trace_signals` that count. Columns: those of `trace_jobs`, direction, `counted_bytes` (NULL
-    where the trace does not tell the size of every request), `ended_s`, and `untold`: `interval_only` where counters
+    where the trace does not tell the size of every request), `end_s`, and `untold`: `interval_only` where counters
     alone tell of more than a share of `max_interval_ratio` of the bytes, `unknown_sizes`, or NULL.
     """
     keys = ["trace_id", "direction"]
@@ -208,7 +208,7 @@ def traced_runs(
         # A heat map's last bin may reach beyond the run's end; its bytes count nevertheless.
         .with_columns(
             pl.col("told_bytes").fill_null(0.0),
-            ended_s=pl.max_horizontal("duration_s", "signal_ended_s").cast(pl.Float64),
+            end_s=pl.max_horizontal("duration_s", "signal_ended_s").cast(pl.Float64),
         )
         .with_columns(
             untold=pl.when(pl.col("counted_bytes").is_null())

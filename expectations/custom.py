@@ -436,8 +436,8 @@ class ExpectMulticolumnWindowToHoldCycles(_Rows):
 
     @staticmethod
     def _holds(columns: pd.DataFrame, min_cycle_count: float, factor: float) -> pd.Series:
-        period_s, started_s, ended_s = _series(columns)
-        return ~(min_cycle_count * period_s > (ended_s - started_s) * factor)
+        period_s, start_s, end_s = _series(columns)
+        return ~(min_cycle_count * period_s > (end_s - start_s) * factor)
 
 
 class ExpectMulticolumnDutyToBeOfBurst(_Rows):

@@ -30,7 +30,7 @@ from iosig.expectations import suites
 from iosig.expectations.sentences import ERROR, ERROR_REMEDY, NOT_CONFIGURED
 from iosig.expectations.suites import Rule
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.contracts.quality import QUALITY_DAILY, QUARANTINE
 from iosig.warehouse.contracts.releases import PASSED, WITH_WARNINGS
 from iosig.warehouse.errors import GateFailed
 
@@ -50,7 +50,7 @@ class Checked:
     """A table after its check.
 
     `good` are the rows that may be released, `quarantined` the others as rows of `quarantine`: one for
-    each rule that a row breaks. `verdicts` are rows of `quality_days`: one for each rule and day with rows.
+    each rule that a row breaks. `verdicts` are rows of `quality_daily`: one for each rule and day with rows.
     """
 
     good: pl.DataFrame
@@ -310,7 +310,7 @@ def _days_of(table: Table, frame: pl.DataFrame) -> _Days:
 
 
 def _verdicts(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> pl.DataFrame:
-    """Return what came of rules as rows of `quality_days`."""
+    """Return what came of rules as rows of `quality_daily`."""
     days = _days_of(table, frame)
     height = days.count()
     rows = [
@@ -318,7 +318,7 @@ def _verdicts(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -
         for finding in findings
         for day, of_day in zip(days.days, _of_days(finding, frame, days, height), strict=True)
     ]
-    return pl.DataFrame(rows, schema=frames.schema(QUALITY_DAYS), orient="row")
+    return pl.DataFrame(rows, schema=frames.schema(QUALITY_DAILY), orient="row")
 
 
 def _of_days(

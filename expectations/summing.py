@@ -1,7 +1,7 @@
 """Summing up: what the checks of days say of a release as a whole.
 
 A release holds days that many runs made, and each day was checked when it was made. Its `quality` is summed up from
-what was found then (`quality_days`), rule by rule as each is judged (`suites.Judged`): old days are not read again.
+what was found then (`quality_daily`), rule by rule as each is judged (`suites.Judged`): old days are not read again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iosig.expectations import suites
 from iosig.expectations.sentences import ERROR, NOT_CONFIGURED
 from iosig.expectations.suites import Rule, Severity
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY
 
 _EXAMPLES = 5
 #: failing days that are named, the latest ones; how many there are is told too
@@ -25,13 +25,13 @@ _WORST: tuple[Severity, ...] = ("critical", "warning", "info")
 
 
 def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
-    """Return a release's rows of `quality`, of its rows of `quality_days`.
+    """Return a release's rows of `quality`, of its rows of `quality_daily`.
 
     Every rule of the suites has one, as of no rows where no day has any. What days say of rules that no suite has any
     more is left out. Where a rule does not hold, its severity is that with which the days were checked.
     """
     known = by_day.partition_by("table_name", "expectation", as_dict=True)
-    none = frames.empty(QUALITY_DAYS)
+    none = frames.empty(QUALITY_DAILY)
     rows = [
         (table.name, rule.name, *_total(rule, known.get((table.name, rule.name), none), table, parameters))
         for table in suites.checked_tables()
@@ -41,7 +41,7 @@ def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFram
 
 
 def by_day(table: Table, verdicts: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
-    """Return one row a day and rule, of verdicts on a table's rows that were looked at in parts (`quality_days`)."""
+    """Return one row a day and rule, of verdicts on a table's rows that were looked at in parts (`quality_daily`)."""
     return pl.concat(
         [
             parts if parts.height == 1 else _joined(table, str(name), parts, parameters)
@@ -54,7 +54,7 @@ def _joined(table: Table, name: str, parts: pl.DataFrame, parameters: Mapping[st
     """Return what parts of a day's rows say of a rule as one row."""
     total = _total(suites.rule(table.name, name), parts, table, parameters)
     row = (parts["day"][0], table.name, name, *total, parts["row_count"].sum())
-    return pl.DataFrame([row], schema=frames.schema(QUALITY_DAYS), orient="row")
+    return pl.DataFrame([row], schema=frames.schema(QUALITY_DAILY), orient="row")
 
 
 def _total(

@@ -69,12 +69,12 @@ def backfill(
 
 
 def run_days_inline(
-    store: Store, settings: Settings, report: Report, wait_s: float, begin: Begin, since: date, until: date
+    store: Store, settings: Settings, report: Report, lock_timeout_s: float, begin: Begin, since: date, until: date
 ) -> Release:
     """Compute a range of days without Prefect, after landing what is new, and publish a release."""
     with executors.opened(settings, store.root) as engine:
         run = partial(run_inline, since=since, until=until, kind="backfill")
-        return run(store, settings, report, engine=engine, wait_s=wait_s, begin=begin)
+        return run(store, settings, report, engine=engine, lock_timeout_s=lock_timeout_s, begin=begin)
 
 
 def _completed(store: Store, request: list[str]) -> list[str]:

@@ -203,7 +203,7 @@ def connected(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Itera
     try:
         import distributed
     except ImportError as error:
-        raise MissingExtra(f"engine.runner = '{engine.runner}'", "dask") from error
+        raise MissingExtra(f"engine.executor = '{engine.executor}'", "dask") from error
     with _scheduler(engine, slurm, root) as address:
         try:
             client = distributed.Client(address, timeout=_PATIENCE_S)
@@ -229,7 +229,7 @@ def _origin(store: Store) -> Iterator[_Origin]:
 
 def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings) -> None:
     """Wait for the first worker, one of Slurm's jobs for longer. Raises MachineFault if there is none."""
-    if engine.runner == "dask":
+    if engine.executor == "dask":
         try:
             # a script may start the workers and the night at once
             client.wait_for_workers(1, timeout=_PATIENCE_S)
@@ -239,21 +239,21 @@ def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings
             ) from error
         return
     try:
-        client.wait_for_workers(1, timeout=slurm.wait_s)
+        client.wait_for_workers(1, timeout=slurm.start_timeout_s)
     except TimeoutError as error:
         raise MachineFault(
-            f"Slurm started no worker within {slurm.wait_s:.0f} s. `squeue` shows what its jobs wait for; set "
+            f"Slurm started no worker within {slurm.start_timeout_s:.0f} s. `squeue` shows what its jobs wait for; set "
             "slurm.log_folder to keep their output."
         ) from error
 
 
 @contextmanager
 def _scheduler(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Iterator[Any]:
-    if engine.runner == "dask":
+    if engine.executor == "dask":
         yield engine.scheduler
         return
     if shutil.which("sbatch") is None:
-        raise UsageError("engine.runner = 'slurm' needs Slurm's sbatch on this machine.")
+        raise UsageError("engine.executor = 'slurm' needs Slurm's sbatch on this machine.")
     import dask
     from dask_jobqueue import SLURMCluster
 

@@ -115,14 +115,14 @@ def opened(settings: Settings, root: Path, timeout_s: float | None = None) -> It
     timeout_s: time limit of a work item [s].
     """
     engine = settings.engine
-    if engine.runner == "inline":
+    if engine.executor == "inline":
         yield Engine(timeout_s=timeout_s)
-    elif engine.runner == "processes":
+    elif engine.executor == "processes":
         with with_processes(engine.worker_count, timeout_s) as found:
             yield found
     else:
         # job scripts, and functions that a scheduler passes on
-        settings.require_own_file(f"engine.runner = '{engine.runner}'")
+        settings.require_own_file(f"engine.executor = '{engine.executor}'")
         from iosig.flows import dask_workers
 
         with dask_workers.connected(engine, settings.slurm, root) as workers:
@@ -132,7 +132,7 @@ def opened(settings: Settings, root: Path, timeout_s: float | None = None) -> It
 @contextmanager
 def remote_executor(settings: Settings, root: Path) -> Iterator[Executor | None]:
     """Open the workers of other machines that the settings name; None if they name none."""
-    if settings.engine.runner in ("dask", "slurm"):
+    if settings.engine.executor in ("dask", "slurm"):
         with opened(settings, root) as engine:
             yield engine.remote
     else:

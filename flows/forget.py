@@ -267,7 +267,7 @@ def _end(store: Store, found: Found, old: list[Landing]) -> None:
     put_state(store, _INTENT, None)
 
 
-def out_of_reach(store: Store) -> list[str]:
+def not_erased(store: Store) -> list[str]:
     """Return what nobody can forget from here."""
     told = ["backups of the warehouse, and copies of it", "what was exported, drawn or sent from it", "the inputs"]
     told += ["what Prefect, cron and journals of the system keep of the commands' output"]

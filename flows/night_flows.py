@@ -40,7 +40,7 @@ from iosig.warehouse.store.store import Store, locked
 def nightly(
     since: date | None = None,
     until: date | None = None,
-    wait_s: float | None = None,
+    lock_timeout_s: float | None = None,
     select: list[str] | None = None,
     exclude: list[str] | None = None,
 ) -> Any:
@@ -49,7 +49,7 @@ def nightly(
     Args:
         since: Recompute the UTC days from this one on.
         until: Recompute the UTC days up to this one.
-        wait_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
+        lock_timeout_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
         select: Compute only these steps or tables: NAME, NAME+, +NAME. Nothing lands then.
         exclude: Leave these steps or tables out. Nothing lands then.
     """
@@ -58,7 +58,7 @@ def nightly(
         require_order(since, until)
         selection = select_steps(store, select or [], exclude or []) if select or exclude else None
         landed = None if selection else land_inputs(store, settings)
-        return compute(store, settings, since, until, wait_s, selection, after=landed)
+        return compute(store, settings, since, until, lock_timeout_s, selection, after=landed)
 
     return run_in_warehouse(work)
 
@@ -75,7 +75,7 @@ def compute(
     settings: Settings,
     since: date | None,
     until: date | None,
-    wait_s: float | None,
+    lock_timeout_s: float | None,
     selection: Selection | None = None,
     kind: str = "run",
     after: State[Any] | None = None,
@@ -85,7 +85,7 @@ def compute(
     kind: of the release. after: the state of the task run before, from which the graph of the run has an arrow.
     """
     schedule, retries = settings.schedule, retries_of(settings)
-    with locked(store, schedule.wait_s if wait_s is None else wait_s):
+    with locked(store, schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
         waits = [after] if after else []
         planned = plan_run(store, settings, since, until, selection, kind, wait_for=waits, return_state=True)
         plan = planned.result()
@@ -100,7 +100,7 @@ def compute(
         maintain.with_options(**retries)(store, settings)
     for warning in released_warnings(store, settings, release):
         get_run_logger().warning(warning)
-    if settings.report.into is not None:
+    if settings.report.output is not None:
         # the release stands, whatever happens to its pages
         report(store, settings, release, return_state=True)
     return release
@@ -151,7 +151,7 @@ def _settle(future: Future[ItemResult], task_run: PrefectFuture[Any]) -> None:
 
 @flow(name="iosig-backfill", flow_run_name=partial(run_name, "backfill"))
 def backfill(
-    since: date, until: date, chunk_days: Annotated[int, Field(ge=1, le=9999)] = 7, wait_s: float | None = None
+    since: date, until: date, chunk_days: Annotated[int, Field(ge=1, le=9999)] = 7, lock_timeout_s: float | None = None
 ) -> Any:
     """Recompute days from what has landed, some at a time, with a release each; returns the ids of the releases.
 
@@ -161,12 +161,12 @@ def backfill(
         since: The first UTC day.
         until: The last UTC day.
         chunk_days: Number of days in a release.
-        wait_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
+        lock_timeout_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
     """
 
     def work(store: Store, settings: Settings) -> list[str]:
         def run_days(first: date, last: date) -> Release:
-            release: Release | None = compute_days(first, last, wait_s)
+            release: Release | None = compute_days(first, last, lock_timeout_s)
             if release is None:
                 raise NothingToDo(f"Nothing is landed of {first} to {last}.")
             return release
@@ -183,10 +183,10 @@ def backfill(
 
 
 @flow(name="iosig-backfill-days", flow_run_name="{since} to {until}")
-def compute_days(since: date, until: date, wait_s: float | None = None) -> Any:
+def compute_days(since: date, until: date, lock_timeout_s: float | None = None) -> Any:
     """Recompute days, and publish one release of kind `backfill`; None if there was nothing to do."""
 
     def work(store: Store, settings: Settings) -> Release | None:
-        return compute(store, settings, since, until, wait_s, kind="backfill")
+        return compute(store, settings, since, until, lock_timeout_s, kind="backfill")
 
     return run_in_warehouse(work, is_notified=False)

@@ -213,7 +213,7 @@ def run_inline(
     since: date | None = None,
     until: date | None = None,
     engine: Engine | None = None,
-    wait_s: float = 0.0,
+    lock_timeout_s: float = 0.0,
     begin: Begin = lambda *_: None,
     kind: str = "run",
     selection: planning.Selection | None = None,
@@ -230,7 +230,7 @@ def run_inline(
         for arrival in land_new(store, settings, engine.remote):
             name = arrival.line() if arrival.refusal else f"land {Path(arrival.shown_name).name}"
             clock.tell(name, arrival.row_count)
-    with locked(store, wait_s):
+    with locked(store, lock_timeout_s):
         agree(store, settings.catalogue.server())
         releasing.complete(store)
         plan = planning.make_plan(store, settings, since, until, kind=kind, selection=selection)

@@ -17,7 +17,7 @@ from typing import Any
 
 from iosig.answers.status.condition import condition_of
 from iosig.answers.status.problems import Problem, problems_of
-from iosig.settings.model import Settings, WatchSettings
+from iosig.settings.model import AlertSettings, Settings
 from iosig.warehouse.errors import GateFailed, IosigError, NothingToDo
 from iosig.warehouse.external.deadlines import Timeouts
 from iosig.warehouse.external.http import RequestFailed, fetch
@@ -83,13 +83,13 @@ def tell_of(store: Store, settings: Settings, failure: Exception | None = None) 
     if not _is_heard(settings):
         return []
     found = condition_of(store, settings)
-    problems = problems_of(found, settings.watch)
+    problems = problems_of(found, settings.alerts)
     if failure is not None and not isinstance(failure, GateFailed):
         problems.append(Problem("run", f"The last run failed: {str(failure).partition(chr(10))[0]}"))
-    return tell(store, settings.watch, problems, found.at)
+    return tell(store, settings.alerts, problems, found.at)
 
 
-def tell(store: Store, settings: WatchSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
+def tell(store: Store, settings: AlertSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
     """Tell of problems that have begun or are over since the last time; return what went wrong in telling."""
     known: dict[str, dict[str, str]] = cached(store, _TOLD, dict) or {}
     failures: list[str] = []
@@ -108,13 +108,13 @@ def tell(store: Store, settings: WatchSettings, problems: Sequence[Problem], at:
 
 def require_own_sendmail(settings: Settings) -> None:
     """Raise UsageError if mail would go through a program that other users could have named in the settings file."""
-    if settings.watch.mail_to and "sendmail" in settings.watch.model_fields_set:
-        settings.require_own_file("watch.sendmail")
+    if settings.alerts.mail_to and "sendmail" in settings.alerts.model_fields_set:
+        settings.require_own_file("alerts.sendmail")
 
 
 def _is_heard(settings: Settings) -> bool:
     """Return whether anybody is to be told."""
-    return bool(settings.watch.mail_to or os.environ.get(settings.watch.webhook_variable))
+    return bool(settings.alerts.mail_to or os.environ.get(settings.alerts.webhook_variable))
 
 
 def _note(store: Store, known: dict[str, dict[str, str]]) -> None:
@@ -139,11 +139,11 @@ def _notices(
             yield Notice(warehouse, name, "over", told["since"], now, told["sentence"])
 
 
-def _sent(settings: WatchSettings, notice: Notice) -> Iterator[str]:
+def _sent(settings: AlertSettings, notice: Notice) -> Iterator[str]:
     """Send a notice on each way that is set; yield what went wrong, without what is secret."""
     url = os.environ.get(settings.webhook_variable)
     if url:
-        document: dict[str, Any] = {"text": notice.line} if settings.webhook_form == "slack" else asdict(notice)
+        document: dict[str, Any] = {"text": notice.line} if settings.webhook_format == "slack" else asdict(notice)
         if fault := _posted(url, document):
             yield f"The webhook of {settings.webhook_variable} did not take it: {fault}."
     if settings.mail_to and (fault := _mailed(settings, notice)):
@@ -159,7 +159,7 @@ def _posted(url: str, document: dict[str, Any]) -> str | None:
     return None if 200 <= answer.status < 300 else f"it answered {answer.status}"
 
 
-def _mailed(settings: WatchSettings, notice: Notice) -> str | None:
+def _mailed(settings: AlertSettings, notice: Notice) -> str | None:
     message = EmailMessage()
     message["To"] = ", ".join(settings.mail_to)
     # a name from the input may hold a line break, which no header may

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 def write_report(store: Store, settings: Settings, release: Release) -> Written:
     """Write the pages of a release into the folder of the settings. Raises UsageError if they name none."""
-    if settings.report.into is None:
-        raise UsageError("The settings name no folder for the report: set `into` in [report].")
+    if settings.report.output is None:
+        raise UsageError("The settings name no folder for the report: set `output` in [report].")
     from iosig.answers.report import build
     from iosig.answers.report.pseudonyms import hider_of
     from iosig.flows.lineage import table_rows
 
     hider = hider_of(store, settings) if settings.report.hide_users else None
-    return build.report(store, release, settings.report.into, table_rows, hider, settings)
+    return build.report(store, release, settings.report.output, table_rows, hider, settings)
 
 
 def after_release(store: Store, settings: Settings, release: Release) -> tuple[str, int] | None:
@@ -30,7 +30,7 @@ def after_release(store: Store, settings: Settings, release: Release) -> tuple[s
 
     Never raises: the release stands, whatever happens to its pages.
     """
-    if settings.report.into is None:
+    if settings.report.output is None:
         return None
     try:
         written = write_report(store, settings, release)

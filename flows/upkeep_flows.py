@@ -26,17 +26,17 @@ def land() -> Any:
 
 
 @flow(name="iosig-maintain", flow_run_name=partial(run_name, "maintain"))
-def maintain(wait_s: float | None = None) -> Any:
+def maintain(lock_timeout_s: float | None = None) -> Any:
     """Expire the releases that the settings do not keep, and remove their files, as every night does.
 
     What is kept is the operator's choice, so it is no parameter.
 
     Args:
-        wait_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
+        lock_timeout_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.
     """
 
     def work(store: Store, settings: Settings) -> None:
-        with locked(store, settings.schedule.wait_s if wait_s is None else wait_s):
+        with locked(store, settings.schedule.lock_timeout_s if lock_timeout_s is None else lock_timeout_s):
             tasks.maintain.with_options(**tasks.retries_of(settings))(store, settings)
 
     return run_in_warehouse(work)

@@ -44,14 +44,14 @@ class AttributionView:
     began: str
     step_s: float
     measured_bytes: float
-    explained_bytes: float
+    attributed_bytes: float
     traffic: tuple[DrawnTraffic, ...]
 
     @property
     def verdict(self) -> str:
         """What is explained, in one line."""
-        share = self.explained_bytes / self.measured_bytes if self.measured_bytes else 0.0
-        explained, measured = volume_text(self.explained_bytes), volume_text(self.measured_bytes)
+        share = self.attributed_bytes / self.measured_bytes if self.measured_bytes else 0.0
+        explained, measured = volume_text(self.attributed_bytes), volume_text(self.measured_bytes)
         return f"{explained} of {measured} explained ({share:.0%})"
 
     @property
@@ -64,7 +64,7 @@ class AttributionView:
         share = rate * self.step_s / self.measured_bytes
         of_all = f"{'less than 1%' if share < 0.01 else f'{share:.0%}'} of {volume_text(self.measured_bytes)}"
         did = _DID.get(self.traffic[0].direction, "moved") if len(self.traffic) == 1 else "moved"
-        nobody = max(1 - self.explained_bytes / self.measured_bytes, 0.0)
+        nobody = max(1 - self.attributed_bytes / self.measured_bytes, 0.0)
         return f"{plain(name, layers.NAME_CHARACTERS)} {did} most, {of_all}; {nobody:.0%} is nobody's"
 
 

@@ -85,7 +85,7 @@ def sample_svg(document: Mapping[str, Any]) -> str:
 
 def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | None) -> None:
     rates = np.array([np.nan if rate is None else rate for rate in one["bytes_per_s"]])
-    edges_s = one["began_s"] + one["step_s"] * np.arange(len(rates) + 1)
+    edges_s = one["start_s"] + one["step_s"] * np.arange(len(rates) + 1)
     over = np.array(curve["bytes_per_s"]) if curve else np.empty(0)
     over_s = curve["step_s"] * np.arange(len(over) + 1) if curve else np.zeros(1)
     unit = unit_for(max(float(np.nanmax(rates)), float(over.max(initial=0.0))), RATES, "B/s")

@@ -58,14 +58,14 @@ _REASONS = {
 class DrawnSample:
     """One run's sample: mean rates of steps (n) in bytes per second, NaN where not measured.
 
-    started_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if it is its sample's.
+    start_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if it is its sample's.
     is_exact: whether servers counted it for the run itself; else it is the traffic of all meanwhile.
     """
 
     job_id: str
     bytes_per_s: Reals
     interval_s: float
-    started_s: float
+    start_s: float
     is_outlier: bool
     duration_s: float = math.nan
     is_exact: bool = False
@@ -73,7 +73,7 @@ class DrawnSample:
     @property
     def edges_s(self) -> Reals:
         """The edges of its steps since the run's start (n + 1)."""
-        edges: Reals = self.started_s + self.interval_s * np.arange(len(self.bytes_per_s) + 1, dtype=np.float64)
+        edges: Reals = self.start_s + self.interval_s * np.arange(len(self.bytes_per_s) + 1, dtype=np.float64)
         return edges
 
 
@@ -81,14 +81,14 @@ class DrawnSample:
 class DrawnSignature:
     """What one method made of the samples, and of how many of them.
 
-    trust: the correlation with the truth that is to be expected; NaN where that is not told.
+    expected correlation: the correlation with the truth that is to be expected; NaN where that is not told.
     """
 
     method: str
     signature: Signature
     sample_count: int
     used_sample_count: int
-    trust: float = math.nan
+    expected_correlation: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,11 @@ class SignatureView:
         return [
             f"{main.used_sample_count} of {counted(main.sample_count, 'run')} used",
             f"up to {rate_text(float(found.bytes_per_s.max(initial=0.0)))}",
-            *([f"trust {main.trust:.2f} of 1"] if math.isfinite(main.trust) else []),
+            *(
+                [f"expected correlation {main.expected_correlation:.2f} of 1"]
+                if math.isfinite(main.expected_correlation)
+                else []
+            ),
         ]
 
     @property
@@ -151,7 +155,7 @@ class SignatureView:
     def missed(self) -> Reals:
         """Where most of the runs that took as long as others have a burst that the main signature lacks.
 
-        Begin and end, of the duration (n, 2); as many as `signatures.lacked_burst_count` says.
+        Begin and end, of the duration (n, 2); as many as `signatures.missing_burst_count` says.
         """
         every = self.samples
         if self.main.signature.outcome not in COMPARABLE_OUTCOMES or len({one.interval_s for one in every}) != 1:
@@ -163,7 +167,7 @@ class SignatureView:
                 np.concatenate([one.bytes_per_s for one in every]), offsets_of([len(one.bytes_per_s) for one in every])
             ),
             every[0].interval_s,
-            np.array([one.started_s for one in every]),
+            np.array([one.start_s for one in every]),
             np.where(np.isfinite(taken_s), taken_s, seen_s),
         )
         return find_missing_bursts_in_set(
@@ -387,7 +391,7 @@ def _seconds(found: Signature) -> Reals:
 def _shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     if len(bursts):
         axes.broken_barh(
-            list(zip(bursts.started_s / clock.size, (bursts.ended_s - bursts.started_s) / clock.size, strict=True)),
+            list(zip(bursts.start_s / clock.size, (bursts.end_s - bursts.start_s) / clock.size, strict=True)),
             (0.0, 1.0),
             transform=axes.get_xaxis_transform(),
             color=INK,
@@ -400,7 +404,7 @@ def _shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
 
 def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     """Write the bursts' numbers at the upper edge: each, or every second, fifth, tenth ..., so that none touch."""
-    middles = (bursts.started_s + bursts.ended_s) / 2 / clock.size
+    middles = (bursts.start_s + bursts.end_s) / 2 / clock.size
     inches = (_SIDES[1] - _SIDES[0]) * _WIDTH_IN / axes.get_xlim()[1]
     # a digit is about 0.64 of the font's size wide, and 72 points are an inch
     room = (len(str(len(bursts))) + 1) * 0.64 * _NUMBER_POINTS / 72
@@ -422,7 +426,7 @@ def _draw_support(axes: Axes, bursts: Bursts, clock: Unit) -> None:
     from matplotlib.collections import PolyCollection
 
     top = 100 * np.where(np.isfinite(bursts.support_ratio), bursts.support_ratio, 0.0)
-    left, right = bursts.started_s / clock.size, bursts.ended_s / clock.size
+    left, right = bursts.start_s / clock.size, bursts.end_s / clock.size
     zero = np.zeros(len(bursts))
     corners = np.stack([[left, zero], [left, top], [right, top], [right, zero]]).transpose(2, 0, 1)
     # the edge keeps a burst visible that is narrower than a pixel

@@ -15,7 +15,7 @@ def slowed_text(outcomes: Sequence[str]) -> str:
     found = [outcome for outcome in outcomes if outcome != "not_found"]
     if not found:
         return "None of its bursts was found in the traffic: nobody can be said to be in its way."
-    hurt = found.count("hurt")
+    hurt = found.count("slowed")
     were_found = "was" if len(found) == 1 else "were"
     were_hurt = "was" if hurt == 1 or len(found) == 1 else "were"
     return f"{hurt:,} of {counted(len(found), 'burst')} that {were_found} found in the traffic {were_hurt} hurt."
@@ -23,7 +23,7 @@ def slowed_text(outcomes: Sequence[str]) -> str:
 
 def most_there(row: Mapping[str, Any]) -> tuple[str, float]:
     """Return whose bytes stood most where a burst was done, and how many [B]; row: of the table `slowdowns`."""
-    known, nobodys = row["first_bytes"] or 0.0, row["nobodys_bytes"] or 0.0
-    if row["first_application_id"] is not None and known >= nobodys:
-        return str(row["first_application_id"]), known
+    known, nobodys = row["top_interferer_bytes"] or 0.0, row["unattributed_bytes"] or 0.0
+    if row["top_interferer_application_id"] is not None and known >= nobodys:
+        return str(row["top_interferer_application_id"]), known
     return NOBODY_KNOWN, nobodys

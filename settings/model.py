@@ -55,7 +55,7 @@ class PollSettings(Section):
     time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     filesystem: str | None = Field(None, description="file system of the polls, whatever the input says")
     columns: dict[str, str] = Field({}, description="our column name = the column's name in the site's poll files")
-    controller_limit_bytes_per_s: float | None = Field(
+    max_controller_bytes_per_s: float | None = Field(
         None, gt=0, description="rates above it are implausible and kept out of every sum [B/s]"
     )
 
@@ -84,8 +84,8 @@ class CounterSettings(Section):
     cleanup_interval_s: float = Field(
         600.0, gt=0, description="servers drop the entry of a job that did nothing for so long [s]"
     )
-    late_s: float = Field(
-        600.0, ge=0, le=86_400.0, description="what comes so long after a job's end is its own still [s]"
+    grace_s: float = Field(
+        600.0, ge=0, le=86_400.0, description="bytes counted within this time after a job's end belong to the job [s]"
     )
     columns: dict[str, str] = Field(
         {}, description="our column name (total_read_bytes, target, job_key …) = the site's own metric or label"
@@ -108,7 +108,7 @@ class ClassSettings(Section):
     """Thresholds of the classifier; the defaults are the paper's (PEARC'18, section 4.1)."""
 
     no_usage_bytes: float = Field(1e6, ge=0, description="less than this per node is no usage [B]")
-    uniform_cov: float = Field(0.25, ge=0, description="a lower coefficient of variation is uniform")
+    uniform_cv: float = Field(0.25, ge=0, description="a lower coefficient of variation is uniform")
     min_duration_s: float = Field(600.0, ge=0, description="a shorter run is not classified [s]")
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a run with more gaps is not classified")
 
@@ -137,31 +137,31 @@ class NetworkSettings(Section):
     window_count: int = Field(
         64, ge=1, le=4096, description="time windows of a run; a table row per edge and window that it was used in"
     )
-    most_node_count: int = Field(
+    max_node_count: int = Field(
         8192, ge=1, le=65_536, description="nodes of a layer; where there are more, neighbours are taken together"
     )
 
 
-PeriodMethod = Literal["controlled", "dft", "autocorrelation", "merged", "autoperiod"]
+PeriodMethod = Literal["null_tested", "dft", "autocorrelation", "merged", "autoperiod"]
 
 
 class PeriodSettings(Section):
     """How periods are sought; the thresholds of FTIO's methods are its paper's (IPDPS'24, section II)."""
 
     methods: list[PeriodMethod] = Field(
-        ["controlled", "dft", "autocorrelation", "merged", "autoperiod"],
-        description="methods whose answers for traces and series are published; controlled is the default answer",
+        ["null_tested", "dft", "autocorrelation", "merged", "autoperiod"],
+        description="methods whose answers for traces and series are published; null_tested is the default",
     )
     server_methods: list[PeriodMethod] = Field(
-        ["controlled"],
+        ["null_tested"],
         description="the same for runs whose bytes servers counted",
     )
     window_levels: int = Field(
-        6, ge=0, le=12, description="controlled: how often the time is halved to find a period that holds for a while"
+        6, ge=0, le=12, description="null_tested: how often the time is halved to find a period that holds for a while"
     )
     max_missing_ratio: float = Field(0.5, ge=0, le=1, description="a signal with more gaps is not judged")
     false_alarm_level: float = Field(
-        0.01, gt=0, lt=1, description="controlled: noise must look so periodic less often than this"
+        0.01, gt=0, lt=1, description="null_tested: noise must look so periodic less often than this"
     )
     z_score: float = Field(3.0, gt=0, description="dft: a frequency with a lower Z-score is no candidate")
     tolerance: float = Field(0.8, gt=0, le=1, description="dft: nor is one below this share of the highest Z-score")
@@ -169,33 +169,35 @@ class PeriodSettings(Section):
     autoperiod_confidence: float = Field(0.9, gt=0, lt=1, description="autoperiod: of a peak of the periodogram")
 
 
-SignatureMethod = Literal["warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"]
+SignatureMethod = Literal[
+    "elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile"
+]
 
 
 class SignatureSettings(Section):
     """How signatures are made of sample sets; IOSI's parameters are its paper's (FAST'14, section 5)."""
 
     methods: list[SignatureMethod] = Field(
-        ["warped", "iosi"],
-        description="methods whose signatures are published; the default answer is that which is trusted most of "
-        "warped and robust, where asked, or else of the others",
+        ["elastic", "iosi"],
+        description="methods whose signatures are published; the default answer is the one with the highest expected "
+        "correlation among elastic and robust, if published, or else among the others",
     )
     samples: Literal["exact", "shared", "best"] = Field(
         "best",
         description="samples that sets are made of: what servers counted for each run, those cut out of the traffic of "
         "all, or the former where there are enough of them",
     )
-    least_sample_count: int = Field(5, ge=1, description="a set of fewer samples has no signature")
-    most_sample_count: int = Field(20, ge=1, description="a set holds the latest samples, at most so many")
+    min_sample_count: int = Field(5, ge=1, description="a set with fewer samples has no signature")
+    max_sample_count: int = Field(20, ge=1, description="maximum number of samples in a set, the latest ones")
     window_days: int = Field(90, ge=1, description="a set holds no samples that are older than its latest by more")
-    longest_s: float = Field(
+    max_duration_s: float = Field(
         172_800.0, gt=0, description="of runs that last longer, the first part of this length is the sample [s]"
     )
     min_expected_correlation: float = Field(
         0.6,
         ge=0,
         le=1,
-        description="a signature with a lower expected correlation (trust) gives no class or period to a run",
+        description="a signature with a lower expected correlation gives no class or period to a run",
     )
     has_merged_sizes: bool = Field(
         False,
@@ -215,8 +217,8 @@ class SignatureSettings(Section):
 class JointSettings(Section):
     """When signatures are found together: samples less what other known applications explain, extracted anew."""
 
-    every_days: int = Field(7, ge=0, description="once in so many days, where there are runs since; 0: never")
-    most_application_count: int = Field(
+    interval_days: int = Field(7, ge=0, description="days between joint fits, if there are new runs; 0: never")
+    max_application_count: int = Field(
         500, ge=1, description="no more applications of a file system at a time, those with the latest runs first"
     )
 
@@ -230,8 +232,8 @@ class AdviceSettings(Section):
     load_window_s: float = Field(
         600.0, ge=1, le=86_400.0, description="the load is the mean of the polls of the last so many seconds [s]"
     )
-    sustained_s: float = Field(
-        60.0, ge=1, le=86_400.0, description="the most ever seen is the highest mean over so long [s]"
+    sustained_window_s: float = Field(
+        60.0, ge=1, le=86_400.0, description="the highest load ever seen is the highest mean over this window [s]"
     )
     stale_after_s: float = Field(1800.0, gt=0, description="a load whose last poll is older is marked as stale [s]")
 
@@ -261,8 +263,8 @@ class ScheduleSettings(Section):
         [], description="Prometheus servers of which the nightly flow lands what is new, as URLs without passwords"
     )
     slurm: bool = Field(False, description="the nightly flow asks Slurm, as `iosig land --slurm` does")
-    wait_s: float = Field(
-        21_600.0, ge=0, description="a deployment's night waits so long for another run on the warehouse [s]"
+    lock_timeout_s: float = Field(
+        21_600.0, ge=0, description="maximum time that a deployed run waits for the warehouse lock [s]"
     )
     retry_count: int = Field(
         3,
@@ -285,14 +287,14 @@ class LiveSettings(Section):
     total_timeout_s: float = Field(
         3600.0, gt=0, le=86_400.0, description="timeout of one HTTP request, or one reading of a database, in all [s]"
     )
-    first_days: float = Field(
-        7.0, gt=0, le=36_600.0, description="what is asked for the first time is asked for from so long ago on [days]"
+    backfill_days: float = Field(
+        7.0, gt=0, le=36_600.0, description="the first query of a source reaches back this far [days]"
     )
-    late_s: float = Field(
+    grace_s: float = Field(
         21_600.0,
         ge=0,
         le=30 * 86_400.0,
-        description="jobs that come to the accounting so late are not missed; it is asked for again from then on [s]",
+        description="overlap of consecutive accounting queries: jobs recorded with up to this delay are not missed [s]",
     )
 
 
@@ -315,24 +317,26 @@ class PrometheusSettings(Section):
     )
 
 
-class WatchSettings(Section):
-    """What is a problem, and who is told when it begins and when it is over."""
+class AlertSettings(Section):
+    """Thresholds of problems, and where notifications go when a problem begins and ends."""
 
-    release_late_after_s: float = Field(
+    max_release_delay_s: float = Field(
         129_600.0, gt=0, description="landed inputs that are in no release for longer are a problem [s]"
     )
-    silent_ratio: float = Field(
-        3.0, gt=1, description="so is a source of which nothing lands for so many times what is usual"
+    stale_factor: float = Field(
+        3.0, gt=1, description="so is a source without new data for this multiple of its typical interval"
     )
-    jump_ratio: float = Field(
-        10.0, gt=1, description="so is a volume, or a share of refused rows, so many times above (or below) the usual"
+    anomaly_factor: float = Field(
+        10.0,
+        gt=1,
+        description="so is a volume or a share of refused rows that differs from the typical one by this factor",
     )
-    least_free_ratio: float = Field(0.05, ge=0, le=1, description="so is a disk of which less is free")
+    min_free_ratio: float = Field(0.05, ge=0, le=1, description="so is a disk of which less is free")
     webhook_variable: str = Field(
         "IOSIG_WEBHOOK_URL",
         description="environment variable with the address that notices are posted to; it is secret",
     )
-    webhook_form: Literal["json", "slack"] = Field("json", description="what is posted: all of a notice, or its text")
+    webhook_format: Literal["json", "slack"] = Field("json", description="what is posted: all of a notice, or its text")
     mail_to: list[str] = Field([], description="mail addresses that notices are sent to")
     sendmail: Path = Field(Path("/usr/sbin/sendmail"), description="the program that sends mail")
 
@@ -340,7 +344,7 @@ class WatchSettings(Section):
 class ReportSettings(Section):
     """Whether pages of each release are written, and where."""
 
-    into: Path | None = Field(None, description="folder of the pages of each night's release; none are if not given")
+    output: Path | None = Field(None, description="folder for the pages of each release; none are written if not given")
     hide_users: bool = Field(False, description="users and accounts are shown as pseudonyms")
 
 
@@ -350,19 +354,19 @@ _LIMITS = Limits()
 class LimitSettings(Section):
     """What one input may take: bounds that no honest one should meet."""
 
-    line_bytes: int = Field(
-        _LIMITS.line_bytes, ge=1 << 10, le=1 << 30, description="a longer line of a log is refused by itself [B]"
+    max_line_bytes: int = Field(
+        _LIMITS.max_line_bytes, ge=1 << 10, le=1 << 30, description="a longer line of a log is refused [B]"
     )
-    json_item_bytes: int = Field(
-        _LIMITS.json_item_bytes, ge=1 << 10, le=1 << 30, description="so is a document with a larger record [B]"
+    max_json_item_bytes: int = Field(
+        _LIMITS.max_json_item_bytes, ge=1 << 10, le=1 << 30, description="so is a document with a larger record [B]"
     )
-    expansion_ratio: float = Field(
-        _LIMITS.expansion_ratio,
+    max_expansion_factor: float = Field(
+        _LIMITS.max_expansion_factor,
         ge=1,
-        description="what is compressed may hold so many times its size, and 64 MiB more",
+        description="maximum ratio of the decompressed to the compressed size, beyond the first 64 MiB",
     )
-    refused_count: int = Field(
-        _LIMITS.refused_count,
+    max_refused_count: int = Field(
+        _LIMITS.max_refused_count,
         ge=0,
         description="a file of which more rows are refused, or lines empty, and fewer are read, is refused as a whole",
     )
@@ -377,7 +381,7 @@ class EngineSettings(Section):
     worker_count: int | None = Field(
         None, ge=1, description="processes that work side by side; as many as there are cores if not given"
     )
-    runner: Literal["inline", "processes", "dask", "slurm"] = Field(
+    executor: Literal["inline", "processes", "dask", "slurm"] = Field(
         "processes",
         description="where work items run: in the process of the run, in several processes of this machine, on the "
         "workers of a Dask scheduler, or on workers that Slurm starts",
@@ -388,8 +392,8 @@ class EngineSettings(Section):
 
     @model_validator(mode="after")
     def _has_scheduler(self) -> Self:
-        if (self.runner == "dask") != (self.scheduler is not None):
-            raise ValueError("runner = 'dask' and scheduler go together")
+        if (self.executor == "dask") != (self.scheduler is not None):
+            raise ValueError("executor = 'dask' and scheduler go together")
         return self
 
 
@@ -402,7 +406,7 @@ class SlurmSettings(Section):
     job_count: int = Field(1, ge=1, description="so many jobs are started")
     worker_count: int = Field(1, ge=1, description="so many workers, of one core each, are in a job")
     memory: str = Field("4GB", description="memory of a job; its workers share it")
-    wait_s: float = Field(3600.0, gt=0, description="the first worker is waited for so long [s]")
+    start_timeout_s: float = Field(3600.0, gt=0, description="maximum time to wait for the first worker [s]")
     log_folder: Path | None = Field(None, description="folder in which what jobs say is kept; it is not, if not given")
     interface: str | None = Field(None, description="network interface of scheduler and workers, as ib0")
     directives: list[str] = Field([], description="more #SBATCH lines, as --qos=normal")
@@ -433,7 +437,7 @@ class Settings(Section):
     schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
     live: LiveSettings = Field(default_factory=LiveSettings.model_construct)
     prometheus: PrometheusSettings = Field(default_factory=PrometheusSettings.model_construct)
-    watch: WatchSettings = Field(default_factory=WatchSettings.model_construct)
+    alerts: AlertSettings = Field(default_factory=AlertSettings.model_construct)
     storage: StorageSettings = Field(default_factory=StorageSettings.model_construct)
     report: ReportSettings = Field(default_factory=ReportSettings.model_construct)
     privacy: PrivacySettings = Field(default_factory=PrivacySettings.model_construct)
@@ -471,8 +475,8 @@ class Settings(Section):
             self.model_dump(
                 include={
                     "jobs": {"filesystem_pattern", "application_pattern"},
-                    "polls": {"controller_limit_bytes_per_s"},
-                    "counters": {"job_keys", "cleanup_interval_s", "late_s"},
+                    "polls": {"max_controller_bytes_per_s"},
+                    "counters": {"job_keys", "cleanup_interval_s", "grace_s"},
                     "filesystems": True,
                     "partitions": True,
                     "quality": True,

@@ -42,13 +42,13 @@ class _Seen:
 class Inbox:
     """What is known of a folder's inputs.
 
-    settle_s: how long an input that nobody calls whole has to stay as it is. only_done: land nothing that nobody calls
-    whole. now: the time as files have it, and a clock that never goes back [s].
+    settle_s: how long an input without a marker has to stay unchanged. requires_marker: land nothing without a marker.
+    now: the time as files have it, and a clock that never goes back [s].
     """
 
     folder: Path
     settle_s: float = 60.0
-    only_done: bool = False
+    requires_marker: bool = False
     now: Callable[[], tuple[float, float]] = lambda: (time.time(), time.monotonic())
     _seen: dict[Path, _Seen] = field(default_factory=dict)
     #: folders that could not be looked into the last time
@@ -76,7 +76,7 @@ class Inbox:
             return False
         if os.path.exists(f"{path}{DONE}"):
             return True
-        if self.only_done or seen.since_s == passed_s:
+        if self.requires_marker or seen.since_s == passed_s:
             return False
         age_s = max(now_s - max(changed_ns for *_, changed_ns in seen.look) / 1e9, passed_s - seen.since_s)
         return age_s >= self.settle_s

@@ -36,7 +36,7 @@ def land_prometheus(
     asking = _Asking(store, settings, server, reading)
     now_s = time.time()
     until_s = int(now_s - settings.prometheus.delay_s)
-    at_s = int(now_s - _DAY_S * settings.live.first_days)
+    at_s = int(now_s - _DAY_S * settings.live.backfill_days)
     begun = asking.position()
     if since is not None:
         at_s = int(since.timestamp())

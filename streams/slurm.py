@@ -51,8 +51,8 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
     if since is None and begun.cursor:
         asked_until = datetime.fromisoformat(begun.cursor["until"])
     else:
-        asked_until = since or now - timedelta(days=settings.live.first_days)
-    late = timedelta(seconds=settings.live.late_s)
+        asked_until = since or now - timedelta(days=settings.live.backfill_days)
+    late = timedelta(seconds=settings.live.grace_s)
     while asked_until < now:
         until = min(asked_until + _WINDOW, now)
         try:

@@ -20,11 +20,11 @@ def study_command() -> None:
 def _command(study: Study) -> click.Command:
     """Return the subcommand of a study."""
 
-    def callback(into: Path | None, as_json: bool, style: Style, **arguments: Any) -> int:
-        return _run(study, arguments, into, style, as_json=as_json)
+    def callback(output: Path | None, as_json: bool, style: Style, **arguments: Any) -> int:
+        return _run(study, arguments, output, style, as_json=as_json)
 
     written = click.Option(
-        ["--into"],
+        ["--output"],
         type=click.Path(path_type=Path, file_okay=False),
         help=f"Write a page, {study.page_name}, and its {study.drawn} into this folder.",
     )
@@ -34,16 +34,16 @@ def _command(study: Study) -> click.Command:
     return click.Command(study.name, params=options, callback=callback, help=study.doc, short_help=study.summary)
 
 
-def _run(study: Study, arguments: dict[str, Any], into: Path | None, style: Style, *, as_json: bool) -> int:
+def _run(study: Study, arguments: dict[str, Any], output: Path | None, style: Style, *, as_json: bool) -> int:
     from iosig.cli.printing import progress_bar, show, show_json
 
-    if into is not None and study.part and arguments[study.part]:
-        raise click.UsageError("A page has all results: give --into or --part, not both.")
+    if output is not None and study.part and arguments[study.part]:
+        raise click.UsageError("A page has all results: give --output or --part, not both.")
     params = study.params(arguments)
     with progress_bar(f"Study of {study.name}") as told:
         results = study.running.study(params, told=told)
-    if into is not None:
-        click.echo(f"Page: {study.write(params, results, into, style)}", err=True)
+    if output is not None:
+        click.echo(f"Page: {study.write(params, results, output, style)}", err=True)
     if as_json:
         from iosig.cli.documents import StudyDocument
 

@@ -26,7 +26,7 @@ MINUTE_S = 60.0
 class Day:
     """A file system's day: bytes read and written in each poll's step, and the runs (n) of its log.
 
-    began_s: when the first step begins, since 1970. started_s, ended_s (n): since then. is_own (n): whether the log
+    day_start_s: when the first step begins, since 1970. start_s, end_s (n): since then. is_own (n): whether the log
     says that the run used the file system.
     """
 
@@ -34,10 +34,10 @@ class Day:
     step_s: float
     name: list[str]
     application: Ints
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     is_own: Bools
-    began_s: float = 0.0
+    day_start_s: float = 0.0
 
     @classmethod
     def read(cls, polls: Path, log: Path) -> Day:
@@ -48,19 +48,19 @@ class Day:
         ticks = rows.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at")
         edges, interval_s = epoch_s(ticks["polled_at"]), floats(ticks["interval_s"])
         step_s = float(np.median(interval_s))
-        began_s = float(np.floor((edges[0] - step_s) / MINUTE_S) * MINUTE_S)
+        day_start_s = float(np.floor((edges[0] - step_s) / MINUTE_S) * MINUTE_S)
         volumes = {name: floats(ticks[f"{name}_bytes_per_s"]) for name in ("read", "write")}
-        moved = {name: resample_polls(edges, interval_s, each, began_s, step_s) for name, each in volumes.items()}
+        moved = {name: resample_polls(edges, interval_s, each, day_start_s, step_s) for name, each in volumes.items()}
         jobs = _jobs(log)
         return cls(
             moved,
             step_s,
             jobs["job_name"].to_list(),
             jobs["job_name"].rank("dense").cast(pl.Int64).to_numpy() - 1,
-            epoch_s(jobs["started_at"]) - began_s,
-            epoch_s(jobs["ended_at"]) - began_s,
+            epoch_s(jobs["started_at"]) - day_start_s,
+            epoch_s(jobs["ended_at"]) - day_start_s,
             (jobs["comment"] == "fs=scratch1").to_numpy(),
-            began_s,
+            day_start_s,
         )
 
     @property
@@ -75,9 +75,7 @@ class Day:
 
         As the golden join has it: polls from its start on, to one that began before its end.
         """
-        first, after = (
-            int(np.ceil(each / self.step_s)) for each in (self.started_s[run], self.ended_s[run] + self.step_s)
-        )
+        first, after = (int(np.ceil(each / self.step_s)) for each in (self.start_s[run], self.end_s[run] + self.step_s))
         steps = np.arange(first - 1, after - 1)
         return steps, np.nan_to_num(self.moved[direction][steps])
 

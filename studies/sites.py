@@ -40,14 +40,14 @@ _LEAST_RUNS = 5
 class Logged:
     """What is known of a site's jobs (n) without any signature: times in seconds since the first poll's left edge.
 
-    application (n): which of the applications each is of; ended_s: the site's end for those that still run.
+    application (n): which of the applications each is of; end_s: the site's end for those that still run.
     is_complete: which of them have ended.
     """
 
     application: Ints
     node_count: Reals
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     is_complete: Bools
 
 
@@ -56,7 +56,7 @@ class Known:
     """The signatures of a site's applications (m) in one direction, where there are some; else no bursts."""
 
     signatures: tuple[Signature | None, ...]
-    trust: Reals
+    expected_correlation: Reals
 
     @property
     def has(self) -> Bools:
@@ -172,7 +172,7 @@ class Transfers:
 
     job: Ints
     begun_s: Reals
-    ceased_s: Reals
+    end_s: Reals
     volume_bytes: Reals
 
     @classmethod
@@ -193,7 +193,7 @@ class Transfers:
         first, counts (n): the number of each job's first step, and how many it has; what lies beside them is the
         nearest one's.
         """
-        begun, ceased = self.begun_s / step_s, self.ceased_s / step_s
+        begun, ceased = self.begun_s / step_s, self.end_s / step_s
         low = np.floor(begun).astype(np.int64)
         lasting = np.ceil(ceased).astype(np.int64) - low
         of = np.repeat(np.arange(len(lasting)), lasting)
@@ -228,22 +228,22 @@ def signed(seen: Seen) -> Known:
     answers = methods.extract_signatures(_sets(seen, order, counts[enough]), methods=methods.DEFAULT_METHODS)
     by_method = {one.method: one for one in answers}
     found: list[Signature | None] = [None] * len(counts)
-    trust = np.zeros(len(counts))
+    expected_correlation = np.zeros(len(counts))
     for place, method in enumerate(methods.select_methods(answers)):
         one = by_method[method]
         if one.signatures[place].outcome == "extracted":
             found[enough[place]] = one.signatures[place]
-            # as the night: methods that tell no trust are taken as half sure
-            trust[enough[place]] = np.nan_to_num(one.expected_correlation[place], nan=0.5)
-    return Known(tuple(found), trust)
+            # as the night: methods that tell no expected correlation are taken as half sure
+            expected_correlation[enough[place]] = np.nan_to_num(one.expected_correlation[place], nan=0.5)
+    return Known(tuple(found), expected_correlation)
 
 
 def _sets(seen: Seen, runs: Ints, counts: Ints) -> SampleSets:
     """Return the samples of runs, those of one application on end."""
-    samples, began_s = cut(seen, runs)
-    started, ended = seen.logged.started_s[runs], seen.logged.ended_s[runs]
+    samples, start_s = cut(seen, runs)
+    started, ended = seen.logged.start_s[runs], seen.logged.end_s[runs]
     intervals = np.full(len(counts), seen.interval_s)
-    return SampleSets(samples, began_s - started, ended - started, intervals, offsets_of(counts))
+    return SampleSets(samples, start_s - started, ended - started, intervals, offsets_of(counts))
 
 
 def cut(seen: Seen, runs: Ints) -> tuple[Ragged, Reals]:
@@ -251,8 +251,8 @@ def cut(seen: Seen, runs: Ints) -> tuple[Ragged, Reals]:
     first, after = steps_of(seen, runs)
     pieces = [seen.traffic_bytes[begin:end] / seen.interval_s for begin, end in zip(first, after, strict=True)]
     samples = Ragged(np.concatenate([np.zeros(0), *pieces]), offsets_of(after - first))
-    began_s = first.astype(np.float64) * seen.interval_s
-    return samples, began_s
+    start_s = first.astype(np.float64) * seen.interval_s
+    return samples, start_s
 
 
 def steps_of(seen: Seen, runs: Ints) -> tuple[Ints, Ints]:
@@ -260,7 +260,7 @@ def steps_of(seen: Seen, runs: Ints) -> tuple[Ints, Ints]:
 
     A poll is a run's if its right edge is in the run, or an interval after it.
     """
-    started, ended = (each[runs] / seen.interval_s for each in (seen.logged.started_s, seen.logged.ended_s))
+    started, ended = (each[runs] / seen.interval_s for each in (seen.logged.start_s, seen.logged.end_s))
     first = np.maximum(np.ceil(started).astype(np.int64) - 1, 0)
     return first, np.clip(np.ceil(ended).astype(np.int64), first, len(seen.traffic_bytes))
 
@@ -272,12 +272,12 @@ def planned(seen: Seen, known: Known) -> tuple[Ints, Runs]:
     own = [known.of(int(application)) for application in logged.application[jobs]]
     bursts = tuple(
         np.concatenate([np.zeros(0), *(getattr(one.bursts, name) / size for one in own)])
-        for name, size in (("started_s", interval_s), ("ended_s", interval_s), ("volume_bytes", 1.0))
+        for name, size in (("start_s", interval_s), ("end_s", interval_s), ("volume_bytes", 1.0))
     )
     durations = np.array([one.duration_s for one in own])
-    times = (logged.started_s[jobs] / interval_s, logged.ended_s[jobs] / interval_s, durations / interval_s)
+    times = (logged.start_s[jobs] / interval_s, logged.end_s[jobs] / interval_s, durations / interval_s)
     application = logged.application[jobs]
-    offsets = offsets_of([len(one.bursts.started_s) for one in own])
+    offsets = offsets_of([len(one.bursts.start_s) for one in own])
     return jobs, Runs.from_signatures(
-        times, (known.trust[application], application), offsets, (bursts[0], bursts[1], bursts[2])
+        times, (known.expected_correlation[application], application), offsets, (bursts[0], bursts[1], bursts[2])
     )

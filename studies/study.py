@@ -127,7 +127,8 @@ class Study:
         from iosig.studies.pages import Template, write
 
         mark = (
-            f"<!-- Made by `iosig study {self.name} {self._told(params)} --into DIR`: run it again instead of editing "
+            f"<!-- Made by `iosig study {self.name} {self._told(params)} --output DIR`: run it again instead of "
+            "editing "
             "this page. -->"
         )
         template = Template(self.template, self.page.figures(results))

@@ -63,7 +63,7 @@ def requests_of(moves: Mapping[str, Moves]) -> dict[str, list[tuple[float, float
         direction: [
             (began, ceased, None if math.isnan(moved) else moved)
             for began, ceased, moved in zip(
-                part.began_s.tolist(), part.ceased_s.tolist(), part.volume_bytes.tolist(), strict=True
+                part.start_s.tolist(), part.end_s.tolist(), part.volume_bytes.tolist(), strict=True
             )
         ]
         for direction, part in moves.items()

@@ -74,7 +74,9 @@ def simulate_site(applications: Sequence[Application], run_count: int, span_s: f
     return Drawn(shared, Ragged(np.concatenate(parts), raw.offsets))
 
 
-def make_known_signatures(*applications: Application | None, trust: float = 0.9) -> KnownSignatures:
+def make_known_signatures(*applications: Application | None, expected_correlation: float = 0.9) -> KnownSignatures:
     """Make known signatures: the true ones, or None."""
     signatures = tuple(None if one is None else true_signature(one) for one in applications)
-    return KnownSignatures(signatures, np.where([one is not None for one in applications], trust, np.nan))
+    return KnownSignatures(
+        signatures, np.where([one is not None for one in applications], expected_correlation, np.nan)
+    )

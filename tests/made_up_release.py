@@ -113,8 +113,8 @@ def _applications(size: SiteSize) -> pl.DataFrame:
         node_count=2 ** (pl.col("place") % 8),
         filesystem=pl.format("widow{}", 1 + pl.col("place") % 2),
         sample_count=pl.lit(size.runs // size.applications),
-        first_at=pl.lit(_midnight(_BEGAN)),
-        last_at=pl.lit(_midnight(_BEGAN + timedelta(days=size.days))),
+        first_run_started_at=pl.lit(_midnight(_BEGAN)),
+        last_run_ended_at=pl.lit(_midnight(_BEGAN + timedelta(days=size.days))),
     ).with_columns(application_id=pl.format("{}/{}/{}", "user", "application", "node_count"))
 
 
@@ -131,7 +131,9 @@ def _runs(applications: pl.DataFrame, size: SiteSize, number: int) -> pl.DataFra
     runs = pl.DataFrame({"place": job % size.applications, "job_id": [str(1_000_000 + one) for one in job.tolist()]})
     day = _BEGAN + timedelta(days=number)
     return runs.join(
-        applications.drop("sample_count", "first_at", "last_at"), on="place", maintain_order="left"
+        applications.drop("sample_count", "first_run_started_at", "last_run_ended_at"),
+        on="place",
+        maintain_order="left",
     ).select(
         pl.exclude("place"),
         cluster=pl.lit("titan"),
@@ -177,13 +179,14 @@ def _of_day(runs: pl.DataFrame, day: date, chance: np.random.Generator) -> Itera
     )
     yield "classes", judged
     yield "periods", judged.with_columns(
-        outcome=pl.lit("periodic"), method=pl.lit("controlled"), is_default=pl.lit(True),
+        outcome=pl.lit("periodic"), method=pl.lit("null_tested"), is_default=pl.lit(True),
         period_s=pl.Series(chance.uniform(20, 600, judged.height)),
     )  # fmt: skip
     written = both.filter(direction="write").with_columns(minute=pl.lit(list(range(1, 25)))).explode("minute")
     yield "attributed_io", written.with_columns(
         minute_at=pl.col("started_at").dt.truncate("1m") + pl.duration(minutes="minute"),
-        explained_bytes=pl.lit(2e9), low_bytes=pl.lit(1e9), high_bytes=pl.lit(3e9), certainty=pl.lit(0.8),
+        attributed_bytes=pl.lit(2e9), attributed_low_bytes=pl.lit(1e9), attributed_high_bytes=pl.lit(3e9),
+        confidence=pl.lit(0.8),
     )  # fmt: skip
     yield "slowdowns", _slowdowns(both.filter(direction="write"), chance)
     yield from _polls(day, chance)
@@ -191,16 +194,23 @@ def _of_day(runs: pl.DataFrame, day: date, chance: np.random.Generator) -> Itera
 
 def _slowdowns(runs: pl.DataFrame, chance: np.random.Generator) -> pl.DataFrame:
     """Return four bursts of each run, of which one in twenty was hurt by the run that began after it."""
-    is_hurt = pl.Series(chance.uniform(0, 1, 4 * runs.height) < 0.05)
+    is_slowed = pl.Series(chance.uniform(0, 1, 4 * runs.height) < 0.05)
     other = {f"first_{name}": pl.col(name).shift(-1) for name in ("job_id", "started_at", "application_id")}
     bursts = runs.drop("duration_s", "source", "step_count", "node_count").with_columns(**other, burst=[0, 1, 2, 3])
     began = pl.col("started_at") + pl.duration(seconds=300 * pl.col("burst"))
     told = bursts.explode("burst").with_columns(
-        burst_expected_at=began, burst_began_at=began, burst_ended_at=began + pl.duration(seconds=90), late_s=0.0,
-        outcome=pl.when(is_hurt).then(pl.lit("hurt")).otherwise(pl.lit("not_hurt")), certainty=0.8,
+        burst_expected_at=began, burst_started_at=began, burst_ended_at=began + pl.duration(seconds=90),
+        start_delay_s=0.0,
+        outcome=pl.when(is_slowed).then(pl.lit("slowed")).otherwise(pl.lit("not_slowed")), confidence=0.8,
     )  # fmt: skip
-    more = {"longer_s": 30.0, "low_longer_s": 9.0, "high_longer_s": 52.0, "others_bytes": 3e11, "nobodys_bytes": 1e10}
-    more["first_bytes"] = 2.5e11
+    more = {
+        "delay_s": 30.0,
+        "delay_low_s": 9.0,
+        "delay_high_s": 52.0,
+        "interfering_bytes": 3e11,
+        "unattributed_bytes": 1e10,
+    }
+    more["top_interferer_bytes"] = 2.5e11
     return told.with_columns(pl.lit(value).alias(name) for name, value in more.items())
 
 
@@ -210,15 +220,15 @@ def _polls(day: date, chance: np.random.Generator) -> Iterator[tuple[str, pl.Dat
     moved = (chance.lognormal(19.0, 1.0, len(edges)) * _STEP_S).astype(np.int64)
     ticks = pl.DataFrame({"second": edges, "read_bytes": moved, "written_bytes": 2 * moved})
     at = pl.lit(_midnight(day)) + pl.duration(seconds="second")
-    yield "ticks", names.join(ticks, how="cross").with_columns(polled_at=at, interval_s=pl.lit(_STEP_S))
+    yield "filesystem_rates", names.join(ticks, how="cross").with_columns(polled_at=at, interval_s=pl.lit(_STEP_S))
     total = int(moved.sum())
-    yield "poll_days", names.with_columns(
+    yield "polls_daily", names.with_columns(
         read_bytes=pl.lit(total), written_bytes=pl.lit(2 * total), poll_count=pl.lit(len(edges)),
         expected_poll_count=pl.lit(len(edges)), missing_ratio=pl.lit(0.0), interval_s=pl.lit(_STEP_S),
     )  # fmt: skip
-    yield "explained_days", names.with_columns(
-        direction=pl.lit("write"), measured_bytes=pl.lit(2.0 * total), explained_bytes=pl.lit(1.0 * total),
-        unexplained_bytes=pl.lit(1.0 * total), over_explained_bytes=pl.lit(0.0), certainty=pl.lit(0.8),
+    yield "attribution_daily", names.with_columns(
+        direction=pl.lit("write"), measured_bytes=pl.lit(2.0 * total), attributed_bytes=pl.lit(1.0 * total),
+        unattributed_bytes=pl.lit(1.0 * total), excess_own_bytes=pl.lit(0.0), confidence=pl.lit(0.8),
     )  # fmt: skip
 
 
@@ -228,8 +238,8 @@ def _signatures(applications: pl.DataFrame, size: SiteSize, grown: pl.Series) ->
     grown: the applications that are a tenth higher.
     """
     chance = np.random.default_rng(size.seed)
-    key = applications.select("application_id", "filesystem", "first_at", "last_at").with_columns(
-        direction=pl.lit("write"), method=pl.lit("warped"), is_default=pl.lit(True), outcome=pl.lit("extracted")
+    key = applications.select("application_id", "filesystem", "first_run_started_at", "last_run_ended_at").with_columns(
+        direction=pl.lit("write"), method=pl.lit("elastic"), is_default=pl.lit(True), outcome=pl.lit("extracted")
     )
     heights = chance.lognormal(21.0, 0.6, key.height)
     heights[key["application_id"].is_in(grown.implode()).to_numpy()] *= 1.1
@@ -238,7 +248,7 @@ def _signatures(applications: pl.DataFrame, size: SiteSize, grown: pl.Series) ->
         sample_count=pl.lit(_SET_RUNS), used_sample_count=pl.lit(_SET_RUNS), outlier_job_ids=pl.lit("[]"),
         duration_s=pl.lit(float(_SECONDS)), burst_count=pl.lit(4), method_parameters=pl.lit("{}"),
         volume_bytes=pl.Series(heights * is_burst.sum()), peak_bytes_per_s=pl.Series(heights),
-        trust=pl.Series(chance.uniform(0, 1, key.height)),
+        expected_correlation=pl.Series(chance.uniform(0, 1, key.height)),
     )  # fmt: skip
     noise = chance.uniform(0.8, 1.2, (key.height, _SECONDS)) * is_burst * heights[:, None]
     own = key.select("application_id", "filesystem", "direction", "method")
@@ -253,9 +263,9 @@ def _signatures(applications: pl.DataFrame, size: SiteSize, grown: pl.Series) ->
         ),
     )
     starts = [0.0, 300.0, 600.0, 900.0]
-    yield "signature_bursts", own.with_columns(started_s=pl.lit(starts), burst=pl.lit([0, 1, 2, 3])).explode(
-        "started_s", "burst"
+    yield "signature_bursts", own.with_columns(start_s=pl.lit(starts), burst=pl.lit([0, 1, 2, 3])).explode(
+        "start_s", "burst"
     ).with_columns(
-        peaked_s=pl.col("started_s") + 30, ended_s=pl.col("started_s") + 60, volume_bytes=pl.lit(1e11),
+        peak_s=pl.col("start_s") + 30, end_s=pl.col("start_s") + 60, volume_bytes=pl.lit(1e11),
         support_ratio=pl.lit(1.0),
     )  # fmt: skip

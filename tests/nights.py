@@ -23,7 +23,7 @@ from iosig.flows.executors import Engine
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.contracts.quality import QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.contracts.quality import QUALITY_DAILY, QUARANTINE
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 from tests.documents import require_schema
@@ -146,7 +146,7 @@ def pass_every_check(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(table: Any, frame: pl.DataFrame, _: Any) -> iosig.expectations.gate.Checked:
         days = frame[table.partition].unique().sort() if table.partition else [None] * (frame.height > 0)
         rows = [(day, table.name, "key_unique", "critical", True, "{}", 0, 1) for day in days]
-        verdicts = pl.DataFrame(rows, schema=frames.schema(QUALITY_DAYS), orient="row")
+        verdicts = pl.DataFrame(rows, schema=frames.schema(QUALITY_DAILY), orient="row")
         return iosig.expectations.gate.Checked(frame, frames.empty(QUARANTINE), verdicts)
 
     monkeypatch.setattr(iosig.expectations.gate, "check", check)

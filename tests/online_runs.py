@@ -29,11 +29,11 @@ def predicted(run: PlantedRun, params: OnlineParams | None = None) -> tuple[Pred
     found = []
     for phase in range(run.phase_count):
         add_phase(predictor, run, phase)
-        found += evaluate([Due(predictor, float(run.ended_s[phase]))])
+        found += evaluate([Due(predictor, float(run.phase_end_s[phase]))])
     return predictor, found
 
 
 def add_phase(predictor: Predictor, run: PlantedRun, phase: int) -> None:
     """Let a predictor have the requests of one phase."""
     predictor.add(run.requests(phase))
-    predictor.pyramid.advance(float(run.ended_s[phase]))
+    predictor.pyramid.advance(float(run.phase_end_s[phase]))

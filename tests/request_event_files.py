@@ -68,8 +68,8 @@ def _opens(plan: Plan, chance: np.random.Generator, offset_s: Reals) -> pl.DataF
         {
             "node": rank,
             "rank": rank,
-            "began_s": began + offset_s[rank],
-            "ceased_s": ceased + offset_s[rank],
+            "start_s": began + offset_s[rank],
+            "end_s": ceased + offset_s[rank],
             "file": pl.Series("file", file).cast(pl.String),
         },
     ).with_columns(is_collective=pl.lit(value=True))
@@ -101,12 +101,12 @@ def planted(plan: Plan) -> Planted:
             of
             | {
                 "node": rank,
-                "began_s": asked + offset_s[rank],
-                "ceased_s": received + plan.inner_latency_s + 10 * plan.write_time_s + offset_s[rank],
+                "start_s": asked + offset_s[rank],
+                "end_s": received + plan.inner_latency_s + 10 * plan.write_time_s + offset_s[rank],
                 "bytes": np.full(request_count, float(plan.request_bytes)),
             },
         ),
-        _table(1, "receive", of | {"node": io_node, "peer": rank, "began_s": received, "ceased_s": received + 1e-4}),
+        _table(1, "receive", of | {"node": io_node, "peer": rank, "start_s": received, "end_s": received + 1e-4}),
     ]
     for piece in range(plan.pieces_per_request):
         storage = (rank + number + piece) % plan.storage_node_count
@@ -116,19 +116,19 @@ def planted(plan: Plan) -> Planted:
         slow = np.where(storage == (-1 if plan.slow_storage_node is None else plan.slow_storage_node), 10.0, 1.0)
         both = of | {"bytes": size}
         frames += [
-            _table(1, "send", both | {"node": io_node, "peer": storage, "began_s": sent, "ceased_s": sent + 5e-5}),
+            _table(1, "send", both | {"node": io_node, "peer": storage, "start_s": sent, "end_s": sent + 5e-5}),
             _table(
                 2,
                 "receive",
-                both | {"node": storage, "peer": io_node, "began_s": arrived - 2e-4, "ceased_s": arrived},
+                both | {"node": storage, "peer": io_node, "start_s": arrived - 2e-4, "end_s": arrived},
             ),
             _table(
                 2,
                 "write",
-                both | {"node": storage, "began_s": arrived, "ceased_s": arrived + slow * plan.write_time_s},
+                both | {"node": storage, "start_s": arrived, "end_s": arrived + slow * plan.write_time_s},
             ),
         ]
-    events = pl.concat(frames, how="diagonal").with_columns(direction=pl.lit("write")).sort("began_s")
+    events = pl.concat(frames, how="diagonal").with_columns(direction=pl.lit("write")).sort("start_s")
     return Planted(events.with_columns(pl.col("is_collective").fill_null(False)), offset_s)
 
 

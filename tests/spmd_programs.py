@@ -38,8 +38,8 @@ class Ranked:
     rank: int
     signatures: pl.DataFrame
     order: npt.NDArray[np.int32]
-    began_s: npt.NDArray[np.float64]
-    ceased_s: npt.NDArray[np.float64]
+    start_s: npt.NDArray[np.float64]
+    end_s: npt.NDArray[np.float64]
 
 
 def ranked(rank: int, made: Sequence[Made]) -> Ranked:

@@ -19,7 +19,7 @@ from iosig.cli.main import iosig
 from iosig.expectations import suites
 from iosig.settings.model import QualitySettings, Settings, load
 from iosig.warehouse.contracts import TABLES, frames
-from iosig.warehouse.contracts.counters import COUNTER_RISES
+from iosig.warehouse.contracts.counters import COUNTER_DELTAS
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.sources.protocol import sources
@@ -152,7 +152,7 @@ def test_example_settings_are_valid_and_complete() -> None:
 def test_the_example_gets_defaults_that_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = reference.EXAMPLE.read_text(encoding="utf-8")
     assert reference.example() == whole
-    lacking = re.sub(r"(?m)^(gamma|most_sample_count|cron) .*\n|^\[predictions\].*\n.*\n\n", "", whole)
+    lacking = re.sub(r"(?m)^(gamma|max_sample_count|cron) .*\n|^\[predictions\].*\n.*\n\n", "", whole)
     (tmp_path / "iosig.toml").write_text(lacking)
     monkeypatch.setattr(reference, "EXAMPLE", tmp_path / "iosig.toml")
     assert len(lacking.splitlines()) == len(whole.splitlines()) - 6
@@ -245,7 +245,7 @@ def test_queries_of_counters_say_who_asked_most() -> None:
     text = (ROOT / "docs" / "job-statistics.md").read_text(encoding="utf-8")
     own, talkers = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     rows = """
-        job_key component from_at  until_at open_count getattr_count read_count
+        job_key component interval_started_at  interval_ended_at open_count getattr_count read_count
         7       mdt       10:00:00 10:00:10 5          1             9
         7       mdt       10:10:00 10:10:10 5          .             .
         8       mdt       10:00:00 10:00:10 8          1             .
@@ -258,7 +258,7 @@ def test_queries_of_counters_say_who_asked_most() -> None:
     with duckdb.connect() as connection:
         for table in (JOB_IO, JOBS):
             connection.register(table.name, frames.empty(table))
-        connection.register(COUNTER_RISES.name, given.rows("stage.counter_rises", rows))
+        connection.register(COUNTER_DELTAS.name, given.rows("stage.counter_deltas", rows))
         assert connection.sql(own).fetchall() == []
         found = [(hour.hour, *told) for hour, _, *told in connection.sql(talkers).fetchall()]
     assert found == [

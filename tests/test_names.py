@@ -23,7 +23,7 @@ _IMPORT = re.compile(
     rf"(?<![\w.])from (?:{_NAMES})(?:\.\w+)* import|(?:^[ \t>]*|[;\"'] ?)import (?:{_NAMES})(?=[ .,;\"']|$)",
     re.MULTILINE,
 )
-#: text about these names, published history, and columns of tables (`transforms.signatures.trust`)
+#: text about these names, published history, and columns of tables (`transforms.signatures.expected_correlation`)
 _EXEMPT = {"CHANGELOG.md", "docs/lineage.md", "uv.lock", "tests/test_names.py", "tests/test_wheel.py"}
 
 

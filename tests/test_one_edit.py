@@ -112,7 +112,7 @@ import click
 
 
 @click.command("users")
-@click.option("--to", "target", type=click.Path(path_type=Path), required=True)
+@click.option("--output", "target", type=click.Path(path_type=Path), required=True)
 @click.pass_obj
 def users_command(warehouse, target):
     """Draw who ran how much."""
@@ -176,12 +176,12 @@ def figures(results):
 EDITS = {
     "column, in its table": (
         "warehouse/contracts/samples.py",
-        "        c.SAMPLE_COUNT,\n        c.FIRST_AT,\n        c.LAST_AT,\n",
+        "        c.SAMPLE_COUNT,\n        c.FIRST_RUN_STARTED_AT,\n        c.LAST_RUN_ENDED_AT,\n",
         '        Column("listed_count", "int", "runs that the job log has of it", nullable=True),\n',
     ),
     "column, in what makes it": (
         "sql/samples/applications.sql",
-        "    max(jobs.ended_at) as last_at",
+        "    max(jobs.ended_at) as last_run_ended_at",
         ",\n    count(*) as listed_count",
     ),
     "column of signatures": (
@@ -319,7 +319,7 @@ def test_a_setting(copy: Path) -> None:
 
 
 def test_a_picture(copy: Path) -> None:
-    iosig(copy, "users", "--to", "users.png")
+    iosig(copy, "users", "--output", "users.png")
     assert (copy / "users.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -76,7 +76,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     days = {8: "job_id user \n 0 ann", 9: "job_id user \n 1 ann \n 2 bob", None: "job_id ended_at \n run ."}
     publish(store, "first", {"jobs": days})
     publish(store, "second", {"jobs": {9: "job_id user \n 1 ann"}})
-    for option, name in (("--into", "release"), ("--to", "release.duckdb")):
+    for option, name in (("--output", "release"), ("--output", "release.duckdb")):
         arguments = ["--warehouse", str(store.root), "export", "--all", option, str(folder / name)]
         iosig.main(arguments, standalone_mode=False)
     return Site(store, folder)

@@ -36,7 +36,7 @@ class ClassParams:
     #: mean volume per node below which a subject is NO_USAGE [bytes] (section 4.1: 1 MB)
     no_usage_bytes: float = 1e6
     #: coefficient of variation below which a subject is UNIFORM (section 4.1: 0.25)
-    uniform_cov: float = 0.25
+    uniform_cv: float = 0.25
     #: factor by which edges or middle must exceed the other in the tests for CANYON and HILL (Algorithm 1: 2)
     predominance: float = 2.0
     #: shorter runs are not classified [s] (section 6: ten minutes)
@@ -90,8 +90,8 @@ def interval_sections(
     right_s: Reals,
     volume_bytes: Reals,
     offsets: Ints,
-    started_s: Reals,
-    ended_s: Reals,
+    start_s: Reals,
+    end_s: Reals,
     section_count: int = SECTION_COUNT,
 ) -> Sections:
     """Distribute the bytes of intervals over sections of equal time of each subject's run.
@@ -103,7 +103,7 @@ def interval_sections(
         ignored.
     offsets : Ints, shape (n + 1,)
         Points of each subject.
-    started_s, ended_s : Reals, shape (n,)
+    start_s, end_s : Reals, shape (n,)
         Start and end of each run, on the clock of the edges [s].
     section_count : int
         Number of sections.
@@ -115,13 +115,13 @@ def interval_sections(
         intervals count twice in bytes and once in covered time.
 
     """
-    shape = (len(started_s), section_count)
+    shape = (len(start_s), section_count)
     volume, covered = np.zeros(shape), np.zeros(shape)
     for batch in _batch_subjects(offsets):
         points = slice(int(offsets[batch.start]), int(offsets[batch.stop]))
         counts = np.diff(offsets[batch.start : batch.stop + 1])
         intervals = _NormalizedIntervals.create(
-            left_s[points], right_s[points], volume_bytes[points], started_s[batch], ended_s[batch], counts
+            left_s[points], right_s[points], volume_bytes[points], start_s[batch], end_s[batch], counts
         )
         if intervals.is_disjoint:
             volume[batch], covered[batch] = intervals.sums(section_count, intervals.volume, intervals.length)
@@ -129,7 +129,7 @@ def interval_sections(
             disjoint = intervals.remove_overlap()
             (volume[batch],) = intervals.sums(section_count, intervals.volume)
             (covered[batch],) = disjoint.sums(section_count, disjoint.length)
-    duration = ended_s - started_s
+    duration = end_s - start_s
     return Sections(volume, covered * np.where(duration > 0, duration, 0.0)[:, None], duration)
 
 
@@ -138,13 +138,13 @@ _SHORT_RATIO = 0.08
 
 
 def burst_sections(
-    began_s: Reals, ceased_s: Reals, volume_bytes: Reals, offsets: Ints, alone_s: Reals, duration_s: Reals
+    start_s: Reals, end_s: Reals, volume_bytes: Reals, offsets: Ints, alone_s: Reals, duration_s: Reals
 ) -> Sections:
     """Compute the sections of runs that follow the signatures of their applications.
 
     Parameters
     ----------
-    began_s, ceased_s, volume_bytes : Reals, shape (points,)
+    start_s, end_s, volume_bytes : Reals, shape (points,)
         Bursts of each run's signature [s from the start of the run].
     offsets : Ints, shape (n + 1,)
         Bursts of each run.
@@ -158,8 +158,8 @@ def burst_sections(
 
     """
     slowdown = np.repeat(compute_slowdowns(alone_s, duration_s), np.diff(offsets))
-    left_s, right_s, start_s = began_s * slowdown, ceased_s * slowdown, np.zeros_like(duration_s)
-    return assume_complete(interval_sections(left_s, right_s, volume_bytes, offsets, start_s, duration_s))
+    left_s, right_s, zero_s = start_s * slowdown, end_s * slowdown, np.zeros_like(duration_s)
+    return assume_complete(interval_sections(left_s, right_s, volume_bytes, offsets, zero_s, duration_s))
 
 
 def compute_slowdowns(alone_s: Reals, duration_s: Reals) -> Reals:
@@ -207,11 +207,11 @@ class _NormalizedIntervals:
 
     @classmethod
     def create(
-        cls, left_s: Reals, right_s: Reals, volume_bytes: Reals, started_s: Reals, ended_s: Reals, counts: Ints
+        cls, left_s: Reals, right_s: Reals, volume_bytes: Reals, start_s: Reals, end_s: Reals, counts: Ints
     ) -> _NormalizedIntervals:
         """Normalize `counts` consecutive intervals of each owner; invalid ones get no length."""
         owner = np.repeat(np.arange(len(counts)), counts)
-        started, duration = np.repeat(started_s, counts), np.repeat(ended_s - started_s, counts)
+        started, duration = np.repeat(start_s, counts), np.repeat(end_s - start_s, counts)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             left, right = (left_s - started) / duration, (right_s - started) / duration
             is_unusable = ~((duration > 0) & (right > left) & np.isfinite(volume_bytes))
@@ -272,8 +272,8 @@ def grid_sections(
     offsets: Ints,
     grid_started_s: Reals,
     interval_s: Reals,
-    started_s: Reals,
-    ended_s: Reals,
+    start_s: Reals,
+    end_s: Reals,
     section_count: int = SECTION_COUNT,
 ) -> Sections:
     """Distribute the bytes of regular grids over sections of equal time of each subject's run.
@@ -286,7 +286,7 @@ def grid_sections(
         Points of each subject.
     grid_started_s, interval_s : Reals, shape (n,)
         Left edge of the first step, and length of the steps [s].
-    started_s, ended_s : Reals, shape (n,)
+    start_s, end_s : Reals, shape (n,)
         Start and end of each run [s].
     section_count : int
         Number of sections.
@@ -301,8 +301,8 @@ def grid_sections(
     np.isfinite(bytes_per_s, out=is_known[:-1])
     values = np.zeros(len(bytes_per_s) + 1)
     np.copyto(values[:-1], bytes_per_s, where=is_known[:-1])
-    duration = ended_s - started_s
-    edges = started_s[:, None] + duration[:, None] * (np.arange(section_count + 1) / section_count)
+    duration = end_s - start_s
+    edges = start_s[:, None] + duration[:, None] * (np.arange(section_count + 1) / section_count)
     with np.errstate(invalid="ignore", divide="ignore"):
         positions = (edges - grid_started_s[:, None]) / interval_s[:, None]
     is_run = (duration > 0) & (interval_s > 0)
@@ -385,7 +385,7 @@ def label_sections(section_bytes: Reals, node_count: Reals, params: ClassParams 
     label = np.select(
         [
             (volume <= 0) | (volume / nodes < params.no_usage_bytes),
-            coefficients_of_variation(section_bytes) < params.uniform_cov,
+            coefficients_of_variation(section_bytes) < params.uniform_cv,
             (s0 > s1 + s2 + s3) & (s3 > factor * middle),
             s0 > s1 + s2 + s3,
             (s3 > s0 + s1 + s2) & (s0 > factor * middle),
@@ -415,7 +415,7 @@ def classify(sections: Sections, node_count: Reals, params: ClassParams | None =
     -------
     pl.DataFrame
         One row per subject, in order, with the columns `outcome`, `label` (NULL unless classified), `section_bytes`,
-        `cov` (NULL without I/O), `volume_bytes` (within the run), and `missing_ratio`. The outcome is the first that
+        `cv` (NULL without I/O), `volume_bytes` (within the run), and `missing_ratio`. The outcome is the first that
         applies of `no_data` (volumes are NULL), `too_short`, `too_many_gaps` (in any section), and `classified`.
 
     """
@@ -426,13 +426,13 @@ def classify(sections: Sections, node_count: Reals, params: ClassParams | None =
         is_short = sections.duration_s < params.min_duration_s
     outcome = np.select([~has_data, is_short, is_gappy], ["no_data", "too_short", "too_many_gaps"], "classified")
     volume = np.where(has_data, sections.volume_bytes.sum(axis=1), np.nan)
-    cov = np.where(has_data, coefficients_of_variation(sections.volume_bytes), np.nan)
+    cv = np.where(has_data, coefficients_of_variation(sections.volume_bytes), np.nan)
     return pl.DataFrame(
         {
             "outcome": pl.Series(outcome.tolist(), dtype=pl.String),
             "label": pl.Series(label_sections(sections.volume_bytes, node_count, params).tolist(), dtype=pl.String),
             "section_bytes": pl.Series(sections.volume_bytes.tolist(), dtype=pl.List(pl.Float64)),
-            "cov": _nullable(cov),
+            "cv": _nullable(cv),
             "volume_bytes": _nullable(volume),
             "missing_ratio": _nullable(sections.missing_ratios),
         }

@@ -59,12 +59,13 @@ class CounterDeltas:
     Attributes
     ----------
     rows : pl.DataFrame
-        Columns of ENTRY, from_at, until_at, the deltas (named as the counters without `total_`), and flag.
+        Columns of ENTRY, interval_started_at, interval_ended_at, the deltas (named as the counters without `total_`),
+        and flag.
     gaps : pl.DataFrame
-        Intervals in which counts may be lost: columns of SCRAPED, from_at, until_at, flag.
+        Intervals in which counts may be lost: columns of SCRAPED, interval_started_at, interval_ended_at, flag.
     targets : pl.DataFrame
-        Columns of TARGET, sample_count, other_sample_count, duplicate_sample_count, conflicting_sample_count,
-        is_silent (counts nothing), is_exceeded (jobs moved more than the target), and whether totals have bytes:
+        Columns of TARGET, sample_count, redundant_sample_count, duplicate_sample_count, conflicting_sample_count,
+        is_silent (counts nothing), is_overcounted (jobs moved more than the target), and whether totals have bytes:
         has_reads, has_writes.
 
     """
@@ -189,7 +190,7 @@ def _order_readings(readings: pl.DataFrame, last_values: pl.DataFrame) -> pl.Dat
 
     Adds is_carried (of the previous day), is_first (of its entry), is_repeated and is_conflicting (equal times).
     """
-    names = [*ENTRY, "scraped_at", "sampled_at", "counted_since_at", "previous_at", *_values(readings)]
+    names = [*ENTRY, "scraped_at", "sampled_at", "counter_started_at", "previous_at", *_values(readings)]
     carried = last_values.select(pl.col(name) if name != "previous_at" else pl.lit(None, readings.schema[name]).alias(name) for name in names)  # fmt: skip  # noqa: E501
     both = pl.concat([carried.with_columns(is_carried=True), readings.select(names).with_columns(is_carried=False)])
     both = both.sort(*ENTRY, "scraped_at", maintain_order=True)
@@ -208,8 +209,8 @@ def _classify_readings(ordered: pl.DataFrame, params: CounterParams, find_falls:
     values = _values(ordered)
     rows = ordered.filter(~pl.col("is_repeated"))
     rows = rows.with_columns(is_implausible=pl.Series(_find_implausible(rows, find_falls)))
-    before = {name: pl.col(name).shift(1) for name in (*values, "sampled_at", "scraped_at", "counted_since_at")}
-    since, since_before = pl.col("counted_since_at"), before["counted_since_at"]
+    before = {name: pl.col(name).shift(1) for name in (*values, "sampled_at", "scraped_at", "counter_started_at")}
+    since, since_before = pl.col("counter_started_at"), before["counter_started_at"]
     fell = pl.any_horizontal((pl.col(name) < before[name]).fill_null(False) for name in values)
     says_so = (since != since_before).fill_null(False)
     is_sure = (since == since_before).fill_null(False)
@@ -265,7 +266,7 @@ def _find_restarts(ordered: pl.DataFrame, scrapes: pl.DataFrame, params: Counter
         for column in (pl.col("number"), at - origin, pl.min_horizontal(until, following) - origin)
     )
     # equal times: the collector does not know the last use; LDMS does, and omits unchanged entries
-    has_times = (pl.col("sampled_at") < pl.col("scraped_at")) & pl.col("counted_since_at").is_not_null()
+    has_times = (pl.col("sampled_at") < pl.col("scraped_at")) & pl.col("counter_started_at").is_not_null()
     is_usable = entries.select(has_times).to_series().to_numpy()
     codes = numbers * _SPAN_US + timed.select(at - origin).to_series().to_numpy()
     begin = np.searchsorted(codes, number * _SPAN_US + since_us)
@@ -312,7 +313,7 @@ def _delta_rows(classified: pl.DataFrame, vanished: pl.DataFrame) -> pl.DataFram
         name.removeprefix(_TOTAL): pl.when(~is_unknown).then(pl.when(is_whole).then(name).otherwise(f"delta_{name}"))
         for name in values
     }
-    rows = classified.select(*ENTRY, pl.col("previous_at").alias("from_at"), pl.col("scraped_at").alias("until_at"), **deltas, flag=flag)  # fmt: skip  # noqa: E501
+    rows = classified.select(*ENTRY, pl.col("previous_at").alias("interval_started_at"), pl.col("scraped_at").alias("interval_ended_at"), **deltas, flag=flag)  # fmt: skip  # noqa: E501
     is_nonzero = pl.any_horizontal(pl.col(name).fill_null(0) != 0 for name in deltas)
     return rows.filter(is_nonzero | pl.col("flag").is_not_null())
 
@@ -322,15 +323,21 @@ def _gaps(
 ) -> pl.DataFrame:  # fmt: skip
     """Collect the intervals of targets in which counts may be lost."""
     between = pl.col("scraped_at") - pl.col("previous_at")
-    edges = {"from_at": "previous_at", "until_at": "scraped_at"}
+    edges = {"interval_started_at": "previous_at", "interval_ended_at": "scraped_at"}
     lost = scrapes.filter(between > params.cleanup).select(*SCRAPED, **edges, flag=pl.lit(LOST_SCRAPES))
     is_restart = (pl.col("flag") == RESTARTED) | ((pl.col("flag") == DECREASE) & pl.col("job_key").is_null())
     restarts = rows.filter(is_restart).select(
-        *TARGET, "from_at", "until_at", is_job_scrape=pl.col("job_key").is_not_null(), flag=pl.lit(RESTARTED)
+        *TARGET,
+        "interval_started_at",
+        "interval_ended_at",
+        is_job_scrape=pl.col("job_key").is_not_null(),
+        flag=pl.lit(RESTARTED),
     )
     gone = vanished.select(*SCRAPED, **edges, flag=pl.lit(RESTARTED))
     both = pl.concat([restarts.select(lost.columns), gone, lost])
-    return both.unique([*SCRAPED, "until_at"], keep="first", maintain_order=True).sort(*SCRAPED, "until_at")
+    return both.unique([*SCRAPED, "interval_ended_at"], keep="first", maintain_order=True).sort(
+        *SCRAPED, "interval_ended_at"
+    )
 
 
 def find_edge_gaps(scrapes: pl.DataFrame, params: CounterParams | None = None) -> pl.DataFrame:
@@ -346,7 +353,7 @@ def find_edge_gaps(scrapes: pl.DataFrame, params: CounterParams | None = None) -
     Returns
     -------
     pl.DataFrame
-        Columns of SCRAPED, from_at, until_at, flag.
+        Columns of SCRAPED, interval_started_at, interval_ended_at, flag.
 
     """
     cleanup = (params or CounterParams()).cleanup
@@ -357,18 +364,19 @@ def find_edge_gaps(scrapes: pl.DataFrame, params: CounterParams | None = None) -
     overall = scrapes.group_by(system).agg(begin=pl.col("scraped_at").min(), end=pl.col("scraped_at").max())
     both = own.join(overall, on=system, how="left")
     edges = [
-        both.filter("is_new").select(*SCRAPED, from_at="begin", until_at="first"),
-        both.select(*SCRAPED, from_at="last", until_at="end"),
+        both.filter("is_new").select(*SCRAPED, interval_started_at="begin", interval_ended_at="first"),
+        both.select(*SCRAPED, interval_started_at="last", interval_ended_at="end"),
     ]
-    gaps = pl.concat(edges).filter(pl.col("until_at") - pl.col("from_at") > cleanup)
-    return gaps.with_columns(flag=pl.lit(LOST_SCRAPES)).sort(*SCRAPED, "until_at")
+    gaps = pl.concat(edges).filter(pl.col("interval_ended_at") - pl.col("interval_started_at") > cleanup)
+    return gaps.with_columns(flag=pl.lit(LOST_SCRAPES)).sort(*SCRAPED, "interval_ended_at")
 
 
 def _target_statistics(readings: pl.DataFrame, ordered: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Count the readings of each target, and test whether it counts anything, and no less than its jobs."""
     is_zero = pl.all_horizontal(pl.col(name).fill_null(0) == 0 for name in _values(readings))
     read = readings.group_by(TARGET).agg(
-        other_sample_count=(~pl.col("is_known")).sum().cast(pl.Int64), is_silent=(is_zero | ~pl.col("is_known")).all()
+        redundant_sample_count=(~pl.col("is_known")).sum().cast(pl.Int64),
+        is_silent=(is_zero | ~pl.col("is_known")).all(),
     )
     kept = ordered.filter(~pl.col("is_carried")).group_by(TARGET).agg(
         sample_count=(~pl.col("is_repeated")).sum().cast(pl.Int64),
@@ -382,13 +390,13 @@ def _target_statistics(readings: pl.DataFrame, ordered: pl.DataFrame, rows: pl.D
     )
     counts = pl.col("sample_count", "duplicate_sample_count", "conflicting_sample_count").fill_null(0)
     exceeded = rows.group_by(TARGET).agg(
-        is_exceeded=pl.any_horizontal(_is_exceeded(name) for name in ("read_bytes", "written_bytes"))
+        is_overcounted=pl.any_horizontal(_is_exceeded(name) for name in ("read_bytes", "written_bytes"))
     )
     statistics = read
     for more in (kept, exceeded, directions):
         statistics = statistics.join(more, on=TARGET, how="left")
     return statistics.with_columns(
-        counts, pl.col("is_exceeded", "has_reads", "has_writes").fill_null(False)
+        counts, pl.col("is_overcounted", "has_reads", "has_writes").fill_null(False)
     ).sort(TARGET)  # fmt: skip
 
 

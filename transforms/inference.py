@@ -39,7 +39,7 @@ def find_idle_runs(runs: pl.DataFrame) -> pl.Series:
         Booleans.
 
     """
-    is_found = pl.col("explained_bytes") >= _MIN_FOUND_RATIO * pl.col("signature_bytes")
+    is_found = pl.col("attributed_bytes") >= _MIN_FOUND_RATIO * pl.col("signature_bytes")
     is_visible = is_found.mean().over(_SUBJECT) >= _MIN_VISIBLE_RATIO
     return runs.select((~is_found & is_visible).fill_null(value=False)).to_series()
 
@@ -51,9 +51,9 @@ def infer_classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams 
     ----------
     runs : pl.DataFrame
         Columns application_id, filesystem, direction, duration_s, node_count, alone_s (duration of the signature),
-        signature_bytes, and explained_bytes (the part found in the traffic; NULL if not analyzed).
+        signature_bytes, and attributed_bytes (the part found in the traffic; NULL if not analyzed).
     bursts : pl.DataFrame
-        Bursts of the signatures in order of time: application_id, filesystem, direction, started_s, ended_s,
+        Bursts of the signatures in order of time: application_id, filesystem, direction, start_s, end_s,
         volume_bytes.
     params : ClassParams, optional
         Thresholds of the classifier.
@@ -67,8 +67,8 @@ def infer_classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams 
     numbered = runs.with_row_index("run")
     placed = numbered.select("run", *_SUBJECT).join(bursts, on=_SUBJECT, how="inner", maintain_order="left")
     sections = classes.burst_sections(
-        _reals(placed["started_s"]),
-        _reals(placed["ended_s"]),
+        _reals(placed["start_s"]),
+        _reals(placed["end_s"]),
         np.where(find_idle_runs(runs).to_numpy()[_indices(placed["run"])], 0.0, _reals(placed["volume_bytes"])),
         offsets_of(np.bincount(_indices(placed["run"]), minlength=runs.height)),
         _reals(runs["alone_s"]),

@@ -17,19 +17,19 @@ class RunSamples:
     ----------
     rates : n pieces
         Mean rate of each step [bytes per second]; NaN where not measured.
-    started_s : (n,)
+    start_s : (n,)
         Start of the first step [s].
     interval_s : (n,)
         Length of a step [s].
     """
 
     rates: Ragged
-    started_s: Reals
+    start_s: Reals
     interval_s: Reals
 
     def select_runs(self, runs: Ints) -> RunSamples:
         """Return the samples of the runs with these indices."""
-        return RunSamples(pieces_of(self.rates, runs), self.started_s[runs], self.interval_s[runs])
+        return RunSamples(pieces_of(self.rates, runs), self.start_s[runs], self.interval_s[runs])
 
 
 def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
@@ -45,7 +45,7 @@ def correlate_samples(one: RunSamples, other: RunSamples) -> Reals:
     (n,)
         Steps with any unmeasured part are excluded; NaN where a sample is constant in the rest.
     """
-    correlation = np.full(len(one.started_s), np.nan)
+    correlation = np.full(len(one.start_s), np.nan)
     is_finer = one.interval_s <= other.interval_s
     for runs, fine, coarse in ((np.flatnonzero(is_finer), one, other), (np.flatnonzero(~is_finer), other, one)):
         if len(runs):
@@ -69,7 +69,7 @@ def estimate_interference(own: RunSamples, total: RunSamples) -> Reals:
         For each value of `own.rates`; at least 0, NaN where part of the step was not measured.
     """
     run = own.rates.owner
-    left = own.started_s[run] + (np.arange(len(run)) - own.rates.offsets[run]) * own.interval_s[run]
+    left = own.start_s[run] + (np.arange(len(run)) - own.rates.offsets[run]) * own.interval_s[run]
     mean = _mean_rates(total, run, left, left + own.interval_s[run])
     interference: Reals = np.maximum(mean - own.rates.values, 0.0)
     return interference
@@ -89,15 +89,15 @@ def _mean_rates(fine: RunSamples, run: Ints, left: Reals, right: Reals) -> Reals
 
 def _correlate_on_coarser(coarse: RunSamples, fine: RunSamples) -> Reals:
     run = coarse.rates.owner
-    left = coarse.started_s[run] + (np.arange(len(run)) - coarse.rates.offsets[run]) * coarse.interval_s[run]
+    left = coarse.start_s[run] + (np.arange(len(run)) - coarse.rates.offsets[run]) * coarse.interval_s[run]
     mean = _mean_rates(fine, run, left, left + coarse.interval_s[run])
     is_complete = ~np.isnan(mean) & ~np.isnan(coarse.rates.values)
-    return _pearson(coarse.rates.values[is_complete], mean[is_complete], run[is_complete], len(coarse.started_s))
+    return _pearson(coarse.rates.values[is_complete], mean[is_complete], run[is_complete], len(coarse.start_s))
 
 
 def _to_steps(fine: RunSamples, run: Ints, at_s: Reals) -> Reals:
     """Convert instants to fractional steps; rounding errors at edges are removed."""
-    return np.round((at_s - fine.started_s[run]) / fine.interval_s[run], 6)
+    return np.round((at_s - fine.start_s[run]) / fine.interval_s[run], 6)
 
 
 def _integrate(fine: RunSamples, values: Reals, run: Ints, end: Reals, begin: Reals) -> Reals:

@@ -93,7 +93,7 @@ class TimeShift:
 
 
 def find_time_shift(
-    started_s: Reals, ended_s: Reals, bytes_per_min: Reals, first_s: float, params: TimeShiftParams | None = None
+    start_s: Reals, end_s: Reals, bytes_per_min: Reals, first_s: float, params: TimeShiftParams | None = None
 ) -> TimeShift:
     """Find the whole-hour shift of the job times at which jobs explain the traffic best.
 
@@ -103,7 +103,7 @@ def find_time_shift(
 
     Parameters
     ----------
-    started_s, ended_s : (jobs,)
+    start_s, end_s : (jobs,)
         Start and end of each job in seconds since 1970; jobs within ``max_shift_h`` of the polls are enough.
     bytes_per_min : (minutes,)
         Traffic of each minute; NaN where nothing was polled.
@@ -117,8 +117,8 @@ def find_time_shift(
     TimeShift
     """
     params = params or TimeShiftParams()
-    first_bin = np.floor((started_s - first_s) / _BIN_S).astype(np.int64)
-    last_bin = np.floor((ended_s - first_s) / _BIN_S).astype(np.int64)
+    first_bin = np.floor((start_s - first_s) / _BIN_S).astype(np.int64)
+    last_bin = np.floor((end_s - first_s) / _BIN_S).astype(np.int64)
     margin, count = params.max_shift_h * _HOUR_BINS + _HOUR_BINS - 1, len(bytes_per_min)
     is_near = (last_bin >= -margin) & (first_bin < count + margin)
     first_bin, last_bin, is_polled = first_bin[is_near], last_bin[is_near], np.isfinite(bytes_per_min)

@@ -52,22 +52,22 @@ _WHOSE = (
 )
 _TRUST = (
     Column("method", "text", "The default method, whose answer it is."),
-    *_of("signatures", "last_at"),
+    *_of("signatures", "last_run_ended_at"),
     Column("valid_from", "instant", "When the release was made.", unit="UTC"),
     Column("valid_until", "instant", "From then on the entry must not be used.", unit="UTC"),
     Column("confidence", "real", "How far to trust the entry, from 0 to 1; see the page.", unit="1", nullable=True),
 )
 BURST_FIELDS = (
-    *_of("signature_bursts", "burst", "started_s"),
+    *_of("signature_bursts", "burst", "start_s"),
     Column("duration_s", "real", "How long the burst lasts."),
-    *_of("signature_bursts", "peaked_s", "volume_bytes", "support_ratio"),
+    *_of("signature_bursts", "peak_s", "volume_bytes", "support_ratio"),
     Column("confidence", "real", "How probable it is that the next run has the burst.", unit="1", nullable=True),
 )
 FIELDS: dict[str, tuple[Column, ...]] = {
     "signatures": (
         *_WHOSE,
         *_TRUST,
-        *_of("signatures", "trust", "sample_count", "used_sample_count", "first_at"),
+        *_of("signatures", "expected_correlation", "sample_count", "used_sample_count", "first_run_started_at"),
         *_of("signatures", "duration_s", "volume_bytes", "peak_bytes_per_s", "is_changed", "change_correlation"),
         Column("traced_run_count", "int", "Traced runs with which the signature was compared.", unit="runs"),
         Column("traced_correlation", "real", "The median correlation with these.", unit="1", nullable=True),
@@ -152,10 +152,10 @@ def _left_out(row: Row, kind: str, made_at: datetime, valid: timedelta) -> str |
         return None
     if row["user"] is None:
         return "unnamed"
-    if row["last_at"] is None:
+    if row["last_run_ended_at"] is None:
         return "undated"
     # A clock that is ahead does not make an answer hold longer.
-    until = (min(row["last_at"], made_at) + valid).replace(microsecond=0)
+    until = (min(row["last_run_ended_at"], made_at) + valid).replace(microsecond=0)
     row |= {"valid_from": made_at, "valid_until": until}
     return "expired" if until <= made_at else None
 
@@ -167,8 +167,8 @@ def _entry(row: Row, kind: str, bursts: list[Row]) -> Row:
         row |= {"confidence": None if probability is None else 1.0 - probability}
         return {column.name: row[column.name] for column in FIELDS[kind]}
     row |= {"confidence": by_volume([(burst["volume_bytes"], burst["confidence"]) for burst in bursts])}
-    # releases of before it was told have no trust
-    row.setdefault("trust", None)
+    # releases of before it was told have no expected correlation
+    row.setdefault("expected_correlation", None)
     return {column.name: row[column.name] for column in FIELDS[kind]} | {"bursts": bursts}
 
 
@@ -212,8 +212,10 @@ _SIGNATURES = f"""
         group by all
     )
 
-    select * exclude (method_parameters, outlier_job_ids, first_at, last_at, traced_run_count, counted_run_count),
-        {_NAMED}, date_trunc('second', first_at) as first_at, date_trunc('second', last_at) as last_at,
+    select * exclude (method_parameters, outlier_job_ids, first_run_started_at, last_run_ended_at, traced_run_count,
+        counted_run_count),
+        {_NAMED}, date_trunc('second', first_run_started_at) as first_run_started_at, date_trunc('second',
+        last_run_ended_at) as last_run_ended_at,
         coalesce(traced_run_count, 0) as traced_run_count, coalesce(counted_run_count, 0) as counted_run_count
     from signatures
     left join compared using (application_id, filesystem, direction, method)
@@ -225,7 +227,7 @@ _SIGNATURES = f"""
 #: How probable it is that the next run has a burst: Laplace's rule of succession. Runs that the signature leaves out
 #: count as runs without the burst.
 _BURSTS = """
-    select application_id, filesystem, direction, burst, started_s, ended_s - started_s as duration_s, peaked_s,
+    select application_id, filesystem, direction, burst, start_s, end_s - start_s as duration_s, peak_s,
         bursts.volume_bytes, support_ratio,
         (support_ratio * used_sample_count + 1) / (sample_count + 2) as confidence
     from signature_bursts as bursts
@@ -244,7 +246,7 @@ _PERIODS = f"""
     of_signatures as (
         select answers.* exclude (filesystem, direction), subject_id as application_id, answers.filesystem,
             answers.direction, {_NAMED.replace("application_id", "subject_id")}, null::varchar as trace_id,
-            used_sample_count as run_count, last_at
+            used_sample_count as run_count, last_run_ended_at
         from answers
         left join (from signatures where is_default) as made on
             made.application_id = subject_id
@@ -256,7 +258,7 @@ _PERIODS = f"""
     -- the scheduler knows a traced run by what its job is called, whatever the program calls itself
     traced as (
         select answers.*, jobs.user, jobs.application, jobs.node_count, subject_id as trace_id,
-            coalesce(trace_jobs.ended_at, trace_jobs.started_at, jobs.ended_at) as last_at
+            coalesce(trace_jobs.ended_at, trace_jobs.started_at, jobs.ended_at) as last_run_ended_at
         from answers
         inner join trace_jobs on trace_jobs.trace_id = subject_id
         left join jobs on
@@ -274,7 +276,7 @@ _PERIODS = f"""
         from traced
         qualify user is null or 1 = row_number() over (
             partition by user, application, node_count, direction
-            order by outcome in ('periodic', 'aperiodic') desc, last_at desc nulls last, trace_id
+            order by outcome in ('periodic', 'aperiodic') desc, last_run_ended_at desc nulls last, trace_id
         )
     ),
 
@@ -289,7 +291,7 @@ _PERIODS = f"""
         from of_traces
     )
 
-    select * exclude (confidence, last_at), date_trunc('second', last_at) as last_at,
+    select * exclude (confidence, last_run_ended_at), date_trunc('second', last_run_ended_at) as last_run_ended_at,
         confidence as cycle_evenness, r_io * period_s as io_per_period_s
     from found
     order by application_id, filesystem, direction, trace_id

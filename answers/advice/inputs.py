@@ -32,10 +32,10 @@ class Rates:
         return cls(np.arange(len(bytes_per_s) + 1, dtype=np.float64), bytes_per_s)
 
     @classmethod
-    def of_bursts(cls, started_s: Reals, duration_s: Reals, volume_bytes: Reals, until_s: float = 0.0) -> Rates:
+    def of_bursts(cls, start_s: Reals, duration_s: Reals, volume_bytes: Reals, until_s: float = 0.0) -> Rates:
         """Return bursts (n) in any order, each at its mean rate; where they overlap, their sum."""
         rates = volume_bytes / duration_s
-        places = np.concatenate([[0.0], started_s, started_s + duration_s])
+        places = np.concatenate([[0.0], start_s, start_s + duration_s])
         steps = np.concatenate([[0.0], rates, -rates])
         edges, edge_of = np.unique(np.append(places, max(until_s, float(places.max()))), return_inverse=True)
         changes = np.bincount(edge_of, np.append(steps, 0.0), len(edges))
@@ -83,8 +83,8 @@ class KnownSignature:
     """What an application moves alone, reads and writes added up: both share the file system.
 
     filesystem: whose signature it is. outcomes: of each direction. confidence: how probable it is that the next run
-    moves a byte of it where it says, None where the method does not tell. trust: the correlation with what it moves
-    alone that is to be expected, None where that is not told. valid_until: not to be used from then on.
+    moves a byte of it where it says, None where the method does not tell. expected correlation: the correlation with
+    what it moves alone that is to be expected, None where that is not told. valid_until: not to be used from then on.
     """
 
     application_id: str | None
@@ -94,9 +94,9 @@ class KnownSignature:
     outcomes: Mapping[str, str]
     method: str | None = None
     confidence: float | None = None
-    trust: float | None = None
+    expected_correlation: float | None = None
     sample_count: int | None = None
-    last_at: datetime | None = None
+    last_run_ended_at: datetime | None = None
     valid_until: datetime | None = None
 
     def holds_at(self, at: datetime) -> bool:
@@ -168,7 +168,7 @@ class RunningJob:
             return "unknown"
         return "known" if self.elapsed_s < self.signature.rates.duration_s else "over"
 
-    def explained_bytes(self, from_s: float, until_s: float) -> float:
+    def attributed_bytes(self, from_s: float, until_s: float) -> float:
         """Return what its signature says it moved between two times, each so many seconds ago."""
         if self.signature is None:
             return 0.0
@@ -205,15 +205,15 @@ class FilesystemState:
     running: tuple[RunningJob, ...]
     load: Load | None
     given_background_bytes_per_s: float | None = None
-    capacity_seen_at: datetime | None = None
+    capacity_observed_at: datetime | None = None
 
     @property
-    def explained_bytes_per_s(self) -> float:
+    def attributed_bytes_per_s(self) -> float:
         """What the signatures of its jobs say of the time in which the load was measured."""
         if self.load is None:
             return 0.0
         lasted_s = self.load.from_s_ago - self.load.until_s_ago
-        moved = sum(job.explained_bytes(self.load.from_s_ago, self.load.until_s_ago) for job in self.running)
+        moved = sum(job.attributed_bytes(self.load.from_s_ago, self.load.until_s_ago) for job in self.running)
         return moved / lasted_s
 
     @property
@@ -221,7 +221,7 @@ class FilesystemState:
         """What nobody's signature explains of its load, never below 0; it is expected to go on."""
         if self.load is None:
             return self.given_background_bytes_per_s or 0.0
-        return max(self.load.bytes_per_s - self.explained_bytes_per_s, 0.0)
+        return max(self.load.bytes_per_s - self.attributed_bytes_per_s, 0.0)
 
     @property
     def now_running(self) -> tuple[RunningJob, ...]:
@@ -243,7 +243,7 @@ class SiteState:
 
     at: datetime
     filesystems: tuple[FilesystemState, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    excluded: tuple[LeftOut, ...] = ()
 
 
 def utc(value: datetime) -> datetime:

@@ -75,11 +75,11 @@ def site_state(
     wanted = [name for name in names if not only or name in only]
     running = _running(jobs, names, settings, signatures, at)
     states: list[FilesystemState] = []
-    left_out = [LeftOut(name, "nothing is known of it: no polls of it landed") for name in only if name not in names]
+    excluded = [LeftOut(name, "nothing is known of it: no polls of it landed") for name in only if name not in names]
     for name in wanted:
         made = _state(name, ticks.get(name, []), most.get(name), running[name], settings.advice, at)
-        (states if isinstance(made, FilesystemState) else left_out).append(made)  # type: ignore[arg-type]
-    return SiteState(at, tuple(states), tuple(left_out))
+        (states if isinstance(made, FilesystemState) else excluded).append(made)  # type: ignore[arg-type]
+    return SiteState(at, tuple(states), tuple(excluded))
 
 
 def _state(
@@ -102,7 +102,7 @@ def _state(
         return FilesystemState(name, told or 0.0, "settings", during, load)
     if load.bytes_per_s > most.bytes_per_s:
         most = _Most(load.bytes_per_s, load.measured_until or at)
-    return FilesystemState(name, most.bytes_per_s, "observed", during, load, capacity_seen_at=most.seen_at)
+    return FilesystemState(name, most.bytes_per_s, "observed", during, load, capacity_observed_at=most.observed_at)
 
 
 # ---- load
@@ -178,22 +178,22 @@ class _Most:
     """The most that a file system was ever seen to move, and when."""
 
     bytes_per_s: float
-    seen_at: datetime
+    observed_at: datetime
 
 
 #: a tick belongs to the stretch of time that it ends in; what is missing of a stretch counts as nothing moved
 _STRETCHES = """
     with stretches as (
         select filesystem,
-            ceil(epoch_us(polled_at) / ($sustained_s * 1e6))::bigint as stretch,
-            sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / greatest(sum(interval_s), $sustained_s)
+            ceil(epoch_us(polled_at) / ($sustained_window_s * 1e6))::bigint as stretch,
+            sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / greatest(sum(interval_s), $sustained_window_s)
                 as bytes_per_s,
-            max(polled_at) as seen_at
-        from ticks
+            max(polled_at) as observed_at
+        from filesystem_rates
         group by all
     )
 
-    select filesystem, max(bytes_per_s) as bytes_per_s, arg_max(seen_at, (bytes_per_s, -stretch)) as seen_at
+    select filesystem, max(bytes_per_s) as bytes_per_s, arg_max(observed_at, (bytes_per_s, -stretch)) as observed_at
     from stretches
     group by all
 """
@@ -208,9 +208,9 @@ def capacity_of(store: Store, release: Release, settings: AdviceSettings, filesy
 
 def _most_seen(store: Store, release: Release, settings: AdviceSettings) -> dict[str, _Most]:
     """Return the highest rate that each file system of a release has sustained."""
-    with opened(store, release, "ticks") as connection:
-        rows = connection.sql(_STRETCHES, params={"sustained_s": settings.sustained_s}).fetchall()
-    return {name: _Most(float(rate), utc(seen_at)) for name, rate, seen_at in rows}
+    with opened(store, release, "filesystem_rates") as connection:
+        rows = connection.sql(_STRETCHES, params={"sustained_window_s": settings.sustained_window_s}).fetchall()
+    return {name: _Most(float(rate), utc(observed_at)) for name, rate, observed_at in rows}
 
 
 # ---- jobs
@@ -326,9 +326,9 @@ def queue_at(
     models.expose_files(store, connection, QUEUE_RECORDS, files)
     parameters = model_parameters(settings) | {"days": days}
     seen = models.select(connection, QUEUED_JOBS, parameters).filter(
-        pl.col("seen_at").is_between(at - _OLDEST_QUEUE, at)
+        pl.col("observed_at").is_between(at - _OLDEST_QUEUE, at)
     )
-    return seen.filter(pl.col("seen_at") == pl.col("seen_at").max().over("cluster"))
+    return seen.filter(pl.col("observed_at") == pl.col("observed_at").max().over("cluster"))
 
 
 def beside_the_log(queue: pl.DataFrame, logged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

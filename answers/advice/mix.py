@@ -72,7 +72,7 @@ class _Part(BaseModel):
 
 
 class _Burst(_Part):
-    started_s: _Seconds
+    start_s: _Seconds
     duration_s: Annotated[float, Field(gt=0, le=_LONGEST_S)]
     volume_bytes: Annotated[float, Field(ge=0, le=1e18)]
 
@@ -184,5 +184,5 @@ def _job(
 
 
 def _rates(bursts: tuple[_Burst, ...]) -> Rates:
-    columns = np.array([(one.started_s, one.duration_s, one.volume_bytes) for one in bursts]).reshape(-1, 3).T
+    columns = np.array([(one.start_s, one.duration_s, one.volume_bytes) for one in bursts]).reshape(-1, 3).T
     return Rates.of_bursts(columns[0], columns[1], columns[2])

@@ -55,20 +55,20 @@ class Asked:
     user: str | None = None
     node_count: int | None = None
     filesystems: tuple[str, ...] = ()
-    most_delay_s: float = DEFAULT_MOST_DELAY_S
+    max_delay_s: float = DEFAULT_MOST_DELAY_S
     method: Method = "contention"
 
 
 @dataclass(frozen=True)
 class Advised:
-    """Advice, and all that it rests on; asked_at: the clock's time of the question, which ages are told from."""
+    """Advice, and all that it rests on; requested_at: the clock's time of the question, which ages are told from."""
 
     application_id: str
     signature: KnownSignature
     state: SiteState
     advice: Advice
-    asked_at: datetime
-    most_delay_s: float
+    requested_at: datetime
+    max_delay_s: float
     stale_after_s: float
 
     @cached_property
@@ -86,7 +86,7 @@ class Advised:
         """Return how old the load of a file system is; None if it is not known when it was measured."""
         if one.load is None or one.load.measured_until is None:
             return None
-        return (self.asked_at - one.load.measured_until).total_seconds()
+        return (self.requested_at - one.load.measured_until).total_seconds()
 
     def is_stale(self, one: FilesystemState) -> bool:
         """Return whether the load of a file system is too old to be relied upon."""
@@ -188,12 +188,12 @@ def advise_on(
     state: SiteState,
     asked: Asked,
     settings: AdviceSettings,
-    asked_at: datetime,
+    requested_at: datetime,
 ) -> Advised:
     """Return where and when an application should start; raises NothingToDo if there is no file system to advise."""
     state = _asked_about(state, asked.filesystems)
     if not state.filesystems:
-        reasons = "; ".join(f"{printable(one.filesystem, 120)}: {one.reason}" for one in state.left_out[:_MOST_TOLD])
+        reasons = "; ".join(f"{printable(one.filesystem, 120)}: {one.reason}" for one in state.excluded[:_MOST_TOLD])
         raise NothingToDo(f"There is no file system to advise{'. ' if reasons else ''}{reasons}.")
     demands = _demands(state)
     partitions = []
@@ -201,10 +201,10 @@ def advise_on(
         known = [job for job in one.now_running if job.signature is not None]
         running = tuple(Running(job.name, demands[id(job.signature)], job.elapsed_s) for job in known)
         partitions.append(Partition(one.filesystem, one.capacity_bytes_per_s, one.background_bytes_per_s, running))
-    params = AdviceParams(method=asked.method, max_delay_s=asked.most_delay_s)
-    params = replace(params, delay_step_s=max(params.delay_step_s, asked.most_delay_s / _MOST_DELAYS))
+    params = AdviceParams(method=asked.method, max_delay_s=asked.max_delay_s)
+    params = replace(params, delay_step_s=max(params.delay_step_s, asked.max_delay_s / _MOST_DELAYS))
     advice = advise(demand_of(signature.rates), partitions, params)
-    return Advised(application_id, signature, state, advice, asked_at, asked.most_delay_s, settings.stale_after_s)
+    return Advised(application_id, signature, state, advice, requested_at, asked.max_delay_s, settings.stale_after_s)
 
 
 def _demands(state: SiteState) -> dict[int, Demand]:
@@ -226,12 +226,12 @@ def demand_of(rates: Rates, most_steps: int = _MOST_DEMAND_STEPS) -> Demand:
 def _asked_about(state: SiteState, names: Sequence[str]) -> SiteState:
     if not names:
         return state
-    known = {one.filesystem for one in state.filesystems} | {one.filesystem for one in state.left_out}
+    known = {one.filesystem for one in state.filesystems} | {one.filesystem for one in state.excluded}
     unknown = tuple(LeftOut(name, "nothing is known of it") for name in dict.fromkeys(names) if name not in known)
     return SiteState(
         state.at,
         tuple(one for one in state.filesystems if one.filesystem in names),
-        tuple(one for one in state.left_out if one.filesystem in names) + unknown,
+        tuple(one for one in state.excluded if one.filesystem in names) + unknown,
     )
 
 
@@ -254,17 +254,17 @@ class AdviceDocument(Document, title="iosig advise"):
 
     format: Literal["iosig-advice/1"] = "iosig-advice/1"
     at: Instant = Field(description="the instant that the advice is for [UTC]")
-    asked_at: Instant = Field(description="when it was asked for [UTC]")
+    requested_at: Instant = Field(description="when it was asked for [UTC]")
     signatures_from: Literal["release", "feed"] = Field(description="where signatures are from")
     release_id: str | None = Field(description="the release that they are of")
     state_from: Literal["warehouse", "mix"] = Field(description="who told what file systems do")
     method: Method = Field(description="what choices are ranked by")
-    most_delay_s: float = Field(description="the longest delay that was tried [s]")
+    max_delay_s: float = Field(description="the longest delay that was tried [s]")
     delay_step_s: float = Field(description="the step between delays [s]")
     step_s: float = Field(description="the step of time [s]")
     application: Any = Field(description="the application and its signature: see [Advice](advice.md#the-application)")
     choices: list[Any] = Field(description="the file systems, the best one first: see [Advice](advice.md#choices)")
-    left_out: list[_LeftOut] = Field(description="what could not be judged")
+    excluded: list[_LeftOut] = Field(description="what could not be judged")
 
 
 def document(advised: Advised, *, signatures_from: str, release_id: str | None, state_from: str) -> AdviceDocument:
@@ -273,17 +273,17 @@ def document(advised: Advised, *, signatures_from: str, release_id: str | None, 
     delays = advice.delays_s
     return AdviceDocument(
         at=_instant(advised.state.at),
-        asked_at=_instant(advised.asked_at),
+        requested_at=_instant(advised.requested_at),
         signatures_from=signatures_from,
         release_id=release_id,
         state_from=state_from,
         method=advice.method,
-        most_delay_s=advised.most_delay_s,
+        max_delay_s=advised.max_delay_s,
         delay_step_s=float(delays[1] - delays[0]) if len(delays) > 1 else 0.0,
         step_s=advice.step_s,
         application=_application(advised),
         choices=[_choice(advised, number) for number in range(len(advised.choices))],
-        left_out=advised.state.left_out,
+        excluded=advised.state.excluded,
     )
 
 
@@ -299,10 +299,10 @@ def _application(advised: Advised) -> Row:
         "volume_bytes": signature.rates.volume_bytes,
         "peak_bytes_per_s": signature.rates.peak_bytes_per_s,
         "sample_count": signature.sample_count,
-        "last_at": _instant(signature.last_at),
+        "last_run_ended_at": _instant(signature.last_run_ended_at),
         "valid_until": _instant(signature.valid_until),
         "confidence": signature.confidence,
-        "trust": signature.trust,
+        "expected_correlation": signature.expected_correlation,
     }
 
 
@@ -320,13 +320,13 @@ def _choice(advised: Advised, number: int) -> Row:
         "best": _expected(advised, best),
         "capacity_bytes_per_s": one.capacity_bytes_per_s,
         "capacity_basis": one.capacity_basis,
-        "capacity_seen_at": _instant(one.capacity_seen_at),
+        "capacity_observed_at": _instant(one.capacity_observed_at),
         "load_bytes_per_s": None if load is None else load.bytes_per_s,
         "load_from": None if load is None else _instant(_before(at, load.from_s_ago)),
         "load_until": None if load is None else _instant(_before(at, load.until_s_ago)),
         "load_age_s": advised.load_age_s(one),
         "is_stale": advised.is_stale(one),
-        "explained_bytes_per_s": one.explained_bytes_per_s,
+        "attributed_bytes_per_s": one.attributed_bytes_per_s,
         "background_bytes_per_s": one.background_bytes_per_s,
         **{f"{status}_job_count": counts[status] for status in ("known", "over", "unknown")},
         "running": [

@@ -107,7 +107,7 @@ def _of_curves(
 ) -> KnownSignature:
     """Return the signature of an application on a file system, its directions added up."""
     confidences = [(curve.volume_bytes, _confidence(row, curve)) for row, curve in parts]
-    last_at = min(row["last_at"] for row, _ in parts).replace(microsecond=0)
+    last_run_ended_at = min(row["last_run_ended_at"] for row, _ in parts).replace(microsecond=0)
     return KnownSignature(
         application_id=application_id,
         filesystem=filesystem,
@@ -116,10 +116,10 @@ def _of_curves(
         outcomes=outcomes,
         method=parts[0][0]["method"],
         confidence=by_volume(confidences),
-        trust=by_volume([(curve.volume_bytes, row.get("trust")) for row, curve in parts]),
+        expected_correlation=by_volume([(curve.volume_bytes, row.get("expected_correlation")) for row, curve in parts]),
         sample_count=min(row["sample_count"] for row, _ in parts),
-        last_at=last_at,
-        valid_until=last_at + timedelta(days=VALID_DAYS),
+        last_run_ended_at=last_run_ended_at,
+        valid_until=last_run_ended_at + timedelta(days=VALID_DAYS),
     )
 
 
@@ -140,7 +140,7 @@ class _Part(BaseModel):
 
 
 class _Burst(_Part):
-    started_s: NonNegativeFloat
+    start_s: NonNegativeFloat
     duration_s: NonNegativeFloat
     volume_bytes: NonNegativeFloat
 
@@ -150,24 +150,24 @@ class _Entry(_Part):
     filesystem: str
     direction: str
     method: str
-    last_at: datetime
+    last_run_ended_at: datetime
     valid_until: datetime
     confidence: _Share | None
-    trust: _Share | None = None
+    expected_correlation: _Share | None = None
     sample_count: int
     duration_s: Annotated[float, Field(ge=0, le=_LONGEST_S)] | None
     bursts: Annotated[list[_Burst], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _ends(self) -> _Entry:
-        if max(burst.started_s + burst.duration_s for burst in self.bursts) > _LONGEST_S:
+        if max(burst.start_s + burst.duration_s for burst in self.bursts) > _LONGEST_S:
             raise ValueError("has bursts that never end")
         return self
 
     @property
     def rates(self) -> Rates:
         """The bursts as rates; a signature has a value for each second, so no burst is shorter."""
-        columns = np.array([(burst.started_s, burst.duration_s, burst.volume_bytes) for burst in self.bursts]).T
+        columns = np.array([(burst.start_s, burst.duration_s, burst.volume_bytes) for burst in self.bursts]).T
         return Rates.of_bursts(columns[0], np.maximum(columns[1], 1.0), columns[2], self.duration_s or 0.0)
 
 
@@ -210,7 +210,7 @@ class FeedSignatures:
         """Say what to do about an application that the feed does not tell of."""
         return (
             f"The feed does not tell of {application_id}: it has no signature, or its last run is too long ago. "
-            "Write the feed anew after the next night, `iosig export signatures --feed --to FILE`."
+            "Write the feed anew after the next night, `iosig export signatures --feed --output FILE`."
         )
 
 
@@ -229,7 +229,7 @@ def _read_feed(path: Path) -> _Feed:
 
 def _refused(path: Path, reason: str) -> InputRefused:
     return InputRefused(
-        f"{path} is refused: {reason}.", "Make it with `iosig export signatures --feed --to FILE.json`."
+        f"{path} is refused: {reason}.", "Make it with `iosig export signatures --feed --output FILE.json`."
     )
 
 
@@ -244,8 +244,10 @@ def _of_bursts(application_id: str, filesystem: str, entries: Sequence[_Entry]) 
         outcomes={entry.direction: "extracted" for entry in entries},
         method=entries[0].method,
         confidence=by_volume(list(zip(volumes, (entry.confidence for entry in entries), strict=True))),
-        trust=by_volume(list(zip(volumes, (entry.trust for entry in entries), strict=True))),
+        expected_correlation=by_volume(
+            list(zip(volumes, (entry.expected_correlation for entry in entries), strict=True))
+        ),
         sample_count=min(entry.sample_count for entry in entries),
-        last_at=min(utc(entry.last_at) for entry in entries),
+        last_run_ended_at=min(utc(entry.last_run_ended_at) for entry in entries),
         valid_until=min(utc(entry.valid_until) for entry in entries),
     )

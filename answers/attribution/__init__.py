@@ -2,10 +2,10 @@
 
 - `query` (`Asked`, `Answer`, `who`, `document`): `iosig who`: jobs, users and applications by bytes, and what nobody
   explains.
-- `slowdowns` (`HurtAnswer`, `hurt`, `hurt_document`): `iosig who --hurt`: whose bursts took longer, and whose bytes
-  stood there.
+- `slowdowns` (`SlowdownAnswer`, `slowed`, `slowdown_document`): `iosig slowdowns`: whose bursts took longer, and
+  who interfered.
 - `landed` (`open_tables`, `Landed`): The tables that both query, of a release or computed from landed inputs.
 - `candidates` (`likely_moved`): Which runs are likely to have moved most of what nobody explains.
 - `figure` (`view_of`): What the picture of an answer shows.
-- `patterns` (`unknown`, `document`): What moves bytes again and again, and is in no job log.
+- `patterns` (`unattributed_patterns`, `document`): `iosig patterns`: recurring patterns in unattributed traffic.
 """

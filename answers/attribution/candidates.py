@@ -41,7 +41,7 @@ def likely_moved(beside: Beside, directions: Sequence[str], window: tuple[dateti
 
     A run with a signature may have moved more than that explains; one that servers counted has not.
     """
-    is_counted = pl.col("low_bytes") == pl.col("high_bytes")
+    is_counted = pl.col("attributed_low_bytes") == pl.col("attributed_high_bytes")
     runs = beside.there.join(beside.parts.filter(is_counted), on=_RUN, how="anti", maintain_order="left")
     total = sum((_likely(runs, beside, direction, window) for direction in directions), np.zeros(runs.height))
     return runs.select(_RUN).with_columns(likely_bytes=pl.Series(total))
@@ -51,9 +51,9 @@ def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[da
     """Return what each run is likely to have moved in a window, in one direction."""
     from iosig.transforms.attribution.likely_bytes import estimate_likely_bytes
 
-    left, explained, began_s, step_s = _left(runs, beside, direction)
-    started, ended = ((epoch_s(runs[name]) - began_s) / step_s for name in ("started_at", "ended_at"))
-    first, last = ((at.timestamp() - began_s) / step_s for at in window)
+    left, explained, start_s, step_s = _left(runs, beside, direction)
+    started, ended = ((epoch_s(runs[name]) - start_s) / step_s for name in ("started_at", "ended_at"))
+    first, last = ((at.timestamp() - start_s) / step_s for at in window)
     # a struct, not a joined text: names may hold any separator
     of_application = pl.struct("user", "application", "node_count").rank("dense")
     application = ints(runs.select(of_application).to_series()) - 1
@@ -77,16 +77,16 @@ def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Ru
     edge_s, interval_s = epoch_s(ticks["polled_at"]), floats(ticks["interval_s"])
     step_s = choose_step_s(max(STEP_S, float(np.quantile(interval_s, 0.5, method="lower"))))
     stretch_s = max(_MINUTE_S, step_s)
-    began_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
-    traffic = resample_polls(edge_s, interval_s, floats(ticks[_VOLUMES[direction]]), began_s, step_s)
+    start_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
+    traffic = resample_polls(edge_s, interval_s, floats(ticks[_VOLUMES[direction]]), start_s, step_s)
     stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
     count = int(stretch.max(initial=-1)) + 1
     own = beside.parts.filter(pl.col("direction") == direction)
-    place = np.ceil((epoch_s(own["minute_at"]) - began_s) / stretch_s - 1e-9).astype(np.int64) - 1
+    place = np.ceil((epoch_s(own["minute_at"]) - start_s) / stretch_s - 1e-9).astype(np.int64) - 1
     is_there = (place >= 0) & (place < count)
-    explained: Reals = np.bincount(place[is_there], floats(own["explained_bytes"])[is_there], count).astype(np.float64)
+    explained: Reals = np.bincount(place[is_there], floats(own["attributed_bytes"])[is_there], count).astype(np.float64)
     told = own.with_columns(place=pl.Series(place)).join(
         runs.select(_RUN).with_row_index("run"), on=_RUN, how="inner", maintain_order="left"
     )
-    moved = spread_evenly(ints(told["run"]), ints(told["place"]), floats(told["explained_bytes"]), stretch)
-    return compute_proportional_residual(traffic, explained, stretch, step_s), moved, began_s, step_s
+    moved = spread_evenly(ints(told["run"]), ints(told["place"]), floats(told["attributed_bytes"]), stretch)
+    return compute_proportional_residual(traffic, explained, stretch, step_s), moved, start_s, step_s

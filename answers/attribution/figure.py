@@ -27,7 +27,7 @@ def view_of(told: Answer, most_steps: int = _MOST_STEPS) -> AttributionView:
         began=f"{told.asked.since:%Y-%m-%d %H:%M} UTC",
         step_s=float(each * _MINUTE_S),
         measured_bytes=told.measured_bytes,
-        explained_bytes=told.explained_bytes,
+        attributed_bytes=told.attributed_bytes,
         traffic=tuple(_traffic(told, name, each, -(-minute_count // each)) for name in directions),
     )
 
@@ -46,7 +46,7 @@ def _traffic(told: Answer, direction: str, each: int, count: int) -> DrawnTraffi
     return DrawnTraffic(
         direction=direction,
         measured_bytes_per_s=np.where(is_polled, rates(measured, "measured_bytes"), np.nan),
-        layers=tuple((str(name), rates(part, "explained_bytes")) for (name,), part in sorted(parts.items())),
+        layers=tuple((str(name), rates(part, "attributed_bytes")) for (name,), part in sorted(parts.items())),
     )
 
 

@@ -1,7 +1,7 @@
 """The tables behind `iosig who`, read from a release or computed from landed inputs where the release ends earlier.
 
-Both ways give the same tables, `attributed_io`, `slowdowns`, `jobs` and `ticks`, so the queries are the same too.
-Landed polls and jobs are staged by the models of the night, and the signatures are those of the release.
+Both ways give the same tables, `attributed_io`, `slowdowns`, `jobs` and `filesystem_rates`, so the queries are the same
+too. Landed polls and jobs are staged by the models of the night, and the signatures are those of the release.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.application_ids import application_ids
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.polls import POLL_DAYS, POLLS
+from iosig.warehouse.contracts.polls import POLLS, POLLS_DAILY
 from iosig.warehouse.contracts.samples import GRID_STEPS, RUNS
 from iosig.warehouse.contracts.signatures import SIGNATURE_BURSTS, SIGNATURES
 from iosig.warehouse.errors import NothingToDo
@@ -142,7 +142,7 @@ def _grid(connection: duckdb.DuckDBPyConnection, ticks: pl.DataFrame) -> pl.Data
     """Return all steps of the grid on which ticks of a file system lie, by the night's model."""
     filesystem, last = ticks["filesystem"][0], ticks["polled_at"][-1]
     first = _window(ticks)[0]
-    days = connection.sql(f"from stage.{POLL_DAYS.name}").pl().filter(pl.col("filesystem") == filesystem)
+    days = connection.sql(f"from stage.{POLLS_DAILY.name}").pl().filter(pl.col("filesystem") == filesystem)
     step_us, phase_us = (round(days[name][0] * 1e6) for name in ("interval_s", "grid_phase_s"))
     first_us, last_us = (round(at.timestamp() * 1e6) for at in (first, last))
     run = dict.fromkeys(RUNS.column_names) | {

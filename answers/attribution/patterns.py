@@ -1,4 +1,4 @@
-"""`iosig who --unknown`: what moves a file system's bytes again and again, and is in no job log."""
+"""`iosig patterns`: recurring patterns in the traffic that no logged job explains."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import polars as pl
 from pydantic import Field
 
 from iosig.answers.documents import Document, Part, columns_of
-from iosig.warehouse.contracts.attribution import UNNAMED_PATTERNS
+from iosig.warehouse.contracts.attribution import UNATTRIBUTED_PATTERNS
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
 #: outcomes that say why there is no pattern
-_NONE = ("nothing_recurs", "too_short")
+_NONE = ("no_pattern", "too_short")
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """The patterns of a file system, those first that moved most; `nothing`: why a direction has none."""
+class UnattributedPatterns:
+    """The patterns of a file system, those that moved most first, and why a direction has none."""
 
     filesystem: str
     patterns: pl.DataFrame
-    nothing: dict[str, str]
+    without_patterns: dict[str, str]
 
 
-def unknown(
+def unattributed_patterns(
     store: Store,
     release: Release,
     filesystem: str,
     direction: str | None = None,
     window: tuple[datetime | None, datetime | None] = (None, None),
-) -> Unknown:
-    """Return the patterns of a release that appeared in a time, or at all; UsageError for an unknown file system."""
-    with opened(store, release, UNNAMED_PATTERNS.name) as connection:
-        rows = connection.sql("select * from unnamed_patterns").pl()
+) -> UnattributedPatterns:
+    """Return the patterns of a release that occurred in a time range; raise UsageError for an unknown file system."""
+    with opened(store, release, UNATTRIBUTED_PATTERNS.name) as connection:
+        rows = connection.sql("select * from unattributed_patterns").pl()
     if filesystem not in rows["filesystem"]:
         names = ", ".join(rows["filesystem"].unique().sort()) or "none"
         raise UsageError(f"{filesystem} is no file system that the release has polls of: {names}.")
@@ -46,41 +46,41 @@ def unknown(
     if direction:
         own = own.filter(pl.col("direction") == direction)
     is_none = pl.col("outcome").is_in(_NONE)
-    nothing = dict(own.filter(is_none).select("direction", "outcome").rows())
+    without_patterns = dict(own.filter(is_none).select("direction", "outcome").rows())
     patterns = own.filter(~is_none)
     since, until = window
     if since is not None:
-        patterns = patterns.filter(pl.col("last_appeared_at") >= since)
+        patterns = patterns.filter(pl.col("last_occurrence_at") >= since)
     if until is not None:
-        patterns = patterns.filter(pl.col("first_appeared_at") < until)
-    return Unknown(
+        patterns = patterns.filter(pl.col("first_occurrence_at") < until)
+    return UnattributedPatterns(
         filesystem,
-        patterns.sort(-pl.col("appearance_bytes") * pl.col("appearance_count"), "pattern_id"),
-        nothing,
+        patterns.sort(-pl.col("occurrence_bytes") * pl.col("occurrence_count"), "pattern_id"),
+        without_patterns,
     )
 
 
-class _PatternRow(Part, extra="allow", json_schema_extra=columns_of("unnamed_patterns", but=["filesystem"])):
-    """A row of `unnamed_patterns`."""
+class _PatternRow(Part, extra="allow", json_schema_extra=columns_of("unattributed_patterns", but=["filesystem"])):
+    """A row of `unattributed_patterns`."""
 
 
-class PatternsDocument(Document, title="iosig who --unknown"):
-    """What comes again, unexplained."""
+class PatternsDocument(Document, title="iosig patterns"):
+    """Recurring patterns in unattributed traffic."""
 
-    format: Literal["iosig-unnamed-patterns/1"] = "iosig-unnamed-patterns/1"
+    format: Literal["iosig-unattributed-patterns/1"] = "iosig-unattributed-patterns/1"
     release_id: str = Field(description="the release")
     filesystem: str = Field(description="the file system")
-    pattern_count: int = Field(description="patterns that appeared in the time that was asked for [patterns]")
-    nothing: dict[str, str] = Field(description="by direction, why it has none")
+    pattern_count: int = Field(description="patterns that occurred in the time range [patterns]")
+    without_patterns: dict[str, str] = Field(description="directions without a pattern, and why")
     patterns: list[_PatternRow] = Field(description="those that moved most")
 
 
-def document(told: Unknown, max_count: int, release_id: str) -> PatternsDocument:
-    """Return patterns for programs: so many at most, and how many there are."""
+def document(result: UnattributedPatterns, max_count: int, release_id: str) -> PatternsDocument:
+    """Return the JSON document: at most `max_count` patterns, and how many there are."""
     return PatternsDocument(
         release_id=release_id,
-        filesystem=told.filesystem,
-        pattern_count=told.patterns.height,
-        nothing=told.nothing,
-        patterns=told.patterns.head(max_count).drop("filesystem").to_dicts(),
+        filesystem=result.filesystem,
+        pattern_count=result.patterns.height,
+        without_patterns=result.without_patterns,
+        patterns=result.patterns.head(max_count).drop("filesystem").to_dicts(),
     )

@@ -23,10 +23,10 @@ _MINUTE = timedelta(minutes=1)
 #: in which there may be polls: a time near the ends of the calendar cannot be reckoned with
 _YEARS = range(1970, 9000)
 #: the tables that `who` queries
-TABLES = "attributed_io jobs ticks"
+TABLES = "attributed_io jobs filesystem_rates"
 _RUN = ("cluster", "job_id", "started_at")
-_SUMS = ("explained_bytes", "low_bytes", "high_bytes", "certain_bytes")
-#: from which certainty on a signature's fit is good, or fair
+_SUMS = ("attributed_bytes", "attributed_low_bytes", "attributed_high_bytes", "certain_bytes")
+#: from which confidence on a signature's fit is good, or fair
 _GOOD, _FAIR = 0.7, 0.4
 
 
@@ -65,11 +65,11 @@ class Asked:
 class Answer:
     """Who moved what. Frames are in order of their bytes.
 
-    jobs: a row each run: user, application, application_id, explained_bytes, a range, certainty, fit, and likely_bytes,
-    what it is likely to have moved besides; users, applications: the same of all their runs, with job_count. minutes:
-    measured_bytes by direction and minute_at, parts: explained_bytes by application_id too. others: runs that were
-    there and have no bytes, with likely_bytes, those first that are likeliest to have moved most.
-    is_landed: whether that is of what has landed, not of a release.
+    jobs: a row each run: user, application, application_id, attributed_bytes, a range, confidence, fit, and
+    likely_bytes, what it is likely to have moved besides; users, applications: the same of all their runs, with
+    job_count. minutes: measured_bytes by direction and minute_at, parts: attributed_bytes by application_id too.
+    others: runs that were there and have no bytes, with likely_bytes, those first that are likeliest to have moved
+    most. is_landed: whether that is of what has landed, not of a release.
     """
 
     asked: Asked
@@ -88,7 +88,7 @@ class Answer:
         return float(self.minutes["measured_bytes"].sum())
 
     @property
-    def explained_bytes(self) -> float:
+    def attributed_bytes(self) -> float:
         """What of it is some job's; what jobs of different days were given beyond the polls of a minute is left out."""
         return float(self._beside["known_bytes"].sum())
 
@@ -96,34 +96,34 @@ class Answer:
     def likeliest(self) -> pl.DataFrame:
         """Runs by what they moved and are likely to have moved besides: whom to ask first.
 
-        Columns: cluster, job_id, started_at, user, application, explained_bytes, likely_bytes, NULL where servers
+        Columns: cluster, job_id, started_at, user, application, attributed_bytes, likely_bytes, NULL where servers
         counted it.
         """
         names = (*_RUN, "user", "application")
-        known = self.jobs.select(*names, "explained_bytes", "likely_bytes")
-        others = self.others.select(*names, "likely_bytes", explained_bytes=pl.lit(0.0)).select(known.columns)
-        together = pl.col("explained_bytes") + pl.col("likely_bytes").fill_null(0.0)
+        known = self.jobs.select(*names, "attributed_bytes", "likely_bytes")
+        others = self.others.select(*names, "likely_bytes", attributed_bytes=pl.lit(0.0)).select(known.columns)
+        together = pl.col("attributed_bytes") + pl.col("likely_bytes").fill_null(0.0)
         return pl.concat([known, others]).filter(together > 0).sort(-together, "job_id", "started_at", "cluster")
 
     @property
-    def unexplained_bytes(self) -> float:
+    def unattributed_bytes(self) -> float:
         """What of it is nobody's."""
-        return self.measured_bytes - self.explained_bytes
+        return self.measured_bytes - self.attributed_bytes
 
     @property
     def _beside(self) -> pl.DataFrame:
         key = ("direction", "minute_at")
-        summed = self.parts.group_by(key).agg(pl.col("explained_bytes").sum())
+        summed = self.parts.group_by(key).agg(pl.col("attributed_bytes").sum())
         both = self.minutes.join(summed, on=key, how="left", maintain_order="left")
         return both.with_columns(
-            known_bytes=pl.min_horizontal("measured_bytes", pl.col("explained_bytes").fill_null(0))
+            known_bytes=pl.min_horizontal("measured_bytes", pl.col("attributed_bytes").fill_null(0))
         )
 
 
 def is_released(store: Store, release: Release, asked: Asked) -> bool:
     """Return whether what is asked for begins before the last poll that a release has of the file system."""
-    with opened(store, release, "ticks") as connection:
-        query = "select max(polled_at) from ticks where filesystem = $filesystem"
+    with opened(store, release, "filesystem_rates") as connection:
+        query = "select max(polled_at) from filesystem_rates where filesystem = $filesystem"
         (last,) = connection.sql(query, params={"filesystem": asked.filesystem}).fetchall()[0]
     return last is not None and asked.since < last
 
@@ -133,7 +133,7 @@ def last_day(store: Store, release: Release, filesystem: str, until: datetime | 
 
     Raises UsageError if the file system was not polled.
     """
-    with opened(store, release, "ticks") as connection:
+    with opened(store, release, "filesystem_rates") as connection:
         first, last = polled(connection, filesystem)
     end = until or minute_of(last - timedelta(microseconds=1)) + _MINUTE
     return max(end - timedelta(days=1), minute_of(first - timedelta(microseconds=1)))
@@ -169,7 +169,7 @@ def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool 
         applications,
         minutes,
         parts.group_by("direction", "minute_at", "application_id", maintain_order=True).agg(
-            pl.col("explained_bytes").sum()
+            pl.col("attributed_bytes").sum()
         ),
         _others(there.join(jobs, on=_RUN, how="anti"), likely),
         is_landed,
@@ -194,7 +194,9 @@ def _others(others: pl.DataFrame, likely: pl.DataFrame) -> pl.DataFrame:
 
 def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
     """Return when the first and the last poll of a file system was; UsageError where there is none."""
-    rows = connection.sql("select filesystem, min(polled_at), max(polled_at) from ticks group by all order by all")
+    rows = connection.sql(
+        "select filesystem, min(polled_at), max(polled_at) from filesystem_rates group by all order by all"
+    )
     known = {name: (first, last) for name, first, last in rows.fetchall()}
     if filesystem not in known:
         names = ", ".join(known) or "none"
@@ -216,21 +218,21 @@ def unpolled(asked: Asked, first: datetime, last: datetime) -> NothingToDo:
 
 def _ranked(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Return rows by their bytes, with how sure they are and how well that fits."""
-    certainty = (pl.col("certain_bytes") / pl.col("explained_bytes")).clip(0.0, 1.0)
+    confidence = (pl.col("certain_bytes") / pl.col("attributed_bytes")).clip(0.0, 1.0)
     fit = (
-        pl.when(pl.col("low_bytes") == pl.col("high_bytes"))
+        pl.when(pl.col("attributed_low_bytes") == pl.col("attributed_high_bytes"))
         .then(pl.lit("counted"))
-        .when(pl.col("certainty") >= _GOOD)
+        .when(pl.col("confidence") >= _GOOD)
         .then(pl.lit("good"))
-        .when(pl.col("certainty") >= _FAIR)
+        .when(pl.col("confidence") >= _FAIR)
         .then(pl.lit("fair"))
         .otherwise(pl.lit("poor"))
     )
     return (
-        rows.with_columns(certainty=certainty)
+        rows.with_columns(confidence=confidence)
         .with_columns(fit=fit)
         .drop("certain_bytes")
-        .sort("explained_bytes", *names, descending=[True, *[False] * len(names)], nulls_last=True)
+        .sort("attributed_bytes", *names, descending=[True, *[False] * len(names)], nulls_last=True)
     )
 
 
@@ -240,7 +242,7 @@ _MINUTES = """
         select to_timestamp(ceil(epoch(polled_at) / 60) * 60) as minute_at,
             unnest(['read', 'write']) as direction,
             unnest([read_bytes, written_bytes]) as moved_bytes
-        from ticks
+        from filesystem_rates
         where filesystem = $filesystem and polled_at > $since and polled_at <= $until
     )
 
@@ -253,15 +255,15 @@ _MINUTES = """
 
 _TICKS = """
     select polled_at, max(interval_s) as interval_s, sum(read_bytes) as read_bytes, sum(written_bytes) as written_bytes
-    from ticks
+    from filesystem_rates
     where filesystem = $filesystem and polled_at > $since and polled_at <= $until
     group by all
     order by all
 """
 
 _PARTS = """
-    select cluster, job_id, started_at, application_id, direction, minute_at, explained_bytes, low_bytes, high_bytes,
-        explained_bytes * certainty as certain_bytes
+    select cluster, job_id, started_at, application_id, direction, minute_at, attributed_bytes, attributed_low_bytes,
+        attributed_high_bytes, attributed_bytes * confidence as certain_bytes
     from attributed_io
     where filesystem = $filesystem and minute_at > $since and minute_at <= $until
         and list_contains($directions, direction)
@@ -295,10 +297,10 @@ class Question(Document):
 
 
 class _Moved(Part):
-    explained_bytes: float = Field(description="what it moved [B]")
-    low_bytes: float = Field(description="the lower end of the range of 80 % [B]")
-    high_bytes: float = Field(description="the upper end [B]")
-    certainty: float = Field(description="how sure that is [1]")
+    attributed_bytes: float = Field(description="what it moved [B]")
+    attributed_low_bytes: float = Field(description="the lower end of the range of 80 % [B]")
+    attributed_high_bytes: float = Field(description="the upper end [B]")
+    confidence: float = Field(description="how sure that is [1]")
     fit: str = Field(description="how well its signature fits")
 
 
@@ -326,14 +328,14 @@ class AttributionDocument(Question, title="iosig who"):
 
     format: Literal["iosig-attribution/1"] = "iosig-attribution/1"
     measured_bytes: float = Field(description="what the file system moved [B]")
-    explained_bytes: float = Field(description="what is known to be somebody's [B]")
-    unexplained_bytes: float = Field(description="the rest [B]")
+    attributed_bytes: float = Field(description="what is known to be somebody's [B]")
+    unattributed_bytes: float = Field(description="the rest [B]")
     job_count: int = Field(description="jobs that moved something [jobs]")
     other_job_count: int = Field(description="jobs of which nothing is known [jobs]")
     jobs: list[_JobMoved] = Field(description="the first of them")
     users: list[_UserMoved] = Field(description="by user")
     applications: list[_ApplicationMoved] = Field(description="by application")
-    likeliest_jobs: list[Any] = Field(description="jobs by what they moved and are likely to have moved besides")
+    candidate_jobs: list[Any] = Field(description="jobs by what they moved and are likely to have moved besides")
     other_jobs: list[Any] = Field(description="jobs of which nothing is known")
 
 
@@ -342,14 +344,14 @@ def document(told: Answer, max_count: int, release_id: str) -> AttributionDocume
     return AttributionDocument(
         **question(told.asked, told.until, release_id, is_landed=told.is_landed),
         measured_bytes=told.measured_bytes,
-        explained_bytes=told.explained_bytes,
-        unexplained_bytes=told.unexplained_bytes,
+        attributed_bytes=told.attributed_bytes,
+        unattributed_bytes=told.unattributed_bytes,
         job_count=told.jobs.height,
         other_job_count=told.others.height,
         jobs=told.jobs.head(max_count).to_dicts(),
         users=told.users.head(max_count).to_dicts(),
         applications=told.applications.head(max_count).to_dicts(),
-        likeliest_jobs=told.likeliest.head(max_count).to_dicts(),
+        candidate_jobs=told.likeliest.head(max_count).to_dicts(),
         other_jobs=told.others.head(max_count).to_dicts(),
     )
 

@@ -111,7 +111,7 @@ def published(
 
 _COUNT = "select count(*) from trace_requests where list_contains($trace_ids, trace_id) and not is_nested"
 _REQUESTS = """
-    select trace_id, module, rank, host, file_number, direction, offset_bytes, request_bytes, began_s, ceased_s
+    select trace_id, module, rank, host, file_number, direction, offset_bytes, request_bytes, start_s, end_s
     from trace_requests
     where list_contains($trace_ids, trace_id) and not is_nested
 """
@@ -120,8 +120,8 @@ _REQUESTS = """
 def _requests(landed: Sequence[pl.LazyFrame]) -> pl.DataFrame | None:
     """Return the requests of one input that count; None where there are too many, or none."""
     columns = (
-        "trace_id", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes", "began_s",
-        "ceased_s",
+        "trace_id", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes", "start_s",
+        "end_s",
     )  # fmt: skip
     if not landed:
         return None

@@ -38,7 +38,7 @@ _HELD = ("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied"
 _MOST_DAYS, _MOST_RUNS = 60, 200
 #: tasks of an array that waits, that are looked at one by one
 _MOST_TASKS = 64
-#: signatures of methods that tell no trust are taken as half sure, as attribution does
+#: signatures of methods that tell no expected correlation are taken as half sure, as attribution does
 _HALF_SURE = 0.5
 
 
@@ -174,8 +174,8 @@ def coming(
 
 
 def _trust(job: JobAhead) -> float:
-    trust = job.signature.trust if job.signature else None
-    return _HALF_SURE if trust is None else trust
+    expected_correlation = job.signature.expected_correlation if job.signature else None
+    return _HALF_SURE if expected_correlation is None else expected_correlation
 
 
 def _numbers(jobs: Sequence[JobAhead], name: str) -> Reals:

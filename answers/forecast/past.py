@@ -30,7 +30,7 @@ _MOST_DAYS = 28
 
 @dataclass(frozen=True, slots=True)
 class Minutes:
-    """What flowed, by the right edges of minutes: measured_bytes; and explained_bytes of runs by submitted_at."""
+    """What flowed, by the right edges of minutes: measured_bytes; and attributed_bytes of runs by submitted_at."""
 
     measured: pl.DataFrame
     explained: pl.DataFrame
@@ -73,14 +73,14 @@ def _queried(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Minutes:
 _MEASURED = """
     select to_timestamp(ceil(epoch(polled_at) / 60) * 60) as minute_at,
         sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes
-    from ticks
+    from filesystem_rates
     where filesystem = $filesystem and polled_at > $since and polled_at <= $until
         and coalesce(read_bytes, written_bytes) is not null
     group by all
     order by all
 """
 _EXPLAINED = """
-    select minute_at, coalesce(submitted_at, started_at) as submitted_at, sum(explained_bytes) as explained_bytes
+    select minute_at, coalesce(submitted_at, started_at) as submitted_at, sum(attributed_bytes) as attributed_bytes
     from attributed_io
     left join jobs using (cluster, job_id, started_at)
     where attributed_io.filesystem = $filesystem and minute_at > $since and minute_at <= $until
@@ -105,7 +105,7 @@ def past_of(minutes: Minutes, at: datetime, step_s: float, horizon: int) -> Traf
     is_in = place >= 0
     covered_s = np.bincount(place[is_in], minlength=count) * _MINUTE_S
     moved = np.bincount(place[is_in], floats(minutes.measured["measured_bytes"])[is_in], count)
-    explained = floats(minutes.explained["explained_bytes"])
+    explained = floats(minutes.explained["attributed_bytes"])
     flowed = step(minutes.explained["minute_at"])
     lag = flowed - step(minutes.explained["submitted_at"])
     own = np.bincount(flowed[flowed >= 0], explained[flowed >= 0], count)

@@ -104,8 +104,8 @@ def told(store: Store, release: Release, settings: Settings, asked: Asked) -> To
         at = minute_of(asked.at or newest_poll(store, connection, ledger.read(store)))
     minutes = minutes_of(store, release, settings, asked.filesystem, at)
     past = past_of(minutes, at, asked.step_s, horizon)
-    if len(past.unexplained_bytes_per_s) < 2 * horizon:
-        hours = len(past.unexplained_bytes_per_s) * past.step_s / 7200
+    if len(past.unattributed_bytes_per_s) < 2 * horizon:
+        hours = len(past.unattributed_bytes_per_s) * past.step_s / 7200
         raise NothingToDo(
             f"There are polls of {asked.filesystem} of {2 * hours:.1f} hours before {at:%Y-%m-%dT%H:%MZ}, which tell "
             f"of {hours:.1f} hours to come at most: ask for less with --hours, or land more polls."
@@ -120,7 +120,7 @@ def told(store: Store, release: Release, settings: Settings, asked: Asked) -> To
     extra = () if asked.what_if is None else (asked.what_if,)
     applications, found = one.of((*known, *extra))
     without = one.of(known)[1] if extra else None
-    days = len(past.unexplained_bytes_per_s) * past.step_s / 86_400
+    days = len(past.unattributed_bytes_per_s) * past.step_s / 86_400
     return Told(asked, at, found, applications, (*ahead, *extra), without, capacity, days, level)
 
 
@@ -159,8 +159,11 @@ def _name(job: JobAhead) -> str:
 
 def _filesystems(store: Store, release: Release, filesystem: str) -> list[str]:
     """Return the file systems that were polled; UsageError where this one is none of them."""
-    with opened(store, release, "ticks") as connection:
-        names = [name for (name,) in connection.sql("select distinct filesystem from ticks order by all").fetchall()]
+    with opened(store, release, "filesystem_rates") as connection:
+        names = [
+            name
+            for (name,) in connection.sql("select distinct filesystem from filesystem_rates order by all").fetchall()
+        ]
     if filesystem not in names:
         known = ", ".join(names) or "none"
         raise UsageError(f"No file system {filesystem!r} was polled; the release has polls of: {known}.")
@@ -180,7 +183,7 @@ class ForecastDocument(Document, title="iosig forecast"):
     step_s: float = Field(description="the step of time [s]")
     past_days: float = Field(description="how much of the past is known [d]")
     capacity_bytes_per_s: float | None = Field(description="what it can move at most [B/s]")
-    unexplained_bytes_per_s: float | None = Field(description="what nobody explained in the last hour [B/s]")
+    unattributed_bytes_per_s: float | None = Field(description="what nobody explained in the last hour [B/s]")
     steps: list[Any] = Field(description="rates to come: see [the page](forecast.md#as-json)")
     collisions: list[Any] = Field(description="hours in which bursts meet: see [the page](forecast.md#as-json)")
     jobs: list[Any] = Field(description="jobs that run and wait: see [the page](forecast.md#as-json)")
@@ -196,7 +199,7 @@ def document(of: Told, release_id: str) -> ForecastDocument:
         step_s=found.step_s,
         past_days=of.past_days,
         capacity_bytes_per_s=of.capacity_bytes_per_s,
-        unexplained_bytes_per_s=None if np.isnan(of.level_bytes_per_s) else of.level_bytes_per_s,
+        unattributed_bytes_per_s=None if np.isnan(of.level_bytes_per_s) else of.level_bytes_per_s,
         steps=[
             {
                 "from": instant_text(edges[place]),

@@ -30,7 +30,7 @@ def asked_for(paths: Sequence[Path], rank_count: int | None, progress: Progress)
     trace = _trace(paths, rank_count, progress)
     name = f"{paths[0].name} at {trace.process_count:,} ranks"
     rates = _rates(trace, name)
-    signature = KnownSignature(name, None, rates, "mix", {}, trust=1.0)
+    signature = KnownSignature(name, None, rates, "mix", {}, expected_correlation=1.0)
     return JobAhead(name, name, None, None, "known", signature, None, 0.0, 0.0, 0.0, float("inf"))
 
 
@@ -70,5 +70,5 @@ def _rates(trace: CompressedTrace, name: str) -> Rates:
     moved = found.intervals.drop_nulls("bytes").filter(found.intervals.drop_nulls("bytes")["bytes"] > 0)
     if moved.is_empty():
         raise InputRefused(f"{name} moves no bytes that are known.", "Give a trace with reads or writes.")
-    began_s, ceased_s, volume = (moved[column].to_numpy() for column in ("began_s", "ceased_s", "bytes"))
-    return Rates.of_bursts(began_s, np.maximum(ceased_s - began_s, _LEAST_S), volume, found.duration_s)
+    start_s, end_s, volume = (moved[column].to_numpy() for column in ("start_s", "end_s", "bytes"))
+    return Rates.of_bursts(start_s, np.maximum(end_s - start_s, _LEAST_S), volume, found.duration_s)

@@ -20,7 +20,7 @@ _DIGITS = 6
 _OF_TRACE = (
     "trace_id", "source_file", "tracer", "job_match", "application", "process_count", "started_at", "duration_s",
 )  # fmt: skip
-_OF_SIGNATURE = ("application_id", "filesystem", "direction", "method", "outcome", "trust")
+_OF_SIGNATURE = ("application_id", "filesystem", "direction", "method", "outcome", "expected_correlation")
 
 
 class _Sample(Part):
@@ -30,7 +30,7 @@ class _Sample(Part):
     is_exact: bool = Field(
         description="whether servers counted it for the run alone; else it is cut out of all traffic"
     )
-    began_s: float = Field(description="when the first step begins, from the run's start [s]")
+    start_s: float = Field(description="when the first step begins, from the run's start [s]")
     step_s: float = Field(description="the step of time [s]")
     bytes_per_s: list[float | None] = Field(description="the rate in each step, null where nothing is known [B/s]")
 

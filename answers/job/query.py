@@ -32,7 +32,7 @@ _TABLES = (
     f"{findings.TABLES}"
 )
 _KEY = ["cluster", "job_id", "started_at"]
-_SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "began_s", "step_s", "scale_bytes_per_s", "rates"]
+_SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "start_s", "step_s", "scale_bytes_per_s", "rates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ _TRACES_ALONE = "select trace_id from trace_jobs where traced_job_id = $job_id o
 #: the signatures of the run's application, where it was
 _SIGNATURES = """
     with chosen as (
-        select application_id, filesystem, direction, method, outcome, trust, volume_bytes, burst_count, duration_s,
-            greatest(ceil(duration_s / $most_steps), 1) as step_s
+        select application_id, filesystem, direction, method, outcome, expected_correlation, volume_bytes, burst_count,
+            duration_s, greatest(ceil(duration_s / $most_steps), 1) as step_s
         from signatures
         semi join chosen_places using (application_id, filesystem, direction)
         where is_default
@@ -203,7 +203,7 @@ _NEIGHBOURS = """
     moved as (
         select attributed_io.cluster, attributed_io.job_id, attributed_io.started_at, attributed_io.filesystem,
             min(attributed_io.application_id) as application_id,
-            sum(attributed_io.explained_bytes) as explained_bytes
+            sum(attributed_io.attributed_bytes) as attributed_bytes
         from attributed_io
         inner join chosen_run
             on attributed_io.minute_at > chosen_run.started_at
@@ -219,7 +219,7 @@ _NEIGHBOURS = """
     )
 
     select there.cluster, there.job_id, there.started_at, jobs.ended_at, jobs.user, jobs.application, jobs.node_count,
-        there.filesystem, moved.application_id, moved.explained_bytes
+        there.filesystem, moved.application_id, moved.attributed_bytes
     from there
     inner join jobs using (cluster, job_id, started_at)
     inner join chosen_run
@@ -231,7 +231,7 @@ _NEIGHBOURS = """
         on there.cluster = moved.cluster and there.job_id = moved.job_id and there.started_at = moved.started_at
         and there.filesystem = moved.filesystem
     where jobs.is_application_run
-    order by moved.explained_bytes desc nulls last, there.started_at, there.job_id, there.cluster
+    order by moved.attributed_bytes desc nulls last, there.started_at, there.job_id, there.cluster
 """
 
 

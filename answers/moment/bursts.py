@@ -25,12 +25,12 @@ class Burst:
     """A burst that is to begin: when, within which range (None: nobody says), and what it moves.
 
     basis: `signature`, of a job that runs, or `prediction`, of one that is followed. Where a burst is under way,
-    begins_at lies behind, and expected_bytes are what is left of it.
+    starts_at lies behind, and expected_bytes are what is left of it.
     """
 
     job_id: str
     application_id: str | None
-    begins_at: datetime
+    starts_at: datetime
     earliest_at: datetime | None
     latest_at: datetime | None
     expected_bytes: float | None
@@ -45,8 +45,8 @@ def coming_bursts(running: Iterable[RunningJob], at: datetime) -> list[Burst]:
             continue
         told = next_burst(job.signature.rates, job.elapsed_s)
         if told is not None:
-            begins_at = at + timedelta(seconds=told[0] - job.elapsed_s)
-            found.append(Burst(job.name, job.application_id, begins_at, None, None, told[1], "signature"))
+            starts_at = at + timedelta(seconds=told[0] - job.elapsed_s)
+            found.append(Burst(job.name, job.application_id, starts_at, None, None, told[1], "signature"))
     return sorted(found, key=_place)
 
 
@@ -98,11 +98,11 @@ def _predicted(row: dict[str, Any]) -> Burst:
     def instant(name: str) -> datetime | None:
         return None if row[name] is None else datetime.fromtimestamp(row[name], UTC)
 
-    begins_at = instant("next_burst_start_s")
-    assert begins_at is not None
+    starts_at = instant("next_burst_start_s")
+    assert starts_at is not None
     edges = (instant("next_burst_earliest_s"), instant("next_burst_latest_s"))
-    return Burst(row["subject_id"], None, begins_at, *edges, row["next_burst_bytes"], "prediction")
+    return Burst(row["subject_id"], None, starts_at, *edges, row["next_burst_bytes"], "prediction")
 
 
 def _place(burst: Burst) -> tuple[datetime, str]:
-    return burst.begins_at, burst.job_id
+    return burst.starts_at, burst.job_id

@@ -15,7 +15,7 @@ from iosig.answers.status.problems import rhythm_s
 
 #: jobs and bursts that are told of a file system
 _MOST_JOBS, _MOST_BURSTS = 10, 10
-_OF_JOBS = ("cluster", "job_id", "started_at", "user", "application_id", "explained_bytes", "certainty", "fit")
+_OF_JOBS = ("cluster", "job_id", "started_at", "user", "application_id", "attributed_bytes", "confidence", "fit")
 _RATES = "mean rate of each of the last 60 minutes, null where nothing was polled [B/s]"
 
 
@@ -25,15 +25,15 @@ class _Job(
     json_schema_extra=columns_of("attributed_io", "cluster", "job_id", "started_at", "application_id"),
 ):
     user: str | None = Field(description="the user")
-    explained_bytes: float = Field(description="what it moved in the last ten minutes [B]")
-    certainty: float = Field(description="how sure that is, from 0 to 1")
+    attributed_bytes: float = Field(description="what it moved in the last ten minutes [B]")
+    confidence: float = Field(description="how sure that is, from 0 to 1")
     fit: Literal["counted", "good", "fair", "poor"] = Field(description="how well its bursts fit")
 
 
 class _Burst(Part):
     job_id: str = Field(description="the job")
     application_id: str | None = Field(description="user/application/node_count; null of what is followed")
-    begins_at: Instant = Field(description="when it begins; behind `polled_at` where it is under way [UTC]")
+    starts_at: Instant = Field(description="when it begins; behind `polled_at` where it is under way [UTC]")
     earliest_at: Instant | None = Field(description="the earliest, as predicted [UTC]")
     latest_at: Instant | None = Field(description="the latest, as predicted [UTC]")
     expected_bytes: float | None = Field(description="what it moves, or has still to move [B]")
@@ -54,18 +54,20 @@ class _FilesystemMoment(Part):
     write_bytes_per_s: list[float | None] = Field(description=f"writes: {_RATES}")
     since: Instant | None = Field(description="from when on the bytes of jobs are told, for ten minutes [UTC]")
     measured_bytes: float | None = Field(description="what was moved in them [B]")
-    unexplained_bytes: float | None = Field(description="what of it is nobody's [B]")
+    unattributed_bytes: float | None = Field(description="what of it is nobody's [B]")
     other_job_count: int | None = Field(description="jobs that were there and of whom no byte is known [jobs]")
     jobs: list[_Job] = Field(description="who moved the bytes, those of most first")
     bursts: list[_Burst] = Field(description="bursts that are to begin next, or are under way")
     outlook: _Outlook | None = Field(description="the hour to come")
-    why_no_outlook: str | None = Field(description="why there is no outlook")
+    no_outlook_reason: str | None = Field(description="why there is no outlook")
 
 
 class _SourceMoment(Part):
     table: str = Field(description="the table that rows of it land in")
     landed_at: Instant = Field(description="when something of it landed last [UTC]")
-    usual_s: float | None = Field(description="how often something of it lands; null where too little has [s]")
+    typical_interval_s: float | None = Field(
+        description="how often something of it lands; null where too little has [s]"
+    )
 
 
 class LiveDocument(Document, title="iosig status --watch"):
@@ -102,15 +104,15 @@ def _filesystem(one: FilesystemMoment) -> dict[str, Any]:
         "write_bytes_per_s": one.bytes_per_s["write"],
         "since": late.asked.since if late else None,
         "measured_bytes": late.measured_bytes if late else None,
-        "unexplained_bytes": late.unexplained_bytes if late else None,
+        "unattributed_bytes": late.unattributed_bytes if late else None,
         "other_job_count": late.others.height if late else None,
         "jobs": late.jobs.head(_MOST_JOBS).select(_OF_JOBS).to_dicts() if late else [],
         "bursts": one.bursts[:_MOST_BURSTS],
         "outlook": one.outlook,
-        "why_no_outlook": one.why_no_outlook,
+        "no_outlook_reason": one.no_outlook_reason,
     }
 
 
 def _source(source: SourceCondition) -> dict[str, Any]:
     landed_at = source.landed_at[-1].astimezone(UTC)
-    return {"table": source.table, "landed_at": landed_at, "usual_s": rhythm_s(source.landed_at)}
+    return {"table": source.table, "landed_at": landed_at, "typical_interval_s": rhythm_s(source.landed_at)}

@@ -60,7 +60,7 @@ class FilesystemMoment:
     of_late: Answer | None
     bursts: tuple[Burst, ...]
     outlook: Outlook | None
-    why_no_outlook: str | None
+    no_outlook_reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Lookout:
     def look(self, at: datetime) -> Moment:
         """Return what there is to see at an instant."""
         condition = condition_of(self._store, self._settings, at)
-        problems = problems_of(condition, self._settings.watch)
+        problems = problems_of(condition, self._settings.alerts)
         return Moment(condition, tuple(problems), self._filesystems(at))
 
     def _filesystems(self, at: datetime) -> tuple[FilesystemMoment, ...]:
@@ -109,7 +109,7 @@ class Lookout:
         except NothingToDo:
             return ()
         known = {one.filesystem: one for one in state.filesystems}
-        names = [*known, *(one.filesystem for one in state.left_out)]
+        names = [*known, *(one.filesystem for one in state.excluded)]
         followed = followed_bursts(self._store, at)
         found = (self._filesystem(release, name, state.at, known.get(name), followed.get(name, [])) for name in names)
         there = [one for one in found if one is not None]
@@ -158,7 +158,7 @@ def _beside(followed: Sequence[Burst], known: Sequence[Burst]) -> list[Burst]:
     """Return bursts in their order; who is followed knows better than a signature."""
     better = {burst.job_id for burst in followed}
     both = [*followed, *(burst for burst in known if burst.job_id not in better)]
-    return sorted(both, key=lambda burst: (burst.begins_at, burst.job_id))
+    return sorted(both, key=lambda burst: (burst.starts_at, burst.job_id))
 
 
 def _curves(ticks: pl.DataFrame, until: datetime) -> dict[str, tuple[float | None, ...]]:

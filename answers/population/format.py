@@ -60,9 +60,9 @@ class PopulationDocument(Document, title="iosig population"):
     unclassified: list[Any] = Field(description="runs without a class, by outcome")
     groups: list[Any] = Field(description="by application, user or account")
     group_count: int = Field(description="how many of them there are")
-    witnesses: list[Any] = Field(description="what tells of a run's own bytes")
+    reference_sources: list[Any] = Field(description="what tells of a run's own bytes")
     compared_count: int = Field(description="runs with a measured and an inferred class")
-    agreeing_ratio: float | None = Field(description="share of these whose classes agree [1]")
+    agreement_ratio: float | None = Field(description="share of these whose classes agree [1]")
     periods_s: dict[str, list[float | None]] = Field(description="direction = periods")
     days: list[Any] = Field(description="by day")
 
@@ -84,9 +84,9 @@ def document(told: Population, max_count: int, release_id: str) -> PopulationDoc
         unclassified=told.unclassified().to_dicts(),
         groups=groups.head(max_count).drop("label_count").to_dicts(),
         group_count=groups.height,
-        witnesses=told.witnesses().to_dicts(),
+        reference_sources=told.reference_sources().to_dicts(),
         compared_count=both[0] if both else 0,
-        agreeing_ratio=both[1] if both else None,
+        agreement_ratio=both[1] if both else None,
         periods_s={name: told.periods(name).sort().to_list() for name in ("read", "write")},
         days=told.days().to_dicts(),
     )

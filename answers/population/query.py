@@ -29,7 +29,9 @@ BASES = ("counted", "series", "traced", "inferred")
 #: who tells of a run's bytes, the best first
 WITNESSES = ("exact", "trace", "signature", "none")
 #: what is read of a release
-_TABLES = "jobs classes periods inference_checks job_io trace_jobs signatures sample_sets attributed_io explained_days"
+_TABLES = (
+    "jobs classes periods inference_checks job_io trace_jobs signatures sample_sets attributed_io attribution_daily"
+)
 #: bytes of many runs: not known where those of none are
 _BYTES = pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes")
 _RUN = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem")
@@ -143,7 +145,7 @@ class Population:
         without = self.runs.filter(pl.col("label").is_null())
         return without.group_by(outcome="class_outcome").agg(run_count=pl.len()).sort("outcome")
 
-    def witnesses(self) -> pl.DataFrame:
+    def reference_sources(self) -> pl.DataFrame:
         """Return how many runs have an exact series, a trace, a signature or none, and the bytes that these tell of."""
         best = self.runs.group_by(_RUN).agg(pl.col("witness").cast(pl.Enum(WITNESSES)).min(), pl.col("bytes").sum())
         counted = best.group_by("witness").agg(run_count=pl.len(), bytes=pl.col("bytes").sum())
@@ -201,7 +203,7 @@ _RUNS = """
     ),
 
     explained as (
-        select cluster, job_id, started_at, filesystem, direction, sum(explained_bytes) as explained_bytes
+        select cluster, job_id, started_at, filesystem, direction, sum(attributed_bytes) as attributed_bytes
         from attributed_io
         group by all
     ),
@@ -287,6 +289,6 @@ _AGREEMENT = """
 
 _MEASURED = """
     select sum(measured_bytes) as measured_bytes
-    from explained_days
+    from attribution_daily
     where ($since::date is null or polled_on >= $since::date) and ($until::date is null or polled_on <= $until::date)
 """

@@ -45,7 +45,7 @@ def read(
     store: Store, release: Release, settings: Settings, connection: duckdb.DuckDBPyConnection, names: Sequence[str]
 ) -> AdviceFrames:
     """Return the advice for some applications; where there is none, why."""
-    (last,) = connection.sql("select max(polled_at) from ticks").fetchall()[0]
+    (last,) = connection.sql("select max(polled_at) from filesystem_rates").fetchall()[0]
     if last is None:
         return AdviceFrames(None, pl.DataFrame(schema=_SCHEMA), "No polls are in this release.")
     at = last.astimezone(UTC)
@@ -57,7 +57,7 @@ def read(
     known = set(signatures.application_ids())
     found = (_advised(name, signatures, state, settings, at) for name in names if name in known)
     rows = pl.DataFrame([row for advised in found if advised for row in _rows(advised)], schema=_SCHEMA)
-    reasons = "; ".join(f"{one.filesystem}: {one.reason}" for one in state.left_out)
+    reasons = "; ".join(f"{one.filesystem}: {one.reason}" for one in state.excluded)
     return AdviceFrames(at, rows, reasons or None)
 
 

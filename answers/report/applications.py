@@ -208,7 +208,7 @@ _CURVES = """
 """
 
 _BURSTS = """
-    select application_id, filesystem, direction, burst, started_s, peaked_s, ended_s, signature_bursts.volume_bytes,
+    select application_id, filesystem, direction, burst, start_s, peak_s, end_s, signature_bursts.volume_bytes,
         support_ratio
     from signature_bursts
     semi join chosen_applications using (application_id)
@@ -250,7 +250,7 @@ _SAMPLES = f"""
     )
 
     select application_id, filesystem, direction, cluster, job_id, started_at,
-        epoch(told.grid_started_at) - epoch(started_at) as began_s,
+        epoch(told.grid_started_at) - epoch(started_at) as start_s,
         told.interval_s,
         told.sample_bytes_per_s as rates
     from latest
@@ -260,7 +260,7 @@ _SAMPLES = f"""
 
 _CHECKS = """
     select application_id, filesystem, direction, trace_id, cross_correlation, correlation,
-        signature_checks.volume_bytes, true_volume_bytes, missed_burst_count, false_burst_count
+        signature_checks.volume_bytes, traced_bytes, missed_burst_count, false_burst_count
     from signature_checks
     semi join chosen_applications using (application_id)
     inner join signatures using (application_id, filesystem, direction, method)
@@ -272,10 +272,11 @@ _CHECKS = """
 #: took longer where it had
 _CONTENTION = """
     with pairs as (
-        select application_id, filesystem, cluster, job_id, started_at, longer_s,
-            if(coalesce(first_bytes, 0) >= coalesce(nobodys_bytes, 0), first_application_id, null) as first_id
+        select application_id, filesystem, cluster, job_id, started_at, delay_s,
+            if(coalesce(top_interferer_bytes, 0) >= coalesce(unattributed_bytes, 0), top_interferer_application_id,
+            null) as first_id
         from slowdowns
-        where outcome = 'hurt'
+        where outcome = 'slowed'
     ),
 
     sides as (
@@ -288,13 +289,13 @@ _CONTENTION = """
     )
 
     select application_id, role, other_application_id, filesystem,
-        sum(longer_s) as longer_s,
+        sum(delay_s) as delay_s,
         count(distinct (cluster, job_id, started_at)) as run_count,
         count(*) as burst_count
     from sides
     group by application_id, role, other_application_id, filesystem
     qualify row_number() over (
-        partition by application_id, role order by sum(longer_s) desc, other_application_id, filesystem
+        partition by application_id, role order by sum(delay_s) desc, other_application_id, filesystem
     ) <= 10
 """
 
@@ -304,14 +305,14 @@ _CHOSEN_CONTENTION = f"""
     select *
     from contention
     semi join chosen_applications using (application_id)
-    order by application_id, role, longer_s desc, other_application_id, filesystem
+    order by application_id, role, delay_s desc, other_application_id, filesystem
 """
 
 #: of how many of its runs it could be told whether they were hurt
 _LOOKED = """
     select application_id,
         count(distinct (cluster, job_id, started_at)) as looked_run_count,
-        count(distinct if(outcome = 'hurt', (cluster, job_id, started_at), null)) as hurt_run_count
+        count(distinct if(outcome = 'slowed', (cluster, job_id, started_at), null)) as slowed_run_count
     from slowdowns
     where outcome != 'not_found'
     group by application_id
@@ -360,7 +361,7 @@ _MADE_OF = f"""
 """
 
 _HISTORY = """
-    select application_id, filesystem, direction, outcome, volume_bytes, burst_count, trust
+    select application_id, filesystem, direction, outcome, volume_bytes, burst_count, expected_correlation
     from signatures
     where is_default
     order by application_id, filesystem, direction

@@ -11,7 +11,7 @@ import polars as pl
 
 from iosig.answers.attribution import figure as traffic
 from iosig.answers.attribution.query import Asked, who
-from iosig.answers.attribution.slowdowns import hurt_days
+from iosig.answers.attribution.slowdowns import slowed_days
 from iosig.answers.report.quality import failed_checks
 from iosig.answers.wall import checkpoint_clock as rhythms
 from iosig.reports import attribution
@@ -85,24 +85,24 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
 
 def _hurt(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
     """Return who was hurt on the last day, those that lost most, and of how many runs that could be told."""
-    found = hurt_days(connection, connection.sql(_LAST_DAYS).pl())
-    counts = found.select(looked_count=pl.len(), hurt_count=(pl.col("hurt_burst_count") > 0).sum())
-    return {"hurt": found.filter(pl.col("hurt_burst_count") > 0).head(_MOST_HURT), "hurt_counts": counts}
+    found = slowed_days(connection, connection.sql(_LAST_DAYS).pl())
+    counts = found.select(looked_count=pl.len(), hurt_count=(pl.col("slowed_burst_count") > 0).sum())
+    return {"slowed": found.filter(pl.col("slowed_burst_count") > 0).head(_MOST_HURT), "hurt_counts": counts}
 
 
 #: of the last day, the file system that moved most
 _MOVED_MOST = """
     select filesystem, polled_on
-    from poll_days
-    where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
+    from polls_daily
+    where polled_on = (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
     order by coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc, filesystem
     limit 1
 """
 
 _LAST_DAYS = """
     select filesystem, polled_on
-    from poll_days
-    where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
+    from polls_daily
+    where polled_on = (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
 """
 
 #: a poll at midnight, the last one of a day, is dated by the next: that day is not told of yet
@@ -110,16 +110,16 @@ _DAYS = """
     select
         polled_on,
         sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes,
-        any_value(explained.explained_bytes) as explained_bytes,
+        any_value(explained.attributed_bytes) as attributed_bytes,
         sum(poll_count) / nullif(sum(expected_poll_count), 0) as poll_ratio,
         count(distinct filesystem) as filesystem_count
-    from poll_days
+    from polls_daily
     left join (
-        select polled_on, sum(explained_bytes) as explained_bytes
-        from explained_days
+        select polled_on, sum(attributed_bytes) as attributed_bytes
+        from attribution_daily
         group by polled_on
     ) as explained using (polled_on)
-    where polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks)
+    where polled_on <= (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
     group by polled_on
     order by polled_on desc
     limit $days
@@ -127,7 +127,7 @@ _DAYS = """
 
 _GAPS = """
     select filesystem, polled_on, missing_ratio
-    from poll_days
+    from polls_daily
     where missing_ratio > 0.01 and polled_on > $day::date - $days and polled_on <= $day::date
     order by polled_on desc, filesystem
 """
@@ -139,7 +139,7 @@ _COUNTS = """
 
     chosen as (
         select application_id, bool_or(outcome = 'extracted') as has_signature,
-            bool_or(outcome = 'extracted' and trust >= 0.5) as is_trusted
+            bool_or(outcome = 'extracted' and expected_correlation >= 0.5) as is_trusted
         from signatures
         where is_default
         group by application_id
@@ -163,8 +163,8 @@ _COUNTS = """
 """
 
 _CHANGED = """
-    select application_id, filesystem, direction, change_correlation, change_of_volume, appeared_burst_count,
-        vanished_burst_count
+    select application_id, filesystem, direction, change_correlation, relative_volume_change, added_burst_count,
+        removed_burst_count
     from signatures
     where is_default and is_changed
     order by change_correlation nulls first, application_id, filesystem, direction
@@ -174,14 +174,14 @@ _BUSIEST = """
     with hours as (
         select filesystem, date_trunc('hour', polled_at - interval 1 microsecond) as hour_at,
             sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0))::double as measured_bytes
-        from ticks
+        from filesystem_rates
         where polled_at > $day::date and polled_at <= $day::date + interval 1 day
         group by all
     ),
 
     parts as (
         select filesystem, date_trunc('hour', minute_at - interval 1 microsecond) as hour_at, application_id, direction,
-            sum(explained_bytes) as explained_bytes
+            sum(attributed_bytes) as attributed_bytes
         from attributed_io
         where minute_at > $day::date and minute_at <= $day::date + interval 1 day
         group by all
@@ -189,11 +189,11 @@ _BUSIEST = """
 
     explained as (
         select filesystem, hour_at,
-            sum(explained_bytes) as explained_bytes,
+            sum(attributed_bytes) as attributed_bytes,
             count(distinct application_id) as application_count,
             -- of several that moved as much, always the same
-            arg_max(application_id, (explained_bytes, application_id, direction)) as application_id,
-            arg_max(direction, (explained_bytes, application_id, direction)) as direction
+            arg_max(application_id, (attributed_bytes, application_id, direction)) as application_id,
+            arg_max(direction, (attributed_bytes, application_id, direction)) as direction
         from parts
         group by all
     )
@@ -209,7 +209,7 @@ _UNPOLLED = """
     select filesystem, count(*) as run_count
     from jobs
     where is_application_run and filesystem is not null
-        and filesystem not in (select filesystem from poll_days)
+        and filesystem not in (select filesystem from polls_daily)
     group by filesystem
     order by run_count desc, filesystem
     limit 20

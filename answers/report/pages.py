@@ -300,7 +300,7 @@ def _filesystems(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterato
     for name, day in ((one.filesystem, day) for one in calendars for day in filesystems.polled_days(one)):
         path = filesystems.day_path(name, day)
         # a poll at midnight, the last one of a day, is dated by the next
-        polled = made.inputs.of(path, tables=("ticks",), days={day, day + timedelta(days=1)})
+        polled = made.inputs.of(path, tables=("filesystem_rates",), days={day, day + timedelta(days=1)})
         made_of[path] = made.inputs.of(polled, tables=_OF_DAYS, days=touched.get(day, frozenset()))
         if (page := made.known.page(path, made_of[path])) is not None:
             yield page

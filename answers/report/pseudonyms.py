@@ -18,7 +18,7 @@ from iosig.warehouse.store.store import Store
 #: the key of pseudonyms in reports, where the site has none of its own
 _KEY_FILE = "report.key"
 #: sentences that may quote anybody
-_APPLICATION_IDS = ("application_id", "first_application_id", "other_application_id")
+_APPLICATION_IDS = ("application_id", "top_interferer_application_id", "other_application_id")
 _FREE_TEXTS = ("raw", "reason", "command", "row_json")
 
 

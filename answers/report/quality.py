@@ -54,10 +54,10 @@ def _said(failed: pl.DataFrame) -> pl.DataFrame:
 _DAYS = """
     select filesystem, polled_on, missing_ratio, poll_count, expected_poll_count, implausible_poll_count,
         conflicting_poll_count
-    from poll_days
-    where polled_on > (select max(polled_on) from poll_days) - $days
+    from polls_daily
+    where polled_on > (select max(polled_on) from polls_daily) - $days
         -- a poll at midnight is the last one of the day before
-        and polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks)
+        and polled_on <= (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
     order by filesystem, polled_on
 """
 

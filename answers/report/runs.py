@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.answers.attribution.slowdowns import hurt_days
+from iosig.answers.attribution.slowdowns import slowed_days
 from iosig.answers.findings.query import layers_of, published
 from iosig.answers.population.query import Asked, counted
 from iosig.answers.report.samples import coarse_samples
@@ -110,7 +110,7 @@ def read_filesystems(
         parts, there = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
     finally:
         connection.unregister(_CHOSEN_DAYS)
-    hurt = hurt_days(connection, wanted)
+    hurt = slowed_days(connection, wanted)
     day = (pl.col("polled_on") - date(1970, 1, 1)).dt.total_days().cast(pl.Int32).alias("day")
     return FilesystemFrames(calendars, parts, there, hurt.with_columns(day).drop("polled_on"))
 
@@ -169,7 +169,7 @@ _HOURS = """
 #: a run may have been on any day from its start to its end; its bytes are where they are
 _TOUCHED = """
     with first as (
-        select max(polled_on) - $days as day from poll_days
+        select max(polled_on) - $days as day from polls_daily
     ),
 
     stays as (
@@ -188,9 +188,9 @@ _TOUCHED = """
         select distinct ended_on, (minute_at - interval 1 microsecond)::date as day
         from attributed_io
         union all
-        select distinct ended_on, burst_began_at::date as day
+        select distinct ended_on, burst_started_at::date as day
         from slowdowns
-        where burst_began_at is not null
+        where burst_started_at is not null
     )
 
     select day, list(distinct ended_on) filter (ended_on is not null), bool_or(ended_on is null)
@@ -233,7 +233,7 @@ _SAMPLES = """
     )
 
     select cluster, job_id, started_at, filesystem, direction, application_id, is_exact,
-        epoch(grid_started_at) - epoch(started_at) as began_s,
+        epoch(grid_started_at) - epoch(started_at) as start_s,
         interval_s,
         sample_bytes_per_s as rates
     from told
@@ -242,7 +242,7 @@ _SAMPLES = """
 _IO = """
     with explained as (
         select cluster, job_id, started_at, filesystem, direction,
-            sum(explained_bytes * certainty) / nullif(sum(explained_bytes), 0) as certainty
+            sum(attributed_bytes * confidence) / nullif(sum(attributed_bytes), 0) as confidence
         from attributed_io
         where ended_on between $since and $until or ended_on is null
         group by all
@@ -271,7 +271,7 @@ _IO = """
         job_io.is_above_filesystem,
         job_io.own_peak_bytes_per_s,
         job_io.filesystem_peak_bytes_per_s,
-        if(job_io.estimate_source = 'attributed', explained.certainty, null) as certainty,
+        if(job_io.estimate_source = 'attributed', explained.confidence, null) as confidence,
         labels.label, labels.class_outcome, labels.basis as class_basis,
         periodic.period_s, periodic.false_alarm_probability, periodic.basis as period_basis
     from job_io
@@ -284,9 +284,10 @@ _IO = """
 
 #: what others cost a run; of how many bursts that could be told
 _SLOWED = """
-    select cluster, job_id, started_at, filesystem, direction, burst, outcome = 'hurt' as is_hurt, burst_expected_at,
-        late_s, longer_s, low_longer_s, high_longer_s, first_job_id, first_started_at, first_application_id,
-        first_bytes, nobodys_bytes
+    select cluster, job_id, started_at, filesystem, direction, burst, outcome = 'slowed' as is_slowed,
+        burst_expected_at,
+        start_delay_s, delay_s, delay_low_s, delay_high_s, top_interferer_job_id, top_interferer_started_at,
+        top_interferer_application_id, top_interferer_bytes, unattributed_bytes
     from slowdowns
     where outcome != 'not_found' and (ended_on between $since and $until or ended_on is null)
         and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
@@ -295,7 +296,7 @@ _SLOWED = """
 
 _FILESYSTEMS = """
     select filesystem, greatest(min(polled_on), max(polled_on) - $days + 1) as first_on
-    from ticks
+    from filesystem_rates
     group by filesystem
     order by filesystem
 """
@@ -311,12 +312,12 @@ _PARTS = """
         select filesystem, application_id, direction,
             ((ceil(epoch(minute_at) / 60)::bigint - 1) // 1440)::int as day,
             (((ceil(epoch(minute_at) / 60)::bigint - 1) % 1440) // 5)::int as step,
-            explained_bytes
+            attributed_bytes
         from attributed_io
     ),
 
     summed as (
-        select filesystem, day, application_id, step, sum(explained_bytes) as explained_bytes
+        select filesystem, day, application_id, step, sum(attributed_bytes) as attributed_bytes
         from stepped
         semi join days
             on stepped.filesystem = days.filesystem and make_date(1970, 1, 1) + stepped.day = days.polled_on
@@ -325,13 +326,14 @@ _PARTS = """
 
     ranked as (
         select filesystem, day, application_id,
-            row_number() over (partition by filesystem, day order by sum(explained_bytes) desc, application_id) as place
+            row_number() over (partition by filesystem, day order by sum(attributed_bytes) desc,
+            application_id) as place
         from summed
         group by filesystem, day, application_id
     )
 
     select filesystem, day, if(place <= 6, summed.application_id, null) as application_id, step,
-        sum(explained_bytes) as explained_bytes
+        sum(attributed_bytes) as attributed_bytes
     from summed
     inner join ranked using (filesystem, day, application_id)
     group by all

@@ -58,7 +58,7 @@ def require_own(folder: Path) -> None:
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder for one report at a time; UsageError with who holds it where another one is written."""
     require_own(folder)
-    with held_alone(Store(folder), _LOCK, "report", "Wait for it, or write this one --into another folder."):
+    with held_alone(Store(folder), _LOCK, "report", "Wait for it, or write this one --output another folder."):
         yield
 
 

@@ -30,13 +30,13 @@ SCHEMA: dict[str, pl.DataType] = {
     "outcome": pl.String(),
     "change_correlation": pl.Float64(),
     "change_cross_correlation": pl.Float64(),
-    "change_of_volume": pl.Float64(),
+    "relative_volume_change": pl.Float64(),
     "volume_bytes_before": pl.Float64(),
     "volume_bytes": pl.Float64(),
-    "appeared_burst_count": pl.Int64(),
-    "vanished_burst_count": pl.Int64(),
-    "appeared_peaked_s": pl.List(pl.Float64()),
-    "vanished_peaked_s": pl.List(pl.Float64()),
+    "added_burst_count": pl.Int64(),
+    "removed_burst_count": pl.Int64(),
+    "added_peak_s": pl.List(pl.Float64()),
+    "removed_peak_s": pl.List(pl.Float64()),
     "change_ratio": pl.Float64(),
 }
 #: what one side of a pair says, and how the later side's columns are told from the earlier one's
@@ -137,7 +137,7 @@ def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]
             else {"status": "gone", "volume_bytes_before": volume}
         )
     found = compare_signatures(before, after)
-    appeared, vanished = found.added.peaked_s.tolist(), found.removed.peaked_s.tolist()
+    appeared, vanished = found.added.peak_s.tolist(), found.removed.peak_s.tolist()
     moved = (len(appeared) + len(vanished)) / max(len(before.bursts) + len(after.bursts), 1)
     # a curve without a shape has no correlation: it has nothing in common with the other
     alike = found.correlation if math.isfinite(found.correlation) else 0.0
@@ -146,13 +146,13 @@ def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]
         "status": "changed",
         "change_correlation": _known(found.correlation),
         "change_cross_correlation": _known(found.cross_correlation),
-        "change_of_volume": _known(volume),
+        "relative_volume_change": _known(volume),
         "volume_bytes_before": before.volume_bytes,
         "volume_bytes": after.volume_bytes,
-        "appeared_burst_count": len(appeared),
-        "vanished_burst_count": len(vanished),
-        "appeared_peaked_s": appeared,
-        "vanished_peaked_s": vanished,
+        "added_burst_count": len(appeared),
+        "removed_burst_count": len(vanished),
+        "added_peak_s": appeared,
+        "removed_peak_s": vanished,
         "change_ratio": max(1 - alike, abs(volume) if math.isfinite(volume) else 0.0, moved),
     }
 

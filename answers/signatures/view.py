@@ -150,7 +150,7 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
 
 def _trust(row: dict[str, Any]) -> float:
     # releases of before it was told have no such column
-    told = row.get("trust")
+    told = row.get("expected_correlation")
     return math.nan if told is None else told
 
 
@@ -177,7 +177,7 @@ def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], lef
             told.job_id,
             told.source,
             told.interval_s,
-            (epoch_us(told.grid_started_at) - epoch_us(told.started_at)) / 1e6 as started_s,
+            (epoch_us(told.grid_started_at) - epoch_us(told.started_at)) / 1e6 as start_s,
             told.sample_bytes_per_s,
             runs.duration_s
         from told
@@ -194,7 +194,7 @@ def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], lef
             job_id=row["job_id"],
             bytes_per_s=np.array(row["sample_bytes_per_s"], dtype=np.float64),
             interval_s=row["interval_s"],
-            started_s=row["started_s"],
+            start_s=row["start_s"],
             is_outlier=row["job_id"] in left_out,
             duration_s=row["duration_s"],
             is_exact=row["source"] == "jobstats",

@@ -53,7 +53,7 @@ class _Node(Part):
     median_ratio: float | None = Field(description="of that to the median node's [1]")
     time_ratio: float | None = Field(description="its share of the layer's time [1]")
     bytes_per_s: float | None = Field(description="while it was at it [B/s]")
-    longest_s: float | None = Field(description="the longest transfer [s]")
+    max_transfer_time_s: float | None = Field(description="the longest transfer [s]")
 
 
 class NetworkDocument(Document, title="iosig network"):
@@ -64,7 +64,7 @@ class NetworkDocument(Document, title="iosig network"):
     module: str = Field(description="whose requests")
     request_count: int = Field(description="requests [requests]")
     covered_ratio: float | None = Field(description="how many of all requests are told of [1]")
-    negative_count: int = Field(description="requests that end before they begin [requests]")
+    negative_time_count: int = Field(description="requests that end before they begin [requests]")
     notes: list[str] = Field(description="what has to be known of it")
     window_count: int = Field(description="time windows [windows]")
     window_s: list[float | None] = Field(description="the time that is told of")
@@ -138,10 +138,10 @@ class NetworkInput:
         if self.windows is None:
             return self._placed(self.made.patterns)
         first, stop = self.windows
-        found = classify_patterns(_of_windows(self.network, first, stop)).filter("is_whole")
+        found = classify_patterns(_of_windows(self.network, first, stop)).filter("is_whole_run")
         return self._placed(
             found.with_columns(
-                pl.lit(stop - first == self.network.window_count).alias("is_whole"),
+                pl.lit(stop - first == self.network.window_count).alias("is_whole_run"),
                 pl.lit(first, pl.Int32).alias("first_window"),
                 pl.lit(stop, pl.Int32).alias("last_window"),
             )
@@ -149,7 +149,7 @@ class NetworkInput:
 
     def whole_patterns(self) -> pl.DataFrame:
         """Return the patterns of all of the time that is told of."""
-        return self.patterns() if self.windows is not None else self.patterns().filter("is_whole")
+        return self.patterns() if self.windows is not None else self.patterns().filter("is_whole_run")
 
     def _placed(self, found: pl.DataFrame) -> pl.DataFrame:
         names = [layer.name for layer in self.network.layers]
@@ -157,8 +157,8 @@ class NetworkInput:
         return found.with_columns(
             pl.Series("source_layer", [names[hop] for hop in found["hop"]], pl.String),
             pl.Series("target_layer", [names[hop + 1] for hop in found["hop"]], pl.String),
-            edges_s.gather(found["first_window"]).alias("window_began_s"),
-            edges_s.gather(found["last_window"]).alias("window_ceased_s"),
+            edges_s.gather(found["first_window"]).alias("window_start_s"),
+            edges_s.gather(found["last_window"]).alias("window_end_s"),
         )
 
     def bottlenecks(self) -> pl.DataFrame:
@@ -166,7 +166,7 @@ class NetworkInput:
         found = self.made.bottlenecks
         if self.windows is None or found.is_empty():
             return found
-        return found.filter(pl.col("began_s").is_between(*self.span_s))
+        return found.filter(pl.col("start_s").is_between(*self.span_s))
 
     def nodes(self, layer: str) -> pl.DataFrame:
         """Return what went to the nodes of a layer from the next one outward, the slowest node first.
@@ -174,7 +174,7 @@ class NetworkInput:
         Of the outermost layer, what went from its nodes. Columns: node, transfer_count, read_bytes, written_bytes,
         mean_s (NULL where no time is known that is not negative), median_ratio (of mean_s to the median node's),
         time_ratio (the share of the layer's time), bytes_per_s (of the time that the transfers took, added up), all
-        three NULL where they would divide by 0; longest_s.
+        three NULL where they would divide by 0; max_transfer_time_s.
         """
         place = [known.name for known in self.network.layers].index(layer)
         labels = self.network.layers[place].labels
@@ -195,7 +195,7 @@ class NetworkInput:
             .group_by("place", maintain_order=True)
             .agg(
                 pl.col("transfer_count", "read_bytes", "written_bytes", "transfer_time_s").sum(),
-                pl.col("longest_s").max(),
+                pl.col("max_transfer_time_s").max(),
             )
             .join(timed, on="place", how="left")
             .with_columns(pl.when(pl.col("count") > 0).then(time_s / pl.col("count")).alias("mean_s"))
@@ -210,7 +210,7 @@ class NetworkInput:
             _ratio(pl.col("mean_s"), pl.col("mean_s").median()).alias("median_ratio"),
             _ratio(time_s, time_s.sum()).alias("time_ratio"),
             _ratio(pl.col("read_bytes") + pl.col("written_bytes"), time_s).alias("bytes_per_s"),
-            "longest_s",
+            "max_transfer_time_s",
         )
 
     def _told(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -224,7 +224,7 @@ class NetworkInput:
             module=self.made.module,
             request_count=self.made.request_count,
             covered_ratio=self.made.covered_ratio,
-            negative_count=self.made.negative_count,
+            negative_time_count=self.made.negative_time_count,
             notes=self.made.notes,
             window_count=self.network.window_count,
             window_s=self.span_s,

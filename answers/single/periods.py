@@ -81,7 +81,7 @@ class Asked:
     window: tuple[float, float] | None = None
     is_window_utc: bool = False
     skip_first_phase: bool = False
-    method: str = "controlled"
+    method: str = "null_tested"
     outliers: str | None = None
 
     @property
@@ -227,7 +227,7 @@ def _answers(signals: _Signals, params: PeriodParams, asked: Asked) -> Iterator[
         if methods:
             wanted = replace(params, methods=tuple(methods))
             judged = judged_of(subjects, signals.steps)
-            made = find_by_method(subjects.samples, subjects.sampling_hz, subjects.started_s, wanted, signals.steps)
+            made = find_by_method(subjects.samples, subjects.sampling_hz, subjects.start_s, wanted, signals.steps)
             yield from ((subjects, judged, answer) for answer in made)
     if asked.method in ("ftio", "all", WAVELET):
         yield signals.binned, judged_of(signals.binned, signals.steps), _compatible(signals, asked)
@@ -248,7 +248,7 @@ def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
         return _Signals(subjects, subjects, requests, zero_s)
     steps = step_function(requests)
     low, high = _bounds(asked, zero_s)
-    start_s, end_s = np.maximum(subjects.started_s, low), np.minimum(subjects.ended_s, high)
+    start_s, end_s = np.maximum(subjects.start_s, low), np.minimum(subjects.end_s, high)
     if asked.skip_first_phase:
         start_s = windows.find_first_phases(steps, start_s, end_s).skip_first(start_s)
     hz = np.full(len(start_s), asked.sampling_hz) if asked.sampling_hz else subjects.sampling_hz
@@ -335,12 +335,12 @@ def _of_filesystems(keys: pl.DataFrame, zero_s: float) -> pl.DataFrame:
 
 def _without_first_phase(subjects: Subjects) -> Subjects:
     """Return signals that begin with their second phase."""
-    start_s = subjects.started_s.copy()
-    for place, group in group_by_length(subjects.samples, subjects.sampling_hz, subjects.started_s):
-        start_s[place] = windows.find_first_phases_of_signals(group).skip_first(group.started_s)
-    first = np.rint((start_s - subjects.started_s) * subjects.sampling_hz).astype(np.int64)
+    start_s = subjects.start_s.copy()
+    for place, group in group_by_length(subjects.samples, subjects.sampling_hz, subjects.start_s):
+        start_s[place] = windows.find_first_phases_of_signals(group).skip_first(group.start_s)
+    first = np.rint((start_s - subjects.start_s) * subjects.sampling_hz).astype(np.int64)
     begin, end = subjects.samples.offsets[:-1] + first, subjects.samples.offsets[1:] - 1
-    return replace(subjects, samples=cut(subjects.samples.values, begin, end), started_s=start_s)
+    return replace(subjects, samples=cut(subjects.samples.values, begin, end), start_s=start_s)
 
 
 # ---- both
@@ -366,7 +366,7 @@ def _directed(subjects: Subjects, asked: Asked) -> Subjects:
         subjects.keys[at],
         cut(subjects.samples.values, offsets[at], offsets[at + 1] - 1),
         subjects.sampling_hz[at],
-        subjects.started_s[at],
+        subjects.start_s[at],
     )
 
 
@@ -391,11 +391,11 @@ def _compatible(signals: _Signals, asked: Asked) -> Periods:
     elif is_wavelet:
         found, segments = _wavelet(subjects, None)
     else:
-        groups = list(group_by_length(subjects.samples, subjects.sampling_hz, subjects.started_s))
+        groups = list(group_by_length(subjects.samples, subjects.sampling_hz, subjects.start_s))
         parts = [ftio_0_0_9.detect_in_samples(group) for _, group in groups]
         found = gather(parts, [place for place, _ in groups])
     none = np.full(found.signal_count, np.nan)
-    measured = measure_periodicity(found, subjects.samples, subjects.sampling_hz, subjects.started_s, signals.steps)
+    measured = measure_periodicity(found, subjects.samples, subjects.sampling_hz, subjects.start_s, signals.steps)
     return Periods(WAVELET if is_wavelet else "ftio", found, none, measured, segments)
 
 
@@ -405,7 +405,7 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
 
     if isinstance(found, Steps):
         return ftio_wavelet.detect(found, params)
-    groups = list(group_by_length(found.samples, found.sampling_hz, found.started_s))
+    groups = list(group_by_length(found.samples, found.sampling_hz, found.start_s))
     parts = [(place, ftio_wavelet.detect_in_samples(group)) for place, group in groups]
     order = np.argsort(np.concatenate([place for place, _ in parts]), kind="stable")
     segments = pieces_of(concatenate_pieces([own for _, (_, own) in parts]), order)
@@ -433,7 +433,7 @@ def _drawn_by(title: str, subjects: Subjects, answer: Periods, key: dict[str, An
     at = next(place for place, one in enumerate(subjects.keys.iter_rows(named=True)) if one == key)
     values = subjects.samples.values[subjects.samples.offsets[at] : subjects.samples.offsets[at + 1]]
     shift = zero_s or 0.0
-    signals = EvenSignals.from_samples(values, subjects.sampling_hz[at], subjects.started_s[at] + shift)
+    signals = EvenSignals.from_samples(values, subjects.sampling_hz[at], subjects.start_s[at] + shift)
     found = answer.detections.select(np.array([at]))
     refined = answer.refined_confidence[[at]]
     moved = replace(

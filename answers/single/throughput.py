@@ -17,7 +17,7 @@ from iosig.warehouse.errors import UsageError
 By = Literal["rank", "host", "file", "ost"]
 
 _MODULE = ["module", "direction", "is_async"]
-_MOVED = ["request_bytes", "began_s", "ceased_s"]
+_MOVED = ["request_bytes", "start_s", "end_s"]
 #: values of all signals together: one gigabyte
 _MOST_STEPS = 1 << 27
 
@@ -38,12 +38,12 @@ def throughput_by(
     Raises UsageError if the signals would not fit in memory.
     """
     keys = [*_MODULE, by]
-    known = [piece.group_by(keys).agg(pl.col("ceased_s").max()) for piece in _pieces(requests, files, by)]
+    known = [piece.group_by(keys).agg(pl.col("end_s").max()) for piece in _pieces(requests, files, by)]
     if not known:
         return _rows(pl.DataFrame(schema=dict.fromkeys(keys, pl.String)), np.zeros(0), 1.0, 0)
-    subjects = pl.concat(known).group_by(keys).agg(pl.col("ceased_s").max()).sort(keys).with_row_index("subject")
-    ended_s = max(duration_s or 0.0, float(subjects.select(pl.col("ceased_s").max()).item()), 0.0)
-    (interval_s,), (step_count,) = signals.grids(np.array([ended_s]), params)
+    subjects = pl.concat(known).group_by(keys).agg(pl.col("end_s").max()).sort(keys).with_row_index("subject")
+    last_s = max(duration_s or 0.0, float(subjects.select(pl.col("end_s").max()).item()), 0.0)
+    (interval_s,), (step_count,) = signals.grids(np.array([last_s]), params)
     count = subjects.height
     if count * step_count > _MOST_STEPS:
         raise UsageError(
@@ -54,8 +54,8 @@ def throughput_by(
     )
     for piece in _pieces(requests, files, by):
         rows = piece.join(subjects.select("subject", *keys), on=keys, how="inner", nulls_equal=True)
-        volume_bytes, began_s, ceased_s = (rows[name].to_numpy() for name in _MOVED)
-        bins.add(Requests(began_s, ceased_s, volume_bytes, rows["subject"].cast(pl.Int64).to_numpy(), count))
+        volume_bytes, start_s, end_s = (rows[name].to_numpy() for name in _MOVED)
+        bins.add(Requests(start_s, end_s, volume_bytes, rows["subject"].cast(pl.Int64).to_numpy(), count))
     return _rows(subjects.select(keys), bins.result().volume_bytes / interval_s, float(interval_s), int(step_count))
 
 

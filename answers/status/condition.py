@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from iosig.settings.model import ScheduleSettings, Settings
-from iosig.warehouse.contracts.polls import POLL_DAYS
+from iosig.warehouse.contracts.polls import POLLS_DAILY
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.releases import holds, releases
 from iosig.warehouse.releases.holds import Hold
@@ -62,14 +62,14 @@ class FilesystemCondition:
     """A file system's last whole day of polls in a release, and the days before.
 
     last_day: the last day on which the data neither begin nor end; without one, the last day. bytes_moved: read and
-    written on it; usual_bytes: on each whole day before it, up to fourteen. incomplete_days: days of those, and after
+    written on it; typical_bytes: on each whole day before it, up to fourteen. incomplete_days: days of those, and after
     it, on which too many polls are missing.
     """
 
     filesystem: str
     last_day: date
     bytes_moved: float
-    usual_bytes: tuple[float, ...]
+    typical_bytes: tuple[float, ...]
     missing_ratio: float
     is_partial_day: bool = False
     incomplete_days: tuple[IncompleteDay, ...] = ()
@@ -166,11 +166,11 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
             coalesce(read_bytes, 0) + coalesce(written_bytes, 0) as moved,
             missing_ratio,
             coalesce(is_partial_day, false) as is_partial_day
-        from poll_days
+        from polls_daily
         qualify row_number() over (partition by filesystem order by polled_on desc) <= $days
         order by filesystem, polled_on
     """
-    if POLL_DAYS.name not in release.snapshots:
+    if POLLS_DAILY.name not in release.snapshots:
         return
     with opened(store, release, query) as connection:
         rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
@@ -183,7 +183,7 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
             filesystem=name,
             last_day=last_day,
             bytes_moved=moved,
-            usual_bytes=tuple(row[2] for row in before if not row[4]),
+            typical_bytes=tuple(row[2] for row in before if not row[4]),
             missing_ratio=missing,
             is_partial_day=is_partial_day,
             incomplete_days=tuple(_incomplete({row[1]: row[3] for row in own}, newest, max_missing_ratio)),

@@ -35,7 +35,7 @@ class _Filesystem(Part):
     filesystem: str = Field(description="the file system")
     last_day: Day = Field(description="its last whole day; without one, its last day")
     bytes_moved: float = Field(description="read and written on that day [B]")
-    usual_bytes: list[float | None] = Field(description="on each whole day before, up to fourteen")
+    typical_bytes: list[float | None] = Field(description="on each whole day before, up to fourteen")
     missing_ratio: float = Field(description="polls that were due on that day and are missing [1]")
     is_partial_day: bool = Field(description="whether the data begin or end within that day")
     incomplete_days: list[_IncompleteDay] = Field(description="days with too many missing polls, of the last fifteen")

@@ -11,7 +11,7 @@ from statistics import median
 
 from iosig.answers.status.condition import REFUSED_FOR, Condition, FilesystemCondition, SourceCondition
 from iosig.reports.texts import counted
-from iosig.settings.model import WatchSettings
+from iosig.settings.model import AlertSettings
 from iosig.warehouse.contracts.releases import WITH_WARNINGS
 
 #: so many times at which something landed tell how often it usually does; what lands within an hour is one of them
@@ -33,7 +33,7 @@ class Problem:
     sentence: str
 
 
-def problems_of(condition: Condition, settings: WatchSettings) -> list[Problem]:
+def problems_of(condition: Condition, settings: AlertSettings) -> list[Problem]:
     """Return what is wrong, the worst first."""
     return [
         *_of_runs(condition, settings),
@@ -104,11 +104,11 @@ def _of_polls(one: FilesystemCondition) -> Iterator[Problem]:
         )
 
 
-def _of_runs(condition: Condition, settings: WatchSettings) -> Iterator[Problem]:
+def _of_runs(condition: Condition, settings: AlertSettings) -> Iterator[Problem]:
     if condition.refused_run:
         yield Problem("gate", f"The last run failed its checks and published nothing: read {condition.refused_run}.")
     waits_s = max(((condition.at - since).total_seconds() for since in condition.waiting), default=0.0)
-    if waits_s > settings.release_late_after_s:
+    if waits_s > settings.max_release_delay_s:
         yield Problem(
             "late",
             f"{counted(len(condition.waiting), 'landed input')} {'is' if len(condition.waiting) == 1 else 'are'} in no "
@@ -116,19 +116,19 @@ def _of_runs(condition: Condition, settings: WatchSettings) -> Iterator[Problem]
         )
 
 
-def _of_source(source: SourceCondition, at: datetime, settings: WatchSettings) -> Iterator[Problem]:
-    usual_s = rhythm_s(source.landed_at)
+def _of_source(source: SourceCondition, at: datetime, settings: AlertSettings) -> Iterator[Problem]:
+    typical_interval_s = rhythm_s(source.landed_at)
     silent_s = (at - source.landed_at[-1]).total_seconds()
-    if usual_s is not None and silent_s > settings.silent_ratio * usual_s:
+    if typical_interval_s is not None and silent_s > settings.stale_factor * typical_interval_s:
         yield Problem(
             f"silent {source.table}",
-            f"Nothing of {source.table} has landed for {_ago(silent_s)}, where {_ago(usual_s)} is usual:"
+            f"Nothing of {source.table} has landed for {_ago(silent_s)}, where {_ago(typical_interval_s)} is usual:"
             " look at its collector.",
         )
     shares = [refused / max(1, rows) for refused, rows in zip(source.refused_rows, source.rows, strict=True)]
     if len(shares) > _LEAST_USUAL:
         usual = median(shares[:-1])
-        if shares[-1] > max(_LEAST_REFUSED_RATIO, settings.jump_ratio * usual):
+        if shares[-1] > max(_LEAST_REFUSED_RATIO, settings.anomaly_factor * usual):
             yield Problem(
                 f"refused {source.table}",
                 f"{shares[-1]:.1%} of the last input of {source.table} was refused, where {usual:.1%} is usual:"
@@ -150,12 +150,12 @@ def rhythm_s(landed_at: tuple[datetime, ...]) -> float | None:
     return median((after - before).total_seconds() for before, after in pairwise(times))
 
 
-def _of_filesystem(one: FilesystemCondition, settings: WatchSettings) -> Iterator[Problem]:
-    usual = median(one.usual_bytes) if len(one.usual_bytes) >= _LEAST_USUAL and not one.is_partial_day else 0.0
+def _of_filesystem(one: FilesystemCondition, settings: AlertSettings) -> Iterator[Problem]:
+    usual = median(one.typical_bytes) if len(one.typical_bytes) >= _LEAST_USUAL and not one.is_partial_day else 0.0
     if not usual > 0:
         return
     ratio = one.bytes_moved / usual
-    if ratio > settings.jump_ratio or ratio < 1.0 / settings.jump_ratio:
+    if ratio > settings.anomaly_factor or ratio < 1.0 / settings.anomaly_factor:
         yield Problem(
             f"volume {one.filesystem}",
             f"{one.filesystem} moved {ratio:.2g} times of what is usual on {one.last_day}: look whether its polls are"
@@ -163,9 +163,9 @@ def _of_filesystem(one: FilesystemCondition, settings: WatchSettings) -> Iterato
         )
 
 
-def _of_disk(condition: Condition, settings: WatchSettings) -> Iterator[Problem]:
+def _of_disk(condition: Condition, settings: AlertSettings) -> Iterator[Problem]:
     ratio = condition.disk_free_bytes / max(1, condition.disk_total_bytes)
-    if ratio < settings.least_free_ratio:
+    if ratio < settings.min_free_ratio:
         yield Problem(
             "disk", f"{ratio:.1%} of the disk is free: have old releases expire (`iosig maintain`), or give it more."
         )

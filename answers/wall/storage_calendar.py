@@ -22,7 +22,7 @@ USUAL_DAYS = 31
 #: a day of which fewer minutes were polled is not begun or ended with: a poll at midnight is of the day before
 _ODD_MINUTES = 60
 #: the tables that are asked
-TABLES = "ticks"
+TABLES = "filesystem_rates"
 _EPOCH = date(1970, 1, 1)
 _COLUMNS = {"write": "written", "read": "read"}
 
@@ -90,7 +90,7 @@ def _minutes(rows: pl.DataFrame, column: str, days: Sequence[date]) -> Reals:
 _FILESYSTEMS = """
     select filesystem, max(polled_on) as last_on,
         coalesce(sum(read_bytes), 0) + coalesce(sum(written_bytes), 0) as moved_bytes
-    from ticks
+    from filesystem_rates
     group by filesystem
     order by moved_bytes desc, filesystem
 """
@@ -102,7 +102,7 @@ _MINUTES = """
         select polled_at, interval_s, read_bytes, written_bytes, least(interval_s, 60) as covered_s,
             ceil(epoch(polled_at) / 60)::bigint - 1 as last_minute,
             greatest(1, round(interval_s / 60))::bigint as minute_count
-        from ticks
+        from filesystem_rates
         where filesystem = $filesystem and polled_on between $since::date and $until::date + 1
     ),
 

@@ -26,7 +26,7 @@ _REMEMBERED_SCHEMA = {
     "event": pl.Int64,
     "rank": pl.Int64,
     "request_id": pl.String,
-    "began_s": pl.Float64,
+    "start_s": pl.Float64,
     "size": pl.Float64,
     "time": pl.Float64,
 }
@@ -63,8 +63,8 @@ class EventNetwork:
             .agg(
                 pl.col("layer").min(),
                 rank_high=pl.col("rank").max(),
-                began_s=pl.col("began_s").min(),
-                ceased_s=pl.col("ceased_s").max(),
+                start_s=pl.col("start_s").min(),
+                end_s=pl.col("end_s").max(),
             )
             .collect(engine="streaming")
         )
@@ -102,8 +102,8 @@ class EventNetwork:
         if len(members) > len(self.numbers):
             kinds.append("write_time")
         shift = 0.0 if self.skew.offset_s is None else float(np.abs(self.skew.offset_s).max())
-        began_s, ceased_s = float(self.layers["began_s"].min()), float(self.layers["ceased_s"].max())  # type: ignore[arg-type]
-        edges_s = window_edges(min(began_s - shift, 0.0), ceased_s + shift, self._params.window_count)
+        start_s, end_s = float(self.layers["start_s"].min()), float(self.layers["end_s"].max())  # type: ignore[arg-type]
+        edges_s = window_edges(min(start_s - shift, 0.0), end_s + shift, self._params.window_count)
         counter = EdgeCounter(tuple(member.layer for member in members), tuple(kinds), edges_s)
         for found in self._transfers():
             for hop, pair in enumerate(pairwise(members)):
@@ -127,7 +127,7 @@ class EventNetwork:
         if asked.is_empty():
             return
         timed = asked.select(
-            "event", "rank", "request_id", "began_s", size="event_bytes", time=pl.col("ceased_s") - pl.col("began_s")
+            "event", "rank", "request_id", "start_s", size="event_bytes", time=pl.col("end_s") - pl.col("start_s")
         )
         self.request_count += timed.height
         request: Ints = timed["event"].to_numpy()
@@ -143,7 +143,7 @@ class EventNetwork:
         outer, known = members[0], self._remembered.join(found, left_on="event", right_on="request", how="semi")
         nodes = known.join(self._answered(known), on=["rank", "request_id"], how="left", maintain_order="left").select(
             "event",
-            "began_s",
+            "start_s",
             source_layer=pl.lit(outer.layer.name),
             source_node=outer.layer.labels.gather(outer.nodes(known)),
             target_layer=pl.lit(members[1].layer.name),
@@ -156,7 +156,7 @@ class EventNetwork:
         same = self._lazy().join(asked.lazy().select("rank", "request_id"), on=["rank", "request_id"], how="semi")
         firsts = (
             same.filter(pl.col("layer_number") == self.numbers[1])
-            .sort("began_s", "event")
+            .sort("start_s", "event")
             .group_by("rank", "request_id", maintain_order=True)
             .agg(pl.col("node").first())
         )

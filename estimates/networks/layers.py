@@ -76,7 +76,7 @@ class Members:
 
 
 def members(name: LayerName, seen: Seen, params: NetworkParams) -> Members:
-    """Return a layer of a network; a node is several members where there are more than `most_node_count`."""
+    """Return a layer of a network; a node is several members where there are more than `max_node_count`."""
     if name == "rank":
         return ranks(seen.rank_low, seen.rank_high, params)
     labelled, keys = _labelled(name, seen)
@@ -86,7 +86,7 @@ def members(name: LayerName, seen: Seen, params: NetworkParams) -> Members:
 def named(name: str, labelled: pl.DataFrame, keys: tuple[str, ...], params: NetworkParams) -> Members:
     """Return a layer whose members have names; labelled: the keys, and the `label` of each value of them."""
     labels = in_natural_order(labelled["label"].unique().to_list())
-    size = _group_size(len(labels), params.most_node_count)
+    size = _group_size(len(labels), params.max_node_count)
     node = pl.DataFrame(
         {"label": pl.Series(labels, dtype=pl.String), "node": np.arange(len(labels), dtype=np.int64) // size}
     )
@@ -102,7 +102,7 @@ def ranks(rank_low: int, rank_high: int, params: NetworkParams) -> Members:
     """Return the layer of ranks, which are there whether or not they make requests."""
     first = min(rank_low, 0)
     count = rank_high - first + 1
-    size = _group_size(count, params.most_node_count)
+    size = _group_size(count, params.max_node_count)
     low = np.arange(first, first + count, size)
     high = np.minimum(low + size, first + count) - 1
     labels = [str(a) if a == b else f"{a}-{b}" for a, b in zip(low.tolist(), high.tolist(), strict=True)]
@@ -153,10 +153,10 @@ def _targets(files: pl.DataFrame, seen: Seen) -> pl.DataFrame:
     return pl.concat([osts, whole])
 
 
-def _group_size(member_count: int, most_node_count: int) -> int:
+def _group_size(member_count: int, max_node_count: int) -> int:
     """Return how many members are one node: a power of two, so that groups begin at round numbers."""
     size = 1
-    while -(-member_count // size) > most_node_count:
+    while -(-member_count // size) > max_node_count:
         size *= 2
     return size
 

@@ -36,11 +36,11 @@ LOWEST_MODULE = "POSIX"
 EVENTS = "EVENTS"
 OF_FILES = ["file_number", "path", "mount", "filesystem_kind", "stripe_bytes", "osts"]
 OF_RECORDS = [
-    "module", "file_number", "rank", "collective_open_count", "open_ended_s", "read_bytes", "written_bytes",
+    "module", "file_number", "rank", "collective_open_count", "open_end_s", "read_bytes", "written_bytes",
 ]  # fmt: skip
 NEEDED = (
-    "request", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes", "began_s",
-    "ceased_s", "ost",
+    "request", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes", "start_s",
+    "end_s", "ost",
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ class Made:
     request_count: int = 0
     covered_ratio: float | None = None
     skew: Skew | None = None
-    negative_count: int = 0
+    negative_time_count: int = 0
     patterns: pl.DataFrame = field(default_factory=pl.DataFrame)
     bottlenecks: pl.DataFrame = field(default_factory=pl.DataFrame)
     notes: tuple[str, ...] = ()
@@ -136,11 +136,11 @@ def network_of(
         return replace(made, notes=("The trace tells of one layer only.",))
     skew = _skew(records, max(seen.rank_high + 1, process_count or 0))
     layers = [members(name, seen, params) for name in names]
-    counted = _Counted(layers, span_of(rows["began_s"], rows["ceased_s"], skew, params), skew, process_count)
+    counted = _Counted(layers, span_of(rows["start_s"], rows["end_s"], skew, params), skew, process_count)
     for chunk in source.chunks():
         counted.add(chunk, on_targets(chunk, files) if "target" in names else ())
     network = without_idle(counted.counter.result())
-    made = replace(made, outcome="made", network=network, skew=skew, negative_count=_negative_count(network))
+    made = replace(made, outcome="built", network=network, skew=skew, negative_time_count=_negative_count(network))
     return replace(
         made,
         patterns=classify_patterns(network),
@@ -157,11 +157,11 @@ def _of_events(events: Sequence[pl.LazyFrame], asked: Asked, params: NetworkPara
         return Made("no_layers", notes=("The trace tells of one layer only.",))
     members = found.members()
     network = without_idle(found.network(members))
-    made = Made("made", network, module=EVENTS, request_count=found.request_count, skew=found.skew)
+    made = Made("built", network, module=EVENTS, request_count=found.request_count, skew=found.skew)
     if network.edges.is_empty():
         why = "No event has a counterpart, with the same rank and request, in the layer before or behind."
         return replace(made, outcome="no_layers", network=None, notes=(why,))
-    made = replace(made, negative_count=_negative_count(network))
+    made = replace(made, negative_time_count=_negative_count(network))
     notes = _notes(made, network, found.skew)
     if found.unmatched_count:
         are = "1 event has" if found.unmatched_count == 1 else f"{found.unmatched_count:,} events have"
@@ -178,8 +178,8 @@ TOLD = {
     "moved_bytes": pl.col("request_bytes").sum(),
     "rank_low": pl.col("rank").min(),
     "rank_high": pl.col("rank").max(),
-    "began_s": pl.col("began_s").min(),
-    "ceased_s": pl.col("ceased_s").max(),
+    "start_s": pl.col("start_s").min(),
+    "end_s": pl.col("end_s").max(),
 }
 
 
@@ -202,8 +202,8 @@ def _told(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
 
 _SUMMED = (
     pl.col("request_count", "moved_bytes").sum(),
-    pl.col("rank_low", "began_s").min(),
-    pl.col("rank_high", "ceased_s").max(),
+    pl.col("rank_low", "start_s").min(),
+    pl.col("rank_high", "end_s").max(),
 )
 
 
@@ -253,19 +253,19 @@ class _Requests:
 
 def _skew(records: pl.DataFrame, process_count: int) -> Skew:
     opens = records.filter(pl.col("module") == "MPIIO").select(
-        "rank", "collective_open_count", "open_ended_s", file="file_number"
+        "rank", "collective_open_count", "open_end_s", file="file_number"
     )
     return estimate_skew(opens, process_count)
 
 
-def span_of(began_s: float, ceased_s: float, skew: Skew, params: NetworkParams) -> Reals:
+def span_of(start_s: float, end_s: float, skew: Skew, params: NetworkParams) -> Reals:
     """Return the edges of the time windows: all requests lie within them, whatever their rank's clock."""
     if skew.offset_s is not None:
-        began_s, ceased_s = (
-            began_s - max(float(skew.offset_s.max()), 0.0),
-            ceased_s - min(float(skew.offset_s.min()), 0.0),
+        start_s, end_s = (
+            start_s - max(float(skew.offset_s.max()), 0.0),
+            end_s - min(float(skew.offset_s.min()), 0.0),
         )
-    return window_edges(min(0.0, began_s), ceased_s, params.window_count)
+    return window_edges(min(0.0, start_s), end_s, params.window_count)
 
 
 # ---- counting
@@ -287,7 +287,7 @@ class _Counted:
         """Count requests; `pieces` are the same, cut by storage targets, if that is a layer."""
         request: Ints = chunk["request"].to_numpy()
         self.finder.add("size", floats(chunk["request_bytes"]), request)
-        self.finder.add("time", (chunk["ceased_s"] - chunk["began_s"]).to_numpy(), request)
+        self.finder.add("time", (chunk["end_s"] - chunk["start_s"]).to_numpy(), request)
         striped = [hop for hop, pair in enumerate(pairwise(self.layers)) if any(m.layer.name == "target" for m in pair)]
         for hop in range(len(self.layers) - 1):
             if hop not in striped:
@@ -298,7 +298,7 @@ class _Counted:
 
     def _count(self, hop: int, rows: pl.DataFrame) -> None:
         source, target = self.layers[hop], self.layers[hop + 1]
-        at_s = correct_times(rows["began_s"].to_numpy(), rows["rank"].cast(pl.Int64).to_numpy(), self._skew)
+        at_s = correct_times(rows["start_s"].to_numpy(), rows["rank"].cast(pl.Int64).to_numpy(), self._skew)
         self.counter.add(Transfers(hop, source.nodes(rows), target.nodes(rows), at_s, *measures_of(rows)))
 
 
@@ -308,7 +308,7 @@ def measures_of(rows: pl.DataFrame) -> tuple[Reals, Reals, Reals, Bools]:
     The bandwidth is NaN where the service time is not positive.
     """
     size_bytes = floats(rows["request_bytes"])
-    time_s: Reals = (rows["ceased_s"] - rows["began_s"]).to_numpy()
+    time_s: Reals = (rows["end_s"] - rows["start_s"]).to_numpy()
     with np.errstate(divide="ignore", invalid="ignore"):
         bandwidth = np.where(time_s > 0, size_bytes / time_s, np.nan)
     return time_s, size_bytes, bandwidth, (rows["direction"] == "read").to_numpy()
@@ -357,12 +357,12 @@ def _placed(found: pl.DataFrame, source: _Requests, files: pl.DataFrame, layers:
     # a request on several targets is told with the first
     pieces = pl.concat([rows.clear(), *on_targets(rows, files)])
     first = pieces.unique("request", keep="first", maintain_order=True)
-    nodes = first.select("request", "began_s")
+    nodes = first.select("request", "start_s")
     for side, member in (("source", layers[0]), ("target", layers[-1])):
         labels = member.layer.labels.gather(member.nodes(first)).alias(f"{side}_node")
         nodes = nodes.with_columns(pl.lit(member.layer.name).alias(f"{side}_layer"), labels)
     return found.join(nodes, on="request", how="left", maintain_order="left").select(
-        "metric", "bottleneck", "source_layer", "source_node", "target_layer", "target_node", "began_s", "value",
+        "metric", "bottleneck", "source_layer", "source_node", "target_layer", "target_node", "start_s", "value",
         "median_value", "score", "share_ratio",
     )  # fmt: skip
 
@@ -383,9 +383,9 @@ def _notes(made: Made, network: Network, skew: Skew) -> tuple[str, ...]:
         notes.append(
             f"Clocks were set by collective opens of {files}; they were up to {value_text('time', skew.range_s)} apart."
         )
-    if made.negative_count:
+    if made.negative_time_count:
         notes.append(
-            f"{made.negative_count:,} times are negative, by clocks that differ: they are drawn as the lowest."
+            f"{made.negative_time_count:,} times are negative, by clocks that differ: they are drawn as the lowest."
         )
     return tuple(notes)
 

@@ -17,7 +17,7 @@ def on_targets(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame
     """Yield the pieces of rows of `trace_requests`, with all their columns, some requests at a time.
 
     files: rows of `trace_files`. A piece's `ost` is its target, NULL where that is not known; `request_bytes` (NULL
-    where not known), `began_s` and `ceased_s` are the piece's own.
+    where not known), `start_s` and `end_s` are the piece's own.
     """
     striped = files.filter(pl.col("osts").list.len() > 0, pl.col("stripe_bytes") > 0).with_row_index("layout")
     placed = rows.join(striped.select("file_number", "layout"), on="file_number", how="left").with_columns(
@@ -26,8 +26,8 @@ def on_targets(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame
     extents = striping.Extents(
         placed["offset_bytes"].to_numpy(),
         placed["request_bytes"].cast(pl.Int64).fill_null(_UNKNOWN).to_numpy(),
-        placed["began_s"].to_numpy(),
-        placed["ceased_s"].to_numpy(),
+        placed["start_s"].to_numpy(),
+        placed["end_s"].to_numpy(),
         placed["layout"].to_numpy(),
     )
     for pieces in striping.split(extents, _layouts(striped)):
@@ -35,8 +35,8 @@ def on_targets(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame
         yield rows[pieces.request].with_columns(
             pl.Series("ost", pieces.ost).replace(striping.NO_OST, None),
             length_bytes.set(length_bytes < 0, None),
-            pl.Series("began_s", pieces.began_s),
-            pl.Series("ceased_s", pieces.ceased_s),
+            pl.Series("start_s", pieces.start_s),
+            pl.Series("end_s", pieces.end_s),
         )
 
 

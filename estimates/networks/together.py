@@ -147,12 +147,12 @@ def _many_members(
     files = landed[TRACE_FILES]
     target_count = pl.len() + pl.col("osts").list.len().sum()
     by_files = files.group_by("run").agg(
-        is_many=(target_count > params.most_node_count) | pl.col("file_number").is_duplicated().any()
+        is_many=(target_count > params.max_node_count) | pl.col("file_number").is_duplicated().any()
     )
     rank_count = pl.col("rank_high") - pl.min_horizontal("rank_low", 0) + 1
-    by_requests = told.filter((rank_count > params.most_node_count) | (pl.col("host_count") > params.most_node_count))
+    by_requests = told.filter((rank_count > params.max_node_count) | (pl.col("host_count") > params.max_node_count))
     found = {*by_files.filter("is_many")["run"], *by_requests["run"]}
-    most = params.most_node_count
+    most = params.max_node_count
     return found | {n for n, count in enumerate(process_counts) if count is not None and not 1 <= count <= most}
 
 
@@ -193,7 +193,7 @@ def _runs(
             rank_count=high - low + 1,
             has_hosts=row["has_hosts"],
             has_targets=row["run"] in targets or not row["has_files"],
-            window_edges_s=span_of(row["began_s"], row["ceased_s"], skew, params),
+            window_edges_s=span_of(row["start_s"], row["end_s"], skew, params),
         )
 
 
@@ -202,7 +202,7 @@ def _skews(records: pl.DataFrame, told: pl.DataFrame, sizes: Sequence[int]) -> l
     places = told.select("run").with_row_index("place").cast(pl.Int64)
     opens = records.filter(pl.col("module") == "MPIIO").join(places, on="run")
     return estimate_skew_by_run(
-        opens.select("rank", "collective_open_count", "open_ended_s", run="place", file="file_number"), sizes
+        opens.select("rank", "collective_open_count", "open_end_s", run="place", file="file_number"), sizes
     )
 
 
@@ -272,7 +272,7 @@ class _Requests:
 
     def _transfers(self, rows: pl.DataFrame, source: Ints, target: Ints) -> Sequence[Any]:
         run: Ints = rows["run"].to_numpy()
-        at_s = rows["began_s"].to_numpy() - self._ahead_s(run, rows["rank"].to_numpy())
+        at_s = rows["start_s"].to_numpy() - self._ahead_s(run, rows["rank"].to_numpy())
         return run, source, target, at_s, *measures_of(rows)
 
     def _ahead_s(self, run: Ints, rank: Ints) -> Reals:
@@ -315,21 +315,21 @@ class _Requests:
         nodes = first.select(
             "run",
             "request",
-            "began_s",
+            "start_s",
             source_layer=pl.lit("rank"),
             source_node=self.layers.labels.gather(self._ranks(first)),
             target_layer=names.gather(self.layers.first[1:][run] - 1),
             target_node="end",
         )
         return found.join(nodes, on=["run", "request"], how="left", maintain_order="left").select(
-            "run", "metric", "bottleneck", "source_layer", "source_node", "target_layer", "target_node", "began_s",
+            "run", "metric", "bottleneck", "source_layer", "source_node", "target_layer", "target_node", "start_s",
             "value", "median_value", "score", "share_ratio",
         )  # fmt: skip
 
     def _found(self) -> Iterator[tuple[object, ...]]:
         bounds = np.searchsorted(self.whole["run"].to_numpy(), np.arange(len(self.runs) + 1))
         request: Ints = self.whole["request"].to_numpy()
-        sizes, times = floats(self.whole["request_bytes"]), (self.whole["ceased_s"] - self.whole["began_s"]).to_numpy()
+        sizes, times = floats(self.whole["request_bytes"]), (self.whole["end_s"] - self.whole["start_s"]).to_numpy()
         for number, run in enumerate(self.runs):
             own = slice(bounds[number], bounds[number + 1])
             finder = BottleneckFinder(process_count=run.process_count)
@@ -428,10 +428,10 @@ def _lines(runs: Sequence[_Run], networks: NetworkBatch) -> Iterator[dict[str, o
     for number, run in enumerate(runs):
         own = node_counts[layers.first[number] : layers.first[number + 1]].tolist()
         yield run_values(
-            "made",
+            "built",
             module=run.module,
             request_count=run.request_count,
             covered_ratio=run.covered_ratio,
             skew=run.skew,
-            negative_count=int(negative_counts[number]),
+            negative_time_count=int(negative_counts[number]),
         ) | network_values(run.names, [1] * len(own), own, run.window_edges_s)

@@ -34,7 +34,7 @@ def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
     edges = sets.samples.offsets[runs.start : runs.stop + 1]
     return SampleSets(
         samples=Ragged(sets.samples.values[edges[0] : edges[-1]], edges - edges[0]),
-        started_s=sets.started_s[runs],
+        start_s=sets.start_s[runs],
         duration_s=sets.duration_s[runs],
         interval_s=sets.interval_s[chunk],
         offsets=offsets - offsets[0],

@@ -163,7 +163,7 @@ def exact_site(seed: int, start: datetime = _START) -> tuple[Site, JobStatistics
     ]
     params = SiteParams(
         seed=seed, days=0.3, controller_count=4, foreign_level=0.3, fault_level=0, cluster="eos", partition="analysis",
-        first_job_id=7_000_000, start=start,
+        top_interferer_job_id=7_000_000, start=start,
     )  # fmt: skip
     site = simulate(params, applications)
     counted = JobStatisticsParams(
@@ -215,8 +215,8 @@ def classes_truth(site: Site) -> pl.DataFrame:
         offsets_of(lengths),
         grid_started_s=start,
         interval_s=start + 1.0,
-        started_s=start,
-        ended_s=lengths.astype(np.float64),
+        start_s=start,
+        end_s=lengths.astype(np.float64),
     )
     names = pl.DataFrame(
         [
@@ -281,12 +281,12 @@ def _true_signature(application: Application, direction: Direction, slowdown_rat
     rates = signature(application, direction)
     bursts = [burst for burst in application.bursts if burst.direction == direction]
     started = np.array([burst.offset_s for burst in bursts], dtype=np.float64)
-    ended = np.array([burst.ended_s for burst in bursts], dtype=np.float64)
+    ended = np.array([burst.end_s for burst in bursts], dtype=np.float64)
     seconds = zip(np.floor(started).astype(np.int64), np.ceil(ended).astype(np.int64), strict=True)
     found = Bursts(
-        started_s=started,
-        peaked_s=np.array([first + np.argmax(rates[first:last]) for first, last in seconds], dtype=np.float64),
-        ended_s=ended,
+        start_s=started,
+        peak_s=np.array([first + np.argmax(rates[first:last]) for first, last in seconds], dtype=np.float64),
+        end_s=ended,
         volume_bytes=np.array([burst.volume_bytes for burst in bursts], dtype=np.float64),
         # every run does what the application does
         support_ratio=np.ones(len(bursts)),

@@ -30,5 +30,5 @@ its steps after their functions; `order` lists them.
 - `step` (`Step`, `Input`, `built`, `landed`, `live`, `released`, `in_chunks`): Steps as declarations.
 - `subjects` (`counted_samples`, `of_applications`): Whose signals are judged.
 - `traces` (`stage_traces`, `trace_signals`): Traces: each traced run joined with its job, its modules counted.
-- `unnamed_patterns` (`find_patterns`): What stays unexplained and comes again, and whose runs were there.
+- `unattributed_patterns` (`find_patterns`): What stays unexplained and comes again, and whose runs were there.
 """

@@ -20,7 +20,7 @@ from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, built, undated
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, ATTRIBUTION_DAILY, PLACED_IO, POLLED_MINUTES, SLOWDOWNS
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.polls import TICKS
 from iosig.warehouse.contracts.samples import EXACT_SAMPLES, GRID_STEPS, OWN_SERIES, RUNS
@@ -88,7 +88,7 @@ def count_days(context: StepContext) -> int:
     with context.engine() as connection:
         _expose_minutes(context, connection)
         context.expose(connection, ATTRIBUTED_IO)
-        return context.build(connection, EXPLAINED_DAYS)
+        return context.build(connection, ATTRIBUTION_DAILY)
 
 
 def estimate_io(context: StepContext) -> int:
@@ -126,7 +126,7 @@ def _days(run: Run) -> Sequence[date]:
 
     A poll may reach into the minutes of the day before or after.
     """
-    found = {day + timedelta(days=more) for day in run.plan.poll_days for more in (-1, 0, 1)}
+    found = {day + timedelta(days=more) for day in run.plan.polls_daily for more in (-1, 0, 1)}
     for ended_on in run.plan.job_days:
         if ended_on is not None:
             first = _first_day(run, ended_on)
@@ -136,7 +136,7 @@ def _days(run: Run) -> Sequence[date]:
 
 def _first_day(run: Run, day: date) -> date:
     """Return on which day the first run of those that ended on a day began, now or in the release before."""
-    if day not in run.first_days:
+    if day not in run.backfill_days:
         now, before = run.built(RUNS, [day]), [file for file in run.released(JOB_IO) if file.day == day]
         found = [day]
         for file in (*now, *before):
@@ -144,8 +144,8 @@ def _first_day(run: Run, day: date) -> date:
             began_at = rows.select(pl.col("started_at").min()).collect().item()
             if began_at is not None:
                 found.append(max(began_at.date(), day - timedelta(days=_MOST_DAYS)))
-        run.first_days[day] = min(found)
-    return run.first_days[day]
+        run.backfill_days[day] = min(found)
+    return run.backfill_days[day]
 
 
 def _ticks_of(run: Run, first: date, last: date) -> Iterator[TableFile]:
@@ -224,7 +224,7 @@ DAYS = Step(
     "explained days",
     count_days,
     reads=(Input((TICKS, ATTRIBUTED_IO), _near),),
-    writes=(EXPLAINED_DAYS,),
+    writes=(ATTRIBUTION_DAILY,),
     days=_days,
     is_daily=True,
     days_after=(RUNS,),

@@ -21,7 +21,7 @@ from iosig.warehouse.contracts import TABLES, Table, frames, table as table_name
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import FAULTY_POLLS, POLLS
 from iosig.warehouse.contracts.predictions import FAULTY_PREDICTIONS, PREDICTION_RECORDS
-from iosig.warehouse.contracts.quality import FAULTY_JOBS, QUALITY, QUALITY_DAYS, QUARANTINE, REJECTS
+from iosig.warehouse.contracts.quality import FAULTY_JOBS, QUALITY, QUALITY_DAILY, QUARANTINE, REJECTS
 from iosig.warehouse.contracts.traces import TRACE_JOBS
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import GateFailed
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: quarantined rows of each table
 _FAULTY_ROWS = {JOBS: FAULTY_JOBS, POLLS: FAULTY_POLLS, PREDICTION_RECORDS: FAULTY_PREDICTIONS}
 #: jobs are held to their suite before they are written; the others are what checks find
-_NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAYS)
+_NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAILY)
 #: the folder of what the checks found, until all tables are checked
 VERDICTS = "verdicts/"
 #: rows of several files that a suite looks at at a time: pandas takes some hundred bytes for each
@@ -56,7 +56,7 @@ _OF_DAYS = "of_days"
 
 def verdicts_on(table: Table) -> Table:
     """Return what holds the verdicts on a table alone; which of its days are made anew lies beside them, as JSON."""
-    return replace(QUALITY_DAYS, name=f"{VERDICTS}{table.name}", partition=None, is_published=False)
+    return replace(QUALITY_DAILY, name=f"{VERDICTS}{table.name}", partition=None, is_published=False)
 
 
 def checked(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
@@ -70,8 +70,8 @@ def checked(context: StepContext, table: Table, frame: pl.DataFrame) -> Checked:
 
 def _keep(context: StepContext, table: Table, verdicts: Iterable[pl.DataFrame]) -> int:
     """Keep what was said of a table until all are checked. Returns the verdicts."""
-    found = pl.concat([frames.empty(QUALITY_DAYS), *verdicts])
-    path = write_parquet(found, QUALITY_DAYS, context.path(verdicts_on(table)))
+    found = pl.concat([frames.empty(QUALITY_DAILY), *verdicts])
+    path = write_parquet(found, QUALITY_DAILY, context.path(verdicts_on(table)))
     days = context.days if table.partition else (None,)
     write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
     return found.height
@@ -173,17 +173,17 @@ def decide(context: StepContext) -> int:
     except GateFailed as refusal:
         index = docs.of_refusal(Store(context.root), quality)
         raise GateFailed(f"{refusal}\nAll that was checked: {index}") from refusal
-    anew = by_day.filter(pl.col("day").is_in(context.days, nulls_equal=True)).sort(QUALITY_DAYS.key)
-    context.write_days(anew, QUALITY_DAYS)
+    anew = by_day.filter(pl.col("day").is_in(context.days, nulls_equal=True)).sort(QUALITY_DAILY.key)
+    context.write_days(anew, QUALITY_DAILY)
     write_parquet(quality, QUALITY, context.path(QUALITY))
     return int((~quality["success"]).sum())
 
 
 def _by_day(context: StepContext) -> pl.DataFrame:
     """Return what was found of every day of the release: those that are made anew, and all others as they were."""
-    paths = context.files(QUALITY_DAYS)
+    paths = context.files(QUALITY_DAILY)
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
-    found = [frames.empty(QUALITY_DAYS), *map(read_parquet, paths), _carried(context, anew)]
+    found = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carried(context, anew)]
     return pl.concat(found)
 
 
@@ -222,7 +222,7 @@ def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
 
 def _carried(context: StepContext, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
     """Return the rows of the release before that are about days of which a table is not made anew."""
-    files = context.released(QUALITY_DAYS)
+    files = context.released(QUALITY_DAILY)
     known = read_parquet(files) if files else _of_older_release(context)
     pairs = [(name, day) for name, days in anew.items() for day in days]
     made = pl.DataFrame(pairs, schema={"table_name": pl.String, "day": pl.String}, orient="row")
@@ -238,7 +238,7 @@ def _of_older_release(context: StepContext) -> pl.DataFrame:
     store, files = Store(context.root), context.released(QUALITY)
     base = releases.current(store)
     if not files or base is None:
-        return frames.empty(QUALITY_DAYS)
+        return frames.empty(QUALITY_DAILY)
     dates, place = set(base.dates), releases.files_of(store, base)
     days = {
         name: sorted({day.isoformat() for path in paths if (day := locations.day_of(path))} & dates)
@@ -252,7 +252,7 @@ def _of_older_release(context: StepContext) -> pl.DataFrame:
         pl.Series("observed", [json.dumps(of | {_OF_DAYS: days[name]}) for name, of in told], pl.String),
         pl.Series("row_count", [count if isinstance(count, int) else 0 for count in counts], pl.Int64),
         day=pl.lit(None, pl.Date),
-    ).select(QUALITY_DAYS.column_names)
+    ).select(QUALITY_DAILY.column_names)
 
 
 def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
@@ -268,7 +268,7 @@ def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]
 def _verdicts(run: Run, _: Day) -> Iterator[TableFile]:
     """Yield what each table's check found."""
     for name in run.store.files.matching(f"{run.place(run.folder)}/{VERDICTS}*/*.parquet"):
-        yield TableFile(QUALITY_DAYS.name, name)
+        yield TableFile(QUALITY_DAILY.name, name)
 
 
 # ---- what was taken out or refused
@@ -297,7 +297,7 @@ QUARANTINED = Step(
     gather_quarantine,
     reads=(
         built_on(lambda run, _: run.plan.job_days, FAULTY_JOBS),
-        built_on(lambda run, _: run.plan.poll_days, FAULTY_POLLS),
+        built_on(lambda run, _: run.plan.polls_daily, FAULTY_POLLS),
         built_on(lambda run, _: run.plan.prediction_days, FAULTY_PREDICTIONS),
         released(QUARANTINE, days=lambda run: run.plan.days),
     ),
@@ -314,8 +314,8 @@ def decision(steps: Iterable[Step]) -> Step:
         DECISION,
         decide,
         # Summed-up results are only needed of an older release, which has no results by day.
-        reads=(Input(verdicts, _verdicts), released(QUALITY_DAYS, QUALITY), live(*_RUNS)),
-        writes=(QUALITY_DAYS, QUALITY),
+        reads=(Input(verdicts, _verdicts), released(QUALITY_DAILY, QUALITY), live(*_RUNS)),
+        writes=(QUALITY_DAILY, QUALITY),
         # Undated tables are rebuilt in every run, so undated verdicts are, too.
         days=lambda run: run.plan.days if None in run.plan.days else (*run.plan.days, None),
         is_check=True,

@@ -43,19 +43,19 @@ def classify(context: StepContext) -> int:
 
 def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
     rates = ragged(subjects["sample_bytes_per_s"])
-    started_s = epoch_s(subjects["started_at"])
-    ended_s = epoch_s(subjects["ended_at"])
+    start_s = epoch_s(subjects["started_at"])
+    end_s = epoch_s(subjects["ended_at"])
     sections = classes.grid_sections(
         rates.values,
         rates.offsets,
         epoch_s(subjects["grid_started_at"]),
         subjects["interval_s"].to_numpy(),
-        started_s,
-        ended_s,
+        start_s,
+        end_s,
     )
     labelled = classes.classify(sections, floats(subjects["node_count"]), params)
     keys = keys_of("job", subjects, subject_id="job_id")
-    return class_rows(keys, labelled, subjects["node_count"], ended_s - started_s)
+    return class_rows(keys, labelled, subjects["node_count"], end_s - start_s)
 
 
 def _signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
@@ -65,10 +65,10 @@ def _signature_classes(found: Subjects, applications: pl.DataFrame, params: clas
     )
     rates = found.samples
     sections = classes.grid_sections(
-        rates.values, rates.offsets, found.started_s, 1.0 / found.sampling_hz, found.started_s, found.ended_s
+        rates.values, rates.offsets, found.start_s, 1.0 / found.sampling_hz, found.start_s, found.end_s
     )
     labelled = classes.classify(sections, floats(sizes["node_count"]), params)
-    return class_rows(found.keys, labelled, sizes["node_count"], found.ended_s)
+    return class_rows(found.keys, labelled, sizes["node_count"], found.end_s)
 
 
 STEP = Step(

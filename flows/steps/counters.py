@@ -15,17 +15,17 @@ from iosig.transforms import counters, job_keys
 from iosig.transforms.counters import TARGET, CounterParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.counters import (
-    COUNTED_JOBS,
-    COUNTER_DAYS,
-    COUNTER_ENDS,
+    COUNTER_DELTAS,
     COUNTER_GAPS,
-    COUNTER_RISES,
+    COUNTER_JOB_TOTALS,
+    COUNTER_LAST_VALUES,
     COUNTER_SAMPLES,
     COUNTER_TARGETS,
+    COUNTERS_DAILY,
     JOB_KEYS,
     SCRAPES,
     TIMED_SCRAPES,
-    UNASSIGNED_IO,
+    UNATTRIBUTED_COUNTER_IO,
 )
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import COUNTER_POLLS
@@ -42,9 +42,12 @@ def end_days(context: StepContext) -> int:
     """Find the last values of each entry on a day. Returns the entries."""
     scrapes = _timed(context)
     parts = [counters.select_last_values(samples, scrapes) for samples in _samples(context)]
-    found = [frames.empty(COUNTER_ENDS), *(_dated(part, context).select(COUNTER_ENDS.column_names) for part in parts)]
+    found = [
+        frames.empty(COUNTER_LAST_VALUES),
+        *(_dated(part, context).select(COUNTER_LAST_VALUES.column_names) for part in parts),
+    ]
     ends = pl.concat(found)
-    write_parquet(ends, COUNTER_ENDS, context.path(COUNTER_ENDS))
+    write_parquet(ends, COUNTER_LAST_VALUES, context.path(COUNTER_LAST_VALUES))
     return ends.height
 
 
@@ -52,44 +55,44 @@ def stage_counters(context: StepContext) -> int:
     """Find what rose between every two scrapes of a day, and what the day comes to. Returns the rises."""
     scrapes = _timed(context)
     targets = _write_rises(context, scrapes)
-    keys = scan_parquet(context.path(COUNTER_RISES)).select(pl.col("job_key").drop_nulls().unique()).collect()
+    keys = scan_parquet(context.path(COUNTER_DELTAS)).select(pl.col("job_key").drop_nulls().unique()).collect()
     with context.engine() as connection:
-        context.expose(connection, COUNTER_RISES, COUNTER_GAPS)
+        context.expose(connection, COUNTER_DELTAS, COUNTER_GAPS)
         context.put(connection, TIMED_SCRAPES, scrapes.select(TIMED_SCRAPES.column_names))
         context.put(connection, COUNTER_TARGETS, targets.select(COUNTER_TARGETS.column_names))
         context.put(connection, JOB_KEYS, job_keys.parse_keys(keys["job_key"], context.settings.counters.job_keys))
-        for table in (COUNTED_JOBS, COUNTER_DAYS, COUNTER_POLLS):
+        for table in (COUNTER_JOB_TOTALS, COUNTERS_DAILY, COUNTER_POLLS):
             context.build(connection, table)
-    return int(scan_parquet(context.path(COUNTER_RISES)).select(pl.len()).collect().item())
+    return int(scan_parquet(context.path(COUNTER_DELTAS)).select(pl.len()).collect().item())
 
 
 def _write_rises(context: StepContext, scrapes: pl.DataFrame) -> pl.DataFrame:
     """Write the rises and gaps of a day, and return what was read of each target."""
-    ends, params = context.frame(COUNTER_ENDS), context.settings.counters.params(CounterParams)
+    ends, params = context.frame(COUNTER_LAST_VALUES), context.settings.counters.params(CounterParams)
     folder = context.folder / "counter_parts" / str(context.days[0])
     shutil.rmtree(folder, ignore_errors=True)
     edges = _dated(counters.find_edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
     parts, targets, gaps = [], [frames.empty(COUNTER_TARGETS)], [frames.empty(COUNTER_GAPS), edges]
     for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(context, scrapes, ends)):
         found = counters.compute_deltas(samples, own_scrapes, own_ends, polled, params)
-        rows = _dated(found.rows, context).select(COUNTER_RISES.column_names)
-        parts.append(write_parquet(rows, COUNTER_RISES, folder / f"{number:05d}.parquet"))
+        rows = _dated(found.rows, context).select(COUNTER_DELTAS.column_names)
+        parts.append(write_parquet(rows, COUNTER_DELTAS, folder / f"{number:05d}.parquet"))
         targets.append(found.targets.select(COUNTER_TARGETS.column_names))
         gaps.append(_dated(found.gaps, context).select(COUNTER_GAPS.column_names))
-    context.join(parts, COUNTER_RISES)
+    context.join(parts, COUNTER_DELTAS)
     write_parquet(pl.concat(gaps).sort(COUNTER_GAPS.key), COUNTER_GAPS, context.path(COUNTER_GAPS))
     return pl.concat(targets)
 
 
 def _dated(rows: pl.DataFrame, context: StepContext) -> pl.DataFrame:
-    return rows.with_columns(counted_on=pl.lit(context.days[0], pl.Date))
+    return rows.with_columns(scraped_on=pl.lit(context.days[0], pl.Date))
 
 
 def tell_unassigned(context: StepContext) -> int:
     """Tell of a day what servers counted under names of which no job is known. Returns the kinds of names."""
     with context.engine() as connection:
-        context.expose(connection, COUNTED_JOBS, JOBS)
-        return context.build(connection, UNASSIGNED_IO)
+        context.expose(connection, COUNTER_JOB_TOTALS, JOBS)
+        return context.build(connection, UNATTRIBUTED_COUNTER_IO)
 
 
 # ---- what is read
@@ -141,13 +144,13 @@ def _day_before(run: Run, day: Day) -> Iterator[TableFile | Landing]:
     assert day
     before = date.fromordinal(day.toordinal() - 1)
     yield from run.landed((SCRAPES,), before)
-    yield from (file for file in run.live(COUNTER_ENDS) if file.day == before)
+    yield from (file for file in run.live(COUNTER_LAST_VALUES) if file.day == before)
 
 
 def _jobs_since(run: Run, day: Day) -> Iterator[TableFile]:
     """Read the names of a day, and the jobs that ended on it or later, or did not end yet."""
     assert day
-    yield from (file for file in run.live(COUNTED_JOBS) if file.day == day)
+    yield from (file for file in run.live(COUNTER_JOB_TOTALS) if file.day == day)
     before = date.fromordinal(day.toordinal() - 1)
     yield from (file for file in run.live(JOBS) if file.day is None or file.day >= before)
 
@@ -156,32 +159,32 @@ ENDS = Step(
     "counter ends",
     end_days,
     reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES),),
-    writes=(COUNTER_ENDS,),
-    days=lambda run: run.plan.counter_days,
+    writes=(COUNTER_LAST_VALUES,),
+    days=lambda run: run.plan.counters_daily,
     is_daily=True,
 )
 RISES = Step(
     "counters",
     stage_counters,
-    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES), Input((SCRAPES, COUNTER_ENDS), _day_before)),
+    reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES), Input((SCRAPES, COUNTER_LAST_VALUES), _day_before)),
     writes=(
-        COUNTER_RISES,
+        COUNTER_DELTAS,
         COUNTER_GAPS,
         TIMED_SCRAPES,
         COUNTER_TARGETS,
         JOB_KEYS,
-        COUNTED_JOBS,
-        COUNTER_DAYS,
+        COUNTER_JOB_TOTALS,
+        COUNTERS_DAILY,
         COUNTER_POLLS,
     ),
-    days=lambda run: run.plan.counter_days,
+    days=lambda run: run.plan.counters_daily,
     is_daily=True,
 )
 UNASSIGNED = Step(
     "unassigned i/o",
     tell_unassigned,
-    reads=(Input((COUNTED_JOBS, JOBS), _jobs_since),),
-    writes=(UNASSIGNED_IO,),
+    reads=(Input((COUNTER_JOB_TOTALS, JOBS), _jobs_since),),
+    writes=(UNATTRIBUTED_COUNTER_IO,),
     days=lambda run: run.plan.told_days,
     is_daily=True,
 )

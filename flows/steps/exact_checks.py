@@ -74,8 +74,8 @@ def against(signature: Signature, exact: RunSamples, run: int) -> tuple[float | 
     first, last = exact.rates.offsets[run : run + 2]
     rates, interval_s = np.nan_to_num(exact.rates.values[first:last]), float(exact.interval_s[run])
     # there was no run before its start: what the first step has came after it
-    count = max(len(rates), int(np.ceil((signature.duration_s - exact.started_s[run]) / interval_s)))
-    edges = np.maximum(exact.started_s[run] + np.arange(count + 1) * interval_s, 0.0)
+    count = max(len(rates), int(np.ceil((signature.duration_s - exact.start_s[run]) / interval_s)))
+    edges = np.maximum(exact.start_s[run] + np.arange(count + 1) * interval_s, 0.0)
     truth = np.zeros(count)
     truth[: len(rates)] = rates * interval_s
     found = np.diff(np.interp(edges, np.arange(len(signature.bytes_per_s) + 1), _running(signature.bytes_per_s)))

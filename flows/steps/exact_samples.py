@@ -16,13 +16,13 @@ from iosig.transforms import exact_series, sample_checks
 from iosig.transforms.arrays import Bools, Ragged, places_of
 from iosig.transforms.exact_series import Grids, Intervals
 from iosig.transforms.sample_checks import RunSamples
-from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES
+from iosig.warehouse.contracts.counters import COUNTER_DELTAS, COUNTER_GAPS, COUNTER_JOB_TOTALS, COUNTERS_DAILY
 from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.samples import (
     EXACT_RUNS,
     EXACT_SAMPLES,
-    RUN_RISES,
+    RUN_COUNTER_DELTAS,
     RUNS,
     SAMPLE_CHECKS,
     SAMPLE_PAIRS,
@@ -33,16 +33,16 @@ from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 #: key of a run on a file system
 RUN = ["cluster", "job_id", "started_at", "filesystem"]
 #: tables of counters by job
-_COUNTED = (COUNTED_JOBS, COUNTER_DAYS, COUNTER_GAPS, COUNTER_RISES)
+_COUNTED = (COUNTER_JOB_TOTALS, COUNTERS_DAILY, COUNTER_GAPS, COUNTER_DELTAS)
 
 
 def take_samples(context: StepContext) -> int:
     """Compute the samples of the runs that ended on a day from their counters. Returns the sample count."""
     with context.engine() as connection:
         context.expose(connection, JOBS, RUNS, SAMPLES, *_COUNTED)
-        for table in (RUN_RISES, EXACT_RUNS):
+        for table in (RUN_COUNTER_DELTAS, EXACT_RUNS):
             context.build(connection, table)
-        runs, rises = (read_parquet(context.path(table)) for table in (EXACT_RUNS, RUN_RISES))
+        runs, rises = (read_parquet(context.path(table)) for table in (EXACT_RUNS, RUN_COUNTER_DELTAS))
         taken = samples_of(runs, rises)
         context.put(connection, EXACT_SAMPLES, taken)
         for table in (EXACT_IO, METADATA_IO):
@@ -55,12 +55,14 @@ def take_samples(context: StepContext) -> int:
 def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> list[Ragged]:
     """Compute the rates of counters in each step of each run; NaN where nothing was scraped.
 
-    runs, rises: rows of `exact_runs` and `run_rises`. columns: of `rises`, whole numbers.
+    runs, rises: rows of `exact_runs` and `run_counter_deltas`. columns: of `rises`, whole numbers.
     """
     # arrays refer to runs by number
     numbers = runs.select(*RUN, run=pl.int_range(pl.len()))
     placed = rises.join(numbers, on=RUN, how="inner")
-    from_us, until_us = (placed[name].dt.epoch("us").to_numpy() for name in ("from_at", "until_at"))
+    from_us, until_us = (
+        placed[name].dt.epoch("us").to_numpy() for name in ("interval_started_at", "interval_ended_at")
+    )
     intervals = Intervals(from_us, until_us, placed["run"].to_numpy())
     grids = Grids(*(runs[name].to_numpy() for name in ("step_us", "phase_us", "first_step", "last_step")))
     step_s, is_scraped = np.repeat(grids.step_us, grids.counts) / 1e6, _scraped(runs, grids)
@@ -69,7 +71,7 @@ def rates_on_grids(runs: pl.DataFrame, rises: pl.DataFrame, *columns: str) -> li
 
 
 def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of `exact_samples` for rows of `exact_runs` and `run_rises`."""
+    """Return rows of `exact_samples` for rows of `exact_runs` and `run_counter_deltas`."""
     rates = rates_on_grids(runs, rises, "read_bytes", "written_bytes")
     samples = [
         runs.with_columns(direction=pl.lit(direction), sample_bytes_per_s=list_column(of_direction))
@@ -87,7 +89,7 @@ def _scraped(runs: pl.DataFrame, grids: Grids) -> Bools:
     """Mark the steps of which a part lies between the first scrape and the last one."""
     run = np.repeat(np.arange(runs.height), grids.counts)
     right = places_of(grids.first_step, grids.counts) * grids.step_us[run] + grids.phase_us[run]
-    begin, end = (runs[name].dt.epoch("us").to_numpy()[run] for name in ("counted_from_at", "counted_until_at"))
+    begin, end = (runs[name].dt.epoch("us").to_numpy()[run] for name in ("coverage_started_at", "coverage_ended_at"))
     marked: Bools = (right > begin) & (right - grids.step_us[run] < end)
     return marked
 
@@ -125,7 +127,7 @@ STEP = Step(
     "exact samples",
     take_samples,
     reads=(live(JOBS), built(RUNS, SAMPLES), Input(_COUNTED, _counters)),
-    writes=(RUN_RISES, EXACT_RUNS, EXACT_SAMPLES, EXACT_IO, METADATA_IO, SAMPLE_CHECKS),
+    writes=(RUN_COUNTER_DELTAS, EXACT_RUNS, EXACT_SAMPLES, EXACT_IO, METADATA_IO, SAMPLE_CHECKS),
     days=lambda run: run.plan.job_days,
     is_daily=True,
     is_needed=_is_counted,

@@ -55,7 +55,7 @@ def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> p
         # what a run moved is said by job_io alone
         volume_bytes=pl.lit(None, pl.Float64),
         missing_ratio=pl.lit(None, pl.Float64),
-    ).with_columns(pl.when(pl.col("outcome") == "classified").then(pl.col("label", "section_bytes", "cov")))
+    ).with_columns(pl.when(pl.col("outcome") == "classified").then(pl.col("label", "section_bytes", "cv")))
     return pl.concat([_keys(runs), answered, runs.select("node_count", "duration_s")], how="horizontal").select(
         CLASSES.column_names
     )

@@ -76,7 +76,7 @@ def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
     lacks = rows.filter(~pl.col("is_default").any().over(SUBJECT))
     taken = [
         (*key, select_method({method: np.nan if told is None else told for method, told in own.rows()}))
-        for key, own in lacks.select(*SUBJECT, "method", "trust")
+        for key, own in lacks.select(*SUBJECT, "method", "expected_correlation")
         .partition_by(SUBJECT, as_dict=True, include_key=False, maintain_order=True)
         .items()
     ]
@@ -89,19 +89,19 @@ def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
 # ---- whose signatures are found together, and when
 
 
-def is_due(last: date | None, now: date | None, every_days: int) -> bool:
+def is_due(last: date | None, now: date | None, interval_days: int) -> bool:
     """Return whether a new span of so many days has begun since the last runs of the release before."""
-    if not every_days or last is None or now is None:
+    if not interval_days or last is None or now is None:
         return False
     # days are counted from a Monday
-    return (now.toordinal() - 1) // every_days > (last.toordinal() - 1) // every_days
+    return (now.toordinal() - 1) // interval_days > (last.toordinal() - 1) // interval_days
 
 
 def asked(context: StepContext, sets: pl.DataFrame) -> pl.DataFrame:
     """Return the subjects that are to be found together now: those with runs since the last time, if it is due."""
     files = context.released(SAMPLE_SETS)
     last = read_parquet(files, columns=["ended_on"])["ended_on"].max() if files else None
-    if not is_due(_date(last), _date(sets["ended_on"].max()), context.settings.joint.every_days):
+    if not is_due(_date(last), _date(sets["ended_on"].max()), context.settings.joint.interval_days):
         return sets.clear().select(SUBJECT)
     with context.engine() as connection:
         context.expose(connection, SAMPLE_SETS)
@@ -131,7 +131,7 @@ def _found(
     runs = _runs(context, again)
     known = _known(context, parts)
     settings = context.settings
-    params = JointParams(min_run_count=settings.signatures.least_sample_count)
+    params = JointParams(min_run_count=settings.signatures.min_sample_count)
     for key, own in meant.partition_by("filesystem", "direction", as_dict=True, maintain_order=True).items():
         is_here = [pl.col(name) == value for name, value in zip(("filesystem", "direction"), key, strict=True)]
         there = _There.of(context, runs.filter(*is_here), own)
@@ -151,14 +151,14 @@ def _runs(context: StepContext, again: pl.DataFrame) -> pl.DataFrame:
 def _known(
     context: StepContext, parts: Mapping[Table, Sequence[Path]]
 ) -> dict[tuple[str, str, str], tuple[Signature, float]]:
-    """Return the default signatures of all applications, with their trust, by subject."""
+    """Return the default signatures of all applications, with their expected correlation, by subject."""
     with context.engine() as connection:
         for table in MADE:
             models.expose(connection, "main", table, parts[table])
         rows = pl.concat([frames.empty(SIGNATURES), *map(read_parquet, parts[SIGNATURES])])
         rows = with_defaults(rows).filter("is_default", outcome="extracted")
         found = published.read_signatures(connection, rows)
-    told = zip(rows.select(SUBJECT).rows(), found, floats(rows["trust"]).tolist(), strict=True)
+    told = zip(rows.select(SUBJECT).rows(), found, floats(rows["expected_correlation"]).tolist(), strict=True)
     return {(key[0], key[1], key[2]): (one, sure) for key, one, sure in told}
 
 
@@ -174,12 +174,12 @@ class _There:
         """Return what was there; samples of other steps than most of them have are left out."""
         interval_s = float(meant["interval_s"].mode().sort()[0])
         runs = runs.filter(pl.col("interval_s") == interval_s)
-        began_s = float(epoch_s(runs["grid_started_at"]).min())
-        step_s = np.round((epoch_s(runs["grid_started_at"]) - began_s) / interval_s).astype(np.int64)
+        start_s = float(epoch_s(runs["grid_started_at"]).min())
+        step_s = np.round((epoch_s(runs["grid_started_at"]) - start_s) / interval_s).astype(np.int64)
         volume = _traffic(context, runs, step_s, interval_s)
         names = runs["application_id"].unique().sort()
         places = {name: place for place, name in enumerate(names)}
-        started, ended = ((epoch_s(runs[name]) - began_s) / interval_s for name in ("started_at", "ended_at"))
+        started, ended = ((epoch_s(runs[name]) - start_s) / interval_s for name in ("started_at", "ended_at"))
         application = runs["application_id"].replace_strict(places, return_dtype=pl.Int64).to_numpy()
         is_sample = runs["is_sample"].to_numpy()
         shared = SharedTraffic(volume, interval_s, application, len(names), started, ended, is_sample)

@@ -30,7 +30,7 @@ _SUBJECT = ["trace_id", "operation_group"]
 def find(context: StepContext) -> int:
     """Find the periods of metadata calls of the traced runs that ended on a day. Returns the rows."""
     rows = frames.empty(METADATA_PERIODS)
-    if "controlled" in context.settings.periods.methods and context.parts(TRACE_METADATA):
+    if "null_tested" in context.settings.periods.methods and context.parts(TRACE_METADATA):
         with context.engine() as connection:
             context.expose(connection, TRACE_JOBS)
             context.expose_landed(connection, TRACE_METADATA)
@@ -38,7 +38,7 @@ def find(context: StepContext) -> int:
             grids = grid_rows(spans, context.settings.traces.params(SignalParams))
             context.put(connection, METADATA_GRIDS, grids)
             steps = context.compute(connection, METADATA_STEPS)
-        rows = metadata_rows(grids, steps, params_of(context.settings.periods, methods=("controlled",)))
+        rows = metadata_rows(grids, steps, params_of(context.settings.periods, methods=("null_tested",)))
     context.write_days(rows, METADATA_PERIODS)
     return rows.height
 
@@ -74,7 +74,7 @@ def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> 
     share = float(subjects["share"][0])
     own = params.controlled or NullModelParams()
     level = replace(own, false_alarm_probability=own.false_alarm_probability / share)
-    of_level = replace(params, methods=("controlled",), controlled=level)
+    of_level = replace(params, methods=("null_tested",), controlled=level)
     signals = Ragged(calls * np.repeat(hz, counts), offsets)
     (answer,) = search.find_periods(signals, hz, np.zeros(len(hz)), of_level)
     known = {
@@ -106,8 +106,8 @@ def columns_of(answer: Periods, share: float) -> Iterator[tuple[str, pl.Series]]
     }
     yield from ((name, pl.Series(values)) for name, values in numbers.items())
     listed = {
-        "segment_starts_s": segments.started_s,
-        "segment_ends_s": segments.ended_s,
+        "segment_starts_s": segments.start_s,
+        "segment_ends_s": segments.end_s,
         "segment_periods_s": 1.0 / segments.frequency_hz,
     }
     is_told = pl.Series(found.is_periodic)

@@ -19,7 +19,7 @@ from iosig.transforms.periods.search import PeriodParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.periods import METADATA_RATES
-from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_RISES
+from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_COUNTER_DELTAS
 
 _COUNT, _RATES = "metadata_operation_count", "sample_operations_per_s"
 #: a mean number of operations per node below it is NO_USAGE: a program that starts opens some hundred files
@@ -31,11 +31,11 @@ _SAMPLES_AT_A_TIME = 1 << 23
 def tell(context: StepContext) -> int:
     """Tell when the runs that ended on a day did their metadata operations. Returns the rows."""
     with context.engine() as connection:
-        context.expose(connection, EXACT_RUNS, RUN_RISES, JOBS)
+        context.expose(connection, EXACT_RUNS, RUN_COUNTER_DELTAS, JOBS)
         runs = context.compute(connection, METADATA_RUNS)
     class_params = context.settings.classes.params(ClassParams)
-    params = params_of(context.settings.periods, methods=("controlled",))
-    rows = rate_rows(runs, context.frame(RUN_RISES), class_params, params)
+    params = params_of(context.settings.periods, methods=("null_tested",))
+    rows = rate_rows(runs, context.frame(RUN_COUNTER_DELTAS), class_params, params)
     context.write_days(rows, METADATA_RATES)
     return rows.height
 
@@ -43,7 +43,7 @@ def tell(context: StepContext) -> int:
 def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
     """Return rows of `metadata_rates`: of runs of file systems whose servers count metadata operations by job.
 
-    runs, rises: rows of `metadata_runs` and `run_rises`. class_params: its limit of bytes does not count.
+    runs, rises: rows of `metadata_runs` and `run_counter_deltas`. class_params: its limit of bytes does not count.
     """
     (rates,) = rates_on_grids(runs, rises.filter(pl.col(_COUNT).is_not_null()), _COUNT)
     subjects = (
@@ -59,13 +59,13 @@ def rate_rows(runs: pl.DataFrame, rises: pl.DataFrame, class_params: ClassParams
 def _told(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParams) -> pl.DataFrame:
     """Return the rows of some runs: their class and their period."""
     rates, hz = ragged(subjects[_RATES]), 1.0 / subjects["interval_s"].to_numpy()
-    grid_s, started_s, ended_s = (epoch_s(subjects[name]) for name in ("grid_started_at", "started_at", "ended_at"))
-    sections = classes.grid_sections(rates.values, rates.offsets, grid_s, 1.0 / hz, started_s, ended_s)
+    grid_s, start_s, end_s = (epoch_s(subjects[name]) for name in ("grid_started_at", "started_at", "ended_at"))
+    sections = classes.grid_sections(rates.values, rates.offsets, grid_s, 1.0 / hz, start_s, end_s)
     of_counts = replace(class_params, no_usage_bytes=_NO_USAGE_OPERATIONS)
     labelled = classes.classify(sections, floats(subjects["node_count"]), of_counts).select(
-        "label", "cov", "missing_ratio", class_outcome="outcome", section_operations="section_bytes"
+        "label", "cv", "missing_ratio", class_outcome="outcome", section_operations="section_bytes"
     )
-    (answer,) = search.find_periods(rates, hz, grid_s - started_s, params)
+    (answer,) = search.find_periods(rates, hz, grid_s - start_s, params)
     periods = pl.DataFrame({"sampling_hz": hz, **dict(columns_of(answer, 1.0))}).with_columns(
         pl.col(pl.Float64).fill_nan(None)
     )
@@ -76,7 +76,7 @@ def _told(subjects: pl.DataFrame, class_params: ClassParams, params: PeriodParam
 STEP = Step(
     "metadata rates",
     tell,
-    reads=(built(JOBS, EXACT_RUNS, RUN_RISES),),
+    reads=(built(JOBS, EXACT_RUNS, RUN_COUNTER_DELTAS),),
     writes=(METADATA_RATES,),
     days=lambda run: run.plan.job_days,
     is_daily=True,

@@ -208,7 +208,7 @@ def _rows(made: Made) -> dict[Table, pl.DataFrame]:
         request_count=made.request_count,
         covered_ratio=made.covered_ratio,
         skew=made.skew,
-        negative_count=made.negative_count if made.network else None,
+        negative_time_count=made.negative_time_count if made.network else None,
     )
     if made.network is None:
         return {NETWORK_RUNS: line}

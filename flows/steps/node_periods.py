@@ -37,13 +37,13 @@ def node_rows(
 
     found, periods: the runs, and their rows of `periods`. signals, requests: as of `traced_requests`.
     """
-    if "controlled" not in params.methods:
+    if "null_tested" not in params.methods:
         return frames.empty(NODE_PERIODS)
     nodes, moved = traced_nodes(found.keys, signals, requests)
     several = nodes.filter(pl.col("node_count") > 1)
     if several.is_empty():
         return frames.empty(NODE_PERIODS)
-    default = periods.filter(method="controlled").select(
+    default = periods.filter(method="null_tested").select(
         "subject_id", "direction", "frequency_hz", "window_start_s", "window_end_s"
     )
     told = several.join(default, on=["subject_id", "direction"], how="left", maintain_order="left")
@@ -76,7 +76,7 @@ def _rows(nodes: pl.DataFrame, found: Subjects, moved: Requests, params: PeriodP
             "period_error_s": answers.details_or_nan.period_error_s,
             "confidence": answers.confidence,
             "false_alarm_probability": np.minimum(answers.false_alarm_probability * shares, 1.0),
-            "delay_s": phases.delay_s,
+            "lag_s": phases.lag_s,
             "concentration_ratio": phases.concentration,
         }
     ).with_columns(pl.col(pl.Float64).fill_nan(None))
@@ -101,8 +101,8 @@ def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodPa
     for share in np.unique(shares):
         at = np.flatnonzero(shares == share)
         level = replace(own, false_alarm_probability=own.false_alarm_probability / share, window_levels=0)
-        of_level = replace(params, methods=("controlled",), controlled=level)
+        of_level = replace(params, methods=("null_tested",), controlled=level)
         signals = pieces_of(samples, at)
-        parts.append(detect_periods(signals, sampling_hz[at], np.zeros(len(at)), of_level)["controlled"][0])
+        parts.append(detect_periods(signals, sampling_hz[at], np.zeros(len(at)), of_level)["null_tested"][0])
         places.append(at)
     return gather(parts, places)

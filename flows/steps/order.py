@@ -23,7 +23,7 @@ from iosig.flows.steps import (
     signatures,
     stage,
     traces,
-    unnamed_patterns,
+    unattributed_patterns,
 )
 from iosig.flows.steps.step import Step
 
@@ -52,7 +52,7 @@ WORK_STEPS = (
     attribution.LIMITS,
     attribution.DAYS,
     attribution.ESTIMATES,
-    unnamed_patterns.STEP,
+    unattributed_patterns.STEP,
     classes.STEP,
     periods.STEP,
     metadata_periods.STEP,

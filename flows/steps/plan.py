@@ -17,9 +17,9 @@ import polars as pl
 from iosig.settings.model import Settings
 from iosig.transforms.counters import TARGET
 from iosig.warehouse.contracts import Table, frames
-from iosig.warehouse.contracts.counters import COUNTER_DAYS, COUNTER_SAMPLES, SCRAPES
+from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, COUNTERS_DAILY, SCRAPES
 from iosig.warehouse.contracts.jobs import JOB_RECORDS, QUEUE_RECORDS
-from iosig.warehouse.contracts.polls import POLL_DAYS, POLLS
+from iosig.warehouse.contracts.polls import POLLS, POLLS_DAILY
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
 from iosig.warehouse.contracts.releases import SELECT, STALE_DAYS
 from iosig.warehouse.contracts.series import SERIES
@@ -53,23 +53,23 @@ class Selection:
 class Plan:
     """One run: from which release and landings it starts, and which days it computes anew.
 
-    `poll_days` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days on
-    which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
-    made; `counter_days` are those days of polls on which counters were read, and `told_days` are these and the days of
-    counters on which a job was there of which there is something new. `queue_days` are days on which the scheduler was
-    asked what runs and waits. `losses` are those of a repair, which it takes into account. The same plan, made again
-    after a crash, has the same fingerprint.
+    `polls_daily` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days
+    on which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
+    made; `counters_daily` are those days of polls on which counters were read, and `told_days` are these and the days
+    of counters on which a job was there of which there is something new. `queue_days` are days on which the scheduler
+    was asked what runs and waits. `losses` are those of a repair, which it takes into account. The same plan, made
+    again after a crash, has the same fingerprint.
     """
 
     base: Release | None
     landed: Ledger = field(compare=False)
     inputs: tuple[str, ...]
     removed_inputs: tuple[str, ...]
-    poll_days: tuple[date, ...]
+    polls_daily: tuple[date, ...]
     job_days: tuple[date | None, ...]
     parameters: str
     prediction_days: tuple[date, ...] = ()
-    counter_days: tuple[date, ...] = ()
+    counters_daily: tuple[date, ...] = ()
     told_days: tuple[date, ...] = ()
     late_days: tuple[date, ...] = ()
     queue_days: tuple[date, ...] = ()
@@ -83,7 +83,7 @@ class Plan:
     @cached_property
     def days(self) -> tuple[date | None, ...]:
         """Every day that is computed anew, in order, None last."""
-        days = {*self.poll_days, *self.job_days, *self.prediction_days, *self.told_days, *self.queue_days}
+        days = {*self.polls_daily, *self.job_days, *self.prediction_days, *self.told_days, *self.queue_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
 
     @cached_property
@@ -136,7 +136,7 @@ class Plan:
             self.base.release_id if self.base else None,
             self.inputs,
             self.removed_inputs,
-            [day and day.isoformat() for day in (*self.poll_days, *self.job_days)],
+            [day and day.isoformat() for day in (*self.polls_daily, *self.job_days)],
             [day.isoformat() for day in self.prediction_days],
             *([[day.isoformat() for day in self.queue_days]] if self.queue_days else ()),
             self.parameters,
@@ -273,8 +273,8 @@ def make_plan(
         raise NothingToDo(
             f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
         )
-    poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
-    poll_days = sorted({*poll_days, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
+    polls_daily, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
+    polls_daily = sorted({*polls_daily, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
     mixed_settings = None
@@ -284,7 +284,7 @@ def make_plan(
             "`iosig run`, which computes everything"
         )
     elif base and base.parameters != parameters and has_range and kind == "run":
-        first = min((day for day in (*poll_days, *job_days) if day), default=since or until)
+        first = min((day for day in (*polls_daily, *job_days) if day), default=since or until)
         mixed_settings = (
             f"the settings changed since {base.release_id}: days outside of the range keep its results until "
             f"`iosig run --since {first}` computes them again"
@@ -300,11 +300,11 @@ def make_plan(
         landed=landed,
         inputs=tuple(fresh["landing_id"]),
         removed_inputs=(*gone["landing_id"], *sorted(set_aside)),
-        poll_days=tuple(day for day in poll_days if _within(day, since, until)),
+        polls_daily=tuple(day for day in polls_daily if _within(day, since, until)),
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
         prediction_days=tuple(day for day in prediction_days if _within(day, since, until)),
-        counter_days=tuple(day for day in poll_days if day in news.counted_days and _within(day, since, until)),
+        counters_daily=tuple(day for day in polls_daily if day in news.counted_days and _within(day, since, until)),
         told_days=tuple(day for day in told_days if _within(day, since, until)),
         late_days=tuple(sorted(late_days)),
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
@@ -389,11 +389,11 @@ def _moved_edges(store: Store, base: Release | None, landed: Ledger, before: pl.
     edges = {day for old, new in spans if old != new for day in (old, new)}
     if base is None or not edges - {None}:
         return set()
-    polls, counters = (_rows_of_days(store, base, table, edges) for table in (POLL_DAYS, COUNTER_DAYS))
+    polls, counters = (_rows_of_days(store, base, table, edges) for table in (POLLS_DAILY, COUNTERS_DAILY))
     whole_day = (_DAY_S / pl.col("interval_s")).round().cast(pl.Int64) * pl.col("target_count")
     partial = (
         polls.filter(pl.col("is_partial_day") | (pl.col("missing_ratio") > 0))["polled_on"],
-        counters.filter((pl.col("expected_scrape_count") < whole_day) | (pl.col("missing_ratio") > 0))["counted_on"],
+        counters.filter((pl.col("expected_scrape_count") < whole_day) | (pl.col("missing_ratio") > 0))["scraped_on"],
     )
     return {day for days in partial for day in days}
 
@@ -435,8 +435,8 @@ class _News:
     def stale(self, touched: pl.DataFrame) -> _Stale:
         """Return the days that landings concern, as the release's tables go by days."""
         files = self.landed.files.join(touched, on="folder", how="semi")
-        counter_days = self._counter_days(files)
-        poll_days = sorted({*_days_of(POLLS, files), *counter_days} - self.closed)
+        counters_daily = self._counter_days(files)
+        polls_daily = sorted({*_days_of(POLLS, files), *counters_daily} - self.closed)
         new = touched["landing_id"]
         with models.engine(self.store.builds / "spill", self.settings.engine.memory_limit) as connection:
             for table in (JOB_RECORDS, SERIES):
@@ -445,17 +445,17 @@ class _News:
             models.expose_files(self.store, connection, TRACES, traces)
             parameters = {
                 "landings": new.to_list(),
-                "poll_days": poll_days,
+                "polls_daily": polls_daily,
                 "clock_tolerance_s": self.settings.traces.clock_tolerance_s,
                 "longest_interval_s": files["longest_interval_s"].max() or 0.0,
-                "counter_days": counter_days,
-                "counter_reaches_s": [self._reach_s(day) for day in counter_days],
+                "counters_daily": counters_daily,
+                "counter_reaches_s": [self._reach_s(day) for day in counters_daily],
             }
             stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
-            told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counted_days else ())}
+            told_days = {*counters_daily, *(_days_with_jobs(connection, new) if self.counted_days else ())}
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
         told = sorted(told_days & self.counted_days)
-        return poll_days, job_days, self._prediction_days(touched, files), told, _days_of(QUEUE_RECORDS, files)
+        return polls_daily, job_days, self._prediction_days(touched, files), told, _days_of(QUEUE_RECORDS, files)
 
     @cached_property
     def counted_days(self) -> set[date]:
@@ -477,7 +477,7 @@ class _News:
         before, own = (self._scraped(on) for on in (day - timedelta(days=1), day))
         last = before.join(own, on=TARGET, how="semi").select(pl.col("last_at").min()).collect().item()
         midnight = datetime.combine(day, time(), UTC)
-        return self.settings.counters.late_s + (0.0 if last is None else (midnight - last).total_seconds())
+        return self.settings.counters.grace_s + (0.0 if last is None else (midnight - last).total_seconds())
 
     def _scraped(self, day: date) -> pl.LazyFrame:
         """Return the targets that were scraped on a day, each with its last scrape."""

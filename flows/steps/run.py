@@ -37,7 +37,7 @@ class Run:
     #: by table: where its files were copied to in an object store before publishing
     uploaded: dict[str, Mapping[str, Path]] = field(default_factory=dict, repr=False, compare=False)
     #: by day: when the first run of those that ended on that day began, as far as it was read already
-    first_days: dict[date, date] = field(default_factory=dict, repr=False, compare=False)
+    backfill_days: dict[date, date] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def folder(self) -> Path:
@@ -103,7 +103,7 @@ class Run:
 
     def live(self, table: Table) -> list[TableFile]:
         """Return a table as it will be: the other days of the release before, and those as they are built."""
-        days = self.plan.job_days if table.partition == "ended_on" else self.plan.poll_days
+        days = self.plan.job_days if table.partition == "ended_on" else self.plan.polls_daily
         return [file for file in self._kept(table) if file.day not in days] + self.built(table, days)
 
     def _builds(self, table: Table) -> bool:

@@ -15,12 +15,12 @@ from iosig.flows.steps.step import Input, Step, built, live
 from iosig.transforms import arrays
 from iosig.warehouse.contracts.job_io import CLIENT_IO, EXACT_IO, JOB_IO_SOURCES, SERVER_IO
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.polls import POLL_DAYS, TICKS
+from iosig.warehouse.contracts.polls import POLLS_DAILY, TICKS
 from iosig.warehouse.contracts.samples import APPLICATIONS, GRID_STEPS, RUNS, SAMPLE_PLACES, SAMPLES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 
 #: what samples are cut out of
-_TRAFFIC = (POLL_DAYS, TICKS)
+_TRAFFIC = (POLLS_DAILY, TICKS)
 
 
 def cut_samples(context: StepContext) -> int:

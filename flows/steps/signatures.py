@@ -131,7 +131,7 @@ def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
 
 
 #: what is said of a signature and that of the release before
-CHANGES = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
+CHANGES = ("is_changed", "change_correlation", "relative_volume_change", "added_burst_count", "removed_burst_count")
 
 
 # ---- samples
@@ -151,7 +151,7 @@ def _in_chunks(sets: pl.DataFrame) -> pl.DataFrame:
 def params_of(settings: SignatureSettings) -> SignatureParams:
     """Return the settings of signatures as the methods' parameters."""
     iosi = IosiParams(level=settings.wavelet_level, gamma=settings.gamma, kappa=settings.kappa)
-    return SignatureParams(min_run_count=settings.least_sample_count, iosi=iosi)
+    return SignatureParams(min_run_count=settings.min_sample_count, iosi=iosi)
 
 
 def _gather_samples(context: StepContext, wanted: pl.DataFrame) -> None:
@@ -202,7 +202,7 @@ def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: Signature
     """Return the samples of some sets; rows are in the order of the sets."""
     of_runs = SampleSets(
         samples=ragged(rows["sample_bytes_per_s"]),
-        started_s=epoch_s(rows["grid_started_at"]) - epoch_s(rows["started_at"]),
+        start_s=epoch_s(rows["grid_started_at"]) - epoch_s(rows["started_at"]),
         duration_s=rows["duration_s"].to_numpy(),
         interval_s=_first_of_each(rows, subjects),
         offsets=offsets_of(subjects["count"].to_numpy()),
@@ -235,7 +235,7 @@ def _first_of_each(rows: pl.DataFrame, subjects: pl.DataFrame) -> np.ndarray[tup
 def _adjusted(sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, settings: SignatureSettings) -> SampleSets:
     """Return sets over several node counts as one, and of very long runs the first part (IOSI 6.4 and 2.3)."""
     is_merged = subjects["application_id"].str.ends_with("/*").to_numpy()
-    is_long = sets.duration_s > settings.longest_s
+    is_long = sets.duration_s > settings.max_duration_s
     is_long_set = np.bincount(sets.owner, is_long, sets.set_count) > 0
     if not (is_merged | is_long_set).any():
         return sets
@@ -247,7 +247,7 @@ def _adjusted(sets: SampleSets, rows: pl.DataFrame, subjects: pl.DataFrame, sett
             own = node_count[sets.offsets[place] : sets.offsets[place + 1]]
             one = preprocessing.merge_node_counts([one.select_runs(own == size) for size in np.unique(own)])
         if is_long_set[place]:
-            one = preprocessing.truncate_runs(one, settings.longest_s)
+            one = preprocessing.truncate_runs(one, settings.max_duration_s)
         adjusted.append(one)
     return SampleSets.concatenate(adjusted)
 
@@ -262,8 +262,8 @@ def _rows(
     edges = offsets_of(subjects["count"].to_numpy())
     sets = rows.group_by(SUBJECT, maintain_order=True).agg(
         sample_count=pl.len().cast(pl.Int64),
-        first_at=pl.col("started_at").min(),
-        last_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
+        first_run_started_at=pl.col("started_at").min(),
+        last_run_ended_at=(pl.col("started_at") + pl.duration(microseconds=(pl.col("duration_s") * 1e6).round())).max(),
     )
     job_id = rows["job_id"].to_numpy()
     made = [frames.empty(SIGNATURES)]
@@ -296,7 +296,7 @@ def _signature_rows(
         of_set | of_method | {"is_default": answer.method == method} | _told(one, of_set["sample_count"], names)
         for of_set, one, names, method in told
     ]
-    judged = {"trust": answer.expected_correlation, "lacked_burst_count": answer.missing_burst_count}
+    judged = {"expected_correlation": answer.expected_correlation, "missing_burst_count": answer.missing_burst_count}
     schema = frames.schema(SIGNATURES)
     return pl.DataFrame(rows, schema=schema).with_columns(
         pl.Series(name, values, nan_to_null=True).cast(schema[name]) for name, values in judged.items()

@@ -13,9 +13,9 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS, JOBS, QUEUE_RECORDS, QUE
 from iosig.warehouse.contracts.polls import (
     COUNTER_POLLS,
     FAULTY_POLLS,
-    POLL_DAYS,
     POLL_TICKS,
     POLLS,
+    POLLS_DAILY,
     REPEATED_POLLS,
     TICKS,
 )
@@ -63,7 +63,7 @@ def stage_polls(context: StepContext) -> int:
             context.build(connection, FAULTY_POLLS)
         else:
             context.put(connection, FAULTY_POLLS, frames.empty(FAULTY_POLLS))
-        context.build(connection, POLL_DAYS)
+        context.build(connection, POLLS_DAILY)
         return context.build(connection, TICKS)
 
 
@@ -85,8 +85,8 @@ POLLS_STEP = Step(
     "stage polls",
     stage_polls,
     reads=(landed_on_day(POLLS), built(COUNTER_POLLS)),
-    writes=(FAULTY_POLLS, POLL_DAYS, TICKS),
-    days=lambda run: run.plan.poll_days,
+    writes=(FAULTY_POLLS, POLLS_DAILY, TICKS),
+    days=lambda run: run.plan.polls_daily,
     is_daily=True,
 )
 JOBS_STEP = Step(

@@ -248,13 +248,13 @@ def _plain(text: object, most: int = _MOST_CHARACTERS) -> str:
 
 def _pattern(network: Network, row: Mapping[str, Any]) -> dict[str, Any]:
     causes = row.get("cause_nodes") or []
-    began_s, ceased_s = _pattern_times(network, row)
+    start_s, end_s = _pattern_times(network, row)
     return {
         "hop": int(row["hop"]),
         "metric": METRICS.index(row["metric"]),
-        "isWhole": bool(row["is_whole"]),
-        "beganS": began_s,
-        "ceasedS": ceased_s,
+        "isWhole": bool(row["is_whole_run"]),
+        "beganS": start_s,
+        "ceasedS": end_s,
         "outcome": row["outcome"],
         "pattern": row.get("pattern"),
         "nodeCount": int(row["active_node_count"]),
@@ -268,8 +268,8 @@ def _pattern(network: Network, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pattern_times(network: Network, row: Mapping[str, Any]) -> tuple[float, float]:
     """Return when a pattern began and ceased: as the table has it, or by its windows' numbers."""
-    if "window_began_s" in row:
-        return float(row["window_began_s"]), float(row["window_ceased_s"])
+    if "window_start_s" in row:
+        return float(row["window_start_s"]), float(row["window_end_s"])
     edges = network.window_edges_s
     return float(edges[int(row["first_window"])]), float(edges[int(row["last_window"])])
 
@@ -293,7 +293,7 @@ def _bottleneck(row: Mapping[str, Any]) -> dict[str, Any]:
         "source": _plain(row["source_node"]),
         "targetLayer": _plain(row["target_layer"]),
         "target": _plain(row["target_node"]),
-        "beganS": _number(row["began_s"]),
+        "beganS": _number(row["start_s"]),
         "value": _number(row["value"]),
         "median": _number(row["median_value"]),
         "score": _number(row["score"]),

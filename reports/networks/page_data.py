@@ -228,7 +228,7 @@ def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:
         for name in ("transfer_count", "read_bytes", "written_bytes")
     ]
     longest = np.zeros(edge_count)
-    np.maximum.at(longest, edges, totals["longest_s"].to_numpy())
+    np.maximum.at(longest, edges, totals["max_transfer_time_s"].to_numpy())
     return deflated(
         *(varints(whole_numbers(values)) for values in sums),
         varints(codes(whole_numbers(longest * _NANOSECONDS), LONGEST_BITS)),
@@ -244,7 +244,7 @@ def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) 
         codes(runs.sums(whole_numbers(totals[name].to_numpy().astype(np.float64))), detail.total_bits)
         for name in ("transfer_count", "read_bytes", "written_bytes")
     ]
-    longest = whole_numbers(runs.most(totals["longest_s"].to_numpy()) * _NANOSECONDS)
+    longest = whole_numbers(runs.most(totals["max_transfer_time_s"].to_numpy()) * _NANOSECONDS)
     columns = [*sums, codes(longest, detail.total_bits or LONGEST_BITS)]
     return deflated(*_by_window(runs.keys, size, window_count), *map(varints, columns))
 

@@ -32,7 +32,7 @@ _PATTERNS = {
 _NO_PATTERN = {
     "too_few_nodes": "no pattern named: too few {} are active",
     "too_few_transfers": "no pattern named: too few transfers have a known value",
-    "none_fits": "no pattern fits",
+    "no_match": "no pattern fits",
 }
 _NODE_CHARACTERS, _MOST_CAUSES = 48, 5
 
@@ -168,15 +168,17 @@ def pattern_causes(network: Network, patterns: pl.DataFrame, metric: Metric) -> 
 
 def _whole(network: Network, patterns: pl.DataFrame, metric: Metric) -> pl.DataFrame:
     """Return the rows of a metric in all windows together, by hop; none where there are no patterns at all."""
-    if not {"hop", "metric", "is_whole", "outcome", "pattern"} <= set(patterns.columns):
+    if not {"hop", "metric", "is_whole_run", "outcome", "pattern"} <= set(patterns.columns):
         return pl.DataFrame()
     is_hop = pl.col("hop").is_between(0, network.hop_count - 1)
-    return patterns.filter(pl.col("is_whole"), pl.col("metric") == metric, is_hop).sort("hop")
+    return patterns.filter(pl.col("is_whole_run"), pl.col("metric") == metric, is_hop).sort("hop")
 
 
 def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[str, int]) -> str:
     outer, inner = (plain(plural(layer.name), _NODE_CHARACTERS) for layer in network.layers[row["hop"] :][:2])
-    text = (_PATTERNS if row["outcome"] == "named" else _NO_PATTERN).get(row["pattern"] or row["outcome"], "no pattern")
+    text = (_PATTERNS if row["outcome"] == "matched" else _NO_PATTERN).get(
+        row["pattern"] or row["outcome"], "no pattern"
+    )
     told = f"{outer} to {inner}: {text.replace('{}', outer)}"
     layers = network.layers[row["hop"] : row["hop"] + 2]
     unlike = {layer.name: count for layer in layers if (count := slow_counts.get(layer.name, 0))}
@@ -193,7 +195,7 @@ def _pattern_text(network: Network, row: dict[str, Any], slow_counts: Mapping[st
 
 def _causes(row: dict[str, Any]) -> list[str]:
     """Return the nodes that cause a named pattern, from a list or from the table's JSON."""
-    told = row.get("cause_nodes") if row["outcome"] == "named" else None
+    told = row.get("cause_nodes") if row["outcome"] == "matched" else None
     if isinstance(told, str):
         try:
             told = json.loads(told)

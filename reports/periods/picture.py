@@ -65,12 +65,12 @@ class _Clock:
 
     unit: Unit
     sampling_hz: float
-    started_s: float
+    start_s: float
     origin_s: float
 
     @classmethod
     def of(cls, signals: EvenSignals) -> _Clock:
-        hertz, started = float(signals.sampling_hz[0]), float(signals.started_s[0])
+        hertz, started = float(signals.sampling_hz[0]), float(signals.start_s[0])
         # in tenths of decades: the span itself may be beyond what a float holds
         exponent = math.log10(max(signals.sample_count, 1)) - math.log10(hertz)
         duration = 10.0 ** max(-300.0, min(300.0, exponent))
@@ -81,7 +81,7 @@ class _Clock:
     def of_samples(self, places: npt.ArrayLike) -> Reals:
         """Return where samples' left edges are."""
         shown: Reals = np.asarray(places, dtype=np.float64) / self.unit.size / self.sampling_hz
-        return shown + (self.started_s - self.origin_s) / self.unit.size
+        return shown + (self.start_s - self.origin_s) / self.unit.size
 
     def label(self, *, has_utc_clock: bool) -> str:
         """Return what the axis shows."""
@@ -302,7 +302,7 @@ def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
         return
     ends: list[float] = []
     for start, end, hertz, is_main in zip(
-        *(column.tolist() for column in (found.started_s, found.ended_s, found.frequency_hz, found.is_main)),
+        *(column.tolist() for column in (found.start_s, found.end_s, found.frequency_hz, found.is_main)),
         strict=True,
     ):
         lane = next((place for place, until in enumerate(ends) if until <= start), len(ends))

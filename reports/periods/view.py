@@ -141,7 +141,7 @@ class PeriodView:
     def samples_between(self, start_s: float, end_s: float) -> tuple[int, int]:
         """Return the samples between two instants, the last one excluded; all where these are not known."""
         count, hertz = self.signals.sample_count, float(self.signals.sampling_hz[0])
-        started = float(self.signals.started_s[0])
+        started = float(self.signals.start_s[0])
         places = [(instant - started) * hertz for instant in (start_s, end_s)]
         if not all(map(math.isfinite, places)):
             return 0, count

@@ -20,8 +20,9 @@ Texts = npt.NDArray[np.str_]
 #: columns of `predictions` that are drawn: numbers, and texts
 _NUMBERS = (
     "run_number", "evaluation", "window_start_s", "window_end_s", "period_s", "shortest_period_s", "longest_period_s",
-    "probability", "phase_count", "last_phase_s", "next_burst_earliest_s", "next_burst_start_s", "next_burst_latest_s",
-    "changed_s",
+    "probability", "phase_count", "last_phase_start_s", "next_burst_earliest_s", "next_burst_start_s",
+    "next_burst_latest_s",
+    "change_s",
 )  # fmt: skip
 _TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
 _NAMES = ("followed_id", "direction", "window_strategy", "method")
@@ -124,8 +125,8 @@ def _filled(values: Reals) -> Reals:
 def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Bools]:
     if len(view.onset_s):
         return known_times(view.onset_s), np.ones(len(view.onset_s) - 1, dtype=bool)
-    order = np.flatnonzero(np.isfinite(numbers["last_phase_s"]))
-    onset, first = np.unique(numbers["last_phase_s"][order], return_index=True)
+    order = np.flatnonzero(np.isfinite(numbers["last_phase_start_s"]))
+    onset, first = np.unique(numbers["last_phase_start_s"][order], return_index=True)
     return onset, np.diff(numbers["phase_count"][order][first]) == 1
 
 

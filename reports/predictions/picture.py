@@ -123,7 +123,7 @@ def _finding(run: Run) -> str:
     elif not run.has_period[-1]:
         period += f" ({plain(str(run.texts['outcome'][-1]), 24).replace('_', ' ')})"
     burst = plain(str(run.texts["next_burst_outcome"][-1]), 24).replace("_", " ")
-    if burst == "over":
+    if burst == "ended":
         return f"{period}; the run is over"
     ahead = last["next_burst_start_s"] - run.at_s[-1]
     soon = f" in {duration_text(ahead)}" if ahead > 0 and burst == "expected" else ""
@@ -309,7 +309,7 @@ def _draw_changes(run: Run, axes: Axes) -> None:
     found = np.flatnonzero(run.texts["change"] != "")
     if not len(found):
         return
-    at, began = run.clock.at(run.at_s[found]), run.clock.at(run.numbers["changed_s"][found])
+    at, began = run.clock.at(run.at_s[found]), run.clock.at(run.numbers["change_s"][found])
     blend, is_longer = axes.get_xaxis_transform(), run.texts["change"][found] == "longer"
     low, high = run.clock.at(run.ends_s)
     inches = (at - low) / (high - low) * _WIDE_IN

@@ -16,13 +16,15 @@ _HISTORY_DIGITS = 2
 #: columns of the list, in the order in which the page knows them
 _LISTED = (
     *_SUBJECT, "user", "application", "node_count", "outcome", "method", "sample_count", "month_run_count",
-    "volume_bytes", "peak_bytes_per_s", "duration_s", "burst_count", "period_s", "label", "trust", "is_changed",
-    "last_at", "spark",
+    "volume_bytes", "peak_bytes_per_s", "duration_s", "burst_count", "period_s", "label", "expected_correlation",
+    "is_changed",
+    "last_run_ended_at", "spark",
 )  # fmt: skip
 _FACTS = (
-    "method", "outcome", "sample_count", "used_sample_count", "outlier_job_ids", "first_at", "last_at", "duration_s",
-    "burst_count", "volume_bytes", "peak_bytes_per_s", "trust", "background_bytes_per_s", "is_changed",
-    "change_correlation", "change_of_volume", "label", "period_s", "false_alarm_probability", "burst_width_s",
+    "method", "outcome", "sample_count", "used_sample_count", "outlier_job_ids", "first_run_started_at",
+    "last_run_ended_at", "duration_s",
+    "burst_count", "volume_bytes", "peak_bytes_per_s", "expected_correlation", "background_bytes_per_s", "is_changed",
+    "change_correlation", "relative_volume_change", "label", "period_s", "false_alarm_probability", "burst_width_s",
     "bytes_per_period", "month_run_count",
 )  # fmt: skip
 
@@ -33,7 +35,7 @@ class ApplicationFrames:
 
     signatures: a row each default signature. curves: its rates, lows, highs in steps of step_s, as whole numbers of
     scale_bytes_per_s, and spark. bursts, checks: a row each. runs: the latest ones, with rates as curves have them and
-    began_s. contention: by application_id alone, whose bursts were hurt (role), by whom (other_application_id), by how
+    start_s. contention: by application_id alone, whose bursts were hurt (role), by whom (other_application_id), by how
     much; looked: of how many runs that could be told.
     """
 

@@ -82,7 +82,7 @@ def days(frames: FilesystemFrames, chosen: Collection[tuple[str, date]]) -> Iter
                 "parts": _parts(parts.get(key)),
                 "runs": columns(runs.get(key, no_runs)),
                 "looked_count": looked.height,
-                "hurt": columns(looked.filter(pl.col("hurt_burst_count") > 0)),
+                "slowed": columns(looked.filter(pl.col("slowed_burst_count") > 0)),
             }
             told = {**_scale(one), "day": day.isoformat(), **_texts(one, slice(number, number + 1)), **more}
             yield packed(f"{_place(one.filesystem)}-{day.isoformat()}", told)
@@ -118,6 +118,6 @@ def _parts(parts: pl.DataFrame | None) -> list[dict[str, Any]]:
         return []
     found = []
     for (name,), own in parts.group_by("application_id", maintain_order=True):
-        steps = np.bincount(own["step"].to_numpy(), own["explained_bytes"].to_numpy(), _STEPS)
+        steps = np.bincount(own["step"].to_numpy(), own["attributed_bytes"].to_numpy(), _STEPS)
         found.append({"application_id": name, "bytes": [float(f"{value:.4g}") for value in steps]})
     return sorted(found, key=lambda one: (one["application_id"] is None, -sum(one["bytes"])))

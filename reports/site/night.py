@@ -21,7 +21,7 @@ _UNUSUAL = 1.5
 class NightFrames:
     """What there is to tell of a night, the last day first.
 
-    days: polled_on, measured_bytes, explained_bytes, poll_ratio. gaps: file systems' days of which polls are missing.
+    days: polled_on, measured_bytes, attributed_bytes, poll_ratio. gaps: file systems' days of which polls are missing.
     counts: one row of counts. changed: signatures that changed. busiest: hours of the last day. unpolled: file systems
     without polls, with their runs. failed: checks that do not hold, and what happened. hurt: runs of the last day whose
     bursts took longer than alone, those that lost most; hurt_counts: one row, of how many runs that could be told
@@ -54,7 +54,7 @@ def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[st
             "changed_count": changed,
             "unchanged": _unchanged(frames),
             "busiest": frames.busiest.to_dicts(),
-            "hurt": frames.hurt.to_dicts(),
+            "slowed": frames.hurt.to_dicts(),
             "hurt_said": hurt_said(*frames.hurt_counts.row(0)),
             "missing": missing,
             "drawn": drawn,
@@ -93,7 +93,7 @@ def _numbers(frames: NightFrames) -> Iterator[dict[str, str]]:
     counts = frames.counts.row(0, named=True)
     day = frames.days.row(0, named=True) if frames.days.height else None
     measured = day["measured_bytes"] if day else None
-    explained = day["explained_bytes"] if day else None
+    explained = day["attributed_bytes"] if day else None
     yield _number("moved", None if measured is None else volume_text(measured), _usual(frames))
     share = explained / measured if measured and explained is not None else None
     yield _number(

@@ -10,8 +10,9 @@ from iosig.reports.site.figures import Figure, Page
 
 #: what advice rests on: what file systems did just now
 _LOAD = """
-    select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes, 0)) / 600 as bytes_per_s from ticks
-    where polled_at > (select max(polled_at) - interval 10 minute from ticks)
+    select filesystem, sum(coalesce(read_bytes, 0) + coalesce(written_bytes,
+        0)) / 600 as bytes_per_s from filesystem_rates
+    where polled_at > (select max(polled_at) - interval 10 minute from filesystem_rates)
     group by all order by bytes_per_s desc
 """
 
@@ -27,9 +28,9 @@ NIGHT = Page(
             "What storage moved on the last day that was polled, how much of it has an owner, and who runs.",
             "A share that falls says that polls are missing or that somebody new is there.",
             """
-            select polled_on, sum(measured_bytes) as measured_bytes, sum(explained_bytes) as explained_bytes
-            from explained_days where polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks)
-            group by polled_on order by polled_on desc limit 1
+            select polled_on, sum(measured_bytes) as measured_bytes, sum(attributed_bytes) as attributed_bytes
+            from attribution_daily where polled_on <= (select max(polled_at - interval 1 microsecond)::date from
+            filesystem_rates) group by polled_on order by polled_on desc limit 1
             """,
         ),
         Figure(
@@ -39,11 +40,11 @@ NIGHT = Page(
             "what has no colour is nobody's.",
             "It answers what is asked first when storage was slow: who was it.",
             """
-            select direction, minute_at, application_id, sum(explained_bytes) as explained_bytes from attributed_io
-            where filesystem = (select filesystem from poll_days
-            where polled_on = (select max(polled_at - interval 1 microsecond)::date from ticks)
+            select direction, minute_at, application_id, sum(attributed_bytes) as attributed_bytes from attributed_io
+            where filesystem = (select filesystem from polls_daily
+            where polled_on = (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
             order by coalesce(read_bytes, 0) + coalesce(written_bytes, 0) desc limit 1)
-            and minute_at > (select max(polled_at - interval 1 microsecond)::date from ticks)
+            and minute_at > (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
             group by all order by minute_at
             """,
         ),
@@ -65,8 +66,8 @@ NIGHT = Page(
             "Signatures that differ from those of the release before by more than the settings allow.",
             "A program that writes more, or at other times, than it used to will be felt by others.",
             """
-            select application_id, filesystem, direction, change_correlation, change_of_volume, appeared_burst_count,
-            vanished_burst_count from signatures where is_default and is_changed order by change_correlation nulls first
+            select application_id, filesystem, direction, change_correlation, relative_volume_change, added_burst_count,
+            removed_burst_count from signatures where is_default and is_changed order by change_correlation nulls first
             """,
         ),
         Figure(
@@ -76,23 +77,23 @@ NIGHT = Page(
             "Where several applications burst at once, each waits for the others; one of them can start later.",
             """
             select filesystem, date_trunc('hour', minute_at - interval 1 second) as hour_at,
-            sum(explained_bytes) as explained_bytes, count(distinct application_id) as application_count
-            from attributed_io where minute_at > (select max(polled_at - interval 1 microsecond)::date from ticks)
-            group by all order by explained_bytes desc limit 10
+            sum(attributed_bytes) as attributed_bytes, count(distinct application_id) as application_count
+            from attributed_io where minute_at > (select max(polled_at - interval 1 microsecond)::date from
+            filesystem_rates) group by all order by attributed_bytes desc limit 10
             """,
         ),
         Figure(
-            "hurt",
+            "slowed",
             "Who was hurt",
             "Runs whose bursts took longer than alone on the last day, by how much, and whose bytes stood there most "
-            "while they were done. Do not rely on a trust below 0.5: the signature may be wrong.",
+            "while they were done. Do not rely on an expected correlation below 0.5: the signature may be wrong.",
             "It is those that lost most who will ask; that somebody was there is known, that it is to blame follows "
             "only as far as bytes are.",
             """
-            select application_id, job_id, filesystem, sum(longer_s) as longer_s, count(*) as burst_count,
-            arg_max(first_application_id, first_bytes) as most_there from slowdowns where outcome = 'hurt'
-            and burst_began_at::date = (select max(polled_at - interval 1 microsecond)::date from ticks)
-            group by all order by longer_s desc limit 10
+            select application_id, job_id, filesystem, sum(delay_s) as delay_s, count(*) as burst_count,
+            arg_max(top_interferer_application_id, top_interferer_bytes) as most_there from slowdowns where outcome =
+            'slowed' and burst_started_at::date = (select max(polled_at - interval 1 microsecond)::date from
+            filesystem_rates) group by all order by delay_s desc limit 10
             """,
         ),
         Figure(
@@ -109,8 +110,9 @@ NIGHT = Page(
             "Inputs that were refused, polls that never came, and checks that do not hold.",
             "What is not there is in no figure: a gap looks like silence to whoever does not know of it.",
             """
-            select filesystem, polled_on, missing_ratio from poll_days where missing_ratio > 0.01
-            and polled_on <= (select max(polled_at - interval 1 microsecond)::date from ticks) order by polled_on desc
+            select filesystem, polled_on, missing_ratio from polls_daily where missing_ratio > 0.01
+            and polled_on <= (select max(polled_at - interval 1 microsecond)::date from filesystem_rates) order by
+            polled_on desc
             """,
         ),
     ),
@@ -144,7 +146,8 @@ APPLICATIONS = Page(
             "Sort by a column to find who moves most, who is periodic, and whose signature is not to be trusted.",
             """
             select application_id, filesystem, direction, outcome, sample_count, volume_bytes, peak_bytes_per_s,
-            burst_count, trust, is_changed from signatures where is_default order by volume_bytes desc nulls last
+            burst_count, expected_correlation, is_changed from signatures where is_default order by volume_bytes desc
+            nulls last
             """,
         ),
     ),
@@ -175,21 +178,22 @@ APPLICATION = Page(
             "When each burst of the signature starts and ends, how much it moves, and how many runs have it.",
             "A burst that few runs bear out may be other traffic.",
             """
-            select burst, started_s, peaked_s, ended_s, signature_bursts.volume_bytes, support_ratio
+            select burst, start_s, peak_s, end_s, signature_bursts.volume_bytes, support_ratio
             from signature_bursts inner join signatures using (application_id, filesystem, direction, method)
             where is_default and application_id = $application_id and filesystem = $filesystem
             and direction = $direction order by burst
             """,
         ),
         Figure(
-            "trust",
+            "expected_correlation",
             "How far to trust it",
-            "What the signature rests on: its method, the runs that were used, the trust, its class and its period; "
+            "What the signature rests on: its method, the runs that were used, the expected correlation, its class and "
+            "its period; "
             "and how it compares with traced runs, where there are any.",
-            "Below a trust of a half, look at the runs before acting on the signature.",
+            "Below an expected correlation of a half, look at the runs before acting on the signature.",
             """
-            select method, outcome, trust, sample_count, used_sample_count, background_bytes_per_s from signatures
-            where is_default and application_id = $application_id and filesystem = $filesystem
+            select method, outcome, expected_correlation, sample_count, used_sample_count, background_bytes_per_s from
+            signatures where is_default and application_id = $application_id and filesystem = $filesystem
             and direction = $direction
             """,
         ),
@@ -200,9 +204,9 @@ APPLICATION = Page(
             "longer while its own bytes stood there; by how much in all, over the runs of this release.",
             "Two that hurt each other should start at other times, or on other file systems.",
             """
-            select application_id, first_application_id, filesystem, sum(longer_s) as longer_s,
-            count(distinct job_id) as run_count, count(*) as burst_count from slowdowns where outcome = 'hurt'
-            and $application_id in (application_id, first_application_id) group by all order by longer_s desc
+            select application_id, top_interferer_application_id, filesystem, sum(delay_s) as delay_s,
+            count(distinct job_id) as run_count, count(*) as burst_count from slowdowns where outcome = 'slowed'
+            and $application_id in (application_id, top_interferer_application_id) group by all order by delay_s desc
             """,
         ),
         Figure(
@@ -219,8 +223,8 @@ APPLICATION = Page(
             "The signature's volume, bursts and trust in each release that is kept; --release ID asks another one.",
             "A step says when the program, its input or the machine changed.",
             """
-            select volume_bytes, burst_count, trust, change_correlation, change_of_volume from signatures
-            where is_default and application_id = $application_id and filesystem = $filesystem
+            select volume_bytes, burst_count, expected_correlation, change_correlation, relative_volume_change from
+            signatures where is_default and application_id = $application_id and filesystem = $filesystem
             and direction = $direction
             """,
         ),
@@ -299,9 +303,10 @@ RUN = Page(
             "The bursts of this run that took longer than alone, by how much, and whose bytes stood there most.",
             "A run that took longer than usual has a reason: here is how much of it was others.",
             """
-            select filesystem, direction, burst, burst_expected_at, late_s, longer_s, low_longer_s, high_longer_s,
-            first_application_id, first_bytes, nobodys_bytes from slowdowns where outcome = 'hurt'
-            and cluster = $cluster and job_id = $job_id and started_at = $started_at::timestamptz order by burst
+            select filesystem, direction, burst, burst_expected_at, start_delay_s, delay_s, delay_low_s, delay_high_s,
+            top_interferer_application_id, top_interferer_bytes, unattributed_bytes from slowdowns where outcome =
+            'slowed' and cluster = $cluster and job_id = $job_id and started_at = $started_at::timestamptz order by
+            burst
             """,
         ),
         Figure(
@@ -340,7 +345,7 @@ FILESYSTEM = Page(
             "log scale. What was not polled is hatched.",
             "Vertical stripes are habits of the site; a strong spot that comes once is worth asking who it was.",
             """
-            select polled_at, interval_s, read_bytes, written_bytes from ticks where filesystem = $filesystem
+            select polled_at, interval_s, read_bytes, written_bytes from filesystem_rates where filesystem = $filesystem
             order by polled_at
             """,
         ),
@@ -351,7 +356,7 @@ FILESYSTEM = Page(
             "nobody's.",
             "The grey part belongs to programs without a signature, or to those that bypass the scheduler.",
             """
-            select application_id, minute_at, sum(explained_bytes) as explained_bytes from attributed_io
+            select application_id, minute_at, sum(attributed_bytes) as attributed_bytes from attributed_io
             where filesystem = $filesystem and minute_at::date = $day::date group by all order by minute_at
             """,
         ),
@@ -361,20 +366,21 @@ FILESYSTEM = Page(
             "Runs that were there on that day, with the bytes that are theirs as far as they are known.",
             "Start here when somebody asks why the file system was slow.",
             """
-            select job_id, application_id, sum(explained_bytes) as explained_bytes from attributed_io
-            where filesystem = $filesystem and minute_at::date = $day::date group by all order by explained_bytes desc
+            select job_id, application_id, sum(attributed_bytes) as attributed_bytes from attributed_io
+            where filesystem = $filesystem and minute_at::date = $day::date group by all order by attributed_bytes desc
             """,
         ),
         Figure(
-            "hurt",
+            "slowed",
             "Who was hurt",
             "Runs whose bursts took longer than alone on that day, by how much, and whose bytes stood there most. "
-            "Do not rely on a trust below 0.5: the signature may be wrong.",
+            "Do not rely on an expected correlation below 0.5: the signature may be wrong.",
             "It is what others cost them, in seconds: where it adds up, have one of the two start at another time.",
             """
-            select application_id, job_id, sum(longer_s) as longer_s, count(*) as burst_count,
-            arg_max(first_application_id, first_bytes) as most_there from slowdowns where outcome = 'hurt'
-            and filesystem = $filesystem and burst_began_at::date = $day::date group by all order by longer_s desc
+            select application_id, job_id, sum(delay_s) as delay_s, count(*) as burst_count,
+            arg_max(top_interferer_application_id, top_interferer_bytes) as most_there from slowdowns where outcome =
+            'slowed' and filesystem = $filesystem and burst_started_at::date = $day::date group by all order by delay_s
+            desc
             """,
         ),
         Figure(
@@ -400,7 +406,7 @@ QUALITY = Page(
             "A cell for each day of each file system, by the share of its polls that are missing.",
             "Signatures and shares of days with holes rest on less than they seem to.",
             """
-            select filesystem, polled_on, missing_ratio, implausible_poll_count, conflicting_poll_count from poll_days
+            select filesystem, polled_on, missing_ratio, implausible_poll_count, conflicting_poll_count from polls_daily
             order by filesystem, polled_on
             """,
         ),
@@ -421,7 +427,7 @@ QUALITY = Page(
             """
             select
                 basis,
-                not is_used as is_held_out,
+                not is_training_run as is_held_out,
                 count(*) as run_count,
                 count(is_same_class) as class_count,
                 avg(is_same_class::int) as class_agreement_ratio,
@@ -453,15 +459,15 @@ CHANGES = Page(
             "Volume",
             "Signatures whose bytes a run differ most; --release ID asks the release before for its own.",
             "A program that moves twice as much takes twice the share of the file system.",
-            "select application_id, filesystem, direction, volume_bytes, change_of_volume from signatures "
-            "where is_default and outcome = 'extracted' order by abs(change_of_volume) desc nulls last",
+            "select application_id, filesystem, direction, volume_bytes, relative_volume_change from signatures "
+            "where is_default and outcome = 'extracted' order by abs(relative_volume_change) desc nulls last",
         ),
         Figure(
             "bursts",
             "Bursts",
             "Signatures whose number of bursts differs.",
             "More or fewer of them say that the program, or its input, is not what it was.",
-            "select application_id, filesystem, direction, burst_count, appeared_burst_count, vanished_burst_count "
+            "select application_id, filesystem, direction, burst_count, added_burst_count, removed_burst_count "
             "from signatures where is_default and outcome = 'extracted'",
         ),
         Figure(

@@ -24,8 +24,8 @@ def _nothing_slowed() -> pl.DataFrame:
         "cluster": pl.String(),
         "job_id": pl.String(),
         "started_at": pl.Datetime("us", "UTC"),
-        "is_hurt": pl.Boolean(),
-        "longer_s": pl.Float64(),
+        "is_slowed": pl.Boolean(),
+        "delay_s": pl.Float64(),
     }
     return pl.DataFrame(schema=columns)
 
@@ -36,7 +36,7 @@ class RunFrames:
 
     runs: a row each run. io: a row each file system and direction that it used: bytes, what explains them, and its
     sample as rates in steps of step_s, whole numbers of scale_bytes_per_s. slowed: a row each burst that was found in
-    the traffic: is_hurt, by how much it took longer than alone, and whose bytes stood there. traced: runs that were
+    the traffic: is_slowed, by how much it took longer than alone, and whose bytes stood there. traced: runs that were
     traced, with what their traces tell as JSON, as `iosig.reports.site.traces` has it.
     """
 
@@ -61,7 +61,7 @@ def hours(frames: RunFrames) -> Iterator[Content]:
     """Yield a file for each hour in which runs started."""
     moved = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
     found = frames.slowed.group_by(_RUN, maintain_order=True).agg(burst_count=pl.len())
-    hurt = lean(frames.slowed.filter("is_hurt").drop("is_hurt"))
+    hurt = lean(frames.slowed.filter("is_slowed").drop("is_slowed"))
     slowed = hurt.group_by(_RUN, maintain_order=True).agg(slowed=pl.struct(pl.exclude(_RUN)))
     hour = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
     documents = (

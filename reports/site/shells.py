@@ -73,8 +73,8 @@ def application_hash(row: Mapping[str, Any]) -> str:
 
 def run_hash(row: Mapping[str, Any]) -> str:
     """Return what stands after the # where a page links to a run: its cluster, job and start."""
-    started_s = row["started_at"].timestamp()
-    parts = [row["cluster"], row["job_id"], f"{started_s:.0f}" if started_s.is_integer() else repr(started_s)]
+    start_s = row["started_at"].timestamp()
+    parts = [row["cluster"], row["job_id"], f"{start_s:.0f}" if start_s.is_integer() else repr(start_s)]
     return "/".join(quote(part, safe="") for part in parts)
 
 

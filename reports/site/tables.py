@@ -9,24 +9,26 @@ from iosig.warehouse.contracts import Table
 
 #: a question to begin with, of tables of which the first rows say little
 EXAMPLES = {
-    "attributed_io": "select application_id, sum(explained_bytes) as bytes from attributed_io group by all order by "
+    "attributed_io": "select application_id, sum(attributed_bytes) as bytes from attributed_io group by all order by "
     "bytes desc limit 10",
     "classes": "select direction, label, count(*) from classes where outcome = 'classified' group by all order by all",
-    "explained_days": "select filesystem, direction, polled_on, explained_bytes / measured_bytes as share from "
-    "explained_days order by polled_on",
+    "attribution_daily": "select filesystem, direction, polled_on, attributed_bytes / measured_bytes as share from "
+    "attribution_daily order by polled_on",
     "job_io": "select job_id, filesystem, direction, estimated_bytes, estimate_source from job_io "
     "order by estimated_bytes desc nulls last limit 10",
     "job_io_sources": "select source, direction, outcome, count(*), sum(own_bytes) from job_io_sources group by all",
     "jobs": "select state, count(*) from jobs where is_application_run group by all order by 2 desc",
     "periods": "select subject_kind, median(period_s), count(*) from periods where is_default and outcome = 'periodic' "
     "group by all",
-    "poll_days": "select filesystem, polled_on, missing_ratio from poll_days order by missing_ratio desc limit 10",
+    "polls_daily": "select filesystem, polled_on, missing_ratio from polls_daily order by missing_ratio desc limit 10",
     "quality": "select severity, table_name, expectation, observed from quality where not success",
     "rejects": "select reason, count(*) from rejects group by all order by 2 desc",
-    "signatures": "select application_id, direction, volume_bytes, trust from signatures where is_default and "
+    "signatures": "select application_id, direction, volume_bytes, expected_correlation from signatures "
+    "where is_default and "
     "outcome = 'extracted' order by volume_bytes desc limit 10",
-    "ticks": "select time_bucket(interval 1 hour, polled_at) as hour_at, sum(read_bytes), sum(written_bytes) "
-    "from ticks group by all order by all",
+    "filesystem_rates": "select time_bucket(interval 1 hour, polled_at) as hour_at, sum(read_bytes), "
+    "sum(written_bytes) "
+    "from filesystem_rates group by all order by all",
     "trace_counters": "select module, count(*), sum(read_bytes), sum(written_bytes) from trace_counters group by all",
 }
 

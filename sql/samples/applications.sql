@@ -25,8 +25,8 @@ select
     jobs.application,
     jobs.node_count,
     count(measured.job_id) as sample_count,
-    min(jobs.started_at) as first_at,
-    max(jobs.ended_at) as last_at
+    min(jobs.started_at) as first_run_started_at,
+    max(jobs.ended_at) as last_run_ended_at
 from jobs
 left join measured using (cluster, job_id, started_at)
 where jobs.user is not null and jobs.application is not null and jobs.node_count is not null

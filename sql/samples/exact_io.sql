@@ -9,8 +9,8 @@ exact_samples as (
     select * from samples.exact_samples
 ),
 
-run_rises as (
-    select * from samples.run_rises
+run_counter_deltas as (
+    select * from samples.run_counter_deltas
 ),
 
 -- where no operation is known to be of any run of a machine, nobody knows that its runs did none
@@ -18,7 +18,7 @@ known as (
     select distinct
         cluster,
         filesystem
-    from run_rises
+    from run_counter_deltas
     where metadata_operation_count is not null
 ),
 
@@ -31,7 +31,7 @@ sums as (
         sum(read_bytes) as read_bytes,
         sum(written_bytes) as written_bytes,
         sum(metadata_operation_count)::bigint as metadata_operation_count
-    from run_rises
+    from run_counter_deltas
     group by all
 ),
 

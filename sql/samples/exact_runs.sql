@@ -6,12 +6,12 @@ runs as (
     where list_contains($days::date[], ended_on) and ended_at is not null
 ),
 
-run_rises as (
-    select * from samples.run_rises
+run_counter_deltas as (
+    select * from samples.run_counter_deltas
 ),
 
-counter_days as (
-    select * from stage.counter_days
+counters_daily as (
+    select * from stage.counters_daily
 ),
 
 counter_gaps as (
@@ -24,7 +24,7 @@ known as (
     select distinct
         cluster,
         filesystem
-    from run_rises
+    from run_counter_deltas
     where is_owner
 ),
 
@@ -43,7 +43,7 @@ places as (
         job_id,
         started_at,
         filesystem
-    from run_rises
+    from run_counter_deltas
 ),
 
 told as (
@@ -65,18 +65,18 @@ covered as (
         told.ended_on,
         told.ended_at,
         told.application_id,
-        arg_max(counter_days.interval_s, (counter_days.counted_on <= told.ended_on, counter_days.counted_on))
+        arg_max(counters_daily.interval_s, (counters_daily.scraped_on <= told.ended_on, counters_daily.scraped_on))
             as interval_s,
-        arg_max(counter_days.grid_phase_s, (counter_days.counted_on <= told.ended_on, counter_days.counted_on))
+        arg_max(counters_daily.grid_phase_s, (counters_daily.scraped_on <= told.ended_on, counters_daily.scraped_on))
             as grid_phase_s,
-        min(counter_days.counted_from_at) as counted_from_at,
-        max(counter_days.counted_until_at) as counted_until_at,
-        count(*) filter (where counter_days.counted_on <= told.ended_on) as day_count
+        min(counters_daily.coverage_started_at) as coverage_started_at,
+        max(counters_daily.coverage_ended_at) as coverage_ended_at,
+        count(*) filter (where counters_daily.scraped_on <= told.ended_on) as day_count
     from places
     inner join told using (cluster, job_id, started_at)
-    inner join counter_days
-        on places.filesystem = counter_days.filesystem
-        and counter_days.counted_on between (places.started_at at time zone 'UTC')::date
+    inner join counters_daily
+        on places.filesystem = counters_daily.filesystem
+        and counters_daily.scraped_on between (places.started_at at time zone 'UTC')::date
         and (told.ended_at at time zone 'UTC')::date + 1
     group by all
 ),
@@ -106,7 +106,7 @@ sums as (
         filesystem,
         bool_and(is_sure) as is_sure,
         bool_and(is_alone) as is_alone
-    from run_rises
+    from run_counter_deltas
     group by all
 ),
 
@@ -120,9 +120,9 @@ lost as (
     from gridded
     inner join counter_gaps
         on gridded.filesystem = counter_gaps.filesystem
-        and gridded.ended_at > counter_gaps.from_at
-        and gridded.started_at < counter_gaps.until_at
-        and (gridded.started_at > counter_gaps.from_at or gridded.ended_at < counter_gaps.until_at)
+        and gridded.ended_at > counter_gaps.interval_started_at
+        and gridded.started_at < counter_gaps.interval_ended_at
+        and (gridded.started_at > counter_gaps.interval_started_at or gridded.ended_at < counter_gaps.interval_ended_at)
 )
 
 -- a step belongs to the run if its right edge lies in [started_at, ended_at + interval_s)
@@ -141,15 +141,15 @@ select
     ((gridded.ended_us - gridded.phase_us + 2 * gridded.step_us - 1) // gridded.step_us - 1)::bigint as last_step,
     make_timestamptz((first_step - 1) * gridded.step_us + gridded.phase_us) as grid_started_at,
     last_step - first_step + 1 as step_count,
-    gridded.counted_from_at,
-    gridded.counted_until_at,
+    gridded.coverage_started_at,
+    gridded.coverage_ended_at,
     case
         when not coalesce(sums.is_alone, true) then 'several_runs'
         when
             not coalesce(sums.is_sure, true)
             or lost.cluster is not null
-            or gridded.counted_from_at > gridded.started_at
-            or gridded.counted_until_at < gridded.ended_at
+            or gridded.coverage_started_at > gridded.started_at
+            or gridded.coverage_ended_at < gridded.ended_at
             or gridded.day_count < (gridded.ended_on - (gridded.started_at at time zone 'UTC')::date) + 1
             then 'incomplete'
         else 'measured'

@@ -11,7 +11,7 @@ jobs as (
 
 filesystems as (
     select distinct filesystem
-    from stage.ticks
+    from stage.filesystem_rates
 ),
 
 partition_filesystems as (

@@ -6,8 +6,8 @@ runs as (
     where list_contains($days::date[], ended_on) and step_us is not null
 ),
 
-ticks as (
-    select * from stage.ticks
+filesystem_rates as (
+    select * from stage.filesystem_rates
 ),
 
 grids as (
@@ -29,27 +29,32 @@ shares as (
         grids.filesystem,
         grids.step_us,
         grids.phase_us,
-        ticks.read_bytes,
-        ticks.written_bytes,
-        ticks.controller_count,
-        round(ticks.interval_s * 1e6)::bigint as interval_us,
-        epoch_us(ticks.polled_at) - round(ticks.interval_s * 1e6)::bigint - grids.phase_us as left_us,
+        filesystem_rates.read_bytes,
+        filesystem_rates.written_bytes,
+        filesystem_rates.controller_count,
+        round(filesystem_rates.interval_s * 1e6)::bigint as interval_us,
+        epoch_us(filesystem_rates.polled_at) - round(filesystem_rates.interval_s * 1e6)::bigint
+        - grids.phase_us as left_us,
         unnest(range(
             greatest(
                 grids.first_step,
-                (epoch_us(ticks.polled_at) - round(ticks.interval_s * 1e6)::bigint - grids.phase_us) // grids.step_us
+                (
+                    epoch_us(filesystem_rates.polled_at) - round(filesystem_rates.interval_s * 1e6)::bigint
+                    - grids.phase_us
+                ) // grids.step_us
                 + 1
             ),
             least(
-                grids.last_step, (epoch_us(ticks.polled_at) - grids.phase_us + grids.step_us - 1) // grids.step_us
+                grids.last_step,
+                (epoch_us(filesystem_rates.polled_at) - grids.phase_us + grids.step_us - 1) // grids.step_us
             )
             + 1
         )) as step
-    from ticks
+    from filesystem_rates
     inner join grids
-        on ticks.filesystem = grids.filesystem
-        and epoch_us(ticks.polled_at) > (grids.first_step - 1) * grids.step_us + grids.phase_us
-        and epoch_us(ticks.polled_at) - round(ticks.interval_s * 1e6)::bigint
+        on filesystem_rates.filesystem = grids.filesystem
+        and epoch_us(filesystem_rates.polled_at) > (grids.first_step - 1) * grids.step_us + grids.phase_us
+        and epoch_us(filesystem_rates.polled_at) - round(filesystem_rates.interval_s * 1e6)::bigint
         < grids.last_step * grids.step_us + grids.phase_us
 ),
 

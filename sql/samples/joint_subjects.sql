@@ -15,16 +15,16 @@ latest as (
         application_id,
         filesystem,
         direction,
-        min(started_at) as first_at,
+        min(started_at) as first_run_started_at,
         count(*) as sample_count,
-        max(started_at + to_microseconds(round_even(duration_s * 1e6, 0)::bigint)) as last_at
+        max(started_at + to_microseconds(round_even(duration_s * 1e6, 0)::bigint)) as last_run_ended_at
     from sample_sets
     where not suffix(application_id, '/*')
     group by application_id, filesystem, direction
     having
         bool_and(coalesce(source, 'server') = 'server')
-        and count(*) >= $least_sample_count
-        and max(duration_s) <= $longest_s
+        and count(*) >= $min_sample_count
+        and max(duration_s) <= $max_duration_s
 ),
 
 -- those with runs since the last time, of the latest so many as are found together
@@ -33,8 +33,8 @@ changed as (
     from latest
     left join known using (application_id, filesystem, direction)
     where
-        known.first_at is distinct from latest.first_at
-        or known.last_at is distinct from latest.last_at
+        known.first_run_started_at is distinct from latest.first_run_started_at
+        or known.last_run_ended_at is distinct from latest.last_run_ended_at
         or known.sample_count is distinct from latest.sample_count
 )
 
@@ -44,6 +44,6 @@ select
     direction
 from changed
 qualify
-    row_number() over (partition by filesystem, direction order by last_at desc, application_id)
-    <= $most_application_count
+    row_number() over (partition by filesystem, direction order by last_run_ended_at desc, application_id)
+    <= $max_application_count
 order by application_id, filesystem, direction

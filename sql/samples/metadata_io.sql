@@ -6,8 +6,8 @@ exact_runs as (
 ),
 
 -- whose an interval is
-run_rises as (
-    select * from samples.run_rises
+run_counter_deltas as (
+    select * from samples.run_counter_deltas
     where is_owner
 ),
 
@@ -16,7 +16,7 @@ names as (
         filesystem,
         job_key,
         scheduler_id
-    from stage.counted_jobs
+    from stage.counter_job_totals
 ),
 
 keys as (
@@ -28,9 +28,9 @@ keys as (
 
 of_jobs as (
     select
-        counter_rises.*,
+        counter_deltas.*,
         case component when 'server' then 1 when 'client' then 2 else 0 end as side
-    from stage.counter_rises
+    from stage.counter_deltas
     where job_key is not null
 ),
 
@@ -43,7 +43,7 @@ sides as (
     group by filesystem
 ),
 
-counter_rises as (
+counter_deltas as (
     select of_jobs.*
     from of_jobs
     inner join sides using (filesystem, side)
@@ -52,14 +52,14 @@ counter_rises as (
 
 each_operation as (
     select
-        run_rises.cluster,
-        run_rises.job_id,
-        run_rises.started_at,
-        run_rises.filesystem,
+        run_counter_deltas.cluster,
+        run_counter_deltas.job_id,
+        run_counter_deltas.started_at,
+        run_counter_deltas.filesystem,
         keys.is_of_several,
-        run_rises.until_at,
-        epoch_us(run_rises.until_at) - epoch_us(run_rises.from_at) as length_us,
-        counter_rises.target,
+        run_counter_deltas.interval_ended_at,
+        epoch_us(run_counter_deltas.interval_ended_at) - epoch_us(run_counter_deltas.interval_started_at) as length_us,
+        counter_deltas.target,
         unnest([
             'open',
             'close',
@@ -82,33 +82,34 @@ each_operation as (
             'other'
         ]) as server_operation,
         unnest([
-            counter_rises.open_count,
-            counter_rises.close_count,
-            counter_rises.mknod_count,
-            counter_rises.link_count,
-            counter_rises.unlink_count,
-            counter_rises.mkdir_count,
-            counter_rises.rmdir_count,
-            counter_rises.rename_count,
-            counter_rises.readdir_count,
-            counter_rises.getattr_count,
-            counter_rises.setattr_count,
-            counter_rises.getxattr_count,
-            counter_rises.setxattr_count,
-            counter_rises.statfs_count,
-            counter_rises.sync_count,
-            counter_rises.punch_count,
-            counter_rises.create_count,
-            counter_rises.destroy_count,
-            counter_rises.other_count
+            counter_deltas.open_count,
+            counter_deltas.close_count,
+            counter_deltas.mknod_count,
+            counter_deltas.link_count,
+            counter_deltas.unlink_count,
+            counter_deltas.mkdir_count,
+            counter_deltas.rmdir_count,
+            counter_deltas.rename_count,
+            counter_deltas.readdir_count,
+            counter_deltas.getattr_count,
+            counter_deltas.setattr_count,
+            counter_deltas.getxattr_count,
+            counter_deltas.setxattr_count,
+            counter_deltas.statfs_count,
+            counter_deltas.sync_count,
+            counter_deltas.punch_count,
+            counter_deltas.create_count,
+            counter_deltas.destroy_count,
+            counter_deltas.other_count
         ]) as rise_count
-    from counter_rises
+    from counter_deltas
     inner join keys using (filesystem, job_key)
-    inner join run_rises
-        on keys.filesystem = run_rises.filesystem
-        and keys.scheduler_id = run_rises.scheduler_id
-        and coalesce(counter_rises.from_at, counter_rises.until_at) = run_rises.from_at
-        and counter_rises.until_at = run_rises.until_at
+    inner join run_counter_deltas
+        on keys.filesystem = run_counter_deltas.filesystem
+        and keys.scheduler_id = run_counter_deltas.scheduler_id
+        and coalesce(counter_deltas.interval_started_at, counter_deltas.interval_ended_at)
+        = run_counter_deltas.interval_started_at
+        and counter_deltas.interval_ended_at = run_counter_deltas.interval_ended_at
 ),
 
 -- what the names of a job did in one interval adds up; of a single one no interval needs to be held apart
@@ -121,7 +122,7 @@ rises as (
         target,
         server_operation,
         is_of_several,
-        case when is_of_several then until_at end as shared_until_at,
+        case when is_of_several then interval_ended_at end as shared_until_at,
         case when is_of_several then length_us end as shared_length_us,
         sum(rise_count) as rise_count,
         max(rise_count / nullif(length_us, 0)) as highest_per_us

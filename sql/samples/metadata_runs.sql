@@ -5,8 +5,8 @@ exact_runs as (
     select * from samples.exact_runs
 ),
 
-run_rises as (
-    select * from samples.run_rises
+run_counter_deltas as (
+    select * from samples.run_counter_deltas
     where metadata_operation_count is not null
 ),
 
@@ -24,7 +24,7 @@ known as (
     select distinct
         cluster,
         filesystem
-    from run_rises
+    from run_counter_deltas
 ),
 
 sums as (
@@ -34,7 +34,7 @@ sums as (
         started_at,
         filesystem,
         sum(metadata_operation_count)::bigint as metadata_operation_count
-    from run_rises
+    from run_counter_deltas
     group by cluster, job_id, started_at, filesystem
 )
 
@@ -53,8 +53,8 @@ select
     exact_runs.last_step,
     exact_runs.grid_started_at,
     exact_runs.step_count,
-    exact_runs.counted_from_at,
-    exact_runs.counted_until_at,
+    exact_runs.coverage_started_at,
+    exact_runs.coverage_ended_at,
     exact_runs.outcome,
     coalesce(sums.metadata_operation_count, 0) as metadata_operation_count,
     jobs.node_count

@@ -8,7 +8,7 @@ trace_jobs as (
 ends as (
     select
         trace_id,
-        max(ceased_s) as latest_s
+        max(end_s) as latest_s
     from landed.trace_metadata
     group by trace_id
 )

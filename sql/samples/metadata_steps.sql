@@ -14,7 +14,7 @@ counted as (
     select
         calls.trace_id,
         calls.operation as operation_group,
-        least(greatest(floor(calls.began_s / metadata_grids.interval_s)::bigint, 0), metadata_grids.step_count - 1)
+        least(greatest(floor(calls.start_s / metadata_grids.interval_s)::bigint, 0), metadata_grids.step_count - 1)
             as call_step,
         count(*) as metadata_call_count
     from calls

@@ -8,8 +8,8 @@ all_runs as (
 
 wanted as (
     select
-        min(started_at) as first_at,
-        max(ended_at) as last_at
+        min(started_at) as first_run_started_at,
+        max(ended_at) as last_run_ended_at
     from all_runs
     where list_contains($days::date[], ended_on)
 ),
@@ -19,12 +19,12 @@ jobs as (
     select all_runs.*
     from all_runs
     inner join wanted
-        on all_runs.started_at <= wanted.last_at
-        and (all_runs.ended_at is null or all_runs.ended_at >= wanted.first_at)
+        on all_runs.started_at <= wanted.last_run_ended_at
+        and (all_runs.ended_at is null or all_runs.ended_at >= wanted.first_run_started_at)
 ),
 
-poll_days as (
-    select * from stage.poll_days
+polls_daily as (
+    select * from stage.polls_daily
 ),
 
 partition_filesystems as (
@@ -33,12 +33,12 @@ partition_filesystems as (
 
 -- those that were polled while a run of the wanted days was there: what is polled later says nothing of them
 filesystems as (
-    select distinct poll_days.filesystem
-    from poll_days
+    select distinct polls_daily.filesystem
+    from polls_daily
     inner join wanted
-        on poll_days.polled_on between (wanted.first_at at time zone 'UTC')::date
+        on polls_daily.polled_on between (wanted.first_run_started_at at time zone 'UTC')::date
         and (
-            (wanted.last_at + to_microseconds(round(poll_days.interval_s * 1e6)::bigint)) at time zone 'UTC'
+            (wanted.last_run_ended_at + to_microseconds(round(polls_daily.interval_s * 1e6)::bigint)) at time zone 'UTC'
         )::date
 ),
 
@@ -61,20 +61,20 @@ covered as (
         candidates.cluster,
         candidates.job_id,
         candidates.started_at,
-        poll_days.filesystem,
+        polls_daily.filesystem,
         arg_max(
-            poll_days.interval_s, (poll_days.polled_on <= candidates.ended_on, poll_days.polled_on)
+            polls_daily.interval_s, (polls_daily.polled_on <= candidates.ended_on, polls_daily.polled_on)
         ) as interval_s,
         arg_max(
-            poll_days.grid_phase_s, (poll_days.polled_on <= candidates.ended_on, poll_days.polled_on)
+            polls_daily.grid_phase_s, (polls_daily.polled_on <= candidates.ended_on, polls_daily.polled_on)
         ) as grid_phase_s,
-        max(poll_days.controller_count) as controller_count
+        max(polls_daily.controller_count) as controller_count
     from candidates
-    inner join poll_days
-        on candidates.used_filesystem = poll_days.filesystem
-        and poll_days.polled_on between (candidates.started_at at time zone 'UTC')::date
+    inner join polls_daily
+        on candidates.used_filesystem = polls_daily.filesystem
+        and polls_daily.polled_on between (candidates.started_at at time zone 'UTC')::date
         and (
-            (candidates.ended_at + to_microseconds(round(poll_days.interval_s * 1e6)::bigint)) at time zone 'UTC'
+            (candidates.ended_at + to_microseconds(round(polls_daily.interval_s * 1e6)::bigint)) at time zone 'UTC'
         )::date
     group by all
 ),

@@ -31,7 +31,7 @@ select
     direction,
     exact_bytes,
     cut_bytes,
-    case when exact_bytes > 0 then cut_bytes / exact_bytes end as times_exact,
+    case when exact_bytes > 0 then cut_bytes / exact_bytes end as overestimation_factor,
     grid_started_at,
     interval_s,
     sample_bytes_per_s,

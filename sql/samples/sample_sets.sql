@@ -110,7 +110,7 @@ of_one_kind as (
     qualify
         source = 'jobstats'
         or count(*) filter (where source = 'jobstats') over (partition by application_id, filesystem, direction)
-        < $least_sample_count
+        < $min_sample_count
 ),
 
 -- the samples of a set have one step: that of the latest run's
@@ -153,5 +153,5 @@ select
     missing_ratio,
     source
 from alike
-where age <= $most_sample_count
+where age <= $max_sample_count
 order by application_id, filesystem, direction, node_count, started_at, cluster, job_id

@@ -5,8 +5,8 @@ runs as (
     select * from samples.runs
 ),
 
-ticks as (
-    select * from stage.ticks
+filesystem_rates as (
+    select * from stage.filesystem_rates
 ),
 
 samples as (
@@ -52,7 +52,7 @@ shared as (
 
 bounds as (
     select
-        min(started_at) as first_at,
+        min(started_at) as first_run_started_at,
         max(ended_at) as last_at
     from wanted
 ),
@@ -61,19 +61,20 @@ bounds as (
 -- is in no total of it, and what was over before the first run or begun after the last one is in no difference
 polls as (
     select
-        ticks.filesystem,
-        ticks.polled_at,
-        ticks.polled_at - to_microseconds(round(ticks.interval_s * 1e6)::bigint) as begun_at,
-        ticks.read_bytes,
-        ticks.written_bytes,
-        case when ticks.read_bytes is not null then ticks.controller_count end as read_count,
-        case when ticks.written_bytes is not null then ticks.controller_count end as write_count,
-        read_count * round(ticks.interval_s * 1e6)::bigint as read_us,
-        write_count * round(ticks.interval_s * 1e6)::bigint as write_us
-    from ticks
+        filesystem_rates.filesystem,
+        filesystem_rates.polled_at,
+        filesystem_rates.polled_at - to_microseconds(round(filesystem_rates.interval_s * 1e6)::bigint) as begun_at,
+        filesystem_rates.read_bytes,
+        filesystem_rates.written_bytes,
+        case when filesystem_rates.read_bytes is not null then filesystem_rates.controller_count end as read_count,
+        case when filesystem_rates.written_bytes is not null then filesystem_rates.controller_count end as write_count,
+        read_count * round(filesystem_rates.interval_s * 1e6)::bigint as read_us,
+        write_count * round(filesystem_rates.interval_s * 1e6)::bigint as write_us
+    from filesystem_rates
     inner join bounds
-        on ticks.polled_at >= bounds.first_at
-        and ticks.polled_at - to_microseconds(round(ticks.interval_s * 1e6)::bigint) < bounds.last_at
+        on filesystem_rates.polled_at >= bounds.first_run_started_at
+        and filesystem_rates.polled_at - to_microseconds(round(filesystem_rates.interval_s * 1e6)::bigint)
+        < bounds.last_at
 ),
 
 -- running totals of what had been polled by each right edge, and of what had begun by each left edge

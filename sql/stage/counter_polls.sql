@@ -11,8 +11,8 @@ counter_targets as (
     where has_reads or has_writes
 ),
 
-counter_rises as (
-    select * from stage.counter_rises
+counter_deltas as (
+    select * from stage.counter_deltas
     where job_key is null
 ),
 
@@ -31,18 +31,18 @@ moved as (
         scrapes.filesystem,
         scrapes.target,
         (epoch_us(scrapes.scraped_at) - epoch_us(scrapes.previous_at)) / 1e6 as interval_s,
-        case when taken.has_reads then coalesce(counter_rises.read_bytes, 0) end as read_bytes,
-        case when taken.has_writes then coalesce(counter_rises.written_bytes, 0) end as written_bytes,
-        case when taken.has_reads then coalesce(counter_rises.read_count, 0) end as read_count,
-        case when taken.has_writes then coalesce(counter_rises.write_count, 0) end as write_count,
-        counter_rises.flag is null as is_known
+        case when taken.has_reads then coalesce(counter_deltas.read_bytes, 0) end as read_bytes,
+        case when taken.has_writes then coalesce(counter_deltas.written_bytes, 0) end as written_bytes,
+        case when taken.has_reads then coalesce(counter_deltas.read_count, 0) end as read_count,
+        case when taken.has_writes then coalesce(counter_deltas.write_count, 0) end as write_count,
+        counter_deltas.flag is null as is_known
     from scrapes
     inner join taken using (filesystem, component, target)
-    left join counter_rises
-        on scrapes.filesystem = counter_rises.filesystem
-        and scrapes.component = counter_rises.component
-        and scrapes.target = counter_rises.target
-        and scrapes.scraped_at = counter_rises.until_at
+    left join counter_deltas
+        on scrapes.filesystem = counter_deltas.filesystem
+        and scrapes.component = counter_deltas.component
+        and scrapes.target = counter_deltas.target
+        and scrapes.scraped_at = counter_deltas.interval_ended_at
 )
 
 select

@@ -16,7 +16,7 @@ implausible as (
         polls
     from polls
     where
-        greatest(polls.read_bytes_per_s, polls.write_bytes_per_s) > $controller_limit_bytes_per_s
+        greatest(polls.read_bytes_per_s, polls.write_bytes_per_s) > $max_controller_bytes_per_s
         or greatest(polls.read_bytes_per_s, polls.write_bytes_per_s) * polls.interval_s > 2 ** 53
 ),
 

@@ -37,7 +37,7 @@ judged as (
     select
         *,
         read_bytes_per_s is null and write_bytes_per_s is null as is_gap,
-        coalesce(greatest(read_bytes_per_s, write_bytes_per_s) > $controller_limit_bytes_per_s, false)
+        coalesce(greatest(read_bytes_per_s, write_bytes_per_s) > $max_controller_bytes_per_s, false)
         or coalesce(greatest(read_bytes_per_s, write_bytes_per_s) * interval_s > 2 ** 53, false) as is_implausible
     from distinct_polls
 )

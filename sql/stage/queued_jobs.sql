@@ -11,25 +11,25 @@ filesystem_aliases as (
 
 of_days as (
     select
-        (seen_at at time zone 'UTC')::date as seen_on,
+        (observed_at at time zone 'UTC')::date as observed_on,
         coalesce(cluster, 'default') as cluster,
         coalesce(nullif(regexp_extract(job_name, $application_pattern, 1), ''), job_name) as application,
         nullif(regexp_extract(comment, $filesystem_pattern, 1), '') as site_filesystem,
         * exclude (cluster)
     from records
-    where list_contains($days::date[], (seen_at at time zone 'UTC')::date)
+    where list_contains($days::date[], (observed_at at time zone 'UTC')::date)
 ),
 
 -- of two answers of one instant the one that landed last
 known as (
     select *
     from of_days
-    qualify row_number() over (partition by cluster, job_id, seen_at order by part_order desc, line desc) = 1
+    qualify row_number() over (partition by cluster, job_id, observed_at order by part_order desc, line desc) = 1
 )
 
 select
-    known.seen_on,
-    known.seen_at,
+    known.observed_on,
+    known.observed_at,
     known.cluster,
     known.job_id,
     known.user,
@@ -48,4 +48,4 @@ select
     known.run_count
 from known
 left join filesystem_aliases on known.site_filesystem = filesystem_aliases.name
-order by known.seen_at, known.cluster, known.job_id
+order by known.observed_at, known.cluster, known.job_id

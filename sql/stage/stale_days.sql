@@ -52,12 +52,12 @@ touched_series as (
 
 stale_counters as (
     select
-        unnest($counter_days::date[]) as counted_on,
+        unnest($counters_daily::date[]) as scraped_on,
         unnest($counter_reaches_s::double[]) as reach_s
 ),
 
 stale_polls as (
-    select unnest($poll_days::date[]) as polled_on
+    select unnest($polls_daily::date[]) as polled_on
 ),
 
 -- every day on which a record of a touched job or of its steps ends, since a later record may have moved
@@ -82,7 +82,7 @@ of_new_counters as (
     select (job_records.ended_at at time zone 'UTC')::date as ended_on
     from job_records
     inner join stale_counters
-        on stale_counters.counted_on between (job_records.started_at at time zone 'UTC')::date
+        on stale_counters.scraped_on between (job_records.started_at at time zone 'UTC')::date
         and ((job_records.ended_at + to_seconds(stale_counters.reach_s)) at time zone 'UTC')::date
 ),
 

@@ -9,7 +9,7 @@ polled_minutes as (
 placed_io as (
     select
         * exclude (estimate_source),
-        coalesce(estimate_source, case when certainty = 1 then 'counted' else 'attributed' end) as estimate_source
+        coalesce(estimate_source, case when confidence = 1 then 'counted' else 'attributed' end) as estimate_source
     from transforms.placed_io
 ),
 
@@ -25,10 +25,10 @@ runs as (
         direction,
         minute_at,
         estimate_source,
-        any_value(certainty) as certainty,
-        sum(explained_bytes order by explained_bytes) as explained_bytes,
-        sum(low_bytes order by low_bytes) as low_bytes,
-        sum(high_bytes order by high_bytes) as high_bytes
+        any_value(confidence) as confidence,
+        sum(attributed_bytes order by attributed_bytes) as attributed_bytes,
+        sum(attributed_low_bytes order by attributed_low_bytes) as attributed_low_bytes,
+        sum(attributed_high_bytes order by attributed_high_bytes) as attributed_high_bytes
     from placed_io
     group by all
 ),
@@ -38,7 +38,7 @@ minutes as (
         filesystem,
         direction,
         minute_at,
-        sum(explained_bytes order by explained_bytes) filter (estimate_source <> 'attributed') as known_bytes
+        sum(attributed_bytes order by attributed_bytes) filter (estimate_source <> 'attributed') as known_bytes
     from runs
     group by all
 ),
@@ -60,7 +60,7 @@ days as (
         direction,
         minute_at,
         ended_on,
-        sum(explained_bytes order by explained_bytes) as wanted_bytes
+        sum(attributed_bytes order by attributed_bytes) as wanted_bytes
     from runs
     where estimate_source = 'attributed'
     group by all
@@ -114,10 +114,10 @@ select
     filesystem,
     direction,
     minute_at,
-    explained_bytes * kept_ratio as explained_bytes,
-    low_bytes * kept_ratio as low_bytes,
-    high_bytes,
-    certainty,
+    attributed_bytes * kept_ratio as attributed_bytes,
+    attributed_low_bytes * kept_ratio as attributed_low_bytes,
+    attributed_high_bytes,
+    confidence,
     estimate_source
 from limited
 where list_contains($days::date[], ended_on) and kept_ratio > 0

@@ -60,7 +60,7 @@ select
     outcome,
     label,
     section_bytes,
-    cov,
+    cv,
     volume_bytes,
     node_count,
     duration_s,

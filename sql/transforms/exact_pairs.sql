@@ -28,7 +28,7 @@ select
     signatures.method,
     sample_sets.job_id is not null
     and not coalesce(list_contains(from_json(signatures.outlier_job_ids, '["varchar"]'), exact_samples.job_id), false)
-        as is_used,
+        as is_training_run,
     signatures.volume_bytes,
     exact_samples.grid_started_at,
     exact_samples.interval_s,

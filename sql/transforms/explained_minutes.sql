@@ -9,7 +9,7 @@ select
     filesystem,
     direction,
     minute_at,
-    sum(explained_bytes order by explained_bytes) as explained_bytes
+    sum(attributed_bytes order by attributed_bytes) as attributed_bytes
 from attributed_io
 group by filesystem, direction, minute_at
 order by filesystem, direction, minute_at

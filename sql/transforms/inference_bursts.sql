@@ -21,9 +21,9 @@ select
     direction,
     method,
     burst,
-    started_s,
-    peaked_s,
-    ended_s,
+    start_s,
+    peak_s,
+    end_s,
     volume_bytes,
     support_ratio
 from signature_bursts

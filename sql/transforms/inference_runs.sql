@@ -85,31 +85,31 @@ explained as (
         started_at,
         filesystem,
         direction,
-        sum(explained_bytes order by minute_at, explained_bytes) as explained_bytes
+        sum(attributed_bytes order by minute_at, attributed_bytes) as attributed_bytes
     from attributed_io
     group by cluster, job_id, started_at, filesystem, direction
 ),
 
--- a signature of an idle application needs no trust
+-- a signature of an idle application needs no expected_correlation
 known as (
     select
         runs.*,
         jobs.duration_s,
         jobs.node_count,
-        signatures.trust,
+        signatures.expected_correlation,
         signatures.duration_s as alone_s,
         signatures.volume_bytes as signature_bytes,
-        coalesce(explained.explained_bytes, 0) as explained_bytes,
+        coalesce(explained.attributed_bytes, 0) as attributed_bytes,
         case
             when coalesce(signatures.outcome, '') not in ('extracted', 'no_io') then 'no_signature'
             when
                 signatures.outcome = 'extracted'
-                and not coalesce(signatures.trust >= $min_expected_correlation::double, false)
-                then 'untrusted_signature'
+                and not coalesce(signatures.expected_correlation >= $min_expected_correlation::double, false)
+                then 'unreliable_signature'
         end as refusal,
         sample_sets.job_id is not null
         and not coalesce(list_contains(from_json(signatures.outlier_job_ids, '["varchar"]'), runs.job_id), false)
-            as is_used
+            as is_training_run
     from runs
     left join jobs using (cluster, job_id, started_at)
     left join signatures using (application_id, filesystem, direction)
@@ -127,12 +127,12 @@ select
     known.direction,
     known.duration_s,
     known.node_count,
-    known.trust,
+    known.expected_correlation,
     known.alone_s,
     known.signature_bytes,
-    case when known.refusal is null and known.is_searched then known.explained_bytes end as explained_bytes,
+    case when known.refusal is null and known.is_searched then known.attributed_bytes end as attributed_bytes,
     known.refusal,
-    known.is_used,
+    known.is_training_run,
     coalesce(known.refusal, periods.outcome, 'no_io') as outcome,
     periods.frequency_hz,
     periods.period_s,

@@ -112,9 +112,9 @@ attributed as (
         started_at,
         filesystem,
         direction,
-        sum(explained_bytes order by explained_bytes) as attributed_bytes,
-        sum(low_bytes order by low_bytes) as low_bytes,
-        sum(high_bytes order by high_bytes) as high_bytes
+        sum(attributed_bytes order by attributed_bytes) as attributed_bytes,
+        sum(attributed_low_bytes order by attributed_low_bytes) as attributed_low_bytes,
+        sum(attributed_high_bytes order by attributed_high_bytes) as attributed_high_bytes
     from attributed_io
     where estimate_source = 'attributed'
     group by all
@@ -154,8 +154,8 @@ joined as (
         best_own.operation_count as metadata_operation_count,
         traced_runs.cluster is not null as is_in_other_row,
         attributed.attributed_bytes,
-        attributed.low_bytes,
-        attributed.high_bytes,
+        attributed.attributed_low_bytes,
+        attributed.attributed_high_bytes,
         case
             when best_own.own_bytes is not null and best_own.source = 'jobstats' then 'counted'
             when best_own.own_bytes is not null then 'traced'
@@ -200,11 +200,11 @@ select
         when estimate_source = 'attributed' then attributed_bytes
     end as estimated_bytes,
     case
-        when estimate_source = 'attributed' then low_bytes
+        when estimate_source = 'attributed' then attributed_low_bytes
         when own_outcome <> 'several_runs' then own_bytes
     end as estimated_low_bytes,
     case
-        when estimate_source = 'attributed' then high_bytes
+        when estimate_source = 'attributed' then attributed_high_bytes
         when own_outcome = 'measured' then own_bytes
     end as estimated_high_bytes,
     estimate_source,

@@ -1,8 +1,8 @@
 -- transforms.polled_minutes: one row per file system, direction and minute of which polls hold a part
 with
 
-ticks as (
-    select * from stage.ticks
+filesystem_rates as (
+    select * from stage.filesystem_rates
 ),
 
 -- the bytes of a poll are spread over its interval; of one after a longer gap over its last day, so that the polls of
@@ -16,7 +16,7 @@ spans as (
         epoch_us(polled_at) as until_us,
         until_us - interval_us as from_us,
         unnest(range(from_us // 60_000_000, (until_us + 59_999_999) // 60_000_000)) as minute
-    from ticks
+    from filesystem_rates
 ),
 
 shares as (

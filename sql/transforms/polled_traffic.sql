@@ -1,8 +1,8 @@
 -- transforms.polled_traffic: one row per file system, direction and poll instant
 with
 
-ticks as (
-    select * from stage.ticks
+filesystem_rates as (
+    select * from stage.filesystem_rates
 ),
 
 -- polls of one instant that differ in their intervals are summed
@@ -13,7 +13,7 @@ instants as (
         max(interval_s) as interval_s,
         sum(read_bytes)::bigint as read_bytes,
         sum(written_bytes)::bigint as written_bytes
-    from ticks
+    from filesystem_rates
     group by filesystem, polled_at
 )
 

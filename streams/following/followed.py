@@ -58,7 +58,7 @@ class _Clock:
     """The run's own clock: the latest time, and when the last flush's first request began."""
 
     until_s: float = -math.inf
-    began_s: float = -math.inf
+    start_s: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,20 +137,20 @@ class Followed:
         self, moves: Mapping[str, Moves], flush: Flush, elapsed_s: float | None, events: list[str]
     ) -> None:
         """Tell a new run, and a jump of the clock, from what simply goes on; polls have the clock of their servers."""
-        ceased_s = max((float(found.ceased_s.max()) for found in moves.values()), default=-math.inf)
-        until_s = flush.until_s if abs(flush.until_s) <= _LATEST_S else ceased_s
-        began_s = min((float(found.began_s.min()) for found in moves.values()), default=math.inf)
+        end_s = max((float(found.end_s.max()) for found in moves.values()), default=-math.inf)
+        until_s = flush.until_s if abs(flush.until_s) <= _LATEST_S else end_s
+        start_s = min((float(found.start_s.min()) for found in moves.values()), default=math.inf)
         if moves and self.identity.source == "client":
-            is_earlier = began_s < self._clock.until_s
+            is_earlier = start_s < self._clock.until_s
             is_other = bool({"replaced", "truncated"} & set(flush.events)) and (is_earlier or self.is_over)
-            if is_other or until_s < self._clock.began_s:
+            if is_other or until_s < self._clock.start_s:
                 events.extend([] if is_other else ["clock_back"])
                 self._begin_run()
             elif elapsed_s is not None and until_s - self._clock.until_s > _JUMP_RATIO * elapsed_s + _JUMP_SLACK_S:
                 events.append("clock_jump")
                 for predictor in self.predictors.values():
-                    predictor.start_window(began_s)
-            self._clock.began_s = began_s
+                    predictor.start_window(start_s)
+            self._clock.start_s = start_s
         if self.is_over:
             for predictor in self.predictors.values():
                 predictor.resume()
@@ -166,12 +166,12 @@ class Followed:
         """Add what moved to each direction's predictor, and let all of them know until when everything is known."""
         if not self.predictors and flush.measured is not None and moves:
             # finer steps than polls would hold nothing of their own
-            intervals_s = np.concatenate([found.ceased_s - found.began_s for found in moves.values()])
+            intervals_s = np.concatenate([found.end_s - found.start_s for found in moves.values()])
             interval_s = float(np.median(intervals_s))
             self.params = replace(self.params, finest_s=min(max(interval_s, _SHORTEST_S), _LONGEST_S))
         for direction, found in moves.items():
             predictor = self.predictors.setdefault(direction, Predictor(self.params))
-            predictor.add(Requests.of_one(found.began_s, found.ceased_s, found.volume_bytes), flush.measured)
+            predictor.add(Requests.of_one(found.start_s, found.end_s, found.volume_bytes), flush.measured)
         for predictor in self.predictors.values():
             if not math.isnan(predictor.pyramid.until_s):
                 predictor.pyramid.advance(self._clock.until_s)
@@ -192,7 +192,7 @@ class Followed:
             "finest_s": self.params.finest_s,
             "run_number": self.run_number,
             "until_s": _plain(self._clock.until_s),
-            "began_s": _plain(self._clock.began_s),
+            "start_s": _plain(self._clock.start_s),
             "evaluated_s": self._evaluated_s,
             "waiting_events": self._waiting_events,
             "is_over": self.is_over,
@@ -206,12 +206,12 @@ class Followed:
         told = state.position
         if told["params"] != self._told_params():
             raise UsageError(
-                f"{self.identity.followed_id} was followed with other parameters: give the same ones, or --anew."
+                f"{self.identity.followed_id} was followed with other parameters: give the same ones, or --reset."
             )
         self.params = replace(self.params, finest_s=told["finest_s"])
         self.told, self.position, self._evaluated_s = dict(told["told"]), told["feed"], dict(told["evaluated_s"])
         self.run_number, self.is_over = told["run_number"], told["is_over"]
-        self._clock = _Clock(_time(told["until_s"]), _time(told["began_s"]))
+        self._clock = _Clock(_time(told["until_s"]), _time(told["start_s"]))
         self._waiting_events = list(told["waiting_events"])
         at = 0
         for direction, plain in sorted(told["predictors"].items()):
@@ -243,10 +243,10 @@ def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:
     """Return what has times that make sense, and whether anything has not."""
     found, is_refused = {}, False
     for direction, each in moves.items():
-        is_near = (np.abs(each.began_s) <= _LATEST_S) & (np.abs(each.ceased_s) <= _LATEST_S)
+        is_near = (np.abs(each.start_s) <= _LATEST_S) & (np.abs(each.end_s) <= _LATEST_S)
         is_refused = is_refused or not is_near.all()
         if is_near.any():
-            found[direction] = Moves(each.began_s[is_near], each.ceased_s[is_near], each.volume_bytes[is_near])
+            found[direction] = Moves(each.start_s[is_near], each.end_s[is_near], each.volume_bytes[is_near])
     return found, is_refused
 
 

@@ -120,7 +120,7 @@ class Opener:
         self.journal.follow(followed_id)
         state = self.journal.state(followed_id)
         if state is not None and state.fault is not None and not self.is_anew:
-            raise UsageError(f"What is kept of {followed_id} cannot be used: {state.fault}. Follow it with --anew.")
+            raise UsageError(f"What is kept of {followed_id} cannot be used: {state.fault}. Follow it with --reset.")
         return state
 
     def _position(self, state: State | None) -> Position:

@@ -339,8 +339,8 @@ class MergedPolls:
         for direction, volumes in polls.volumes.items():
             at = low + np.flatnonzero(~np.isnan(volumes[low:high]))
             if at.size:
-                began_s, ceased_s = self._seconds(polls.began_us[at]), self._seconds(polls.ceased_us[at])
-                moves[direction] = Moves(began_s, ceased_s, volumes[at])
+                start_s, end_s = self._seconds(polls.began_us[at]), self._seconds(polls.ceased_us[at])
+                moves[direction] = Moves(start_s, end_s, volumes[at])
         until_us = int(polls.ceased_us[low:high].max())
         until_s = (until_us - self.started_us) / 1e6
         return Flush(moves, until_s, self.plain(), self._seconds(_union(polls, low, high)))

@@ -140,7 +140,7 @@ def merged_from(
     started_at: datetime, settings: Settings, params: FeedParams, position: Mapping[str, Any] | None
 ) -> tuple[MergedPolls, Mapping[str, Any] | None]:
     """Return the polls so far and the position that holds: none if it is of another run, which is then `replaced`."""
-    started_us, limit = micros(started_at), settings.polls.controller_limit_bytes_per_s
+    started_us, limit = micros(started_at), settings.polls.max_controller_bytes_per_s
     if position is None or position["started_us"] == started_us:
         return MergedPolls(started_us, limit, params, position and position["polls"]), position
     merged = MergedPolls(started_us, limit, params)

@@ -125,13 +125,13 @@ POLICIES = {
 class Run:
     """One run of an application as it will go.
 
-    demand: the application's true signature. offsets_s: where in it each burst begins. started_s: when the run begins;
+    demand: the application's true signature. offsets_s: where in it each burst begins. start_s: when the run begins;
     wait_s, volume_bytes, peak_bytes_per_s: its transfers, as many for each burst, and a last wait without one.
     """
 
     demand: Demand
     offsets_s: Reals
-    started_s: float
+    start_s: float
     wait_s: Reals
     volume_bytes: Reals
     peak_bytes_per_s: Reals
@@ -196,7 +196,7 @@ def _application(drawn_from: Applications, rng: np.random.Generator) -> Applicat
     return Application("planted", "", "", 1, len(bursts) * every, tuple(bursts))
 
 
-def _run(application: Application, started_s: float, drift_ratio: float, rng: np.random.Generator) -> Run:
+def _run(application: Application, start_s: float, drift_ratio: float, rng: np.random.Generator) -> Run:
     """Draw how a run goes: its computing and the speed of its bursts differ as those of the synthetic site do."""
     count = len(application.bursts)
     stretch = 1.0 + drift_ratio * (rng.standard_normal() + 0.3 * rng.standard_normal(count + 1))
@@ -210,7 +210,7 @@ def _run(application: Application, started_s: float, drift_ratio: float, rng: np
     return Run(
         Demand(signature(application, "write"), 1.0),
         np.array([burst.offset_s for burst in application.bursts]),
-        started_s,
+        start_s,
         np.append(waits, computing[-1]),
         np.append(volumes, 0.0),
         np.append(peaks, 1.0),
@@ -241,7 +241,7 @@ def simulated(runs: tuple[Run, ...], pipe: Pipe, until_s: float) -> Shared:
     volume = np.concatenate([run.volume_bytes for run in runs])
     return share(
         Chains(
-            np.array([run.started_s for run in runs]),
+            np.array([run.start_s for run in runs]),
             offsets_of(sizes),
             np.concatenate([run.wait_s for run in runs]),
             volume,
@@ -254,9 +254,9 @@ def simulated(runs: tuple[Run, ...], pipe: Pipe, until_s: float) -> Shared:
     )
 
 
-def late_bytes(run: Run, started_s: Reals, shared: Shared, channel: int, is_judged: Bools) -> float:
+def late_bytes(run: Run, start_s: Reals, shared: Shared, channel: int, is_judged: Bools) -> float:
     """Return the bytes of a run's judged transfers that were not moved by when they would have been alone."""
-    begun, alone_s = started_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
+    begun, alone_s = start_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
     totals = shared.moved_total_bytes[:, channel]
     moved = np.interp(begun + alone_s, shared.at_s, totals) - np.interp(begun, shared.at_s, totals)
     return float(np.maximum(run.volume_bytes[is_judged] - moved, 0.0).sum())
@@ -268,10 +268,10 @@ def judged(runs: tuple[Run, ...], shared: Shared, until_s: float, new: int | Non
     end = 0
     for number, run in enumerate(runs):
         begin, end = end, end + len(run.wait_s)
-        started = shared.started_s[begin:end]
+        started = shared.start_s[begin:end]
         is_judged = (started >= NOW_S) & (started < until_s) & (run.volume_bytes > 0)
         late += late_bytes(run, started, shared, number, is_judged)
-        io_s[number] = float((np.nan_to_num(shared.ended_s[begin:end], nan=shared.at_s[-1]) - started)[is_judged].sum())
+        io_s[number] = float((np.nan_to_num(shared.end_s[begin:end], nan=shared.at_s[-1]) - started)[is_judged].sum())
         alone_s[number] = float((run.volume_bytes / run.peak_bytes_per_s)[is_judged].sum())
     if new is None:
         return Outcome(late, float(io_s.sum()), float(alone_s.sum()))
@@ -282,11 +282,11 @@ def judged(runs: tuple[Run, ...], shared: Shared, until_s: float, new: int | Non
 class Judge:
     """Simulates a mix with the new run wherever and whenever it is asked to be put, each only once."""
 
-    def __init__(self, mix: Mix, seek_loss_ratio: float, most_delay_s: float) -> None:
+    def __init__(self, mix: Mix, seek_loss_ratio: float, max_delay_s: float) -> None:
         self.mix = mix
         self._pipe = Pipe(mix.capacity_bytes_per_s, seek_loss_ratio)
-        self._until_s = NOW_S + most_delay_s + _LONGER_RATIO * mix.new.duration_s
-        self._horizon_s = self._until_s + most_delay_s
+        self._until_s = NOW_S + max_delay_s + _LONGER_RATIO * mix.new.duration_s
+        self._horizon_s = self._until_s + max_delay_s
         self.without = [simulated(runs, self._pipe, self._horizon_s) for runs in mix.partitions]
         self._usual = [
             judged(runs, shared, self._until_s) for runs, shared in zip(mix.partitions, self.without, strict=True)
@@ -301,7 +301,7 @@ class Judge:
         """
         place = (partition, delay_s)
         if place not in self._outcomes:
-            runs = (*self.mix.partitions[partition], replace(self.mix.new, started_s=NOW_S + delay_s))
+            runs = (*self.mix.partitions[partition], replace(self.mix.new, start_s=NOW_S + delay_s))
             shared = simulated(runs, self._pipe, self._horizon_s)
             found, usual = judged(runs, shared, self._until_s, len(runs) - 1), self._usual[partition]
             self._outcomes[place] = {
@@ -326,11 +326,11 @@ def told(mix: Mix, without: list[Shared], setting: Setting, rng: np.random.Gener
         known = []
         ends = np.cumsum([len(run.wait_s) for run in runs])
         for run, end in zip(runs, ends, strict=True):
-            begun, ended = shared.started_s[end - len(run.wait_s) : end], shared.ended_s[end - 1]
+            begun, ended = shared.start_s[end - len(run.wait_s) : end], shared.end_s[end - 1]
             error_s, height = setting.position_error_s * rng.standard_normal(), _height(setting, rng)
             is_unknown = rng.random() < setting.unknown_ratio
             if not (is_unknown or ended <= NOW_S):
-                course = _course(run, begun) if setting.is_followed else _Course(NOW_S - run.started_s)
+                course = _course(run, begun) if setting.is_followed else _Course(NOW_S - run.start_s)
                 known.append(course.of(f"job {end}", _scaled(run.demand, height), error_s))
         seen = _seen_bytes_per_s(shared, PAST_S)
         explained = sum(_past_bytes_per_s(running) for running in known)
@@ -358,9 +358,9 @@ def _course(run: Run, begun_s: Reals) -> _Course:
     firsts = begun_s[:-1][:: len(PROFILE)]
     seen = int(np.sum(firsts <= NOW_S))
     if not seen:
-        return _Course(NOW_S - run.started_s)
+        return _Course(NOW_S - run.start_s)
     place, since_s = float(run.offsets_s[seen - 1]), NOW_S - float(firsts[seen - 1])
-    tempo = place / (float(firsts[seen - 1]) - run.started_s)
+    tempo = place / (float(firsts[seen - 1]) - run.start_s)
     return _Course(place + since_s * tempo, AdviceParams().start_error_s, tempo)
 
 

@@ -32,8 +32,8 @@ class _Laid:
     """Bursts that were found in a direction (m): whose, when, and what a run alone takes and moves."""
 
     job: Ints
-    began_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     alone_s: Reals
     meant_bytes: Reals
     withheld_bytes: Reals
@@ -44,37 +44,37 @@ class _Laid:
 def hurt_bursts(site: Site, seen: Mapping[Direction, Seen], known: Mapping[Direction, Known]) -> pl.DataFrame:
     """Return the bursts of runs that were found: what is said of each, and the truth.
 
-    longer_s, low_s, high_s, is_hurt; true_longer_s: what it took beyond what it would have taken alone; and of those
+    delay_s, low_s, high_s, is_slowed; true_delay_s: what it took beyond what it would have taken alone; and of those
     hurt that name another job, is_there: whether that moved anything meanwhile.
     """
     found = {direction: _laid(one, known[direction]) for direction, one in seen.items()}
-    job, began_s, ended_s, alone_s, meant, withheld, late_s, duration_s = (
+    job, start_s, end_s, alone_s, meant, withheld, late_s, duration_s = (
         np.concatenate([getattr(laid, name) for laid, _ in found.values()]) for name in _Laid.__slots__
     )
-    moves = _moves([moved for _, moved in found.values()], len(seen["write"].logged.started_s))
-    there = np.sum([_between(one, began_s, ended_s) for one in seen.values()], axis=0)
-    others = np.maximum(there - moves.sum_between(job, began_s, ended_s) - withheld, 0.0)
-    crowded_s = compute_contention(alone_s, meant, ended_s - began_s, others)
+    moves = _moves([moved for _, moved in found.values()], len(seen["write"].logged.start_s))
+    there = np.sum([_between(one, start_s, end_s) for one in seen.values()], axis=0)
+    others = np.maximum(there - moves.sum_between(job, start_s, end_s) - withheld, 0.0)
+    crowded_s = compute_contention(alone_s, meant, end_s - start_s, others)
     runs, at = np.unique(job, return_index=True)
     sums: Reals = np.bincount(np.searchsorted(runs, job), crowded_s).astype(np.float64)
     application = seen["write"].logged.application[runs]
     slope = estimate_slope(late_s[at], sums, duration_s[at], application)
     slowdowns = estimate_slowdowns(crowded_s, slope, seen["write"].interval_s)
-    first = find_interference(job, began_s, ended_s, moves).top_run
+    first = find_interference(job, start_s, end_s, moves).top_run
     rows = pl.DataFrame(
         {
             "job": job,
             "direction": np.repeat(list(found), [len(laid.job) for laid, _ in found.values()]),
-            "began_s": began_s,
-            "ended_s": ended_s,
-            "longer_s": slowdowns.delay,
+            "start_s": start_s,
+            "end_s": end_s,
+            "delay_s": slowdowns.delay,
             "low_s": slowdowns.low,
             "high_s": slowdowns.high,
-            "is_hurt": slowdowns.is_delayed,
+            "is_slowed": slowdowns.is_delayed,
             "first": first,
         }
     ).with_row_index("row")
-    return _with_truth(rows, site).drop("row", "began_s", "ended_s", "first")
+    return _with_truth(rows, site).drop("row", "start_s", "end_s", "first")
 
 
 def _laid(seen: Seen, known: Known) -> tuple[_Laid, tuple[Ints, Reals, Reals]]:
@@ -110,10 +110,10 @@ def _moves(moved: list[tuple[Ints, Reals, Reals]], run_count: int) -> RunTraffic
     return RunTraffic(job[order], at_s[order], volume[order], run_count)
 
 
-def _between(seen: Seen, began_s: Reals, ended_s: Reals) -> Reals:
+def _between(seen: Seen, start_s: Reals, end_s: Reals) -> Reals:
     by_then = np.concatenate([[0.0], np.cumsum(seen.traffic_bytes)])
     edges = np.arange(len(by_then)) * seen.interval_s
-    found: Reals = np.interp(ended_s, edges, by_then) - np.interp(began_s, edges, by_then)
+    found: Reals = np.interp(end_s, edges, by_then) - np.interp(start_s, edges, by_then)
     return found
 
 
@@ -127,26 +127,34 @@ def _with_truth(rows: pl.DataFrame, site: Site) -> pl.DataFrame:
         site.bursts.with_columns(pl.Series("alone_s", list(_alone_s(site))))
         .drop_nulls(["started_at", "ended_at"])
         .join(jobs, on="job_id", how="inner")
-        .select("job", "direction", true="burst", alone_s="alone_s", from_at="started_at", until_at="ended_at")
+        .select(
+            "job",
+            "direction",
+            true="burst",
+            alone_s="alone_s",
+            interval_started_at="started_at",
+            interval_ended_at="ended_at",
+        )
     )
     bursts = bursts.with_columns(
-        from_s=pl.Series(seconds(site, bursts["from_at"])), until_s=pl.Series(seconds(site, bursts["until_at"]))
+        from_s=pl.Series(seconds(site, bursts["interval_started_at"])),
+        until_s=pl.Series(seconds(site, bursts["interval_ended_at"])),
     )
-    overlap = pl.min_horizontal("ended_s", "until_s") - pl.max_horizontal("began_s", "from_s")
+    overlap = pl.min_horizontal("end_s", "until_s") - pl.max_horizontal("start_s", "from_s")
     longer = (
         rows.join(bursts, on=["job", "direction"], how="inner")
-        .with_columns(overlap_s=overlap, true_longer_s=pl.col("until_s") - pl.col("from_s") - pl.col("alone_s"))
+        .with_columns(overlap_s=overlap, true_delay_s=pl.col("until_s") - pl.col("from_s") - pl.col("alone_s"))
         .filter(pl.col("overlap_s") > 0)
         .sort("overlap_s", descending=True)
         .unique(["job", "direction", "true"], keep="first", maintain_order=True)
         .group_by("row")
-        .agg(pl.col("true_longer_s").sum())
+        .agg(pl.col("true_delay_s").sum())
     )
     served = site.served.join(jobs.rename({"job": "first"}), on="job_id", how="inner")
-    moved_s = pl.min_horizontal("ended_s", pl.col("until_s") + site.params.interval_s) - pl.max_horizontal(
-        "began_s", pl.col("from_s") + site.params.interval_s
+    moved_s = pl.min_horizontal("end_s", pl.col("until_s") + site.params.interval_s) - pl.max_horizontal(
+        "start_s", pl.col("from_s") + site.params.interval_s
     )
-    named = rows.filter(pl.col("is_hurt"), pl.col("first") >= 0)
+    named = rows.filter(pl.col("is_slowed"), pl.col("first") >= 0)
     there = (
         named.join(served, on="first", how="left")
         .with_columns(moved_s=moved_s)
@@ -170,7 +178,7 @@ def _alone_s(site: Site) -> Iterator[float]:
 
 def summed(bursts: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Return how good what is said of bursts is, by what is named."""
-    longer, hurt = pl.col("true_longer_s"), pl.col("is_hurt")
+    longer, hurt = pl.col("true_delay_s"), pl.col("is_slowed")
     is_held = longer.is_between("low_s", "high_s")
     return bursts.group_by(names, maintain_order=True).agg(
         burst_count=pl.len(),

@@ -30,7 +30,7 @@ def document(results: Results) -> dict[str, object]:
     return {
         "sites": results.sites,
         "jobs": results.jobs,
-        "hurt": hurting.summed(results.bursts, "family", "level", "seed"),
+        "slowed": hurting.summed(results.bursts, "family", "level", "seed"),
     }
 
 
@@ -48,7 +48,7 @@ def values(results: Results) -> dict[str, object]:
         "minutes": ", ".join(f"{count:,}" for count in ways.filter(way=_OURS)["minute_count"]),
         "by_seed": _ours(results, "seed"),
         "by_family": _ours(results, "family"),
-        "hurt": hurting.summed(results.bursts.with_columns(all=pl.lit("all")), "all").row(0, named=True),
+        "slowed": hurting.summed(results.bursts.with_columns(all=pl.lit("all")), "all").row(0, named=True),
         "hurt_by_level": hurting.summed(results.bursts, "level"),
         "hurt_by_family": by_family,
         "fair_hurt_count": fair,

@@ -13,7 +13,7 @@ from iosig.transforms.attribution.explanation import explain_traffic
 from iosig.transforms.attribution.likely_bytes import STEP_S, estimate_likely_bytes, spread_evenly
 from iosig.transforms.unattributed_patterns.residual import compute_proportional_residual
 
-#: from which certainty on a run is taken as sure
+#: from which confidence on a run is taken as sure
 SURE = 0.3
 #: the way by which `iosig who` ranks
 LIKELY = "who is likely"
@@ -29,7 +29,7 @@ def attribution(seen: Seen, known: Known, least_certainty: float = 0.0) -> Reals
     """Give traffic to runs whose signatures are placed on it, as the night does; to those alone that are so certain."""
     jobs, runs = planned(seen, known)
     found = explain_traffic(seen.traffic_bytes, runs, seen.interval_s)
-    is_told = found.certainty[found.run] >= least_certainty
+    is_told = found.confidence[found.run] >= least_certainty
     return seen.by_minute(found.step[is_told], found.volume_bytes[is_told], jobs[found.run[is_told]])
 
 
@@ -52,7 +52,7 @@ def likely_bytes(seen: Seen, given: Reals) -> Reals:
     left = compute_proportional_residual(traffic, given.sum(axis=0), minute, STEP_S)
     logged, (job, place) = seen.logged, np.nonzero(given)
     explained = spread_evenly(job, place, given[job, place], minute)
-    active = logged.started_s / STEP_S, logged.ended_s / STEP_S, logged.application
+    active = logged.start_s / STEP_S, logged.end_s / STEP_S, logged.application
     found = estimate_likely_bytes(left, *active, explained=explained)
     at = found.run * seen.minute_count + minute[found.step]
     moved: Reals = np.bincount(at, found.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
@@ -104,7 +104,7 @@ WAYS: dict[str, tuple[str, Callable[[Seen, Known], Reals]]] = {
 def _shared(seen: Seen, volume_bytes: Reals, weight: Reals) -> Reals:
     """Share bytes of minutes among jobs (n) by weight, and by how much of the minute each was there."""
     edges = np.arange(seen.minute_count) * MINUTE_S
-    started, ended = seen.logged.started_s[:, None], seen.logged.ended_s[:, None]
+    started, ended = seen.logged.start_s[:, None], seen.logged.end_s[:, None]
     there = np.clip(np.minimum(ended, edges + MINUTE_S) - np.maximum(started, edges), 0.0, None) * weight[:, None]
     total = there.sum(axis=0)
     found: Reals = there * np.divide(volume_bytes, total, out=np.zeros_like(total), where=total > 0)

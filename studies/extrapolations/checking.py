@@ -62,7 +62,7 @@ def _untimed(body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def traced_end_s(ranks: Sequence[SignedRank]) -> float | None:
     """Return when ranks were done with their last calls, on average [s]."""
-    return _mean([float(rank.ceased_s.max()) for rank in ranks if rank.order.size])
+    return _mean([float(rank.end_s.max()) for rank in ranks if rank.order.size])
 
 
 def end_s(trace: CompressedTrace) -> float | None:
@@ -71,8 +71,8 @@ def end_s(trace: CompressedTrace) -> float | None:
     for rank in range(trace.process_count):
         own = class_of(trace, rank)
         if own is not None:
-            _, ceased_s = mean_times(executions(own, rank))
-            ends.append(float(ceased_s.max(initial=0.0)))
+            _, end_s = mean_times(executions(own, rank))
+            ends.append(float(end_s.max(initial=0.0)))
     return _mean(ends)
 
 

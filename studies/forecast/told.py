@@ -67,7 +67,7 @@ def _until(one: Seen, until_s: float) -> Seen:
     """Return what is known of a site by an instant: jobs that started by then, those that still run without an end."""
     logged = one.logged
     # jobs are in the order in which they start
-    count = int((logged.started_s < until_s).sum())
+    count = int((logged.start_s < until_s).sum())
     steps = int(until_s / one.interval_s)
     return Seen(
         one.traffic_bytes[:steps],
@@ -75,9 +75,9 @@ def _until(one: Seen, until_s: float) -> Seen:
         Logged(
             logged.application[:count],
             logged.node_count[:count],
-            logged.started_s[:count],
-            np.minimum(logged.ended_s[:count], until_s),
-            logged.is_complete[:count] & (logged.ended_s[:count] < until_s),
+            logged.start_s[:count],
+            np.minimum(logged.end_s[:count], until_s),
+            logged.is_complete[:count] & (logged.end_s[:count] < until_s),
         ),
         one.truth_bytes[:count],
     )
@@ -105,7 +105,7 @@ def _fitting(known: Known, one: Seen) -> Known:
     more = int(one.logged.application.max(initial=-1)) + 1 - len(known.signatures)
     if more <= 0:
         return known
-    return Known((*known.signatures, *[None] * more), np.concatenate([known.trust, np.zeros(more)]))
+    return Known((*known.signatures, *[None] * more), np.concatenate([known.expected_correlation, np.zeros(more)]))
 
 
 # ---- at an instant
@@ -142,7 +142,7 @@ def now(of: History, at_s: float) -> Now:
         {
             "minute_at": _instants(of, edge),
             "submitted_at": _instants(of, of.submitted_s[job.astype(np.int64)]),
-            "explained_bytes": volume,
+            "attributed_bytes": volume,
         }
     )
     steps = int(at_s / of.interval_s)
@@ -173,26 +173,28 @@ def _jobs(of: History, at_s: float) -> tuple[Demands, UpcomingJobs, Ints]:
     logged = of.seen["write"].logged
     known = [_fitting(one, of.seen["write"]) for one in of.known.values()]
     has = np.logical_or.reduce([one.has for one in known])
-    is_there = (of.submitted_s <= at_s) & (logged.ended_s > at_s) & has[logged.application]
+    is_there = (of.submitted_s <= at_s) & (logged.end_s > at_s) & has[logged.application]
     jobs = np.flatnonzero(is_there)
     names, demand = np.unique(logged.application[jobs], return_inverse=True)
     curves = [_curve(known, int(name)) for name in names] or [(Demand(np.zeros(1), 1.0), 0.0)]
-    has_ended = logged.is_complete & (logged.ended_s <= at_s)
-    all_lasted = logged.ended_s - logged.started_s
+    has_ended = logged.is_complete & (logged.end_s <= at_s)
+    all_lasted = logged.end_s - logged.start_s
     durations = [all_lasted[has_ended & (logged.application == name)] for name in names]
     alone = [np.array([one.duration_s]) for one, _ in curves]
     durations = [lasted if len(lasted) else alone[place] for place, lasted in enumerate(durations)]
-    waits = (logged.started_s - of.submitted_s)[logged.started_s <= at_s]
-    runs = logged.started_s[jobs] <= at_s
+    waits = (logged.start_s - of.submitted_s)[logged.start_s <= at_s]
+    runs = logged.start_s[jobs] <= at_s
     count = len(jobs)
     coming = UpcomingJobs(
         demand=demand.astype(np.int64),
-        elapsed_s=np.where(runs, at_s - logged.started_s[jobs], np.nan),
+        elapsed_s=np.where(runs, at_s - logged.start_s[jobs], np.nan),
         waiting_s=at_s - of.submitted_s[jobs],
         min_wait_s=np.zeros(count),
         max_wait_s=np.full(count, np.inf),
         max_duration_s=np.full(count, np.inf),
-        expected_correlation=np.array([trust for _, trust in curves])[demand] if count else np.zeros(0),
+        expected_correlation=np.array([expected_correlation for _, expected_correlation in curves])[demand]
+        if count
+        else np.zeros(0),
         duration_piece=demand.astype(np.int64),
         wait_piece=np.zeros(count, np.int64),
         durations_s=Ragged(np.concatenate([np.zeros(0), *durations]), offsets_of([len(each) for each in durations])),
@@ -204,7 +206,7 @@ def _jobs(of: History, at_s: float) -> tuple[Demands, UpcomingJobs, Ints]:
 def _curve(known: list[Known], application: int) -> tuple[Demand, float]:
     """Return what an application does in both directions together, and how far that is to be trusted."""
     curves = [one.of(application).bytes_per_s for one in known if one.has[application]]
-    trusts = [float(one.trust[application]) for one in known if one.has[application]]
+    trusts = [float(one.expected_correlation[application]) for one in known if one.has[application]]
     total = np.zeros(max(map(len, curves)))
     for curve in curves:
         total[: len(curve)] += curve

@@ -52,7 +52,7 @@ def values(results: Results) -> dict[str, object]:
         "distances": distance,
         "budget": budget(results),
         "ways": ways(results),
-        "trust": trust(results),
+        "expected_correlation": expected_correlation(results),
         "days": by_size(results) if days.height else days,
         "draw_count": days["seed"].n_unique() if days.height else 0,
     }
@@ -145,14 +145,16 @@ def ways(results: Results) -> pl.DataFrame:
     return rows
 
 
-def trust(results: Results) -> pl.DataFrame:
-    """Return what is told of joint answers that stand beside what was found, in bins of trust."""
-    rows = results.answers.filter(pl.col("way") == JOINT, pl.col("is_better")).drop_nulls("trust")
+def expected_correlation(results: Results) -> pl.DataFrame:
+    """Return what is told of joint answers that stand beside what was found, in bins of expected correlation."""
+    rows = results.answers.filter(pl.col("way") == JOINT, pl.col("is_better")).drop_nulls("expected_correlation")
     edges = np.linspace(0.0, 1.0, _BIN_COUNT + 1)
     binned = (
-        rows.with_columns(bin=(pl.col("trust") * _BIN_COUNT).floor().clip(0, _BIN_COUNT - 1).cast(pl.Int64))
+        rows.with_columns(
+            bin=(pl.col("expected_correlation") * _BIN_COUNT).floor().clip(0, _BIN_COUNT - 1).cast(pl.Int64)
+        )
         .group_by("bin")
-        .agg(told=pl.col("trust").mean(), found=pl.col("correlation").mean(), count=pl.len())
+        .agg(told=pl.col("expected_correlation").mean(), found=pl.col("correlation").mean(), count=pl.len())
         .sort("bin")
         .with_columns(
             words=pl.col("bin").map_elements(lambda one: f"{edges[one]:.1f} to {edges[one + 1]:.1f}", pl.String)

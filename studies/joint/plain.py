@@ -17,12 +17,14 @@ _LEAST_HALF = 3
 
 
 def usual(answers: Sequence[MethodSignatures]) -> tuple[list[Signature], Reals]:
-    """Return what is published of what methods found, with its trust (m)."""
+    """Return what is published of what methods found, with its expected correlation (m)."""
     asked = [answer for answer in answers if answer.method in methods.DEFAULT_METHODS]
     by_method = {answer.method: answer for answer in asked}
     taken = select_methods(asked)
-    trust: Reals = np.array([by_method[name].expected_correlation[place] for place, name in enumerate(taken)])
-    return [by_method[name].signatures[place] for place, name in enumerate(taken)], trust
+    expected_correlation: Reals = np.array(
+        [by_method[name].expected_correlation[place] for place, name in enumerate(taken)]
+    )
+    return [by_method[name].signatures[place] for place, name in enumerate(taken)], expected_correlation
 
 
 def plainly(sets: SampleSets) -> list[Signature]:

@@ -66,10 +66,10 @@ def injected(day: Day, direction: str, size: float, seed: int) -> Injected:
         gaps_s[0] = _BEFORE_S
         truths.append(_curve(burst, gaps_s))
         for _ in range(RUN_COUNT):
-            started_s = rng.uniform(0.0, len(alone) * day.step_s - 1.05 * len(truths[-1]))
+            start_s = rng.uniform(0.0, len(alone) * day.step_s - 1.05 * len(truths[-1]))
             drifted_s = gaps_s * (1.0 + _DRIFT_RATIO * rng.standard_normal(len(gaps_s)))
-            ended_s = _add(traffic, burst, started_s, drifted_s, day.step_s)
-            rows.append((application, np.floor(started_s), np.floor(ended_s)))
+            end_s = _add(traffic, burst, start_s, drifted_s, day.step_s)
+            rows.append((application, np.floor(start_s), np.floor(end_s)))
     owner, started, ended = np.array(rows).T
     shared = SharedTraffic(
         traffic,
@@ -89,9 +89,9 @@ def _curve(burst: Reals, gaps_s: Reals) -> Reals:
     return np.concatenate([*parts, np.zeros(round(_AFTER_S))])
 
 
-def _add(traffic: Reals, burst: Reals, started_s: float, gaps_s: Reals, step_s: float) -> float:
+def _add(traffic: Reals, burst: Reals, start_s: float, gaps_s: Reals, step_s: float) -> float:
     """Add a run's bytes to the traffic; return when it ends [s]."""
-    edges_s, now_s = np.arange(len(traffic) + 1) * step_s, started_s
+    edges_s, now_s = np.arange(len(traffic) + 1) * step_s, start_s
     total = np.concatenate([[0.0], np.cumsum(burst)])
     for gap_s in gaps_s.tolist():
         now_s += gap_s
@@ -113,8 +113,8 @@ def tried(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
 def _judged(day: Day, size: str, direction: str, seed: int) -> Iterator[dict[str, object]]:
     site = injected(day, direction, SIZES[size], seed)
     raw = site.shared.make_sample_sets(site.shared.cut_samples(site.shared.volume_bytes))
-    plain, trust = usual(methods.extract_signatures(raw, methods=methods.DEFAULT_METHODS))
-    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
+    plain, expected_correlation = usual(methods.extract_signatures(raw, methods=methods.DEFAULT_METHODS))
+    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
     found = extract_jointly(site.shared, known, plainly)
     for place, truth in enumerate(site.truths):
         is_better = bool(found.is_accepted[place])

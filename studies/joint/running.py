@@ -26,7 +26,7 @@ from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
 #: the plain methods that are held against it, and what is published of them if nothing is said
-PLAIN = ("warped", "robust", "stretched", "iosi", "quantile")
+PLAIN = ("elastic", "robust", "time_normalized", "iosi", "quantile")
 USUAL, JOINT, CHOSEN, ORACLE = "usual", "joint", "chosen", "oracle"
 #: what nobody who has these runs can come nearer than, but by chance: their gaps known exactly, their bursts as alone
 PACED = "paced"
@@ -43,7 +43,8 @@ class Results:
     """What came of it: a row each site, application and way.
 
     answers: family, level, seed, application, way, cross_correlation, correlation and volume_ratio (0 where there is no
-    signature), trust, and of the way `joint` explained_ratio and is_better. days: what `real.tried` says of a real day.
+    signature), expected correlation, and of the way `joint` explained_ratio and is_better. days: what `real.tried` says
+    of a real day.
     """
 
     params: StudyParams
@@ -71,8 +72,8 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
     site = drawn(FAMILIES[family], level, seed)
     raw = site.shared.cut_samples(site.shared.volume_bytes)
     answers = methods.extract_signatures(site.shared.make_sample_sets(raw), methods=PLAIN)
-    plain, trust = usual(answers)
-    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), trust)
+    plain, expected_correlation = usual(answers)
+    known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
     found = extract_jointly(site.shared, known, plainly, JointParams())
     both = [new if is_new else old for old, new, is_new in zip(plain, found.signatures, found.is_accepted, strict=True)]
     clean = site.shared.make_sample_sets(site.own, raw.values - site.own.values)
@@ -80,9 +81,9 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
     paced = [Signature.from_curve(one, detect_bursts(one)) for one in site.paced]
     rows = [
         *(_rows(site, answer.method, answer.signatures, answer.expected_correlation) for answer in answers),
-        _rows(site, USUAL, plain, trust),
+        _rows(site, USUAL, plain, expected_correlation),
         _rows(site, JOINT, found.signatures, found.expected_correlation, found),
-        _rows(site, CHOSEN, both, np.where(found.is_accepted, found.expected_correlation, trust)),
+        _rows(site, CHOSEN, both, np.where(found.is_accepted, found.expected_correlation, expected_correlation)),
         _rows(site, ORACLE, seen.signatures, seen.expected_correlation),
         _rows(site, PACED, paced, np.full(len(paced), np.nan)),
     ]
@@ -96,7 +97,7 @@ _SCHEMA = {
     "cross_correlation": pl.Float64,
     "correlation": pl.Float64,
     "volume_ratio": pl.Float64,
-    "trust": pl.Float64,
+    "expected_correlation": pl.Float64,
     "explained_ratio": pl.Float64,
     "is_better": pl.Boolean,
 }
@@ -106,7 +107,7 @@ def _rows(
     site: Drawn,
     way: str,
     signatures: Sequence[Signature],
-    trust: Sequence[float] | np.ndarray,
+    expected_correlation: Sequence[float] | np.ndarray,
     found: JointResult | None = None,
 ) -> pl.DataFrame:
     rows = []
@@ -120,7 +121,9 @@ def _rows(
                 "cross_correlation": cross_correlation(*pair) if is_there else 0.0,
                 "correlation": correlation(*pair) if is_there else 0.0,
                 "volume_ratio": volume_ratio(*pair) if is_there else 0.0,
-                "trust": float(trust[place]) if is_there and math.isfinite(trust[place]) else None,
+                "expected_correlation": float(expected_correlation[place])
+                if is_there and math.isfinite(expected_correlation[place])
+                else None,
                 "explained_ratio": None if found is None else float(found.explained_ratio[place]),
                 "is_better": None if found is None else bool(found.is_accepted[place]),
             }

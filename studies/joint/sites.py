@@ -48,9 +48,7 @@ FAMILIES: dict[str, Family] = {
         "like fair, but runs differ by 1 % in their pace instead of 0.3 %", replace(_USUAL, drift_ratio=0.01)
     ),
     "coarse": Family("like fair, but polls come every 10 s instead of 2", replace(_USUAL, interval_s=10.0)),
-    "stopping": Family(
-        "like fair, but a quarter of the runs stop early and restart", replace(_USUAL, stop_ratio=0.25)
-    ),
+    "stopping": Family("like fair, but a quarter of the runs stop early and restart", replace(_USUAL, stop_ratio=0.25)),
     "mixed": Family("like fair, plus transfers, storms and irregular jobs", replace(_USUAL, foreign_level=1.0)),
     "seeks": Family("each concurrent transfer costs a tenth of the speed", replace(_USUAL, seek_loss_ratio=0.1)),
     "heavy seeks": Family("the same, with a quarter", replace(_USUAL, seek_loss_ratio=0.25)),
@@ -98,9 +96,9 @@ def neighbours(seed: int, count: int) -> Iterator[Application]:
         sizes = np.where(np.arange(burst_count) % 2, rng.choice([1.0, 0.3]), 1.0)
         volumes = duty * every_s * 0.8 * peak * sizes
         bursts = tuple(Burst(float(at), float(volume), float(peak)) for at, volume in zip(starts, volumes, strict=True))
-        ended_s = max(duration_s, bursts[-1].ended_s + 30.0)
+        end_s = max(duration_s, bursts[-1].end_s + 30.0)
         nodes = int(2 ** rng.integers(3, 10))
-        yield Application(f"n{number:02d}", f"u{number:02d}", f"prj{number:03d}", nodes, ended_s, bursts)
+        yield Application(f"n{number:02d}", f"u{number:02d}", f"prj{number:03d}", nodes, end_s, bursts)
 
 
 def drawn(family: Family, level: str, seed: int) -> Drawn:
@@ -180,11 +178,11 @@ def _paced(site: Site, application: Application, runs: pl.DataFrame) -> Reals:
         .reshape(whole.height, len(application.bursts), 3)
     )
     # the log cuts off half a second of a start, in the mean
-    ended_s = np.concatenate([times[:, :1, 0] + 0.5, times[:, :-1, 2]], axis=1)
+    end_s = np.concatenate([times[:, :1, 0] + 0.5, times[:, :-1, 2]], axis=1)
     at_s, bursts = 0.0, []
-    for burst, gap_s in zip(application.bursts, (times[:, :, 1] - ended_s).mean(axis=0).tolist(), strict=True):
+    for burst, gap_s in zip(application.bursts, (times[:, :, 1] - end_s).mean(axis=0).tolist(), strict=True):
         bursts.append(replace(burst, offset_s=at_s + gap_s))
-        at_s = bursts[-1].ended_s
+        at_s = bursts[-1].end_s
     return signature(replace(application, bursts=tuple(bursts), duration_s=max(at_s, application.duration_s)), "write")
 
 

@@ -27,7 +27,7 @@ from iosig.transforms.networks.network import Network
 _SIDE, _TITLE, _COLUMNS = 560, 34, 2
 #: rank counts below which systems are told together
 _SIZES = (32, 128, 1024, 1 << 30)
-_IS_RIGHT = pl.col("planted") == pl.col("named")
+_IS_RIGHT = pl.col("planted") == pl.col("matched")
 
 
 def values(results: Results) -> dict[str, object]:
@@ -53,7 +53,7 @@ def figures(results: Results) -> dict[str, Draw]:
 def confusion_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield what systems of each planted pattern were called, and the share that was right."""
     for pattern in PATTERNS:
-        named = results.answers.filter(pl.col("planted") == pattern)["named"]
+        named = results.answers.filter(pl.col("planted") == pattern)["matched"]
         counts = [int((named == other).sum()) for other in PATTERNS]
         right = counts[PATTERNS.index(pattern)] / len(named)
         yield (pattern, *map(str, counts), str(len(named) - sum(counts)), percent(right))

@@ -63,7 +63,7 @@ def _named(pattern: Pattern, seed: int) -> dict[str, object]:
     system = drawn_system(pattern, generator, drawn_shape(generator, MOST_REQUESTS))
     found = (
         classify_patterns(planted_network(system, generator, 1))
-        .filter("is_whole", hop=0, metric="time")
+        .filter("is_whole_run", hop=0, metric="time")
         .row(0, named=True)
     )
     causes = np.array(found["cause_nodes"], dtype=np.int64)
@@ -71,7 +71,7 @@ def _named(pattern: Pattern, seed: int) -> dict[str, object]:
         "planted": pattern,
         "seed": seed,
         "rank_count": system.shape.rank_count,
-        "named": found["pattern"] or found["outcome"],
+        "matched": found["pattern"] or found["outcome"],
         "told_count": len(causes),
         "right_count": int(system.is_cause[causes].sum()),
     }
@@ -80,13 +80,13 @@ def _named(pattern: Pattern, seed: int) -> dict[str, object]:
 def _recovered(rank_count: int, file_count: int, jitter_s: float, seed: int) -> dict[str, object]:
     generator = np.random.default_rng([seed, _SKEW, rank_count, file_count, round(jitter_s * 1e6)])
     ahead_s = generator.uniform(-SKEW_RANGE_S / 2, SKEW_RANGE_S / 2, rank_count)
-    ended_s = np.arange(1, file_count + 1)[:, None] + generator.uniform(0, jitter_s, (file_count, rank_count))
+    end_s = np.arange(1, file_count + 1)[:, None] + generator.uniform(0, jitter_s, (file_count, rank_count))
     opens = pl.DataFrame(
         {
             "file": np.repeat(np.arange(file_count), rank_count),
             "rank": np.tile(np.arange(rank_count), file_count),
             "collective_open_count": np.ones(file_count * rank_count, dtype=np.int64),
-            "open_ended_s": (ended_s + ahead_s).ravel(),
+            "open_end_s": (end_s + ahead_s).ravel(),
         }
     )
     found = estimate_skew(opens, rank_count)

@@ -33,7 +33,7 @@ def _compatible(signals: EvenSignals) -> Detections:
 #: (`iosig.transforms.periods.search`): errors and false alarms are those of `dft`.
 METHODS: tuple[Method, ...] = (
     Method(
-        "controlled",
+        "null_tested",
         "our default: a period is claimed only where noise would hardly show one",
         "bins",
         detection.detect,

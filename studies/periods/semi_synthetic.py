@@ -66,7 +66,7 @@ class NoiseParams:
 
     The paper's: trace_count of each level (200 in all); period_count periods in each trace, of period_s; low and high
     rates of the one process. Ours: active_ratio, the share of a period in which it writes: at a half, what repeats is
-    strongest; cov, the coefficient of variation of periods and rates.
+    strongest; cv, the coefficient of variation of periods and rates.
     """
 
     trace_count: int = 100
@@ -75,7 +75,7 @@ class NoiseParams:
     low_bytes_per_s: float = 5e8
     high_bytes_per_s: float = 1e9
     active_ratio: float = 0.5
-    cov: float = 0.05
+    cv: float = 0.05
 
     def bytes_per_s(self, level: NoiseLevel) -> float:
         """Return the rate of a level's bursts."""
@@ -147,8 +147,8 @@ def phases(params: PhaseParams, rng: np.random.Generator) -> Phases:
 def noise_traces(params: NoiseParams, level: NoiseLevel, rng: np.random.Generator) -> NoiseTraces:
     """Draw noise traces of a level."""
     shape = (params.trace_count, params.period_count)
-    period = params.period_s * _varied(rng, shape, params.cov)
-    rate = params.bytes_per_s(level) * _varied(rng, shape, params.cov)
+    period = params.period_s * _varied(rng, shape, params.cv)
+    rate = params.bytes_per_s(level) * _varied(rng, shape, params.cv)
     return NoiseTraces(period, params.active_ratio * period, rate)
 
 
@@ -180,11 +180,11 @@ def _excesses(depth: Reals, heaviness: float) -> Reals:
     return found
 
 
-def _varied(rng: np.random.Generator, shape: tuple[int, ...], cov: float) -> Reals:
+def _varied(rng: np.random.Generator, shape: tuple[int, ...], cv: float) -> Reals:
     """Draw positive values of mean 1 and a coefficient of variation (gamma: it can have any)."""
-    if cov <= 0:
+    if cv <= 0:
         return np.ones(shape)
-    return rng.gamma(cov**-2, cov**2, shape)
+    return rng.gamma(cv**-2, cv**2, shape)
 
 
 # ---- applications
@@ -216,14 +216,14 @@ class ApplicationParams:
 class Applications:
     """Traces (n), and the truth about them.
 
-    Time 0 is when the first compute phase begins. requests: of all traces, noise included. phase_started_s,
-    phase_ended_s (n, iterations): the boundaries of the I/O phases, from process 0's start to the end of the last
+    Time 0 is when the first compute phase begins. requests: of all traces, noise included. phase_start_s,
+    phase_end_s (n, iterations): the boundaries of the I/O phases, from process 0's start to the end of the last
     process. window_start_s, window_end_s (n): what is seen of each trace.
     """
 
     requests: Requests
-    phase_started_s: Reals
-    phase_ended_s: Reals
+    phase_start_s: Reals
+    phase_end_s: Reals
     window_start_s: Reals
     window_end_s: Reals
 
@@ -239,7 +239,7 @@ class Applications:
 
         The trace's start counts as the end of the phase before: compute phase and I/O phase make an iteration.
         """
-        found: Reals = self.phase_ended_s[:, -1] / self.phase_ended_s.shape[1]
+        found: Reals = self.phase_end_s[:, -1] / self.phase_end_s.shape[1]
         return found
 
     @property
@@ -247,7 +247,7 @@ class Applications:
         """The share of what is seen that lies within I/O phases (n): what R_IO should find."""
         began, ceased = (
             np.clip(time, self.window_start_s[:, None], self.window_end_s[:, None])
-            for time in (self.phase_started_s, self.phase_ended_s)
+            for time in (self.phase_start_s, self.phase_end_s)
         )
         found: Reals = (ceased - began).sum(axis=1) / self.duration_s
         return found
@@ -255,7 +255,7 @@ class Applications:
     def cut(self, rng: np.random.Generator) -> Applications:
         """Return the traces seen from any time within the first period on, and to any time within the last one."""
         early, late = rng.uniform(0.0, 1.0, (2, len(self.period_s))) * self.period_s
-        return replace(self, window_start_s=early, window_end_s=self.phase_ended_s[:, -1] - late)
+        return replace(self, window_start_s=early, window_end_s=self.phase_end_s[:, -1] - late)
 
     def sample_counts(self, sampling_hz: float) -> Ints:
         """Return how many whole samples are seen of each trace: N = floor(dt * f_s) (n)."""
@@ -310,9 +310,9 @@ def _truncated_normal(rng: np.random.Generator, shape: tuple[int, ...], mean: fl
     return drawn
 
 
-def _phase_requests(library: Phases, picked: Ints, started_s: Reals) -> Requests:
-    """Return the requests of phases; started_s (n, iterations, processes): each process's start in each."""
-    edges = started_s[..., None] + library.edges_s[picked]
+def _phase_requests(library: Phases, picked: Ints, start_s: Reals) -> Requests:
+    """Return the requests of phases; start_s (n, iterations, processes): each process's start in each."""
+    edges = start_s[..., None] + library.edges_s[picked]
     began, ceased = edges[..., :-1].reshape(-1), edges[..., 1:].reshape(-1)
     count = len(picked)
     subject = np.repeat(np.arange(count), len(began) // max(count, 1))
@@ -339,8 +339,8 @@ def _noise(traces: NoiseTraces, duration_s: Reals, rng: np.random.Generator) -> 
 def _joined(first: Requests, second: Requests) -> Requests:
     """Return the requests of both, of the same subjects."""
     return Requests(
-        np.concatenate([first.began_s, second.began_s]),
-        np.concatenate([first.ceased_s, second.ceased_s]),
+        np.concatenate([first.start_s, second.start_s]),
+        np.concatenate([first.end_s, second.end_s]),
         np.concatenate([first.volume_bytes, second.volume_bytes]),
         np.concatenate([first.subject, second.subject]),
         first.subject_count,

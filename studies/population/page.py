@@ -46,7 +46,7 @@ def values(results: Results) -> dict[str, object]:
         "classes": classes(results, "level", "direction"),
         "families": families.pivot("way", index=["level", "family"], values="signed_right"),
         "threshold": Settings().signatures.min_expected_correlation,
-        "trust": by_trust(results),
+        "expected_correlation": by_trust(results),
         "periods": periods(results, "level", "direction"),
     }
 
@@ -112,7 +112,7 @@ def by_trust(results: Results) -> pl.DataFrame:
     """Return how often inferred classes and periods are right, by the expected correlation of the signature."""
     is_said = pl.col("period_s").is_not_null()
     is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < SAME_RATIO).fill_null(value=False)
-    lower = (pl.col("trust") * 10).floor().clip(0, 9) / 10
+    lower = (pl.col("expected_correlation") * 10).floor().clip(0, 9) / 10
     return (
         results.runs.filter(way=_OURS)
         .group_by(lower=lower)

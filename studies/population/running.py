@@ -25,7 +25,7 @@ class Results:
 
     runs: a row each run with a class, direction and way that tells of it: family, level, seed, direction, way; label
     and period_s as the way tells them, true_label and true_period_s as its own bytes do; has_signature: whether its
-    application has one; trust: the expected correlation of that. moved_bytes: its own.
+    application has one; expected correlation: the expected correlation of that. moved_bytes: its own.
     """
 
     params: StudyParams
@@ -49,7 +49,7 @@ def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
         own = truth(one, moved).rows.rename({"label": "true_label", "period_s": "true_period_s"})
         own = own.with_columns(
             has_signature=pl.Series(known_jobs(one.logged, known)),
-            trust=known.trust[one.logged.application],
+            expected_correlation=known.expected_correlation[one.logged.application],
             moved_bytes=np.bincount(moved.job, moved.volume_bytes, own.height),
         ).filter(pl.col("true_label").is_not_null() & pl.Series(one.logged.is_complete))
         key = {"family": family, "level": level, "seed": seed, "direction": direction}

@@ -49,14 +49,14 @@ def truth(seen: Seen, moved: Transfers) -> Told:
 
     moved: the transfers of the site's jobs.
     """
-    every = np.arange(len(seen.logged.started_s))
+    every = np.arange(len(seen.logged.start_s))
     sections = classes.interval_sections(
         moved.begun_s,
-        moved.ceased_s,
+        moved.end_s,
         moved.volume_bytes,
         offsets_of(np.bincount(moved.job, minlength=len(every))),
-        seen.logged.started_s,
-        seen.logged.ended_s,
+        seen.logged.start_s,
+        seen.logged.end_s,
     )
     first, after = steps_of(seen, every)
     # a run that is over before the first poll after its start has one step
@@ -64,21 +64,21 @@ def truth(seen: Seen, moved: Transfers) -> Told:
     samples = Ragged(moved.on_steps(first, counts, seen.interval_s) / seen.interval_s, offsets_of(counts))
     settings = Settings().periods
     params = params_of(settings, settings.server_methods)
-    began_s = first * seen.interval_s - seen.logged.started_s
-    return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, began_s, params))
+    start_s = first * seen.interval_s - seen.logged.start_s
+    return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, start_s, params))
 
 
 def by_traffic(seen: Seen, known: Known) -> Told:
     """Tell of all that flowed while a run was there: no release does, for that is the file system's answer."""
-    every = np.arange(len(seen.logged.started_s))
-    samples, began_s = cut(seen, every)
-    started, ended = seen.logged.started_s, seen.logged.ended_s
+    every = np.arange(len(seen.logged.start_s))
+    samples, start_s = cut(seen, every)
+    started, ended = seen.logged.start_s, seen.logged.end_s
     intervals = np.full(len(every), seen.interval_s)
-    sections = classes.grid_sections(samples.values, samples.offsets, began_s, intervals, started, ended)
+    sections = classes.grid_sections(samples.values, samples.offsets, start_s, intervals, started, ended)
     settings = Settings().periods
     # cut to the run's own time already: windows would take most of the time
     params = params_of(settings.model_copy(update={"window_levels": 0}), settings.server_methods)
-    return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, began_s - started, params))
+    return Told.of(every, _labels(seen, every, sections), _periods(samples, seen.interval_s, start_s - started, params))
 
 
 def by_signature(seen: Seen, known: Known) -> Told:
@@ -98,9 +98,9 @@ def by_signature(seen: Seen, known: Known) -> Told:
         pl.DataFrame(
             {
                 "application_id": application,
-                "duration_s": (seen.logged.ended_s - seen.logged.started_s)[job],
+                "duration_s": (seen.logged.end_s - seen.logged.start_s)[job],
                 "node_count": seen.logged.node_count[job],
-                "explained_bytes": attribution(seen, known)[job].sum(axis=1),
+                "attributed_bytes": attribution(seen, known)[job].sum(axis=1),
             }
         )
         .with_columns(_SOMEWHERE)
@@ -117,7 +117,7 @@ _SOMEWHERE = pl.lit("").alias("filesystem"), pl.lit("").alias("direction")
 
 def _bursts(own: Mapping[int, Signature]) -> pl.DataFrame:
     """Return the bursts of applications' signatures, in order."""
-    names = ("started_s", "ended_s", "volume_bytes")
+    names = ("start_s", "end_s", "volume_bytes")
     schema = {"application_id": pl.Int64} | dict.fromkeys(names, pl.Float64)
     parts = [
         pl.DataFrame({name: getattr(one.bursts, name) for name in names}).with_columns(
@@ -154,7 +154,7 @@ def by_attribution(seen: Seen, known: Known) -> Told:
     """Tell of what signatures explain of the traffic, by minute; of the runs of applications with one."""
     job = np.flatnonzero(known_jobs(seen.logged, known))
     given = attribution(seen, known)[job]
-    started, ended = seen.logged.started_s[job], seen.logged.ended_s[job]
+    started, ended = seen.logged.start_s[job], seen.logged.end_s[job]
     row, minute = np.nonzero(given)
     # a run's bytes are its own: those of a minute in which it begins came after that
     left = np.maximum(minute * MINUTE_S, started[row])
@@ -180,7 +180,7 @@ def _labels(seen: Seen, job: Ints, sections: classes.Sections) -> pl.Series:
     return classes.classify(classes.assume_complete(sections), seen.logged.node_count[job])["label"]
 
 
-def _periods(samples: Ragged, interval_s: float, began_s: Reals, params: PeriodParams) -> Reals:
+def _periods(samples: Ragged, interval_s: float, start_s: Reals, params: PeriodParams) -> Reals:
     """Return the period of each signal [s]; NaN where it has none."""
-    (found,) = search.find_periods(samples, np.full(len(began_s), 1.0 / interval_s), began_s, params)
+    (found,) = search.find_periods(samples, np.full(len(start_s), 1.0 / interval_s), start_s, params)
     return found.detections.period_s

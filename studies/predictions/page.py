@@ -164,14 +164,14 @@ def _draw_example(seed: int, path: Path) -> None:
     # a planted run is of no day
     day = datetime(2000, 1, 1, tzinfo=UTC)
     rows = [row_of(identity, told, day + timedelta(seconds=found.answer.window_end_s), found) for found in evaluations]
-    window = predictor.pyramid.window(0.0, float(run.ended_s[-1]))
-    times = [window.started_s + place / window.sampling_hz for place in range(len(window.bytes_per_s))]
+    window = predictor.pyramid.window(0.0, float(run.phase_end_s[-1]))
+    times = [window.start_s + place / window.sampling_hz for place in range(len(window.bytes_per_s))]
     view = PredictionView(
         pl.DataFrame(rows, infer_schema_length=None),
         pl.Series(times, dtype=pl.Float64).to_numpy(),
         window.bytes_per_s,
         run.onset_s,
-        run.ended_s,
+        run.phase_end_s,
         graph=predictor.automaton.graph(),
     )
     draw(view).write(path)

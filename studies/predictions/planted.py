@@ -39,14 +39,14 @@ def _nothing() -> Requests:
 class PlantedRun:
     """A run, in rows (p): mostly one for each phase, else what was handed over at a time.
 
-    onset_s (p): when each row's first request begins. began_s, ceased_s, volume_bytes (p, requests): its requests.
+    onset_s (p): when each row's first request begins. start_s, end_s, volume_bytes (p, requests): its requests.
     period_s (p): the period that is planted when a phase begins, the gap to the next one but for its jitter; NaN where
     there is none. background: requests that are of no phase, in any order.
     """
 
     onset_s: Reals
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
     volume_bytes: Reals
     period_s: Reals
     background: Requests = field(default_factory=_nothing)
@@ -62,19 +62,19 @@ class PlantedRun:
         return np.diff(self.onset_s)
 
     @property
-    def ended_s(self) -> Reals:
+    def phase_end_s(self) -> Reals:
         """When the last request of each row is over (p)."""
-        found: Reals = self.ceased_s.max(axis=1)
+        found: Reals = self.end_s.max(axis=1)
         return found
 
     def requests(self, phase: int) -> Requests:
         """Return what is handed over after a phase: its requests, and what background is over since the last one."""
-        ended, other = self.ended_s, self.background
+        ended, other = self.phase_end_s, self.background
         before_s = ended[phase - 1] if phase else -np.inf
-        is_new = (other.ceased_s > before_s) & (other.ceased_s <= ended[phase])
+        is_new = (other.end_s > before_s) & (other.end_s <= ended[phase])
         return Requests.of_one(
-            np.concatenate([self.began_s[phase], other.began_s[is_new]]),
-            np.concatenate([self.ceased_s[phase], other.ceased_s[is_new]]),
+            np.concatenate([self.start_s[phase], other.start_s[is_new]]),
+            np.concatenate([self.end_s[phase], other.end_s[is_new]]),
             np.concatenate([self.volume_bytes[phase], other.volume_bytes[is_new]]),
         )
 
@@ -185,8 +185,8 @@ def with_background(
     volume = float(run.volume_bytes.sum()) * volume_ratio
     count = int(generator.poisson(volume / request_bytes))
     sizes = generator.exponential(request_bytes, count)
-    began = generator.uniform(0.0, float(run.ended_s[-1]), count)
-    speed = float(run.volume_bytes.sum() / (run.ceased_s - run.began_s).sum())
+    began = generator.uniform(0.0, float(run.phase_end_s[-1]), count)
+    speed = float(run.volume_bytes.sum() / (run.end_s - run.start_s).sum())
     return replace(run, background=Requests.of_one(began, began + sizes / speed, sizes))
 
 
@@ -202,7 +202,7 @@ def irregular(generator: np.random.Generator, mean_gap_s: float, count: int, ran
 
 
 def constant(
-    generator: np.random.Generator, row_s: float, count: int, ranks: int = 4, per_row: int = 8, started_s: float = 0.0
+    generator: np.random.Generator, row_s: float, count: int, ranks: int = 4, per_row: int = 8, start_s: float = 0.0
 ) -> PlantedRun:
     """Return I/O without a pause: every rank's requests follow one another, each of a length of its own.
 
@@ -210,7 +210,7 @@ def constant(
     take from a half to one and a half of the mean time (evenly).
     """
     lengths = generator.uniform(0.5, 1.5, (ranks, count * per_row)) * row_s / per_row
-    ceased = started_s + np.cumsum(lengths, axis=1)
+    ceased = start_s + np.cumsum(lengths, axis=1)
     rows = [_in_rows(values, count) for values in (ceased - lengths, ceased)]
     volumes = np.full_like(rows[0], REQUEST_BYTES / per_row)
     return PlantedRun(rows[0].min(axis=1), rows[0], rows[1], volumes, np.full(count, np.nan))
@@ -228,12 +228,12 @@ def single(generator: np.random.Generator, phase_s: float, count: int = 8, ranks
 
     The last row is what ends the quiet: a byte of each request.
     """
-    rows = constant(generator, phase_s / count, count, ranks, started_s=phase_s)
-    last = np.full((1, rows.began_s.shape[1]), 4 * phase_s)
+    rows = constant(generator, phase_s / count, count, ranks, start_s=phase_s)
+    last = np.full((1, rows.start_s.shape[1]), 4 * phase_s)
     return PlantedRun(
         np.append(rows.onset_s, 4 * phase_s),
-        np.concatenate([rows.began_s, last]),
-        np.concatenate([rows.ceased_s, last]),
+        np.concatenate([rows.start_s, last]),
+        np.concatenate([rows.end_s, last]),
         np.concatenate([rows.volume_bytes, np.ones_like(last)]),
         np.full(count + 1, np.nan),
     )

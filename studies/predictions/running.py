@@ -223,7 +223,7 @@ def _predict(trials: Sequence[_Trial], runs: Sequence[PlantedRun], phases: range
     for phase in phases:
         due = []
         for trial, run in zip(trials, runs, strict=True):
-            now_s = float(run.ended_s[phase])
+            now_s = float(run.phase_end_s[phase])
             trial.predictor.add(run.requests(phase))
             trial.predictor.pyramid.advance(now_s)
             due.append(Due(trial.predictor, now_s))
@@ -297,7 +297,7 @@ def example(seed: int) -> tuple[PlantedRun, Predictor, list[Evaluation]]:
     predictor = Predictor()
     found: list[Evaluation] = []
     for phase in range(run.phase_count):
-        now_s = float(run.ended_s[phase])
+        now_s = float(run.phase_end_s[phase])
         predictor.add(run.requests(phase))
         predictor.pyramid.advance(now_s)
         found += evaluate([Due(predictor, now_s)])

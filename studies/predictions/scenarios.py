@@ -24,7 +24,7 @@ from iosig.studies.predictions.planted import (
 from iosig.transforms.predictions.predictor import OnlineParams
 
 EXPERIMENTS = ("hacc", "changes", "following", "bursts", "none", "moving", "ends")
-METHODS = ("controlled", "dft", "merged")
+METHODS = ("null_tested", "dft", "merged")
 STRATEGIES = ("all", "periods", "adaptive")
 #: frequencies at which periods change, and the jitter of their phases
 FREQUENCIES_HZ = (0.005, 0.05, 0.5, 5.0)

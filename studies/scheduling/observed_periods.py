@@ -37,10 +37,10 @@ class ObservedPeriods:
         #: phases that have come since the latest prediction
         self._new_count: dict[int, int] = {}
 
-    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+    def io_phase(self, job: int, start_s: float, end_s: float, volume_bytes: float) -> None:
         """Hear of an I/O phase that has just ceased."""
         kept = self._phases.setdefault(job, deque(maxlen=PHASE_COUNT))
-        kept.append((began_s, ceased_s, volume_bytes))
+        kept.append((start_s, end_s, volume_bytes))
         self._new_count[job] = self._new_count.get(job, 0) + 1
 
     def period_s(self, job: int, now_s: float) -> float | None:
@@ -56,10 +56,10 @@ class ObservedPeriods:
 
     def _predicted(self, phases: list[tuple[float, float, float]], now_s: float) -> float | None:
         table = np.array(phases)
-        began_s, ceased_s, volume_bytes = table[:, 0], table[:, 1], table[:, 2]
-        grid = even_values.Grid.covering(began_s[0], now_s, _STEP_COUNT)
+        start_s, end_s, volume_bytes = table[:, 0], table[:, 1], table[:, 2]
+        grid = even_values.Grid.covering(start_s[0], now_s, _STEP_COUNT)
         # Each phase ends before the next begins: none reaches beyond now.
-        rates = even_values.binned(Requests.of_one(began_s, ceased_s, volume_bytes), grid).bytes_per_s
-        answer = detect(EvenSignals.from_samples(rates, 1.0 / float(grid.interval_s[0]), float(began_s[0])))
+        rates = even_values.binned(Requests.of_one(start_s, end_s, volume_bytes), grid).bytes_per_s
+        answer = detect(EvenSignals.from_samples(rates, 1.0 / float(grid.interval_s[0]), float(start_s[0])))
         period_s = float(answer.period_s[0])
         return period_s if np.isfinite(period_s) else None

@@ -45,7 +45,7 @@ class Job:
 
     compute_s: Sequence[float] | Reals
     io_bytes: Sequence[float] | Reals
-    started_s: float = 0.0
+    start_s: float = 0.0
     most_bytes_per_s: float = math.inf
     node_count: float = 1.0
 
@@ -54,11 +54,11 @@ class Job:
 class JobMix:
     """Many jobs (n) and their phases (m), as arrays.
 
-    started_s, most_bytes_per_s, node_count (n): as of `Job`. offsets (n + 1): job i has the phases from offsets[i] up
+    start_s, most_bytes_per_s, node_count (n): as of `Job`. offsets (n + 1): job i has the phases from offsets[i] up
     to offsets[i + 1]. compute_s, io_bytes (m).
     """
 
-    started_s: Reals
+    start_s: Reals
     most_bytes_per_s: Reals
     node_count: Reals
     offsets: Ints
@@ -68,7 +68,7 @@ class JobMix:
     @property
     def job_of_phase(self) -> Ints:
         """The job (m) of each phase."""
-        return np.repeat(np.arange(self.started_s.size, dtype=np.int64), np.diff(self.offsets))
+        return np.repeat(np.arange(self.start_s.size, dtype=np.int64), np.diff(self.offsets))
 
 
 def job_mix_of(jobs: Sequence[Job]) -> JobMix:
@@ -76,7 +76,7 @@ def job_mix_of(jobs: Sequence[Job]) -> JobMix:
     lengths = np.array([0, *(len(job.io_bytes) for job in jobs)], dtype=np.int64)
     none = np.empty(0)
     return JobMix(
-        started_s=np.array([job.started_s for job in jobs], dtype=float),
+        start_s=np.array([job.start_s for job in jobs], dtype=float),
         most_bytes_per_s=np.array([job.most_bytes_per_s for job in jobs], dtype=float),
         node_count=np.array([job.node_count for job in jobs], dtype=float),
         offsets=np.cumsum(lengths),
@@ -94,7 +94,7 @@ class PeriodSource(Protocol):
     def period_s(self, job: int, now_s: float) -> float | None:
         """Return the period of a job of which an I/O phase begins now, or None where it is not known yet."""
 
-    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
         """Hear of an I/O phase that has just ceased."""
 
 
@@ -112,7 +112,7 @@ class Clairvoyant:
         period = self._periods_s[job]
         return None if math.isnan(period) else period
 
-    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
         """Learn nothing: all is known."""
 
 
@@ -132,9 +132,9 @@ class MeanGap:
             return None
         return (begins[-1] - begins[0]) / (len(begins) - 1)
 
-    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
         """Note when the phase began."""
-        self._begins_s.setdefault(job, []).append(began_s)
+        self._begins_s.setdefault(job, []).append(io_start_s)
 
 
 class WithError:
@@ -153,9 +153,9 @@ class WithError:
             return None
         return period * (1 + self._ratio if self._generator.integers(2) else 1 - self._ratio)
 
-    def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
+    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
         """Pass it on."""
-        self._source.io_phase(job, began_s, ceased_s, volume_bytes)
+        self._source.io_phase(job, io_start_s, io_end_s, volume_bytes)
 
 
 # ---- policies
@@ -209,9 +209,9 @@ def shares(weights: Reals, most: Reals, total: float) -> Reals:
     return np.asarray(np.minimum(most, weights * level), dtype=float)
 
 
-def _heads(jobs: Ints, sets: Reals, began_s: Reals) -> tuple[Ints, Reals]:
+def _heads(jobs: Ints, sets: Reals, io_start_s: Reals) -> tuple[Ints, Reals]:
     """Return who may do I/O: of each set the job (k) that came first, by number where two came at once; and weights."""
-    order = np.lexsort((jobs, began_s, sets))
+    order = np.lexsort((jobs, io_start_s, sets))
     ordered = sets[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     found = ordered[first]
@@ -227,23 +227,23 @@ def _heads(jobs: Ints, sets: Reals, began_s: Reals) -> tuple[Ints, Reals]:
 class Outcome:
     """How n jobs with m phases fared.
 
-    started_s, ended_s, compute_s, io_s, node_count (n): io_s is from the beginning of each I/O phase to its end,
-    waiting included. runtime_alone_s, io_alone_s (n): the same job with the file system for itself. began_s, served_s,
-    ceased_s (m): when the I/O of each phase began, was first given bandwidth, and ceased. set_number (m): the set it
-    was in, infinite where its period was not known, NaN where there are no sets or was no I/O. used_at_s,
+    start_s, end_s, compute_s, io_s, node_count (n): io_s is from the beginning of each I/O phase to its end,
+    waiting included. runtime_alone_s, io_alone_s (n): the same job with the file system for itself. io_start_s,
+    served_s, io_end_s (m): when the I/O of each phase began, was first given bandwidth, and ceased. set_number (m): the
+    set it was in, infinite where its period was not known, NaN where there are no sets or was no I/O. used_at_s,
     used_bytes_per_s (e): the bandwidth in use after each event, up to the next.
     """
 
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     compute_s: Reals
     io_s: Reals
     node_count: Reals
     runtime_alone_s: Reals
     io_alone_s: Reals
-    began_s: Reals
+    io_start_s: Reals
     served_s: Reals
-    ceased_s: Reals
+    io_end_s: Reals
     set_number: Reals
     used_at_s: Reals
     used_bytes_per_s: Reals
@@ -251,7 +251,7 @@ class Outcome:
     @property
     def stretch(self) -> Reals:
         """How many times as long each job (n) ran as alone (FTIO, section IV); NaN for one that takes no time."""
-        return _ratio(self.ended_s - self.started_s, self.runtime_alone_s)
+        return _ratio(self.end_s - self.start_s, self.runtime_alone_s)
 
     @property
     def io_slowdown(self) -> Reals:
@@ -292,7 +292,7 @@ def _geometric_mean(values: Reals) -> float:
 
 def _per_job(mix: JobMix, values: Reals) -> Reals:
     """Return the sums over the phases (m) of each job (n)."""
-    return np.bincount(mix.job_of_phase, values, mix.started_s.size).astype(np.float64)
+    return np.bincount(mix.job_of_phase, values, mix.start_s.size).astype(np.float64)
 
 
 def _alone(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
@@ -305,16 +305,16 @@ def _alone(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
     began, ceased = np.empty(io_s.size), np.empty(io_s.size)
     for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
         spans = np.column_stack([mix.compute_s[first:last], io_s[first:last]]).ravel()
-        times = np.cumsum(np.concatenate([mix.started_s[job : job + 1], spans]))
+        times = np.cumsum(np.concatenate([mix.start_s[job : job + 1], spans]))
         began[first:last], ceased[first:last] = times[1::2], times[2::2]
     return began, ceased
 
 
-def _ends(mix: JobMix, ceased_s: Reals) -> Reals:
+def _ends(mix: JobMix, io_end_s: Reals) -> Reals:
     """Return when each job (n) ends: with its last phase, or at once if it has none."""
-    ends = mix.started_s.copy()
+    ends = mix.start_s.copy()
     some = np.diff(mix.offsets) > 0
-    ends[some] = ceased_s[mix.offsets[1:][some] - 1]
+    ends[some] = io_end_s[mix.offsets[1:][some] - 1]
     return ends
 
 
@@ -324,7 +324,7 @@ def ideal_periods(mix: JobMix, bandwidth_bytes_per_s: float) -> Reals:
     IO-Sets' characteristic time w_iter, and what FTIO's section IV tells the clairvoyant Set-10.
     """
     began, _ = _alone(mix, bandwidth_bytes_per_s)
-    periods = np.full(mix.started_s.size, math.nan)
+    periods = np.full(mix.start_s.size, math.nan)
     for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
         times = began[first:last][mix.io_bytes[first:last] > 0]
         if times.size > 1 and times[-1] > times[0]:
@@ -345,16 +345,16 @@ def simulate(mix: JobMix, bandwidth_bytes_per_s: float, policy: Policy) -> Outco
     run = _Run(mix, bandwidth_bytes_per_s, policy)
     run.finish()
     return Outcome(
-        started_s=mix.started_s,
-        ended_s=_ends(mix, run.ceased_s),
+        start_s=mix.start_s,
+        end_s=_ends(mix, run.io_end_s),
         compute_s=_per_job(mix, mix.compute_s),
-        io_s=_per_job(mix, run.ceased_s - run.began_s),
+        io_s=_per_job(mix, run.io_end_s - run.io_start_s),
         node_count=mix.node_count,
-        runtime_alone_s=_ends(mix, ceased_alone) - mix.started_s,
+        runtime_alone_s=_ends(mix, ceased_alone) - mix.start_s,
         io_alone_s=_per_job(mix, ceased_alone - began_alone),
-        began_s=run.began_s,
+        io_start_s=run.io_start_s,
         served_s=run.served_s,
-        ceased_s=run.ceased_s,
+        io_end_s=run.io_end_s,
         set_number=run.set_number,
         used_at_s=np.array(run.used_at_s),
         used_bytes_per_s=np.array(run.used_bytes_per_s),
@@ -369,7 +369,7 @@ class _Run:
     """
 
     def __init__(self, mix: JobMix, bandwidth_bytes_per_s: float, policy: Policy) -> None:
-        count, phases = mix.started_s.size, mix.io_bytes.size
+        count, phases = mix.start_s.size, mix.io_bytes.size
         self.total = bandwidth_bytes_per_s
         self.source = policy.source if isinstance(policy, Set10) else None
         self.most = np.minimum(mix.most_bytes_per_s, bandwidth_bytes_per_s)
@@ -380,11 +380,11 @@ class _Run:
         self.rate, self.left, self.since_s, self.asked_s = (np.zeros(count) for _ in range(4))
         self.sets = np.full(count, math.nan)
         self.unserved: Bools = np.zeros(count, dtype=bool)
-        self.began_s, self.served_s, self.ceased_s, self.set_number = (np.full(phases, math.nan) for _ in range(4))
+        self.io_start_s, self.served_s, self.io_end_s, self.set_number = (np.full(phases, math.nan) for _ in range(4))
         self.used_at_s: list[float] = []
         self.used_bytes_per_s: list[float] = []
         for job in range(count):
-            self._compute(job, float(mix.started_s[job]))
+            self._compute(job, float(mix.start_s[job]))
 
     def finish(self) -> None:
         """Go from event to event until no job has anything left to do."""
@@ -407,9 +407,9 @@ class _Run:
 
     def _begin(self, job: int, now: float) -> None:
         phase = self.phase[job]
-        self.began_s[phase] = now
+        self.io_start_s[phase] = now
         if not self.volume[phase]:
-            self.served_s[phase] = self.ceased_s[phase] = now
+            self.served_s[phase] = self.io_end_s[phase] = now
             self.phase[job] += 1
             self._compute(job, now)
             return
@@ -420,10 +420,10 @@ class _Run:
 
     def _cease(self, job: int, now: float) -> None:
         phase = self.phase[job]
-        self.ceased_s[phase] = now
+        self.io_end_s[phase] = now
         self.doing[job], self.rate[job] = False, 0.0
         if self.source is not None:
-            self.source.io_phase(job, float(self.began_s[phase]), now, self.volume[phase])
+            self.source.io_phase(job, float(self.io_start_s[phase]), now, self.volume[phase])
         self.phase[job] += 1
         self._compute(job, now)
 
@@ -489,12 +489,12 @@ def mixed(generator: np.random.Generator, count: int, duration_s: float = 10_000
 
 
 def _cyclic(period_s: float, cycles: int, io_ratio: float, node_count: float, generator: np.random.Generator) -> Job:
-    started_s = float(generator.uniform(0.0, _OFFSET_RATIO * period_s))
+    start_s = float(generator.uniform(0.0, _OFFSET_RATIO * period_s))
     jitter = generator.uniform(-_JITTER_RATIO, _JITTER_RATIO, cycles)
     return Job(
         compute_s=period_s * (1 - io_ratio) * (1 + jitter),
         io_bytes=np.full(cycles, period_s * io_ratio * BANDWIDTH_BYTES_PER_S),
-        started_s=started_s,
+        start_s=start_s,
         most_bytes_per_s=BANDWIDTH_BYTES_PER_S,
         node_count=node_count,
     )

@@ -71,5 +71,5 @@ def with_waits(application: Application, waits_s: Reals) -> Application:
     moved, now = [], 0.0
     for wait, burst in zip(waits_s, application.bursts, strict=False):
         moved.append(replace(burst, offset_s=now + float(wait)))
-        now = moved[-1].ended_s
+        now = moved[-1].end_s
     return replace(application, bursts=tuple(moved), duration_s=now + float(waits_s[-1]))

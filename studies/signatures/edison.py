@@ -97,17 +97,17 @@ class EdisonSetting:
         workload = Workload(seed, span_s, 0.0, self.drift_ratio, self.stop_ratio, 0.0)
         rates, runs = self.traffic.bytes_per_s.copy(), []
         for plan in plans([application], workload):
-            for started_s, ended_s, moved_bytes in self._served(plan):
+            for start_s, end_s, moved_bytes in self._served(plan):
                 # what did not come to its end in time still runs, and has no sample; it moves bytes all the same
                 rates += moved_bytes / self.traffic.interval_s
-                if ended_s <= span_s:
-                    runs.append((np.floor(started_s), np.floor(ended_s)))
+                if end_s <= span_s:
+                    runs.append((np.floor(start_s), np.floor(end_s)))
         times: Reals = np.array(runs, dtype=np.float64).reshape(-1, 2)
         return set_of(rates, self.traffic.interval_s, times[:, 0], times[:, 1])
 
     def _served(self, plan: Plan) -> Iterator[tuple[float, float, Reals]]:
         """Yield each job of a chain: when it starts and ends, and its bytes in each step (ticks)."""
-        edges, now = self.traffic.edges_s, plan.started_s
+        edges, now = self.traffic.edges_s, plan.start_s
         for part, (job, pieces) in enumerate(plan.parts):
             now += job.queue_s + 30.0 if part else 0.0
             started, moved = now, np.zeros(len(edges) - 1)

@@ -25,7 +25,7 @@ _KNOWN_IN_TIME = [family.name for family in FAMILIES if family.is_known_in_time]
 
 
 #: what is told of each family; the others are on the page of all
-_MAIN = (HELD_OUT, CHOSEN, "warped", "robust", "quantile", *(method.name for method in ORACLES))
+_MAIN = (HELD_OUT, CHOSEN, "elastic", "robust", "quantile", *(method.name for method in ORACLES))
 
 
 def of_families(results: Results) -> pl.DataFrame:
@@ -55,17 +55,17 @@ def family_values(results: Results) -> dict[str, object] | None:
         "each": _each(answers),
         "real": _real(answers) if REAL.name in answers["family"] else None,
         "drifting": _drifting(answers),
-        "trust": None if told.is_empty() else _calibration(told),
+        "expected_correlation": None if told.is_empty() else _calibration(told),
     }
 
 
 def _told(results: Results) -> pl.DataFrame:
-    """Return the answers with the trust by weights of all other families."""
+    """Return the answers with the expected correlation by weights of all other families."""
     return held_out(of_families(results)).drop_nulls("told")
 
 
 def draw_trust_of(results: Results, path: Path) -> None:
-    """Draw the trust by weights of all other families beside the correlation found."""
+    """Draw the expected correlation by weights of all other families beside the correlation found."""
     told = _told(results)
     off = told.select((pl.col("told") - pl.col("correlation").fill_null(0.0).clip(0.0)).abs().median()).item()
     draw_trust(told, f"Trust by other families' weights is off by {off:.2f} in the median").write(path)
@@ -121,7 +121,7 @@ def _pair(values: Sequence[float]) -> str:
 def _drifting(answers: pl.DataFrame) -> Table | None:
     """Return what is found of bursts where runs drift so much that no method knows the time scale."""
     is_drifting = pl.col("family").is_in([family.name for family in FAMILIES if not family.is_known_in_time])
-    rows = summary(answers.filter(is_drifting, pl.col("method").is_in([CHOSEN, "warped", "robust"])))
+    rows = summary(answers.filter(is_drifting, pl.col("method").is_in([CHOSEN, "elastic", "robust"])))
     cell = f"{BURST_CELL}, {{clean_ratio:%0}}"
     return None if rows.is_empty() else Table.pivot(_named(rows), _KEYS, "application", cell)
 

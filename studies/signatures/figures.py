@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH_IN = 10.0
-#: panels side by side in the picture of trust
+#: panels side by side in the picture of expected correlation
 _TRUST_COLUMNS = 5
 #: the first stands out
 _COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
@@ -28,7 +28,7 @@ _COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
 _PLACES = {
     name: place
     for place, name in enumerate(
-        ("chosen", "robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "warped", "stretched")
+        ("chosen", "robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "elastic", "time_normalized")
     )
 }
 #: what is no method, but bounds them
@@ -224,7 +224,7 @@ def draw_times(figure: Figure, times: pl.DataFrame, title: str) -> None:
     figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
 
 
-# ---- trust
+# ---- expected correlation
 
 
 def _trust_size(told: pl.DataFrame, title: str) -> Size:

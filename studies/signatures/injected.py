@@ -69,9 +69,9 @@ class FamilySetting:
         load = others.mean(axis=1, keepdims=True) if family.drift == "load" else 1.0
         plan = replace(plan, waits_s=plan.waits_s * np.maximum(1.0 + family.drift_ratio * load * pace, 0.5))
         storage = _Storage.among(others * peak, family, peak)
-        ended_s = served(storage, plan, application, latency)
+        end_s = served(storage, plan, application, latency)
         seen = storage.own if self.is_alone_seen else storage.own + storage.others - storage.yielded
-        return polls_of(seen, ended_s, family.interval_s, family.jitter_ratio, polled)
+        return polls_of(seen, end_s, family.interval_s, family.jitter_ratio, polled)
 
     def _others(self, application: Application, rng: np.random.Generator) -> Reals:
         """Return what others do in each run's window (runs, seconds), in units of the application's peak."""
@@ -242,7 +242,7 @@ def served(storage: _Storage, plan: Planned, application: Application, latency: 
 
 
 def polls_of(
-    bytes_per_s: Reals, ended_s: Reals, interval_s: float, jitter_ratio: float, rng: np.random.Generator
+    bytes_per_s: Reals, end_s: Reals, interval_s: float, jitter_ratio: float, rng: np.random.Generator
 ) -> SampleSet:
     """Return the samples of the runs that have ended: their windows' traffic (runs, seconds) as polls tell it.
 
@@ -252,8 +252,8 @@ def polls_of(
     total = np.zeros((bytes_per_s.shape[0], bytes_per_s.shape[1] + 1))
     np.cumsum(bytes_per_s, axis=1, out=total[:, 1:])
     begin = _LEAD_S - interval_s * rng.random(len(total))
-    duration = np.ceil(ended_s - _LEAD_S)
-    is_whole = np.isfinite(ended_s) & (ended_s + 2 * interval_s < total.shape[1] - 1)
+    duration = np.ceil(end_s - _LEAD_S)
+    is_whole = np.isfinite(end_s) & (end_s + 2 * interval_s < total.shape[1] - 1)
     values, counts = [], []
     edges = np.arange(total.shape[1], dtype=np.float64)
     for run in range(len(total)):

@@ -68,7 +68,7 @@ _SET = ("family", "level", "value", "seed", "application")
 
 
 def held_out(answers: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of families that have evidence, with `told`: the trust by weights made of all other families.
+    """Return the rows of families that have evidence, and `told`, predicted by weights of all other families.
 
     answers: a frame with the columns of `running.Results.answers` and `family`. Below them the rows that are chosen by
     that, with `HELD_OUT` as their method; of these `told` is NULL where there is no signature.

@@ -42,12 +42,12 @@ def _extracted(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...]
 
 
 def _lacking(sets: SampleSets, seed: int) -> list[Signature]:
-    """Return signatures by `warped` that lack a fifth, half or four fifths of their bursts, drawn for each set."""
+    """Return signatures by `elastic` that lack a fifth, half or four fifths of their bursts, drawn for each set."""
     rng = np.random.default_rng(seed)
     found = []
     for one in _extracted(sets, WARPED):
         curve, share = one.bytes_per_s.copy(), rng.choice([0.2, 0.5, 0.8])
-        for begin, end in zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True):
+        for begin, end in zip(one.bursts.start_s.tolist(), one.bursts.end_s.tolist(), strict=True):
             if rng.random() < share:
                 curve[max(0, int(begin) - 3) : int(end) + 3] = 0.0
         bursts = detect_bursts(curve)
@@ -55,12 +55,12 @@ def _lacking(sets: SampleSets, seed: int) -> list[Signature]:
     return found
 
 
-#: what is held to the targets: of each set, the answer that is chosen by trust
+#: what is held to the targets: of each set, the answer that is chosen by expected correlation
 DEFAULT = "chosen"
 _DOCS = {
-    "warped": "runs brought to one duration, shifted to where they overlap, and a low quantile less its floor",
+    "elastic": "runs brought to one duration, shifted to where they overlap, and a low quantile less its floor",
     "robust": "runs aligned at each burst by a warp that preserves volume, and a low robust envelope across them",
-    "stretched": "runs brought to one duration, and a low quantile less its floor",
+    "time_normalized": "runs brought to one duration, and a low quantile less its floor",
     "iosi": "IOSI as section 5 states it",
     "iosi_raw": "IOSI without outlier elimination and preprocessing (sections 6.1 and 6.2)",
     "dtw": "dynamic time warping, pair after pair (section 6.1)",
@@ -77,7 +77,7 @@ ORACLES: tuple[Method, ...] = tuple(
     for name in ("robust", "quantile")
 )
 #: what lacks bursts is made of this one's answers
-WARPED = "warped"
+WARPED = "elastic"
 #: asked of families beside the others, for the judge to hear of signatures that lack bursts; no answer to be taken
 LACKING = Method("lacking", f"{WARPED} without some of its bursts", partial(_lacking, seed=5))
 

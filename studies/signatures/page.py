@@ -98,7 +98,7 @@ def figures(results: Results) -> dict[str, Draw]:
     return {
         "accuracy": drawing.draw_accuracy(levels, accuracy).write,
         "examples": lambda path: drawing.draw_examples(_examples(results), examples).write(path),
-        "trust": partial(draw_trust_of, results),
+        "expected-correlation": partial(draw_trust_of, results),
         "sweeps": drawing.draw_sweeps(summed, varied, sweeps).write,
         "drift": drawing.draw_drift(drift, drifting).write,
         "others": drawing.draw_accuracy(others, _agreement(others)).write,

@@ -16,7 +16,7 @@ from iosig.transforms.signatures.outliers import select_typical_runs
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation, count_burst_errors, cross_correlation, volume_ratio
 
-#: what is told of the answers that are chosen by trust
+#: what is told of the answers that are chosen by expected correlation
 CHOSEN = "chosen"
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -31,7 +31,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "missed_count": pl.Int64,
     "false_count": pl.Int64,
     "duration_ratio": pl.Float64,
-    "trust": pl.Float64,
+    "expected_correlation": pl.Float64,
     "evidence": pl.List(pl.Float64),
 }
 
@@ -41,7 +41,7 @@ def scored(
 ) -> pl.DataFrame:
     """Return a row for each application; NULL where there is no signature, whose bursts are all missed.
 
-    judges: of each application's set; without them there is neither trust nor evidence.
+    judges: of each application's set; without them there is neither expected correlation nor evidence.
     """
     asked = [None] * len(found) if judges is None else judges
     counts = drawn.sets.offsets[1:] - drawn.sets.offsets[:-1]
@@ -83,7 +83,10 @@ def with_chosen(answers: pl.DataFrame) -> pl.DataFrame:
         return answers
     rows = []
     for (_,), own in asked.group_by("application", maintain_order=True):
-        trusts = {name: math.nan if trust is None else trust for name, trust in own.select("method", "trust").rows()}
+        trusts = {
+            name: math.nan if expected_correlation is None else expected_correlation
+            for name, expected_correlation in own.select("method", "expected_correlation").rows()
+        }
         rows.append(own.filter(method=select_method(trusts)))
     return pl.concat([answers, pl.concat(rows).with_columns(method=pl.lit(CHOSEN))])
 
@@ -93,7 +96,10 @@ def _judged(found: Signature, method: str, judge: RunSummary | None) -> dict[str
         return {}
     # no judge knows that a signature lacks bursts
     asked = WARPED if method == LACKING.name else method
-    return {"trust": judge.predict_correlation(found, asked), "evidence": judge.compute_features(found, asked).tolist()}
+    return {
+        "expected_correlation": judge.predict_correlation(found, asked),
+        "evidence": judge.compute_features(found, asked).tolist(),
+    }
 
 
 def _yardsticks(found: Signature, truth: Truth) -> dict[str, float | int]:

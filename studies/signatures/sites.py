@@ -43,7 +43,7 @@ class Truth:
         """Return what an application writes alone."""
         written = [burst for burst in application.bursts if burst.direction == "write"]
         starts = np.array([burst.offset_s for burst in written])
-        ends = np.array([burst.ended_s for burst in written])
+        ends = np.array([burst.end_s for burst in written])
         volumes = np.array([burst.volume_bytes for burst in written])
         # the middle of a plateau: a burst holds its peak for most of its time
         return cls(
@@ -118,20 +118,20 @@ def polled_rates(site: Site) -> Reals:
 def _set_of(site: Site, rates: Reals, name: str) -> SampleSet:
     """Return one application's runs that have ended, whatever became of them."""
     ours = site.jobs.join(site.runs.filter(application=name), on="job_id").filter(pl.col("ended_at").is_not_null())
-    start_s = site.params.start.timestamp()
-    started_s, ended_s = (ours[f"{end}_at"].dt.epoch("us").to_numpy() / 1e6 - start_s for end in ("started", "ended"))
-    return set_of(rates, site.params.interval_s, started_s, ended_s)
+    site_start_s = site.params.start.timestamp()
+    start_s, end_s = (ours[f"{end}_at"].dt.epoch("us").to_numpy() / 1e6 - site_start_s for end in ("started", "ended"))
+    return set_of(rates, site.params.interval_s, start_s, end_s)
 
 
-def set_of(rates: Reals, interval_s: float, started_s: Reals, ended_s: Reals) -> SampleSet:
+def set_of(rates: Reals, interval_s: float, start_s: Reals, end_s: Reals) -> SampleSet:
     """Cut runs (n) out of rates whose right edges are 0, interval_s, 2 interval_s ... (ticks).
 
-    As `sql/samples/runs.sql` does: a step is a run's if its right edge lies in [started_s, ended_s + interval_s).
+    As `sql/samples/runs.sql` does: a step is a run's if its right edge lies in [start_s, end_s + interval_s).
     """
-    first = np.ceil(started_s / interval_s).astype(np.int64)
-    last = np.ceil((ended_s + interval_s) / interval_s).astype(np.int64) - 1
+    first = np.ceil(start_s / interval_s).astype(np.int64)
+    last = np.ceil((end_s + interval_s) / interval_s).astype(np.int64) - 1
     samples = cut(rates, first, np.minimum(last, len(rates) - 1))
-    return SampleSet(samples, interval_s, (first - 1) * interval_s - started_s, ended_s - started_s)
+    return SampleSet(samples, interval_s, (first - 1) * interval_s - start_s, end_s - start_s)
 
 
 def seed_of(seed: int, number: int) -> int:

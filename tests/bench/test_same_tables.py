@@ -194,8 +194,8 @@ def test_ids_paths_and_instants_of_a_run_are_replaced_and_nothing_else() -> None
     path = "/scratch/x/a 2026-11-22 13:48:09 at 2026-11-22T13:48:09Z"
     assert replaced(path) == "<scratch>/a <created 1> at <created 1>"
     assert replaced('{"predicted_at":"2026-11-22T14:09:23.26Z"}') == '{"predicted_at":"<now>"}'
-    assert replaced('{"asked_at": "2026-11-22T13:55:30Z", "load_age_s": 12.5}') == (
-        '{"asked_at": "<now>", "load_age_s": "<age>"}'
+    assert replaced('{"requested_at": "2026-11-22T13:55:30Z", "load_age_s": 12.5}') == (
+        '{"requested_at": "<now>", "load_age_s": "<age>"}'
     )
     kept = "2018-02-09 2026-11-22T13:48:10Z 1fd8e9e4a0b659b0 /scratch/y 623867795765279247"
     assert replaced(kept) == kept

@@ -141,7 +141,7 @@ def _columns(path: Path) -> None:
 
 
 def _layers(path: Path) -> None:
-    head = "event_kind,layer,node,rank,request_id,began_s,ceased_s,event_bytes\n"
+    head = "event_kind,layer,node,rank,request_id,start_s,end_s,event_bytes\n"
     with path.open("w") as file:
         file.write(head)
         for number in range(1_000_000):

@@ -69,7 +69,7 @@ def read(path: Path) -> CompressedTrace:
 
 def test_a_trace_becomes_a_file_that_has_all_of_its_calls(cli: Cli, tmp_path: Path) -> None:
     trace, into = trace_of(tmp_path / "raw", *(program(rank, 3 + rank) for rank in range(4))), tmp_path / "t.parquet"
-    code, out, err = cli("--warehouse", tmp_path / "w", "compress", trace, "--into", into)
+    code, out, err = cli("--warehouse", tmp_path / "w", "compress", trace, "--output", into)
     assert code == 0
     assert "raw, compressed into" in out
     assert "4/4" in err or "raw" in err
@@ -85,7 +85,7 @@ def test_a_trace_becomes_a_file_that_has_all_of_its_calls(cli: Cli, tmp_path: Pa
 def test_calls_of_ranks_that_iterate_unequally_often_are_all_counted(cli: Cli, tmp_path: Path) -> None:
     ranks = [[Logged(WRITE, 0, ("f", "%p", "8"), 10 * i, 10 * i + 1) for i in range(2 + rank)] for rank in range(5)]
     trace, into = trace_of(tmp_path / "raw", *ranks), tmp_path / "t.parquet"
-    code, out, _ = cli("compress", trace, "--into", into, "--json")
+    code, out, _ = cli("compress", trace, "--output", into, "--json")
     assert code == 0
     assert json.loads(out) == {
         "format": "iosig-compression/1",
@@ -102,12 +102,12 @@ def test_an_archive_and_its_folder_become_the_same(cli: Cli, tmp_path: Path) -> 
     (tmp_path / "t.tar").write_bytes(tarred({f"raw/{name}": content for name, content in files.items()}))
     put(tmp_path / "raw", files)
     for name in ("t.tar", "raw"):
-        assert cli("compress", tmp_path / name, "--into", tmp_path / f"{name}.parquet")[0] == 0
+        assert cli("compress", tmp_path / name, "--output", tmp_path / f"{name}.parquet")[0] == 0
     assert (tmp_path / "t.tar.parquet").read_bytes() == (tmp_path / "raw.parquet").read_bytes()
 
 
 def test_a_run_without_calls_is_a_trace(cli: Cli, tmp_path: Path) -> None:
-    code, out, _ = cli("compress", trace_of(tmp_path / "raw", [], []), "--into", tmp_path / "t.parquet", "--json")
+    code, out, _ = cli("compress", trace_of(tmp_path / "raw", [], []), "--output", tmp_path / "t.parquet", "--json")
     assert (code, json.loads(out)["calls"]) == (0, 0)
     assert read(tmp_path / "t.parquet") == CompressedTrace(2, ())
 
@@ -119,7 +119,7 @@ def test_the_trace_itself_is_never_written_over(cli: Cli, tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(folder)
     before = archive.read_bytes()
     for trace, into in ((archive, archive), (folder, folder / "0.cst"), (folder, tmp_path / "link" / "t.parquet")):
-        code, out, err = cli("compress", trace, "--into", into)
+        code, out, err = cli("compress", trace, "--output", into)
         assert (code, out) == (2, "")
         assert "nothing in it is touched" in err
     assert archive.read_bytes() == before
@@ -141,7 +141,7 @@ def test_a_trace_that_is_not_whole_is_refused_and_nothing_written(
 ) -> None:
     trace = trace_of(tmp_path / "raw", program(0), program(1))
     change(trace)
-    code, out, err = cli("compress", trace, "--into", tmp_path / "t.parquet")
+    code, out, err = cli("compress", trace, "--output", tmp_path / "t.parquet")
     assert (code, out) == (3, "")
     assert words in err
     assert not (tmp_path / "t.parquet").exists()
@@ -149,8 +149,8 @@ def test_a_trace_that_is_not_whole_is_refused_and_nothing_written(
 
 def test_what_is_no_trace_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "x.tar.zst").write_bytes(b"nothing of the kind")
-    assert cli("compress", tmp_path / "x.tar.zst", "--into", tmp_path / "t.parquet")[0] == 3
-    assert cli("compress", tmp_path / "absent", "--into", tmp_path / "t.parquet")[0] == 2
+    assert cli("compress", tmp_path / "x.tar.zst", "--output", tmp_path / "t.parquet")[0] == 3
+    assert cli("compress", tmp_path / "absent", "--output", tmp_path / "t.parquet")[0] == 2
     assert cli("compress", trace_of(tmp_path / "raw", program(0)))[0] == 2
 
 
@@ -218,7 +218,7 @@ def test_real_programs_compress_to_little_more_at_24_ranks(
     sizes = []
     for ranks in ("8", "24"):
         trace = shared_data / "recorder" / program_name / ranks / "raw.tar.zst"
-        code, out, _ = cli("compress", trace, "--into", tmp_path / f"{ranks}.parquet", "--json")
+        code, out, _ = cli("compress", trace, "--output", tmp_path / f"{ranks}.parquet", "--json")
         told = json.loads(out)
         assert (code, told["ranks"]) == (0, int(ranks))
         sizes.append(told["compressed_bytes"])

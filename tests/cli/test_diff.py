@@ -55,9 +55,9 @@ def test_what_is_the_same_is_left_out_and_the_most_changed_comes_first(changes: 
 def test_a_burst_elsewhere_has_vanished_and_appeared(changes: dict[str, dict[str, object]]) -> None:
     row = changes["ana/moved/4"]
     assert (row["status"], row["method_before"], row["method"]) == ("changed", "robust", "robust")
-    assert (row["appeared_burst_count"], row["vanished_burst_count"]) == (1, 1)
-    assert (row["appeared_peaked_s"], row["vanished_peaked_s"]) == ([260.0], [200.0])
-    assert row["change_of_volume"] == pytest.approx(0.0)
+    assert (row["added_burst_count"], row["removed_burst_count"]) == (1, 1)
+    assert (row["added_peak_s"], row["removed_peak_s"]) == ([260.0], [200.0])
+    assert row["relative_volume_change"] == pytest.approx(0.0)
     # 30 s of 2 and 40 s of 1 in 300 s: the covariance lacks the 40 s of 1
     mean, squares = 100 / 300, 160 / 300
     assert row["change_correlation"] == pytest.approx((120 / 300 - mean**2) / (squares - mean**2))
@@ -66,9 +66,9 @@ def test_a_burst_elsewhere_has_vanished_and_appeared(changes: dict[str, dict[str
 def test_a_louder_signature_is_as_alike_as_before(changes: dict[str, dict[str, object]]) -> None:
     row = changes["ana/louder/4"]
     assert row["change_correlation"] == pytest.approx(1.0)
-    assert row["change_of_volume"] == pytest.approx(0.25)
+    assert row["relative_volume_change"] == pytest.approx(0.25)
     assert (row["volume_bytes_before"], row["volume_bytes"]) == (6e10, 7.5e10)
-    assert (row["appeared_burst_count"], row["vanished_burst_count"]) == (0, 0)
+    assert (row["added_burst_count"], row["removed_burst_count"]) == (0, 0)
     assert row["change_ratio"] == pytest.approx(0.25)
 
 
@@ -128,4 +128,4 @@ def test_json_lists_tables_and_signatures_tell_their_changes(store: Store, cli: 
 def test_an_unknown_method_is_told_with_those_that_there_are(store: Store, cli: Cli) -> None:
     code, out, err = cli("--warehouse", store.root, "diff", OLD, NEW, "--method", "fft")
     assert (code, out) == (2, "")
-    assert "no method 'fft' of signatures; there are warped, robust, stretched, iosi" in err
+    assert "no method 'fft' of signatures; there are elastic, robust, time_normalized, iosi" in err

@@ -78,7 +78,7 @@ def test_several_ranks_come_one_after_the_other_each_once(strong: Path) -> None:
 def test_what_is_written_lands_again(tmp_path: Path) -> None:
     trace = compressed.file_per_process(12)
     path, into = written(tmp_path / "fpp.parquet", trace), tmp_path / "text"
-    called(path, "--ranks", "0-11", "--into", into)
+    called(path, "--ranks", "0-11", "--output", into)
     assert sorted(file.name for file in into.iterdir()) == [f"{rank:02}.txt" for rank in range(12)]
     again = parsed(3, (into / "03.txt").read_bytes()).calls
     assert again["arguments"].to_list() == [text for _, _, text in naive.calls(trace, 3)]
@@ -121,7 +121,7 @@ def test_totals_of_a_million_ranks(tmp_path: Path) -> None:
         ("--ranks", "0-9999999999"),
         ("--ranks", "5-2"),
         ("--ranks", "all"),
-        ("--totals", "--into", "x"),
+        ("--totals", "--output", "x"),
     ],
 )
 def test_requests_that_do_not_fit(strong: Path, arguments: tuple[object, ...]) -> None:
@@ -129,13 +129,13 @@ def test_requests_that_do_not_fit(strong: Path, arguments: tuple[object, ...]) -
 
 
 def test_folders_with_anything_in_them_are_not_touched(strong: Path, tmp_path: Path) -> None:
-    assert isinstance(called(strong, "--rank", 0, "--into", tmp_path).exception, UsageError)
+    assert isinstance(called(strong, "--rank", 0, "--output", tmp_path).exception, UsageError)
     assert [path.name for path in tmp_path.iterdir()] == ["strong.parquet"]
 
 
 def test_nothing_is_written_of_ranks_that_did_nothing(tmp_path: Path) -> None:
     path, into = written(tmp_path / "t.parquet", CompressedTrace(3, ())), tmp_path / "text"
-    assert isinstance(called(path, "--rank", 0, "--into", into).exception, NothingToDo)
+    assert isinstance(called(path, "--rank", 0, "--output", into).exception, NothingToDo)
     assert not into.exists()
 
 

@@ -32,7 +32,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.mark.slow
 def test_a_whole_release_goes_into_a_folder(store: Store, cli: Cli, tmp_path: Path) -> None:
-    code, out, err = cli("--warehouse", store.root, "export", "--all", "--into", tmp_path / "out")
+    code, out, err = cli("--warehouse", store.root, "export", "--all", "--output", tmp_path / "out")
     assert (code, err) == (0, "")
     assert out == f"{tmp_path / 'out'}: release 2018-02-09-first, 3 rows in 2 of {len(published())} tables\n"
     assert pl.read_parquet(tmp_path / "out" / "jobs").height == 2
@@ -43,7 +43,7 @@ def test_a_whole_release_goes_into_a_folder(store: Store, cli: Cli, tmp_path: Pa
 @pytest.mark.slow
 def test_a_whole_release_goes_to_a_database(store: Store, cli: Cli, tmp_path: Path) -> None:
     for option in ([], ["--copy"]):
-        code, out, _ = cli("--warehouse", store.root, "export", "--all", "--to", tmp_path / "all.duckdb", *option)
+        code, out, _ = cli("--warehouse", store.root, "export", "--all", "--output", tmp_path / "all.duckdb", *option)
         assert (code, "3 rows in 2 of" in out) == (0, True)
         with duckdb.connect(tmp_path / "all.duckdb", read_only=True) as connection:
             assert connection.sql("select count(*) from jobs").fetchall() == [(2,)]
@@ -60,7 +60,7 @@ def test_a_table_goes_to_stdout(store: Store, tmp_path: Path) -> None:
             str(store.root),
             "export",
             "jobs",
-            "--to",
+            "--output",
             "-",
             *arguments,
         ]
@@ -72,33 +72,32 @@ def test_a_table_goes_to_stdout(store: Store, tmp_path: Path) -> None:
 
 def test_csv_files_have_no_formulas_unless_asked(store: Store, cli: Cli, tmp_path: Path) -> None:
     for option, user in (([], "'=1+1"), (["--raw-csv"], "=1+1")):
-        cli("--warehouse", store.root, "export", "jobs", "--to", tmp_path / "jobs.csv", *option)
+        cli("--warehouse", store.root, "export", "jobs", "--output", tmp_path / "jobs.csv", *option)
         assert pl.read_csv(tmp_path / "jobs.csv")["user"].to_list() == [user, "bob"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["jobs", "--to", "x.json"], ".parquet or .csv"),
-        (["jobs", "--to", "x.duckdb"], "--all"),
-        (["jobs"], "--to"),
-        (["--to", "x.parquet"], "TABLE"),
+        (["jobs", "--output", "x.json"], ".parquet or .csv"),
+        (["jobs", "--output", "x.duckdb"], "--all"),
+        (["jobs"], "--output"),
+        (["--output", "x.parquet"], "TABLE"),
         ([], "--all"),
-        (["--all"], "--into a folder"),
-        (["--all", "--into", "x", "--to", "x.duckdb"], "--into a folder"),
-        (["--all", "--to", "x.parquet"], ".duckdb"),
-        (["--all", "--to", "-"], ".duckdb"),
-        (["--all", "jobs", "--into", "x"], "TABLE cannot be given of --all"),
-        (["--all", "--feed", "--into", "x"], "--feed cannot"),
-        (["--all", "--into", "x", "--format", "csv"], "--format cannot"),
-        (["--all", "--into", "x", "--raw-csv"], "--raw-csv cannot"),
-        (["jobs", "--into", "x"], "--into cannot be given without --all"),
-        (["jobs", "--to", "x.csv", "--copy"], "--copy cannot be given without --all"),
-        (["jobs", "--to", "x.csv", "--format", "csv"], "--format cannot"),
-        (["jobs", "--to", "x.csv", "--valid-days", "3"], "--valid-days cannot be given without --feed"),
-        (["signatures", "--feed", "--to", "-"], "end in .json or .parquet"),
-        (["nothing", "--to", "-"], "No table is called 'nothing'"),
-        (["jobs", "--to", "-", "--format", "json"], "'parquet', 'csv'"),
+        (["--all"], "a folder, or a file"),
+        (["--all", "--output", "x.parquet"], ".duckdb"),
+        (["--all", "--output", "-"], ".duckdb"),
+        (["--all", "jobs", "--output", "x"], "TABLE cannot be given of --all"),
+        (["--all", "--feed", "--output", "x"], "--feed cannot"),
+        (["--all", "--output", "x", "--format", "csv"], "--format cannot"),
+        (["--all", "--output", "x", "--raw-csv"], "--raw-csv cannot"),
+        (["jobs", "--output", "x"], ".parquet or .csv"),
+        (["jobs", "--output", "x.csv", "--copy"], "--copy cannot be given without --all"),
+        (["jobs", "--output", "x.csv", "--format", "csv"], "--format cannot"),
+        (["jobs", "--output", "x.csv", "--valid-days", "3"], "--valid-days cannot be given without --feed"),
+        (["signatures", "--feed", "--output", "-"], "end in .json or .parquet"),
+        (["nothing", "--output", "-"], "No table is called 'nothing'"),
+        (["jobs", "--output", "-", "--format", "json"], "'parquet', 'csv'"),
     ],
 )
 def test_what_cannot_be_is_told(

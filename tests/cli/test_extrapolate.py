@@ -80,7 +80,7 @@ def warehouse(tmp_path: Path) -> Path:
 def test_table_one_is_exact(cli: Cli, shared_data: Path, tmp_path: Path, warehouse: Path, n: int) -> None:
     into = tmp_path / "strong.parquet"
     given = traces(shared_data, "ios_strong")
-    code, out, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", n, "--into", into)
+    code, out, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", n, "--output", into)
     assert code == 0, err
     # a title with a long path is wrapped
     assert f"the trace of {n} ranks, from those of 8, 12, 16, 24" in " ".join(out.split())
@@ -100,7 +100,7 @@ def test_table_one_is_exact(cli: Cli, shared_data: Path, tmp_path: Path, warehou
 def test_what_28_ranks_do_not_divide_is_refused(cli: Cli, shared_data: Path, tmp_path: Path, warehouse: Path) -> None:
     into = tmp_path / "strong.parquet"
     given = traces(shared_data, "ios_strong")
-    code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 28, "--into", into)
+    code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 28, "--output", into)
     assert code == 3
     assert "Refused: no trace of 28 ranks from those of 8, 12, 16, 24" in " ".join(out.split())
     assert "MPI_File_seek" in out
@@ -111,7 +111,7 @@ def test_what_28_ranks_do_not_divide_is_refused(cli: Cli, shared_data: Path, tmp
 def test_random_offsets_are_refused(cli: Cli, shared_data: Path, tmp_path: Path, warehouse: Path) -> None:
     into = tmp_path / "random.parquet"
     given = traces(shared_data, "ior_posix_random")
-    code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--into", into, "--json")
+    code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--output", into, "--json")
     assert code == 3
     row = json.loads(out)
     assert row["outcome"] == "no_exact_model"
@@ -129,7 +129,7 @@ def test_a_record_lands_where_a_warehouse_is(cli: Cli, shared_data: Path, tmp_pa
     given = traces(shared_data, "ios_sio")
     into = tmp_path / "sio.parquet"
     for n, expected in ((48, 0), (48, 0)):
-        code, out, err = cli("--warehouse", store.root, "extrapolate", *given, "--ranks", n, "--into", into, "--json")
+        code, out, err = cli("--warehouse", store.root, "extrapolate", *given, "--ranks", n, "--output", into, "--json")
         assert code == expected, err
     row = json.loads(out)
     assert (row["outcome"], row["process_count"], row["rank_counts"]) == ("extrapolated", 48, list(INPUTS))
@@ -154,7 +154,7 @@ def test_a_record_lands_where_a_warehouse_is(cli: Cli, shared_data: Path, tmp_pa
 def test_too_few_traces_are_refused(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     into = tmp_path / "x.parquet"
-    code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given[:3], given[0], "--ranks", 32, "--into", into)
+    code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given[:3], given[0], "--ranks", 32, "--output", into)
     assert code == 3
     assert "3 different rank counts are known; 4 are needed" in out
     assert not into.exists()
@@ -163,20 +163,22 @@ def test_too_few_traces_are_refused(cli: Cli, tmp_path: Path, warehouse: Path) -
 def test_ranks_beyond_what_can_be_looked_at_are_a_wrong_use(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     into = tmp_path / "x.parquet"
-    code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 1 << 40, "--into", into)
+    code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 1 << 40, "--output", into)
     assert code == 2
     assert "more than can be extrapolated to" in err
-    assert cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 0, "--into", into)[0] == 2
+    assert cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 0, "--output", into)[0] == 2
     assert not into.exists()
 
 
 def test_a_trace_is_never_written_over(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     for into in (given[2] / "recorder.mt", given[1] / "new.parquet"):
-        code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--into", into)
+        code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--output", into)
         assert code == 2
         assert "nothing in it is touched" in err
-    assert cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--into", tmp_path / "t.parquet")[0] == 0
+    assert (
+        cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--output", tmp_path / "t.parquet")[0] == 0
+    )
 
 
 def test_a_million_ranks(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
@@ -184,7 +186,7 @@ def test_a_million_ranks(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     sizes = []
     for n in (1000, 1_000_000):
         into = tmp_path / f"{n}.parquet"
-        code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", n, "--into", into)
+        code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", n, "--output", into)
         assert code == 0, err
         sizes.append(into.stat().st_size)
         assert rank_calls(read(into), n - 1)["arguments"].to_list() == [f"f %p {8 * (n - 1)}"]
@@ -196,7 +198,7 @@ def test_help() -> None:
     assert {parameter.name for parameter in extrapolate_command.params} == {
         "traces",
         "process_count",
-        "into",
+        "output",
         "has_nested",
         "models",
         "as_json",
@@ -219,7 +221,7 @@ def test_a_users_models_explain_more(
     cli: Cli, tmp_path: Path, warehouse: Path, size: str, text: str, formula: str, reason: str
 ) -> None:
     given, into, models = made(tmp_path, size), tmp_path / "x.parquet", tmp_path / "own.py"
-    asked = ("--warehouse", warehouse, "extrapolate", *given, "--ranks", 6, "--into", into)
+    asked = ("--warehouse", warehouse, "extrapolate", *given, "--ranks", 6, "--output", into)
     code, out, _ = cli(*asked, "--json")
     assert code == 3
     assert reason in json.loads(out)["refused_fields"]
@@ -253,7 +255,7 @@ def test_models_that_are_none_are_refused(cli: Cli, tmp_path: Path, warehouse: P
     models.write_text(text)
     given = made(tmp_path, "r * r * r")
     code, _, err = cli(
-        "--warehouse", warehouse, "extrapolate", *given, "--ranks", 20, "--into", into, "--models", models
+        "--warehouse", warehouse, "extrapolate", *given, "--ranks", 20, "--output", into, "--models", models
     )
     assert code == 3
     assert reason in " ".join(err.split())

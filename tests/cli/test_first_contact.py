@@ -21,7 +21,7 @@ MISTAKES = {
     "advise": [
         ("", 2, "Missing argument 'APPLICATION'"),
         ("s3d --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
-        ("s3d --most-delay soon", 2, "is no time such as 90s, 30m, 2h or 1d"),
+        ("s3d --max-delay soon", 2, "is no time such as 90s, 30m, 2h or 1d"),
     ],
     "backfill": [
         ("", 2, "Missing option '--since'"),
@@ -34,13 +34,13 @@ MISTAKES = {
         ("empty.csv", 3, "The file is empty"),
     ],
     "compress": [
-        ("notes.txt", 2, "Missing option '--into'"),
-        ("nowhere --into x", 2, "'nowhere' does not exist"),
-        ("notes.txt --into x", 3, "does not say of which rank"),
+        ("notes.txt", 2, "Missing option '--output'"),
+        ("nowhere --output x", 2, "'nowhere' does not exist"),
+        ("notes.txt --output x", 3, "does not say of which rank"),
     ],
     "demo": [
         ("--seed one", 2, "is not a valid integer"),
-        ("--into .", 2, ". is not empty. Give a folder of its own"),
+        ("--output .", 2, ". is not empty. Give a folder of its own"),
         ("--ful", 2, "--full"),
     ],
     "deploy": [
@@ -59,14 +59,14 @@ MISTAKES = {
         ("notes.txt --rank 1", 3, "is no Parquet file, or breaks off"),
     ],
     "export": [
-        ("jobs", 2, "Say which TABLE --to which file"),
-        ("jobz --to x.parquet", 2, "Did you mean jobs"),
-        ("jobs --to x.xlsx", 2, "let the file's name end in .parquet or .csv"),
+        ("jobs", 2, "Name a TABLE and a file (--output)"),
+        ("jobz --output x.parquet", 2, "Did you mean jobs"),
+        ("jobs --output x.xlsx", 2, "let the file's name end in .parquet or .csv"),
     ],
     "extrapolate": [
         ("", 2, "Missing argument 'TRACE...'"),
         ("notes.txt", 2, "Missing option '--ranks'"),
-        ("notes.txt --ranks 8 --into x", 3, "does not say of which rank"),
+        ("notes.txt --ranks 8 --output x", 3, "does not say of which rank"),
     ],
     "forecast": [
         ("", 2, "Missing argument 'FILESYSTEM'"),
@@ -103,6 +103,11 @@ MISTAKES = {
         ("notes.txt", 3, "The content fits no known format"),
         ("series.txt", 3, "is no trace: it does not tell who moved bytes"),
     ],
+    "patterns": [
+        ("", 2, "Missing argument 'FILESYSTEM'"),
+        ("nowhere", 2, "nowhere is no file system that the release has polls of: default"),
+        ("default --at 2026-03-03", 2, "No such option '--at'"),
+    ],
     "period": [
         ("series.txt --method dtf", 2, "Did you mean dft?"),
         ("series.txt --window 5", 2, "say two numbers of seconds as A:B"),
@@ -110,7 +115,7 @@ MISTAKES = {
     ],
     "plot": [
         ("signatre s3d", 2, "Did you mean 'signature'?"),
-        ("signature s3d --to x.pdf", 2, "ends in .png or .svg"),
+        ("signature s3d --output x.pdf", 2, "ends in .png or .svg"),
         ("signature nobody", 2, "No application with signatures is called 'nobody'"),
     ],
     "population": [
@@ -135,9 +140,9 @@ MISTAKES = {
         ("notes.txt --mpi --nested", 2, "give one of them"),
     ],
     "report": [
-        ("", 2, "Missing option '--into'"),
-        ("--intp x", 2, "Did you mean '--into'?"),
-        ("--into x --release nothing", 2, "'nothing' names no release"),
+        ("", 2, "Missing option '--output'"),
+        ("--outptu x", 2, "Did you mean '--output'?"),
+        ("--output x --release nothing", 2, "'nothing' names no release"),
     ],
     "rollback": [
         ("", 2, "Name the release to roll back to"),
@@ -151,6 +156,11 @@ MISTAKES = {
     ],
     "serve": [("now", 2, "extra argument"), ("--nme x", 2, "'--name'"), ("--name", 2, "requires an argument")],
     "settings": [("show", 2, "extra argument"), ("--st", 2, "'--set'"), ("--json x", 2, "extra argument")],
+    "slowdowns": [
+        ("default", 2, "Say when: --at TIME for a minute, or --since TIME and --until TIME"),
+        ("default --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
+        ("defalt --at 2026-03-03", 2, "Did you mean default?"),
+    ],
     "sql": [
         ("'from jobz'", 2, "There is no table 'jobz' in this release. Did you mean jobs"),
         ("'drop table jobs'", 2, "A release is read-only"),
@@ -158,7 +168,7 @@ MISTAKES = {
     ],
     "status": [
         ("now", 2, "extra argument"),
-        ("--to x", 2, "--to is where --format writes to"),
+        ("--output x", 2, "--output needs --format"),
         ("--format json", 2, "is not 'prometheus'"),
     ],
     "study": [

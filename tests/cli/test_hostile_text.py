@@ -14,7 +14,7 @@ from iosig.answers.status.problems import Problem
 from iosig.cli import printing
 from iosig.cli.main import _show_traceback
 from iosig.flows import notifications
-from iosig.settings.model import WatchSettings
+from iosig.settings.model import AlertSettings
 from iosig.warehouse.errors import MachineFault
 from iosig.warehouse.store.form import mark_form
 from iosig.warehouse.store.store import Store
@@ -78,7 +78,7 @@ def test_notices_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     mark_form(store)
     (tmp_path / "sendmail").write_text(f"#!/bin/sh\ncat >> {tmp_path}/mails\n")
     (tmp_path / "sendmail").chmod(0o755)
-    settings = WatchSettings(mail_to=["ops@example.org"], sendmail=tmp_path / "sendmail", webhook_form="slack")
+    settings = AlertSettings(mail_to=["ops@example.org"], sendmail=tmp_path / "sendmail", webhook_format="slack")
     monkeypatch.delenv(settings.webhook_variable, raising=False)
     hostile = Problem(f"silent {HOSTILE}", f"Nothing lands of {HOSTILE}.")
     assert notifications.tell(store, settings, [hostile], NOON) == []

@@ -33,7 +33,7 @@ def test_a_server_and_slurm_are_asked(cli: Cli, tmp_path: Path, monkeypatch: pyt
     with fake_prometheus() as fake:
         fake.add("lustre_read_bytes_total", {time.time() - 200: "5"})
         (tmp_path / "w").mkdir()
-        (tmp_path / "w" / "iosig.toml").write_text("live.first_days = 0.01")
+        (tmp_path / "w" / "iosig.toml").write_text("live.backfill_days = 0.01")
         code, out, _ = cli(*ours, "--prometheus", fake.url)
         assert (code, json.loads(out)["landed_rows"]) == (0, 2)
         monkeypatch.setenv("PATH", "")

@@ -146,7 +146,7 @@ class TestReading:
         assert len(row["sample_bytes_per_s"]) == 181
 
     def test_export_carries_units_and_docs(self, cli: Cli, released: Path, tmp_path: Path) -> None:
-        code, out, _ = cli("--warehouse", released, "export", "job_io", "--to", tmp_path / "io.parquet")
+        code, out, _ = cli("--warehouse", released, "export", "job_io", "--output", tmp_path / "io.parquet")
         assert code == 0
         assert "8 rows of job_io" in out
         field = pq.read_schema(tmp_path / "io.parquet").field("estimated_bytes")
@@ -244,7 +244,7 @@ def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path)
 @pytest.mark.long
 def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path) -> None:
     """As the README has it, and all tables beside that."""
-    code, out, err = cli("demo", "--full", "--into", tmp_path / "demo")
+    code, out, err = cli("demo", "--full", "--output", tmp_path / "demo")
     assert code == 0, err
     story = out[out.index("3 days of a simulated machine") :]
     assert max(len(line.rstrip()) for line in story.splitlines() if str(tmp_path) not in line) <= 80
@@ -268,7 +268,7 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
     assert {"hacc", "nyx"} <= {row[0] for row in rows}
     assert all(row[2] == row[3] for row in rows), "what servers counted is what they served"
     assert "refused." in err
-    assert cli("demo", "--into", tmp_path)[0] == 2, "a folder that is not its own is left alone"
+    assert cli("demo", "--output", tmp_path)[0] == 2, "a folder that is not its own is left alone"
 
 
 # ---- the program

@@ -116,14 +116,14 @@ def test_who_is_slow_leads_and_patterns_leave_them_out(cli: Cli, trace: Path) ->
     slow = {"rank": 0, "device": 1}
     row = {
         "pattern": "circular",
-        "outcome": "named",
+        "outcome": "matched",
         "metric": "time",
         "source_layer": "rank",
         "target_layer": "device",
     }
     assert iosig.cli.network._pattern_text(row, slow) == "circular but 1"
     assert iosig.cli.network._pattern_text(row | {"metric": "size"}, slow) == "circular"
-    assert iosig.cli.network._pattern_text(row | {"pattern": None, "outcome": "none_fits"}, slow) == "none fits"
+    assert iosig.cli.network._pattern_text(row | {"pattern": None, "outcome": "no_match"}, slow) == "no match"
 
 
 def test_it_fits_a_hundred_columns(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,10 +165,10 @@ def test_only_what_was_in_the_window_is_told(cli: Cli, trace: Path) -> None:
     counts = {name: sum(row["transfer_count"] for row in found["nodes"]["rank"])
               for name, found in (("whole", whole), ("told", told))}  # fmt: skip
     assert counts["whole"] == events.height
-    after = events.filter(pl.col("began_s") >= told["window_s"][0] + 0.003).height
+    after = events.filter(pl.col("start_s") >= told["window_s"][0] + 0.003).height
     assert after <= counts["told"] < events.height
     assert len(told["patterns"]) == 3 * 3
-    assert {(row["window_began_s"], row["window_ceased_s"]) for row in told["patterns"]} == {tuple(told["window_s"])}
+    assert {(row["window_start_s"], row["window_end_s"]) for row in told["patterns"]} == {tuple(told["window_s"])}
     assert [row["transfer_count"] for row in told["patterns"] if row["hop"] == 0 and row["metric"] == "size"] == [
         counts["told"]
     ]
@@ -179,7 +179,7 @@ def test_only_what_was_in_the_window_is_told(cli: Cli, trace: Path) -> None:
 def test_a_window_that_holds_all_tells_what_no_window_tells(cli: Cli, trace: Path) -> None:
     documents = [strict(cli("network", trace, "--json", *window, *FEW)[1]) for window in ((), ("--window", ":"))]
     for document in documents:
-        document["patterns"] = [row for row in document["patterns"] if row["is_whole"]]
+        document["patterns"] = [row for row in document["patterns"] if row["is_whole_run"]]
     assert documents[0] == documents[1]
 
 
@@ -200,9 +200,9 @@ def test_windows_that_are_none_are_refused(window: str, said: str, cli: Cli, tra
 
 def test_json_is_finite_whatever_the_times(cli: Cli, tmp_path: Path) -> None:
     events = planted(PLAN).events.filter(pl.col("event") != "open")
-    instant = events.with_columns(began_s=pl.lit(1.0), ceased_s=pl.lit(1.0))
+    instant = events.with_columns(start_s=pl.lit(1.0), end_s=pl.lit(1.0))
     is_outer = pl.col("layer") == "application"
-    late = [pl.when(is_outer).then(pl.col(name) + 5).otherwise(name).alias(name) for name in ("began_s", "ceased_s")]
+    late = [pl.when(is_outer).then(pl.col(name) + 5).otherwise(name).alias(name) for name in ("start_s", "end_s")]
     for name, frame in (("instant", instant), ("negative", events.with_columns(late)), ("plain", events.drop("bytes"))):
         frame.write_parquet(tmp_path / name)
         code, out, _ = cli("network", tmp_path / name, "--json", *FEW)
@@ -212,7 +212,7 @@ def test_json_is_finite_whatever_the_times(cli: Cli, tmp_path: Path) -> None:
         ranks = told["nodes"]["rank"]
         if name == "negative":
             assert {(row["mean_s"], row["median_ratio"]) for row in ranks} == {(None, None)}
-            assert told["negative_count"] == 128
+            assert told["negative_time_count"] == 128
         elif name == "instant":
             assert {(row["mean_s"], row["time_ratio"]) for row in ranks} == {(0, None)}
 
@@ -225,11 +225,11 @@ def test_means_are_of_known_times_only(cli: Cli, tmp_path: Path) -> None:
         ("application", 0, "0", "b", "request", 3.0, 4.0),
         ("io_node", 1, "x", "b", "receive", 3.25, 3.5),
     ]
-    names = ["layer", "layer_number", "node", "request_id", "event", "began_s", "ceased_s"]
+    names = ["layer", "layer_number", "node", "request_id", "event", "start_s", "end_s"]
     pl.DataFrame(rows, schema=names, orient="row").with_columns(rank=pl.lit(0)).write_csv(tmp_path / "e.csv")
     told = strict(cli("network", tmp_path / "e.csv", "--json", *FEW)[1])
     (row,) = told["nodes"]["io_node"]
-    assert (row["transfer_count"], row["mean_s"], row["longest_s"]) == (2, 0.25, 0.25)
+    assert (row["transfer_count"], row["mean_s"], row["max_transfer_time_s"]) == (2, 0.25, 0.25)
 
 
 def test_layers_called_like_ours_stay_apart(cli: Cli, tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_what_is_no_network_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -
 
 def test_refused_rows_end_with_3_if_strict_and_the_rest_is_shown(cli: Cli, trace: Path, tmp_path: Path) -> None:
     events = pl.read_parquet(trace)
-    torn = events.head(1).with_columns(ceased_s=pl.col("began_s") - 1)
+    torn = events.head(1).with_columns(end_s=pl.col("start_s") - 1)
     pl.concat([events, torn]).write_parquet(tmp_path / "e")
     assert cli("network", tmp_path / "e", *FEW)[0] == 0
     code, out, err = cli("network", tmp_path / "e", *FEW, "--strict")
@@ -279,7 +279,7 @@ def test_options_that_do_not_fit_the_trace_are_refused(cli: Cli, trace: Path) ->
         code, _, err = cli("network", trace, *options)
         assert code == 2, options
         assert "its own layers" in err
-    for option, value in (("--windows", 0), ("--windows", 4097), ("--most-nodes", 1), ("--metric", "speed")):
+    for option, value in (("--windows", 0), ("--windows", 4097), ("--max-nodes", 1), ("--metric", "speed")):
         assert cli("network", trace, option, value)[0] == 2, (option, value)
 
 
@@ -307,11 +307,11 @@ def test_lost_requests_are_told_apart_from_those_never_kept(cli: Cli, shared_dat
 
 
 def test_many_nodes_are_taken_together(cli: Cli, trace: Path) -> None:
-    told = strict(cli("network", trace, "--most-nodes", 4, "--json", *FEW)[1])
+    told = strict(cli("network", trace, "--max-nodes", 4, "--json", *FEW)[1])
     assert [(layer["name"], layer["nodes"], layer["group_size"]) for layer in told["layers"]] == [
         ("rank", 4, 4), ("io_node", 4, 1), ("storage", 4, 1), ("device", 4, 1),
     ]  # fmt: skip
-    _, out, _ = cli("network", trace, "--most-nodes", 4, *FEW)
+    _, out, _ = cli("network", trace, "--max-nodes", 4, *FEW)
     assert "4 consecutive ranks are drawn as one." in out
     assert "4 active rank groups" in out
 

@@ -37,7 +37,7 @@ NEW_JOB = (
     "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
     "900|ann|ior|batch|8|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z|COMPLETED\n"
 )
-EXPORT = ("export", "job_io", "--to", "-", "--format", "csv")
+EXPORT = ("export", "job_io", "--output", "-", "--format", "csv")
 
 
 def contents(root: Path) -> dict[str, list[str]]:

@@ -131,7 +131,7 @@ def test_view_holds_what_the_release_holds(store: Store, release: Release) -> No
     found = view.main.signature
     assert np.array_equal(found.bytes_per_s, Made().rates)
     assert np.array_equal(found.low_bytes_per_s, Made().rates * 0.9)
-    assert (found.bursts.started_s.tolist(), found.bursts.ended_s.tolist()) == ([60.0, 180.0], [90.0, 220.0])
+    assert (found.bursts.start_s.tolist(), found.bursts.end_s.tolist()) == ([60.0, 180.0], [90.0, 220.0])
     assert found.background_bytes_per_s == 1e8
     iosi = view.signatures[1].signature
     assert np.isnan(iosi.low_bytes_per_s).all()
@@ -142,7 +142,7 @@ def test_view_holds_what_the_release_holds(store: Store, release: Release) -> No
 def test_samples_are_those_of_the_set_with_their_gaps(store: Store, release: Release) -> None:
     view = view_of(store, release, Asked("ior_a"))
     assert len(view.samples) == 7
-    assert {one.started_s for one in view.samples} == {-0.5}
+    assert {one.start_s for one in view.samples} == {-0.5}
     assert all(np.array_equal(one.bytes_per_s, GAPPED, equal_nan=True) for one in view.samples)
     assert [one.job_id for one in view.samples if one.is_outlier] == [view.samples[1].job_id] == ["223001"]
 
@@ -161,7 +161,7 @@ def test_names_are_data(store: Store, release: Release) -> None:
 
 
 def test_no_name_steers_a_terminal(cli: Cli, store: Store, tmp_path: Path) -> None:
-    code, out, _ = cli("--warehouse", store.root, "plot", "signature", "drop table", "--to", tmp_path / "a.png")
+    code, out, _ = cli("--warehouse", store.root, "plot", "signature", "drop table", "--output", tmp_path / "a.png")
     assert code == 0
     assert "drop table jobs" in out
     assert "\x1b" not in out
@@ -172,7 +172,7 @@ def test_no_name_steers_a_terminal(cli: Cli, store: Store, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["a.png", "deep/a.SVG"])
 def test_draws_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) -> None:
-    arguments = ("plot", "signature", "ior_a", "--with", "iosi", "--to", tmp_path / name)
+    arguments = ("plot", "signature", "ior_a", "--with", "iosi", "--output", tmp_path / name)
     code, out, err = cli("--warehouse", store.root, *arguments)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -187,13 +187,13 @@ def test_draws_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) ->
 
 
 def test_draws_samples_alone_with_the_reason(cli: Cli, store: Store, tmp_path: Path) -> None:
-    code, out, _ = cli("--warehouse", store.root, "plot", "signature", "ior_ab", "--to", tmp_path / "a.png")
+    code, out, _ = cli("--warehouse", store.root, "plot", "signature", "ior_ab", "--output", tmp_path / "a.png")
     assert code == 0
     assert "No signature: there are too few samples (3)" in out
 
 
 def test_draws_an_earlier_release(cli: Cli, store: Store, tmp_path: Path) -> None:
-    arguments = ("plot", "signature", "first", "--release", "2018-02-09-first", "--to", tmp_path / "a.png")
+    arguments = ("plot", "signature", "first", "--release", "2018-02-09-first", "--output", tmp_path / "a.png")
     assert cli("--warehouse", store.root, *arguments)[0] == 0
 
 
@@ -221,7 +221,7 @@ def test_a_release_without_signatures_says_so(cli: Cli, tmp_path: Path) -> None:
 
     store = Store(tmp_path / "warehouse")
     releasing.publish(store, "none", {"jobs": {9: "job_id ended_on\n1 9"}})
-    code, _, err = cli("--warehouse", store.root, "plot", "signature", "x", "--to", tmp_path / "a.png")
+    code, _, err = cli("--warehouse", store.root, "plot", "signature", "x", "--output", tmp_path / "a.png")
     assert code == 2
     assert "holds no signatures" in err
 
@@ -265,7 +265,7 @@ def test_a_figure_says_where_it_is_and_what_it_shows(
     arguments: tuple[str, ...], told: str, cli: Cli, two_nights: Store, tmp_path: Path
 ) -> None:
     code, out, err = cli(
-        "--warehouse", two_nights.root, "plot", *arguments, "--to", tmp_path / "a.png", "--style", "dark"
+        "--warehouse", two_nights.root, "plot", *arguments, "--output", tmp_path / "a.png", "--style", "dark"
     )
     assert (code, err) == (0, "")
     assert out.startswith(f"{tmp_path / 'a.png'}: ")
@@ -275,8 +275,8 @@ def test_a_figure_says_where_it_is_and_what_it_shows(
 
 @pytest.mark.slow
 def test_nothing_can_have_changed_since_the_first_release(cli: Cli, two_nights: Store, tmp_path: Path) -> None:
-    arguments = ("plot", "changes", "--release", "2018-02-09-first", "--to", tmp_path / "a.png")
+    arguments = ("plot", "changes", "--release", "2018-02-09-first", "--output", tmp_path / "a.png")
     code, _, err = cli("--warehouse", two_nights.root, *arguments)
     assert (code, "nothing can have changed" in err) == (0, True)
-    assert cli("--warehouse", two_nights.root, "plot", "calendar", "sea", "--to", tmp_path / "a.png")[0] == 2
+    assert cli("--warehouse", two_nights.root, "plot", "calendar", "sea", "--output", tmp_path / "a.png")[0] == 2
     assert not (tmp_path / "a.png").exists()

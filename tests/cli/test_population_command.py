@@ -20,7 +20,7 @@ def test_a_population_is_told_drawn_and_written(cli: Cli, tmp_path: Path) -> Non
     assert code == 0, err
     assert out.startswith("6 runs, 6 node hours\n")
     assert "Classes: 4 exact (counted 2, series 1, traced 1), 1 inferred from signatures.\n" in out
-    assert "No class: 1 no_signature, 1 too_short, 1 untrusted_signature.\n" in out
+    assert "No class: 1 no_signature, 1 too_short, 1 unreliable_signature.\n" in out
     assert "Inferred and exact classes agree in 50% of 2 runs that have both.\n" in out
     assert max(map(len, out.splitlines())) <= 80
     assert (tmp_path / "p.png").exists()

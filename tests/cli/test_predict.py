@@ -42,7 +42,7 @@ def predicted(path: Path, **params: Any) -> list[dict[str, Any]]:
 
 def followed(cli: Cli, path: Path, *more: object) -> tuple[int, list[dict[str, Any]], str]:
     """Follow until nothing has come for a moment: the exit code, what was printed, and what was told beside."""
-    end = ("--follow", "--interval", 0.01, "--idle-end", 0.05, "--journal", path.parent / "journal")
+    end = ("--follow", "--interval", 0.01, "--idle-timeout", 0.05, "--journal", path.parent / "journal")
     code, out, err = cli("predict", path, *end, *more)
     return code, [json.loads(line) for line in out.splitlines()], err
 
@@ -53,7 +53,7 @@ def followed(cli: Cli, path: Path, *more: object) -> tuple[int, list[dict[str, A
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize(
     ("strategy", "method"),
-    one_in(2, [("all", "controlled"), ("all", "dft"), ("adaptive", "dft"), ("adaptive", "controlled")]),
+    one_in(2, [("all", "null_tested"), ("all", "dft"), ("adaptive", "dft"), ("adaptive", "null_tested")]),
 )
 def test_the_last_prediction_is_what_period_says_of_its_window(
     shared_data: Path, name: str, method: str, strategy: str
@@ -152,7 +152,7 @@ def test_no_burst_is_told_of_a_job_that_is_over(cli: Cli, tmp_path: Path) -> Non
         told[state] = [json.loads(line) for line in out.splitlines()]
     running, over = told["RUNNING"][-1], told["COMPLETED"][-1]
     assert (running["is_final"], running["next_burst_start_s"]) == (False, pytest.approx(610.0, abs=15.0))
-    assert (over["is_final"], over["phase_state"], over["next_burst_outcome"]) == (True, "end", "over")
+    assert (over["is_final"], over["phase_state"], over["next_burst_outcome"]) == (True, "end", "ended")
     assert (over["next_burst_start_s"], over["next_burst_bytes"]) == (None, None)
     _, out, _ = cli("--warehouse", store.root, "predict", "--job", "7", "--direction", "write")
     assert "run is over" in out
@@ -251,7 +251,7 @@ def test_a_run_that_was_over_goes_on_if_its_file_does(cli: Cli, tmp_path: Path) 
 def test_anew_begins_another_run_and_prints_it_alone(cli: Cli, tmp_path: Path) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
     first = followed(cli, path)[1]
-    again = followed(cli, path, "--anew")[1]
+    again = followed(cli, path, "--reset")[1]
     assert len(first) == len(again) == 6
     assert {row["run_number"] for row in again} == {2}
     assert min(row["evaluation"] for row in again) == 3
@@ -276,8 +276,8 @@ def test_a_state_that_cannot_be_used_is_told_and_left_behind_by_anew(
         connection.execute(f"update states set {change}")
     code, rows, err = followed(cli, path)
     assert (code, rows) == (2, [])
-    assert f"What is kept of {path} cannot be used: {fault}. Follow it with --anew." in err
-    again = followed(cli, path, "--anew")[1]
+    assert f"What is kept of {path} cannot be used: {fault}. Follow it with --reset." in err
+    again = followed(cli, path, "--reset")[1]
     assert {row["run_number"] for row in again} == {2}
     assert min(row["evaluation"] for row in again) == 3
 
@@ -317,7 +317,7 @@ def test_hundreds_of_inputs(cli: Cli, tmp_path: Path) -> None:
         (("--lmt", "x"), "--filesystem, and --since or --job"),
         (("x", "--strategy", "fixed"), "--window-s goes with"),
         (("x", "--window-s", "3"), "--window-s goes with"),
-        (("x", "--anew"), "go with --follow"),
+        (("x", "--reset"), "go with --follow"),
         (("x", "--cluster", "c"), "--cluster goes with --job"),
         (("x", "--filesystem", "f"), "--filesystem goes with"),
         (("x", "--time-zone", "UTC"), "--time-zone goes with --lmt"),
@@ -340,7 +340,7 @@ def test_a_journal_that_cannot_be_used_is_told_and_one_that_is_not_there_is_made
     path = trace(tmp_path / "run.jsonl", 2)
     places = {"folder": tmp_path, "missing_folder": tmp_path / "a" / "b" / "j", "below_a_file": path / "j"}
     place = places.get(kind) or written(tmp_path / "foreign", b"no journal")
-    code, out, err = cli("predict", path, "--follow", "--journal", place, "--interval", 0.01, "--idle-end", 0.05)
+    code, out, err = cli("predict", path, "--follow", "--journal", place, "--interval", 0.01, "--idle-timeout", 0.05)
     if kind == "missing_folder":
         assert (code, len(out.splitlines())) == (0, 5)
     else:

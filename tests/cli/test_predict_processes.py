@@ -137,7 +137,7 @@ def test_a_signal_ends_it_in_order_and_nothing_is_printed_twice(
 
 def test_a_trace_that_is_not_there_yet_is_waited_for_and_its_end_is_told(commands: Commands, tmp_path: Path) -> None:
     path = tmp_path / "later.jsonl"
-    process = follow(commands, path, "--idle-end", 1.5)
+    process = follow(commands, path, "--idle-timeout", 1.5)
     wait_until(lambda: (tmp_path / "told").exists() and "Following" in (tmp_path / "told").read_text())
     trace(path, 2)
     assert commands.wait(process) == 0
@@ -153,7 +153,7 @@ def test_two_follow_different_traces_with_one_journal_and_none_the_same(commands
     wait_until(lambda: has_printed(tmp_path, 3))
     assert commands.wait(follow(commands, paths[0])) == 2
     assert "Another process follows" in (tmp_path / "told").read_text()
-    assert commands.wait(follow(commands, paths[1], "--idle-end", 0.2)) == 0
+    assert commands.wait(follow(commands, paths[1], "--idle-timeout", 0.2)) == 0
     os.kill(first, signal.SIGINT)
     assert commands.wait(first) == 0
     assert {row["subject_id"] for row in kept(tmp_path)} == {"a.jsonl", "b.jsonl"}
@@ -163,12 +163,12 @@ def test_two_follow_different_traces_with_one_journal_and_none_the_same(commands
 @pytest.mark.parametrize("kind", ["closed", "full"])
 def test_with_nowhere_to_print_to_it_ends_and_prints_it_later(commands: Commands, tmp_path: Path, kind: str) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
-    argv = ("predict", path, "--follow", "--journal", tmp_path / "journal", "--idle-end", 0.2, *_QUICK)
+    argv = ("predict", path, "--follow", "--journal", tmp_path / "journal", "--idle-timeout", 0.2, *_QUICK)
     process = commands.start(argv, Path("/dev/full") if kind == "full" else None, tmp_path / "told")
     assert commands.wait(process) == (2 if kind == "full" else 0)
     assert "Traceback" not in (tmp_path / "told").read_text()
     assert ("No space left on device" in (tmp_path / "told").read_text()) == (kind == "full")
-    assert commands.wait(follow(commands, path, "--idle-end", 0.2)) == 0
+    assert commands.wait(follow(commands, path, "--idle-timeout", 0.2)) == 0
     assert len(printed(tmp_path)) == len(kept(tmp_path)) == 6
 
 

@@ -218,7 +218,7 @@ def test_it_releases_by_schedule_and_by_the_api(site: Site) -> None:
         assert len(site.releases) == 2
         require_secret(site, process, engines_of(process))
         parameters = site.deployment()["parameter_openapi_schema"]["properties"]
-        assert set(parameters) == {"since", "until", "wait_s", "select", "exclude"}
+        assert set(parameters) == {"since", "until", "lock_timeout_s", "select", "exclude"}
         own = processes_of(process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
@@ -371,6 +371,6 @@ def test_the_unit_is_one_for_systemd(site: Site) -> None:
 def test_mail_may_need_new_privileges(site: Site, cli: Cli) -> None:
     assert "NoNewPrivileges=yes" in cli("--warehouse", site.store.root, "deploy", "--print", "systemd")[1]
     with (site.store.root / "iosig.toml").open("a") as file:
-        file.write('[watch]\nmail_to = ["ops@example.org"]\n')
+        file.write('[alerts]\nmail_to = ["ops@example.org"]\n')
     assert "NoNewPrivileges=no" in cli("--warehouse", site.store.root, "deploy", "--print", "systemd")[1]
-    assert Settings().watch.mail_to == []
+    assert Settings().alerts.mail_to == []

@@ -21,14 +21,14 @@ def test_a_night_as_table_as_json_and_for_prometheus(cli: Cli, checked_night: Ni
     code, out, _ = cli(*asked, "--json")
     told = json.loads(out)
     assert (code, told["release_id"], told["problems"]) == (0, checked_night.release.release_id, [])
-    code, out, _ = cli(*asked, "--format", "prometheus", "--to", str(tmp_path / "iosig.prom"))
+    code, out, _ = cli(*asked, "--format", "prometheus", "--output", str(tmp_path / "iosig.prom"))
     assert (code, out) == (0, "")
     assert f'release_id="{checked_night.release.release_id}"' in (tmp_path / "iosig.prom").read_text()
 
 
 def test_what_is_wrong_comes_first_and_ends_with_7(cli: Cli, landed_site: Store, tmp_path: Path) -> None:
     settings = tmp_path / "iosig.toml"
-    settings.write_text("[watch]\nleast_free_ratio = 1.0\nrelease_late_after_s = 1e-6\n")
+    settings.write_text("[alerts]\nmin_free_ratio = 1.0\nmax_release_delay_s = 1e-6\n")
     code, out, _ = cli("--warehouse", str(landed_site.root), "--settings", str(settings), "status")
     assert code == 7
     first, second = out.splitlines()[:2]
@@ -49,7 +49,7 @@ def test_all_is_not_well_above_refused_inputs(cli: Cli, checked_night: Night, tm
 
 @pytest.mark.parametrize(
     ("asked", "sentence"),
-    [((), "There is no warehouse in"), (("--to", "x"), "There is no warehouse in")],
+    [((), "There is no warehouse in"), (("--output", "x"), "There is no warehouse in")],
 )
 def test_what_cannot_be_told(cli: Cli, tmp_path: Path, asked: tuple[str, ...], sentence: str) -> None:
     code, _, err = cli("--warehouse", str(tmp_path / "none"), "status", *asked)

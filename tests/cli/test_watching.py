@@ -39,11 +39,11 @@ def who() -> Answer:
     since = _POLLED.replace(second=0) - timedelta(minutes=10)
     job = {
         "cluster": "titan", "job_id": "4000539", "started_at": since, "user": "eve", "application_id": _HOSTILE,
-        "explained_bytes": 4.29e11, "certainty": 0.6, "fit": "fair",
+        "attributed_bytes": 4.29e11, "confidence": 0.6, "fit": "fair",
     }  # fmt: skip
     jobs = pl.DataFrame([job] * 7)
     minutes = pl.DataFrame({"direction": ["write"], "minute_at": [since], "measured_bytes": [5e12]})
-    parts = pl.DataFrame({"direction": ["write"], "minute_at": [since], "explained_bytes": [3e12]})
+    parts = pl.DataFrame({"direction": ["write"], "minute_at": [since], "attributed_bytes": [3e12]})
     return Answer(Asked("lake", since, None), _POLLED, jobs, jobs, jobs, minutes, parts, jobs.head(2))
 
 
@@ -53,7 +53,7 @@ def moment(**changes: object) -> Moment:
     told: dict[str, object] = {
         "filesystem": "lake", "polled_at": _POLLED, "bytes_per_s": {"read": (None,) * MINUTES, "write": rates},
         "of_late": who(), "bursts": (burst,) * 7, "outlook": Outlook(600.0, (1e9,) * 6, (1e8,) * 6, (2e9,) * 6),
-        "why_no_outlook": None,
+        "no_outlook_reason": None,
     }  # fmt: skip
     return Moment(WELL, (), (FilesystemMoment(**(told | changes)),))  # type: ignore[arg-type]
 
@@ -90,7 +90,7 @@ def test_narrow_screens_have_half_of_the_curve() -> None:
 
 
 def test_what_is_not_known_is_said() -> None:
-    lacking = moment(of_late=None, bursts=(), outlook=None, why_no_outlook="There is no release yet.")
+    lacking = moment(of_late=None, bursts=(), outlook=None, no_outlook_reason="There is no release yet.")
     text = "\n".join(printed(Screen(lacking, lambda: _NOW), 80))
     for part in ("Nothing was polled in the last 10 minutes", "none is known of", "There is no release yet."):
         assert part in text
@@ -136,8 +136,8 @@ def test_a_pipe_gets_one_plain_screen_and_what_does_not_go_together_is_said(cli:
     assert "\x1b" not in out
     assert max(map(cell_len, out.splitlines())) <= 80
     for more, said in (
-        (("--every", 5), "--every is how often"),
-        (("--watch", "--tell"), "--watch shows and tells nobody"),
+        (("--interval", 5), "--interval needs"),
+        (("--watch", "--notify"), "--watch shows and tells nobody"),
     ):
         code, _, err = cli(*asked, *more)
         assert code == 2
@@ -199,7 +199,7 @@ def test_programs_get_a_line_for_each_look(checked_night: Night, tmp_path: Path)
 
     program = "from iosig.cli import main; main()"
     arguments = [sys.executable, "-c", program, "--warehouse", str(checked_night.store.root), "status", "--watch"]
-    with subprocess.Popen([*arguments, "--every", "1", "--json"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*arguments, "--interval", "1", "--json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(2)]
         process.send_signal(signal.SIGTERM)

@@ -54,26 +54,25 @@ def test_programs_get_json(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "who", "lake", *minute)
     told = json.loads(out)
     assert (code, told["measured_bytes"], [row["job_id"] for row in told["jobs"]]) == (0, 1000, ["2", "1", "3"])
-    assert [row["job_id"] for row in told["likeliest_jobs"]] == ["2", "1", "3"]
+    assert [row["job_id"] for row in told["candidate_jobs"]] == ["2", "1", "3"]
 
 
-def test_it_says_who_was_hurt(store: Store, cli: Cli) -> None:
-    asked = ("--since", "2018-02-09T10:00", "--until", "2018-02-09T10:03", "--hurt", "--top", 1)
-    code, out, _ = cli("--warehouse", store.root, "who", "lake", *asked)
+def test_slowdowns_lists_slowed_runs(store: Store, cli: Cli) -> None:
+    asked = ("--since", "2018-02-09T10:00", "--until", "2018-02-09T10:03", "--top", 1)
+    code, out, _ = cli("--warehouse", store.root, "slowdowns", "lake", *asked)
     lines = out.splitlines()
     assert code == 0
-    assert lines[0] == "lake, 2018-02-09 10:00Z to 2018-02-09 10:03Z: 2 runs were hurt, of 3 whose bursts were found"
-    assert "Hurt, the first 1 of 2" in out
+    assert lines[0] == "lake, 2018-02-09 10:00Z to 2018-02-09 10:03Z: 2 runs were slowed, of 3 whose bursts were found"
+    assert "Slowed, the first 1 of 2" in out
     row = ["1", "ann/ior/8", "100", "s", "75-125", "0.80", "2/3", "bob/ior/8", "400", "B"]
     assert row in [line.split() for line in lines]
-    code, out, _ = cli("--warehouse", store.root, "who", "lake", *asked, "--json")
-    assert (code, json.loads(out)["runs"][0]["longer_s"]) == (0, 100)
+    code, out, _ = cli("--warehouse", store.root, "slowdowns", "lake", *asked, "--json")
+    assert (code, json.loads(out)["runs"][0]["delay_s"]) == (0, 100)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("lake", "--at", "2018-02-09T10:01", "--hurt", "--plot", "x.png"), 2, "no picture"),
         (("lake",), 2, "Say when"),
         (("sea", "--at", "2018-02-09T10:01"), 2, "lake, pond"),
         (("lake", "--at", "2019-02-09T10:01", "--strict"), 5, "No polls of lake from 2019"),

@@ -35,7 +35,7 @@ def test_finished_and_running_jobs_are_staged_with_the_aliases_of_the_settings(t
 def test_repeated_polls_count_once_and_gaps_are_no_ticks() -> None:
     with engine(Settings()) as connection:
         ticks = stage_polls(connection, Settings(), rows("landed.polls", POLLS))
-        interval = connection.sql("select interval_s, grid_phase_s from stage.poll_days").fetchall()
+        interval = connection.sql("select interval_s, grid_phase_s from stage.polls_daily").fetchall()
     assert ticks.select("polled_at", "read_bytes", "written_bytes").rows() == [
         (at("10:00:30"), 600, 600),
         (at("10:01:00"), 300, 600),

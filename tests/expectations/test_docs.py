@@ -86,9 +86,9 @@ HISTORY = [
 ABOUT = About(HOSTILE, "2026-03-03 04:00 UTC", "passed with warnings", "2026-03-03", HISTORY)
 Found = tuple[str, str, Severity, bool, Mapping[str, Any], int]
 FOUND: list[Found] = [
-    ("ticks", "has_rows", "info", False, {"observed_value": 0}, 0),
+    ("filesystem_rates", "has_rows", "info", False, {"observed_value": 0}, 0),
     (
-        "poll_days",
+        "polls_daily",
         "no_implausible_polls",
         "warning",
         False,
@@ -100,7 +100,7 @@ FOUND: list[Found] = [
         },
         11,
     ),
-    ("rejects", "nothing_refused", "info", False, {"observed_value": 6}, 0),
+    ("rejects", "no_rejects", "info", False, {"observed_value": 6}, 0),
     ("jobs", "key_unique", "critical", False, {"row_count": 9, "examples": [{"user": HOSTILE}, HOSTILE, [1, 2]]}, 2),
     ("jobs", "nodes_within_machine", "info", False, {"not_configured": ["machine_node_count"]}, 0),
     ("jobs", "has_rows", "info", True, {"observed_value": 9}, 0),
@@ -163,7 +163,7 @@ def test_what_happened_comes_with_the_worst_first(pages: dict[str, Page]) -> Non
     )
     places = [text.index(sentence) for sentence in sentences]
     assert max(places[:2]) < places[2] < min(places[3:])
-    assert "poll_days.no_implausible_polls, warning; on 2026-02-28, 2026-02-27" in text
+    assert "polls_daily.no_implausible_polls, warning; on 2026-02-28, 2026-02-27" in text
     assert "and 4 more days" in text
     assert "correct the controller's limit in the settings" in text
 
@@ -213,7 +213,7 @@ def test_docs_are_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert {path.name: path.read_text() for path in index.parent.iterdir()} == before
 
     docs.build(quality(FOUND[0]), ABOUT, tmp_path / "docs")
-    assert {path.name for path in index.parent.iterdir()} == {"index.html", "ticks.html"}
+    assert {path.name for path in index.parent.iterdir()} == {"index.html", "filesystem_rates.html"}
     assert [path.name for path in tmp_path.iterdir()] == ["docs"]
 
 

@@ -27,8 +27,8 @@ from iosig.expectations.gate import Checked
 from iosig.warehouse.contracts import Column, Table, frames, table
 from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.polls import POLL_DAYS, TICKS
-from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.contracts.polls import POLLS_DAILY, TICKS
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY, QUARANTINE
 from iosig.warehouse.contracts.samples import APPLICATIONS, SAMPLES
 from iosig.warehouse.contracts.series import SERIES_INTERVALS
 from iosig.warehouse.errors import GateFailed
@@ -127,7 +127,7 @@ def test_a_good_row_breaks_no_rule(name: str) -> None:
     assert failed(checked) == NOTED.get(name, set())
     assert checked.good.equals(frame)
     assert checked.quarantined.is_empty()
-    frames.require(checked.verdicts, QUALITY_DAYS)
+    frames.require(checked.verdicts, QUALITY_DAILY)
     frames.require(checked.quarantined, QUARANTINE)
     known = suites.values(found, SETTINGS).keys()
     noted = [rule.name for rule in suites.rules(found) if known >= set(rule.parameter_names)]
@@ -175,7 +175,7 @@ def test_each_day_of_many_broken_pairs_is_told_with_its_own() -> None:
 
 
 @pytest.mark.usefixtures("only_declared")
-@pytest.mark.parametrize(("gaps", "broken"), [(1, set()), (2, {"most_intervals_measured"})])
+@pytest.mark.parametrize(("gaps", "broken"), [(1, set()), (2, {"half_of_intervals_measured"})])
 def test_half_of_a_series_may_be_gaps(gaps: int, broken: set[str]) -> None:
     frame = rows_of(SERIES_INTERVALS, {}, *[{"bytes_per_s": None, "flag": "missing"}] * gaps)
 
@@ -234,15 +234,15 @@ def test_a_key_with_null_in_it_is_a_key() -> None:
 
 
 def test_an_expectation_that_cannot_be_evaluated_is_critical() -> None:
-    frame = rows_of(POLL_DAYS, {}).drop("missing_ratio")
+    frame = rows_of(POLLS_DAILY, {}).drop("missing_ratio")
 
-    checked = gate.check(POLL_DAYS, frame, SETTINGS)
+    checked = gate.check(POLLS_DAILY, frame, SETTINGS)
 
     assert failed(checked) == {"enough_polls"}
     found = verdict(checked, "enough_polls")
     assert found["severity"] == "critical"
     assert "missing_ratio" in json.loads(found["observed"])["error"]
-    with pytest.raises(GateFailed, match=r"poll_days.enough_polls could not be checked \(.*missing_ratio"):
+    with pytest.raises(GateFailed, match=r"polls_daily.enough_polls could not be checked \(.*missing_ratio"):
         gate.decide(checked.verdicts)
 
 
@@ -313,7 +313,7 @@ def test_a_check_says_the_same_twice() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("only_declared")
 def test_checks_in_several_threads_do_not_mix() -> None:
-    names = ["jobs", "ticks", "applications", "classes"]
+    names = ["jobs", "filesystem_rates", "applications", "classes"]
 
     def answer(name: str) -> pl.DataFrame:
         return gate.check(table(name), rows_of(table(name), *[{}] * (1 + names.index(name))), SETTINGS).verdicts
@@ -430,7 +430,7 @@ def verdicts(*rows: tuple[str, str, str, bool, int]) -> pl.DataFrame:
     ],
 )
 def test_the_decision_is_that_of_the_worst_failure(severity: str, success: bool, decision: str) -> None:
-    held = ("ticks", "has_rows", "info", True, 0)
+    held = ("filesystem_rates", "has_rows", "info", True, 0)
 
     assert gate.decide(verdicts(held, ("jobs", "key_unique", severity, success, 1))) == decision
 
@@ -441,7 +441,7 @@ def test_no_verdicts_pass() -> None:
 
 def test_a_critical_failure_stops_the_release_and_says_what_to_do() -> None:
     found = verdicts(
-        ("ticks", "controllers_within_expected", "critical", False, 1),
+        ("filesystem_rates", "controllers_within_expected", "critical", False, 1),
         ("jobs", "key_unique", "critical", False, 1200),
         ("jobs", "columns_as_declared", "critical", False, 0),
         ("jobs", "ends_after_start", "warning", False, 7),
@@ -453,12 +453,13 @@ def test_a_critical_failure_stops_the_release_and_says_what_to_do() -> None:
     report = "report it with the inputs of the run."
     assert str(refused.value).splitlines() == [
         "Nothing is released: 3 critical expectations do not hold.",
+        "- filesystem_rates.controllers_within_expected in 1 row: "
+        "No more controllers report at an instant than on the whole day. "
+        f"The model that writes the table has a fault: {report}",
         "- jobs.columns_as_declared: The table has the columns of its contract, in order. "
         f"What writes the table breaks its contract: {report}",
         "- jobs.key_unique in 1,200 rows: No two rows have the same cluster, job_id, started_at. "
         f"What writes the table breaks its contract: {report}",
-        "- ticks.controllers_within_expected in 1 row: No more controllers report at an instant than on the whole day. "
-        f"The model that writes the table has a fault: {report}",
     ]
     assert refused.value.exit_code == 4
 
@@ -617,8 +618,8 @@ def test_days_that_are_summed_up_say_what_all_rows_at_once_say(
         quality = summing.summed(by_day, {}).filter(table_name=DAYS_APART.name)
 
     assert summed_up(quality) == told_by_great_expectations(frame, RULES_BY_DAY)
-    frames.require(by_day, QUALITY_DAYS)
-    assert by_day.select(QUALITY_DAYS.key).is_unique().all()
+    frames.require(by_day, QUALITY_DAILY)
+    assert by_day.select(QUALITY_DAILY.key).is_unique().all()
     assert set(by_day["day"]) == set(frame["day"])
 
 

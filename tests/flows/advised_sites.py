@@ -28,7 +28,7 @@ MADE = (
     Made(application_id="rare/app/4", outcome="too_few_samples", run_count=2),
     Made(application_id="calm/app/4", outcome="no_io"),
     Made(application_id="ana/late/32", bursts=((60, 180, 6e9),), seconds=600),
-    Made(application_id="old/app/2", told={"last_at": NOON - timedelta(days=100)}),
+    Made(application_id="old/app/2", told={"last_run_ended_at": NOON - timedelta(days=100)}),
 )
 APPLICATIONS = """
     application_id sample_count
@@ -89,5 +89,7 @@ def _polls() -> pl.DataFrame:
 
 def publish_site(store: Store) -> None:
     """Publish the signatures, and what file systems did once."""
-    publish_signatures(store, "signatures", [replace(made, told={"last_at": NOON} | made.told) for made in MADE])
-    publish(store, "ticks", {"ticks": {9: TICKS}, "applications": {None: APPLICATIONS}})
+    publish_signatures(
+        store, "signatures", [replace(made, told={"last_run_ended_at": NOON} | made.told) for made in MADE]
+    )
+    publish(store, "filesystem_rates", {"filesystem_rates": {9: TICKS}, "applications": {None: APPLICATIONS}})

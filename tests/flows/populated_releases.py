@@ -19,7 +19,7 @@ job cluster 1 09:00:00 lake read 9 counted classified NO_USAGE 0 2 3600
 job cluster 2 09:00:00 lake write 9 inferred classified UNIFORM . 4 1800
 job cluster 2 09:00:00 lake read 9 inferred no_signature . . 4 1800
 job cluster 3 09:00:00 lake write 9 inferred too_short . . 1 36
-job cluster 4 09:00:00 lake write 9 inferred untrusted_signature . . 1 3600
+job cluster 4 09:00:00 lake write 9 inferred unreliable_signature . . 1 3600
 job cluster 5 09:00:00 pond write 9 traced classified START 50 1 3600
 job cluster 6 09:00:00 lake write 9 inferred classified OTHER . 1 3600
 series . node7 . . write . series classified OTHER 7 . 60
@@ -29,7 +29,8 @@ TABLES: dict[str, Content] = {
     "classes": {9: _CLASSES},
     "inference_checks": {
         9: """
-            job_id started_at filesystem direction ended_on basis   is_used measured_label inferred_label is_same_class
+            job_id started_at filesystem direction ended_on basis   is_training_run measured_label inferred_label \
+                is_same_class
             1      09:00:00   lake       write     9        counted no      UNIFORM        UNIFORM        yes
             1      09:00:00   lake       read      9        counted no      NO_USAGE       OTHER          no
             """
@@ -51,7 +52,7 @@ TABLES: dict[str, Content] = {
             job          cluster 1          09:00:00   lake       write     9        yes        periodic  60
             job          cluster 1          09:00:00   lake       write     9        no         periodic  30
             job          cluster 2          09:00:00   lake       write     9        yes        aperiodic .
-            job          cluster 4          09:00:00   lake       write     9        yes        untrusted_signature .
+            job          cluster 4          09:00:00   lake       write     9        yes        unreliable_signature .
             """
     },
     "job_io": {
@@ -65,7 +66,7 @@ TABLES: dict[str, Content] = {
     },
     "attributed_io": {
         9: """
-            job_id started_at filesystem direction minute_at ended_on explained_bytes
+            job_id started_at filesystem direction minute_at ended_on attributed_bytes
             2      09:00:00   lake       write     09:01:00  9        30
             2      09:00:00   lake       write     09:02:00  9        10
             """
@@ -75,10 +76,10 @@ TABLES: dict[str, Content] = {
     "signatures": {
         9: """
             application_id filesystem direction method is_default outcome   duration_s volume_bytes
-            ann/ior/4      lake       write     warped yes        extracted 1800       80
+            ann/ior/4      lake       write     elastic yes        extracted 1800       80
             """
     },
-    "explained_days": {
+    "attribution_daily": {
         9: "filesystem polled_on direction measured_bytes \n lake 9 write 1000 \n lake 9 read 200 \n lake 10 write 5"
     },
 }

@@ -52,7 +52,7 @@ def calls_of(lines: Sequence[Line], levels: Mapping[int, int] | None = None) -> 
         (place, place, (levels or {}).get(place, 0), module_of(function), function, arguments, place * 1.0, place + 0.5)
         for place, (function, arguments) in enumerate(lines)
     ]
-    names = ("call", "node", "level", "module", "function", "arguments", "began_s", "ceased_s")
+    names = ("call", "node", "level", "module", "function", "arguments", "start_s", "end_s")
     types = (pl.Int64, pl.Int32, pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64)
     return pl.DataFrame(rows, schema=dict(zip(names, types, strict=True)), orient="row")
 
@@ -89,7 +89,7 @@ def executed(
         done.append(Done(script.rank))
         executor = Executor(script, Calls(sandbox, memory), leads(order, script))
         synced = {number: names.index(name) for number, name in enumerate(script.communicators) if name in names}
-        steps.append(run(executor, is_timed=spent_s > 0, synced=synced, done=done[-1], started_s=time.monotonic()))
+        steps.append(run(executor, is_timed=spent_s > 0, synced=synced, done=done[-1], start_s=time.monotonic()))
     try:
         advance(steps, gates, lambda count, until: None)
     finally:

@@ -160,16 +160,16 @@ def _bursts(one: Made) -> pl.DataFrame:
         one.key
         | {
             "burst": number,
-            "started_s": float(started),
-            "peaked_s": (started + ended) / 2,
-            "ended_s": float(ended),
+            "start_s": float(started),
+            "peak_s": (started + ended) / 2,
+            "end_s": float(ended),
             "volume_bytes": rate * (ended - started),
             "support_ratio": one.support_ratio,
         }
         for number, (started, ended, rate) in enumerate(one.bursts if one.outcome == "extracted" else ())
     ]
     schema = {**dict.fromkeys(one.key, pl.String), "burst": pl.Int64} | dict.fromkeys(
-        ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio"), pl.Float64
+        ("start_s", "peak_s", "end_s", "volume_bytes", "support_ratio"), pl.Float64
     )
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -15,7 +15,7 @@ import polars as pl
 from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
-from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_DAYS, SLOWDOWNS, UNNAMED_PATTERNS
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, ATTRIBUTION_DAILY, SLOWDOWNS, UNATTRIBUTED_PATTERNS
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import published
@@ -27,10 +27,10 @@ OF_INPUTS = ("late", "doubled", "corrected", "missing", "hostile", "unreadable")
 OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at once", "database down")
 _HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
 #: what is said of the release before, and of landings: it depends on how many releases there were
-_HISTORY = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
+_HISTORY = ("is_changed", "change_correlation", "relative_volume_change", "added_burst_count", "removed_burst_count")
 #: traffic is attributed by the signatures of its night, which get better as nights go by; so is what is left of it
-_OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS, UNNAMED_PATTERNS)
-_BY_SIGNATURES = ("explained_bytes", "unexplained_bytes", "over_explained_bytes", "certainty")
+_OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS, UNATTRIBUTED_PATTERNS)
+_BY_SIGNATURES = ("attributed_bytes", "unattributed_bytes", "excess_own_bytes", "confidence")
 
 
 def drawn(seed: int, night_count: int, kinds: Sequence[str] = (*OF_INPUTS, *OF_MACHINE)) -> dict[int, str]:
@@ -134,7 +134,7 @@ def contents(store: Store) -> dict[str, list[str]]:
         for table in published():
             if table in _OF_THEIR_NIGHT:
                 continue
-            left_out = _HISTORY + (_BY_SIGNATURES if table == EXPLAINED_DAYS else ())
+            left_out = _HISTORY + (_BY_SIGNATURES if table == ATTRIBUTION_DAILY else ())
             names = [f'"{name}"' for name in table.column_names if name not in left_out]
             query = (
                 f'select struct_pack({", ".join(f"{name} := {name}" for name in names)})::varchar from "{table.name}"'

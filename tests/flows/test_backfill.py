@@ -110,6 +110,6 @@ def test_its_releases_come_to_what_one_run_makes(site: Store, tmp_path: Path) ->
     ended = list(backfilled(site, Settings(), days_of[0] - timedelta(days=1), days_of[-1], 1))
     assert [one.release for one in ended if one.release] == releases.history(site)
     with opened(site, releases.history(site)[-1]) as ours, opened(whole, release) as theirs:
-        for table in ("job_io", "samples", "classes", "poll_days"):
+        for table in ("job_io", "samples", "classes", "polls_daily"):
             query = f"select * from {table} order by all"
             assert ours.sql(query).fetchall() == theirs.sql(query).fetchall()

@@ -71,7 +71,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 def _contents(store: Store) -> dict[str, list[str]]:
     """All rows of tables that tell of runs and their traffic, in an order of their own."""
-    tables = ("jobs", "job_io", "applications", "signatures", "poll_days", "rejects")
+    tables = ("jobs", "job_io", "applications", "signatures", "polls_daily", "rejects")
     with opened(store, releases.find(store, None)) as connection:
         return {name: sorted(map(str, connection.sql(f'select t from "{name}" as t').fetchall())) for name in tables}
 

@@ -46,7 +46,7 @@ def test_days_sum_to_what_was_moved_and_a_late_day_makes_the_next_anew(tmp_path:
     own = counted_sites.Counted(site.samples.filter(~is_late), site.scrapes.filter(~is_late), site.moved)
     counted_sites.land(store, own)
     night(store)
-    flags = query(store, "select flag, count(*) from counter_rises where flag is not null group by flag")
+    flags = query(store, "select flag, count(*) from counter_deltas where flag is not null group by flag")
     assert flags["flag"].to_list() == ["first_seen"]
     late = counted_sites.Counted(site.samples.filter(is_late), site.scrapes.filter(is_late), site.moved)
     counted_sites.land(store, late, "late.txt")
@@ -54,10 +54,10 @@ def test_days_sum_to_what_was_moved_and_a_late_day_makes_the_next_anew(tmp_path:
         "counters 2026-03-02",
         "counters 2026-03-03",
     }
-    summed = query(store, "select job_key, sum(written_bytes)::bigint from counter_rises group by all")
+    summed = query(store, "select job_key, sum(written_bytes)::bigint from counter_deltas group by all")
     assert dict(summed.rows()) == site.moved
-    assert query(store, "from counter_rises where flag is not null").is_empty()
-    days = query(store, "select interval_s, target_count, gap_count from counter_days")
+    assert query(store, "from counter_deltas where flag is not null").is_empty()
+    days = query(store, "select interval_s, target_count, gap_count from counters_daily")
     assert days.rows() == [(10.0, 2, 0)] * 2
 
 
@@ -73,7 +73,7 @@ def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path:
     store = Store(tmp_path / "warehouse")
     counted_sites.land(store, counted_sites.Counted(totals, scrapes, {}))
     night(store)
-    days = query(store, "select controller_count, interval_s, poll_count, written_bytes from poll_days order by all")
+    days = query(store, "select controller_count, interval_s, poll_count, written_bytes from polls_daily order by all")
     assert [row[:2] for row in days.rows()] == [(2, 10.0), (2, 10.0)]
     assert sum(days["poll_count"]) == 2 * 720
     # a fall of totals is a gap, and no traffic
@@ -83,7 +83,7 @@ def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path:
     polls.write_text("\n".join(["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s", *lines, ""]))
     list(land_paths(store, Settings(), [str(polls)], Told()))
     night(store)
-    days = query(store, "select polled_on::text, controller_count, poll_count from poll_days order by all")
+    days = query(store, "select polled_on::text, controller_count, poll_count from polls_daily order by all")
     assert days.rows()[1] == ("2026-03-03", 1, 3)
 
 
@@ -123,7 +123,9 @@ def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) ->
         from metadata_rates order by all
     """
     assert query(store, text).rows() == [(key, count, count) for key, count in totals]
-    unassigned = query(store, "select sum(open_count)::bigint, sum(getattr_count)::bigint from unassigned_io").row(0)
+    unassigned = query(
+        store, "select sum(open_count)::bigint, sum(getattr_count)::bigint from unattributed_counter_io"
+    ).row(0)
     others = sum(moved for key, moved in site.moved.items() if key not in jobs)
     assert unassigned == (others, 2 * others)
     _, talkers = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -163,10 +165,12 @@ def test_a_night_tells_whose_bytes_were_whose_to_the_byte(tmp_path: Path) -> Non
     assert len(found) > 1
     assert found == {(job_id, direction): value for job_id, direction, value in truth.rows()}
     # every run of which both are known is held against what was cut out of shared traffic, which is more
-    checks = query(store, "select min(times_exact), count(*) from sample_checks where exact_bytes > 0").row(0)
+    checks = query(store, "select min(overestimation_factor), count(*) from sample_checks where exact_bytes > 0").row(0)
     assert checks[0] > 1
     assert checks[1] == len(found)
-    kinds = query(store, "select key_kind, sum(read_bytes + written_bytes)::bigint from unassigned_io group by all")
+    kinds = query(
+        store, "select key_kind, sum(read_bytes + written_bytes)::bigint from unattributed_counter_io group by all"
+    )
     nobody = statistics.moved.filter(pl.col("job_id").is_null(), ~pl.col("is_lost"))
     by_hand = nobody.filter(pl.col("job_key") != "").select(pl.col("read_bytes", "written_bytes").sum()).row(0)
     assert dict(kinds.rows())["process"] == sum(by_hand)

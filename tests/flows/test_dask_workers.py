@@ -42,7 +42,7 @@ def cluster() -> Iterator[Dask]:
 
 @pytest.fixture
 def settings(cluster: Dask) -> Settings:
-    return Settings(engine=EngineSettings(runner="dask", scheduler=cluster.address))
+    return Settings(engine=EngineSettings(executor="dask", scheduler=cluster.address))
 
 
 def worked(context: StepContext) -> int:
@@ -91,7 +91,7 @@ def test_without_dask_it_is_refused_with_the_line_that_installs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    engine = EngineSettings(runner="dask", scheduler="tcp://127.0.0.1:1")
+    engine = EngineSettings(executor="dask", scheduler="tcp://127.0.0.1:1")
     with (
         pytest.raises(UsageError, match="uv sync --extra dask"),
         executors.opened(Settings(engine=engine), tmp_path),
@@ -105,20 +105,20 @@ def test_without_slurm_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(tmp_path))
     with (
         pytest.raises(UsageError, match="sbatch"),
-        executors.opened(Settings(engine=EngineSettings(runner="slurm")), tmp_path),
+        executors.opened(Settings(engine=EngineSettings(executor="slurm")), tmp_path),
     ):
         pass
 
 
 def test_a_scheduler_is_named_where_and_only_where_it_is_asked(tmp_path: Path) -> None:
-    for text in ('runner = "dask"', 'scheduler = "tcp://head:8786"'):
+    for text in ('executor = "dask"', 'scheduler = "tcp://head:8786"'):
         (tmp_path / "iosig.toml").write_text(f"[engine]\n{text}\n")
-        with pytest.raises(UsageError, match="runner = 'dask' and scheduler go together"):
+        with pytest.raises(UsageError, match="executor = 'dask' and scheduler go together"):
             load(None, tmp_path)
 
 
 def test_inline_is_this_process(tmp_path: Path) -> None:
-    with executors.opened(Settings(engine=EngineSettings(runner="inline")), tmp_path) as engine:
+    with executors.opened(Settings(engine=EngineSettings(executor="inline")), tmp_path) as engine:
         assert sorted(done.name for done in results(engine, tmp_path, *"abcde")) == list("abcde")
     assert {(tmp_path / name).read_text() for name in "abcde"} == {str(os.getpid())}
 
@@ -272,14 +272,14 @@ def test_faults_and_words_of_workers_come_here(
 @pytest.mark.long
 def test_where_nobody_answers_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_workers, "_PATIENCE_S", 1.0)
-    engine = EngineSettings(runner="dask", scheduler=f"tcp://127.0.0.1:{free_port()}")
+    engine = EngineSettings(executor="dask", scheduler=f"tcp://127.0.0.1:{free_port()}")
     with (
         pytest.raises(MachineFault, match="No Dask scheduler answers"),
         executors.opened(Settings(engine=engine), tmp_path),
     ):
         pass
     with dask(0) as lonely:
-        engine = EngineSettings(runner="dask", scheduler=lonely.address)
+        engine = EngineSettings(executor="dask", scheduler=lonely.address)
         with pytest.raises(MachineFault, match="has no workers"), executors.opened(Settings(engine=engine), tmp_path):
             pass
 
@@ -349,7 +349,7 @@ def test_killed_at_any_moment_a_run_makes_the_same_release(
             raise _Killed
 
     with dask(2) as killed:
-        settings = Settings(engine=EngineSettings(runner="dask", scheduler=killed.address))
+        settings = Settings(engine=EngineSettings(executor="dask", scheduler=killed.address))
         try:
             with executors.opened(settings, store.root) as engine:
                 nightly.run_inline(store, settings, at_the_moment, engine=engine)
@@ -391,7 +391,7 @@ def test_slurm_is_asked_for_what_the_settings_say(tmp_path: Path, monkeypatch: p
     slurm = SlurmSettings(
         partition="io", account="ops", walltime="00:07:00", interface="lo", directives=["--qos=low"], prologue=["true"]
     )
-    given = Settings(engine=EngineSettings(runner="slurm"), slurm=slurm)
+    given = Settings(engine=EngineSettings(executor="slurm"), slurm=slurm)
     with executors.opened(given, tmp_path / "warehouse") as engine:
         assert sorted(done.name for done in results(engine, tmp_path, "one", "two")) == ["one", "two"]
     script = (tmp_path / "script").read_text()
@@ -423,8 +423,10 @@ def test_by_slurm_the_release_is_that_of_one_machine(
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
-    asked = SlurmSettings(partition="io", memory="1500MB", job_count=2, walltime="00:20:00", interface="lo", wait_s=60)
-    settings = Settings(engine=EngineSettings(runner="slurm"), slurm=asked)
+    asked = SlurmSettings(
+        partition="io", memory="1500MB", job_count=2, walltime="00:20:00", interface="lo", start_timeout_s=60
+    )
+    settings = Settings(engine=EngineSettings(executor="slurm"), slurm=asked)
     with slurm() as configuration:
         monkeypatch.setenv("SLURM_CONF", str(configuration))
         with executors.opened(settings, store.root) as engine:

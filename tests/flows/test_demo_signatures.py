@@ -57,8 +57,8 @@ def test_truth_is_in_each_direction_with_its_bursts(site: Site) -> None:
     assert len(found) == 6
     writer = found["a%2Fb/writer/4", "write"]
     assert writer.bytes_per_s.sum() == pytest.approx(100 * GB)
-    assert writer.bursts.started_s.tolist() == [60.0, 180.0]
-    assert writer.bursts.ended_s.tolist() == pytest.approx([burst.ended_s for burst in WRITER.bursts])
+    assert writer.bursts.start_s.tolist() == [60.0, 180.0]
+    assert writer.bursts.end_s.tolist() == pytest.approx([burst.end_s for burst in WRITER.bursts])
     assert writer.bursts.volume_bytes.tolist() == [60 * GB, 40 * GB]
     assert len(found["a%2Fb/writer/4", "read"].bursts) == 0
     assert not found["a%2Fb/writer/4", "read"].bytes_per_s.any()
@@ -68,10 +68,10 @@ def test_true_bursts_peak_where_the_curve_does() -> None:
     site = simulate(SiteParams(days=0.05, controller_count=1), APPLICATIONS)
     for true in signatures_truth(site):
         assert len(true.bursts) == sum(burst.direction == true.direction for burst in true.application.bursts)
-        assert (true.bursts.started_s <= true.bursts.peaked_s + 1).all()
-        assert (true.bursts.peaked_s <= true.bursts.ended_s).all()
+        assert (true.bursts.start_s <= true.bursts.peak_s + 1).all()
+        assert (true.bursts.peak_s <= true.bursts.end_s).all()
         tops = [burst.peak_bytes_per_s for burst in true.application.bursts if burst.direction == true.direction]
-        assert np.allclose(true.bytes_per_s[true.bursts.peaked_s.astype(int)], tops, rtol=0.05)
+        assert np.allclose(true.bytes_per_s[true.bursts.peak_s.astype(int)], tops, rtol=0.05)
 
 
 def test_truth_of_a_site_without_applications() -> None:
@@ -87,7 +87,7 @@ def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame)
     assert (found["outcome"], found["method"]) == ("extracted", "robust")
     assert (found["burst_count"], found["true_burst_count"]) == (2, 2)
     assert (found["missed_burst_count"], found["false_burst_count"]) == (1, 1)
-    assert (found["volume_bytes"], found["true_volume_bytes"]) == (pytest.approx(70 * GB), 100 * GB)
+    assert (found["volume_bytes"], found["traced_bytes"]) == (pytest.approx(70 * GB), 100 * GB)
     assert 0.6 < float(str(found["correlation"])) < 0.9
     assert 0.6 < float(str(found["cross_correlation"])) < 0.95
 
@@ -97,10 +97,10 @@ def test_a_perfect_signature_is_perfect(site: Site) -> None:
     from iosig.transforms.signatures.signature import Signature
 
     true: TrueSignature = signatures_truth(site)[1]
-    published = {"method": "robust", "trust": 0.9, "lacked_burst_count": 0}
+    published = {"method": "robust", "expected_correlation": 0.9, "missing_burst_count": 0}
     found = _compare_signature(true, published, Signature.from_curve(true.bytes_per_s, true.bursts))
     assert (found["cross_correlation"], found["correlation"]) == (pytest.approx(1.0), pytest.approx(1.0))
-    assert (found["missed_burst_count"], found["false_burst_count"], found["trust"]) == (0, 0, 0.9)
+    assert (found["missed_burst_count"], found["false_burst_count"], found["expected_correlation"]) == (0, 0, 0.9)
 
 
 def test_what_was_not_found_is_missed(compared: pl.DataFrame) -> None:

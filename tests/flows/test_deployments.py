@@ -194,7 +194,7 @@ class TestTold:
         from iosig.flows.night_flows import nightly
 
         with locked(site):
-            state = nightly(wait_s=0.0, return_state=True)
+            state = nightly(lock_timeout_s=0.0, return_state=True)
         assert state.is_failed()
         assert f"Another run is writing to {site.root} (process {os.getpid()} on" in state.message
 
@@ -237,10 +237,10 @@ def test_all_flows_are_deployed_and_take_no_other_warehouses_place(tmp_path: Pat
         assert known.enforce_parameter_schema
     properties = {key: known.parameter_openapi_schema["properties"] for key, known in found.items()}
     assert {key: sorted(own) for key, own in properties.items()} == {
-        "nightly": ["exclude", "select", "since", "until", "wait_s"],
+        "nightly": ["exclude", "select", "since", "until", "lock_timeout_s"],
         "land": [],
-        "backfill": ["chunk_days", "since", "until", "wait_s"],
-        "maintain": ["wait_s"],
+        "backfill": ["chunk_days", "since", "until", "lock_timeout_s"],
+        "maintain": ["lock_timeout_s"],
         "report": ["release"],
     }
     assert all(one.get("description") for own in properties.values() for one in own.values()), "the form explains them"
@@ -269,7 +269,7 @@ def test_the_other_flows_do_what_their_commands_do(site: Store, tmp_path: Path) 
     inbox.mkdir()
     polls = "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n2026-03-03T00:10:00Z,c9,10,5000000,0\n"
     (inbox / "late.csv").write_text(polls)
-    (site.root / "iosig.toml").write_text(f'[schedule]\ninbox = "{inbox}"\n[report]\ninto = "{pages}"\n')
+    (site.root / "iosig.toml").write_text(f'[schedule]\ninbox = "{inbox}"\n[report]\noutput = "{pages}"\n')
     assert (land(), land()) == (1, 0)
     made = backfill("2026-03-02", "2026-03-03", chunk_days=2)
     assert [(release.release_id, release.kind) for release in releases.history(site)] == [(made[0], "backfill")]

@@ -67,7 +67,7 @@ def test_bursts_of_an_hour_are_found_in_the_traffic_of_a_day(shared_data: Path) 
         Asked(direction="read"),
     )
     (row,) = found.rows.iter_rows(named=True)
-    assert (row["outcome"], row["method"], row["basis"]) == ("periodic", "controlled", "polled")
+    assert (row["outcome"], row["method"], row["basis"]) == ("periodic", "null_tested", "polled")
     assert 128 <= row["period_s"] <= 130
     assert found.zero_s is not None
     began, ended = (datetime.fromtimestamp(found.zero_s + row[f"window_{end}_s"], UTC) for end in ("start", "end"))

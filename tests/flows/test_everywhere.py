@@ -50,7 +50,7 @@ _Place = Iterator[tuple[str, str]]
 
 @contextmanager
 def _processes(folder: Path, *_: object) -> _Place:
-    yield str(folder), '[engine]\nrunner = "processes"\nworker_count = 2\n'
+    yield str(folder), '[engine]\nexecutor = "processes"\nworker_count = 2\n'
 
 
 @contextmanager
@@ -59,9 +59,10 @@ def _slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, *_: object) -> _Place:
     with slurm() as configuration:
         monkeypatch.setenv("SLURM_CONF", str(configuration))
         asked = (
-            'partition = "io"\nmemory = "1500MB"\njob_count = 2\nwalltime = "00:20:00"\ninterface = "lo"\nwait_s = 90'
+            'partition = "io"\nmemory = "1500MB"\njob_count = 2\nwalltime = "00:20:00"\n'
+            'interface = "lo"\nstart_timeout_s = 90'
         )
-        yield str(folder), f'[engine]\nrunner = "slurm"\n\n[slurm]\n{asked}\n'
+        yield str(folder), f'[engine]\nexecutor = "slurm"\n\n[slurm]\n{asked}\n'
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def _in_a_store(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, 
     with dask(0) as cluster:
         for number in range(2):
             cluster.add_worker(IOSIG_CACHE=f"{folder}-{number}")
-        engine = f'runner = "dask"\nscheduler = "{cluster.address}"'
+        engine = f'executor = "dask"\nscheduler = "{cluster.address}"'
         yield _url(folder), f"[catalogue]\n{catalogue}\n\n[engine]\n{engine}\n"
 
 
@@ -126,7 +127,7 @@ def inputs(night: str, shared_data: Path) -> tuple[Path, ...]:
 def embedded(inputs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What a folder with SQLite holds that one process made."""
     folder = tmp_path_factory.mktemp("embedded")
-    return made(str(folder / "warehouse"), '[engine]\nrunner = "inline"\n', inputs, folder / "of", "--inline")
+    return made(str(folder / "warehouse"), '[engine]\nexecutor = "inline"\n', inputs, folder / "of", "--inline")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -143,4 +144,4 @@ def test_the_tables_are_those_of_one_process(
     with opened(tmp_path / "warehouse", monkeypatch, weed, night) as (url, settings):
         found = made(url, settings, inputs, tmp_path / "of", *how)
     assert found == embedded
-    assert all(found[name] for name in ("jobs", "ticks", "job_io", "samples"))
+    assert all(found[name] for name in ("jobs", "filesystem_rates", "job_io", "samples"))

@@ -86,7 +86,7 @@ def test_a_later_result_takes_the_place_of_an_earlier_one(nights: Nights) -> Non
     assert outcomes == {28: "extrapolated", 1000: "extrapolated"}
     differing = count_differences(nights.store, nights.first, nights.second)
     assert ("extrapolations", 2, 0, 0, 1) in differing
-    assert {name for name, *_ in differing} == {"extrapolations", "quality", "quality_days"}
+    assert {name for name, *_ in differing} == {"extrapolations", "quality", "quality_daily"}
 
 
 def test_another_night_has_nothing_to_do(nights: Nights) -> None:
@@ -171,11 +171,11 @@ def test_the_documented_query_lists_refused_fields_with_their_reasons(nights: Ni
 
 def test_they_can_be_exported(nights: Nights, cli: Cli, tmp_path: Path) -> None:
     target = tmp_path / "extrapolations.parquet"
-    code, _, _ = cli("--warehouse", nights.store.root, "export", "extrapolations", "--to", target)
+    code, _, _ = cli("--warehouse", nights.store.root, "export", "extrapolations", "--output", target)
     assert code == 0
     assert pl.read_parquet(target)["process_count"].to_list() == [28, 1000]
     table = target.with_suffix(".csv")
-    assert cli("--warehouse", nights.store.root, "export", "extrapolations", "--to", table)[0] == 0
+    assert cli("--warehouse", nights.store.root, "export", "extrapolations", "--output", table)[0] == 0
     assert pl.read_csv(table)["rank_counts"].to_list() == ["[8, 12, 16, 24]"] * 2
 
 

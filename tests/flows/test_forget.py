@@ -84,7 +84,7 @@ def rows(store: Store, release: Release) -> dict[str, list[str]]:
     found = {}
     with opened(store, release) as connection:
         for table in published():
-            if table.name in ("quality", "quality_days"):
+            if table.name in ("quality", "quality_daily"):
                 continue
             names = [f'"{name}"' for name in table.column_names if name not in ("landing_id", *_ABOUT_BEFORE)]
             query = (
@@ -95,7 +95,13 @@ def rows(store: Store, release: Release) -> dict[str, list[str]]:
 
 
 #: what was said of the release before, which is not asked anew
-_ABOUT_BEFORE = ("is_changed", "change_correlation", "change_of_volume", "appeared_burst_count", "vanished_burst_count")
+_ABOUT_BEFORE = (
+    "is_changed",
+    "change_correlation",
+    "relative_volume_change",
+    "added_burst_count",
+    "removed_burst_count",
+)
 
 
 def forget_data(store: Store, *, user: str | None = None, landing_id: str | None = None) -> None:

@@ -90,16 +90,16 @@ def run_nights(cli: Cli, folder: Path, tmp: Path) -> dict[str, dict[str, pl.Data
     jobs = iosig("sql", "select job_id from jobs order by all", "--format", "csv")
     assert jobs.split() == ['"job_id"', '"100"', '"101"', '"102"', '"103"', '"900"']
     (folder / "out").mkdir()
-    iosig("export", "jobs", f"--to={folder}/out/jobs.parquet")
-    iosig("export", "--all", f"--into={folder}/out/plain")
+    iosig("export", "jobs", f"--output={folder}/out/jobs.parquet")
+    iosig("export", "--all", f"--output={folder}/out/plain")
     has_no_pattern = "\\" in str(folder) and set("*?[").intersection(str(folder))
     for name in ("copies",) if has_no_pattern else ("views", "copies"):
-        iosig("export", "--all", f"--to={folder}/out/{name}.duckdb", *(["--copy"] if name == "copies" else []))
+        iosig("export", "--all", f"--output={folder}/out/{name}.duckdb", *(["--copy"] if name == "copies" else []))
         # DuckDB itself opens no database in a folder with both a backslash and a question mark
         opened = shutil.copy(folder / "out" / f"{name}.duckdb", tmp / f"{name}.duckdb")
         with duckdb.connect(opened, read_only=True) as connection:
             assert connection.sql("select count(*) from jobs").fetchall() == [(5,)]
-    iosig("report", f"--into={folder}/out/report")
+    iosig("report", f"--output={folder}/out/report")
     assert (folder / "out" / "report" / "index.html").is_file()
     assert pl.read_parquet((folder / "out" / "jobs.parquet").read_bytes()).height == 5
     iosig("verify")
@@ -135,7 +135,7 @@ def test_a_night_in_a_folder_of_special_characters_makes_the_same_tables(
     shutil.copytree(checked_night.store.root, tmp_path / neighbour / "warehouse")
     before = digests(tmp_path / neighbour)
     monkeypatch.chdir(tmp_path)
-    for command in (["run", "--inline"], ["verify"], ["export", "--all", "--copy", f"--to={name}/all.duckdb"]):
+    for command in (["run", "--inline"], ["verify"], ["export", "--all", "--copy", f"--output={name}/all.duckdb"]):
         code, _, err = cli(f"--warehouse={name}/warehouse", *command)
         assert code == 0, err
     assert tables(tmp_path / name / "warehouse").keys() == tables(checked_night.store.root).keys()

@@ -67,11 +67,11 @@ class Nights:
 def made(folder: Path) -> Nights:
     store = Store(folder / "warehouse")
     found = []
-    for name, first_min, count, every_days in (("a", -1000.0, 12, 1), ("b", 20.0, 2, 1), ("c", 1460.0, 2, 0)):
+    for name, first_min, count, interval_days in (("a", -1000.0, 12, 1), ("b", 20.0, 2, 1), ("c", 1460.0, 2, 0)):
         runs = ran(first_min, count, ord(name))
         last_min = first_min + count * SLOT_MIN + 5.0
         list(land_paths(store, Settings(), write_day(folder / "site", name, runs, first_min - 5.0, last_min), Told()))
-        settings = Settings(joint=JointSettings(every_days=every_days))
+        settings = Settings(joint=JointSettings(interval_days=interval_days))
         found.append(nightly.run_inline(store, settings, lambda *_: None))
     return Nights(store, (found[0], found[1], found[2]))
 
@@ -82,21 +82,21 @@ def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
 
 
 def test_the_first_release_has_none(nights: Nights) -> None:
-    assert {method for _, method in nights.signatures(0)} == {"warped", "iosi"}
+    assert {method for _, method in nights.signatures(0)} == {"elastic", "iosi"}
 
 
 def test_where_it_is_due_it_is_the_default_and_nearer(nights: Nights) -> None:
     found = nights.signatures(1)
     joint = {name: row for (name, method), row in found.items() if method == "joint"}
     assert len(joint) >= 2
-    assert all(row["is_default"] and row["trust"] >= 0.3 for row in joint.values())
+    assert all(row["is_default"] and row["expected_correlation"] >= 0.3 for row in joint.values())
     points = nights.rows("from signature_points where direction = 'write' order by application_id, method, offset_s", 1)
-    near: dict[str, list[float]] = {"joint": [], "warped": []}
+    near: dict[str, list[float]] = {"joint": [], "elastic": []}
     for name in joint:
         for method, told in near.items():
             own = points.filter(pl.col("application_id").str.contains(f"/{name}/"), method=method)
             told.append(correlation(own["bytes_per_s"].to_numpy(), true_curve(ALL[name])) if own.height else 0.0)
-    assert np.mean(near["joint"]) > np.mean(near["warped"])
+    assert np.mean(near["joint"]) > np.mean(near["elastic"])
 
 
 @pytest.mark.parametrize("night", range(3))
@@ -116,17 +116,17 @@ def test_what_was_found_stays_until_it_is_due_again(nights: Nights) -> None:
     assert nights.points(2).equals(nights.points(1))
     # the plain ones are made of the new runs
     name = joint[0][0]
-    assert after[name, "warped"]["last_at"] > after[joint[0]]["last_at"]
+    assert after[name, "elastic"]["last_run_ended_at"] > after[joint[0]]["last_run_ended_at"]
 
 
 def test_bytes_are_attributed_by_them(nights: Nights) -> None:
     name = next(name for name, method in nights.signatures(1) if method == "joint")
     told = nights.rows(
-        f"select max(certainty) as most from attributed_io where application_id like '%/{name}/%' "
+        f"select max(confidence) as most from attributed_io where application_id like '%/{name}/%' "
         "and ended_on = '2026-03-03'",
         1,
     )
-    assert told["most"].item() <= nights.signatures(1)[name, "joint"]["trust"] + 1e-9
+    assert told["most"].item() <= nights.signatures(1)[name, "joint"]["expected_correlation"] + 1e-9
 
 
 def test_the_same_nights_give_the_same(nights: Nights, tmp_path: Path) -> None:

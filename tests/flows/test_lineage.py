@@ -32,9 +32,9 @@ def test_models_read_only_what_their_steps_declare() -> None:
 
 
 def test_lineage_leads_from_landed_tables_to_estimates_and_back() -> None:
-    before, after = upstream("transforms.job_io"), downstream("stage.ticks")
+    before, after = upstream("transforms.job_io"), downstream("stage.filesystem_rates")
     assert before[:2] == ["samples.job_io_sources", "transforms.attributed_io"]
-    assert {"landed.polls", "landed.job_records", "transforms.polled_minutes", "stage.ticks"} <= set(before)
+    assert {"landed.polls", "landed.job_records", "transforms.polled_minutes", "stage.filesystem_rates"} <= set(before)
     assert "transforms.job_io" in after
     assert "transforms.job_io" not in before
 
@@ -42,7 +42,7 @@ def test_lineage_leads_from_landed_tables_to_estimates_and_back() -> None:
 def test_columns_follow_from_sql() -> None:
     columns = {column.column: column.sources for column in columns_of(APPLICATIONS)}
     assert columns["application_id"] == ("stage.jobs.application", "stage.jobs.node_count", "stage.jobs.user")
-    assert columns["first_at"] == ("stage.jobs.started_at",)
+    assert columns["first_run_started_at"] == ("stage.jobs.started_at",)
     assert columns_of(SIGNATURES) == [], "Python computes it"
     # landed tables have columns that tell the order of landing beside the declared ones
     assert tuple(column.column for column in columns_of(SERIES_INTERVALS)) == SERIES_INTERVALS.column_names

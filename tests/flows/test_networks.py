@@ -80,13 +80,11 @@ def striped_run() -> list[Batch]:
                 "direction": "write" if number % 2 else "read",
                 "offset_bytes": stripe * 1_000_000 + (500_000 if stripe == 2 else 0),
                 "request_bytes": MB,
-                "began_s": 0.3 * (number // 16),
-                "ceased_s": 0.3 * (number // 16) + time_s * (1 + 0.01 * rank),
+                "start_s": 0.3 * (number // 16),
+                "end_s": 0.3 * (number // 16) + time_s * (1 + 0.01 * rank),
             }
         )
-    requests.append(
-        {"rank": 0, "host": "n0", "file_number": None, "direction": "write", "began_s": 3.0, "ceased_s": 5.0}
-    )
+    requests.append({"rank": 0, "host": "n0", "file_number": None, "direction": "write", "start_s": 3.0, "end_s": 5.0})
     batches = trace(started_min=30, duration_s=10.0, modules={"POSIX": {}}, requests=requests, process_count=16)
     return [*batches, STRIPED]
 
@@ -121,7 +119,7 @@ def real_logs(request: pytest.FixtureRequest) -> list[Path]:
 
 def events_table(path: Path) -> Path:
     """Write eight ranks' requests as they go by two I/O nodes to a storage node, which writes them."""
-    lines = ["layer,node,rank,request_id,event,peer,began_s,ceased_s,bytes,direction"]
+    lines = ["layer,node,rank,request_id,event,peer,start_s,end_s,bytes,direction"]
     for number in range(64):
         rank, at_s = number % 8, 0.1 * number
         ion, own = f"ion{rank // 4}", f"{rank},{number}"
@@ -170,7 +168,7 @@ def test_every_trace_has_its_line(made: Night) -> None:
     found = {row["trace_id"]: row for row in made.ask("from network_runs")}
     assert set(found) == set(made.ids.values())
     assert found[made.ids["counters only"]]["outcome"] == "no_requests"
-    assert {row["outcome"] for row in found.values()} == {"made", "no_requests"}
+    assert {row["outcome"] for row in found.values()} == {"built", "no_requests"}
     striped = found[made.ids["striped"]]
     assert json.loads(striped["layers"]) == ["rank", "host", "target"]
     assert striped["node_counts"] == [16, 4, 5], "four targets, and what is not known"
@@ -244,15 +242,15 @@ def test_a_trace_of_events_has_latencies(made: Night) -> None:
 def test_real_logs_have_networks(made: Night, shared_data: Path, name: str) -> None:
     assert (shared_data / "darshan" / name).is_file()
     (row,) = made.ask(f"from network_runs where trace_id = '{made.ids[name]}'")
-    assert row["outcome"] == "made"
+    assert row["outcome"] == "built"
     assert row["request_count"] > 0
 
 
 def test_patterns_are_of_every_window_and_of_all_together(made: Night) -> None:
     found = made.ask(f"from network_patterns where trace_id = '{made.ids['striped']}' and metric = 'time'")
     assert {(row["source_layer"], row["target_layer"]) for row in found} == {("rank", "host"), ("host", "target")}
-    assert [row["hop"] for row in found if row["is_whole"]] in ([0, 1], [1, 0])
-    assert all(row["window_ceased_s"] > row["window_began_s"] for row in found)
+    assert [row["hop"] for row in found if row["is_whole_run"]] in ([0, 1], [1, 0])
+    assert all(row["window_end_s"] > row["window_start_s"] for row in found)
 
 
 def test_bottlenecks_name_their_nodes(made: Night) -> None:
@@ -260,7 +258,7 @@ def test_bottlenecks_name_their_nodes(made: Night) -> None:
         f"from network_bottlenecks where trace_id = '{made.ids['striped']}' and metric = 'time' order by bottleneck"
     )[0]
     assert (first["source_layer"], first["source_node"], first["target_layer"]) == ("rank", "0", "target")
-    assert (first["began_s"], first["value"]) == (3.0, 2.0)
+    assert (first["start_s"], first["value"]) == (3.0, 2.0)
 
 
 # ---- again, and otherwise
@@ -311,7 +309,7 @@ def landed_of(made: Night, name: str) -> dict[str, list[pl.LazyFrame]]:
 
 
 def test_settings_make_a_network_coarser(made: Night) -> None:
-    settings = NetworkSettings(window_count=4, most_node_count=2)
+    settings = NetworkSettings(window_count=4, max_node_count=2)
     found = networks.network_rows_of(JOB | {"process_count": 16}, landed_of(made, "striped"), settings)
     (row,) = found[NETWORK_RUNS].to_dicts()
     assert (row["window_count"], row["group_sizes"], row["node_counts"]) == (4, [8, 2, 4], [2, 2, 2])
@@ -362,20 +360,20 @@ def test_a_full_disk_is_no_fault_of_a_trace(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("strange", "outcomes"),
     [
-        ({"request_bytes": 1e300, "ceased_s": 1e300}, {"made", "refused"}),
-        ({"request_bytes": 1.0, "began_s": -1e300, "ceased_s": 1e300}, {"made", "refused"}),
-        ({"request_bytes": 1.0, "rank": 2**62}, {"made", "refused"}),
-        ({"request_bytes": 1.0, "began_s": 5.0, "ceased_s": 1.0}, {"made"}),
-        ({"request_bytes": 0.0, "ceased_s": 0.0}, {"made"}),
-        ({"request_bytes": None, "offset_bytes": None, "file_number": None, "host": None}, {"made"}),
-        ({"request_bytes": 1.0, "host": "'); drop table x; --<img src=x onerror=alert(1)>\n"}, {"made"}),
-        ({"request_bytes": 1.0, "rank": -1}, {"made"}),
-        ({"request_bytes": 1.0, "began_s": 1e15, "ceased_s": 1e15 + 0.125}, {"made"}),
+        ({"request_bytes": 1e300, "end_s": 1e300}, {"built", "refused"}),
+        ({"request_bytes": 1.0, "start_s": -1e300, "end_s": 1e300}, {"built", "refused"}),
+        ({"request_bytes": 1.0, "rank": 2**62}, {"built", "refused"}),
+        ({"request_bytes": 1.0, "start_s": 5.0, "end_s": 1.0}, {"built"}),
+        ({"request_bytes": 0.0, "end_s": 0.0}, {"built"}),
+        ({"request_bytes": None, "offset_bytes": None, "file_number": None, "host": None}, {"built"}),
+        ({"request_bytes": 1.0, "host": "'); drop table x; --<img src=x onerror=alert(1)>\n"}, {"built"}),
+        ({"request_bytes": 1.0, "rank": -1}, {"built"}),
+        ({"request_bytes": 1.0, "start_s": 1e15, "end_s": 1e15 + 0.125}, {"built"}),
     ],
-    ids=["huge", "endless", "far", "backwards", "empty", "unknown", "named", "all-ranks", "late"],
+    ids=["huge", "endless", "far", "backwards", "empty", "unknown", "matched", "all-ranks", "late"],
 )
 def test_strange_requests_have_their_line(strange: dict[str, Any], outcomes: set[str], tmp_path: Path) -> None:
-    usual = {"host": "n1", "file_number": 1, "offset_bytes": 0, "direction": "write", "began_s": 0.0, "ceased_s": 1.0}
+    usual = {"host": "n1", "file_number": 1, "offset_bytes": 0, "direction": "write", "start_s": 0.0, "end_s": 1.0}
     batches = [*trace(started_min=5, requests=[usual | strange] * 2), STRIPED]
     landed = NOTHING | {
         batch.table.name: [
@@ -387,7 +385,7 @@ def test_strange_requests_have_their_line(strange: dict[str, Any], outcomes: set
     (row,) = found[NETWORK_RUNS].to_dicts()
     assert row["outcome"] in outcomes, row["reason"]
     assert (row["outcome"] == "refused") == (row["reason"] is not None)
-    if row["outcome"] == "made":
+    if row["outcome"] == "built":
         assert found[NETWORK_EDGES].filter(hop=0)["transfer_count"].sum() == 2
 
 
@@ -431,7 +429,7 @@ def test_the_slowest_target_is_found(made: Night) -> None:
 def test_the_quantile_is_that_of_the_requests_within_a_bin(made: Night) -> None:
     told = {row["target_node"]: row["p95_s"] for row in answers(made, "Histograms")[0]}
     (row,) = made.ask(
-        "select quantile_disc(ceased_s - began_s, 0.95) as p95_s from trace_requests "
+        "select quantile_disc(end_s - start_s, 0.95) as p95_s from trace_requests "
         f"where trace_id = '{made.ids['striped']}' and offset_bytes = 1000000"
     )
     assert 2 ** (-1 / 4) <= told["OST 5"] / row["p95_s"] <= 2 ** (1 / 4)

@@ -66,7 +66,7 @@ def test_a_night_makes_every_table(checked_night: Night) -> None:
         applications = connection.sql("from applications order by application_id").pl()
         failed = connection.sql("select table_name, expectation from quality where not success and severity <> 'info'")
         assert failed.fetchall() == []
-        days = connection.sql("select missing_ratio, is_partial_day from poll_days").fetchall()
+        days = connection.sql("select missing_ratio, is_partial_day from polls_daily").fetchall()
         assert days == [(0.0, True), (0.0, True)]
     assert io["outcome"].unique().to_list() == ["not_attributed"]
     assert io["estimated_bytes"].null_count() == 8, "two runs make no signature, and the traffic is nobody's estimate"
@@ -194,8 +194,8 @@ class TestRepeated:
         second = nightly.run_inline(site, settings, lambda name, *_: told.append(name))
         assert [name for name in told if DAYS[1].isoformat() in name and "too late" in name] != []
         counts = {name: sum(changes) for name, _, *changes in count_differences(site, first, second)}
-        assert {name: counts.get(name, 0) for name in ("classes", "job_io", "ticks", "poll_days")} == {
-            "classes": 8, "job_io": 0, "ticks": 0, "poll_days": 0,
+        assert {name: counts.get(name, 0) for name in ("classes", "job_io", "filesystem_rates", "polls_daily")} == {
+            "classes": 8, "job_io": 0, "filesystem_rates": 0, "polls_daily": 0,
         }  # fmt: skip
         assert verify(site) == []
 
@@ -210,7 +210,7 @@ class TestRepeated:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "rows"), one_in(2, [("polls.csv", {"poll_days": 2}), ("jobs.sacct", {"jobs": 4})], slow=2)
+    ("kind", "rows"), one_in(2, [("polls.csv", {"polls_daily": 2}), ("jobs.sacct", {"jobs": 4})], slow=2)
 )
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
@@ -240,7 +240,7 @@ def _land_second_filesystem(store: Store, folder: Path, *hours: int) -> None:
 def test_a_file_system_that_begins_later_misses_nothing_before(site: Store, tmp_path: Path) -> None:
     _land_second_filesystem(site, tmp_path, 1)
     assert "new" in make_plan(site, Settings()).beginnings[DAYS[1]]
-    days = "select polled_on, missing_ratio, is_partial_day from poll_days where filesystem = 'new' order by all"
+    days = "select polled_on, missing_ratio, is_partial_day from polls_daily where filesystem = 'new' order by all"
     with opened(site, run(site)) as connection:
         assert connection.sql(days).fetchall() == [(DAYS[1], 0.0, True)]
     # polls of the evening before arrive: the former first day has a gap of an hour
@@ -291,7 +291,7 @@ def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_
         "2026-03-03T00:10:00Z,c8,10,5e12,0\n"
     )
     list(land_paths(site, Settings(), [str(polls)], Told()))
-    settings = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 1e10}})
+    settings = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 1e10}})
     with opened(site, run(site, settings)) as connection:
         rules = connection.sql("select rule from quarantine order by rule").fetchall()
         volume = connection.sql("select max(filesystem_bytes) from job_io where direction = 'read'").fetchall()

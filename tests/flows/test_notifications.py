@@ -16,7 +16,7 @@ import pytest
 from iosig.answers.status.problems import Problem
 from iosig.flows import notifications
 from iosig.flows.notifications import tell, telling
-from iosig.settings.model import Settings, WatchSettings
+from iosig.settings.model import AlertSettings, Settings
 from iosig.warehouse.errors import GateFailed, MachineFault, NothingToDo
 from iosig.warehouse.external.deadlines import Timeouts
 from iosig.warehouse.store.files import Folder
@@ -68,7 +68,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_each_is_told_once_and_once_more_when_it_is_over(store: Store, hook: Hook) -> None:
-    settings = WatchSettings()
+    settings = AlertSettings()
     for at, problems in ((NOON, [LATE]), (NOON + DAY, [LATE, DISK]), (NOON + 2 * DAY, [DISK]), (NOON + 3 * DAY, [])):
         assert tell(store, settings, problems, at) == []
         assert tell(store, settings, problems, at) == []
@@ -85,17 +85,17 @@ def test_each_is_told_once_and_once_more_when_it_is_over(store: Store, hook: Hoo
 
 def test_what_could_not_be_told_is_told_the_next_time(store: Store, hook: Hook) -> None:
     hook.answer = 503
-    (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+    (fault,) = tell(store, AlertSettings(), [LATE], NOON)
     assert fault == "The webhook of IOSIG_WEBHOOK_URL did not take it: it answered 503."
     hook.answer = 200
-    assert tell(store, WatchSettings(), [LATE], NOON + DAY) == []
+    assert tell(store, AlertSettings(), [LATE], NOON + DAY) == []
     assert len(hook.posted) == 2
 
 
 def test_an_address_that_is_wrong_is_not_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("http://127.0.0.1:1/secret", "no address, secret", "http://[secret"):
         monkeypatch.setenv("IOSIG_WEBHOOK_URL", url)
-        (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+        (fault,) = tell(store, AlertSettings(), [LATE], NOON)
         assert "secret" not in fault
 
 
@@ -106,17 +106,17 @@ def test_a_webhook_that_is_silent_drips_or_redirects_is_told_in_time(
     begun_s = time.monotonic()
     with tcp_server() as port:
         monkeypatch.setenv("IOSIG_WEBHOOK_URL", f"http://127.0.0.1:{port}/secret")
-        (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+        (fault,) = tell(store, AlertSettings(), [LATE], NOON)
     assert fault.endswith("it did not answer within 0.3 s.")
     with tcp_server(b"HTTP/1.1 200 OK\r\n", b"X: 1\r\n") as port:
         monkeypatch.setenv("IOSIG_WEBHOOK_URL", f"http://127.0.0.1:{port}/secret")
-        assert tell(store, WatchSettings(), [LATE], NOON)
+        assert tell(store, AlertSettings(), [LATE], NOON)
     with (
         http_server(lambda _: (200, {}, b"")) as other,
         http_server(lambda _: (307, {"Location": f"{other.url}/hidden"}, b"")) as server,
     ):
         monkeypatch.setenv("IOSIG_WEBHOOK_URL", f"{server.url}/secret")
-        (fault,) = tell(store, WatchSettings(), [LATE], NOON)
+        (fault,) = tell(store, AlertSettings(), [LATE], NOON)
     assert fault.endswith(f"it redirects to another server, {other.url}, which is not followed.")
     assert other.requests == []
     assert time.monotonic() - begun_s < 20
@@ -130,15 +130,15 @@ def test_a_mail_program_that_hangs_ends_with_all_that_it_started(
     hanging = tmp_path / "sendmail"
     hanging.write_text(f"#!/bin/sh\nsleep 60 &\necho $! > {tmp_path}/child\nwait\n")
     hanging.chmod(0o755)
-    (fault,) = tell(store, WatchSettings(mail_to=["ops@example.org"], sendmail=hanging), [LATE], NOON)
+    (fault,) = tell(store, AlertSettings(mail_to=["ops@example.org"], sendmail=hanging), [LATE], NOON)
     assert fault.endswith("it did not end within 0.5 s.")
     assert is_over(int((tmp_path / "child").read_text()))
 
 
 def test_slack_gets_a_text(store: Store, hook: Hook) -> None:
-    tell(store, WatchSettings(webhook_form="slack"), [LATE], NOON)
+    tell(store, AlertSettings(webhook_format="slack"), [LATE], NOON)
     assert hook.posted == [{"text": f"iosig, {store.root}: Two inputs wait."}]
-    tell(store, WatchSettings(webhook_form="slack"), [], NOON)
+    tell(store, AlertSettings(webhook_format="slack"), [], NOON)
     assert hook.posted[1] == {"text": f"iosig, {store.root}: over: Two inputs wait."}
 
 
@@ -151,7 +151,7 @@ def sendmail(folder: Path, ends_with: int = 0) -> Path:
 
 def test_mail_goes_through_sendmail(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IOSIG_WEBHOOK_URL", raising=False)
-    settings = WatchSettings(mail_to=["ops@example.org", "night@example.org"], sendmail=sendmail(tmp_path))
+    settings = AlertSettings(mail_to=["ops@example.org", "night@example.org"], sendmail=sendmail(tmp_path))
     hostile = Problem("silent a\nBcc: everybody@example.org", "Nothing lands.")
     assert tell(store, settings, [hostile], NOON) == []
     mail = (tmp_path / "mails").read_text()
@@ -159,15 +159,15 @@ def test_mail_goes_through_sendmail(store: Store, tmp_path: Path, monkeypatch: p
     assert not [line for line in mail.splitlines() if line.startswith("Bcc")]
     assert "Nothing lands." in mail
     assert (tmp_path / "asked").read_text() == "-t -oi\n"
-    broken = WatchSettings(mail_to=["ops@example.org"], sendmail=sendmail(tmp_path, 75))
+    broken = AlertSettings(mail_to=["ops@example.org"], sendmail=sendmail(tmp_path, 75))
     assert tell(store, broken, [hostile, LATE], NOON) == [f"{broken.sendmail} did not take it: it ended with 75."]
-    missing = WatchSettings(mail_to=["ops@example.org"], sendmail=tmp_path / "none")
+    missing = AlertSettings(mail_to=["ops@example.org"], sendmail=tmp_path / "none")
     assert "FileNotFoundError" in tell(store, missing, [hostile, LATE], NOON)[0]
 
 
 def test_what_was_told_is_made_anew_where_it_is_torn(store: Store, hook: Hook) -> None:
     (store.root / "notices.json").write_text("{torn")
-    assert tell(store, WatchSettings(), [LATE], NOON) == []
+    assert tell(store, AlertSettings(), [LATE], NOON) == []
     assert len(hook.posted) == 1
 
 
@@ -232,6 +232,6 @@ def test_what_was_told_of_a_full_disk_is_noted_in_the_room_that_was_kept(
         run()
     monkeypatch.undo()
     monkeypatch.setenv("IOSIG_WEBHOOK_URL", hook.url)
-    assert tell(store, WatchSettings(), [], NOON) == []
+    assert tell(store, AlertSettings(), [], NOON) == []
     told = [(one["problem"], one["state"]) for one in hook.posted if one["problem"] == "run"]
     assert told == [("run", "begun"), ("run", "over")]

@@ -162,7 +162,7 @@ def test_by_workers_that_share_no_folder_it_is_the_same(
     with dask(0) as cluster:
         for number in range(2):
             cluster.add_worker(IOSIG_CACHE=str(tmp_path / f"cache-{number}"))
-        settings = Settings(catalogue=catalogue, engine=EngineSettings(runner="dask", scheduler=cluster.address))
+        settings = Settings(catalogue=catalogue, engine=EngineSettings(executor="dask", scheduler=cluster.address))
         _wait_for(cluster.address, 2)
         release = run(store, settings)
     assert digests(store, release) == digests(checked_night.store, checked_night.release)
@@ -185,7 +185,7 @@ def test_the_command_takes_a_url(
     code, out, err = cli("--settings", str(told), "run", "--json")
     assert code == 0, err
     assert cli("sql", "select count(*) as jobs from jobs", "--format", "csv")[1].split() == ['"jobs"', "4"]
-    assert cli("export", "--all", "--into", str(tmp_path / "out"))[0] == 0
+    assert cli("export", "--all", "--output", str(tmp_path / "out"))[0] == 0
     assert pl.read_parquet(tmp_path / "out" / "jobs" / "**" / "*.parquet").height == 4
     assert cli("verify")[0] == 0
     assert PASSWORD not in out + err
@@ -247,7 +247,7 @@ def test_a_store_that_stands_still_is_waited_for_or_told(
     weed: SeaweedFs,
     moment: int,
 ) -> None:
-    settings, left = Settings(catalogue=catalogue, engine=EngineSettings(runner="inline")), moment
+    settings, left = Settings(catalogue=catalogue, engine=EngineSettings(executor="inline")), moment
     waking: list[threading.Timer] = []
 
     def at_the_moment(*_: object) -> None:
@@ -285,7 +285,15 @@ def test_of_two_nights_at_once_one_wins_and_the_other_waits_or_is_told(
     command = [sys.executable, "-c", "from iosig.cli import main; main()", "--warehouse", str(store.url)]
     nights = [
         subprocess.Popen(
-            [*_on_a_machine_called(f"night{number}"), *command, "--settings", told, "run", "--wait", str(seconds)],
+            [
+                *_on_a_machine_called(f"night{number}"),
+                *command,
+                "--settings",
+                told,
+                "run",
+                "--lock-timeout",
+                str(seconds),
+            ],
             env=os.environ | environment | {"IOSIG_CACHE": str(tmp_path / f"cache-{number}")},
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -325,7 +333,7 @@ def test_killed_at_any_moment_the_store_keeps_the_old_or_has_the_new(
     moment: int,
 ) -> None:
     monkeypatch.setattr(objects, "LEASE_S", 2.0)
-    settings, left = Settings(catalogue=catalogue, engine=EngineSettings(runner="inline")), moment
+    settings, left = Settings(catalogue=catalogue, engine=EngineSettings(executor="inline")), moment
 
     def at_the_moment(*_: object) -> None:
         nonlocal left

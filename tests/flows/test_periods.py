@@ -21,22 +21,21 @@ from tests.flows.traced_runs import land, trace
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout")]
 
 PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
-TIMES = ("began_s", "ceased_s")
+TIMES = ("start_s", "end_s")
 WRITE = {"module": "POSIX", "direction": "write"}
 
 
 def bursts(**known: Any) -> list[dict[str, Any]]:
     """Requests of 6 MB every 20 s, each of which takes 0.3 s."""
     return [
-        {"request_bytes": 6e6, "began_s": PERIOD_S * k, "ceased_s": PERIOD_S * k + BURST_S, **known}
-        for k in range(COUNT)
+        {"request_bytes": 6e6, "start_s": PERIOD_S * k, "end_s": PERIOD_S * k + BURST_S, **known} for k in range(COUNT)
     ]
 
 
 def land_traces(store: Store) -> dict[str, str]:
     """Land traced runs; return their ids by name."""
     counted = {"module": "POSIX", "written_bytes": 6_000_000 * COUNT, "read_bytes": 0, "write_count": COUNT}
-    timed = counted | {"write_began_s": 0.0, "write_ceased_s": PERIOD_S * COUNT}
+    timed = counted | {"write_start_s": 0.0, "write_end_s": PERIOD_S * COUNT}
     known: dict[str, Any] = {"started_min": -300.0, "duration_s": PERIOD_S * COUNT}
     text = {"module": "STDIO", "direction": "write"}
     return {
@@ -79,7 +78,7 @@ def land_traces(store: Store) -> dict[str, str]:
                 tracer="recorder",
                 modules={"POSIX": {}},
                 records=[{"module": "POSIX", "write_count": COUNT + 1, "read_bytes": 0, "read_count": 0}],
-                requests=[*bursts(**WRITE), {"request_bytes": None, "began_s": 5.0, "ceased_s": 6.0, **WRITE}],
+                requests=[*bursts(**WRITE), {"request_bytes": None, "start_s": 5.0, "end_s": 6.0, **WRITE}],
                 **known,
             ),
         ),
@@ -150,7 +149,7 @@ def test_every_subject_has_a_row_for_each_method(found: tuple[pl.DataFrame, dict
         pl.col("method").sort()
     )
     assert all(
-        methods == (["controlled"] if kind == "job" else sorted(METHODS))
+        methods == (["null_tested"] if kind == "job" else sorted(METHODS))
         for kind, methods in subjects.select("subject_kind", "method").iter_rows()
     )
     assert set(subjects["subject_kind"]) == {"job", "series", "trace"}
@@ -223,7 +222,7 @@ def test_what_is_periodic_has_segments_and_its_row_is_that_with_most_bytes(
 ) -> None:
     tables, traces = released
     rows, segments = tables["periods"], tables["period_segments"]
-    periodic = rows.filter(pl.col("method") == "controlled", pl.col("outcome") == "periodic")
+    periodic = rows.filter(pl.col("method") == "null_tested", pl.col("outcome") == "periodic")
     main = segments.filter("is_main")
     same = ["window_start_s", "window_end_s", "period_s", "period_error_s", "burst_width_s", "duty_ratio"]
     key = ["subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method"]
@@ -281,7 +280,7 @@ def test_metadata_calls_have_periods_of_their_own(released: tuple[dict[str, pl.D
 def test_only_the_methods_that_are_set_are_published(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], Told()))
-    settings = Settings(periods=PeriodSettings(methods=["merged", "controlled"]))
+    settings = Settings(periods=PeriodSettings(methods=["merged", "null_tested"]))
     release = nightly.run_inline(store, settings, lambda *_: None)
     with opened(store, release) as connection:
-        assert set(connection.sql("select method from periods").pl()["method"]) == {"merged", "controlled"}
+        assert set(connection.sql("select method from periods").pl()["method"]) == {"merged", "null_tested"}

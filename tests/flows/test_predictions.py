@@ -157,7 +157,7 @@ def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: 
     """A day that has polls, jobs and quarantine keeps them when predictions of it come; others are not made anew."""
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
-    settings = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 2.05e6}})
+    settings = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 2.05e6}})
     first = run(store, settings)
     assert not store.journal.exists()
     assert releases.files_of(store, first)["predictions"] == []
@@ -170,7 +170,7 @@ def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: 
     anew = ("stage polls", "samples", "job i/o", "classes 2", "traces ")
     assert not [name for name in steps if name.startswith(anew)]
     assert ask(store, "select * from quarantine order by all") == taken
-    for table in ("jobs", "ticks", "poll_days", "job_io", "samples"):
+    for table in ("jobs", "filesystem_rates", "polls_daily", "job_io", "samples"):
         assert files(store, second, table) == files(store, first, table)
     assert len(published(store)) == 2
 
@@ -254,10 +254,10 @@ def followed_rows() -> Iterator[dict[str, Any]]:
             | {
                 "window_end_s": start + 2,
                 "phase_count": number,
-                "last_phase_s": start,
+                "last_phase_start_s": start,
                 "phase_state": "start" if not period else f"period_{1 if period == 10 else 2}",
                 "change": "longer" if is_change else None,
-                "changed_s": 30.0 if is_change else None,
+                "change_s": 30.0 if is_change else None,
                 "transition_cause": "change_point_up" if is_change else None,
                 "events": "rotated,refused" if number == 4 else "",
                 "is_final": number == 7,
@@ -287,7 +287,7 @@ def test_checks_hold(followed: Followed) -> None:
     assert frames.require(found, PREDICTIONS).select(PREDICTIONS.key).is_unique().all()
     # the real check, which the night's fixture replaces
     broken = check(PREDICTIONS, found, {}).verdicts.filter(pl.col("unexpected_count") > 0)
-    assert broken.select("expectation", "unexpected_count").rows() == [("input_is_whole", 1)]
+    assert broken.select("expectation", "unexpected_count").rows() == [("input_is_complete", 1)]
 
 
 def queries() -> Iterator[tuple[str, str]]:
@@ -366,7 +366,7 @@ def test_the_commands_answer_and_export(followed: Followed, cli: Cli, tmp_path: 
     code, out, _ = cli("--warehouse", followed.store.root, *query)
     assert (code, json.loads(out)) == (0, {"n": 8})
     target = tmp_path / "predictions.parquet"
-    assert cli("--warehouse", followed.store.root, "export", "predictions", "--to", target)[0] == 0
+    assert cli("--warehouse", followed.store.root, "export", "predictions", "--output", target)[0] == 0
     assert pl.read_parquet(target).columns == list(PREDICTIONS.column_names)
 
 

@@ -74,7 +74,7 @@ def test_no_name_is_in_any_byte_of_a_private_warehouse(
     code, out, err = cli(*ours, "land", tmp_path / "site", trace)
     assert code == 0
     assert KEY not in out + err
-    assert cli(*ours, "predict", "--follow", "--idle-end", "0.1", "--interval", "0.05", trace)[0] == 0
+    assert cli(*ours, "predict", "--follow", "--idle-timeout", "0.1", "--interval", "0.05", trace)[0] == 0
     code, out, err = cli(*ours, "run", "--inline")
     assert code == 0, err
     found = {(name, word) for name, text in texts_of(tmp_path / "warehouse") for word in (*CLEAR, KEY) if word in text}
@@ -164,7 +164,7 @@ def write_twin(folder: Path, one: Person) -> list[Path]:
         calls = [write_call(n * 1000, 4096, path=f"/scratch/{one.user}/{one.file}.{n % 3}") for n in range(40)]
         lines = [line.replace("prog -x", f"/sw/{one.program} --as {one.user}") for line in process.lines_of(calls)]
         (own / f"{one.program}-{rank}.pfw").write_text("\n".join(lines) + "\n")
-    events = ["layer,node,rank,request_id,event,began_s,ceased_s,peer,bytes,direction,file"]
+    events = ["layer,node,rank,request_id,event,start_s,end_s,peer,bytes,direction,file"]
     for n in range(30):
         rank, began = n % 6, n * 0.01
         path, io_node = f"/scratch/{one.user}/{one.file}", f"{one.node}{n % 2:02}"
@@ -221,7 +221,7 @@ def _night_of(cli: Cli, folder: Path, one: Person) -> TwinNight:
     run("land", folder / "site" / one.folder / f"{one.file}.sact", code=2)
     run("run", "--inline", code=None)
     run("status", code=None)
-    run("report", "--into", folder / "warehouse" / "pages", code=None)
+    run("report", "--output", folder / "warehouse" / "pages", code=None)
     for table in ("rejects", "jobs", "network_edges", "queued_jobs"):
         run("sql", "--format", "csv", f"from {table}")
     (folder / "warehouse" / "printed").write_text("\n".join(printed))

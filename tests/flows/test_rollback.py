@@ -48,12 +48,12 @@ def night(store: Store, settings: Settings | None = None) -> Release:
 def peaks(store: Store) -> Mapping[int, float]:
     """Return the peak rate of each day of the current release, without its zeros."""
     with opened(store, releases.find(store, None)) as connection:
-        rows = connection.sql("select day(polled_on), peak_bytes_per_s / 2 from poll_days order by all").fetchall()
+        rows = connection.sql("select day(polled_on), peak_bytes_per_s / 2 from polls_daily order by all").fetchall()
     return dict(rows)
 
 
 def days(store: Store) -> list[tuple[int, int, float, bool]]:
-    query = "select day(polled_on), expected_poll_count, missing_ratio, is_partial_day from poll_days order by all"
+    query = "select day(polled_on), expected_poll_count, missing_ratio, is_partial_day from polls_daily order by all"
     with opened(store, releases.find(store, None)) as connection:
         return connection.sql(query).fetchall()
 
@@ -84,13 +84,13 @@ def test_a_kept_table_stays_and_catches_up_after_the_end(store: Store, tmp_path:
     night(store)
     land(store, tmp_path, 2, BAD)
     night(store)
-    holds.roll_back(store, "2026-03-01", table_names=["poll_days"])
+    holds.roll_back(store, "2026-03-01", table_names=["polls_daily"])
     night(store)
     land(store, tmp_path, 3)
     night(store)
     assert peaks(store) == {1: GOOD}
     with opened(store, releases.find(store, None)) as connection:
-        ticks = connection.sql("select distinct day(polled_on) from ticks order by all").fetchall()
+        ticks = connection.sql("select distinct day(polled_on) from filesystem_rates order by all").fetchall()
     assert ticks == [(1,), (2,), (3,)], "the other tables are published"
     holds.end(store)
     last = night(store)
@@ -106,7 +106,7 @@ def test_a_run_with_other_settings_is_refused_unless_the_operator_chose(store: S
     land(store, tmp_path, 1)
     night(store)
     bad = land(store, tmp_path, 2, BAD)
-    changed = Settings.model_validate({"polls": {"controller_limit_bytes_per_s": 1e12}})
+    changed = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 1e12}})
     night(store, changed)
     holds.roll_back(store, releases.history(store)[0].release_id)
     with pytest.raises(UsageError, match=r"settings are not those .*rollback --end"):

@@ -50,7 +50,7 @@ def run(
 def changed_tables(store: Store, before: Release, after: Release) -> set[str]:
     """Return the tables whose rows differ, those of verdicts not among them."""
     names = {name for name, _, *changes in count_differences(store, before, after) if any(changes)}
-    return names - {"quality", "quality_days"}
+    return names - {"quality", "quality_daily"}
 
 
 # ---- selectors
@@ -188,7 +188,7 @@ class TestReleased:
         assert (release.kind, release.parent_release_id, release.input_count) == ("select", base.release_id, 0)
         rebuilt = {name for name, snapshot in release.snapshots.items() if snapshot != base.snapshots[name]}
         assert {"classes", "periods"} <= rebuilt
-        assert not {"jobs", "samples", "job_io", "signatures", "ticks"} & rebuilt
+        assert not {"jobs", "samples", "job_io", "signatures", "filesystem_rates"} & rebuilt
         assert changed_tables(store, base, release) == {"classes"}
         with pytest.raises(NothingToDo, match=f"those of release {release.release_id}"):
             run(store, "classes", settings=CHANGED)
@@ -231,7 +231,7 @@ class TestReleased:
             run(store, "stage polls+")
         later = run(store)
         assert (later.input_count, later.dates) == (1, ("2026-03-03",))
-        assert "ticks" in changed_tables(store, base, later)
+        assert "filesystem_rates" in changed_tables(store, base, later)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("step", WORK_STEPS, ids=lambda step: step.name)

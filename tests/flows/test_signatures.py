@@ -87,7 +87,7 @@ class Nights:
             found: pl.DataFrame = connection.sql(query, params=params).pl()
         return found.to_dicts()
 
-    def one(self, application: str, release: Release | None = None, method: str = "warped") -> dict[str, Any]:
+    def one(self, application: str, release: Release | None = None, method: str = "elastic") -> dict[str, Any]:
         (row,) = self.rows(
             "from signatures where application_id = $id and direction = 'write' and method = $method",
             release,
@@ -97,7 +97,7 @@ class Nights:
         return row
 
 
-SETTINGS = Settings(signatures=SignatureSettings(most_sample_count=6, has_merged_sizes=True))
+SETTINGS = Settings(signatures=SignatureSettings(max_sample_count=6, has_merged_sizes=True))
 
 
 def run(store: Store) -> Release:
@@ -134,13 +134,13 @@ def trace_wave(store: Store, start_min: float) -> str:
             "module": "POSIX",
             "direction": "write",
             "request_bytes": 1.1 * volume,
-            "began_s": at,
-            "ceased_s": at + lasting,
+            "start_s": at,
+            "end_s": at + lasting,
         }
         for at, lasting, volume in WAVE
     ]
     record = {"module": "POSIX", "written_bytes": int(110 * GB), "read_bytes": 0, "write_count": len(WAVE)}
-    timed = record | {"write_began_s": 100.0, "write_ceased_s": 740.0}
+    timed = record | {"write_start_s": 100.0, "write_end_s": 740.0}
     return land(
         store,
         "wave",
@@ -161,11 +161,11 @@ def trace_wave(store: Store, start_min: float) -> str:
 def test_as_many_bursts_are_red_in_a_picture_as_the_release_says(nights: Nights) -> None:
     # those of all sizes together are made of runs that were brought to one, and drawn as they were
     rows = nights.rows("""
-        select application_id, filesystem, direction, method, lacked_burst_count
+        select application_id, filesystem, direction, method, missing_burst_count
         from signatures
         where outcome in ('extracted', 'no_common_bursts') and not application_id like '%/*'
     """)
-    assert {row["method"] for row in rows} == {"warped", "iosi"}
+    assert {row["method"] for row in rows} == {"elastic", "iosi"}
     for row in rows:
         *asked, count = row.values()
         assert len(view_of(nights.store, nights.second, Asked(*asked)).missed) == count, asked
@@ -177,7 +177,7 @@ def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
     told = nights.rows(
         "from signatures where application_id = 'ann/wave/8' and direction = 'write' and is_default", nights.first
     )
-    assert [one["method"] == "warped" and one["trust"] > 0.8 for one in told] == [True]
+    assert [one["method"] == "elastic" and one["expected_correlation"] > 0.8 for one in told] == [True]
     assert (row["sample_count"], row["used_sample_count"], row["burst_count"]) == (6, 5, 3)
     assert json.loads(row["outlier_job_ids"]) == ["a6"], "it stopped early"
     assert row["volume_bytes"] == pytest.approx(100 * GB, rel=0.02)
@@ -185,10 +185,10 @@ def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
     assert row["background_bytes_per_s"] == pytest.approx(5e6, rel=0.01)
     assert row["is_changed"] is None, "there was no release before"
     bursts = nights.rows(
-        "from signature_bursts where application_id = 'ann/wave/8' and direction = 'write' and method = 'warped'",
+        "from signature_bursts where application_id = 'ann/wave/8' and direction = 'write' and method = 'elastic'",
         nights.first,
     )
-    assert [burst["started_s"] for burst in bursts] == pytest.approx([100, 400, 700], abs=INTERVAL_S)
+    assert [burst["start_s"] for burst in bursts] == pytest.approx([100, 400, 700], abs=INTERVAL_S)
     assert [burst["support_ratio"] for burst in bursts] == [1.0, 1.0, 1.0]
 
 
@@ -241,11 +241,11 @@ def test_signatures_have_periods_and_classes(nights: Nights) -> None:
 
 def test_signatures_are_held_against_traced_runs(nights: Nights) -> None:
     (row,) = nights.rows(
-        "from signature_checks where method = 'warped' and application_id = 'ann/wave/8'", nights.first
+        "from signature_checks where method = 'elastic' and application_id = 'ann/wave/8'", nights.first
     )
     assert row["cross_correlation"] > 0.98
     assert row["correlation"] > 0.95
-    assert row["true_volume_bytes"] == pytest.approx(110 * GB)
+    assert row["traced_bytes"] == pytest.approx(110 * GB)
     assert (row["missed_burst_count"], row["false_burst_count"]) == (0, 0)
 
 
@@ -255,8 +255,8 @@ def test_signatures_are_held_against_traced_runs(nights: Nights) -> None:
 def test_new_samples_make_a_new_signature_and_the_change_is_told(nights: Nights) -> None:
     row = nights.one("ann/wave/8")
     assert row["volume_bytes"] == pytest.approx(180 * GB, rel=0.02)
-    assert (row["is_changed"], row["vanished_burst_count"], row["appeared_burst_count"]) == (True, 1, 0)
-    assert row["change_of_volume"] == pytest.approx(0.8, rel=0.05)
+    assert (row["is_changed"], row["removed_burst_count"], row["added_burst_count"]) == (True, 1, 0)
+    assert row["relative_volume_change"] == pytest.approx(0.8, rel=0.05)
     assert 0 < row["change_correlation"] < 1
 
 
@@ -283,7 +283,7 @@ def test_what_is_of_no_day_is_there_once(nights: Nights) -> None:
 @pytest.mark.long
 def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    settings = Settings(signatures=SignatureSettings(longest_s=600.0, methods=["warped"]))
+    settings = Settings(signatures=SignatureSettings(max_duration_s=600.0, methods=["elastic"]))
     runs = [Ran("wave", -300 + 40 * k) for k in range(5)]
     list(land_paths(store, settings, write_day(tmp_path / "site", "a", runs, -310, -5), Told()))
     release = nightly.run_inline(store, settings, lambda *_: None)
@@ -350,14 +350,14 @@ def test_applications_without_a_new_signature_are_not_judged_again(
     monkeypatch.setattr(periods, "rows_of", spied)
     store = Store(tmp_path / "warehouse")
     shutil.copytree(nights.store.root, store.root)
-    settings = Settings(signatures=SignatureSettings(most_sample_count=6, has_merged_sizes=True))
+    settings = Settings(signatures=SignatureSettings(max_sample_count=6, has_merged_sizes=True))
     wednesday = write_day(tmp_path, "c", [Ran("wave", 330 + 40 * k, nodes=16) for k in range(2)], 325.0, 500.0)
     list(land_paths(store, settings, wednesday, Told()))
     release = nightly.run_inline(store, settings, lambda *_: None)
     assert set(judged) == {"ann/wave/*"}, "of all sizes together there are new runs, of eight nodes none"
 
     judged.clear()
-    other = settings.model_copy(update={"networks": settings.networks.model_copy(update={"most_node_count": 7})})
+    other = settings.model_copy(update={"networks": settings.networks.model_copy(update={"max_node_count": 7})})
     anew = nightly.run_inline(store, other, lambda *_: None)
     assert {"ann/wave/8", "ann/wave/*"} <= set(judged), "other settings: all is judged anew"
     for table in ("periods", "classes"):

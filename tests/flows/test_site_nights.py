@@ -222,7 +222,7 @@ def test_nights_under_a_server_end_as_undisturbed_ones(seed: int, tmp_path: Path
             lmt.run(statement, database="filesystem_scratch")
         store = Store(small.folder / "warehouse")
         store.root.mkdir()
-        schedule = f'inbox = "{site.folder}"\nretry_count = 1\nretry_delay_s = 1.0\nwait_s = 300.0\n'
+        schedule = f'inbox = "{site.folder}"\nretry_count = 1\nretry_delay_s = 1.0\nlock_timeout_s = 300.0\n'
         schedule += f'databases = ["{lmt.url}"]\n'
         (store.root / "iosig.toml").write_text(f"[schedule]\n{schedule}")
         main = [sys.executable, "-c", "from iosig.cli import main; main()"]
@@ -273,7 +273,7 @@ def _night(running: Servers, folder: Path, fault: str | None, command: list[Any]
     others: list[Any] = [running.begin()] if fault == "two at once" else []
     if fault == "two at once":
         inline = subprocess.Popen(
-            [*map(str, command), "run", "--inline", "--wait", "300"], env=running.environment, cwd=ROOT,
+            [*map(str, command), "run", "--inline", "--lock-timeout", "300"], env=running.environment, cwd=ROOT,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=USER._limit,
         )  # fmt: skip
         assert inline.wait(_PATIENCE_S) in (0, 5)

@@ -9,30 +9,30 @@ from itertools import pairwise
 Interval = tuple[float, float, float]
 
 
-def sections(intervals: Sequence[Interval], started_s: float, ended_s: float, count: int = 4) -> list[float]:
+def sections(intervals: Sequence[Interval], start_s: float, end_s: float, count: int = 4) -> list[float]:
     """Bytes in each of `count` equal parts of one run."""
-    width = (ended_s - started_s) / count
+    width = (end_s - start_s) / count
     found = [0.0] * count
     for left, right, volume in intervals:
         if math.isnan(volume) or right <= left:
             continue
         for number in range(count):
-            low = max(left, started_s + number * width)
-            high = min(right, started_s + (number + 1) * width)
+            low = max(left, start_s + number * width)
+            high = min(right, start_s + (number + 1) * width)
             if high > low:
                 found[number] += volume * (high - low) / (right - left)
     return found
 
 
-def missing(intervals: Sequence[Interval], started_s: float, ended_s: float) -> float:
+def missing(intervals: Sequence[Interval], start_s: float, end_s: float) -> float:
     """Share of a run that no interval with a volume covers: walk the times at which anything changes."""
     known = [(left, right) for left, right, volume in intervals if not math.isnan(volume) and right > left]
-    times = sorted({started_s, ended_s} | {t for pair in known for t in pair if started_s < t < ended_s})
+    times = sorted({start_s, end_s} | {t for pair in known for t in pair if start_s < t < end_s})
     covered = 0.0
     for low, high in pairwise(times):
         if any(left <= low and right >= high for left, right in known):
             covered += high - low
-    return 1.0 - covered / (ended_s - started_s)
+    return 1.0 - covered / (end_s - start_s)
 
 
 def label(s: Sequence[float], node_count: float = 1.0) -> str:

@@ -54,7 +54,7 @@ class Server:
             if self.seen.get(key) != (total, since, changed):
                 self.read.append(
                     target | {"job_key": key, "scraped_at": second, "sampled_at": changed,
-                    "counted_since_at": since if self.says_since else None, "total_written_bytes": int(total)}
+                    "counter_started_at": since if self.says_since else None, "total_written_bytes": int(total)}
                 )  # fmt: skip
         self.seen = {key: tuple(entry) for key, entry in self.entries.items()}  # type: ignore[misc]
 

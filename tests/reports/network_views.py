@@ -22,7 +22,7 @@ _BOTTLENECKS = pl.Schema(
         "source_node": pl.String(),
         "target_layer": pl.String(),
         "target_node": pl.String(),
-        "began_s": pl.Float64(),
+        "start_s": pl.Float64(),
         "value": pl.Float64(),
         "median_value": pl.Float64(),
         "score": pl.Float64(),
@@ -61,16 +61,16 @@ def layers_of(shape: Shape) -> tuple[Layer, ...]:
     )
 
 
-def transfers_of(shape: Shape, seed: int = 1, ceased_s: float = 40.0) -> tuple[Transfers, ...]:
+def transfers_of(shape: Shape, seed: int = 1, end_s: float = 40.0) -> tuple[Transfers, ...]:
     """Return requests of ranks to their hosts and of hosts to targets; one rank is slow, and some times are odd."""
     random = np.random.default_rng(seed)
     count = shape.ranks * shape.requests
     rank = np.repeat(np.arange(shape.ranks), shape.requests)
     host = rank * shape.hosts // shape.ranks
     target = random.integers(0, shape.targets, count)
-    at_s = np.sort(random.uniform(0, ceased_s, (shape.ranks, shape.requests)), axis=1).ravel()
+    at_s = np.sort(random.uniform(0, end_s, (shape.ranks, shape.requests)), axis=1).ravel()
     size = 2.0 ** random.integers(10, 24, count)
-    time_s = 1e-3 * (1 + at_s / ceased_s) * np.exp(random.normal(0, 0.5, count)) * np.where(rank == 1, 40, 1)
+    time_s = 1e-3 * (1 + at_s / end_s) * np.exp(random.normal(0, 0.5, count)) * np.where(rank == 1, 40, 1)
     time_s[::97] = 0.0
     is_read = random.random(count) < 0.3
     return (
@@ -88,10 +88,10 @@ def network_of(
     layers: tuple[Layer, ...],
     transfers: tuple[Transfers, ...],
     windows: int = 16,
-    ceased_s: float = 40.0,
+    end_s: float = 40.0,
     kinds: tuple[TimeKind, ...] = ("service_time", "service_time"),
 ) -> Network:
-    counter = EdgeCounter(layers, kinds[: len(layers) - 1], window_edges(0.0, ceased_s, windows))
+    counter = EdgeCounter(layers, kinds[: len(layers) - 1], window_edges(0.0, end_s, windows))
     for part in transfers:
         if part.hop < len(layers) - 1:
             counter.add(part)
@@ -101,7 +101,7 @@ def network_of(
 def pattern_row(**given: object) -> pl.DataFrame:
     """Return a row of patterns: an outlier of the whole run, unless something else is given."""
     row: dict[str, object] = {
-        "hop": 0, "metric": "time", "is_whole": True, "first_window": 0, "last_window": 16, "outcome": "named",
+        "hop": 0, "metric": "time", "is_whole_run": True, "first_window": 0, "last_window": 16, "outcome": "matched",
         "pattern": "outlier", "active_node_count": 12, "transfer_count": 480, "node_spread": 0.4, "edge_spread": 0.7,
         "band_ratio": 0.1, "nodes_per_band": None, "outlier_score": 9.5, "cause_nodes": ["1"],
     }  # fmt: skip
@@ -112,7 +112,7 @@ def bottleneck_row(**given: object) -> pl.DataFrame:
     """Return a row of bottlenecks: a large write of rank 0."""
     row: dict[str, object] = {
         "metric": "size", "bottleneck": 0, "source_layer": "rank", "source_node": "0", "target_layer": "host",
-        "target_node": "nid00000", "began_s": 12.5, "value": 1e9, "median_value": 1e6, "score": 11.0,
+        "target_node": "nid00000", "start_s": 12.5, "value": 1e9, "median_value": 1e6, "score": 11.0,
         "share_ratio": 0.25,
     }  # fmt: skip
     return pl.DataFrame([row | given], schema=_BOTTLENECKS)
@@ -135,9 +135,9 @@ def small_view(shape: Shape | None = None, **given: object) -> NetworkView:
         [
             pattern_row(),
             pattern_row(hop=1, pattern="circular", cause_nodes=[]),
-            pattern_row(is_whole=False, first_window=2, last_window=3),
-            pattern_row(is_whole=False, first_window=3, last_window=4),
-            pattern_row(metric="size", pattern=None, outcome="none_fits", cause_nodes=[]),
+            pattern_row(is_whole_run=False, first_window=2, last_window=3),
+            pattern_row(is_whole_run=False, first_window=3, last_window=4),
+            pattern_row(metric="size", pattern=None, outcome="no_match", cause_nodes=[]),
         ]
     )
     said: dict[str, object] = {

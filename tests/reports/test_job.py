@@ -39,19 +39,20 @@ def document(*traces: dict[str, Any]) -> dict[str, Any]:
         "started_at": NOON, "duration_s": 60.0, "cluster": EVIL, "partition": None,
     }  # fmt: skip
     sample = {
-        "filesystem": EVIL, "direction": "write", "is_exact": False, "began_s": -1.0, "step_s": 2.0,
+        "filesystem": EVIL, "direction": "write", "is_exact": False, "start_s": -1.0, "step_s": 2.0,
         "bytes_per_s": [None, 1e9, 0.0],
     }  # fmt: skip
     hurt = {
-        "filesystem": EVIL, "direction": "write", "burst": 3, "outcome": "hurt", "burst_expected_at": NOON,
-        "late_s": 1.0, "longer_s": 120.0, "low_longer_s": 60.0, "high_longer_s": 180.0, "first_application_id": EVIL,
-        "first_bytes": 5e9, "nobodys_bytes": 1e9,
+        "filesystem": EVIL, "direction": "write", "burst": 3, "outcome": "slowed", "burst_expected_at": NOON,
+        "start_delay_s": 1.0, "delay_s": 120.0, "delay_low_s": 60.0, "delay_high_s": 180.0,
+        "top_interferer_application_id": EVIL,
+        "top_interferer_bytes": 5e9, "unattributed_bytes": 1e9,
     }  # fmt: skip
     curve = {"filesystem": EVIL, "direction": "write", "step_s": 1.0, "bytes_per_s": [5e8, 0.0]}
     return {
         "job_id": EVIL, "release_id": "r1", "job": job, "other_runs_started_at": [], "io": [],
         "samples": [sample], "signatures": [curve], "neighbour_count": 0, "neighbours": [],
-        "slowdowns": [hurt, hurt | {"burst": 4, "outcome": "not_hurt"}],
+        "slowdowns": [hurt, hurt | {"burst": 4, "outcome": "not_slowed"}],
         "traces": list(traces),
     }  # fmt: skip
 

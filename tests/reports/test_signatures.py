@@ -88,9 +88,12 @@ def test_heading_says_what_it_is_and_what_came_of_it() -> None:
     used = "ana/ior_a/16  ·  write  ·  scratch  ·  robust  ·  6 of 7 runs used  ·  up to 1 GB/s"
     assert told[1] == used
     trusted = seen(found(5, every=100), runs=7, out=1, rates=found(5, every=100).bytes_per_s[::2])
-    main = replace(trusted.main, trust=0.876)
+    main = replace(trusted.main, expected_correlation=0.876)
     found_told, about = headings(composed(replace(trusted, signatures=(main,))))[:2]
-    assert (found_told, about) == ("A run of 500 s writes 250 GB in 5 bursts", f"{used}  ·  trust 0.88 of 1")
+    assert (found_told, about) == (
+        "A run of 500 s writes 250 GB in 5 bursts",
+        f"{used}  ·  expected correlation 0.88 of 1",
+    )
 
 
 def reddened(axes: Axes) -> list[float]:

@@ -12,9 +12,9 @@ from iosig.reports.slowdowns import NOBODY_KNOWN, most_there, slowed_text
     [
         ([], "None of its bursts was found"),
         (["not_found", "not_found"], "None of its bursts was found"),
-        (["hurt", "not_found"], "1 of 1 burst that was found in the traffic was hurt."),
-        (["hurt", "not_hurt", "hurt"], "2 of 3 bursts that were found in the traffic were hurt."),
-        (["not_hurt", "not_hurt"], "0 of 2 bursts that were found in the traffic were hurt."),
+        (["slowed", "not_found"], "1 of 1 burst that was found in the traffic was hurt."),
+        (["slowed", "not_slowed", "slowed"], "2 of 3 bursts that were found in the traffic were hurt."),
+        (["not_slowed", "not_slowed"], "0 of 2 bursts that were found in the traffic were hurt."),
     ],
 )
 def test_bursts_are_counted_of_those_that_were_found(outcomes: list[str], said: str) -> None:
@@ -22,7 +22,7 @@ def test_bursts_are_counted_of_those_that_were_found(outcomes: list[str], said: 
 
 
 @pytest.mark.parametrize(
-    ("first", "first_bytes", "nobodys_bytes", "expected"),
+    ("first", "top_interferer_bytes", "unattributed_bytes", "expected"),
     [
         ("ann/ior/8", 5.0, 5.0, ("ann/ior/8", 5.0)),
         ("ann/ior/8", 5.0, 6.0, (NOBODY_KNOWN, 6.0)),
@@ -31,7 +31,11 @@ def test_bursts_are_counted_of_those_that_were_found(outcomes: list[str], said: 
     ],
 )
 def test_who_had_most_is_named_unless_nobody_had_more(
-    first: str | None, first_bytes: float | None, nobodys_bytes: float | None, expected: tuple[str, float]
+    first: str | None, top_interferer_bytes: float | None, unattributed_bytes: float | None, expected: tuple[str, float]
 ) -> None:
-    row = {"first_application_id": first, "first_bytes": first_bytes, "nobodys_bytes": nobodys_bytes}
+    row = {
+        "top_interferer_application_id": first,
+        "top_interferer_bytes": top_interferer_bytes,
+        "unattributed_bytes": unattributed_bytes,
+    }
     assert most_there(row) == expected

@@ -14,7 +14,7 @@ from iosig.settings.model import FILE_NAME, Settings, load
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.store.store import Store
 
-PROGRAM = '[watch]\nmail_to = ["ops@example.org"]\nsendmail = "/tmp/program"\n'
+PROGRAM = '[alerts]\nmail_to = ["ops@example.org"]\nsendmail = "/tmp/program"\n'
 NOBODY = 65_534
 
 
@@ -86,7 +86,7 @@ def test_in_a_sticky_folder_only_the_owner_can_replace_a_file(file: Path) -> Non
 def test_a_file_that_others_can_write_names_no_program(file: Path, change: Callable[[Path], None], remedy: str) -> None:
     change(file)
     settings = loaded(file)
-    with pytest.raises(UsageError, match=rf"^watch\.sendmail makes iosig run a program as you, but .*{remedy}"):
+    with pytest.raises(UsageError, match=rf"^alerts\.sendmail makes iosig run a program as you, but .*{remedy}"):
         require_own_sendmail(settings)
 
 
@@ -96,7 +96,7 @@ def test_the_check_comes_before_the_run(file: Path, tmp_path: Path) -> None:
         pytest.fail("the run began")
 
 
-@pytest.mark.parametrize("text", ['[watch]\nmail_to = ["ops@example.org"]\n', '[watch]\nsendmail = "/x"\n', ""])
+@pytest.mark.parametrize("text", ['[alerts]\nmail_to = ["ops@example.org"]\n', '[alerts]\nsendmail = "/x"\n', ""])
 def test_a_file_that_names_no_program_may_be_shared(file: Path, text: str) -> None:
     file.write_text(text)
     file.chmod(0o666)
@@ -105,12 +105,12 @@ def test_a_file_that_names_no_program_may_be_shared(file: Path, text: str) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ['[engine]\nrunner = "slurm"\n', '[engine]\nrunner = "dask"\nscheduler = "tcp://head:8786"\n'],
+    ['[engine]\nexecutor = "slurm"\n', '[engine]\nexecutor = "dask"\nscheduler = "tcp://head:8786"\n'],
 )
 def test_job_scripts_and_schedulers_are_programs_too(file: Path, text: str) -> None:
     file.write_text(text)
     file.chmod(0o666)
-    with pytest.raises(UsageError, match=r"^engine\.runner = .*`chmod go-w"), executors.opened(loaded(file), file):
+    with pytest.raises(UsageError, match=r"^engine\.executor = .*`chmod go-w"), executors.opened(loaded(file), file):
         pytest.fail("it was opened")
 
 
@@ -130,4 +130,4 @@ def test_the_command_refuses_it_in_a_sentence(
     file.chmod(0o666)
     code, _, err = cli("--warehouse", tmp_path / "w", "--settings", file, "run")
     assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith("iosig: watch.sendmail makes iosig run a program")
+    assert err.startswith("iosig: alerts.sendmail makes iosig run a program")

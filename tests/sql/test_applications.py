@@ -34,7 +34,7 @@ def test_a_sample_is_a_run_that_some_file_system_and_direction_measured(select: 
     expect(
         found,
         """
-        application_id  user  application  node_count  sample_count  first_at  last_at
+        application_id  user  application  node_count  sample_count  first_run_started_at  last_run_ended_at
         ann/vasp/16     ann   vasp         16          1             10:00:00  11:00:00
         ann/vasp/8      ann   vasp         8           1             09:00:00  14:00:00
         bob/vasp/8      bob   vasp         8           0             10:00:00  11:00:00
@@ -58,7 +58,9 @@ def test_what_is_no_finished_run_of_a_known_application_is_in_no_set(select: Sel
             """
         },
     )
-    expect(found, "application_id first_at last_at sample_count \n ann/vasp/8 10:00:00 10:00:00 0")
+    expect(
+        found, "application_id first_run_started_at last_run_ended_at sample_count \n ann/vasp/8 10:00:00 10:00:00 0"
+    )
 
 
 def test_names_with_slashes_do_not_merge_two_applications(select: Select) -> None:

@@ -26,7 +26,7 @@ def test_bytes_of_a_poll_are_spread_over_its_time(select: Select) -> None:
         10:03:30  180        180        0
         """
     expect(
-        select(POLLED_MINUTES, {"stage.ticks": ticks}),
+        select(POLLED_MINUTES, {"stage.filesystem_rates": ticks}),
         """
         direction minute_at measured_bytes
         read      10:00:00  30
@@ -44,7 +44,7 @@ def test_bytes_of_a_poll_are_spread_over_its_time(select: Select) -> None:
 
 def test_polls_after_a_long_gap_reach_back_one_day(select: Select) -> None:
     ticks = "polled_at interval_s read_bytes \n 10T10:00:00 864000 1440"
-    found = select(POLLED_MINUTES, {"stage.ticks": ticks})
+    found = select(POLLED_MINUTES, {"stage.filesystem_rates": ticks})
     assert (found.height, found["minute_at"].min()) == (1440, at("10:01:00"))
     assert found["measured_bytes"].unique().to_list() == [1.0]
 
@@ -58,7 +58,8 @@ def test_days_take_what_counters_traces_and_earlier_days_leave(select: Select) -
             lake       write     10:03:00  10
             """,
         PLACED: """
-            ended_on job_id filesystem direction minute_at explained_bytes low_bytes high_bytes estimate_source
+            ended_on job_id filesystem direction minute_at attributed_bytes attributed_low_bytes \
+                attributed_high_bytes estimate_source
             9        1      lake       write     10:01:00  40              40        40         counted
             10       2      lake       write     10:01:00  10              10        10         traced
             9        3      lake       write     10:01:00  30              20        60         attributed
@@ -73,7 +74,7 @@ def test_days_take_what_counters_traces_and_earlier_days_leave(select: Select) -
     expect(
         select(ATTRIBUTED_IO, given),
         """
-        ended_on job_id minute_at explained_bytes low_bytes high_bytes estimate_source
+        ended_on job_id minute_at attributed_bytes attributed_low_bytes attributed_high_bytes estimate_source
         9        1      10:01:00  40              40        40         counted
         9        1      10:03:00  50              50        50         counted
         10       2      10:01:00  10              10        10         traced
@@ -89,7 +90,7 @@ def test_several_series_of_a_run_add_up_and_older_rows_are_told_by_their_certain
     given = {
         MINUTES: "filesystem direction minute_at measured_bytes \n lake write 10:01:00 100",
         PLACED: """
-            job_id filesystem direction minute_at explained_bytes certainty estimate_source
+            job_id filesystem direction minute_at attributed_bytes confidence estimate_source
             1      lake       write     10:01:00  4               1         traced
             1      lake       write     10:01:00  5               1         traced
             2      lake       write     10:01:00  6               1         .
@@ -99,7 +100,7 @@ def test_several_series_of_a_run_add_up_and_older_rows_are_told_by_their_certain
     expect(
         select(ATTRIBUTED_IO, given),
         """
-        job_id explained_bytes estimate_source
+        job_id attributed_bytes estimate_source
         1      9               traced
         2      6               counted
         3      7               attributed
@@ -132,35 +133,35 @@ def test_no_minute_has_more_than_its_polls_and_what_is_known_stays(
     of_minute = [at(f"10:0{minute}:00") for minute in range(1, 4)]
     polled = pl.DataFrame({"minute_at": of_minute, "measured_bytes": measured})
     minutes = filled(MINUTES, polled.with_columns(direction=pl.lit("read")))
-    whole = pl.DataFrame(drawn, schema=["estimate_source", "day", "minute", "explained_bytes"], orient="row")
+    whole = pl.DataFrame(drawn, schema=["estimate_source", "day", "minute", "attributed_bytes"], orient="row")
     made = whole.with_row_index("job_id").select(
         pl.col("job_id").cast(pl.String),
         "estimate_source",
-        "explained_bytes",
+        "attributed_bytes",
         direction=pl.lit("read"),
-        certainty=0.5,
+        confidence=0.5,
         ended_on=pl.date(2018, 2, pl.col("day")),
         minute_at=pl.lit(pl.Series(of_minute)).gather(pl.col("minute") - 1),
-        low_bytes=pl.col("explained_bytes") / 2,
-        high_bytes=pl.col("explained_bytes") * 2,
+        attributed_low_bytes=pl.col("attributed_bytes") / 2,
+        attributed_high_bytes=pl.col("attributed_bytes") * 2,
     )
     placed = filled(PLACED, made)
     both = limited(minutes, placed, [DAY, TOMORROW])
-    assert (both["low_bytes"] <= both["explained_bytes"]).all()
-    assert (both["explained_bytes"] <= both["high_bytes"]).all()
+    assert (both["attributed_low_bytes"] <= both["attributed_bytes"]).all()
+    assert (both["attributed_bytes"] <= both["attributed_high_bytes"]).all()
     known = [frame.filter(pl.col("estimate_source") != "attributed") for frame in (placed, both)]
-    assert sorted(known[0]["explained_bytes"]) == sorted(known[1]["explained_bytes"])
+    assert sorted(known[0]["attributed_bytes"]) == sorted(known[1]["attributed_bytes"])
     for minute, polled in zip(of_minute, measured, strict=True):
         own = both.filter(pl.col("minute_at") == minute)
-        explained = own.filter(pl.col("estimate_source") != "attributed")["explained_bytes"].sum()
-        attributed = own.filter(pl.col("estimate_source") == "attributed")["explained_bytes"].sum()
+        explained = own.filter(pl.col("estimate_source") != "attributed")["attributed_bytes"].sum()
+        attributed = own.filter(pl.col("estimate_source") == "attributed")["attributed_bytes"].sum()
         assert attributed <= max(0.0, polled - explained) * (1 + 1e-6) + 1
     # one night after the other comes to the same, whether the first one is limited again or not
     first = limited(minutes, placed.filter(pl.col("ended_on") == DAY), [DAY])
     second = pl.concat([first, placed.filter(pl.col("ended_on") == TOMORROW)])
     again = limited(minutes, second, [DAY, TOMORROW])
     joined = both.join(again, on=["job_id", "minute_at"], how="full", suffix="_again", coalesce=True)
-    values = joined.select(pl.col("explained_bytes", "explained_bytes_again").fill_null(0.0))
+    values = joined.select(pl.col("attributed_bytes", "attributed_bytes_again").fill_null(0.0))
     for once, twice in values.iter_rows():
         assert twice == pytest.approx(once, rel=1e-6, abs=1.0)
 
@@ -169,7 +170,8 @@ def test_the_order_of_rows_does_not_matter(select: Select) -> None:
     minutes = rows(MINUTES, "filesystem direction minute_at measured_bytes \n lake write 10:01:00 50")
     text = "\n".join(f"{9 + job % 2} {job} lake write 10:01:00 {0.1 * job} 1 9 0.5 attributed" for job in range(1, 40))
     head = (
-        "ended_on job_id filesystem direction minute_at explained_bytes low_bytes high_bytes certainty estimate_source"
+        "ended_on job_id filesystem direction minute_at attributed_bytes attributed_low_bytes attributed_high_bytes "
+        "confidence estimate_source"
     )
     placed = rows(PLACED, f"{head} \n {text}")
     first, *others = (select(ATTRIBUTED_IO, {MINUTES: minutes, PLACED: each}) for each in shuffled(placed))

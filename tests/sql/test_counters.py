@@ -1,4 +1,4 @@
-"""stage.counted_jobs, counter_days, counter_polls: what counters that servers keep by job come to."""
+"""stage.counter_job_totals, counters_daily, counter_polls: what counters that servers keep by job come to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS
+from iosig.warehouse.contracts.counters import COUNTER_JOB_TOTALS, COUNTERS_DAILY
 from iosig.warehouse.contracts.polls import COUNTER_POLLS
 from tests.sql.given import DAY, Select, expect, rows, shuffled
 
-RISES, GAPS, KEYS = "stage.counter_rises", "stage.counter_gaps", "stage.job_keys"
-SCRAPES, TARGETS, JOBS = "stage.timed_scrapes", "stage.counter_targets", "stage.counted_jobs"
+RISES, GAPS, KEYS = "stage.counter_deltas", "stage.counter_gaps", "stage.job_keys"
+SCRAPES, TARGETS, JOBS = "stage.timed_scrapes", "stage.counter_targets", "stage.counter_job_totals"
 READ = """
     component target is_job_scrape previous_at scraped_at
     ost       a      yes           .           00:00:05
@@ -28,7 +28,7 @@ READ = """
 def test_a_job_has_what_rose_on_all_targets(select: Select) -> None:
     given = {
         RISES: """
-            job_key target from_at  until_at read_bytes written_bytes open_count flag
+            job_key target interval_started_at  interval_ended_at read_bytes written_bytes open_count flag
             7       a      10:00:00 10:00:10 1          .             .          .
             7       b      .        09:00:00 2          .             3          first_seen
             7       b      10:00:00 10:00:30 .          .             4          decrease
@@ -38,9 +38,10 @@ def test_a_job_has_what_rose_on_all_targets(select: Select) -> None:
         KEYS: "job_key key_kind scheduler_id \n 7 job 7 \n 8 unknown .",
     }
     expect(
-        select(COUNTED_JOBS, given),
+        select(COUNTER_JOB_TOTALS, given),
         """
-        job_key key_kind scheduler_id from_at  until_at unknown_rise_count read_bytes written_bytes open_count
+        job_key key_kind scheduler_id interval_started_at  interval_ended_at unknown_delta_count read_bytes \
+            written_bytes open_count
         7       job      7            09:00:00 10:00:30 2                  3          0             7
         8       unknown  .            10:00:00 10:00:10 0                  5          6             0
         """,
@@ -54,25 +55,26 @@ def test_a_day_has_what_was_read_and_what_jobs_moved(select: Select) -> None:
     given = {
         SCRAPES: READ,
         TARGETS: """
-            target sample_count other_sample_count duplicate_sample_count conflicting_sample_count is_silent is_exceeded
+            target sample_count redundant_sample_count duplicate_sample_count conflicting_sample_count is_silent \
+                is_overcounted
             a      5            1                  2                      3                        yes       no
             b      6            1                  0                      0                        no        no
             """,
         RISES: """
-            target job_key until_at read_bytes written_bytes flag
+            target job_key interval_ended_at read_bytes written_bytes flag
             a      1       00:00:15 3          .             .
             b      2       00:00:25 4          5             unclear
             b      .       00:00:25 90         90            decrease
             """,
-        GAPS: "target is_job_scrape until_at \n a yes 00:00:15 \n a no 00:00:15",
+        GAPS: "target is_job_scrape interval_ended_at \n a yes 00:00:15 \n a no 00:00:15",
         JOBS: "job_key \n 1 \n 2",
     }
     expect(
-        select(COUNTER_DAYS, given, days=[DAY]),
+        select(COUNTERS_DAILY, given, days=[DAY]),
         """
-        counted_on interval_s grid_phase_s target_count scrape_count expected_scrape_count job_key_count sample_count \
-            other_sample_count duplicate_sample_count conflicting_sample_count unknown_rise_count gap_count \
-            silent_target_count exceeded_target_count read_bytes written_bytes counted_from_at counted_until_at
+        scraped_on interval_s grid_phase_s target_count scrape_count expected_scrape_count job_key_count sample_count \
+            redundant_sample_count duplicate_sample_count conflicting_sample_count unknown_delta_count gap_count \
+            silent_target_count overcounted_target_count read_bytes written_bytes coverage_started_at coverage_ended_at
         9          10         5            2            4            17280                 2             11           \
             2                  2                      3                        1                  1         \
             1                   0                     7          5             00:00:05        00:00:25
@@ -81,8 +83,8 @@ def test_a_day_has_what_was_read_and_what_jobs_moved(select: Select) -> None:
 
 
 def test_a_day_of_which_nothing_rose_counts_zero(select: Select) -> None:
-    found = select(COUNTER_DAYS, {SCRAPES: READ}, days=[DAY])
-    expect(found, "job_key_count sample_count unknown_rise_count gap_count read_bytes \n 0 0 0 0 0")
+    found = select(COUNTERS_DAILY, {SCRAPES: READ}, days=[DAY])
+    expect(found, "job_key_count sample_count unknown_delta_count gap_count read_bytes \n 0 0 0 0 0")
     assert found["missing_ratio"].to_list() == [pytest.approx(1 - 4 / 17280)]
 
 
@@ -96,7 +98,7 @@ def test_the_data_begin_within_the_first_day_and_end_within_the_last(
     other = DAY - timedelta(days=9), DAY + timedelta(days=9)
     read = "is_job_scrape previous_at scraped_at \n yes . 00:01:03 \n yes 00:01:03 00:01:13"
     found = select(
-        COUNTER_DAYS,
+        COUNTERS_DAILY,
         {SCRAPES: read},
         days=[DAY],
         first_polled_on=DAY if is_first else other[0],
@@ -110,7 +112,7 @@ def test_a_file_system_that_was_read_once_is_not_told_of(select: Select) -> None
     once = (
         "target is_job_scrape previous_at scraped_at \n a yes . 00:00:05 \n b yes . 00:00:05 \n a no 00:00:00 00:00:05"
     )
-    assert select(COUNTER_DAYS, {SCRAPES: once}, days=[DAY]).is_empty()
+    assert select(COUNTERS_DAILY, {SCRAPES: once}, days=[DAY]).is_empty()
 
 
 def test_of_intervals_that_are_equally_frequent_the_least_counts(select: Select) -> None:
@@ -123,7 +125,7 @@ def test_of_intervals_that_are_equally_frequent_the_least_counts(select: Select)
         """,
     )
     for given in shuffled(scrapes):
-        expect(select(COUNTER_DAYS, {SCRAPES: given}, days=[DAY]), "interval_s grid_phase_s \n 10 3")
+        expect(select(COUNTERS_DAILY, {SCRAPES: given}, days=[DAY]), "interval_s grid_phase_s \n 10 3")
 
 
 # ---- totals as polls
@@ -148,7 +150,7 @@ def test_totals_are_polls_between_scrapes(select: Select) -> None:
             mdt       none   no        no
             """,
         RISES: """
-            component target job_key until_at read_bytes written_bytes read_count write_count flag
+            component target job_key interval_ended_at read_bytes written_bytes read_count write_count flag
             ost       a      .       00:00:15 100        200           10         .           .
             ost       a      7       00:00:25 999        999           999        999         .
             ost       a      .       00:00:45 40         .             .          .           decrease

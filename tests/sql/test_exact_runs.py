@@ -1,22 +1,22 @@
-"""samples.run_rises, exact_runs and exact_io: which rises are of which run, and whether all are known."""
+"""samples.run_counter_deltas, exact_runs and exact_io: which rises are of which run, and whether all are known."""
 
 from __future__ import annotations
 
 import pytest
 
 from iosig.warehouse.contracts.job_io import EXACT_IO
-from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_RISES
+from iosig.warehouse.contracts.samples import EXACT_RUNS, RUN_COUNTER_DELTAS
 from tests.sql.given import Select, at, expect
 
-JOBS, KEYS, RISES, GAPS = "stage.jobs", "stage.counted_jobs", "stage.counter_rises", "stage.counter_gaps"
-RUNS, DAYS = "samples.runs", "stage.counter_days"
+JOBS, KEYS, RISES, GAPS = "stage.jobs", "stage.counter_job_totals", "stage.counter_deltas", "stage.counter_gaps"
+RUNS, DAYS = "samples.runs", "stage.counters_daily"
 ONE_JOB = "job_id started_at ended_at \n 7 10:00:00 10:01:00"
 ONE_KEY = "filesystem job_key scheduler_id \n lake 7 7"
 
 
 def test_rises_of_all_targets_are_the_runs_own_and_what_comes_late_too(select: Select) -> None:
     rises = """
-        filesystem component target job_key from_at  until_at written_bytes flag
+        filesystem component target job_key interval_started_at  interval_ended_at written_bytes flag
         lake       ost       o0     7       10:00:00 10:00:10 5             .
         lake       ost       o1     7       10:00:00 10:00:10 6             .
         lake       mdt       m0     7       10:00:00 10:00:10 1             restarted
@@ -26,11 +26,11 @@ def test_rises_of_all_targets_are_the_runs_own_and_what_comes_late_too(select: S
         lake       client    n0     7       10:00:00 10:00:10 12            .
         lake       ost       o0     .       10:00:00 10:00:10 99            .
         """
-    found = select(RUN_RISES, {JOBS: ONE_JOB, KEYS: ONE_KEY, RISES: rises})
+    found = select(RUN_COUNTER_DELTAS, {JOBS: ONE_JOB, KEYS: ONE_KEY, RISES: rises})
     expect(
         found,
         """
-        job_id filesystem from_at  until_at written_bytes is_sure is_alone
+        job_id filesystem interval_started_at  interval_ended_at written_bytes is_sure is_alone
         7      lake       10:00:00 10:00:10 12            no      yes
         7      lake       10:10:50 10:11:00 7             yes     yes
         """,
@@ -45,17 +45,17 @@ def test_steps_of_a_job_have_what_rose_while_they_ran_and_say_where_two_did(sele
         7.2    7             10:01:30   10:02:00
         """
     rises = """
-        filesystem job_key from_at  until_at written_bytes
+        filesystem job_key interval_started_at  interval_ended_at written_bytes
         lake       7       10:00:00 10:00:50 5
         lake       7       10:00:50 10:01:10 6
         lake       7       10:01:10 10:01:30 7
         lake       7       10:01:30 10:01:50 8
         """
-    found = select(RUN_RISES, {JOBS: jobs, KEYS: ONE_KEY, RISES: rises})
+    found = select(RUN_COUNTER_DELTAS, {JOBS: jobs, KEYS: ONE_KEY, RISES: rises})
     expect(
         found,
         """
-        job_id until_at written_bytes is_alone is_owner
+        job_id interval_ended_at written_bytes is_alone is_owner
         7.0    10:00:50 5             yes      yes
         7.0    10:01:10 6             no       yes
         7.1    10:01:10 0             no       no
@@ -81,17 +81,17 @@ def test_of_two_machines_jobs_of_one_id_it_is_that_of_the_machine_that_is_known_
 ) -> None:
     keys = "filesystem job_key scheduler_id \n lake 7 7 \n lake 8 8 \n lake 9 9"
     rises = """
-        filesystem job_key from_at  until_at written_bytes
+        filesystem job_key interval_started_at  interval_ended_at written_bytes
         lake       7       10:00:30 10:00:50 5
         lake       8       10:00:00 10:00:20 6
         lake       9       10:00:00 10:00:20 7
         """
-    found = select(RUN_RISES, {JOBS: TWO_MACHINES.format(other=other), KEYS: keys, RISES: rises})
+    found = select(RUN_COUNTER_DELTAS, {JOBS: TWO_MACHINES.format(other=other), KEYS: keys, RISES: rises})
     rows = "" if other == "big" else "small 7 10:00:50 0 no no"
     expect(
         found.sort("job_id", "cluster"),
         f"""
-        cluster job_id until_at written_bytes is_alone   is_owner
+        cluster job_id interval_ended_at written_bytes is_alone   is_owner
         big     7      10:00:50 5             {is_alone} yes
         {rows}
         big     8      10:00:20 6             yes        yes
@@ -102,36 +102,38 @@ def test_of_two_machines_jobs_of_one_id_it_is_that_of_the_machine_that_is_known_
 
 def test_a_restart_of_a_target_that_a_run_used_may_have_lost_some(select: Select) -> None:
     gaps = """
-        filesystem component target is_job_scrape from_at  until_at flag
+        filesystem component target is_job_scrape interval_started_at  interval_ended_at flag
         lake       ost       o0     yes           10:00:40 10:00:50 restarted
         lake       ost       o1     yes           10:00:40 10:00:50 restarted
         """
-    rises = "filesystem target job_key from_at until_at written_bytes \n lake o0 7 10:00:00 10:00:10 5"
-    found = select(RUN_RISES, {JOBS: ONE_JOB, KEYS: ONE_KEY, RISES: rises, GAPS: gaps})
-    expect(found, "until_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 0 no")
+    rises = (
+        "filesystem target job_key interval_started_at interval_ended_at written_bytes \n lake o0 7 10:00:00 10:00:10 5"
+    )
+    found = select(RUN_COUNTER_DELTAS, {JOBS: ONE_JOB, KEYS: ONE_KEY, RISES: rises, GAPS: gaps})
+    expect(found, "interval_ended_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 0 no")
 
 
 def test_what_nobody_read_for_too_long_may_have_lost_some_unless_it_says_that_it_is_the_same(select: Select) -> None:
     gaps = """
-        filesystem component target is_job_scrape from_at  until_at flag
+        filesystem component target is_job_scrape interval_started_at  interval_ended_at flag
         lake       ost       o0     yes           10:00:20 10:00:50 lost_scrapes
         lake       ost       o1     yes           10:00:20 10:00:50 lost_scrapes
         """
-    head = "filesystem component target job_key from_at until_at written_bytes"
+    head = "filesystem component target job_key interval_started_at interval_ended_at written_bytes"
     rows = [
         "lake ost o0 7 10:00:00 10:00:10 5",
         "lake ost o1 7 10:00:00 10:00:10 6",
         "lake ost o0 7 10:00:20 10:00:50 9",
     ]
     given = {JOBS: ONE_JOB, KEYS: ONE_KEY, GAPS: gaps}
-    found = select(RUN_RISES, given | {RISES: "\n".join([head, *rows])})
-    expect(found, "until_at written_bytes is_sure \n 10:00:10 11 yes \n 10:00:50 9 no")
-    found = select(RUN_RISES, given | {RISES: "\n".join([head, rows[0], rows[2]])})
-    expect(found, "until_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 9 yes")
+    found = select(RUN_COUNTER_DELTAS, given | {RISES: "\n".join([head, *rows])})
+    expect(found, "interval_ended_at written_bytes is_sure \n 10:00:10 11 yes \n 10:00:50 9 no")
+    found = select(RUN_COUNTER_DELTAS, given | {RISES: "\n".join([head, rows[0], rows[2]])})
+    expect(found, "interval_ended_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 9 yes")
 
 
 @pytest.mark.parametrize(
-    ("from_at", "until_at", "outcome"),
+    ("first", "last", "outcome"),
     [
         ("09:59:00", "10:02:00", "measured"),
         ("10:00:01", "10:02:00", "incomplete"),
@@ -139,16 +141,17 @@ def test_what_nobody_read_for_too_long_may_have_lost_some_unless_it_says_that_it
     ],
 )
 def test_a_run_is_measured_where_it_was_counted_all_the_time(
-    select: Select, from_at: str, until_at: str, outcome: str
+    select: Select, first: str, last: str, outcome: str
 ) -> None:
-    days = f"filesystem counted_on interval_s counted_from_at counted_until_at \n lake 9 10 {from_at} {until_at}"
+    days = f"filesystem scraped_on interval_s coverage_started_at coverage_ended_at \n lake 9 10 {first} {last}"
     given = {
         RUNS: """
             job_id started_at ended_at filesystem step_us
             7      10:00:00   10:01:00 lake       10000000
             8      10:00:00   10:01:00 lake       7
             """,
-        "samples.run_rises": "job_id started_at filesystem written_bytes is_sure is_alone \n 7 10:00:00 lake 9 yes yes",
+        "samples.run_counter_deltas": "job_id started_at filesystem written_bytes is_sure is_alone \n"
+        " 7 10:00:00 lake 9 yes yes",
         DAYS: days,
     }
     found = select(EXACT_RUNS, given)
@@ -160,7 +163,7 @@ def test_a_run_is_measured_where_it_was_counted_all_the_time(
 
 
 @pytest.mark.parametrize(
-    ("flag", "from_at", "until_at", "outcome"),
+    ("flag", "first", "last", "outcome"),
     [
         ("lost_scrapes", "09:50:00", "10:00:10", "incomplete"),
         ("lost_scrapes", "10:00:10", "10:00:50", "measured"),
@@ -168,13 +171,13 @@ def test_a_run_is_measured_where_it_was_counted_all_the_time(
     ],
 )
 def test_a_run_that_began_while_nothing_was_scraped_may_lack_some(
-    select: Select, flag: str, from_at: str, until_at: str, outcome: str
+    select: Select, flag: str, first: str, last: str, outcome: str
 ) -> None:
-    gaps = f"filesystem is_job_scrape from_at until_at flag \n lake yes {from_at} {until_at} {flag}"
+    gaps = f"filesystem is_job_scrape interval_started_at interval_ended_at flag \n lake yes {first} {last} {flag}"
     given = {
         RUNS: "job_id started_at ended_at filesystem \n 7 10:00:00 10:01:00 lake",
-        "samples.run_rises": "job_id started_at filesystem is_sure is_alone \n 7 10:00:00 lake yes yes",
-        DAYS: "filesystem counted_on interval_s counted_from_at counted_until_at \n lake 9 10 09:00:00 11:00:00",
+        "samples.run_counter_deltas": "job_id started_at filesystem is_sure is_alone \n 7 10:00:00 lake yes yes",
+        DAYS: "filesystem scraped_on interval_s coverage_started_at coverage_ended_at \n lake 9 10 09:00:00 11:00:00",
         GAPS: gaps,
     }
     assert select(EXACT_RUNS, given)["outcome"].to_list() == [outcome]
@@ -188,7 +191,7 @@ def test_volumes_have_what_came_late_and_peaks_are_of_steps(select: Select) -> N
             7      10:00:00   lake       read      .,0
             7      10:00:00   lake       write     1,3
             """,
-        "samples.run_rises": """
+        "samples.run_counter_deltas": """
             job_id started_at filesystem written_bytes read_bytes
             7      10:00:00   lake       40            0
             7      10:00:00   lake       20            0

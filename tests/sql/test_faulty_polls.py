@@ -20,7 +20,7 @@ def test_a_rate_above_the_limit_is_faulty_and_one_at_the_limit_is_not(select: Se
         only        .                 101
         gap         .                 .
         """
-    found = select(FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    found = select(FAULTY_POLLS, {POLLS: polls}, max_controller_bytes_per_s=100.0)
     assert [json.loads(row)["controller"] for row in found["row_json"]] == ["only", "reads", "writes"]
     assert found["rule"].unique().to_list() == ["rate_within_limit"]
     assert found["table_name"].unique().to_list() == ["polls"]
@@ -66,7 +66,7 @@ def test_a_poll_may_break_both_rules(select: Select) -> None:
             POLLS: "landing_id read_bytes_per_s \n a 1 \n b 999",
             REPEATED: "read_bytes_per_s conflicting_poll_count \n 1 1",
         },
-        controller_limit_bytes_per_s=100.0,
+        max_controller_bytes_per_s=100.0,
     )
     assert found["rule"].to_list() == ["polls_agree", "rate_within_limit"]
 
@@ -76,7 +76,7 @@ def test_the_row_is_kept_as_it_was_landed(select: Select) -> None:
         landing_id  filesystem  controller  polled_at       interval_s  read_bytes_per_s  write_bytes_per_s
         abc         lake        c'"1        10T00:00:00.5   2.5         101.25            .
         """
-    found = select(FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    found = select(FAULTY_POLLS, {POLLS: polls}, max_controller_bytes_per_s=100.0)
     assert found["day"].item().day == 10
     assert json.loads(found["row_json"].item()) == {
         "landing_id": "abc",
@@ -91,4 +91,4 @@ def test_the_row_is_kept_as_it_was_landed(select: Select) -> None:
 
 def test_a_faulty_poll_that_came_twice_in_one_file_is_one_row(select: Select) -> None:
     polls = "read_bytes_per_s \n 999 \n 999"
-    assert select(FAULTY_POLLS, {POLLS: polls}, controller_limit_bytes_per_s=100.0).height == 1
+    assert select(FAULTY_POLLS, {POLLS: polls}, max_controller_bytes_per_s=100.0).height == 1

@@ -15,7 +15,7 @@ from tests.naive import grid_steps as naive
 from tests.sql.given import DAY, Select, at, expect, filled
 
 RUNS = "samples.runs"
-TICKS = "stage.ticks"
+TICKS = "stage.filesystem_rates"
 S = 1_000_000
 #: the number of the step of 2 s that ends at 10:00:00
 TEN = int(at("10:00:00").timestamp()) // 2

@@ -18,21 +18,21 @@ def test_an_answer_is_measured_else_traced_else_inferred(select: Select) -> None
     given = {
         "transforms.measured_periods": """
             subject_kind cluster subject_id started_at filesystem direction ended_on basis     method     outcome
-            job          c       1          12:00:00   lake       read      9        counted   controlled periodic
-            trace        .       t          .          .          read      9        traced    controlled aperiodic
+            job          c       1          12:00:00   lake       read      9        counted   null_tested periodic
+            trace        .       t          .          .          read      9        traced    null_tested aperiodic
             trace        .       t          .          .          read      9        traced    dft        aperiodic
-            trace        .       s          .          .          read      9        traced    controlled aperiodic
-            trace        .       u          .          .          read      9        traced    controlled no_data
-            series       .       x          .          .          read      9        series    controlled aperiodic
-            application  .       wave       .          lake       read      .        signature controlled periodic
-            job          c       8          12:00:00   lake       read      10       counted   controlled periodic
+            trace        .       s          .          .          read      9        traced    null_tested aperiodic
+            trace        .       u          .          .          read      9        traced    null_tested no_data
+            series       .       x          .          .          read      9        series    null_tested aperiodic
+            application  .       wave       .          lake       read      .        signature null_tested periodic
+            job          c       8          12:00:00   lake       read      10       counted   null_tested periodic
             """,
         "transforms.inferred_periods": """
             subject_kind cluster subject_id started_at filesystem direction ended_on basis    method     outcome
-            job          c       1          12:00:00   lake       read      9        inferred controlled periodic
-            job          c       2          12:00:00   lake       read      9        inferred controlled periodic
-            job          c       3          12:00:00   lake       read      9        inferred controlled no_io
-            job          c       4          12:00:00   lake       read      9        inferred controlled no_io
+            job          c       1          12:00:00   lake       read      9        inferred null_tested periodic
+            job          c       2          12:00:00   lake       read      9        inferred null_tested periodic
+            job          c       3          12:00:00   lake       read      9        inferred null_tested no_io
+            job          c       4          12:00:00   lake       read      9        inferred null_tested no_io
             """,
         COVERING: """
             cluster job_id started_at filesystem direction ended_on trace_id
@@ -47,16 +47,16 @@ def test_an_answer_is_measured_else_traced_else_inferred(select: Select) -> None
         found,
         """
         subject_kind subject_id basis    method     outcome
-        job          1          counted  controlled periodic
-        job          2          traced   controlled aperiodic
-        job          2          traced   dft        aperiodic
-        job          3          inferred controlled no_io
-        job          4          inferred controlled no_io
-        series       x          series   controlled aperiodic
-        trace        s          traced   controlled aperiodic
-        trace        t          traced   controlled aperiodic
-        trace        t          traced   dft        aperiodic
-        trace        u          traced   controlled no_data
+        job          1          counted  null_tested periodic
+        job          2          traced   dft         aperiodic
+        job          2          traced   null_tested aperiodic
+        job          3          inferred null_tested no_io
+        job          4          inferred null_tested no_io
+        series       x          series   null_tested aperiodic
+        trace        s          traced   null_tested aperiodic
+        trace        t          traced   dft         aperiodic
+        trace        t          traced   null_tested aperiodic
+        trace        u          traced   null_tested no_data
         """,
     )
     undated = select(PERIODS, {"transforms.measured_periods": given["transforms.measured_periods"]}, days=[])
@@ -145,10 +145,10 @@ def test_classes_are_compared_of_runs_with_a_trusted_signature_and_a_measured_an
     inferred = [f"job cluster {job} 12:00:00 filesystem read inferred START" for job in (1, 2, 3, 4)]
     given = {
         RUNS: """
-            job_id direction application_id refusal             trust
+            job_id direction application_id refusal             expected_correlation
             1      read      wave           .                   0.8
             2      read      wave           .                   0.8
-            3      read      wave           untrusted_signature 0.1
+            3      read      wave           unreliable_signature 0.1
             """,
         CLASS_ROWS: "\n".join(
             [
@@ -164,7 +164,7 @@ def test_classes_are_compared_of_runs_with_a_trusted_signature_and_a_measured_an
     expect(
         select(INFERENCE_CHECKS, given),
         """
-        job_id basis   trust measured_label inferred_label is_same_class period_agreement
+        job_id basis   expected_correlation measured_label inferred_label is_same_class period_agreement
         1      counted 0.8   START          START          yes           .
         2      traced  0.8   END            START          no            .
         """,

@@ -14,7 +14,7 @@ SIGNATURES, BURSTS, SETS = "transforms.signatures", "transforms.signature_bursts
 ATTRIBUTED, PERIODS = "transforms.attributed_io", "transforms.measured_periods"
 RUNS, CLIENT_IO, TRACES = "transforms.inference_runs", "samples.client_io", "stage.trace_jobs"
 SIGNATURE = """
-    application_id is_default outcome         trust duration_s volume_bytes outlier_job_ids
+    application_id is_default outcome         expected_correlation duration_s volume_bytes outlier_job_ids
     wave           yes        extracted       0.8   100        7            []
     wave           no         extracted       0.9   999        9            []
     doubtful       yes        extracted       0.5   50         5            []
@@ -31,7 +31,7 @@ def test_a_run_has_what_is_known_of_it_and_of_its_signature(select: Select) -> N
         JOBS: "job_id duration_s node_count started_at \n 1 120 8 12:00:00 \n 8 90 4 12:00:00",
         SIGNATURES: SIGNATURE,
         ATTRIBUTED: """
-            job_id minute_at explained_bytes
+            job_id minute_at attributed_bytes
             1      10:01:00  3
             1      10:02:00  4
             3      10:02:00  4
@@ -41,18 +41,19 @@ def test_a_run_has_what_is_known_of_it_and_of_its_signature(select: Select) -> N
     expect(
         select(INFERENCE_RUNS, given),
         """
-        job_id application_id duration_s node_count trust alone_s signature_bytes explained_bytes refusal \
+        job_id application_id duration_s node_count expected_correlation alone_s signature_bytes attributed_bytes \
+            refusal \
             outcome
         1      wave           120        8          0.8   100     7               7               . no_io
-        2      doubtful       .          .          0.5   50      5               .               untrusted_signature \
-            untrusted_signature
+        2      doubtful       .          .          0.5   50      5               .               unreliable_signature \
+            unreliable_signature
         3      rare           .          .          .     .       .               .               no_signature \
             no_signature
         4      .              .          .          .     .       .               .               no_signature \
             no_signature
         5      idle           .          .          .     .       .               0               . no_io
-        6      untold         .          .          .     50      5               .               untrusted_signature \
-            untrusted_signature
+        6      untold         .          .          .     50      5               .               unreliable_signature \
+            unreliable_signature
         7      wave           .          .          0.8   100     7               0               . no_io
         8      wave           90         4          0.8   100     7               .               . no_io
         """,
@@ -79,12 +80,12 @@ def test_a_run_has_the_default_period_of_its_application(select: Select) -> None
     }
     expect(
         select(INFERENCE_RUNS, given),
-        "job_id outcome period_s \n 1 periodic 60 \n 2 untrusted_signature 30",
+        "job_id outcome period_s \n 1 periodic 60 \n 2 unreliable_signature 30",
     )
 
 
 def test_a_sample_is_used_if_it_is_in_the_set_and_no_outlier(select: Select) -> None:
-    signatures = rows(SIGNATURES, "application_id is_default outcome trust \n wave yes extracted 0.8")
+    signatures = rows(SIGNATURES, "application_id is_default outcome expected_correlation \n wave yes extracted 0.8")
     given = {
         EXACT: "job_id application_id \n 1 wave \n 2 wave \n 3 wave",
         SIGNATURES: signatures.with_columns(outlier_job_ids=pl.lit('["2", "\\u00e9\\"]"]')),
@@ -94,12 +95,12 @@ def test_a_sample_is_used_if_it_is_in_the_set_and_no_outlier(select: Select) -> 
         key: rows(key, given[key]).with_columns(started_at=rows(EXACT, "job_id \n 1")["started_at"][0])
         for key in (SETS,)
     }
-    expect(select(INFERENCE_RUNS, given), "job_id is_used \n 1 yes \n 2 no \n 3 no")
+    expect(select(INFERENCE_RUNS, given), "job_id is_training_run \n 1 yes \n 2 no \n 3 no")
 
 
 def test_the_order_of_rows_is_nothing_to_it(select: Select) -> None:
     text = "\n".join(f"1 10:{minute:02d}:00 {0.1 * minute}" for minute in range(1, 40))
-    attributed = rows(ATTRIBUTED, f"job_id minute_at explained_bytes \n {text}")
+    attributed = rows(ATTRIBUTED, f"job_id minute_at attributed_bytes \n {text}")
     given = {SAMPLES: "job_id application_id \n 1 wave", SIGNATURES: SIGNATURE}
     first, *others = (select(INFERENCE_RUNS, given | {ATTRIBUTED: each}) for each in shuffled(attributed))
     assert all(each.equals(first) for each in others)

@@ -30,7 +30,8 @@ def test_counters_come_first_then_traces_then_attribution(select: Select) -> Non
         8      10:00:00   lake       write     client   e        unknown_sizes .             .
         """
     attributed = """
-        job_id started_at filesystem direction minute_at explained_bytes low_bytes high_bytes estimate_source
+        job_id started_at filesystem direction minute_at attributed_bytes attributed_low_bytes attributed_high_bytes \
+            estimate_source
         1      10:00:00   lake       write     10:01:00  5               5         5          counted
         3      10:00:00   lake       write     10:01:00  2               1         3          attributed
         3      10:00:00   lake       write     10:02:00  4               2         6          attributed
@@ -73,7 +74,7 @@ def test_bytes_that_a_trace_does_not_place_are_in_a_row_of_their_own_and_nowhere
         5      10:00:00   pond       write     jobstats .        measured .                7
         """
     attributed = """
-        job_id started_at filesystem direction minute_at explained_bytes estimate_source
+        job_id started_at filesystem direction minute_at attributed_bytes estimate_source
         1      10:00:00   lake       write     10:01:00  2               attributed
         1      10:00:00   lake       read      10:01:00  3               attributed
         2      10:00:00   lake       write     10:01:00  2               attributed

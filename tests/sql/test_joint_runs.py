@@ -50,7 +50,7 @@ def test_without_a_base_release_no_set_stays(select: Select) -> None:
 
 def joint(select: Select, sets: str | pl.DataFrame, known: str = "") -> list[str]:
     given = {SETS: sets} | ({KNOWN: known} if known else {})
-    return select(JOINT_SUBJECTS, given, least_sample_count=2)["application_id"].to_list()
+    return select(JOINT_SUBJECTS, given, min_sample_count=2)["application_id"].to_list()
 
 
 RUNS = """
@@ -79,19 +79,20 @@ def test_sets_of_enough_short_runs_that_polls_saw_are_found_together(
 
 
 @pytest.mark.parametrize(
-    ("first_at", "last_at", "count", "method", "is_joint"),
+    ("first", "last", "count", "method", "is_joint"),
     [
         ("10:00:00", "11:01:00", 2, "joint", False),
         ("10:00:01", "11:01:00", 2, "joint", True),
         ("10:00:00", "11:02:00", 2, "joint", True),
         ("10:00:00", "11:01:00", 3, "joint", True),
-        ("10:00:00", "11:01:00", 2, "warped", True),
+        ("10:00:00", "11:01:00", 2, "elastic", True),
     ],
 )
 def test_those_with_runs_since_the_last_time_are_found_again(
-    select: Select, first_at: str, last_at: str, count: int, method: str, is_joint: bool
+    select: Select, first: str, last: str, count: int, method: str, is_joint: bool
 ) -> None:
-    known = f"application_id method first_at last_at sample_count \n a {method} {first_at} {last_at} {count}"
+    head = "application_id method first_run_started_at last_run_ended_at sample_count"
+    known = f"{head} \n a {method} {first} {last} {count}"
     assert bool(joint(select, RUNS, known)) == is_joint
 
 

@@ -84,17 +84,17 @@ def test_rows_stay_by_their_kind_and_those_of_applications_by_their_signature(se
 def test_segments_and_nodes_stay_with_their_rows_of_periods(select: Select) -> None:
     periods = """
         subject_kind  subject_id  cluster  filesystem  direction  method      outcome
-        job           a           .        lake        read       controlled  periodic
-        trace         t           .        .           read       controlled  periodic
+        job           a           .        lake        read       null_tested  periodic
+        trace         t           .        .           read       null_tested  periodic
         trace         t           .        .           read       dft         periodic
-        job           u           .        .           read       controlled  periodic
+        job           u           .        .           read       null_tested  periodic
     """
     segments = """
         subject_kind  subject_id  cluster  filesystem  direction  method      segment
-        job           a           .        lake        read       controlled  1
-        job           a           .        lake        read       controlled  2
-        job           a           .        pond        read       controlled  1
-        job           b           .        lake        read       controlled  1
+        job           a           .        lake        read       null_tested  1
+        job           a           .        lake        read       null_tested  2
+        job           a           .        pond        read       null_tested  1
+        job           b           .        lake        read       null_tested  1
     """
     expect(
         select(KEPT_SEGMENTS, {PERIODS: periods, "released.period_segments": segments}),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from iosig.warehouse.contracts.job_io import EXACT_IO, METADATA_IO
-from iosig.warehouse.contracts.samples import RUN_RISES
+from iosig.warehouse.contracts.samples import RUN_COUNTER_DELTAS
 from tests.sql.given import Select, expect
 
-KEYS, RISES, RUN = "stage.counted_jobs", "stage.counter_rises", "samples.run_rises"
+KEYS, RISES, RUN = "stage.counter_job_totals", "stage.counter_deltas", "samples.run_counter_deltas"
 TWO_NAMES = "filesystem job_key scheduler_id \n lake 7 7 \n lake 7:b 7"
 OF_TARGETS = """
-    filesystem component target job_key from_at  until_at open_count close_count punch_count written_bytes
+    filesystem component target job_key interval_started_at  interval_ended_at open_count close_count punch_count \
+        written_bytes
     lake       mdt       m0     7       10:00:00 10:00:10 5          4           .           .
     lake       mdt       m0     7:b     10:00:00 10:00:10 1          0           .           .
     lake       mdt       m0     7       10:00:20 10:00:30 20         .           .           .
@@ -26,7 +27,7 @@ def test_operations_are_of_the_run_whose_the_interval_is(select: Select) -> None
         KEYS: TWO_NAMES,
         RISES: OF_TARGETS,
         RUN: """
-            job_id started_at filesystem scheduler_id from_at  until_at
+            job_id started_at filesystem scheduler_id interval_started_at  interval_ended_at
             7.0    10:00:00   lake       7            10:00:00 10:00:10
             7.1    10:00:15   lake       7            10:00:20 10:00:30
             """,
@@ -51,17 +52,18 @@ def test_operations_are_of_the_run_whose_the_interval_is(select: Select) -> None
 
 def test_servers_of_data_do_not_count_metadata_operations(select: Select) -> None:
     jobs = "job_id started_at ended_at \n 7 10:00:00 10:01:00"
-    found = select(RUN_RISES, {"stage.jobs": jobs, KEYS: TWO_NAMES, RISES: OF_TARGETS})
+    found = select(RUN_COUNTER_DELTAS, {"stage.jobs": jobs, KEYS: TWO_NAMES, RISES: OF_TARGETS})
     expect(
         found,
         """
-        until_at scheduler_id metadata_operation_count written_bytes
+        interval_ended_at scheduler_id metadata_operation_count written_bytes
         10:00:10 7            17                       50
         10:00:30 7            20                       0
         """,
     )
-    of_data = "filesystem component job_key from_at until_at punch_count \n lake ost 7 10:00:00 10:00:10 9"
-    found = select(RUN_RISES, {"stage.jobs": jobs, KEYS: TWO_NAMES, RISES: of_data})
+    head = "filesystem component job_key interval_started_at interval_ended_at punch_count"
+    of_data = f"{head} \n lake ost 7 10:00:00 10:00:10 9"
+    found = select(RUN_COUNTER_DELTAS, {"stage.jobs": jobs, KEYS: TWO_NAMES, RISES: of_data})
     assert found["metadata_operation_count"].to_list() == [None]
 
 
@@ -73,7 +75,7 @@ def test_a_run_without_operations_has_none_where_any_are_counted_and_else_nobody
         8      10:00:00   pond       10         2
         """
     rises = """
-        job_id started_at filesystem metadata_operation_count written_bytes until_at
+        job_id started_at filesystem metadata_operation_count written_bytes interval_ended_at
         7      10:00:00   lake       20                       1             10:00:10
         7      10:00:00   lake       .                        1             10:00:20
         7      10:00:00   lake       1                        1             10:00:30

@@ -7,13 +7,13 @@ from iosig.warehouse.contracts.samples import COUNTED_SAMPLES, METADATA_RUNS
 from tests.sql.given import Select, expect
 
 CALLS, GRIDS, TRACES = "landed.trace_metadata", "samples.metadata_grids", "stage.trace_jobs"
-RUNS, RISES, JOBS, EXACT = "samples.exact_runs", "samples.run_rises", "stage.jobs", "samples.exact_samples"
+RUNS, RISES, JOBS, EXACT = "samples.exact_runs", "samples.run_counter_deltas", "stage.jobs", "samples.exact_samples"
 
 
 def test_a_traced_run_lasts_to_its_last_call_at_least(select: Select) -> None:
     given = {
         TRACES: "trace_id duration_s \n a 10 \n b 10 \n c . \n d 10 \n e -3",
-        CALLS: "trace_id metadata_call ceased_s \n a 0 3 \n a 1 5 \n b 0 12 \n c 0 4 \n e 0 -1 \n x 0 9",
+        CALLS: "trace_id metadata_call end_s \n a 0 3 \n a 1 5 \n b 0 12 \n c 0 4 \n e 0 -1 \n x 0 9",
     }
     expect(select(METADATA_SPANS, given), "trace_id lasting_s \n a 10 \n b 12 \n c 4 \n e 0")
 
@@ -22,7 +22,7 @@ def test_calls_are_counted_by_kind_and_step_and_all_together(select: Select) -> 
     given = {
         GRIDS: "trace_id interval_s step_count \n a 2 5",
         CALLS: """
-            trace_id metadata_call operation began_s is_nested
+            trace_id metadata_call operation start_s is_nested
             a        0             open      0       no
             a        1             open      1.9     no
             a        2             stat      2       no
@@ -51,7 +51,7 @@ def test_runs_have_their_operations_where_any_are_known_of_their_machine(select:
     given = {
         RUNS: "cluster job_id filesystem step_us \n c 1 lake 1 \n c 2 lake 1 \n c 1 pond 1 \n d 1 lake 1",
         RISES: """
-            cluster job_id filesystem until_at metadata_operation_count
+            cluster job_id filesystem interval_ended_at metadata_operation_count
             c       1      lake       10:00:00 3
             c       1      lake       10:01:00 4
             c       1      lake       10:02:00 .

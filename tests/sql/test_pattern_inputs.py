@@ -7,7 +7,7 @@ from iosig.warehouse.contracts.polls import POLLED_TRAFFIC
 from iosig.warehouse.contracts.samples import FILESYSTEM_RUNS
 from tests.sql.given import Select, expect
 
-TICKS, JOBS = "stage.ticks", "stage.jobs"
+TICKS, JOBS = "stage.filesystem_rates", "stage.jobs"
 PARTITIONS = "settings.partition_filesystems"
 
 
@@ -35,7 +35,7 @@ def test_polls_of_one_instant_are_summed_by_direction(select: Select) -> None:
 
 def test_explained_bytes_of_all_runs_are_summed_by_minute(select: Select) -> None:
     attributed = """
-        job_id  filesystem  direction  minute_at  explained_bytes
+        job_id  filesystem  direction  minute_at  attributed_bytes
         1       lake        read       12:01:00   5
         2       lake        read       12:01:00   7
         1       lake        write      12:01:00   1
@@ -44,7 +44,7 @@ def test_explained_bytes_of_all_runs_are_summed_by_minute(select: Select) -> Non
     expect(
         select(EXPLAINED_MINUTES, {"transforms.attributed_io": attributed}),
         """
-        filesystem  direction  minute_at  explained_bytes
+        filesystem  direction  minute_at  attributed_bytes
         lake        read       12:01:00   12
         lake        write      12:01:00   1
         pond        read       12:02:00   2

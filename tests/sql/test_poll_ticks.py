@@ -67,7 +67,7 @@ def test_an_implausible_poll_is_in_no_sum(select: Select) -> None:
         c2          101               1
         c3          .                 102
         """
-    limited = select(POLL_TICKS, {POLLS: polls}, controller_limit_bytes_per_s=100.0)
+    limited = select(POLL_TICKS, {POLLS: polls}, max_controller_bytes_per_s=100.0)
     expect(
         limited,
         "controller_count read_bytes written_bytes implausible_poll_count \n 1 200 200 2",

@@ -13,7 +13,7 @@ def test_of_two_answers_of_one_instant_the_last_one_counts(select: Select) -> No
         QUEUED_JOBS,
         {
             RECORDS: """
-            part_order  line  cluster  job_id  seen_at   queue_state
+            part_order  line  cluster  job_id  observed_at   queue_state
             0           9     .        7       10:00:00  PENDING
             1           1     .        7       10:00:00  RUNNING
             1           2     .        7       10:05:00  RUNNING
@@ -24,7 +24,7 @@ def test_of_two_answers_of_one_instant_the_last_one_counts(select: Select) -> No
     expect(
         found,
         """
-        seen_on  seen_at   cluster  job_id  queue_state
+        observed_on  observed_at   cluster  job_id  queue_state
         9        10:00:00  c1       7       SUSPENDED
         9        10:00:00  default  7       RUNNING
         9        10:05:00  default  7       RUNNING
@@ -37,7 +37,7 @@ def test_applications_and_file_systems_are_found_as_those_of_runs(select: Select
         QUEUED_JOBS,
         {
             RECORDS: """
-            job_id  job_name   comment      seen_at
+            job_id  job_name   comment      observed_at
             1       ior.short  fs=scratch1  10:00:00
             2       wrf        fs=other     10:00:00
             3       .          .            10:00:00

@@ -6,7 +6,7 @@ from iosig.warehouse.contracts.samples import RUNS
 from tests.sql.given import DAY, Select, at, expect, rows
 
 JOBS = "stage.jobs"
-POLL_DAYS = "stage.poll_days"
+POLLS_DAILY = "stage.polls_daily"
 PARTITIONS = "settings.partition_filesystems"
 TWO_FILESYSTEMS = "filesystem controller_count \n lake 3 \n pond 1"
 STEPS = ("first_step", "last_step")
@@ -25,7 +25,7 @@ def test_a_job_uses_its_own_file_system_where_it_is_known(select: Select) -> Non
             own     lake        mapped
             other   sea         mapped
             """,
-            POLL_DAYS: TWO_FILESYSTEMS,
+            POLLS_DAILY: TWO_FILESYSTEMS,
             PARTITIONS: "partition filesystem \n mapped pond",
         },
     )
@@ -44,7 +44,7 @@ def test_a_job_of_unknown_file_system_uses_those_of_its_partition_else_all(selec
             all     .           unmapped
             none    .           .
             """,
-            POLL_DAYS: TWO_FILESYSTEMS,
+            POLLS_DAILY: TWO_FILESYSTEMS,
             PARTITIONS: "partition filesystem \n wide pond \n wide sea \n narrow lake",
         },
     )
@@ -78,7 +78,7 @@ def test_the_grid_has_the_steps_whose_right_edge_is_in_the_run_or_a_step_after_i
         e       10:00:00    10:00:09
         f       10:00:01    10:00:01
         """
-    found = select(RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
+    found = select(RUNS, {JOBS: jobs, POLLS_DAILY: "controller_count \n 1"})
     edges = {
         row["job_id"]: [(row[name] * row["step_us"] - microseconds("10:00:00")) / 1e6 for name in STEPS]
         for row in found.iter_rows(named=True)
@@ -88,8 +88,8 @@ def test_the_grid_has_the_steps_whose_right_edge_is_in_the_run_or_a_step_after_i
 
 def test_the_grid_lies_on_the_polls(select: Select) -> None:
     jobs = "started_at ended_at \n 10:00:00 10:00:05"
-    poll_days = "interval_s grid_phase_s controller_count \n 5 3.5 1"
-    found = select(RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
+    polls_daily = "interval_s grid_phase_s controller_count \n 5 3.5 1"
+    found = select(RUNS, {JOBS: jobs, POLLS_DAILY: polls_daily})
     expect(found, "interval_s step_us phase_us \n 5 5000000 3500000")
     edges = [found[name].item() * 5_000_000 + 3_500_000 for name in STEPS]
     # [10:00:00, 10:00:10) holds the edges at 3.5 s and 8.5 s.
@@ -98,14 +98,14 @@ def test_the_grid_lies_on_the_polls(select: Select) -> None:
 
 def test_a_run_over_several_days_has_the_spacing_of_the_last_and_the_most_controllers(select: Select) -> None:
     jobs = "started_at ended_at ended_on \n 8T10:00:00 10T10:00:00 10"
-    poll_days = """
+    polls_daily = """
         polled_on  interval_s  controller_count
         7          9           99
         8          2           4
         9          5           3
         11         9           99
         """
-    found = select(RUNS, {JOBS: jobs, POLL_DAYS: poll_days})
+    found = select(RUNS, {JOBS: jobs, POLLS_DAILY: polls_daily})
     expect(found, "interval_s expected_controller_count \n 5 4")
 
 
@@ -116,10 +116,10 @@ def test_a_poll_that_ends_after_midnight_measures_a_run_that_ended_before(select
         late    23:00:00    23:59:58.5
         early   23:00:00    23:59:57
         """
-    found = select(RUNS, {JOBS: jobs, POLL_DAYS: "polled_on controller_count \n 10 1"})
+    found = select(RUNS, {JOBS: jobs, POLLS_DAILY: "polled_on controller_count \n 10 1"})
     expect(found, "job_id interval_s \n early . \n late 2")
     both = "polled_on interval_s controller_count \n 9 5 1 \n 10 2 3"
-    found = select(RUNS, {JOBS: jobs, POLL_DAYS: both})
+    found = select(RUNS, {JOBS: jobs, POLLS_DAILY: both})
     expect(found, "job_id interval_s expected_controller_count \n early 5 1 \n late 5 3")
 
 
@@ -149,7 +149,7 @@ def test_what_ran_beside_the_runs_of_the_day_is_there_and_nothing_else(select: S
 
 def test_a_running_job_has_no_grid(select: Select) -> None:
     jobs = "job_id started_at ended_at ended_on \n running 10:00:00 . . \n today 10:00:00 12:00:00 9"
-    found = select(RUNS, {JOBS: jobs, POLL_DAYS: "controller_count \n 1"})
+    found = select(RUNS, {JOBS: jobs, POLLS_DAILY: "controller_count \n 1"})
     expect(found.filter(found["job_id"] == "running"), "filesystem step_us first_step \n filesystem . .")
 
 

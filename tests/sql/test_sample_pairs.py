@@ -61,7 +61,7 @@ def test_pairs_compare_the_bytes_of_both_samples(select: Select) -> None:
     expect(
         select(SAMPLE_PAIRS, {EXACT: exact, SAMPLES: cut}),
         """
-        job_id  exact_bytes  cut_bytes  times_exact  sample_bytes_per_s  cut_bytes_per_s  cut_interval_s
+        job_id  exact_bytes  cut_bytes  overestimation_factor  sample_bytes_per_s  cut_bytes_per_s  cut_interval_s
         1       6            12         2            1,2,.               3,.              4
         2       0            4          .            0,0                 1                4
         """,

@@ -6,7 +6,7 @@ from iosig.warehouse.contracts.samples import SAMPLE_SETS
 from tests.sql.given import Select, expect
 
 SAMPLES, JOBS, JOB_IO = "samples.samples", "stage.jobs", "samples.job_io_sources"
-PARAMETERS: dict[str, object] = {"signature_window_days": 90, "most_sample_count": 20, "has_merged_sizes": False}
+PARAMETERS: dict[str, object] = {"signature_window_days": 90, "max_sample_count": 20, "has_merged_sizes": False}
 
 
 def given(runs: list[tuple[str, str, str, int]], **changed: dict[str, str]) -> dict[str, str]:
@@ -64,7 +64,7 @@ def test_the_latest_runs_steps_are_those_of_the_set(select: Select) -> None:
 
 def test_only_so_many_samples_and_none_that_are_too_old(select: Select) -> None:
     runs = [(str(number), f"{10 + number}T00:00:00", "ann/vasp/8", 8) for number in range(6)]
-    most = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"most_sample_count": 2}))
+    most = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"max_sample_count": 2}))
     assert most["job_id"].to_list() == ["4", "5"]
     window = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"signature_window_days": 3}))
     assert window["job_id"].to_list() == ["2", "3", "4", "5"]

@@ -15,7 +15,7 @@ from tests.naive import server_io as naive
 from tests.sql.given import DAY, Select, at, expect, filled, rows
 
 RUNS = "samples.runs"
-TICKS = "stage.ticks"
+TICKS = "stage.filesystem_rates"
 SAMPLES = "samples.samples"
 S = 1_000_000
 CONTROLLERS = 4
@@ -376,7 +376,7 @@ def test_volume_mean_and_peak_agree_wherever_the_polls_lie(
     ticks = ticks_of(found)
     jobs = runs_of(times)[1].select("job_id", "ended_on", "started_at", "ended_at", "filesystem")
     day = f"controller_count grid_phase_s \n {CONTROLLERS} {phase_us / S}"
-    runs = select(samples.RUNS, {"stage.jobs": filled("stage.jobs", jobs), "stage.poll_days": day})
+    runs = select(samples.RUNS, {"stage.jobs": filled("stage.jobs", jobs), "stage.polls_daily": day})
     steps = select(samples.GRID_STEPS, {RUNS: runs, TICKS: ticks})
     server_io = select(SERVER_IO, {RUNS: runs, TICKS: ticks, SAMPLES: sampled(runs, steps)})
     measured = server_io.filter(pl.col("outcome") == "measured")

@@ -43,7 +43,7 @@ def test_exact_samples_have_the_default_signature_of_their_application(select: S
     expect(
         select(EXACT_PAIRS, given),
         """
-        job_id method is_used volume_bytes
+        job_id method is_training_run volume_bytes
         1      iosi   yes     9
         2      iosi   no      9
         3      iosi   no      9

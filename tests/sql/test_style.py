@@ -13,15 +13,15 @@ from iosig.settings.model import Settings
 from iosig.warehouse.contracts import TABLES, Table, table
 from iosig.warehouse.contracts.attribution import (
     ATTRIBUTED_IO,
-    EXPLAINED_DAYS,
+    ATTRIBUTION_DAILY,
     EXPLAINED_MINUTES,
     POLLED_MINUTES,
 )
 from iosig.warehouse.contracts.classes import CLASSES, KEPT_CLASSES
 from iosig.warehouse.contracts.counters import (
-    COUNTER_ENDS,
+    COUNTER_DELTAS,
     COUNTER_GAPS,
-    COUNTER_RISES,
+    COUNTER_LAST_VALUES,
     COUNTER_TARGETS,
     JOB_KEYS,
     TIMED_SCRAPES,
@@ -47,14 +47,14 @@ from tests.sql import given
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
 #: tables of a layer that SQL makes which come from code instead
 NOT_OF_SQL = {METADATA_GRIDS, SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
-NOT_OF_SQL |= {COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
+NOT_OF_SQL |= {COUNTER_LAST_VALUES, COUNTER_DELTAS, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
 #: what is joined of computed tables
-OF_TRANSFORMS = {EXPLAINED_DAYS, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
+OF_TRANSFORMS = {ATTRIBUTION_DAILY, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
 OF_TRANSFORMS |= {EXACT_PAIRS, TRACED_APPLICATIONS, INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
 OF_TRANSFORMS |= {EXPLAINED_MINUTES, POLLED_TRAFFIC, SIGNATURE_CURVES}
 OF_TRANSFORMS |= {KEPT_CLASSES, KEPT_PERIODS, KEPT_SEGMENTS, KEPT_NODES}
 #: what `iosig.flows.steps.plan` gives, where it asks for stale days
-OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
+OF_PLANNING = {"landings", "polls_daily", "longest_interval_s", "counters_daily", "counter_reaches_s"}
 #: landed tables that are published as they are
 LANDED_AND_PUBLISHED = {REJECTS, TRACE_HEATMAPS}
 #: tables of checks that SQL joins

@@ -25,7 +25,7 @@ def test_files_and_ranks_add_up(select: Select) -> None:
         select,
         "trace_id module outcome record_count \n t POSIX sound 3",
         records="""
-        trace_id  module  file_number  rank  read_bytes  written_bytes  open_count  read_began_s  read_ceased_s
+        trace_id  module  file_number  rank  read_bytes  written_bytes  open_count  read_start_s  read_end_s
         t         POSIX   1            0     10          .              1           5             7
         t         POSIX   1            1     20          .              2           3             6
         t         POSIX   -2           -1    .           5              4           .             .
@@ -35,11 +35,11 @@ def test_files_and_ranks_add_up(select: Select) -> None:
     expect(
         found,
         """
-        trace_id  cluster  job_id  module  file_count  read_bytes  written_bytes  open_count  seek_count  read_began_s
+        trace_id  cluster  job_id  module  file_count  read_bytes  written_bytes  open_count  seek_count  read_start_s
         t         edison   7       POSIX   2           30          5              7           .           3
         """,
     )
-    expect(found, "read_ceased_s record_count is_counted covered_ratio \n 7 3 yes .")
+    expect(found, "read_end_s record_count is_counted covered_ratio \n 7 3 yes .")
 
 
 def test_of_layers_that_pass_the_same_bytes_on_one_counts(select: Select) -> None:
@@ -121,7 +121,7 @@ def test_what_single_requests_and_heat_maps_hold_of_the_counted_bytes(select: Se
         t         STDIO   0           300
         """,
         requests="""
-        trace_id  module  direction  request_bytes  began_s  ceased_s  is_nested
+        trace_id  module  direction  request_bytes  start_s  end_s  is_nested
         t         POSIX   read       3              1        2         no
         t         POSIX   write      10             5        6         no
         """,
@@ -135,7 +135,7 @@ def test_what_single_requests_and_heat_maps_hold_of_the_counted_bytes(select: Se
     expect(
         found,
         """
-        module     covered_ratio  read_bytes  written_bytes  read_count  write_began_s  is_counted
+        module     covered_ratio  read_bytes  written_bytes  read_count  write_start_s  is_counted
         DXT_POSIX  0.065          3           10             1           5              no
         HEATMAP    0.798          .           .              .           .              no
         POSIX      .              100         100            .           .              yes

@@ -107,11 +107,11 @@ def test_a_mark_says_that_an_input_is_whole_and_is_none_itself(inbox: Inbox, clo
     write(inbox.folder / "jobs.done", clock, "")
     write(inbox.folder / "other", clock, age_s=1000)
     write(inbox.folder / ".hidden", clock, age_s=1000)
-    inbox.only_done = True
+    inbox.requires_marker = True
     assert names(inbox) == ["jobs"]
     clock.pass_by(1000)
     assert names(inbox) == ["jobs"]
-    inbox.only_done = False
+    inbox.requires_marker = False
     assert names(inbox) == ["jobs", "other"]
 
 
@@ -162,7 +162,7 @@ def test_a_signal_ends_the_command_in_order(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "inbox" / "jobs").write_text(HEAD + job_line(1))
     ours = ("--warehouse", tmp_path / "w", "land", tmp_path / "inbox", "--follow")
     assert cli(*ours, "--replace")[0] == 2
-    assert cli("land", "--only-done", tmp_path / "inbox")[0] == 2
+    assert cli("land", "--require-marker", tmp_path / "inbox")[0] == 2
     signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     signal.setitimer(signal.ITIMER_REAL, 1.0)
     code, _, err = cli(*ours, "--settle", "0", "--interval", "0.05")

@@ -51,7 +51,7 @@ def scrape(fake: FakePrometheus, seconds: range) -> None:
 
 def land(store: Store, url: str, since: datetime | None = None, **told: Any) -> list[Arrival]:
     asked = {"chunk_s": 100, "delay_s": 5, "presets": ["lustre"], **told}
-    settings = Settings.model_validate({"prometheus": asked, "live": {"first_days": 500 / 86_400}})
+    settings = Settings.model_validate({"prometheus": asked, "live": {"backfill_days": 500 / 86_400}})
     return [*live.land_prometheus(store, settings, url, Told(), since=since)]
 
 
@@ -168,7 +168,7 @@ def test_pieces_of_time_become_the_rises_that_all_at_once_become(
     found = []
     for store in (pieces, whole):
         with opened(store, run_inline(store, Settings(), lambda *_: None)) as connection:
-            rises = "from counter_rises order by target, job_key, until_at"
+            rises = "from counter_deltas order by target, job_key, interval_ended_at"
             found.append(connection.sql(rises).pl())
     assert found[0].drop("flag").equals(found[1].drop("flag"))
     assert found[0].height > 1_000

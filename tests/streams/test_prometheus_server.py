@@ -129,7 +129,7 @@ def test_what_a_server_scraped_lands_once_though_who_follows_it_is_killed(tmp_pa
     draw, warehouse = random.Random(SEED), tmp_path / "warehouse"
     warehouse.mkdir()
     (warehouse / "iosig.toml").write_text(
-        "[prometheus]\ndelay_s = 1.5\nchunk_s = 60\npresets = ['lustre']\n[live]\nfirst_days = 0.002\n"
+        "[prometheus]\ndelay_s = 1.5\nchunk_s = 60\npresets = ['lustre']\n[live]\nbackfill_days = 0.002\n"
     )
     with exporting() as exporter, prometheus(exporter.url) as url:
         end = time.monotonic() + SCRAPED_S

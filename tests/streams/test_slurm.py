@@ -73,7 +73,7 @@ def test_nights_of_jobs_come_to_what_is_true_and_land_each_row_once(slurm: FakeS
                 is_over = end <= epoch(now) - 3_600
                 slurm.add(job_id, submit, start if start <= epoch(now) else 0, end if is_over else 0)
         slurm.tell(has_json=bool(night % 2))
-        land(store, now, first_days=2)
+        land(store, now, backfill_days=2)
         assert runs(store) == ends(slurm), f"night {night}"
     rows = landed(store)
     told = rows.filter(pl.col("ended_at").is_not_null())
@@ -86,7 +86,7 @@ def test_nothing_new_lands_nothing_and_what_ended_since_does(slurm: FakeSlurm, t
     store = Store(tmp_path / "warehouse")
     slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400)
     slurm.add(2, epoch(NOW) - 500)
-    (first,) = land(store, NOW, first_days=0.5)
+    (first,) = land(store, NOW, backfill_days=0.5)
     (second,) = land(store, NOW + timedelta(minutes=5))
     slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) + 400)
     (third,) = land(store, NOW + timedelta(minutes=10))
@@ -104,7 +104,7 @@ def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monk
     store = Store(tmp_path / "warehouse")
     slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) - 300)
     slurm.tell(fault="slurmdbd: Connection refused")
-    (refused,) = land(store, NOW, first_days=0.5)
+    (refused,) = land(store, NOW, backfill_days=0.5)
     assert "Connection refused" in refused.line()
     slurm.tell(fault="")
 
@@ -115,8 +115,8 @@ def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monk
         # the position is written by then, and the rows are not
         patched.setattr(landing, "land_batches", killed)
         with pytest.raises(KeyboardInterrupt):
-            land(store, NOW, first_days=0.5)
-    assert [one.row_count for one in land(store, NOW + timedelta(minutes=1), first_days=0.5)] == [1]
+            land(store, NOW, backfill_days=0.5)
+    assert [one.row_count for one in land(store, NOW + timedelta(minutes=1), backfill_days=0.5)] == [1]
     assert runs(store) == ends(slurm)
 
 
@@ -129,7 +129,10 @@ def test_names_that_are_hidden_are_in_no_position(
         slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) - 300, user=user)
         monkeypatch.setenv("IOSIG_PSEUDONYM_KEY", user * 20)
         settings = Settings.model_validate(
-            {"privacy": {"is_pseudonymized": True, "key_variable": "IOSIG_PSEUDONYM_KEY"}, "live": {"first_days": 0.5}}
+            {
+                "privacy": {"is_pseudonymized": True, "key_variable": "IOSIG_PSEUDONYM_KEY"},
+                "live": {"backfill_days": 0.5},
+            }
         )
         for later_h, row_count in enumerate((1, 0)):
             (arrival,) = live._land_sacct(store, settings, None, NOW + timedelta(hours=later_h))
@@ -144,7 +147,7 @@ def test_names_that_are_hidden_are_in_no_position(
 @pytest.mark.usefixtures("quick_checks")
 def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
-    settings = Settings.model_validate({"schedule": {"slurm": True}, "live": {"first_days": 0.1}})
+    settings = Settings.model_validate({"schedule": {"slurm": True}, "live": {"backfill_days": 0.1}})
     now = epoch(datetime.now(UTC))
     slurm.add(1, now - 500, now - 400, now - 300)
     slurm.add(2, now - 300, limit=30)
@@ -155,7 +158,8 @@ def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm
         slurm.add(2, now - 300, now - 200, limit=30)
     with opened(store, release) as connection:
         query = (
-            "select job_id, queue_state, time_limit_s, epoch(seen_at - submitted_at) > 290 from queued_jobs order by 2"
+            "select job_id, queue_state, time_limit_s, epoch(observed_at - submitted_at) > 290 from queued_jobs "
+            "order by 2"
         )
         assert connection.sql(query).fetchall() == [("2", "PENDING", 1800.0, True), ("2", "RUNNING", 1800.0, True)]
         assert connection.sql("select job_id, state from jobs order by 1").fetchall() == [
@@ -165,7 +169,7 @@ def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm
 
 
 def test_what_runs_and_waits_lands_each_time(slurm: FakeSlurm, tmp_path: Path) -> None:
-    store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"first_days": 0.1}})
+    store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"backfill_days": 0.1}})
     now = epoch(datetime.now(UTC))
     slurm.add(1, now - 500, now - 400)
     slurm.add(2, now - 300)
@@ -183,7 +187,7 @@ def test_what_runs_and_waits_lands_each_time(slurm: FakeSlurm, tmp_path: Path) -
 def test_a_real_slurm_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_json: bool) -> None:
     if not has_json:
         monkeypatch.setattr(slurm_commands, "_is_sound_json", lambda _: False)
-    store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"first_days": 0.01}})
+    store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"backfill_days": 0.01}})
     with servers.mariadb() as database, servers.slurm(database) as configuration:
         monkeypatch.setenv("SLURM_CONF", str(configuration))
         for told in (

@@ -50,9 +50,9 @@ def test_what_takes_long_is_imported_when_it_is_used(modules: str, heavy: tuple[
 @pytest.mark.long
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def test_a_study_at_its_size_writes_its_page(study: Study, shared_data: Path, tmp_path: Path) -> None:
-    """As `iosig study NAME --into FOLDER` runs it: for minutes, with all that its settings name."""
+    """As `iosig study NAME --output FOLDER` runs it: for minutes, with all that its settings name."""
     inputs = {"extrapolations": ["--traces", str(shared_data / "recorder")]}
-    result = CliRunner().invoke(study_command, [study.name, "--into", str(tmp_path), *inputs.get(study.name, [])])
+    result = CliRunner().invoke(study_command, [study.name, "--output", str(tmp_path), *inputs.get(study.name, [])])
     assert result.exit_code == 0, result.output
     page = (tmp_path / study.page_name).read_text(encoding="utf-8")
     drawn = [path.name for path in (tmp_path / "figures").iterdir()]

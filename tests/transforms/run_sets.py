@@ -30,13 +30,13 @@ def simulate_polls(bursts: Sequence[Burst], duration_s: float, interval_s: float
 def make_sample_set(
     rows: Sequence[npt.ArrayLike],
     interval_s: float = 2.0,
-    started_s: Sequence[float] | None = None,
+    start_s: Sequence[float] | None = None,
     duration_s: Sequence[float] | None = None,
 ) -> SampleSet:
     """Make a sample set; by default, runs start and end at the edges of steps."""
     rates = [np.asarray(row, dtype=np.float64) for row in rows]
     offsets = np.concatenate([[0], np.cumsum([len(row) for row in rates])]).astype(np.int64)
-    started = np.zeros(len(rates)) if started_s is None else np.asarray(started_s, dtype=np.float64)
+    started = np.zeros(len(rates)) if start_s is None else np.asarray(start_s, dtype=np.float64)
     whole = [len(row) * interval_s for row in rates]
     duration = np.asarray(whole if duration_s is None else duration_s, dtype=np.float64)
     return SampleSet(Ragged(np.concatenate([np.zeros(0), *rates]), offsets), interval_s, started, duration)
@@ -45,7 +45,7 @@ def make_sample_set(
 def scale_rates(one: SampleSet, factor: float) -> SampleSet:
     """Multiply all rates of a set."""
     samples = Ragged(one.samples.values * factor, one.samples.offsets)
-    return SampleSet(samples, one.interval_s, one.started_s, one.duration_s)
+    return SampleSet(samples, one.interval_s, one.start_s, one.duration_s)
 
 
 def reorder_runs(one: SampleSet, order: Sequence[int]) -> SampleSet:
@@ -55,7 +55,7 @@ def reorder_runs(one: SampleSet, order: Sequence[int]) -> SampleSet:
     return make_sample_set(
         [rates[run] for run in picked],
         one.interval_s,
-        one.started_s[picked].tolist(),
+        one.start_s[picked].tolist(),
         one.duration_s[picked].tolist(),
     )
 
@@ -90,7 +90,7 @@ def find_faults(result: Signature) -> list[str]:
 def find_burst_faults(result: Signature) -> list[str]:
     """List the violated invariants of a signature's bursts."""
     bursts, curve = result.bursts, result.bytes_per_s
-    columns = (bursts.started_s, bursts.peaked_s, bursts.ended_s, bursts.volume_bytes, bursts.support_ratio)
+    columns = (bursts.start_s, bursts.peak_s, bursts.end_s, bursts.volume_bytes, bursts.support_ratio)
     if {len(column) for column in columns} != {len(bursts)}:
         return ["columns of several lengths"]
     if not len(bursts):
@@ -99,10 +99,10 @@ def find_burst_faults(result: Signature) -> list[str]:
     with np.errstate(over="ignore"):
         is_too_much = bursts.volume_bytes.sum() > curve.sum() * (1 + 1e-9)
     wrong = {
-        "burst without length": (bursts.ended_s <= bursts.started_s).any(),
-        "overlap": (bursts.started_s[1:] < bursts.ended_s[:-1]).any(),
-        "outside": bursts.started_s[0] < 0 or bursts.ended_s[-1] > len(curve),
-        "peak": ((bursts.peaked_s < bursts.started_s) | (bursts.peaked_s > bursts.ended_s)).any(),
+        "burst without length": (bursts.end_s <= bursts.start_s).any(),
+        "overlap": (bursts.start_s[1:] < bursts.end_s[:-1]).any(),
+        "outside": bursts.start_s[0] < 0 or bursts.end_s[-1] > len(curve),
+        "peak": ((bursts.peak_s < bursts.start_s) | (bursts.peak_s > bursts.end_s)).any(),
         "volume": np.isnan(bursts.volume_bytes).any() or not (bursts.volume_bytes > 0).all(),
         "more in bursts than in all": is_too_much,
         "support": not np.isnan(support).all() and not ((support >= 0) & (support <= 1)).all(),

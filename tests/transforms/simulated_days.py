@@ -19,8 +19,8 @@ _FAMILIES = ("fair", "mixed", "seeks", "stopping")
 class SimulatedDay:
     """Jobs in seconds since the first poll, and the bytes of each minute."""
 
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     bytes_per_min: Reals
 
     def shifted(self, shift_h: int) -> SimulatedDay:
@@ -28,9 +28,9 @@ class SimulatedDay:
 
         The wrong log has the jobs that end on the day by its own clock, so that the others are missing.
         """
-        started_s, ended_s = (each + shift_h * HOUR_S for each in (self.started_s, self.ended_s))
-        is_logged = (ended_s >= 0) & (ended_s < len(self.bytes_per_min) * 60.0)
-        return SimulatedDay(started_s[is_logged], ended_s[is_logged], self.bytes_per_min)
+        start_s, end_s = (each + shift_h * HOUR_S for each in (self.start_s, self.end_s))
+        is_logged = (end_s >= 0) & (end_s < len(self.bytes_per_min) * 60.0)
+        return SimulatedDay(start_s[is_logged], end_s[is_logged], self.bytes_per_min)
 
 
 def simulated_day(seed: int) -> SimulatedDay:

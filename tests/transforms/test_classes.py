@@ -110,7 +110,7 @@ def test_uniform_uses_population_standard_deviation() -> None:
 def test_thresholds_are_parameters() -> None:
     assert label(5, 1, 1, 1) == "NO_USAGE"
     assert label(5, 1, 1, 1, params=ClassParams(no_usage_bytes=8)) == "START"
-    assert label(5 * MB, 1 * MB, 1 * MB, 1 * MB, params=ClassParams(uniform_cov=1)) == "UNIFORM"
+    assert label(5 * MB, 1 * MB, 1 * MB, 1 * MB, params=ClassParams(uniform_cv=1)) == "UNIFORM"
     assert label(9 * MB, 4 * MB, 4 * MB, 9 * MB, params=ClassParams(predominance=3)) == "OTHER"
     assert label(9 * MB, 4 * MB, 4 * MB, 9 * MB) == "CANYON"
 
@@ -123,8 +123,8 @@ quarters = st.tuples(volumes, volumes, volumes, volumes)
 @given(st.lists(quarters, min_size=1, max_size=20), st.integers(1, 20))
 def test_labels_match_naive_implementation(rows: list[tuple[float, ...]], nodes: int) -> None:
     # near 0.25, rounding may differ
-    cov = classes.coefficients_of_variation(np.array(rows))
-    rows = [row for row, value in zip(rows, cov, strict=True) if abs(value - 0.25) > 1e-9 or sum(row) == 0]
+    cv = classes.coefficients_of_variation(np.array(rows))
+    rows = [row for row, value in zip(rows, cv, strict=True) if abs(value - 0.25) > 1e-9 or sum(row) == 0]
     assume(rows)
     result = label_sections(np.array(rows), np.full(len(rows), float(nodes)))
     assert result.tolist() == [naive.label(row, nodes) for row in rows]
@@ -298,7 +298,7 @@ def test_precedence_of_outcomes() -> None:
         "outcome": pl.String,
         "label": pl.String,
         "section_bytes": pl.List(pl.Float64),
-        "cov": pl.Float64,
+        "cv": pl.Float64,
         "volume_bytes": pl.Float64,
         "missing_ratio": pl.Float64,
     }
@@ -306,7 +306,7 @@ def test_precedence_of_outcomes() -> None:
     assert result["label"].to_list() == ["START", None, None, None, "NO_USAGE"]
     assert result["section_bytes"].is_null().to_list() == [False, False, False, True, False]
     assert result["volume_bytes"].to_list() == [11 * MB, 11 * MB, 10 * MB, None, 0.0]
-    assert result["cov"].is_null().to_list() == [False, False, False, True, True]
+    assert result["cv"].is_null().to_list() == [False, False, False, True, True]
     assert result["missing_ratio"].to_list() == pytest.approx([0, 0, 460 / 3600, 1.0, 0])
 
 

@@ -37,7 +37,7 @@ def samples(rows: Sequence[tuple[float, str | None, int, float | None]], collect
     """Readings by time of the scrape, job, bytes written, and start of the count."""
     readings = [
         {"scraped_at": at(second), "sampled_at": at(second), "filesystem": "work", "component": "ost", "target": "o0",
-         "job_key": key, "collector": collector, "counted_since_at": None if since is None else at(since),
+         "job_key": key, "collector": collector, "counter_started_at": None if since is None else at(since),
          "total_written_bytes": value}
         for second, key, value, since in rows
     ]  # fmt: skip
@@ -59,9 +59,9 @@ def deltas_of(
 def to_tuples(deltas: CounterDeltas) -> list[tuple[str | None, float | None, float, int | None, str | None]]:
     """Deltas as job, from, until, bytes written, flag."""
     start = pl.lit(_START)
-    return deltas.rows.sort("job_key", "until_at").select(
-        "job_key", (pl.col("from_at") - start).dt.total_seconds().cast(pl.Float64),
-        (pl.col("until_at") - start).dt.total_seconds().cast(pl.Float64), "written_bytes", "flag",
+    return deltas.rows.sort("job_key", "interval_ended_at").select(
+        "job_key", (pl.col("interval_started_at") - start).dt.total_seconds().cast(pl.Float64),
+        (pl.col("interval_ended_at") - start).dt.total_seconds().cast(pl.Float64), "written_bytes", "flag",
     ).rows()  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def test_reset_of_entry_in_use_flags_restart_of_all() -> None:
         ("2", 120, 700, 1, None),
         ("2", 700, 710, 1, "restarted"),
     ]
-    assert deltas.gaps.select("flag", "until_at").rows() == [("restarted", at(710))]
+    assert deltas.gaps.select("flag", "interval_ended_at").rows() == [("restarted", at(710))]
 
 
 def counting(entries: dict[float, int]) -> pl.DataFrame:
@@ -115,7 +115,9 @@ def used(rows: Sequence[tuple[float, str, float]]) -> pl.DataFrame:
 def test_missing_entries_in_use_flag_restart_once() -> None:
     read = used([(10, "1", 5), (10, "2", 8), (30, "2", 29)])
     deltas = deltas_of(read, counting({0: 0, 10: 2, 20: 2, 30: 1, 40: 1, 50: 1}))
-    assert deltas.gaps.select("from_at", "until_at", "flag").rows() == [(at(20), at(30), "restarted")]
+    assert deltas.gaps.select("interval_started_at", "interval_ended_at", "flag").rows() == [
+        (at(20), at(30), "restarted")
+    ]
     # the returning entry has the same start time: it counts as the same
     assert to_tuples(deltas)[-1] == ("2", 20, 30, 21, None)
 
@@ -124,8 +126,8 @@ def test_idle_entries_may_be_missing() -> None:
     timed = counting(dict.fromkeys(range(0, 460, 10), 1) | {0: 0, 460: 0})
     assert deltas_of(used([(10, "1", 9)]), timed).gaps.is_empty()
     assert deltas_of(used([(10, "1", 9), (30, "1", 30)]), timed).gaps.is_empty(), "a collector that knows no better"
-    assert deltas_of(used([(20, "1", 15)]), timed).gaps["until_at"].to_list() == [at(460)]
-    unsaid = used([(20, "1", 15)]).with_columns(counted_since_at=pl.lit(None, pl.Datetime("us", "UTC")))
+    assert deltas_of(used([(20, "1", 15)]), timed).gaps["interval_ended_at"].to_list() == [at(460)]
+    unsaid = used([(20, "1", 15)]).with_columns(counter_started_at=pl.lit(None, pl.Datetime("us", "UTC")))
     assert deltas_of(unsaid, timed).gaps.is_empty(), "LDMS says nothing of what did not change"
 
 
@@ -134,14 +136,14 @@ def test_entries_of_previous_day_are_expected() -> None:
     ends = counters.select_last_values(used([(10, "1", 5)]), counters.order_scrapes(first, first.clear()))
     for count, gaps in ((1, []), (0, [(at(10), at(20))])):
         deltas = deltas_of(used([]), counting({20: count}), first, ends)
-        assert deltas.gaps.select("from_at", "until_at").rows() == gaps
+        assert deltas.gaps.select("interval_started_at", "interval_ended_at").rows() == gaps
 
 
 def test_late_or_ending_scrapes_give_edge_gaps() -> None:
     read = pl.concat([scrapes(range(0, 3000, 10)), scrapes(range(700, 1000, 10)).with_columns(target=pl.lit("o1"))])
     timed = counters.order_scrapes(read, frames.empty(SCRAPES))
     deltas = counters.find_edge_gaps(timed)
-    assert deltas.select("target", "from_at", "until_at", "flag").rows() == [
+    assert deltas.select("target", "interval_started_at", "interval_ended_at", "flag").rows() == [
         ("o1", at(0), at(700), "lost_scrapes"), ("o1", at(990), at(2990), "lost_scrapes"),
     ]  # fmt: skip
     before = scrapes([-5]).with_columns(target=pl.lit("o1"))
@@ -182,7 +184,7 @@ def test_one_of_two_collectors_is_selected() -> None:
     )
     deltas = deltas_of(read, pl.concat([other, one]))
     assert to_tuples(deltas)[1:] == [("1", 10, 20, 3, None)]
-    assert deltas.targets.select("sample_count", "other_sample_count").rows() == [(2, 2)]
+    assert deltas.targets.select("sample_count", "redundant_sample_count").rows() == [(2, 2)]
 
 
 def test_repeated_reading_counts_once() -> None:
@@ -209,7 +211,7 @@ def test_low_reading_of_totals_is_no_reset() -> None:
 def test_exceeded_and_silent_targets_are_reported() -> None:
     read = samples([(0, None, 0, None), (10, None, 5, None), (0, "1", 0, None), (10, "1", 50, None)])
     timed = pl.concat([scrapes([0, 10]), scrapes([0, 10], of_jobs=False)])
-    assert deltas_of(read, timed).targets.select("is_exceeded", "is_silent").rows() == [(True, False)]
+    assert deltas_of(read, timed).targets.select("is_overcounted", "is_silent").rows() == [(True, False)]
     assert deltas_of(samples([(0, "1", 0, None)]), scrapes([0])).targets["is_silent"].to_list() == [True]
 
 
@@ -229,7 +231,7 @@ def test_deltas_sum_to_moved_bytes_or_are_flagged(seed: int, says_since: bool) -
     server.run(until_s=3000.0)
     params = CounterParams(cleanup_interval_s=100.0)
     deltas = deltas_of(server.samples(_START), server.scrapes(_START), params=params)
-    gaps = [(row["from_at"], row["until_at"]) for row in deltas.gaps.to_dicts()]
+    gaps = [(row["interval_started_at"], row["interval_ended_at"]) for row in deltas.gaps.to_dicts()]
     for key, moved in server.moved.items():
         own = deltas.rows.filter(pl.col("job_key") == key)
         total = int(own["written_bytes"].fill_null(0).sum())

@@ -15,8 +15,8 @@ BURSTS = pl.DataFrame(
         "application_id": ["ann/ior/4", "ann/ior/4", "bob/s3d/1"],
         "filesystem": "lake",
         "direction": "write",
-        "started_s": [0.0, 960.0, 500.0],
-        "ended_s": [60.0, 1000.0, 560.0],
+        "start_s": [0.0, 960.0, 500.0],
+        "end_s": [60.0, 1000.0, 560.0],
         "volume_bytes": [40 * GB, 30 * GB, GB],
     }
 )
@@ -31,7 +31,7 @@ def run(duration_s: float = 1000.0, explained: float | None = 70 * GB) -> dict[s
         "node_count": 4,
         "alone_s": 1000.0,
         "signature_bytes": 70 * GB,
-        "explained_bytes": explained,
+        "attributed_bytes": explained,
     }
 
 

@@ -11,11 +11,11 @@ from iosig.transforms.sample_checks import RunSamples, correlate_samples, estima
 NAN = float("nan")
 
 
-def sampled(*runs: list[float], started_s: float = 0.0, interval_s: float = 2.0) -> RunSamples:
+def sampled(*runs: list[float], start_s: float = 0.0, interval_s: float = 2.0) -> RunSamples:
     values = np.concatenate([np.zeros(0), *map(np.array, runs)])
     return RunSamples(
         Ragged(values, offsets_of([len(run) for run in runs])),
-        np.full(len(runs), started_s),
+        np.full(len(runs), start_s),
         np.full(len(runs), interval_s),
     )
 
@@ -27,13 +27,13 @@ def test_equal_samples_correlate_and_constant_ones_are_nan() -> None:
 
 
 def test_fine_steps_are_averaged_and_gaps_excluded() -> None:
-    fine = sampled([1.0, 3.0, 4.0, 8.0, 0.0, 2.0, 9.0], started_s=2.0)
-    coarse = sampled([7.0, 2.0, 6.0, 1.0, 7.0], started_s=-2.0, interval_s=4.0)
+    fine = sampled([1.0, 3.0, 4.0, 8.0, 0.0, 2.0, 9.0], start_s=2.0)
+    coarse = sampled([7.0, 2.0, 6.0, 1.0, 7.0], start_s=-2.0, interval_s=4.0)
     # of its five steps the first begins before the fine one does, and of the last the fine one has half
     expected = np.corrcoef([2.0, 6.0, 1.0], [4.0, 12.0, 2.0])[0, 1]
     assert correlate_samples(coarse, fine) == pytest.approx([expected])
     assert correlate_samples(fine, coarse) == pytest.approx([expected])
-    holed = sampled([1.0, 3.0, 4.0, 8.0, NAN, 2.0, 9.0], started_s=2.0)
+    holed = sampled([1.0, 3.0, 4.0, 8.0, NAN, 2.0, 9.0], start_s=2.0)
     assert correlate_samples(holed, coarse) == pytest.approx([1.0])
 
 

@@ -14,7 +14,7 @@ WARNED = ("shifted", "no_overlap")
 
 
 def found(day: SimulatedDay) -> TimeShift:
-    return find_time_shift(day.started_s, day.ended_s, day.bytes_per_min, 0.0)
+    return find_time_shift(day.start_s, day.end_s, day.bytes_per_min, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_a_shifted_day_is_named_by_what_corrects_it(day: SimulatedDay, shift_h: 
 
 
 def test_the_origin_of_time_does_not_matter(day: SimulatedDay) -> None:
-    moved = find_time_shift(day.started_s + 1.7e9, day.ended_s + 1.7e9, day.bytes_per_min, 1.7e9)
+    moved = find_time_shift(day.start_s + 1.7e9, day.end_s + 1.7e9, day.bytes_per_min, 1.7e9)
     assert (moved.outcome, moved.shift_h) == ("aligned", 0)
 
 
@@ -48,11 +48,11 @@ def test_minutes_that_were_not_polled_are_left_out(day: SimulatedDay) -> None:
 
 
 def test_too_few_jobs_or_polls_give_no_answer(day: SimulatedDay) -> None:
-    few = SimulatedDay(day.started_s[:7] + HOUR_S, day.ended_s[:7] + HOUR_S, day.bytes_per_min)
+    few = SimulatedDay(day.start_s[:7] + HOUR_S, day.end_s[:7] + HOUR_S, day.bytes_per_min)
     assert found(few) == TimeShift("too_few_jobs", None, None, 7, 0.0)
     nothing = replace(day, bytes_per_min=np.full(1440, np.nan))
     assert found(nothing).outcome == "too_few_jobs"
-    far = SimulatedDay(day.started_s + 9 * DAY_S, day.ended_s + 9 * DAY_S, day.bytes_per_min)
+    far = SimulatedDay(day.start_s + 9 * DAY_S, day.end_s + 9 * DAY_S, day.bytes_per_min)
     assert found(far).outcome == "too_few_jobs"
 
 
@@ -62,22 +62,20 @@ def test_a_constant_rate_is_unclear(day: SimulatedDay) -> None:
 
 def test_jobs_beside_the_polls_that_would_fit_at_another_hour_do_not_overlap() -> None:
     rng = np.random.default_rng(1)
-    started_s = rng.uniform(0, 2 * HOUR_S, 30) - 3 * HOUR_S
+    start_s = rng.uniform(0, 2 * HOUR_S, 30) - 3 * HOUR_S
     volumes = np.full(1440, 1e9)
     volumes[::7] = 2e9
-    result = find_time_shift(started_s, started_s + 300.0, volumes, 0.0)
+    result = find_time_shift(start_s, start_s + 300.0, volumes, 0.0)
     assert (result.outcome, result.shift_h, result.overlap_ratio) == ("no_overlap", None, 0.0)
 
 
 def test_jobs_of_every_hour_are_not_taken_for_a_shift() -> None:
     rng = np.random.default_rng(2)
-    started_s = np.arange(24) * HOUR_S
+    start_s = np.arange(24) * HOUR_S
     volumes = rng.lognormal(20.0, 0.3, 1440)
     volumes[np.arange(24) * 60] += 5e9
     for wrong_h in (0, 3, -7):
-        assert found(
-            SimulatedDay(started_s + wrong_h * HOUR_S, started_s + wrong_h * HOUR_S + 240, volumes)
-        ).outcome in (
+        assert found(SimulatedDay(start_s + wrong_h * HOUR_S, start_s + wrong_h * HOUR_S + 240, volumes)).outcome in (
             "aligned",
             "unclear",
         )

@@ -26,7 +26,7 @@ Content = Mapping[int | None, str]
 
 FIRST: dict[str, Content] = {
     "jobs": {8: "job_id \n 80 \n 81", 9: "job_id \n 90", None: "job_id ended_at \n run ."},
-    "poll_days": {8: "filesystem \n lake", 9: "filesystem \n lake"},
+    "polls_daily": {8: "filesystem \n lake", 9: "filesystem \n lake"},
     "applications": {None: "application_id \n a/x/1 \n b/y/2"},
     "rejects": {None: ""},
 }

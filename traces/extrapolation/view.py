@@ -98,7 +98,7 @@ def _requests(intervals: pl.DataFrame, first: int) -> dict[str, object]:
         "request_bytes": intervals["bytes"],
         "is_nested": False,
         "is_async": False,
-        **{name: intervals[name] for name in ("module", "direction", "began_s", "ceased_s")},
+        **{name: intervals[name] for name in ("module", "direction", "start_s", "end_s")},
     }
 
 
@@ -106,7 +106,7 @@ def _records(intervals: pl.DataFrame) -> pl.DataFrame:
     """Return what the requests of each module add up to."""
     import polars as pl
 
-    bytes_, began, ceased = pl.col("bytes"), pl.col("began_s"), pl.col("ceased_s")
+    bytes_, began, ceased = pl.col("bytes"), pl.col("start_s"), pl.col("end_s")
     sums = []
     for deed, done in (("read", "read"), ("write", "written")):
         own = pl.col("direction") == deed
@@ -114,8 +114,8 @@ def _records(intervals: pl.DataFrame) -> pl.DataFrame:
         sums += [
             pl.when(known).then(bytes_.filter(own).sum()).round().cast(pl.Int64).alias(f"{done}_bytes"),
             pl.col("request_count").filter(own).sum().alias(f"{deed}_count"),
-            began.filter(own).min().alias(f"{deed}_began_s"),
-            ceased.filter(own).max().alias(f"{deed}_ceased_s"),
+            began.filter(own).min().alias(f"{deed}_start_s"),
+            ceased.filter(own).max().alias(f"{deed}_end_s"),
         ]
     counted = intervals.group_by("module").agg(sums).sort("module")
     return counted.with_columns(file_number=pl.lit(0), rank=pl.lit(_ALL_RANKS))

@@ -41,7 +41,7 @@ class Done:
     written_bytes: int = 0
     asked_read_bytes: int = 0
     asked_written_bytes: int = 0
-    ended_s: float = 0.0
+    end_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +249,7 @@ def _opened(held: Mapping[int, _T], file: int) -> _T:
 
 
 def run(
-    executor: Executor, *, is_timed: bool, synced: Mapping[int, int], done: Done, started_s: float
+    executor: Executor, *, is_timed: bool, synced: Mapping[int, int], done: Done, start_s: float
 ) -> Generator[float | Sync, None, None]:
     """Execute a rank's steps; yield when to go on (monotonic clock [s], 0 for now) or what to wait for.
 
@@ -258,7 +258,7 @@ def run(
     add up; the calls' own time is what they take here.
     """
     script, handlers, functions = executor.script, executor.handlers, executor.script.functions
-    clock, due = time.monotonic, started_s
+    clock, due = time.monotonic, start_s
     for rows in script.rows():
         for verb, function, file, other, size, offset, flags, wait_s, hold_s in rows:
             if is_timed:
@@ -274,7 +274,7 @@ def run(
                 due = max(due, clock()) + hold_s if is_timed else due
     executor.close()
     done.notes.update(executor.calls.notes)
-    done.ended_s = clock()
+    done.end_s = clock()
 
 
 def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, int, int], done: Done) -> None:

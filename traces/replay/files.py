@@ -213,8 +213,8 @@ def _moved(written: Written) -> list[tuple[Place, FileUse]]:
         rank=pl.lit(written.script.rank).cast(pl.Int64),
         call=pl.col("place").cast(pl.Int64),
         level=pl.lit(0).cast(pl.Int64),
-        began_s=pl.col("place").cast(pl.Float64),
-        ceased_s=pl.col("place").cast(pl.Float64),
+        start_s=pl.col("place").cast(pl.Float64),
+        end_s=pl.col("place").cast(pl.Float64),
     )
     requests = Requests()
     batches = [*requests.add(calls), *requests.finish()]
@@ -234,7 +234,7 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
     size = pl.col("request_bytes").fill_null(0)
     rows = rows.with_columns(pl.col("offset_bytes", "request_bytes").cast(pl.Int64))
     phase = pl.Series(
-        np.searchsorted(written.sync_places, rows["began_s"].to_numpy().astype(np.int64), side="right"), dtype=pl.Int64
+        np.searchsorted(written.sync_places, rows["start_s"].to_numpy().astype(np.int64), side="right"), dtype=pl.Int64
     )
     # Where the place is not known, all that was read or written so far lies one behind the other.
     so_far = pl.when(is_read).then(size).otherwise(0).cum_sum().over("file_number")

@@ -272,7 +272,7 @@ class NotedCalls:
         self._function = function
         self.notes = calls.notes
         self.function = ""
-        self.started_s = 0.0
+        self.start_s = 0.0
 
     def __getattr__(self, method: str) -> Any:
         called = getattr(self._calls, method)
@@ -285,9 +285,7 @@ class NotedCalls:
                 ceased = time.monotonic()
                 function = self._function(self.function) or _NAMES.get(method, method)
                 text = _text(method, function, name, given)
-                self._lines.write(
-                    f"{began - self.started_s:.7f} {ceased - self.started_s:.7f} {function} 0 0 ( {text} )\n"
-                )
+                self._lines.write(f"{began - self.start_s:.7f} {ceased - self.start_s:.7f} {function} 0 0 ( {text} )\n")
 
         self.__dict__[method] = noted
         return noted

@@ -79,7 +79,7 @@ def replay(
             f"{len(ranks) - len(found):,} of {len(ranks):,} ranks of MPI ended before their time. MPI said: {text}",
             "Replay without --mpi, or fewer ranks.",
         )
-    return [done for done, _ in found], min(started_s for _, started_s in found)
+    return [done for done, _ in found], min(start_s for _, start_s in found)
 
 
 def _environment(rank_count: int) -> dict[str, str]:

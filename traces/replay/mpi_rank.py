@@ -204,9 +204,9 @@ def main(path: Path) -> None:
     job: MpiJob = pickle.loads(path.read_bytes())
     world = _mpi4py().COMM_WORLD
     try:
-        done, started_s = _replayed(job, job.ranks[world.Get_rank()], world)
+        done, start_s = _replayed(job, job.ranks[world.Get_rank()], world)
         part = job.results / f"{done.rank}.part"
-        part.write_bytes(pickle.dumps((done, started_s)))
+        part.write_bytes(pickle.dumps((done, start_s)))
         part.replace(job.results / f"{done.rank}")
         world.Barrier()
     except BaseException:
@@ -224,13 +224,13 @@ def _replayed(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
         calls = Calls(Sandbox(job.folder), content(survey.request_bytes))
         executor = MpiExecutor(script, calls, _mpi4py().COMM_SELF, communicators, job)
         world.Barrier()
-        started_s: float = world.bcast(time.monotonic() + _LEAD_S, root=0)
+        start_s: float = world.bcast(time.monotonic() + _LEAD_S, root=0)
         done = Done(rank)
         synced = {number: number for number, name in enumerate(script.communicators) if name in job.order.members}
-        steps = run(executor, is_timed=job.job.is_timed, synced=synced, done=done, started_s=started_s)
-        sleep_until(started_s)
+        steps = run(executor, is_timed=job.job.is_timed, synced=synced, done=done, start_s=start_s)
+        sleep_until(start_s)
         advance([steps], _Collective(communicators), _watched(done))
-    return done, started_s
+    return done, start_s
 
 
 def _watched(done: Done) -> Callable[[int, float], None]:
@@ -242,13 +242,13 @@ def _watched(done: Done) -> Callable[[int, float], None]:
         waits_until = until
 
     def watch() -> None:
-        last, changed_s = -1, time.monotonic()
-        while not done.ended_s:
+        last, change_s = -1, time.monotonic()
+        while not done.end_s:
             time.sleep(_LOOK_S)
             count = done.counts.total()
             if count != last:
-                last, changed_s = count, time.monotonic()
-            if time.monotonic() - max(changed_s, waits_until) > STALLED_S:
+                last, change_s = count, time.monotonic()
+            if time.monotonic() - max(change_s, waits_until) > STALLED_S:
                 sys.stderr.write(f"Rank {done.rank} waited for {STALLED_S:.0f} s for others that do not come.\n")
                 sys.stderr.flush()
                 os._exit(1)

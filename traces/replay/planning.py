@@ -33,7 +33,7 @@ class Survey:
 
     counts: calls that are replayed, by function; not_replayed: others, by function and reason. open_count: the most
     files open at once. request_bytes: the largest request. drawn_s: the longest that a rank takes as its times were
-    drawn; ceased_s: by mean times.
+    drawn; end_s: by mean times.
     """
 
     ranks: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class Survey:
     open_count: int = 0
     most_open_count: int = 0
     request_bytes: int = 0
-    ceased_s: float = 0.0
+    end_s: float = 0.0
 
     @classmethod
     def of(cls, script: Script, uses: Uses) -> Survey:
@@ -67,7 +67,7 @@ class Survey:
             step_count=len(script.steps),
             open_count=int(np.cumsum(opens.astype(np.int64) - closes).max(initial=0)),
             request_bytes=int(sizes[reads | writes].max(initial=0)),
-            ceased_s=script.ceased_s,
+            end_s=script.end_s,
         )
 
     def add(self, part: Survey) -> None:
@@ -79,7 +79,7 @@ class Survey:
         self.not_replayed.update(part.not_replayed)
         self.most_open_count = max(self.most_open_count, part.open_count)
         self.request_bytes = max(self.request_bytes, part.request_bytes)
-        self.ceased_s = max(self.ceased_s, part.ceased_s)
+        self.end_s = max(self.end_s, part.end_s)
 
 
 def joined(parts: Iterable[Survey]) -> Survey:
@@ -109,12 +109,12 @@ def check(survey: Survey, folder: Path) -> None:
     if needed * (1 + _MARGIN_RATIO) + _MARGIN_BYTES > free:
         raise InputRefused(
             f"The replay takes up to {needed:,} bytes, and {free:,} are free under {folder}.",
-            "Replay fewer ranks (--ranks), or give a folder on a larger disk (--into).",
+            "Replay fewer ranks (--ranks), or give a folder on a larger disk (--output).",
         )
     if told.f_files and len(survey.uses.files) + _OTHER_DESCRIPTORS > told.f_favail:
         raise InputRefused(
             f"The replay makes up to {len(survey.uses.files):,} files; {folder} has room for {told.f_favail:,} more.",
-            "Replay fewer ranks (--ranks), or give a folder on another disk (--into).",
+            "Replay fewer ranks (--ranks), or give a folder on another disk (--output).",
         )
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if most != resource.RLIM_INFINITY and survey.most_open_count + _OTHER_DESCRIPTORS > most:

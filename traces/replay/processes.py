@@ -68,7 +68,7 @@ class Go:
     members: tuple[int, ...]
     #: of each communicator, the processes that carry any of its ranks
     processes: tuple[tuple[int, ...], ...]
-    trace_into: Path | None
+    trace_output: Path | None
     rank_digits: int
 
 
@@ -124,25 +124,25 @@ def _perform(
         gc.collect()
         gc.disable()
         told.send(("ready", None))
-        started_s = told.recv()
+        start_s = told.recv()
         for call in calls:
             if isinstance(call, NotedCalls):
-                call.started_s = started_s
+                call.start_s = start_s
         done = [Done(script.rank) for script in scripts]
         steps = [
-            run(executor, is_timed=job.is_timed, synced=_synced(go, executor.script), done=one, started_s=started_s)
+            run(executor, is_timed=job.is_timed, synced=_synced(go, executor.script), done=one, start_s=start_s)
             for executor, one in zip(executors, done, strict=True)
         ]
-        sleep_until(started_s)
+        sleep_until(start_s)
         advance(steps, gates, _teller(board, own))
-    return done, started_s
+    return done, start_s
 
 
 def _calls(go: Go, script: Script, sandbox: Sandbox, memory: Any, stack: ExitStack) -> Calls | NotedCalls:
     calls = Calls(sandbox, memory)
-    if go.trace_into is None:
+    if go.trace_output is None:
         return calls
-    path = go.trace_into / f"{script.rank:0{go.rank_digits}}.txt"
+    path = go.trace_output / f"{script.rank:0{go.rank_digits}}.txt"
     lines: IO[str] = stack.enter_context(path.open("x", encoding="utf-8", errors="surrogateescape", buffering=1 << 20))
     return NotedCalls(calls, lines, _own_name)
 

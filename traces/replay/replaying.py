@@ -35,10 +35,10 @@ class Wish:
     ranks: str | None = None
     process_count: int | None = None
     is_timed: bool = False
-    into: Path | None = None
+    output: Path | None = None
     is_dry_run: bool = False
     way: Way = "posix"
-    trace_into: Path | None = None
+    trace_output: Path | None = None
     seed: int = 0
 
 
@@ -49,8 +49,8 @@ def replay(path: Path, wish: Wish, tell: Tell) -> Report:
     """
     if wish.way == "mpi":
         mpi.require()
-        if wish.trace_into is not None:
-            raise UsageError("--trace-into notes POSIX calls; of an MPI replay, take a trace with a tracer of MPI.")
+        if wish.trace_output is not None:
+            raise UsageError("--trace-output notes POSIX calls; of an MPI replay, take a trace with a tracer of MPI.")
     trace, traced_s = traces.opened(path, nested=wish.way == "nested")
     ranks = traces.chosen(wish.ranks, trace.process_count)
     shares = processes.shared_out(ranks, _process_count(wish, len(ranks)))
@@ -62,22 +62,22 @@ def replay(path: Path, wish: Wish, tell: Tell) -> Report:
             if wish.is_dry_run:
                 return plan
             faults = planning.prepare(survey.uses, folder, tell)
-            done, started_s = mpi.replay(job, ranks, order, folder, scratch, tell)
+            done, start_s = mpi.replay(job, ranks, order, folder, scratch, tell)
         else:
             with processes.started(job, shares) as running:
                 survey = planning.joined(running.surveys(lambda _: None))
                 order, plan = _planned(survey, folder, wish, len(shares), traced_s)
                 faults = planning.prepare(survey.uses, folder, tell)
-                done, started_s = _executed(running, (folder, scratch), order, wish, trace.process_count, tell)
+                done, start_s = _executed(running, (folder, scratch), order, wish, trace.process_count, tell)
         sizes = planning.sizes_under(folder, survey.uses.files)
-        return reports.finished(plan, done, started_s, sizes, faults)
+        return reports.finished(plan, done, start_s, sizes, faults)
 
 
 def _executed(
     running: processes.Processes, folders: tuple[Path, Path], order: Order, wish: Wish, count: int, tell: Tell
 ) -> tuple[list[Done], float]:
     folder, scratch = folders
-    go = processes.go_of(folder, scratch / "board", order, running.shares, (wish.trace_into, count))
+    go = processes.go_of(folder, scratch / "board", order, running.shares, (wish.trace_output, count))
     return running.replay(go, _Progress(tell))
 
 
@@ -93,7 +93,7 @@ def _planned(
     if order.ignored:
         survey.uses.unordered()
     planning.check(survey, folder)
-    where = str(wish.into) if wish.into is not None else "a temporary folder"
+    where = str(wish.output) if wish.output is not None else "a temporary folder"
     plan = reports.planned(survey, order, where, is_timed=wish.is_timed, process_count=process_count, traced_s=traced_s)
     return order, plan
 
@@ -126,18 +126,18 @@ class _Progress:
 def _folders(wish: Wish) -> Iterator[tuple[Path, Path]]:
     """Yield the folder of the replay's files, and one for its own; temporary ones go with the context."""
     with tempfile.TemporaryDirectory(prefix="iosig-replay-own-") as scratch:
-        if wish.trace_into is not None and not wish.is_dry_run:
-            _require_empty(wish.trace_into, "--trace-into")
-            if wish.into is not None and wish.trace_into.resolve().is_relative_to(wish.into.resolve()):
-                raise UsageError("--trace-into must not lie in the replay's own folder (--into).")
-        if wish.into is None:
+        if wish.trace_output is not None and not wish.is_dry_run:
+            _require_empty(wish.trace_output, "--trace-output")
+            if wish.output is not None and wish.trace_output.resolve().is_relative_to(wish.output.resolve()):
+                raise UsageError("--trace-output must not lie in the replay's own folder (--output).")
+        if wish.output is None:
             with tempfile.TemporaryDirectory(prefix="iosig-replay-") as folder:
                 yield Path(folder), Path(scratch)
         elif wish.is_dry_run:
-            yield _existing(wish.into.absolute()), Path(scratch)
+            yield _existing(wish.output.absolute()), Path(scratch)
         else:
-            _require_empty(wish.into, "--into")
-            yield wish.into.resolve(), Path(scratch)
+            _require_empty(wish.output, "--output")
+            yield wish.output.resolve(), Path(scratch)
 
 
 def _existing(folder: Path) -> Path:

@@ -43,7 +43,7 @@ class Report:
     needed_bytes: int
     traced_s: float
     is_time_drawn: bool
-    waited_on: dict[str, int]
+    synchronized_on: dict[str, int]
     ignored: dict[str, str]
     replayed_calls: Counter[str] = field(default_factory=Counter)
     failures: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -99,8 +99,8 @@ class Report:
             "not_replayed": _rows(self.not_replayed, "reason"),
             "files": [asdict(file) for file in self.files],
             "needed_bytes": self.needed_bytes,
-            "waited_on": self.waited_on,
-            "not_waited_on": self.ignored,
+            "synchronized_on": self.synchronized_on,
+            "not_synchronized_on": self.ignored,
             "notes": dict(sorted(self.notes.items())),
             "differences": self.differences(),
         }
@@ -140,15 +140,15 @@ def planned(
         traced_written_bytes=survey.written_bytes,
         files=files,
         needed_bytes=disk_bytes(survey.uses),
-        traced_s=survey.ceased_s if traced_s is None else traced_s,
+        traced_s=survey.end_s if traced_s is None else traced_s,
         is_time_drawn=traced_s is None,
-        waited_on=order.members,
+        synchronized_on=order.members,
         ignored=order.ignored,
     )
 
 
 def finished(
-    plan: Report, done: Iterable[Done], started_s: float, sizes: Mapping[Place, int | None], faults: Counter[str]
+    plan: Report, done: Iterable[Done], start_s: float, sizes: Mapping[Place, int | None], faults: Counter[str]
 ) -> Report:
     """Return the report of a replay, from its plan and what the ranks did."""
     ranks = list(done)
@@ -165,6 +165,6 @@ def finished(
         read_bytes=sum(rank.read_bytes for rank in ranks),
         written_bytes=sum(rank.written_bytes for rank in ranks),
         files=files,
-        replayed_s=max([rank.ended_s for rank in ranks], default=started_s) - started_s,
+        replayed_s=max([rank.end_s for rank in ranks], default=start_s) - start_s,
         notes=notes,
     )

@@ -57,7 +57,7 @@ class Script:
 
     names: paths, handles and modes that steps refer to. places: the names under the replay's folder, by number of a
     name. communicators: those that SYNC steps refer to by `size`. counts: calls that are replayed, by function.
-    not_replayed: calls that are not, by function and reason. ceased_s: when the traced rank ended.
+    not_replayed: calls that are not, by function and reason. end_s: when the traced rank ended.
     """
 
     rank: int
@@ -68,7 +68,7 @@ class Script:
     communicators: tuple[str, ...]
     counts: Counter[str]
     not_replayed: Counter[tuple[str, str]]
-    ceased_s: float
+    end_s: float
 
     def rows(self) -> Iterator[list[tuple[int, int, int, int, int, int, int, float, float]]]:
         """Yield the steps as tuples in the order of `STEP`, some thousand at a time."""
@@ -130,7 +130,7 @@ def written(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
         communicators=communicators,
         counts=Counter(dict(done.group_by("function").len().iter_rows())),
         not_replayed=_left_out(frame, judged),
-        ceased_s=max(calls["ceased_s"].to_list(), default=0.0),
+        end_s=max(calls["end_s"].to_list(), default=0.0),
     )
     told = ("place", "verb", "module", "function", "arguments", "file_id", "other_id", "flag", "flags", "bytes")
     return Written(made, done.select(told), np.sort(syncs["place"].to_numpy().astype(np.int64)))

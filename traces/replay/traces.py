@@ -30,20 +30,20 @@ def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float 
 
 
 def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
-    ended_s = 0.0
+    end_s = 0.0
 
     def played(signed: SignedRank) -> SignedRank:
-        nonlocal ended_s
-        ended_s = max(ended_s, float(signed.ceased_s.max(initial=0.0)))
+        nonlocal end_s
+        end_s = max(end_s, float(signed.end_s.max(initial=0.0)))
         # What HDF5 calls is replayed, HDF5 itself is not.
         is_layered = nested or (signed.signatures["module"] == "HDF5").any()
         return signed if is_layered else outer(signed)
 
-    return compressed(path, of_rank=played), ended_s
+    return compressed(path, of_rank=played), end_s
 
 
 def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
-    """Return the calls of one rank: call, node, level, module, function, arguments, began_s, ceased_s, in order.
+    """Return the calls of one rank: call, node, level, module, function, arguments, start_s, end_s, in order.
 
     Raises InputRefused where the trace contradicts itself or a rank makes more calls than memory holds.
     """

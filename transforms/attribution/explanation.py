@@ -92,7 +92,7 @@ class Explanation:
         Run and step of each row.
     volume_bytes : Reals, shape (k,)
         Bytes of the run in the step.
-    certainty : Reals, shape (n,)
+    confidence : Reals, shape (n,)
         Certainty of each run's bytes, 0 to 1: expected correlation of its signature, reduced by placement costs.
     foreground_bytes : Reals, shape (steps,)
         Traffic without background; 0 where nothing was measured.
@@ -104,7 +104,7 @@ class Explanation:
     run: Ints
     step: Ints
     volume_bytes: Reals
-    certainty: Reals
+    confidence: Reals
     foreground_bytes: Reals
     placements: BurstPlacements
 
@@ -366,9 +366,9 @@ class _Allocation:
         counts = self.after - self.first
         run, step = np.repeat(np.arange(len(counts)), counts), places_of(self.first, counts)
         has_bytes = self.taken > 0
-        certainty = self.runs.expected_correlation * np.exp(-self.placement.cost)
+        confidence = self.runs.expected_correlation * np.exp(-self.placement.cost)
         return Explanation(
-            run[has_bytes], step[has_bytes], self.taken[has_bytes], certainty, self.foreground, self.placements()
+            run[has_bytes], step[has_bytes], self.taken[has_bytes], confidence, self.foreground, self.placements()
         )
 
 
@@ -401,12 +401,12 @@ def subtract_background(traffic_bytes: Reals, interval_s: float, params: Explain
     return foreground
 
 
-def range_factors(certainty: Reals) -> tuple[Reals, Reals]:
+def range_factors(confidence: Reals) -> tuple[Reals, Reals]:
     """Compute the bounds of the 80 % interval of a run's bytes, as multiples of the attributed bytes.
 
     Parameters
     ----------
-    certainty : Reals, shape (n,)
+    confidence : Reals, shape (n,)
         Certainty of each run, 0 to 1.
 
     Returns
@@ -420,5 +420,5 @@ def range_factors(certainty: Reals) -> tuple[Reals, Reals]:
     times the usual background traffic), with signatures extracted from the same traffic.
 
     """
-    uncertainty = 1.0 - certainty
+    uncertainty = 1.0 - confidence
     return 0.9 - 0.1 * uncertainty, 1.0 + 1.1 * uncertainty**1.4

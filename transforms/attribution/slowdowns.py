@@ -243,25 +243,25 @@ class RunTraffic:
         first[has_rows], last[has_rows] = self.at_s[offsets[has_rows]], self.at_s[offsets[has_rows + 1] - 1]
         return first, last
 
-    def sum_between(self, run: Ints, started_s: Reals, ended_s: Reals) -> Reals:
+    def sum_between(self, run: Ints, start_s: Reals, end_s: Reals) -> Reals:
         """Sum the bytes of each given run after its start and up to its end; all arguments have shape (p,)."""
         cumulative = np.concatenate([[0.0], np.cumsum(self.volume_bytes)])
-        origin = min(self.at_s.min(initial=0.0), started_s.min(initial=0.0))
-        span = max(self.at_s.max(initial=0.0), ended_s.max(initial=0.0)) - origin + 1.0
+        origin = min(self.at_s.min(initial=0.0), start_s.min(initial=0.0))
+        span = max(self.at_s.max(initial=0.0), end_s.max(initial=0.0)) - origin + 1.0
         key = self.run * span + (self.at_s - origin)
-        low, high = (np.searchsorted(key, run * span + (edge - origin), side="right") for edge in (started_s, ended_s))
+        low, high = (np.searchsorted(key, run * span + (edge - origin), side="right") for edge in (start_s, end_s))
         sums: Reals = cumulative[high] - cumulative[low]
         return sums
 
 
-def find_interference(run: Ints, started_s: Reals, ended_s: Reals, traffic: RunTraffic) -> Interference:
+def find_interference(run: Ints, start_s: Reals, end_s: Reals, traffic: RunTraffic) -> Interference:
     """Find the runs that moved bytes during bursts of other runs.
 
     Parameters
     ----------
     run : Ints, shape (m,)
         Run of each burst, which does not interfere with itself.
-    started_s, ended_s : Reals, shape (m,)
+    start_s, end_s : Reals, shape (m,)
         Start and end of each burst [s].
     traffic : RunTraffic
         Attributed bytes of all runs.
@@ -276,9 +276,9 @@ def find_interference(run: Ints, started_s: Reals, ended_s: Reals, traffic: RunT
     batch_size = max(1, _MAX_PAIRS // max(traffic.run_count, 1))
     for start in range(0, len(run), batch_size):
         batch = slice(start, start + batch_size)
-        is_active = (first_s <= ended_s[batch, None]) & (last_s >= started_s[batch, None])
+        is_active = (first_s <= end_s[batch, None]) & (last_s >= start_s[batch, None])
         burst, other = np.nonzero(is_active & (np.arange(traffic.run_count) != run[batch, None]))
-        sums = traffic.sum_between(other, started_s[batch][burst], ended_s[batch][burst])
+        sums = traffic.sum_between(other, start_s[batch][burst], end_s[batch][burst])
         total[batch] = np.bincount(burst, sums, len(run[batch]))
         order = np.lexsort((sums, burst))
         # the last row of each burst has the largest sum

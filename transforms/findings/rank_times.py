@@ -69,7 +69,7 @@ def rank_times(
 
 
 def spread(
-    rank: Ints, began_s: Reals, ceased_s: Reals, volume_bytes: Reals, rank_edges: Ints, time_edges_s: Reals
+    rank: Ints, start_s: Reals, end_s: Reals, volume_bytes: Reals, rank_edges: Ints, time_edges_s: Reals
 ) -> Reals:
     """Return bytes (ranks, times) of intervals (n) in cells, each spread evenly over its time.
 
@@ -77,13 +77,13 @@ def spread(
     edges.
     """
     rows, columns = len(rank_edges) - 1, len(time_edges_s) - 1
-    first, last = (_column(instants, time_edges_s) for instants in (began_s, ceased_s))
+    first, last = (_column(instants, time_edges_s) for instants in (start_s, end_s))
     counts = last - first + 1
     owner = np.repeat(np.arange(len(rank)), counts)
     within = np.arange(len(owner)) - np.repeat(offsets_of(counts)[:-1], counts)
     column = first[owner] + within
-    overlap_s = np.minimum(ceased_s[owner], time_edges_s[column + 1]) - np.maximum(began_s[owner], time_edges_s[column])
-    duration_s = (ceased_s - began_s)[owner]
+    overlap_s = np.minimum(end_s[owner], time_edges_s[column + 1]) - np.maximum(start_s[owner], time_edges_s[column])
+    duration_s = (end_s - start_s)[owner]
     share = np.where(duration_s > 0, np.clip(overlap_s, 0, None) / np.where(duration_s > 0, duration_s, 1.0), 1.0)
     share = np.where((duration_s <= 0) & (within > 0), 0.0, share)
     row = np.searchsorted(rank_edges, rank, side="right") - 1
@@ -102,7 +102,7 @@ def _column(instants_s: Reals, edges_s: Reals) -> Ints:
 def _requested(requests: pl.DataFrame, module: str, way: str) -> pl.DataFrame:
     return requests.filter(
         pl.col("module") == module, pl.col("direction") == way, pl.col("rank") >= 0, pl.col("request_bytes") > 0
-    ).select("rank", "began_s", "ceased_s", bytes=pl.col("request_bytes").cast(pl.Float64))
+    ).select("rank", "start_s", "end_s", bytes=pl.col("request_bytes").cast(pl.Float64))
 
 
 def _binned(bins: pl.DataFrame) -> pl.DataFrame:
@@ -113,8 +113,8 @@ def _binned(bins: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("bin_bytes") > 0)
         .select(
             "rank",
-            began_s=pl.col("step") * pl.col("interval_s"),
-            ceased_s=(pl.col("step") + 1) * pl.col("interval_s"),
+            start_s=pl.col("step") * pl.col("interval_s"),
+            end_s=(pl.col("step") + 1) * pl.col("interval_s"),
             bytes=pl.col("bin_bytes").cast(pl.Float64),
         )
     )
@@ -125,11 +125,11 @@ def _of(
 ) -> RankTimes | None:
     if moved.is_empty():
         return None
-    rank, began_s, ceased_s, volume = (moved[name].to_numpy() for name in ("rank", "began_s", "ceased_s", "bytes"))
+    rank, start_s, end_s, volume = (moved[name].to_numpy() for name in ("rank", "start_s", "end_s", "bytes"))
     count = max(process_count or 0, int(rank.max()) + 1)
     together = -(-count // MOST_RANKS)
     rank_edges = np.minimum(np.arange(-(-count // together) + 1) * together, count)
-    until_s = float(ceased_s.max())
+    until_s = float(end_s.max())
     if bin_s is not None:
         steps = round(until_s / bin_s)
         width_s = bin_s * -(-steps // MOST_TIMES)
@@ -137,5 +137,5 @@ def _of(
         width_s = until_s / MOST_TIMES if until_s > 0 else 1.0
     times = max(int(np.ceil(round(until_s / width_s, 9))), 1)
     time_edges_s: Reals = np.arange(times + 1) * np.float64(width_s)
-    cells = spread(rank, began_s, ceased_s, volume, rank_edges, time_edges_s)
+    cells = spread(rank, start_s, end_s, volume, rank_edges, time_edges_s)
     return RankTimes(module, way, source, cells, rank_edges, time_edges_s)

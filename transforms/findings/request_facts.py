@@ -20,13 +20,13 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] 
     """Return how many requests there are, how many are small, and how many go on upward.
 
     by: of what there is a row each: trace, module and direction, and file if it is asked. requests: trace_id,
-    module, rank, file_number, direction, offset_bytes, request_bytes, began_s. Sequential is a request that begins
+    module, rank, file_number, direction, offset_bytes, request_bytes, start_s. Sequential is a request that begins
     at or behind the end of its process's request before to the same file, consecutive one that begins where that
     ended: as Darshan counts them (darshan-runtime, `POSIX_SEQ_READS`, `POSIX_CONSEC_READS`), the first of each file
     being neither unless it does not begin at 0. They are NULL where an offset is not known.
     """
     ended = pl.col("offset_bytes") + pl.col("request_bytes")
-    ordered = requests.sort(*_STREAM, "began_s", maintain_order=True).with_columns(
+    ordered = requests.sort(*_STREAM, "start_s", maintain_order=True).with_columns(
         before=ended.shift(1).over(_STREAM).fill_null(0)
     )
     offset, before = pl.col("offset_bytes"), pl.col("before")

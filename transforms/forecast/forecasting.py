@@ -172,7 +172,7 @@ def _batch_rates(
     demands: Demands, jobs: UpcomingJobs, draws: JobDraws, edges_s: Reals
 ) -> Iterator[tuple[slice, Reals]]:
     """Yield batches of jobs with their rates between edges, shape (jobs, draws, steps)."""
-    job_size = draws.started_s.shape[1] * len(edges_s)
+    job_size = draws.start_s.shape[1] * len(edges_s)
     batch_size = max(1, _MAX_BATCH_SIZE // job_size)
     step_s = float(edges_s[1] - edges_s[0])
     for first in range(0, len(jobs), batch_size):

@@ -39,7 +39,7 @@ class TrafficHistory:
 
     Attributes
     ----------
-    unexplained_bytes_per_s : Reals, shape (steps,)
+    unattributed_bytes_per_s : Reals, shape (steps,)
         Unexplained rate; NaN where nothing was measured.
     submitted_bytes_per_s : Reals, shape (steps, horizon)
         Explained rate of jobs that were submitted 0, 1, 2, ... steps before the step.
@@ -50,7 +50,7 @@ class TrafficHistory:
 
     """
 
-    unexplained_bytes_per_s: Reals
+    unattributed_bytes_per_s: Reals
     submitted_bytes_per_s: Reals
     step_s: float
     first_hour: float
@@ -65,17 +65,17 @@ class TrafficHistory:
 
         Instant k is the start of step k; instants with too few subsequent steps are left out.
         """
-        count = max(len(self.unexplained_bytes_per_s) - self.horizon + 1, 0)
+        count = max(len(self.unattributed_bytes_per_s) - self.horizon + 1, 0)
         steps = np.arange(count)[:, None] + np.arange(self.horizon)
         later_submitted = np.cumsum(self.submitted_bytes_per_s, axis=1)
-        unknown: Reals = self.unexplained_bytes_per_s[steps] + later_submitted[steps, np.arange(self.horizon)]
+        unknown: Reals = self.unattributed_bytes_per_s[steps] + later_submitted[steps, np.arange(self.horizon)]
         return unknown
 
     def mean_levels(self, length_s: float) -> Reals:
         """Mean unexplained rate in a time [s] before each instant, shape (steps + 1,); NaN if unmeasured."""
         width = max(1, round(length_s / self.step_s))
-        is_known = np.isfinite(self.unexplained_bytes_per_s)
-        sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.unexplained_bytes_per_s))])
+        is_known = np.isfinite(self.unattributed_bytes_per_s)
+        sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.unattributed_bytes_per_s))])
         counts = np.concatenate([[0], np.cumsum(is_known)])
         last = np.arange(len(sums))
         first = np.maximum(last - width, 0)
@@ -137,12 +137,12 @@ def _similarity_weights(
 ) -> Reals:
     """Probability of each instant, by a Gaussian kernel that widens until enough analogues contribute."""
     count = len(is_usable)
-    floor = 1e-3 * max(float(np.nanmean(history.unexplained_bytes_per_s)), 1.0)
+    floor = 1e-3 * max(float(np.nanmean(history.unattributed_bytes_per_s)), 1.0)
     log_levels = np.log(np.maximum(history.mean_levels(params.level_s)[:count], 0.0) + floor)
     level_difference = np.nan_to_num(log_levels - np.log(max(level, 0.0) + floor))
     hours = history.first_hour + np.arange(count) * (history.step_s / 3600.0) - hour
     hour_difference = np.abs((hours + _DAY_H / 2) % _DAY_H - _DAY_H / 2)
-    has_days = len(history.unexplained_bytes_per_s) * history.step_s >= params.min_days * _DAY_H * 3600.0
+    has_days = len(history.unattributed_bytes_per_s) * history.step_s >= params.min_days * _DAY_H * 3600.0
     distance = (level_difference / params.level_error) ** 2 + (has_days * hour_difference / params.hour_error) ** 2
     distance -= distance[is_usable].min()
     min_count = min(params.min_analogues, 0.5 * int(is_usable.sum()))

@@ -81,7 +81,7 @@ class JobDraws:
 
     Attributes
     ----------
-    started_s, duration_s
+    start_s, duration_s
         Start [s from now] and length [s].
     signature_start_s
         Position in its signature at which the job starts [s].
@@ -94,7 +94,7 @@ class JobDraws:
 
     """
 
-    started_s: Reals
+    start_s: Reals
     duration_s: Reals
     signature_start_s: Reals
     pace: Reals
@@ -103,7 +103,7 @@ class JobDraws:
 
     def positions_s(self, jobs: slice | Ints, edges_s: Reals) -> Reals:
         """Position of some jobs in their signatures at given times [s], shape (jobs, draws, edges)."""
-        since_s = edges_s - (self.started_s[jobs] + self.delay_s[jobs])[..., None]
+        since_s = edges_s - (self.start_s[jobs] + self.delay_s[jobs])[..., None]
         elapsed_s = np.clip(since_s, 0.0, self.duration_s[jobs][..., None])
         positions: Reals = self.signature_start_s[jobs][..., None] + self.pace[jobs][..., None] * elapsed_s
         return positions
@@ -148,7 +148,7 @@ def draw_jobs(
     is_continued = is_short & (uniform[2] < 0.5)
     spread = params.volume_error * (1.0 - jobs.expected_correlation)[:, None]
     return JobDraws(
-        started_s=np.where(is_running[:, None], -elapsed[:, None], waits),
+        start_s=np.where(is_running[:, None], -elapsed[:, None], waits),
         duration_s=duration,
         signature_start_s=np.where(is_continued, signature_s[:, None] - duration, 0.0),
         pace=np.where(is_short, 1.0, signature_s[:, None] / np.maximum(duration, 1e-9)),

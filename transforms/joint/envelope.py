@@ -118,7 +118,7 @@ def extract_envelopes(sets: SampleSets, min_run_count: int) -> Envelopes:
             signature = _build_signature(curve)
         summary = RunSummary.from_set(sample_set) if signature.outcome == "extracted" else None
         if summary is not None:
-            expected[index] = summary.predict_correlation(signature, "warped")
+            expected[index] = summary.predict_correlation(signature, "elastic")
         signatures.append(signature)
     return Envelopes(tuple(signatures), expected)
 
@@ -186,7 +186,7 @@ def _burst_centers(curve: Reals) -> Reals:
     bursts = detect_bursts(curve)
     min_volume = PARAMS.min_anchor_volume_ratio * bursts.volume_bytes.max(initial=0.0)
     large = np.flatnonzero(bursts.volume_bytes > min_volume)
-    first, end = bursts.started_s[large].astype(np.int64), np.ceil(bursts.ended_s[large]).astype(np.int64)
+    first, end = bursts.start_s[large].astype(np.int64), np.ceil(bursts.end_s[large]).astype(np.int64)
     places = np.arange(len(curve)) + 0.5
     total = cumulative_sums(np.stack([curve, curve * places]))
     volume, moment = total[:, np.minimum(end, len(curve))] - total[:, first]

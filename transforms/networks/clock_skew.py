@@ -29,7 +29,7 @@ OPENS = pl.Schema(
         "file": pl.Int64(),
         "rank": pl.Int64(),
         "collective_open_count": pl.Int64(),
-        "open_ended_s": pl.Float64(),
+        "open_end_s": pl.Float64(),
     }
 )
 #: standard deviation of a normal distribution divided by its median absolute deviation
@@ -67,7 +67,7 @@ def select_opens(events: pl.DataFrame, outermost: int | None = None) -> pl.DataF
     Parameters
     ----------
     events
-        Columns `layer_number`, `event_kind`, `is_collective`, `file_number`, `rank`, `ceased_s`.
+        Columns `layer_number`, `event_kind`, `is_collective`, `file_number`, `rank`, `end_s`.
     outermost
         Number of the outermost layer, whose clocks are those of the ranks; the lowest number in `events` by default.
         For a trace in chunks, name the layer and pass the results to `merge_opens`.
@@ -83,7 +83,7 @@ def select_opens(events: pl.DataFrame, outermost: int | None = None) -> pl.DataF
         file="file_number",
         rank="rank",
         collective_open_count=pl.lit(1, pl.Int64),
-        open_ended_s="ceased_s",
+        open_end_s="end_s",
     )
     return merge_opens([opens])
 
@@ -104,7 +104,7 @@ def merge_opens(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
     opens = pl.concat([OPENS.to_frame(), *(part.cast(dict(OPENS.items())) for part in parts)])
     return (
         opens.group_by("file", "rank")
-        .agg(pl.col("collective_open_count").sum(), pl.col("open_ended_s").max())
+        .agg(pl.col("collective_open_count").sum(), pl.col("open_end_s").max())
         .sort("file", "rank")
     )
 
@@ -153,7 +153,7 @@ def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> 
     counts = pl.DataFrame({"run": pl.int_range(len(process_counts), eager=True), "process_count": process_counts})
     collective = opens.filter(pl.col("collective_open_count") > 0).join(counts, on="run")
     whole = _keep_whole_files(collective)
-    timed = whole.filter(pl.col("open_ended_s").is_finite().fill_null(False).all().over("run", "file"))
+    timed = whole.filter(pl.col("open_end_s").is_finite().fill_null(False).all().over("run", "file"))
     ends = timed.sort("run", "file", "rank").partition_by("run", as_dict=True)
     runs_without_times = {*whole["run"], *collective.filter(pl.col("rank") < 0)["run"]}
     skews = []
@@ -161,7 +161,7 @@ def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> 
         if count <= 1:
             skews.append(Skew("one_rank"))
         elif (run,) in ends:
-            skews.append(_estimate_from_ends(ends[(run,)]["open_ended_s"].to_numpy().reshape(-1, count)))
+            skews.append(_estimate_from_ends(ends[(run,)]["open_end_s"].to_numpy().reshape(-1, count)))
         else:
             skews.append(Skew("no_times" if run in runs_without_times else "no_collective_open"))
     return skews
@@ -170,14 +170,14 @@ def estimate_skew_by_run(opens: pl.DataFrame, process_counts: Sequence[int]) -> 
 def _keep_whole_files(collective: pl.DataFrame) -> pl.DataFrame:
     """Keep files with exactly one row per rank and the same count in each."""
     count, process_count = pl.col("collective_open_count"), pl.col("process_count").first()
-    is_whole = (
+    is_whole_run = (
         (pl.len() == process_count)
         & (pl.col("rank").n_unique() == process_count)
         & (pl.col("rank").min() == 0)
         & (pl.col("rank").max() == process_count - 1)
         & (count.min() == count.max())
     )
-    whole = collective.group_by("run", "file").agg(is_whole.alias("is_whole")).filter("is_whole")
+    whole = collective.group_by("run", "file").agg(is_whole_run.alias("is_whole_run")).filter("is_whole_run")
     return collective.join(whole.select("run", "file"), on=["run", "file"], how="semi")
 
 
@@ -222,7 +222,7 @@ def correct_events(events: pl.DataFrame, skew: Skew, outermost: int) -> pl.DataF
     Parameters
     ----------
     events
-        Columns `layer_number`, `rank`, `began_s`, `ceased_s`, and any others.
+        Columns `layer_number`, `rank`, `start_s`, `end_s`, and any others.
     skew
         Estimated offsets.
     outermost
@@ -243,4 +243,4 @@ def correct_events(events: pl.DataFrame, skew: Skew, outermost: int) -> pl.DataF
     offset = pl.Series(skew.offset_s).gather(events["rank"].clip(0, len(skew.offset_s) - 1))
     is_known = (pl.col("layer_number") == outermost) & pl.col("rank").is_between(0, len(skew.offset_s) - 1)
     offset_s = pl.when(is_known).then(offset).otherwise(0.0)
-    return events.with_columns(began_s=pl.col("began_s") - offset_s, ceased_s=pl.col("ceased_s") - offset_s)
+    return events.with_columns(start_s=pl.col("start_s") - offset_s, end_s=pl.col("end_s") - offset_s)

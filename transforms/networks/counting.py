@@ -416,10 +416,10 @@ def _count_bins(keys: Ints, span: Ints, metrics: Sequence[Reals]) -> _Table:
     for metric, values in enumerate(metrics):
         numbers = bin_numbers(values)
         is_known = numbers != UNKNOWN
-        is_whole = is_known.all()
-        numbers = (numbers if is_whole else numbers[is_known]).astype(np.int32)
+        is_whole_run = is_known.all()
+        numbers = (numbers if is_whole_run else numbers[is_known]).astype(np.int32)
         bins.append(numbers + ((metric << _BIN_BITS) - _LOWEST_BIN))
-        spans.append(span if is_whole else span[is_known])
+        spans.append(span if is_whole_run else span[is_known])
     slots, slot = _unique_inverse(np.concatenate(bins), len(METRICS) << _BIN_BITS)
     dtype: Any = np.uint32 if len(keys) * len(slots) < 1 << 32 else np.int64
     cells = np.concatenate(spans).astype(dtype)
@@ -437,10 +437,10 @@ def _sum_spans(keys: Ints, span: Ints, size_bytes: Reals, time_s: Reals, is_read
     # unknown sizes and times add nothing to the sums
     size_bytes, time_s = np.fmax(size_bytes, 0.0), np.fmax(time_s, 0.0)
     moved = np.bincount(2 * span + is_read, size_bytes, 2 * len(keys))
-    longest_s = np.zeros(len(keys))
-    np.maximum.at(longest_s, span, time_s)
+    max_transfer_time_s = np.zeros(len(keys))
+    np.maximum.at(max_transfer_time_s, span, time_s)
     count, total_s = np.bincount(span, minlength=len(keys)), np.bincount(span, time_s, len(keys))
-    return _Table(keys, [count, moved[1::2], moved[::2], total_s, longest_s])
+    return _Table(keys, [count, moved[1::2], moved[::2], total_s, max_transfer_time_s])
 
 
 def _counts_frame(tables: Sequence[_Table]) -> pl.DataFrame:
@@ -571,7 +571,7 @@ def merge_windows(network: Network, factor: int) -> Network:
     totals = (
         network.totals.with_columns(wide_window)
         .group_by("window", "edge")
-        .agg(pl.col(*_SUMS).sum(), pl.col("longest_s").max())
+        .agg(pl.col(*_SUMS).sum(), pl.col("max_transfer_time_s").max())
     )
     timeline = (
         network.timeline.with_columns(pl.col("step") // factor)

@@ -41,13 +41,13 @@ _EVENTS = (
     "request_id",
     "event_kind",
     "peer",
-    "began_s",
-    "ceased_s",
+    "start_s",
+    "end_s",
     "event_bytes",
     "direction",
 )
 #: columns of a transfer that come from the event in the inner layer
-_ANSWER_COLUMNS = ["request", "node", "began_s", "ceased_s", "event_bytes", "direction"]
+_ANSWER_COLUMNS = ["request", "node", "start_s", "end_s", "event_bytes", "direction"]
 #: minimum number of events for a matching pass
 _MIN_PASS_ROWS = 1 << 19
 #: whether the send and the receive name their peer, in the order of matching
@@ -117,7 +117,7 @@ class RequestMatcher:
         if not selected.is_empty():
             self._pending.append(selected)
             self._pending_count += selected.height
-            self._latest_s = max(self._latest_s, float(selected.select(pl.col("began_s").max()).item()))
+            self._latest_s = max(self._latest_s, float(selected.select(pl.col("start_s").max()).item()))
         # Each pass processes all pending events; doubling their number in between bounds the total time.
         if self._pending_count < self._pass_count:
             return TRANSFERS.to_frame()
@@ -136,8 +136,8 @@ class RequestMatcher:
         if not self._pending:
             return TRANSFERS.to_frame()
         events = _number_requests(pl.concat(self._pending), self._horizon_s)
-        last_s = events.group_by("request").agg(pl.len(), pl.col("began_s").max()).sort("began_s", "request")
-        is_done = last_s["began_s"].to_numpy() < before_s
+        last_s = events.group_by("request").agg(pl.len(), pl.col("start_s").max()).sort("start_s", "request")
+        is_done = last_s["start_s"].to_numpy() < before_s
         # The oldest requests are dropped until the others fit into the limit.
         later_count = last_s["len"].cast(pl.Int64).reverse().cum_sum().reverse()
         is_dropped = (later_count > self._max_pending_count).to_numpy()
@@ -163,7 +163,7 @@ class RequestMatcher:
         pairs = requests.join(responses.select(_ANSWER_COLUMNS), on="request", how="inner", suffix="_in")
         self.unmatched_count[0] += requests.height - pairs.height
         self.unmatched_count[1] += responses.height - pairs.height
-        return _transfers_of_hop(0, pairs, pl.col("began_s_in") - pl.col("began_s"))
+        return _transfers_of_hop(0, pairs, pl.col("start_s_in") - pl.col("start_s"))
 
     def _inner_hop(self, hop: int, outer: pl.DataFrame, inner: pl.DataFrame) -> pl.DataFrame:
         sends = outer.filter(pl.col("event_kind") == "send").with_row_index("send")
@@ -171,7 +171,7 @@ class RequestMatcher:
         pairs = _pair_sends(sends, receives)
         self.unmatched_count[hop] += sends.height - pairs.height
         self.unmatched_count[hop + 1] += receives.height - pairs.height
-        return _transfers_of_hop(hop, pairs, pl.col("ceased_s_in") - pl.col("began_s"))
+        return _transfers_of_hop(hop, pairs, pl.col("end_s_in") - pl.col("start_s"))
 
 
 def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
@@ -179,7 +179,7 @@ def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
     keys = ["rank", "request_id"]
     spans = (
         events.group_by(keys)
-        .agg(is_long=pl.col("began_s").max() - pl.col("began_s").min() > horizon_s)
+        .agg(is_long=pl.col("start_s").max() - pl.col("start_s").min() > horizon_s)
         .with_row_index("request")
     )
     # A join of the keys alone does not copy the other columns.
@@ -187,8 +187,8 @@ def _number_requests(events: pl.DataFrame, horizon_s: float) -> pl.DataFrame:
     numbered = events.with_columns(numbers.select("request", "is_long"))
     if not spans["is_long"].any():
         return numbered.drop("is_long")
-    long = numbered.filter("is_long").sort("request", "began_s", maintain_order=True)
-    is_new = (pl.col("request") != pl.col("request").shift()) | (pl.col("began_s").diff() > horizon_s)
+    long = numbered.filter("is_long").sort("request", "start_s", maintain_order=True)
+    is_new = (pl.col("request") != pl.col("request").shift()) | (pl.col("start_s").diff() > horizon_s)
     split = long.with_columns(request=(is_new.fill_null(True).cum_sum() + (spans.height - 1)).cast(pl.UInt32))
     all_events = pl.concat([numbered.filter(~pl.col("is_long")), split]).drop("is_long")
     return all_events.with_columns(request=pl.col("request").rank("dense") - 1)
@@ -200,18 +200,18 @@ _ARRIVAL_COLUMNS = ("send", "receive")
 
 def _first_events(events: pl.DataFrame) -> pl.DataFrame:
     """First event of each request."""
-    earliest = events.group_by("request").agg(pl.col("began_s").min())
-    first = events.join(earliest, on=["request", "began_s"], how="semi")
+    earliest = events.group_by("request").agg(pl.col("start_s").min())
+    first = events.join(earliest, on=["request", "start_s"], how="semi")
     return first if first.height == earliest.height else _sort_events(first).unique("request", maintain_order=True)
 
 
 def _sort_events(events: pl.DataFrame) -> pl.DataFrame:
     """Sort events by request, time and the other columns: the order of arrival has no influence."""
-    ordered = events.sort("request", "began_s")
-    is_tied = (pl.col("request") == pl.col("request").shift()) & (pl.col("began_s") == pl.col("began_s").shift())
+    ordered = events.sort("request", "start_s")
+    is_tied = (pl.col("request") == pl.col("request").shift()) & (pl.col("start_s") == pl.col("start_s").shift())
     if not ordered.select(is_tied.any()).item():
         return ordered
-    return events.sort("request", "began_s", *sorted(set(events.columns) - {"request", "began_s", *_ARRIVAL_COLUMNS}))
+    return events.sort("request", "start_s", *sorted(set(events.columns) - {"request", "start_s", *_ARRIVAL_COLUMNS}))
 
 
 def _pair_sends(sends: pl.DataFrame, receives: pl.DataFrame) -> pl.DataFrame:
@@ -257,24 +257,24 @@ def _transfers_of_hop(hop: int, pairs: pl.DataFrame, time_s: pl.Expr) -> pl.Data
         source="node",
         target="node_in",
         rank="rank",
-        at_s="began_s",
+        at_s="start_s",
         time_s=time_s,
         size_bytes=pl.coalesce("event_bytes_in", "event_bytes"),
-        duration_s=pl.col("ceased_s_in") - pl.col("began_s_in"),
+        duration_s=pl.col("end_s_in") - pl.col("start_s_in"),
         direction=pl.coalesce("direction_in", "direction"),
     )
 
 
 def _storage_writes(hop: int, innermost: pl.DataFrame) -> pl.DataFrame:
     """Select the writes at the innermost layer, as transfers from the node to its device."""
-    duration_s = pl.col("ceased_s") - pl.col("began_s")
+    duration_s = pl.col("end_s") - pl.col("start_s")
     return innermost.filter(pl.col("event_kind") == "write").select(
         "request",
         hop=pl.lit(hop, pl.Int32),
         source="node",
         target=pl.coalesce("peer", "node"),
         rank="rank",
-        at_s="began_s",
+        at_s="start_s",
         time_s=duration_s,
         size_bytes="event_bytes",
         duration_s=duration_s,

@@ -37,7 +37,7 @@ TOTALS = pl.Schema(
         "read_bytes": pl.Float64(),
         "written_bytes": pl.Float64(),
         "transfer_time_s": pl.Float64(),
-        "longest_s": pl.Float64(),
+        "max_transfer_time_s": pl.Float64(),
     }
 )
 TIMELINE = pl.Schema(
@@ -61,13 +61,13 @@ class NetworkParams:
     ----------
     window_count
         Number of time windows.
-    most_node_count
+    max_node_count
         Maximum number of nodes in a layer; larger layers are grouped. 8,192 is the number of compute processes in the
         paper's largest picture (Figure 4).
     """
 
     window_count: int = 64
-    most_node_count: int = 8192
+    max_node_count: int = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ class Network:
         Number of transfers by window, edge, metric (index in METRICS) and log bin (`log_bins`), sorted, without zeros.
         Unknown values are in no bin.
     totals : TOTALS
-        Sums by window and edge, sorted. `transfer_time_s` is the sum of the known, nonnegative times and `longest_s`
-        the largest; 0 if none is known.
+        Sums by window and edge, sorted. `transfer_time_s` is the sum of the known, nonnegative times and
+        `max_transfer_time_s` the largest; 0 if none is known.
     timeline : TIMELINE
         By hop, metric and step (STEPS_PER_WINDOW per window), sorted, without empty steps: count and sum of the known,
         nonnegative values, minimum and maximum of all known ones.

@@ -41,7 +41,7 @@ from iosig.transforms.networks.node_statistics import (
     summarize_nodes,
 )
 
-Outcome = Literal["named", "too_few_nodes", "too_few_transfers", "none_fits"]
+Outcome = Literal["matched", "too_few_nodes", "too_few_transfers", "no_match"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Pattern = Literal["circular", "striped", "noisy", "outlier"]
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
@@ -50,7 +50,7 @@ PATTERN_ROWS = pl.Schema(
     {
         "hop": pl.Int32(),
         "metric": pl.String(),
-        "is_whole": pl.Boolean(),
+        "is_whole_run": pl.Boolean(),
         "first_window": pl.Int32(),
         "last_window": pl.Int32(),
         "outcome": pl.String(),
@@ -195,7 +195,7 @@ def classify_batch_patterns(networks: NetworkBatch) -> pl.DataFrame:
             "layer": outer[hop],
             "hop": networks.layers.hop[outer][hop],
             "metric": pl.Series(METRICS).gather(metric),
-            "is_whole": window < 0,
+            "is_whole_run": window < 0,
             "first_window": first,
             "last_window": np.where(window < 0, networks.window_count, first + 1),
             "outcome": pl.Series(OUTCOMES).gather(np.concatenate([view.outcome for view in views])[by_metric]),
@@ -271,7 +271,7 @@ def _classify(nodes: Nodes) -> _Finding:
         views.append(_make_view(_align_bands(nodes, dense)))
     pattern, view, causes = _choose_pattern(views, deviation, float(np.diff(dense).max()) / BINS_PER_OCTAVE)
     values = (
-        "named" if pattern else "none_fits",
+        "matched" if pattern else "no_match",
         pattern,
         deviation,
         float(np.median(nodes.internal_spread)),

@@ -33,7 +33,7 @@ _RUN_SCHEMA = pl.Schema(
         "node_counts": pl.List(pl.Int64),
         "window_count": pl.Int64(),
         "window_s": pl.Float64(),
-        "negative_count": pl.Int64(),
+        "negative_time_count": pl.Int64(),
         "skew_outcome": pl.String(),
         "skew_file_count": pl.Int64(),
         "skew_range_s": pl.Float64(),
@@ -138,8 +138,8 @@ def _window_columns(networks: NetworkBatch, run: pl.Series, first: pl.Series, la
     """Start and end of windows in seconds, from the run and the window range; `last` is exclusive."""
     edges_s = networks.window_edges_s
     return (
-        pl.Series("window_began_s", edges_s[run.to_numpy(), first.to_numpy()]),
-        pl.Series("window_ceased_s", edges_s[run.to_numpy(), last.to_numpy()]),
+        pl.Series("window_start_s", edges_s[run.to_numpy(), first.to_numpy()]),
+        pl.Series("window_end_s", edges_s[run.to_numpy(), last.to_numpy()]),
     )
 
 
@@ -294,7 +294,7 @@ def run_values(
     request_count: int = 0,
     covered_ratio: float | None = None,
     skew: Skew | None = None,
-    negative_count: int | None = None,
+    negative_time_count: int | None = None,
     reason: str | None = None,
 ) -> dict[str, object]:
     """Summary values of a run, except for the dimensions of its network.
@@ -311,7 +311,7 @@ def run_values(
         Share of the counted bytes that the requests moved; limited to 1.
     skew
         Result of the clock comparison, if any.
-    negative_count
+    negative_time_count
         Number of negative times.
 
     Returns
@@ -325,7 +325,7 @@ def run_values(
         "network_modules": module,
         "covered_ratio": None if covered_ratio is None else min(covered_ratio, 1.0),
         "request_count": request_count,
-        "negative_count": negative_count,
+        "negative_time_count": negative_time_count,
     }
     if skew is not None:
         row |= {

@@ -1,7 +1,7 @@
 """Periods: how often an application does I/O, by several methods, and how reliable the result is.
 
 - `interface/`: Input (`EvenSignals`) and result (`Detections`) of all methods.
-- `null_model/`: Periods that a memoryless process rarely produces (`controlled`), the default method.
+- `null_model/`: Periods that a memoryless process rarely produces (`null_tested`), the default method.
 - `autocorrelation` (`AutocorrelationParams`, `detect`): FTIO's second method: distances between peaks.
 - `autoperiod` (`detect_even`, `detect`): AUTOPERIOD: periods that stand out in the Lomb-Scargle
   periodogram and lie on a hill of the autocorrelation.

@@ -367,7 +367,7 @@ def _detect(signals: EvenSignals, params: AutocorrelationParams) -> Detections:
     offsets = offsets_of(np.bincount(distances.row, minlength=signals.signal_count))
     candidates = Candidates(signals.sampling_hz[distances.row] / distances.samples, unknown, unknown, unknown, offsets)
     false_alarm = np.full(signals.signal_count, np.nan)
-    return Detections(outcome, frequency, confidence, signals.started_s, signals.ended_s, false_alarm, candidates)
+    return Detections(outcome, frequency, confidence, signals.start_s, signals.end_s, false_alarm, candidates)
 
 
 def _find_signal_peaks(signals: EvenSignals, params: AutocorrelationParams) -> tuple[Peaks, Texts]:

@@ -210,7 +210,7 @@ def detect(samples: UnevenSignals, params: AutoperiodParams | None = None) -> De
     for rows in _group_signals(samples, np.flatnonzero(outcome == ""), params):
         group = samples.select(rows)
         fitted.append(_FittedPeriods.from_periods(find_periods(analyze(group, params), params), group, rows))
-    return _to_detections(outcome, fitted, samples.started_s, samples.ended_s)
+    return _to_detections(outcome, fitted, samples.start_s, samples.end_s)
 
 
 def detect_even(signals: EvenSignals, params: AutoperiodParams | None = None) -> Detections:
@@ -236,7 +236,7 @@ def detect_even(signals: EvenSignals, params: AutoperiodParams | None = None) ->
         rows, local = np.unique(periods.row, return_inverse=True)
         periodic = UnevenSignals.from_signals(part.select(rows))
         fitted.append(_FittedPeriods.from_periods(replace(periods, row=local), periodic, testable[chunk][rows]))
-    return _to_detections(outcome, fitted, signals.started_s, signals.ended_s)
+    return _to_detections(outcome, fitted, signals.start_s, signals.end_s)
 
 
 def _group_signals(samples: UnevenSignals, rows: Ints, params: AutoperiodParams) -> Iterator[Ints]:
@@ -294,7 +294,7 @@ class _FittedPeriods:
         return cls(rows[periods.row], frequency, periods.probability, *_fit_cosines(samples, periods.row, frequency))
 
 
-def _to_detections(outcome: Texts, parts: list[_FittedPeriods], started_s: Reals, ended_s: Reals) -> Detections:
+def _to_detections(outcome: Texts, parts: list[_FittedPeriods], start_s: Reals, end_s: Reals) -> Detections:
     """Convert periods to detections; `outcome` (n) is empty where a signal was tested."""
     row = np.concatenate([np.zeros(0, dtype=np.int64), *(part.row for part in parts)])
     order = np.argsort(row, kind="stable")
@@ -310,7 +310,7 @@ def _to_detections(outcome: Texts, parts: list[_FittedPeriods], started_s: Reals
     tested = np.where(is_periodic, "periodic", "aperiodic")
     outcome = np.where(outcome == "", tested, outcome).astype("<U16")
     candidates = Candidates(frequency, unknown, amplitude, phase, offsets)
-    return Detections(outcome, period_hz, confidence, started_s, ended_s, false_alarm, candidates)
+    return Detections(outcome, period_hz, confidence, start_s, end_s, false_alarm, candidates)
 
 
 def _fit_cosines(samples: UnevenSignals, row: Ints, frequency_hz: Reals) -> tuple[Reals, Reals]:
@@ -335,7 +335,7 @@ def _fit_batch(samples: UnevenSignals, frequency_hz: Reals) -> tuple[Reals, Real
     )
     values = samples.bytes_per_s / np.where(largest > 0, largest, 1.0)[owner]
     values = values - (np.bincount(owner, values, count) / np.maximum(samples.counts, 1))[owner]
-    angle = 2.0 * np.pi * frequency_hz[owner] * (samples.time_s - samples.started_s[owner])
+    angle = 2.0 * np.pi * frequency_hz[owner] * (samples.time_s - samples.start_s[owner])
     cosine, sine = np.cos(angle), np.sin(angle)
     cc, ss, cs = (np.bincount(owner, item, count) for item in (cosine * cosine, sine * sine, cosine * sine))
     xc, xs = np.bincount(owner, values * cosine, count), np.bincount(owner, values * sine, count)

@@ -260,15 +260,15 @@ class UnevenSignals(InPieces):
         Ascending times of each signal, and finite values.
     offsets : (n + 1,)
         Where each signal's samples begin.
-    started_s, ended_s : (n,)
+    start_s, end_s : (n,)
         Time range that is searched; NaN where nothing is known.
     """
 
     time_s: Reals
     bytes_per_s: Reals
     offsets: Ints
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
 
     @classmethod
     def from_intervals(cls, right_s: npt.ArrayLike, interval_s: npt.ArrayLike, values: Ragged) -> UnevenSignals:
@@ -305,9 +305,9 @@ class UnevenSignals(InPieces):
     def from_signals(cls, signals: EvenSignals) -> UnevenSignals:
         """Convert evenly sampled signals, without their missing samples."""
         is_known = signals.is_known
-        time = signals.started_s[:, None] + np.arange(signals.sample_count) / signals.sampling_hz[:, None]
+        time = signals.start_s[:, None] + np.arange(signals.sample_count) / signals.sampling_hz[:, None]
         offsets = offsets_of(is_known.sum(axis=1))
-        return cls(time[is_known], signals.bytes_per_s[is_known], offsets, signals.started_s, signals.ended_s)
+        return cls(time[is_known], signals.bytes_per_s[is_known], offsets, signals.start_s, signals.end_s)
 
     @property
     def signal_count(self) -> int:
@@ -324,9 +324,7 @@ class UnevenSignals(InPieces):
     def select(self, rows: Ints) -> UnevenSignals:
         """Select signals by number."""
         cells, offsets = self.places_in(rows), offsets_of(self.counts[rows])
-        return UnevenSignals(
-            self.time_s[cells], self.bytes_per_s[cells], offsets, self.started_s[rows], self.ended_s[rows]
-        )
+        return UnevenSignals(self.time_s[cells], self.bytes_per_s[cells], offsets, self.start_s[rows], self.end_s[rows])
 
 
 def _first_and_last(values: Reals, offsets: Ints) -> tuple[Reals, Reals]:

@@ -104,7 +104,7 @@ def _detect(signals: EvenSignals, params: DftParams) -> Detections:
     hz, amplitude, phase = spectra.get_cosines(outliers.signal[listed], outliers.bin[listed])
     offsets = offsets_of(np.bincount(outliers.signal[listed], minlength=spectra.signal_count))
     candidates = Candidates(hz, confidence[listed], amplitude, phase, offsets)
-    return Detections(outcome, frequency, sureness, signals.started_s, signals.ended_s, false_alarm, candidates)
+    return Detections(outcome, frequency, sureness, signals.start_s, signals.end_s, false_alarm, candidates)
 
 
 def _classify_untestable(spectra: Spectra, params: DftParams) -> Texts:

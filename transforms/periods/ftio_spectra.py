@@ -47,7 +47,7 @@ class Spectra:
         1, or a power of two for rates with powers beyond the range of a float.
     missing_ratio : (n,)
         Share of unmeasured samples.
-    sampling_hz, started_s : (n,)
+    sampling_hz, start_s : (n,)
         As of the signals.
     sample_count : int
         N.
@@ -60,7 +60,7 @@ class Spectra:
     unit_bytes_per_s: Reals
     missing_ratio: Reals
     sampling_hz: Reals
-    started_s: Reals
+    start_s: Reals
     sample_count: int
 
     @property
@@ -145,7 +145,7 @@ def compute_spectra(signals: EvenSignals) -> Spectra:
     if not count:
         empty = np.zeros((rows, 0))
         parts = empty.astype(np.complex128), empty, np.zeros(rows), np.zeros(rows)
-        return Spectra(*parts, unit, missing + 1.0, signals.sampling_hz, signals.started_s, count)
+        return Spectra(*parts, unit, missing + 1.0, signals.sampling_hz, signals.start_s, count)
     coefficients, power, total, mean = _transform(signals.bytes_per_s)
     # Missing and out-of-range samples show in the sums, so most signals are transformed only once.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -154,9 +154,7 @@ def compute_spectra(signals: EvenSignals) -> Spectra:
     if len(special):
         values, unit[special], missing[special] = _normalize(signals.bytes_per_s[special])
         coefficients[special], power[special], total[special], mean[special] = _transform(values)
-    return Spectra(
-        coefficients, power, total, mean * unit, unit, missing, signals.sampling_hz, signals.started_s, count
-    )
+    return Spectra(coefficients, power, total, mean * unit, unit, missing, signals.sampling_hz, signals.start_s, count)
 
 
 def _transform(values: Reals) -> tuple[Complexes, Reals, Reals, Reals]:

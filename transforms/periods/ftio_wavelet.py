@@ -44,7 +44,7 @@ class _SignalRanges:
 
     result: SignalResult
     ranges: Ints
-    started_s: float
+    start_s: float
     values: Reals
 
 
@@ -198,7 +198,7 @@ def _combine(parts: list[_SignalRanges]) -> tuple[Detections, Segments]:
         for (first, last), volume in zip(ranges, volumes, strict=True):
             dominant = int(part.result.order[0])
             period = float(part.result.frequencies_hz[dominant]), float(part.result.confidences[dominant])
-            rows.append((part.started_s + first / hz, part.started_s + last / hz, *period, volume))
+            rows.append((part.start_s + first / hz, part.start_s + last / hz, *period, volume))
     started, ended, frequency, confidence, volume_bytes = np.array(rows, dtype=np.float64).reshape(-1, 5).T
     unknown = np.full(len(rows), np.nan)
     segments = Segments(

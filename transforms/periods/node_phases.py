@@ -23,14 +23,14 @@ class NodePhases:
 
     Attributes
     ----------
-    delay_s : (n,)
+    lag_s : (n,)
         How much later than the run's bursts the node's bursts come, between minus and plus half a period. NaN where the
         run has no period or the node no bytes.
     concentration : (n,)
         Mean resultant length, from 0 (bytes at any time of the cycle) to 1 (all at one time); NaN as above.
     """
 
-    delay_s: Reals
+    lag_s: Reals
     concentration: Reals
 
 

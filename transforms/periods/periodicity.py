@@ -93,8 +93,8 @@ class Periodicity:
 
 def characterize_steps(
     steps: Steps,
-    started_s: npt.ArrayLike,
-    ended_s: npt.ArrayLike,
+    start_s: npt.ArrayLike,
+    end_s: npt.ArrayLike,
     frequency_hz: npt.ArrayLike,
 ) -> Periodicity:
     """Compute the metrics of step functions.
@@ -103,7 +103,7 @@ def characterize_steps(
     ----------
     steps : Steps
         n step functions; the rate is 0 where a function has no edges.
-    started_s, ended_s : scalar or (n,)
+    start_s, end_s : scalar or (n,)
         Windows.
     frequency_hz : scalar or (n,)
         NaN without a period.
@@ -120,7 +120,7 @@ def characterize_steps(
     """
     count = steps.subject_count
     started, ended, frequency = (
-        np.broadcast_to(np.asarray(value, dtype=np.float64), (count,)) for value in (started_s, ended_s, frequency_hz)
+        np.broadcast_to(np.asarray(value, dtype=np.float64), (count,)) for value in (start_s, end_s, frequency_hz)
     )
     is_window = np.isfinite(started) & np.isfinite(ended) & (started < ended)
     started, ended = np.where(is_window, started, 0.0), np.where(is_window, ended, 0.0)
@@ -178,11 +178,11 @@ class _Signals(InPieces):
     impulse_offsets: Ints
 
     @property
-    def started_s(self) -> Reals:
+    def start_s(self) -> Reals:
         return self.edges_s[self.offsets[:-1]]
 
     @property
-    def ended_s(self) -> Reals:
+    def end_s(self) -> Reals:
         return self.edges_s[self.offsets[1:] - 1]
 
     def widths_s(self) -> Reals:
@@ -276,7 +276,7 @@ class _Periods(InPieces):
 
 
 def _lay_out_periods(signals: _Signals, frequency: Reals) -> _Periods:
-    started, ended = signals.started_s, signals.ended_s
+    started, ended = signals.start_s, signals.end_s
     # rounding must not drop the last of a whole number of periods
     period_counts = np.floor((ended - started) * frequency * (1.0 + ROUNDING))
     is_countable = np.isfinite(frequency) & (frequency > 0) & (period_counts <= _MAX_PERIOD_COUNT)
@@ -339,7 +339,7 @@ def _cut_periods(signals: _Signals, widths: Reals, periods: _Periods) -> _Period
 def _sum_impulses(signals: _Signals, periods: _Periods) -> Reals:
     """Sum the impulses in each period (periods)."""
     owner, period_count = owners(signals.impulse_offsets), int(periods.offsets[-1])
-    number = np.floor((signals.impulses_s - signals.started_s[owner]) / periods.length_s[owner])
+    number = np.floor((signals.impulses_s - signals.start_s[owner]) / periods.length_s[owner])
     counts = periods.counts[owner]
     candidates = np.flatnonzero(np.isfinite(number) & (counts > 0) & (number <= counts))
     owner, instant, counts = owner[candidates], signals.impulses_s[candidates], counts[candidates]
@@ -348,7 +348,7 @@ def _sum_impulses(signals: _Signals, periods: _Periods) -> Reals:
     edge = periods.edge_offsets[owner]
     position -= (position > 0) & (periods.edges_s[edge + np.minimum(position, counts)] > instant)
     position += (position < counts) & (periods.edges_s[edge + np.minimum(position + 1, counts)] <= instant)
-    position -= (position == counts) & (instant == signals.ended_s[owner]) & (periods.edges_s[edge + counts] == instant)
+    position -= (position == counts) & (instant == signals.end_s[owner]) & (periods.edges_s[edge + counts] == instant)
     is_whole = position < counts
     cell = (periods.offsets[owner] + position)[is_whole]
     return np.bincount(cell, signals.impulse_bytes[candidates][is_whole], period_count).astype(np.float64, copy=False)

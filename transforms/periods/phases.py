@@ -110,7 +110,7 @@ class WindowPhases(InPieces):
 
     Attributes
     ----------
-    onset_s, ended_s : (phases,)
+    onset_s, end_s : (phases,)
         Start of the first substantial sample, and end of the last.
     volume_bytes : (phases,)
         All bytes in between; bytes between phases belong to none.
@@ -125,7 +125,7 @@ class WindowPhases(InPieces):
     """
 
     onset_s: Reals
-    ended_s: Reals
+    end_s: Reals
     volume_bytes: Reals
     is_open: Bools
     is_cut: Bools
@@ -163,7 +163,7 @@ def find_window_phases(signals: EvenSignals, cycle_s: Reals | None = None) -> Wi
     counts = np.concatenate([[0], *(part.counts for part in parts)]).astype(np.int64)
     return WindowPhases(
         _concatenate([part.onset_s for part in parts]),
-        _concatenate([part.ended_s for part in parts]),
+        _concatenate([part.end_s for part in parts]),
         _concatenate([part.volume_bytes for part in parts]),
         _concatenate([part.is_open for part in parts]).astype(np.bool_),
         _concatenate([part.is_cut for part in parts]).astype(np.bool_),
@@ -177,7 +177,7 @@ def _concatenate(columns: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 
 def _window_columns(signals: EvenSignals) -> tuple[Reals, Reals, Reals]:
-    return signals.started_s, signals.ended_s, 1.0 / signals.sampling_hz
+    return signals.start_s, signals.end_s, 1.0 / signals.sampling_hz
 
 
 def _find_phases(signals: EvenSignals, cycle_s: Reals) -> WindowPhases:
@@ -201,8 +201,8 @@ def _find_phases(signals: EvenSignals, cycle_s: Reals) -> WindowPhases:
     min_idle = np.where(np.isinf(max_gap), _MIN_IDLE_RATIO * signals.sample_count, max_gap)
     unknown_before = (np.cumsum(signals.is_known, axis=1) == 0).sum(axis=1)
     return WindowPhases(
-        signals.started_s[row] + stretches.first / hz,
-        signals.started_s[row] + stretches.last / hz,
+        signals.start_s[row] + stretches.first / hz,
+        signals.start_s[row] + stretches.last / hz,
         _sum_stretches(values, row, stretches.first, stretches.last) / hz,
         is_last & (signals.sample_count - stretches.last <= min_idle[row]),
         stretches.first == unknown_before[row],
@@ -270,7 +270,7 @@ def compute_median_gaps(owner: Ints, length: Reals, count: int) -> Reals:
 @dataclass(frozen=True, slots=True)
 class _Phase:
     onset_s: float
-    ended_s: float
+    end_s: float
     volume_bytes: float
 
 
@@ -296,9 +296,9 @@ class PhaseTracker:
         return np.array([phase.onset_s for phase in self._kept], dtype=np.float64)
 
     @property
-    def ended_s(self) -> Reals:
+    def end_s(self) -> Reals:
         """Ends of the last phases (up to 64); that of the last phase as far as it was observed."""
-        return np.array([phase.ended_s for phase in self._kept], dtype=np.float64)
+        return np.array([phase.end_s for phase in self._kept], dtype=np.float64)
 
     @property
     def volume_bytes(self) -> Reals:
@@ -328,14 +328,14 @@ class PhaseTracker:
         intervals: list[tuple[float, float]] = []
         for position in range(int(phases.offsets[signal]), int(phases.offsets[signal + 1])):
             phase = _Phase(
-                float(phases.onset_s[position]), float(phases.ended_s[position]), float(phases.volume_bytes[position])
+                float(phases.onset_s[position]), float(phases.end_s[position]), float(phases.volume_bytes[position])
             )
-            if self._kept and phase.onset_s < self._kept[-1].ended_s:
+            if self._kept and phase.onset_s < self._kept[-1].end_s:
                 self._extend_last(phase)
             elif bool(phases.is_cut[position]) and not (is_whole and phase.onset_s == window_start_s):
                 continue
             elif self._is_confirmed(phase) or not phases.is_open[position]:
-                if self._kept and window_start_s <= self._kept[-1].ended_s:
+                if self._kept and window_start_s <= self._kept[-1].end_s:
                     intervals.append((self._kept[-1].onset_s, phase.onset_s))
                 self._kept.append(phase)
                 self._count += 1
@@ -348,12 +348,12 @@ class PhaseTracker:
     def _extend_last(self, phase: _Phase) -> None:
         """Extend the last phase to its newly observed end; older phases stay."""
         last = self._kept[-1]
-        if phase.ended_s > last.ended_s:
-            self._kept[-1] = _Phase(last.onset_s, phase.ended_s, max(last.volume_bytes, phase.volume_bytes))
+        if phase.end_s > last.end_s:
+            self._kept[-1] = _Phase(last.onset_s, phase.end_s, max(last.volume_bytes, phase.volume_bytes))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-compatible values."""
-        phases = [[phase.onset_s, phase.ended_s, phase.volume_bytes] for phase in self._kept]
+        phases = [[phase.onset_s, phase.end_s, phase.volume_bytes] for phase in self._kept]
         return {"phase_count": self._count, "phases": phases}
 
     @classmethod

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: all methods, the default first
-METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod")
+METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod")
 #: by method: the detections of n signals, and FTIO's refined confidence (n)
 Results = dict[str, tuple[Detections, Reals]]
 #: signals that differ in length by at most this ratio are padded to one group
@@ -92,7 +92,7 @@ class Periods:
 def find_periods(
     samples: Ragged,
     sampling_hz: Reals,
-    started_s: Reals,
+    start_s: Reals,
     params: PeriodParams | None = None,
     steps: Steps | None = None,
 ) -> list[Periods]:
@@ -102,7 +102,7 @@ def find_periods(
     ----------
     samples : Ragged
         n signals, in bytes per second, NaN where not measured.
-    sampling_hz, started_s : (n,)
+    sampling_hz, start_s : (n,)
         Sampling frequency, and time of the first sample.
     params : PeriodParams, optional
     steps : Steps, optional
@@ -116,26 +116,24 @@ def find_periods(
     """
     params = params or PeriodParams()
     results = []
-    for method, (detected, refined) in detect_periods(samples, sampling_hz, started_s, params).items():
+    for method, (detected, refined) in detect_periods(samples, sampling_hz, start_s, params).items():
         detections, segments = detected, None
-        if method == "controlled":
+        if method == "null_tested":
             from iosig.transforms.periods.null_model.segments import find_segments
 
             null_model_params = params.controlled or NullModelParams()
-            detections, segments = find_segments(detected, samples, sampling_hz, started_s, null_model_params)
-        periodicity = measure_periodicity(detections, samples, sampling_hz, started_s, steps)
+            detections, segments = find_segments(detected, samples, sampling_hz, start_s, null_model_params)
+        periodicity = measure_periodicity(detections, samples, sampling_hz, start_s, steps)
         results.append(Periods(method, detections, refined, periodicity, segments))
     return results
 
 
-def detect_periods(
-    samples: Ragged, sampling_hz: Reals, started_s: Reals, params: PeriodParams | None = None
-) -> Results:
+def detect_periods(samples: Ragged, sampling_hz: Reals, start_s: Reals, params: PeriodParams | None = None) -> Results:
     """Detect one period per signal and method, that of the first segment found.
 
     Parameters
     ----------
-    samples, sampling_hz, started_s, params
+    samples, sampling_hz, start_s, params
         As of `find_periods`.
 
     Returns
@@ -145,16 +143,16 @@ def detect_periods(
     """
     params = params or PeriodParams()
     by_method: Results = {}
-    if set(params.methods) - {"controlled"}:
-        by_method |= _apply_by_length(_run_exact_methods, samples, sampling_hz, started_s, params)
-    if "controlled" in params.methods:
-        by_method |= _apply_by_length(_run_methods_on_padding, samples, sampling_hz, started_s, params)
+    if set(params.methods) - {"null_tested"}:
+        by_method |= _apply_by_length(_run_exact_methods, samples, sampling_hz, start_s, params)
+    if "null_tested" in params.methods:
+        by_method |= _apply_by_length(_run_methods_on_padding, samples, sampling_hz, start_s, params)
     known_counts = _count_measurements(samples)
     counts = samples.counts
     results: Results = {}
     for method in (name for name in METHODS if name in params.methods):
         detections, refined = by_method[method]
-        sound = _reject_unsound(detections, started_s + counts / sampling_hz, known_counts, counts, params)
+        sound = _reject_unsound(detections, start_s + counts / sampling_hz, known_counts, counts, params)
         results[method] = sound, np.where(sound.is_periodic, refined, np.nan)
     return results
 
@@ -163,13 +161,13 @@ def _apply_by_length(
     run_methods: Callable[[EvenSignals, PeriodParams], Results],
     samples: Ragged,
     sampling_hz: Reals,
-    started_s: Reals,
+    start_s: Reals,
     params: PeriodParams,
 ) -> Results:
     """Run methods on groups of signals of similar length, and restore the order of the signals."""
     padding = _PADDING_RATIO if run_methods is _run_methods_on_padding else 0.0
     signals, parts = [], []
-    for numbers, group in group_by_length(samples, sampling_hz, started_s, padding):
+    for numbers, group in group_by_length(samples, sampling_hz, start_s, padding):
         signals.append(numbers)
         parts.append(run_methods(group, params))
     # without signals each method returns an empty result
@@ -190,7 +188,7 @@ def _run_methods_on_padding(group: EvenSignals, params: PeriodParams) -> Results
     from iosig.transforms.periods.null_model import detection
 
     detections = detection.detect(group, params.controlled or NullModelParams())
-    return {"controlled": (detections, np.full(group.signal_count, np.nan))}
+    return {"null_tested": (detections, np.full(group.signal_count, np.nan))}
 
 
 def _run_exact_methods(group: EvenSignals, params: PeriodParams) -> Results:
@@ -224,10 +222,10 @@ def _count_measurements(samples: Ragged) -> Ints:
 
 
 def _reject_unsound(
-    detections: Detections, ended_s: Reals, known_counts: Ints, counts: Ints, params: PeriodParams
+    detections: Detections, end_s: Reals, known_counts: Ints, counts: Ints, params: PeriodParams
 ) -> Detections:
     """Reject detections in signals that are mostly missing, or with too few cycles."""
-    bounded = replace(detections, window_end_s=np.minimum(detections.window_end_s, ended_s))
+    bounded = replace(detections, window_end_s=np.minimum(detections.window_end_s, end_s))
     is_gappy = (known_counts > 0) & (counts - known_counts > params.max_missing_ratio * counts)
     with np.errstate(invalid="ignore"):
         cycles = (bounded.window_end_s - bounded.window_start_s) * bounded.frequency_hz
@@ -236,7 +234,7 @@ def _reject_unsound(
 
 
 def measure_periodicity(
-    detections: Detections, samples: Ragged, sampling_hz: Reals, started_s: Reals, steps: Steps | None
+    detections: Detections, samples: Ragged, sampling_hz: Reals, start_s: Reals, steps: Steps | None
 ) -> Periodicity:
     """Measure the periodicity of each signal within the window of its detection.
 
@@ -244,7 +242,7 @@ def measure_periodicity(
     ----------
     detections : Detections
         Of n signals.
-    samples, sampling_hz, started_s, steps
+    samples, sampling_hz, start_s, steps
         As of `find_periods`.
 
     Returns
@@ -255,7 +253,7 @@ def measure_periodicity(
         return periodicity.characterize_steps(
             steps, detections.window_start_s, detections.window_end_s, detections.frequency_hz
         )
-    clipped, _ = clip_samples(samples, sampling_hz, started_s, detections.window_start_s, detections.window_end_s)
+    clipped, _ = clip_samples(samples, sampling_hz, start_s, detections.window_start_s, detections.window_end_s)
     return periodicity.characterize_samples(clipped, sampling_hz, detections.frequency_hz)
 
 

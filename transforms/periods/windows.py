@@ -29,14 +29,14 @@ _EDGE_SLACK = 1e-6
 # ---- a window
 
 
-def clip_steps(steps: Steps, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> Steps:
+def clip_steps(steps: Steps, start_s: npt.ArrayLike, end_s: npt.ArrayLike) -> Steps:
     """Clip step functions to windows, exactly.
 
     Parameters
     ----------
     steps : Steps
         n step functions.
-    started_s, ended_s : scalar or (n,)
+    start_s, end_s : scalar or (n,)
         Windows. Empty and reversed windows hold no rate.
 
     Returns
@@ -46,7 +46,7 @@ def clip_steps(steps: Steps, started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -
         belong to the window.
     """
     count = steps.subject_count
-    started, ended = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (count,)) for bound in (started_s, ended_s))
+    started, ended = (np.broadcast_to(np.asarray(bound, dtype=np.float64), (count,)) for bound in (start_s, end_s))
     edges, levels, offsets = _clip_edges(steps, started, ended)
     owner = owners(steps.impulse_offsets)
     is_within = (steps.impulses_s >= started[owner]) & (steps.impulses_s <= ended[owner])
@@ -86,7 +86,7 @@ def _rates_at(steps: Steps, is_reached: Bools) -> Reals:
 
 
 def clip_samples(
-    samples: Ragged, sampling_hz: Reals, first_sample_s: Reals, started_s: Reals, ended_s: Reals
+    samples: Ragged, sampling_hz: Reals, first_sample_s: Reals, start_s: Reals, end_s: Reals
 ) -> tuple[Ragged, Reals]:
     """Clip evenly sampled signals to the samples that lie completely inside windows.
 
@@ -96,7 +96,7 @@ def clip_samples(
         n signals of any length.
     sampling_hz, first_sample_s : (n,)
         Sampling frequency, and time of the first sample.
-    started_s, ended_s : (n,)
+    start_s, end_s : (n,)
         Windows; NaN selects no sample.
 
     Returns
@@ -106,7 +106,7 @@ def clip_samples(
         Time of the first selected sample.
     """
     counts, offsets = samples.counts, samples.offsets[:-1]
-    low, high = (_position(bound - first_sample_s, sampling_hz) for bound in (started_s, ended_s))
+    low, high = (_position(bound - first_sample_s, sampling_hz) for bound in (start_s, end_s))
     with np.errstate(invalid="ignore"):
         first = np.where(np.isnan(low), counts, np.clip(np.ceil(low), 0, counts)).astype(np.int64)
         last = np.where(np.isnan(high), 0, np.clip(np.floor(high), 0, counts)).astype(np.int64)
@@ -144,21 +144,21 @@ class FirstPhases:
 
     Attributes
     ----------
-    ended_s, second_onset_s : (n,)
+    end_s, second_onset_s : (n,)
         End of the first phase, and onset of the second; NaN where missing.
     """
 
-    ended_s: Reals
+    end_s: Reals
     second_onset_s: Reals
 
-    def skip_first(self, started_s: npt.ArrayLike) -> Reals:
+    def skip_first(self, start_s: npt.ArrayLike) -> Reals:
         """Move the starts of windows (n) to the onset of the second phase, if any."""
-        start_s: Reals = np.where(np.isnan(self.second_onset_s), started_s, self.second_onset_s)
-        return start_s
+        onset_s: Reals = np.where(np.isnan(self.second_onset_s), start_s, self.second_onset_s)
+        return onset_s
 
 
 def find_first_phases(
-    steps: Steps, started_s: npt.ArrayLike, ended_s: npt.ArrayLike, params: PhaseParams | None = None
+    steps: Steps, start_s: npt.ArrayLike, end_s: npt.ArrayLike, params: PhaseParams | None = None
 ) -> FirstPhases:
     """Find the first phases of step functions within windows.
 
@@ -166,7 +166,7 @@ def find_first_phases(
     ----------
     steps : Steps
         n step functions.
-    started_s, ended_s : scalar or (n,)
+    start_s, end_s : scalar or (n,)
         Windows.
     params : PhaseParams, optional
 
@@ -174,16 +174,16 @@ def find_first_phases(
     -------
     FirstPhases
     """
-    part = clip_steps(steps, started_s, ended_s)
+    part = clip_steps(steps, start_s, end_s)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        length = np.asarray(ended_s, dtype=np.float64) - np.asarray(started_s, dtype=np.float64)
+        length = np.asarray(end_s, dtype=np.float64) - np.asarray(start_s, dtype=np.float64)
         threshold = np.where(length > 0, part.volume_bytes / length, np.inf)
     at = np.flatnonzero(part.bytes_per_s > (threshold * (1.0 + ROUNDING))[part.owner])
-    start_s = np.concatenate([part.edges_s[at], part.impulses_s])
-    end_s = np.concatenate([part.edges_s[np.minimum(at + 1, len(part.edges_s) - 1)], part.impulses_s])
+    onset_s = np.concatenate([part.edges_s[at], part.impulses_s])
+    phase_end_s = np.concatenate([part.edges_s[np.minimum(at + 1, len(part.edges_s) - 1)], part.impulses_s])
     owner = np.concatenate([part.owner[at], owners(part.impulse_offsets)])
     return _select_first_phases(
-        Requests(start_s, end_s, np.ones(len(start_s)), owner, part.subject_count), params or PhaseParams()
+        Requests(onset_s, phase_end_s, np.ones(len(onset_s)), owner, part.subject_count), params or PhaseParams()
     )
 
 
@@ -203,7 +203,7 @@ def find_first_phases_of_signals(signals: EvenSignals, params: PhaseParams | Non
     ended, onset = np.full((2, signals.signal_count), np.nan)
     for rows, part in signals.iter_chunks():
         first = _select_first_phases(_to_requests(part), params)
-        ended[rows], onset[rows] = first.ended_s, first.second_onset_s
+        ended[rows], onset[rows] = first.end_s, first.second_onset_s
     return FirstPhases(ended, onset)
 
 
@@ -211,7 +211,7 @@ def _to_requests(signals: EvenSignals) -> Requests:
     """Convert stretches of samples above their signal's mean to requests."""
     stretches, _ = find_substantial_io(signals)
     row, hz = stretches.row, signals.sampling_hz[stretches.row]
-    start_s, end_s = (signals.started_s[row] + sample / hz for sample in (stretches.first, stretches.last))
+    start_s, end_s = (signals.start_s[row] + sample / hz for sample in (stretches.first, stretches.last))
     return Requests(start_s, end_s, np.ones(len(row)), row, signals.signal_count)
 
 
@@ -221,7 +221,7 @@ def _select_first_phases(stretches: Requests, params: PhaseParams) -> FirstPhase
     phases = request_phases(stretches, gap_s)
     counts = phases.counts
     ended, onset = np.full((2, stretches.subject_count), np.nan)
-    ended[counts > 0] = phases.ended_s[phases.offsets[:-1][counts > 0]]
+    ended[counts > 0] = phases.end_s[phases.offsets[:-1][counts > 0]]
     onset[counts > 1] = phases.onset_s[phases.offsets[:-1][counts > 1] + 1]
     return FirstPhases(ended, onset)
 
@@ -230,5 +230,5 @@ def _default_gaps(stretches: RequestPhases) -> Reals:
     """Half of the median gap of each subject, weighted by length (subjects)."""
     owner = stretches.owner
     is_pause = owner[1:] == owner[:-1]
-    length = (stretches.onset_s[1:] - stretches.ended_s[:-1])[is_pause]
+    length = (stretches.onset_s[1:] - stretches.end_s[:-1])[is_pause]
     return compute_median_gaps(owner[1:][is_pause], length, len(stretches.offsets) - 1) / 2

@@ -28,7 +28,7 @@ from scipy.special import stdtrit
 from iosig.transforms.arrays import Ints, Reals
 
 #: outcomes of `NextBurst`
-OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts", "over")
+OUTCOMES = ("expected", "due", "overdue", "no_period", "no_bursts", "ended")
 #: number of gaps from which their quantiles alone give the range
 _FULL_COUNT = 9
 #: minimum number of gaps for a trend, and its minimum slope in standard errors
@@ -281,7 +281,7 @@ class NextBurst:
     ----------
     outcome : str
         `expected` (not due yet), `due` (now is within the range), `overdue` (the range has passed; the start is
-        expected at the end of the next period), `no_period` or `no_bursts` (times are NaN), or `over` (the run has
+        expected at the end of the next period), `no_period` or `no_bursts` (times are NaN), or `ended` (the run has
         ended).
     earliest_start_s, start_s, latest_start_s : float
         Start and its range [s].
@@ -306,13 +306,13 @@ class NextBurst:
 
     @classmethod
     def for_ended_run(cls) -> NextBurst:
-        """Create the outcome `over`, with NaN for all times and volumes."""
+        """Create the outcome `ended`, with NaN for all times and volumes."""
         nan = math.nan
-        return cls("over", nan, nan, nan, 0.0, 0, nan, nan, nan)
+        return cls("ended", nan, nan, nan, 0.0, 0, nan, nan, nan)
 
 
 def predict_next_burst(
-    started_s: Reals,
+    start_s: Reals,
     volume_bytes: Reals,
     periods: PeriodRange | None,
     now_s: float,
@@ -322,7 +322,7 @@ def predict_next_burst(
 
     Parameters
     ----------
-    started_s, volume_bytes : Reals, shape (b,)
+    start_s, volume_bytes : Reals, shape (b,)
         Bursts by ascending start, none after now; a volume that is not finite is unknown.
     periods : PeriodRange or None
         Periods of the current interval (`FrequencyIntervals.periods`).
@@ -350,8 +350,8 @@ def predict_next_burst(
 
     """
     params = params or NextBurstParams()
-    _check_bursts(started_s, volume_bytes, now_s)
-    starts, known = started_s[-params.burst_count :], volume_bytes[-params.burst_count :]
+    _check_bursts(start_s, volume_bytes, now_s)
+    starts, known = start_s[-params.burst_count :], volume_bytes[-params.burst_count :]
     known = known[np.isfinite(known)]
     ranks = [params.tail_ratio, 0.5, 1 - params.tail_ratio]
     volumes = _predictive_quantiles(known, ranks) if len(known) else [math.nan] * 3
@@ -397,9 +397,9 @@ def _predictive_quantiles(values: Reals, ranks: list[float]) -> list[float]:
     return quantiles
 
 
-def _phase_shifts(started_s: Reals, period_s: float, ranks: list[float]) -> tuple[float, float, float]:
+def _phase_shifts(start_s: Reals, period_s: float, ranks: list[float]) -> tuple[float, float, float]:
     """Quantiles of the difference between gaps and the nearest multiple of the period [s]."""
-    gaps = np.diff(started_s)
+    gaps = np.diff(start_s)
     if not len(gaps):
         return 0.0, 0.0, 0.0
     shifts = gaps - np.round(gaps / period_s) * period_s
@@ -427,12 +427,12 @@ def _fit_trend(shifts: Reals) -> Reals:
     return line if abs(slope) > _MIN_TREND_ERRORS * error else np.zeros(count)
 
 
-def _check_bursts(started_s: Reals, volume_bytes: Reals, now_s: float) -> None:
-    if len(started_s) != len(volume_bytes):
+def _check_bursts(start_s: Reals, volume_bytes: Reals, now_s: float) -> None:
+    if len(start_s) != len(volume_bytes):
         raise ValueError("bursts must have equal numbers of starts and volumes")
-    if not (np.isfinite(started_s).all() and (np.diff(started_s) >= 0).all()):
+    if not (np.isfinite(start_s).all() and (np.diff(start_s) >= 0).all()):
         raise ValueError("starts of bursts must be finite and must not decrease")
-    if not math.isfinite(now_s) or (len(started_s) and started_s[-1] > now_s):
+    if not math.isfinite(now_s) or (len(start_s) and start_s[-1] > now_s):
         raise ValueError("now must be finite, and no burst may start after it")
 
 

@@ -169,9 +169,9 @@ class Evaluation:
         Probability that the next gap lies in that interval.
     volume_bytes, request_count : float, int
         Totals of the run.
-    phase_count, last_phase_s : int, float or None
+    phase_count, last_phase_start_s : int, float or None
         Number of phases, and start of the last one [s].
-    change, changed_s : Change and float, or None
+    change, change_s : Change and float, or None
         A change detected by this evaluation, and the start of the new behaviour [s].
     state, transition : str, PhaseTransition or None
         State of the automaton, and a confirmed transition.
@@ -187,10 +187,10 @@ class Evaluation:
     volume_bytes: float
     request_count: int
     phase_count: int
-    last_phase_s: float | None
+    last_phase_start_s: float | None
     burst: NextBurst
     change: Change | None
-    changed_s: float | None
+    change_s: float | None
     state: str
     transition: PhaseTransition | None
 
@@ -222,7 +222,7 @@ class Predictor:
         """Discard the behaviour before a time [s], as after a gap or a change of clock; byte totals are kept."""
         self.start_s = at_s
         #: start of the current behaviour [s], if a change was detected
-        self.changed_s: float | None = None
+        self.change_s: float | None = None
         self.hit_count = 0
         self.tracker = PhaseTracker()
         self.detector: Detector = create_detector(self.params.detector)
@@ -295,7 +295,7 @@ class Predictor:
         if change is None:
             return None
         back = self.detector.seen_count - change.index
-        since_s = self.changed_s = self.observed[-min(back, len(self.observed))][0]
+        since_s = self.change_s = self.observed[-min(back, len(self.observed))][0]
         if self.params.strategy == "adaptive":
             # evaluations of the old behaviour do not apply to the new one
             self.start_s, self.history = since_s, PredictionHistory()
@@ -347,7 +347,7 @@ class Predictor:
 
     def _present_gaps(self) -> list[float]:
         """All gaps kept since the last change [s]."""
-        since_s = -math.inf if self.changed_s is None else self.changed_s
+        since_s = -math.inf if self.change_s is None else self.change_s
         return [next_s - onset_s for onset_s, next_s in self.observed if onset_s >= since_s]
 
     def _agreeing_gaps(self, since_s: float) -> list[float]:
@@ -395,10 +395,10 @@ class Predictor:
             volume_bytes=self.pyramid.volume_bytes,
             request_count=self.pyramid.request_count + self.pyramid.unknown_size_count,
             phase_count=self.tracker.phase_count,
-            last_phase_s=float(onset_s[-1]) if len(onset_s) else None,
+            last_phase_start_s=float(onset_s[-1]) if len(onset_s) else None,
             burst=NextBurst.for_ended_run() if due.cause == "end" else burst,
             change=None if changed is None else changed[0],
-            changed_s=None if changed is None else changed[1],
+            change_s=None if changed is None else changed[1],
             state="start" if current is None else current.name,
             transition=transition,
         )
@@ -406,9 +406,9 @@ class Predictor:
     def _present_phases(self) -> tuple[Reals, Reals]:
         """Onsets [s] and volumes of the phases since the last change."""
         onset_s, volume_bytes = self.tracker.onset_s, self.tracker.volume_bytes
-        if self.changed_s is None:
+        if self.change_s is None:
             return onset_s, volume_bytes
-        is_present = onset_s >= self.changed_s
+        is_present = onset_s >= self.change_s
         return onset_s[is_present], volume_bytes[is_present]
 
     def _is_informative(self, answer: Answer, changed: tuple[Change, float] | None, due: Due) -> bool:
@@ -434,7 +434,7 @@ class Predictor:
         state = {
             "evaluation_count": self.evaluation_count,
             "start_s": self.start_s,
-            "changed_s": self.changed_s,
+            "change_s": self.change_s,
             "hit_count": self.hit_count,
             "period_s": self.period_s,
             "observed": [list(pair) for pair in self.observed],
@@ -459,9 +459,9 @@ class Predictor:
         predictor.hits = HitRecord.from_dict(state["hits"]) if "hits" in state else HitRecord()
         predictor.automaton = PhaseAutomaton.from_dict(state["automaton"])
         predictor.evaluation_count, predictor.hit_count = state["evaluation_count"], state["hit_count"]
-        predictor.start_s, predictor.changed_s, predictor.period_s = (
+        predictor.start_s, predictor.change_s, predictor.period_s = (
             state["start_s"],
-            state["changed_s"],
+            state["change_s"],
             state["period_s"],
         )
         predictor.observed = [(at_s, until_s) for at_s, until_s in state["observed"]]
@@ -556,10 +556,10 @@ def _recompute_changed(
 def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
     """Track phases, and collect the new gaps of each predictor."""
     windows = [one.predictor.recent_window(one.now_s) for one in due]
-    samples, hz, started_s = _stack_windows(windows)
+    samples, hz, start_s = _stack_windows(windows)
     cycle_s = np.array([one.predictor.period_s or math.nan for one in due])
     found: list[list[tuple[float, float]]] = [[] for _ in due]
-    for places, group in group_by_length(samples, hz, started_s):
+    for places, group in group_by_length(samples, hz, start_s):
         phases = find_window_phases(group, cycle_s[places])
         for signal, place in enumerate(places.tolist()):
             predictor = due[place].predictor
@@ -571,20 +571,20 @@ def _stack_windows(windows: Sequence[Window]) -> tuple[Ragged, Reals, Reals]:
     offsets = offsets_of([len(window.bytes_per_s) for window in windows])
     values = np.concatenate([np.zeros(0), *(window.bytes_per_s for window in windows)])
     hz = np.array([window.sampling_hz for window in windows])
-    return Ragged(values, offsets), hz, np.array([window.started_s for window in windows])
+    return Ragged(values, offsets), hz, np.array([window.start_s for window in windows])
 
 
 def _detect_periods(windows: Sequence[Window], params: OnlineParams) -> list[Answer]:
     """Detect the period of each window, in one batch."""
     if not windows:
         return []
-    samples, hz, started_s = _stack_windows(windows)
-    found, refined = detect_periods(samples, hz, started_s, PeriodParams(methods=(params.method,)))[params.method]
+    samples, hz, start_s = _stack_windows(windows)
+    found, refined = detect_periods(samples, hz, start_s, PeriodParams(methods=(params.method,)))[params.method]
     confidence = np.where(np.isnan(refined), found.confidence, refined)
     return [
         Answer(
-            window.started_s,
-            window.ended_s,
+            window.start_s,
+            window.end_s,
             window.sampling_hz,
             len(window.bytes_per_s),
             params.method,

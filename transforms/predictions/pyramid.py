@@ -40,19 +40,19 @@ _MIN_MEASURED_RATIO = 0.5 - 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Equidistant samples of the rate: value i covers 1 / sampling_hz seconds from started_s + i / sampling_hz on.
+    """Equidistant samples of the rate: value i covers 1 / sampling_hz seconds from start_s + i / sampling_hz on.
 
-    bytes_per_s (n) is NaN where nothing was measured; started_s [s] is a multiple of the spacing.
+    bytes_per_s (n) is NaN where nothing was measured; start_s [s] is a multiple of the spacing.
     """
 
     bytes_per_s: Reals
     sampling_hz: float
-    started_s: float
+    start_s: float
 
     @property
-    def ended_s(self) -> float:
+    def end_s(self) -> float:
         """Right edge of the last sample [s]."""
-        return self.started_s + len(self.bytes_per_s) / self.sampling_hz
+        return self.start_s + len(self.bytes_per_s) / self.sampling_hz
 
 
 class Pyramid:
@@ -252,8 +252,8 @@ class Pyramid:
 
     def _add_planes(self, planes: list[Requests]) -> None:
         """Add requests with bytes, and measured intervals, to their planes."""
-        first = min((float(part.began_s.min()) for part in planes if len(part.began_s)), default=math.nan)
-        until = max((float(part.ceased_s.max()) for part in planes if len(part.began_s)), default=math.nan)
+        first = min((float(part.start_s.min()) for part in planes if len(part.start_s)), default=math.nan)
+        until = max((float(part.end_s.max()) for part in planes if len(part.start_s)), default=math.nan)
         if math.isnan(first):
             return
         self._extend(first, until)
@@ -262,7 +262,7 @@ class Pyramid:
             for level in self._levels:
                 level.cells = np.concatenate([level.cells, np.zeros_like(level.cells)])
         for plane, part in enumerate(planes):
-            if len(part.began_s):
+            if len(part.start_s):
                 self._add_to_plane(plane, part)
 
     @property
@@ -289,7 +289,7 @@ class Pyramid:
     def _add_to_plane(self, plane: int, requests: Requests) -> None:
         """Add requests to a plane: bin them once at a fine level, coarsen upwards, and bin finer levels separately."""
         is_summed = self._is_summed[plane]
-        first, last = self._cell(float(requests.began_s.min())), self._cell(float(requests.ceased_s.max()))
+        first, last = self._cell(float(requests.start_s.min())), self._cell(float(requests.end_s.max()))
         max_count = _MAX_BINNED_RINGS * self.cell_count
         start = next(
             number
@@ -308,7 +308,7 @@ class Pyramid:
             if last >> _shift(number) < level.lowest:
                 break
             if isinstance(source, Requests):
-                source = source.chosen(source.ceased_s >= level.lowest * self._width_s(number))
+                source = source.chosen(source.end_s >= level.lowest * self._width_s(number))
             level.add(plane, level.lowest, self._values(source, number, level.lowest, last >> _shift(number)))
 
     def _values(self, source: Requests | Steps, number: int, low: int, high: int) -> Reals:

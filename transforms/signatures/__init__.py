@@ -3,8 +3,8 @@
 - `averages`: The mean, the median and low quantiles of preprocessed samples: baselines for other methods.
 - `burst_evidence` (`find_supported_bursts`): Log-likelihood ratio of a burst against background traffic.
 - `bursts` (`Bursts`, `detect_bursts`): Bursts of signatures, and one rule that detects them in any curve.
-- `elastic` (`extract_elastic`): The `warped` method: elastic alignment of runs by dynamic programming.
-- `expected_correlation` (`RunSummary`, `select_method`): Calibrated confidence, published as `trust`.
+- `elastic` (`extract_elastic`): The `elastic` method: elastic alignment of runs by dynamic programming.
+- `expected_correlation` (`RunSummary`, `select_method`): Calibrated confidence, published as `expected_correlation`.
 - `iosi` (`IosiParams`, `extract_iosi`): IOSI: signatures from the common bursts of samples.
 - `iosi_clique`: Common bursts by grid-based clustering: CLIQUE as adapted by IOSI.
 - `iosi_crests`: Segmentation of smoothed samples into bursts at low troughs.
@@ -20,6 +20,7 @@
 - `signature` (`Signature`): The result of a method for one sample set.
 - `similarity` (`correlation`, `cross_correlation`, `count_burst_errors`, `compare_signatures`): Comparison of
   signatures.
-- `time_normalized` (`extract_time_normalized`): The `stretched` method: runs resampled to one duration, low quantile.
+- `time_normalized` (`extract_time_normalized`): The `time_normalized` method: runs resampled to one duration, low
+quantile.
 - `time_warping` (`extract_dtw`): The `dtw` method, the baseline that IOSI is compared with.
 """

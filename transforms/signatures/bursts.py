@@ -44,23 +44,23 @@ class Bursts:
 
     Attributes
     ----------
-    started_s, peaked_s, ended_s : (n,)
-        Since the start of the run [s]; a burst is the half-open interval from `started_s` to `ended_s`.
+    start_s, peak_s, end_s : (n,)
+        Since the start of the run [s]; a burst is the half-open interval from `start_s` to `end_s`.
     volume_bytes : (n,)
         Volume of the signature within each burst.
     support_ratio : (n,)
         Share of the used runs that contain the burst; NaN where the method does not determine it.
     """
 
-    started_s: Reals
-    peaked_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    peak_s: Reals
+    end_s: Reals
     volume_bytes: Reals
     support_ratio: Reals
 
     def __len__(self) -> int:
         """Return the number of bursts."""
-        return len(self.started_s)
+        return len(self.start_s)
 
     @classmethod
     def empty(cls) -> Bursts:
@@ -74,12 +74,12 @@ class Bursts:
 
         The peak is the middle of the highest second, the earliest of equal ones.
         """
-        peaked_s = find_peaks(curve, first, end) + 0.5
-        return cls(first.astype(np.float64), peaked_s, end.astype(np.float64), volume, support_ratio)
+        peak_s = find_peaks(curve, first, end) + 0.5
+        return cls(first.astype(np.float64), peak_s, end.astype(np.float64), volume, support_ratio)
 
     def select(self, is_selected: Bools) -> Bursts:
         """Return a table of the bursts where the mask (n) is true."""
-        columns = (self.started_s, self.peaked_s, self.ended_s, self.volume_bytes, self.support_ratio)
+        columns = (self.start_s, self.peak_s, self.end_s, self.volume_bytes, self.support_ratio)
         return Bursts(*(column[is_selected] for column in columns))
 
 

@@ -1,4 +1,4 @@
-"""The `warped` estimator: runs of normalized duration are shifted elastically to where they overlap most.
+"""The `elastic` estimator: runs of normalized duration are shifted elastically to where they overlap most.
 
 After normalization (`time_normalized`), each run is shifted against the common curve by an amount that varies along the
 run. Dynamic programming finds the shifts of the highest overlap. A byte of the common curve that a run lacks costs

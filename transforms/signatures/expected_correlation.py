@@ -7,8 +7,8 @@ recurring traffic that it lacks, and the width of its bursts relative to the unc
 additive, so only traffic that a run lacks counts against a prediction.
 
 A linear model maps the features to the expected correlation. It was fitted to true correlations on the simulated
-families of sites (`iosig.studies.signatures.judging`). Published as `trust`. The signature of the highest expected
-correlation becomes the default; `warped` has a small bonus.
+families of sites (`iosig.studies.signatures.judging`). Published as `expected_correlation`. The signature of the
+highest expected correlation becomes the default; `elastic` has a small bonus.
 
 Leave-one-out quantiles are read from one sorted table, so that all of them cost less than one signature.
 """
@@ -77,9 +77,9 @@ _COEFFICIENTS: dict[str, float] = {
 #: features with a coefficient of 0 are not computed
 _USED_FEATURES = tuple(name for name in FEATURES if _COEFFICIENTS[name])
 #: methods whose bursts passed the test of `burst_evidence`, which counts beyond the other features
-_EVIDENCE_TESTED = ("warped", "stretched")
+_EVIDENCE_TESTED = ("elastic", "time_normalized")
 #: methods among which the expected correlation decides; others only where neither has a signature
-PREFERRED_METHODS = ("warped", "robust")
+PREFERRED_METHODS = ("elastic", "robust")
 #: bonus of the first of them; a third method among them made the selection worse by 0.003 to 0.004
 _FIRST_METHOD_BONUS = 0.03
 #: Signatures below this expected correlation are rejected. Together with `min_run_correlation`, that rejects 70 of

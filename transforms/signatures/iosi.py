@@ -352,7 +352,7 @@ def _build_signature(segmented: _SegmentedSet, common: _CommonBursts, number: in
     with np.errstate(over="ignore"):
         volume = bursts.volume_bytes * segmented.maximum
     shifted = Bursts(
-        bursts.started_s - begin, bursts.peaked_s - begin, bursts.ended_s - begin, volume, bursts.support_ratio.copy()
+        bursts.start_s - begin, bursts.peak_s - begin, bursts.end_s - begin, volume, bursts.support_ratio.copy()
     )
     return Signature.from_curve(common.curve[begin:end] * segmented.maximum, shifted, segmented.background_bytes_per_s)
 

@@ -27,11 +27,11 @@ from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
 
 #: names of methods, as in settings and tables
-METHODS = ("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
+METHODS = ("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile")
 #: others that are selected by the expected correlation improve the means little, and double the time
-DEFAULT_METHODS = ("warped", "iosi")
+DEFAULT_METHODS = ("elastic", "iosi")
 #: methods that receive all runs of typical duration, whatever their volume
-_ANY_VOLUME_METHODS = ("warped", "robust", "stretched")
+_ANY_VOLUME_METHODS = ("elastic", "robust", "time_normalized")
 #: number of sets that are summarized together, which bounds the memory
 _SUMMARY_BATCH_SETS = 16
 
@@ -62,10 +62,11 @@ class MethodSignatures:
     is_outlier : (n,)
         Runs that were excluded for their duration or volume.
     expected_correlation : (m,)
-        With the truth, see `expected_correlation`; NaN where there is no signature. Published as `trust`.
+        With the truth, see `expected_correlation`; NaN where there is no signature. Published as
+        `expected_correlation`.
     missing_burst_count : (m,)
         Bursts that most runs contain and the signature lacks; NaN where it is not comparable. Published as
-        `lacked_burst_count`.
+        `missing_burst_count`.
     """
 
     method: str
@@ -109,7 +110,7 @@ def extract_signatures(
     Notes
     -----
     Outlier elimination (IOSI, section 5.1) precedes all methods except `iosi_raw`, which is IOSI without preprocessing:
-    the paper's by duration and volume, and ours by typical duration. `warped`, `robust` and `stretched` take low
+    the paper's by duration and volume, and ours by typical duration. `elastic`, `robust` and `time_normalized` take low
     quantiles, so that they, and the expected correlation, use the runs of typical duration whatever their volume.
     """
     min_run_count = (params or SignatureParams()).min_run_count
@@ -169,14 +170,14 @@ def _make_extractors(params: SignatureParams) -> dict[str, Callable[[Iterable[Sa
     """Map the name of each method to the function that extracts the signatures of several sets."""
     single: dict[str, Callable[[SampleSet], Signature]] = {
         "robust": robust.extract_robust,
-        "stretched": time_normalized.extract_time_normalized,
+        "time_normalized": time_normalized.extract_time_normalized,
         "dtw": time_warping.extract_dtw,
         "mean": averages.extract_mean,
         "median": averages.extract_median,
         "quantile": averages.extract_quantile,
     }
     return {
-        "warped": elastic.extract_elastic,
+        "elastic": elastic.extract_elastic,
         "iosi": partial(iosi.extract_iosi, params=params.iosi),
         "iosi_raw": partial(iosi.extract_iosi_raw, params=params.iosi),
         **{method: partial(map, extractor) for method, extractor in single.items()},

@@ -76,7 +76,7 @@ def preprocess(sample_set: SampleSet) -> PreprocessedSamples:
     counts = samples.counts
     is_usable = (counts > 0) & (_count_missing(samples) <= MAX_MISSING_RATIO * counts)
     if not is_usable.all():
-        filled_set = SampleSet(samples, sample_set.interval_s, sample_set.started_s, sample_set.duration_s)
+        filled_set = SampleSet(samples, sample_set.interval_s, sample_set.start_s, sample_set.duration_s)
         samples = filled_set.select_runs(is_usable).samples
     points = refine_granularity(samples, sample_set.interval_s)
     values, background = reduce_noise(correct_durations(points))
@@ -323,11 +323,11 @@ def truncate_runs(sample_set: SampleSet, max_duration_s: float) -> SampleSet:
     if not max_duration_s > 0:
         raise ValueError("max_duration_s must be positive")
     counts = sample_set.samples.counts
-    steps = np.ceil((max_duration_s - sample_set.started_s) / sample_set.interval_s - 1e-9)
+    steps = np.ceil((max_duration_s - sample_set.start_s) / sample_set.interval_s - 1e-9)
     steps = np.clip(np.where(np.isfinite(steps), steps, counts), 0, counts).astype(np.int64)
     values = sample_set.samples.values[places_within(counts) < np.repeat(steps, counts)]
     duration_s = np.fmin(max_duration_s, sample_set.duration_s)
-    return SampleSet(Ragged(values, offsets_of(steps)), sample_set.interval_s, sample_set.started_s, duration_s)
+    return SampleSet(Ragged(values, offsets_of(steps)), sample_set.interval_s, sample_set.start_s, duration_s)
 
 
 def merge_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
@@ -360,14 +360,14 @@ def merge_node_counts(sets: Sequence[SampleSet]) -> SampleSet:
     merged = SampleSets.concatenate(
         [_scale_duration(one, ratio) for one, ratio in zip(usable, medians_s.min() / medians_s, strict=True)]
     )
-    return SampleSet(merged.samples, usable[0].interval_s, merged.started_s, merged.duration_s)
+    return SampleSet(merged.samples, usable[0].interval_s, merged.start_s, merged.duration_s)
 
 
 def _resample_to_seconds(sample_set: SampleSet) -> SampleSet:
     """Resample a set to points of 1 s; the middle of the first step is that of the first point."""
     shift_s = (sample_set.interval_s - 1.0) / 2 if sample_set.interval_s > 1.0 else 0.0
     points = refine_granularity(sample_set.samples, sample_set.interval_s)
-    return SampleSet(points, 1.0, sample_set.started_s + shift_s, sample_set.duration_s)
+    return SampleSet(points, 1.0, sample_set.start_s + shift_s, sample_set.duration_s)
 
 
 def _scale_duration(sample_set: SampleSet, ratio: float) -> SampleSet:
@@ -376,5 +376,5 @@ def _scale_duration(sample_set: SampleSet, ratio: float) -> SampleSet:
     left = np.ceil(counts * ratio - 1e-9).astype(np.int64)
     offsets = offsets_of(left)
     values = _drop_points(sample_set.samples, counts - left, counts)
-    started_s, duration_s = sample_set.started_s * ratio, sample_set.duration_s * ratio
-    return SampleSet(Ragged(values, offsets), sample_set.interval_s, started_s, duration_s)
+    start_s, duration_s = sample_set.start_s * ratio, sample_set.duration_s * ratio
+    return SampleSet(Ragged(values, offsets), sample_set.interval_s, start_s, duration_s)

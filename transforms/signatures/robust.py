@@ -229,16 +229,16 @@ def _find_usable_runs(samples: Ragged, sample_set: SampleSet, step_s: float) -> 
     """
     edges = samples.offsets
     is_long = sample_set.duration_s >= 2 * step_s * (1 - 1e-9)
-    is_timed = np.isfinite(sample_set.duration_s) & is_long & np.isfinite(sample_set.started_s)
+    is_timed = np.isfinite(sample_set.duration_s) & is_long & np.isfinite(sample_set.start_s)
     duration_s = np.where(is_timed, sample_set.duration_s, 1.0)
-    started_s = np.where(is_timed, sample_set.started_s, 0.0)
+    start_s = np.where(is_timed, sample_set.start_s, 0.0)
     owner = owners(edges)
-    left = started_s[owner] + places_within(np.diff(edges)) * sample_set.interval_s
+    left = start_s[owner] + places_within(np.diff(edges)) * sample_set.interval_s
     inside_s = np.minimum(left + sample_set.interval_s, duration_s[owner]) - np.maximum(left, 0.0)
     known_s = np.where(np.isfinite(samples.values), np.maximum(inside_s, 0.0), 0)
     measured_s = np.bincount(owner, known_s, sample_set.run_count)
     usable = np.flatnonzero(is_timed & (measured_s >= (1.0 - MAX_MISSING_RATIO) * duration_s)).tolist()
-    keys = {run: (duration_s[run], started_s[run], samples.values[edges[run] : edges[run + 1]]) for run in usable}
+    keys = {run: (duration_s[run], start_s[run], samples.values[edges[run] : edges[run + 1]]) for run in usable}
     return np.array(sorted(usable, key=lambda run: (*keys[run][:2], keys[run][2].tobytes())), dtype=np.int64)
 
 
@@ -252,7 +252,7 @@ def _resample_runs(samples: Ragged, sample_set: SampleSet, usable: Ints, step_s:
     step_counts = np.floor(sample_set.duration_s[usable] / step_s + 1e-9)
     steps_s = np.arange(int(step_counts.max()) + 1) * step_s
     ends_s = (step_counts * step_s)[:, None]
-    at = (np.minimum(steps_s, ends_s) - sample_set.started_s[usable][:, None]) / sample_set.interval_s
+    at = (np.minimum(steps_s, ends_s) - sample_set.start_s[usable][:, None]) / sample_set.interval_s
     measured_s = cumulative_sums(is_measured * sample_set.interval_s)
     known_s, moved = interpolate_sums(measured_s, at), interpolate_sums(volume, at)
     is_known = known_s[:, 1:] - known_s[:, :-1] > 0.5 * step_s

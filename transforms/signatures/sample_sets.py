@@ -24,7 +24,7 @@ class SampleSet:
         Mean rates of steps of `interval_s` [bytes per second]; NaN where not measured.
     interval_s
         Length of a step [s].
-    started_s : (n,)
+    start_s : (n,)
         Left edge of each sample's first step since its run's start [s]. It is at most one step before the start, since
         runs do not start at the instants of polls.
     duration_s : (n,)
@@ -36,7 +36,7 @@ class SampleSet:
 
     samples: Ragged
     interval_s: float
-    started_s: Reals
+    start_s: Reals
     duration_s: Reals
     interference: Reals | None = None
 
@@ -58,7 +58,7 @@ class SampleSet:
         return SampleSet(
             Ragged(self._select_values(self.samples.values, is_selected), offsets_of(self.samples.counts[is_selected])),
             self.interval_s,
-            self.started_s[is_selected],
+            self.start_s[is_selected],
             self.duration_s[is_selected],
             None if self.interference is None else self._select_values(self.interference, is_selected),
         )
@@ -75,7 +75,7 @@ class SampleSets:
 
     Attributes
     ----------
-    samples, started_s, duration_s : n
+    samples, start_s, duration_s : n
         As in `SampleSet`.
     interval_s : (m,)
         Length of a step [s], the same for all samples of a set.
@@ -85,7 +85,7 @@ class SampleSets:
     """
 
     samples: Ragged
-    started_s: Reals
+    start_s: Reals
     duration_s: Reals
     interval_s: Reals
     offsets: Ints
@@ -109,7 +109,7 @@ class SampleSets:
         return SampleSet(
             Ragged(values, edges - edges[0]),
             float(self.interval_s[index]),
-            self.started_s[runs],
+            self.start_s[runs],
             self.duration_s[runs],
             None if self.interference is None else self.interference[edges[0] : edges[-1]],
         )
@@ -130,7 +130,7 @@ class SampleSets:
                 np.concatenate([np.zeros(0), *(sample_set.samples.values for sample_set in sets)]),
                 offsets_of(np.concatenate([np.zeros(0, np.int64), *counts])),
             ),
-            started_s=np.concatenate([np.zeros(0), *(sample_set.started_s for sample_set in sets)]),
+            start_s=np.concatenate([np.zeros(0), *(sample_set.start_s for sample_set in sets)]),
             duration_s=np.concatenate([np.zeros(0), *(sample_set.duration_s for sample_set in sets)]),
             interval_s=np.array([sample_set.interval_s for sample_set in sets], dtype=np.float64),
             offsets=offsets_of([sample_set.run_count for sample_set in sets]),

@@ -168,7 +168,7 @@ def match_bursts_in_order(estimate: Bursts, reference: Bursts, slowdown_ratio: f
     if not len(estimate) or not len(reference):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     # the start of the run acts as the pair before the first
-    at_s, reference_s = (np.concatenate([[0.0], bursts.started_s]) for bursts in (estimate, reference))
+    at_s, reference_s = (np.concatenate([[0.0], bursts.start_s]) for bursts in (estimate, reference))
     score = np.full((len(at_s), len(reference_s)), -np.inf)
     score[0, 0] = 0.0
     previous = np.zeros((*score.shape, 2), dtype=np.int64)
@@ -233,9 +233,9 @@ def _normalize(curve: Reals) -> Reals:
 
 def _find_candidate_pairs(estimate: Bursts, reference: Bursts) -> tuple[Bools, Reals]:
     """Mark the pairs of bursts that can match (estimate, reference), with the distance of their peaks [s]."""
-    distance = np.abs(estimate.peaked_s[:, None] - reference.peaked_s)
-    ended_s = np.minimum(estimate.ended_s[:, None], reference.ended_s)
-    overlap_s = ended_s - np.maximum(estimate.started_s[:, None], reference.started_s)
+    distance = np.abs(estimate.peak_s[:, None] - reference.peak_s)
+    end_s = np.minimum(estimate.end_s[:, None], reference.end_s)
+    overlap_s = end_s - np.maximum(estimate.start_s[:, None], reference.start_s)
     return (overlap_s > 0) | (distance <= TOLERANCE_S), distance
 
 

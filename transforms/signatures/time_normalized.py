@@ -1,4 +1,4 @@
-"""The `stretched` estimator: resample all runs to one duration and take a low quantile across them.
+"""The `time_normalized` estimator: resample all runs to one duration and take a low quantile across them.
 
 The duration of a run explains most of its drift: little misalignment remains after all runs are resampled to the same
 duration. Interference is additive, so the more there is, the lower the quantile across runs that estimates the
@@ -210,7 +210,7 @@ def select_measured_runs(sample_set: SampleSet) -> SampleSet:
         samples = fill_gaps(replace(samples, values=np.where(is_rate, samples.values, np.nan)), sample_set.interval_s)
         known = np.bincount(samples.owner[np.isfinite(samples.values)], minlength=sample_set.run_count)
     is_long = sample_set.duration_s >= 2 * sample_set.interval_s
-    is_timed = np.isfinite(sample_set.duration_s) & is_long & np.isfinite(sample_set.started_s)
+    is_timed = np.isfinite(sample_set.duration_s) & is_long & np.isfinite(sample_set.start_s)
     is_usable = is_timed & (known >= (1.0 - MAX_MISSING_RATIO) * samples.counts) & (samples.counts > 1)
     return replace(sample_set, samples=samples).select_runs(is_usable)
 
@@ -246,7 +246,7 @@ def resample(sample_set: SampleSet, step_count: int, exponent: int) -> Reals:
     values, counts = sample_set.samples.values, sample_set.samples.counts
     is_known = np.isfinite(values)
     at = np.arange(step_count + 1) * (sample_set.duration_s[:, None] / step_count)
-    at -= sample_set.started_s[:, None]
+    at -= sample_set.start_s[:, None]
     at /= sample_set.interval_s
     length = at[:, 1:] - at[:, :-1]
     if is_known.all():
@@ -534,8 +534,8 @@ def _add_support(bursts: Bursts, runs: TimeNormalizedRuns, curve: Reals, step_s:
     """Add the share of the runs that contain each burst, i.e. most of the curve's volume there."""
     if not len(bursts):
         return bursts
-    first = np.floor(bursts.started_s / step_s).astype(np.int64)
-    last = np.minimum(np.ceil(bursts.ended_s / step_s), len(curve)).astype(np.int64)
+    first = np.floor(bursts.start_s / step_s).astype(np.int64)
+    last = np.minimum(np.ceil(bursts.end_s / step_s), len(curve)).astype(np.int64)
     is_known = np.isfinite(runs.rates)
     held = cumulative_sums(np.where(is_known, np.minimum(runs.rates, curve), 0.0))
     # without gaps, the required volume is the same for all runs

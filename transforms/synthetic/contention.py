@@ -24,13 +24,13 @@ _DONE_S = 1e-6
 class Chains:
     """Chains of steps, each a wait and then a transfer.
 
-    started_s (n): when each chain begins, 0 or later. offsets (n + 1): chain i has the steps offsets[i] to
+    start_s (n): when each chain begins, 0 or later. offsets (n + 1): chain i has the steps offsets[i] to
     offsets[i + 1]. Per step: wait_s, volume_bytes (0: the step only marks an instant), peak_bytes_per_s
     (what it reaches alone), weight (its share when bandwidth is short, and how much it disturbs others),
     channel (which of the totals it counts in: 0, 1, ...).
     """
 
-    started_s: Reals
+    start_s: Reals
     offsets: Ints
     wait_s: Reals
     volume_bytes: Reals
@@ -55,14 +55,14 @@ class Pipe:
 class Shared:
     """When every transfer ran, and all of them together.
 
-    started_s, ended_s (steps): NaN where the horizon came first. moved_bytes (steps): by the horizon.
+    start_s, end_s (steps): NaN where the horizon came first. moved_bytes (steps): by the horizon.
     at_s (events), moved_total_bytes (events, channels): all bytes moved by then; between events they grow
     linearly. served_event, served_step, served_bytes (m): what a step moved between the event before and that one;
     what it moved at the event itself has a row of its own.
     """
 
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     moved_bytes: Reals
     at_s: Reals
     moved_total_bytes: Reals
@@ -138,7 +138,7 @@ class _Run:
         first, last = chains.offsets[:-1][sizes > 0], chains.offsets[1:][sizes > 0] - 1
         is_last = np.zeros(count, dtype=np.bool_)
         is_last[last] = True
-        due_s = chains.started_s[sizes > 0] + chains.wait_s[first]
+        due_s = chains.start_s[sizes > 0] + chains.wait_s[first]
         due = list(zip(due_s.tolist(), first.tolist(), strict=True))
         heapq.heapify(due)
         volume: list[float] = chains.volume_bytes.tolist()

@@ -69,7 +69,7 @@ class JobStatistics:
     """What servers counted, what was read of it, and what is true.
 
     scrapes: server, component, target, scraped_at, in order of server, time and target. readings: every entry that
-    there was at a scrape: the same columns and job_key, sampled_at (when it counted last), counted_since_at,
+    there was at a scrape: the same columns and job_key, sampled_at (when it counted last), counter_started_at,
     read_bytes, written_bytes, open_count, close_count, all since then. moved: job_key, job_id (NULL: none), target,
     polled_at (the right edge of the site's poll), the same four counts, and whether they are lost: no scrape saw them.
     """
@@ -109,11 +109,11 @@ def _readings(
         _instants("scraped_at", read.scraped_us, site),
         counted["job_key"].gather(read.change),
         _instants("sampled_at", changes.at_us[read.change], site),
-        _instants("counted_since_at", changes.at_us[lives.first][read.life], site),
+        _instants("counter_started_at", changes.at_us[lives.first][read.life], site),
         *values,
     ]
     rows = names[lives.target[read.life]].hstack(told)
-    return rows.sort("server", "scraped_at", "target", "counted_since_at", "job_key")
+    return rows.sort("server", "scraped_at", "target", "counter_started_at", "job_key")
 
 
 def _instants(name: str, us: Ints, site: Site) -> pl.Series:

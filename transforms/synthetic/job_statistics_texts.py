@@ -95,8 +95,8 @@ def _times(form: Form) -> list[pl.Expr]:
         return [pl.format("  snapshot_time:   {}", pl.col("sampled_at").dt.epoch("s"))]
     spans = {
         "snapshot_time:   ": pl.col("sampled_at").dt.epoch("us"),
-        "start_time:      ": pl.col("counted_since_at").dt.epoch("us"),
-        "elapsed_time:    ": (pl.col("scraped_at") - pl.col("counted_since_at")).dt.total_microseconds(),
+        "start_time:      ": pl.col("counter_started_at").dt.epoch("us"),
+        "elapsed_time:    ": (pl.col("scraped_at") - pl.col("counter_started_at")).dt.total_microseconds(),
     }
     return [
         pl.format(

@@ -166,7 +166,7 @@ class SiteParams:
     mixed streams (half of 240 GB/s / 96, IOSI, 2.2). seek_loss_ratio: see `contention.Pipe`.
     drift_ratio, stop_ratio: see `workload.Workload`. texture_s: how unevenly time passes on the servers,
     which makes the height of bursts uneven and keeps their volume. These four are ours, so that most
-    runs differ by less than a tenth in duration (IOSI, 5.1). cluster, partition, first_job_id: what the job
+    runs differ by less than a tenth in duration (IOSI, 5.1). cluster, partition, top_interferer_job_id: what the job
     log calls the machine, where its jobs run, and the first of them.
     """
 
@@ -185,7 +185,7 @@ class SiteParams:
     texture_s: float = 0.5
     cluster: str = "titan"
     partition: str = "batch"
-    first_job_id: int = 4_000_000
+    top_interferer_job_id: int = 4_000_000
     faults: Faults = field(default_factory=Faults)
 
     def __post_init__(self) -> None:
@@ -262,7 +262,7 @@ def _contend(planned: Sequence[Plan], params: SiteParams) -> tuple[pl.DataFrame,
     steps = pl.DataFrame(rows, schema=dict(zip(names, dtypes, strict=True)), orient="row")
     counts = np.bincount(steps["chain"].to_numpy(), minlength=len(planned))
     chains = Chains(
-        started_s=np.array([chain.started_s for chain in planned]),
+        start_s=np.array([chain.start_s for chain in planned]),
         offsets=offsets_of(counts),
         wait_s=steps["wait_s"].to_numpy(),
         volume_bytes=steps["volume_bytes"].to_numpy(),
@@ -273,8 +273,8 @@ def _contend(planned: Sequence[Plan], params: SiteParams) -> tuple[pl.DataFrame,
     pipe = Pipe(params.controller_count * params.controller_bytes_per_s, params.seek_loss_ratio)
     shared = share(chains, pipe, params.span_s)
     happened = steps.with_columns(
-        started_s=pl.Series(shared.started_s).fill_nan(None),
-        ended_s=pl.Series(shared.ended_s).fill_nan(None),
+        start_s=pl.Series(shared.start_s).fill_nan(None),
+        end_s=pl.Series(shared.end_s).fill_nan(None),
         moved_bytes=pl.Series(shared.moved_bytes),
     )
     return happened, shared
@@ -302,15 +302,15 @@ def _logged(planned: Sequence[Plan], steps: pl.DataFrame, params: SiteParams) ->
         },
         orient="row",
     )  # fmt: skip
-    starts = steps.filter(pl.col("burst") == START).select("chain", "part", "started_s")
-    ends = steps.filter(pl.col("burst") == END).select("chain", "part", "ended_s")
+    starts = steps.filter(pl.col("burst") == START).select("chain", "part", "start_s")
+    ends = steps.filter(pl.col("burst") == END).select("chain", "part", "end_s")
     begun = jobs.join(starts, on=["chain", "part"]).join(ends, on=["chain", "part"])
-    begun = begun.filter(pl.col("started_s").is_not_null()).with_columns(
-        submitted_s=pl.col("started_s") - pl.col("queue_s")
+    begun = begun.filter(pl.col("start_s").is_not_null()).with_columns(
+        submitted_s=pl.col("start_s") - pl.col("queue_s")
     )
-    is_running = pl.col("ended_s").is_null()
+    is_running = pl.col("end_s").is_null()
     return begun.sort("submitted_s", "chain", maintain_order=True).with_columns(
-        job_id=(params.first_job_id + 7 * pl.int_range(pl.len())).cast(pl.String),
+        job_id=(params.top_interferer_job_id + 7 * pl.int_range(pl.len())).cast(pl.String),
         state=pl.when(is_running).then(pl.lit("RUNNING")).otherwise("state"),
         kind=pl.when(is_running & (pl.col("source") == "application")).then(pl.lit("running")).otherwise("kind"),
     )
@@ -330,8 +330,8 @@ def _jobs(logged: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
         "node_count",
         (pl.col("node_count") * _TASKS_PER_NODE).alias("task_count"),
         _at("submitted_s", params, whole=True).alias("submitted_at"),
-        _at("started_s", params, whole=True).alias("started_at"),
-        _at("ended_s", params, whole=True).alias("ended_at"),
+        _at("start_s", params, whole=True).alias("started_at"),
+        _at("end_s", params, whole=True).alias("ended_at"),
         "state",
         pl.when(pl.col("state") == "CANCELLED").then(uid).alias("cancelled_by"),
         pl.col("state").replace_strict(_EXIT_CODES, default="0:0").alias("exit_code"),
@@ -341,7 +341,7 @@ def _jobs(logged: pl.DataFrame, params: SiteParams) -> pl.DataFrame:
 def _runs(logged: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Return each application's runs: what became of them, and which bursts they began."""
     begun = (
-        steps.filter((pl.col("burst") >= 0) & pl.col("started_s").is_not_null())
+        steps.filter((pl.col("burst") >= 0) & pl.col("start_s").is_not_null())
         .group_by("chain", "part")
         .agg(burst_count=pl.col("burst").n_unique().cast(pl.Int64))
     )
@@ -360,15 +360,15 @@ def _all_bursts(planned: Sequence[Plan], logged: pl.DataFrame, steps: pl.DataFra
         steps.filter(pl.col("burst") >= 0)
         .group_by("chain", "part", "burst", "direction", maintain_order=True)
         .agg(
-            pl.col("started_s").first(),
-            pl.col("ended_s").last(),
+            pl.col("start_s").first(),
+            pl.col("end_s").last(),
             pl.col("volume_bytes", "moved_bytes").sum(),
         )
         .join(_owners(planned), on=["chain", "part"], how="left", maintain_order="left")
         .join(logged.select("chain", "part", "job_id"), on=["chain", "part"], how="left", maintain_order="left")
         .select(
             "source", "name", "job_id", "burst", "direction",
-            _at("started_s", params).alias("started_at"), _at("ended_s", params).alias("ended_at"),
+            _at("start_s", params).alias("started_at"), _at("end_s", params).alias("ended_at"),
             "volume_bytes", "moved_bytes",
         )
     )  # fmt: skip

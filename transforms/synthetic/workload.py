@@ -47,7 +47,7 @@ class Burst:
         return self.volume_bytes / self.peak_bytes_per_s * _PROFILE_S
 
     @property
-    def ended_s(self) -> float:
+    def end_s(self) -> float:
         """When it ends in a run alone."""
         return self.offset_s + self.duration_s
 
@@ -85,7 +85,7 @@ class Application:
         """Refuse bursts that overlap: a run does one thing at a time."""
         if self.revision:
             self.at(self.revision.from_s)
-        ends = [0.0, *(burst.ended_s for burst in self.bursts)]
+        ends = [0.0, *(burst.end_s for burst in self.bursts)]
         begins = [*(burst.offset_s for burst in self.bursts), self.duration_s]
         if any(end > begin for end, begin in zip(ends, begins, strict=True)):
             raise ValueError(f"{self.name}: a burst begins before the one before it ends, or ends after the run")
@@ -99,7 +99,7 @@ class Application:
     @property
     def waits_s(self) -> tuple[float, ...]:
         """The time without I/O before each burst, and after the last one."""
-        ends = [0.0, *(burst.ended_s for burst in self.bursts)]
+        ends = [0.0, *(burst.end_s for burst in self.bursts)]
         begins = [*(burst.offset_s for burst in self.bursts), self.duration_s]
         return tuple(begin - end for end, begin in zip(ends, begins, strict=True))
 
@@ -228,9 +228,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one actor does from `started_s` on: jobs one after the other, or a transfer without a job."""
+    """What one actor does from `start_s` on: jobs one after the other, or a transfer without a job."""
 
-    started_s: float
+    start_s: float
     parts: tuple[tuple[Job, tuple[Piece, ...]], ...]
 
 
@@ -353,7 +353,7 @@ class _Foreign:
             rng.uniform(5, 60) * GB if rng.random() < 0.5 else 0.0, rng.uniform(2000, 9000) / every,
         )  # fmt: skip
 
-    def run(self, started_s: float, rng: np.random.Generator) -> Plan:
+    def run(self, start_s: float, rng: np.random.Generator) -> Plan:
         """Plan one run of it."""
         cycles = max(1, int(rng.lognormal(np.log(self.cycles), 0.5)))
         state = str(rng.choice(_STOPPED_STATES)) if rng.random() < 0.1 else "COMPLETED"
@@ -365,7 +365,7 @@ class _Foreign:
             volume = self.volumes_bytes[cycle % len(self.volumes_bytes)]
             wait = (self.every_s - volume / self.peak_bytes_per_s) * rng.normal(1.0, 0.01)
             pieces.append(Piece(wait, cycle + 1, volume, self.peak_bytes_per_s))
-        return Plan(started_s, ((job, (*pieces, Piece(rng.uniform(5, 60), END))),))
+        return Plan(start_s, ((job, (*pieces, Piece(rng.uniform(5, 60), END))),))
 
 
 def _foreign(workload: Workload) -> Iterator[Plan]:

@@ -27,20 +27,20 @@ _LEAST_ULPS = 8
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Evenly spaced edges for each subject (n): started_s + step * interval_s, for steps from 0 to step_count."""
+    """Evenly spaced edges for each subject (n): start_s + step * interval_s, for steps from 0 to step_count."""
 
-    started_s: Reals
+    start_s: Reals
     interval_s: Reals
     step_count: Ints
 
     def __post_init__(self) -> None:
-        _check_spacing(self.started_s, self.interval_s, self.step_count)
+        _check_spacing(self.start_s, self.interval_s, self.step_count)
 
     @classmethod
-    def covering(cls, started_s: npt.ArrayLike, ended_s: npt.ArrayLike, step_count: npt.ArrayLike) -> Grid:
+    def covering(cls, start_s: npt.ArrayLike, end_s: npt.ArrayLike, step_count: npt.ArrayLike) -> Grid:
         """Return grids of so many steps from start to end: the least interval with which the end is not outside."""
         started, ended, count = np.broadcast_arrays(
-            np.atleast_1d(np.asarray(started_s, dtype=np.float64)), ended_s, np.asarray(step_count, dtype=np.int64)
+            np.atleast_1d(np.asarray(start_s, dtype=np.float64)), end_s, np.asarray(step_count, dtype=np.int64)
         )
         interval = (ended - started) / np.maximum(count, 1)
         for _ in range(_LEAST_ULPS):
@@ -54,9 +54,9 @@ class Grid:
         return offsets_of(self.step_count)
 
     @property
-    def ended_s(self) -> Reals:
+    def end_s(self) -> Reals:
         """Each subject's last edge (n)."""
-        return self.started_s + self.step_count * self.interval_s
+        return self.start_s + self.step_count * self.interval_s
 
     @property
     def widths_s(self) -> Reals:
@@ -66,27 +66,27 @@ class Grid:
     def widths_at(self, cells: Ints) -> Reals:
         """Return the length of some steps (n), by their places in the flat array of all."""
         owner = np.searchsorted(self.offsets, cells, side="right") - 1
-        step, started, interval = cells - self.offsets[owner], self.started_s[owner], self.interval_s[owner]
+        step, started, interval = cells - self.offsets[owner], self.start_s[owner], self.interval_s[owner]
         found: Reals = (started + (step + 1) * interval) - (started + step * interval)
         return found
 
 
-def is_resolved(started_s: Reals, interval_s: Reals, step_count: Ints) -> Bools:
+def is_resolved(start_s: Reals, interval_s: Reals, step_count: Ints) -> Bools:
     """Return whether floats can tell the steps apart, and from instants near them (n); a grid must be so.
 
     Times of a damaged trace may be so far apart, or so late, that they cannot: leave such subjects out.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.maximum(np.abs(started_s), np.abs(started_s + step_count * interval_s))
+        largest = np.maximum(np.abs(start_s), np.abs(start_s + step_count * interval_s))
         is_fine = np.isfinite(largest) & (interval_s >= _LEAST_ULPS * np.spacing(largest))
     found: Bools = (is_fine & (step_count > 0)) | (step_count == 0)
     return found
 
 
-def _check_spacing(started_s: Reals, interval_s: Reals, step_count: Ints) -> None:
-    if not len(started_s) == len(interval_s) == len(step_count):
+def _check_spacing(start_s: Reals, interval_s: Reals, step_count: Ints) -> None:
+    if not len(start_s) == len(interval_s) == len(step_count):
         raise ValueError("starts, intervals and counts are not of one length")
-    if not is_resolved(started_s, interval_s, step_count).all():
+    if not is_resolved(start_s, interval_s, step_count).all():
         raise ValueError("an interval is too short for its times, or not finite, or there are less than no steps")
 
 
@@ -124,8 +124,8 @@ class Bins:
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
-        self._offsets, self._ended_s = grid.offsets, grid.ended_s
-        cell_count, self._subject_count = int(self._offsets[-1]), len(grid.started_s)
+        self._offsets, self._ended_s = grid.offsets, grid.end_s
+        cell_count, self._subject_count = int(self._offsets[-1]), len(grid.start_s)
         self._volume, self._changes = ExactSums(cell_count), ExactSums(cell_count)
         self._outside = ExactSums(self._subject_count)
         self._unusable = np.zeros(self._subject_count, dtype=np.int64)
@@ -134,7 +134,7 @@ class Bins:
         """Add requests of the grid's subjects."""
         if requests.subject_count != self._subject_count:
             raise ValueError("the requests are not of the grid's subjects")
-        for start in range(0, len(requests.began_s), _CHUNK):
+        for start in range(0, len(requests.start_s), _CHUNK):
             chunk = requests.chosen(slice(start, start + _CHUNK))
             known = chunk.usable()
             if known is not chunk:
@@ -154,10 +154,10 @@ class Bins:
     def _place(self, known: Requests) -> None:
         """Add what lies within one bin; share out the rest."""
         grid, owner = self._grid, known.subject
-        started, interval, count = grid.started_s[owner], grid.interval_s[owner], grid.step_count[owner]
-        first = _step_at(known.began_s, started, interval, count)
-        is_plain = known.began_s >= started
-        is_plain &= known.ceased_s <= started + (first + 1.0) * interval
+        started, interval, count = grid.start_s[owner], grid.interval_s[owner], grid.step_count[owner]
+        first = _step_at(known.start_s, started, interval, count)
+        is_plain = known.start_s >= started
+        is_plain &= known.end_s <= started + (first + 1.0) * interval
         is_plain &= count > 0
         cells = self._offsets[owner] + first.astype(np.int64)
         if is_plain.all():
@@ -169,23 +169,23 @@ class Bins:
     def _share(self, known: Requests) -> None:
         """Add requests that reach beyond a bin, or lie outside."""
         owner, duration, volume = known.subject, known.durations_s, known.volume_bytes
-        started, ended = self._grid.started_s[owner], self._ended_s[owner]
-        before = np.clip(started - known.began_s, 0.0, duration)
-        after = np.clip(known.ceased_s - ended, 0.0, duration)
+        started, ended = self._grid.start_s[owner], self._ended_s[owner]
+        before = np.clip(started - known.start_s, 0.0, duration)
+        after = np.clip(known.end_s - ended, 0.0, duration)
         # What takes no time is here only because it lies outside.
         with np.errstate(invalid="ignore"):
             share = np.where(duration > 0, before / duration + after / duration, 1.0)
         is_out = share > 0
         self._outside.add_few(owner[is_out], (volume * share)[is_out])
-        is_inside = (np.minimum(known.ceased_s, ended) > np.maximum(known.began_s, started)) & (share < 1)
+        is_inside = (np.minimum(known.end_s, ended) > np.maximum(known.start_s, started)) & (share < 1)
         if is_inside.any():
             self._spread(known.chosen(is_inside))
 
     def _spread(self, spans: Requests) -> None:
         """Add spans that lie in the grid in part: to their first and last bins, and a rate to those between."""
         grid, owner, duration, volume = self._grid, spans.subject, spans.durations_s, spans.volume_bytes
-        started, interval, count = grid.started_s[owner], grid.interval_s[owner], grid.step_count[owner]
-        low, high = np.maximum(spans.began_s, started), np.minimum(spans.ceased_s, self._ended_s[owner])
+        started, interval, count = grid.start_s[owner], grid.interval_s[owner], grid.step_count[owner]
+        low, high = np.maximum(spans.start_s, started), np.minimum(spans.end_s, self._ended_s[owner])
         first, last = (_step_at(time, started, interval, count) for time in (low, high))
         last -= (started + last * interval == high) & (last > first)
         is_one = first == last
@@ -203,24 +203,24 @@ class Bins:
 
 def _instants_closed(known: Requests) -> Requests:
     """Return usable requests with those that are too short to have a rate ended where they began."""
-    is_open = known.is_instant & (known.ceased_s > known.began_s)
-    return replace(known, ceased_s=np.where(is_open, known.began_s, known.ceased_s)) if is_open.any() else known
+    is_open = known.is_instant & (known.end_s > known.start_s)
+    return replace(known, end_s=np.where(is_open, known.start_s, known.end_s)) if is_open.any() else known
 
 
-def _step_at(times_s: Reals, started_s: Reals, interval_s: Reals, step_count: Ints) -> Reals:
+def _step_at(times_s: Reals, start_s: Reals, interval_s: Reals, step_count: Ints) -> Reals:
     """Return in which step each time lies (n): from its left edge on, before its right one; clipped to the grid."""
     last = step_count - 1.0
-    guess = times_s - started_s
+    guess = times_s - start_s
     guess /= interval_s
     np.floor(guess, out=guess)
     np.minimum(guess, last, out=guess)
     np.maximum(guess, 0.0, out=guess)
     # Rounding may have put it beside the edges as they are.
-    is_beside = started_s + guess * interval_s > times_s
-    is_beside |= started_s + (guess + 1.0) * interval_s <= times_s
+    is_beside = start_s + guess * interval_s > times_s
+    is_beside |= start_s + (guess + 1.0) * interval_s <= times_s
     if is_beside.any():
         at = np.flatnonzero(is_beside)
-        step, time, started, interval = guess[at], times_s[at], started_s[at], interval_s[at]
+        step, time, started, interval = guess[at], times_s[at], start_s[at], interval_s[at]
         step -= (started + step * interval > time) & (step > 0)
         step += (started + (step + 1.0) * interval <= time) & (step < last[at])
         guess[at] = step
@@ -239,15 +239,15 @@ def binned(requests: Requests, grid: Grid) -> Binned:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Instants of each subject (n): started_s + sample / sampling_hz, for samples from 0 to sample_count - 1."""
+    """Instants of each subject (n): start_s + sample / sampling_hz, for samples from 0 to sample_count - 1."""
 
-    started_s: Reals
+    start_s: Reals
     sampling_hz: Reals
     sample_count: Ints
 
     def __post_init__(self) -> None:
         with np.errstate(divide="ignore", invalid="ignore"):
-            _check_spacing(self.started_s, 1.0 / self.sampling_hz, self.sample_count)
+            _check_spacing(self.start_s, 1.0 / self.sampling_hz, self.sample_count)
 
     @property
     def offsets(self) -> Ints:
@@ -262,7 +262,7 @@ def at_instants(steps: Steps, instants: Instants) -> Ragged:
     are not seen.
     """
     owner, offsets = steps.owner, instants.offsets
-    started, hz, count = instants.started_s[owner], instants.sampling_hz[owner], instants.sample_count[owner]
+    started, hz, count = instants.start_s[owner], instants.sampling_hz[owner], instants.sample_count[owner]
     # The first sample to which each edge's rate applies; rounding may have put it one beside.
     first = np.clip(np.ceil((steps.edges_s - started) * hz), 0, count).astype(np.int64)
     first -= (first > 0) & (started + (first - 1) / hz >= steps.edges_s)

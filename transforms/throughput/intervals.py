@@ -33,11 +33,11 @@ class StepParams:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """Signals of even steps: bytes_per_s (ragged; NaN where not measured), sampling_hz and started_s (n)."""
+    """Signals of even steps: bytes_per_s (ragged; NaN where not measured), sampling_hz and start_s (n)."""
 
     bytes_per_s: Ragged
     sampling_hz: Reals
-    started_s: Reals
+    start_s: Reals
 
 
 def median_lengths(lengths: Reals, offsets: Ints) -> Reals:
@@ -79,7 +79,7 @@ def stepped(
     with np.errstate(invalid="ignore", divide="ignore"):
         rates = moved / np.minimum(covered_s, widths_s)
     values = np.where(covered_s >= params.min_covered_ratio * widths_s, rates, np.nan)
-    return Stepped(Ragged(values, grid.offsets), 1.0 / grid.interval_s, grid.started_s)
+    return Stepped(Ragged(values, grid.offsets), 1.0 / grid.interval_s, grid.start_s)
 
 
 def _grid(

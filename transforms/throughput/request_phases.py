@@ -16,12 +16,12 @@ from iosig.transforms.throughput.requests import Requests, ends_of_equals
 class RequestPhases(InPieces):
     """Phases of I/O of many subjects: those of subject i are from offsets[i] to offsets[i + 1], in order of time.
 
-    onset_s, ended_s: when its first request begins, and when its last one is over. volume_bytes: sums of the
+    onset_s, end_s: when its first request begins, and when its last one is over. volume_bytes: sums of the
     requests' bytes without rounding, exact for whole bytes up to 2**53. request_count: those that move bytes.
     """
 
     onset_s: Reals
-    ended_s: Reals
+    end_s: Reals
     volume_bytes: Reals
     request_count: Ints
     offsets: Ints
@@ -35,8 +35,8 @@ def request_phases(requests: Requests, gap_s: npt.ArrayLike) -> RequestPhases:
     requests give `Steps.requests()`: then each of its pieces counts for a request.
     """
     known = requests.usable()
-    count = len(known.began_s)
-    times = np.concatenate([known.began_s, known.ceased_s])
+    count = len(known.start_s)
+    times = np.concatenate([known.start_s, known.end_s])
     owner = np.concatenate([known.subject, known.subject])
     order = np.lexsort((times, owner))
     times, owner, is_begin = times[order], owner[order], order < count

@@ -29,37 +29,37 @@ _FASTEST_BYTES_PER_S = 1e200
 class Requests:
     """Requests (n) of many subjects, in any order.
 
-    began_s, ceased_s, volume_bytes (n): of the one clock of its subject. subject (n): its number, from 0 to
+    start_s, end_s, volume_bytes (n): of the one clock of its subject. subject (n): its number, from 0 to
     subject_count - 1; a request with a negative one is of no subject and counts for none.
 
     A request without a duration that is finite and not negative, or without bytes that are, is not usable:
     it counts as `unusable_counts` say, and moves nothing.
     """
 
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
     volume_bytes: Reals
     subject: Ints
     subject_count: int
 
     def __post_init__(self) -> None:
-        lengths = {len(self.began_s), len(self.ceased_s), len(self.volume_bytes), len(self.subject)}
+        lengths = {len(self.start_s), len(self.end_s), len(self.volume_bytes), len(self.subject)}
         if len(lengths) > 1:
             raise ValueError("the requests' columns are not of one length")
         if len(self.subject) and int(self.subject.max()) >= self.subject_count:
             raise IndexError("a request's subject is not one of the subjects")
 
     @classmethod
-    def of_one(cls, began_s: npt.ArrayLike, ceased_s: npt.ArrayLike, volume_bytes: npt.ArrayLike) -> Requests:
+    def of_one(cls, start_s: npt.ArrayLike, end_s: npt.ArrayLike, volume_bytes: npt.ArrayLike) -> Requests:
         """Return the requests of one subject."""
-        began, ceased, volume = (np.asarray(column, dtype=np.float64) for column in (began_s, ceased_s, volume_bytes))
+        began, ceased, volume = (np.asarray(column, dtype=np.float64) for column in (start_s, end_s, volume_bytes))
         return cls(began, ceased, volume, np.zeros(len(began), dtype=np.int64), 1)
 
     @property
     def durations_s(self) -> Reals:
         """How long each took (n)."""
         with np.errstate(invalid="ignore", over="ignore"):
-            found: Reals = self.ceased_s - self.began_s
+            found: Reals = self.end_s - self.start_s
         return found
 
     @property
@@ -80,7 +80,7 @@ class Requests:
     def chosen(self, rows: Bools | Ints | slice) -> Requests:
         """Return some of the requests."""
         return Requests(
-            self.began_s[rows], self.ceased_s[rows], self.volume_bytes[rows], self.subject[rows], self.subject_count
+            self.start_s[rows], self.end_s[rows], self.volume_bytes[rows], self.subject[rows], self.subject_count
         )
 
     def usable(self) -> Requests:
@@ -172,7 +172,7 @@ def step_function(requests: Requests) -> Steps:
 
 def summed_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
     """Return the edges of spans, the sum of the rates of all spans from each edge on, and each subject's offsets."""
-    times = np.concatenate([spans.began_s, spans.ceased_s])
+    times = np.concatenate([spans.start_s, spans.end_s])
     changes = np.concatenate([rates, -rates])
     owner = np.concatenate([spans.subject, spans.subject])
     order = np.lexsort((times, owner))
@@ -184,8 +184,8 @@ def summed_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
 
 
 def _impulses(instants: Requests) -> tuple[Reals, Reals, Ints]:
-    order = np.lexsort((instants.began_s, instants.subject))
-    times, owner = instants.began_s[order], instants.subject[order]
+    order = np.lexsort((instants.start_s, instants.subject))
+    times, owner = instants.start_s[order], instants.subject[order]
     last = np.flatnonzero(ends_of_equals(owner, times))
     bounds = np.concatenate([[0], last + 1])
     volume = segment_sums(instants.volume_bytes[order], bounds)

@@ -79,8 +79,8 @@ class Extents:
 
     offset_bytes: Ints
     length_bytes: Ints
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
     layout: Ints
 
 
@@ -88,16 +88,16 @@ class Extents:
 class Pieces:
     """Requests cut where their stripes end (pieces), in order of requests, then of offsets.
 
-    request: whose piece it is. offset_bytes, length_bytes, ost: NO_OST where that is not known. began_s,
-    ceased_s: its share of the request's time, in proportion to its bytes; one piece ends where the next begins.
+    request: whose piece it is. offset_bytes, length_bytes, ost: NO_OST where that is not known. start_s,
+    end_s: its share of the request's time, in proportion to its bytes; one piece ends where the next begins.
     """
 
     request: Ints
     offset_bytes: Ints
     length_bytes: Ints
     ost: Ints
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
 
 
 def split(extents: Extents, layouts: Layouts) -> Iterator[Pieces]:
@@ -136,7 +136,7 @@ def _cut(rows: slice, counts: Ints, ost: Ints, extents: Extents, layouts: Layout
     request = np.repeat(np.arange(rows.start, rows.stop), counts)
     number = places_within(counts)
     offset, length, target = extents.offset_bytes[request], extents.length_bytes[request], ost[request]
-    began, ceased = extents.began_s[request], extents.ceased_s[request]
+    began, ceased = extents.start_s[request], extents.end_s[request]
     low, high = np.zeros(len(request), dtype=np.int64), length.copy()
     count = np.repeat(counts, counts)
     cut = np.flatnonzero(count > 1)
@@ -153,9 +153,9 @@ def _cut(rows: slice, counts: Ints, ost: Ints, extents: Extents, layouts: Layout
     return Pieces(request, offset + low, high - low, target, began, ceased)
 
 
-def _reached(began_s: Reals, ceased_s: Reals, length_bytes: Ints, moved_bytes: Ints) -> Reals:
+def _reached(start_s: Reals, end_s: Reals, length_bytes: Ints, moved_bytes: Ints) -> Reals:
     """Return when so many of a request's bytes have been moved (n)."""
-    inner = np.minimum(began_s + (ceased_s - began_s) * (moved_bytes / length_bytes), ceased_s)
+    inner = np.minimum(start_s + (end_s - start_s) * (moved_bytes / length_bytes), end_s)
     # the end as it is, whatever rounding would make of it
-    found: Reals = np.where(moved_bytes == length_bytes, ceased_s, inner)
+    found: Reals = np.where(moved_bytes == length_bytes, end_s, inner)
     return found

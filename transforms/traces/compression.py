@@ -226,7 +226,7 @@ def _apart(firsts: Ints, ends: Ints, length: int) -> tuple[Ints, Ints]:
 class RankCalls(Protocol):
     """The calls of a rank: its distinct calls, which of them each one is, and when it began and was over.
 
-    signatures: level, module, function, arguments. order (N): rows of `signatures`. began_s, ceased_s (N) [s].
+    signatures: level, module, function, arguments. order (N): rows of `signatures`. start_s, end_s (N) [s].
     """
 
     @property
@@ -242,11 +242,11 @@ class RankCalls(Protocol):
         """Return which of the distinct calls each call is."""
 
     @property
-    def began_s(self) -> Reals:
+    def start_s(self) -> Reals:
         """Return when each call began [s]."""
 
     @property
-    def ceased_s(self) -> Reals:
+    def end_s(self) -> Reals:
         """Return when each call was over [s]."""
 
 
@@ -316,7 +316,7 @@ def _folded(
     rows = np.stack([calls.order.astype(np.int64) + place for calls, place in members])
     shape, nodes = folder.fold(templates.number[rows[0]])
     times = [
-        gaps_and_durations(calls.signatures["level"].to_numpy()[calls.order], calls.began_s, calls.ceased_s)
+        gaps_and_durations(calls.signatures["level"].to_numpy()[calls.order], calls.start_s, calls.end_s)
         for calls, _ in members
     ]
     ranks = np.array([calls.rank for calls, _ in members], np.int64)

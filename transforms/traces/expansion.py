@@ -43,8 +43,8 @@ SCHEMA = {
     "module": pl.String,
     "function": pl.String,
     "arguments": pl.String,
-    "began_s": pl.Float64,
-    "ceased_s": pl.Float64,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
 }
 
 
@@ -405,8 +405,8 @@ def rank_calls(trace: CompressedTrace, rank: int, most_calls: int = MOST_CALLS) 
             "node": executed.node,
             **{name: column.gather(executed.node) for name, column in known.items()},
             "arguments": _texts_of(executed, rank),
-            "began_s": began,
-            "ceased_s": ceased,
+            "start_s": began,
+            "end_s": ceased,
         },
         schema=SCHEMA,
     )

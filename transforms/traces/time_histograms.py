@@ -195,7 +195,7 @@ def _cut(pieces: Bins, cuts: Reals) -> tuple[Reals, Reals]:
 # ---- the times of calls
 
 
-def gaps_and_durations(levels: AnyInts, began_s: Reals, ceased_s: Reals) -> tuple[Reals, Reals]:
+def gaps_and_durations(levels: AnyInts, start_s: Reals, end_s: Reals) -> tuple[Reals, Reals]:
     """Return the gap before each call of a rank (n), as `Gap` has it, and how long it lasted (n), both [s].
 
     levels (n): how deep each call is, in order; calls stand before those that they make. The first call's gap is
@@ -209,6 +209,6 @@ def gaps_and_durations(levels: AnyInts, began_s: Reals, ceased_s: Reals) -> tupl
         here = np.flatnonzero(is_of_depth)
         here = here[here > 0]
         earlier = places[here - 1]
-        before[places[here]] = np.where(is_of_depth[here - 1], ceased_s[earlier], began_s[earlier])
+        before[places[here]] = np.where(is_of_depth[here - 1], end_s[earlier], start_s[earlier])
         places = places[~is_of_depth]
-    return np.maximum(began_s - before, 0.0), np.maximum(ceased_s - began_s, 0.0)
+    return np.maximum(start_s - before, 0.0), np.maximum(end_s - start_s, 0.0)

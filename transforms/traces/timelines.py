@@ -33,8 +33,8 @@ _MOST_KINDS = 4096
 SCHEMA = {
     "module": pl.String,
     "direction": pl.String,
-    "began_s": pl.Float64,
-    "ceased_s": pl.Float64,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
     "bytes": pl.Float64,
     "request_count": pl.Int64,
 }
@@ -65,11 +65,11 @@ def timeline(trace: CompressedTrace, forms: Forms, most_calls: int = MOST_CALLS)
     for kind in kinds:
         made = executions(kind.rank_class, kind.ranks.start, most_calls)
         most_calls -= made.node.size
-        began_s, ceased_s = mean_times(made)
-        duration_s = max(duration_s, float(ceased_s.max(initial=0.0)))
-        pieces += _requests(kind, forms, made.node, began_s, ceased_s)
+        start_s, end_s = mean_times(made)
+        duration_s = max(duration_s, float(end_s.max(initial=0.0)))
+        pieces += _requests(kind, forms, made.node, start_s, end_s)
     intervals = pl.concat([pl.DataFrame(schema=SCHEMA), *pieces])
-    return Timeline(intervals.sort("began_s", "ceased_s", "direction", "module"), duration_s)
+    return Timeline(intervals.sort("start_s", "end_s", "direction", "module"), duration_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _middles(kind: Kind, place: int) -> Iterator[Kind]:
 
 
 def _requests(
-    kind: Kind, forms: Forms, node: npt.NDArray[np.int32], began_s: Reals, ceased_s: Reals
+    kind: Kind, forms: Forms, node: npt.NDArray[np.int32], start_s: Reals, end_s: Reals
 ) -> Iterator[pl.DataFrame]:
     """Yield the requests of each node of a kind of ranks."""
     nested = nested_nodes(kind.rank_class)
@@ -155,8 +155,8 @@ def _requests(
             {
                 "module": pl.repeat(form.layer, at.size, eager=True),
                 "direction": pl.repeat(form.deed, at.size, eager=True),
-                "began_s": began_s[at],
-                "ceased_s": ceased_s[at],
+                "start_s": start_s[at],
+                "end_s": end_s[at],
                 "bytes": pl.repeat(None, at.size, dtype=pl.Float64, eager=True) if asked is None else asked,
                 "request_count": np.full(at.size, kind.ranks.size * kind.weight),
             },

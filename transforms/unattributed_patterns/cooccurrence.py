@@ -27,9 +27,9 @@ class CooccurrenceParams:
     min_coverage_ratio: float = 0.2
     #: coverage from which an application may be the owner if its own p-value is below `max_single_p`
     high_coverage_ratio: float = 0.75
-    #: maximum corrected p-value of the outcome `named`
+    #: maximum corrected p-value of the outcome `attributed`
     max_named_p: float = 0.01
-    #: maximum corrected p-value of the outcome `unsure`
+    #: maximum corrected p-value of the outcome `ambiguous`
     max_unsure_p: float = 0.05
     #: maximum uncorrected p-value of an application with high coverage: nothing speaks against it
     max_single_p: float = 0.5
@@ -57,7 +57,7 @@ class Cooccurrence:
     Attributes
     ----------
     outcome : str
-        `named` (it is the application's pattern), `unsure`, or `unnamed` (no logged application's).
+        `attributed` (it is the application's pattern), `ambiguous`, or `unattributed` (no logged application's).
     application : int
         Index of the application; -1 if none covers enough appearances.
     covered_count : int
@@ -77,7 +77,7 @@ class Cooccurrence:
     p_value: float
 
 
-_NO_CANDIDATE = Cooccurrence("unnamed", -1, 0, 0, 0, float("nan"))
+_NO_CANDIDATE = Cooccurrence("unattributed", -1, 0, 0, 0, float("nan"))
 
 
 def compute_cooccurrence(
@@ -148,7 +148,7 @@ def compute_cooccurrence(
     may_own = corrected_p < params.max_unsure_p or bool((has_high_coverage & (p_values < params.max_single_p)).any())
     joint_candidates = is_covered[candidates[exposures <= params.max_joint_exposure]]
     may_own |= not is_train and _joint_coverage(joint_candidates, params.joint_count) >= params.joint_coverage_ratio
-    outcome = "named" if corrected_p < params.max_named_p else "unsure" if may_own else "unnamed"
+    outcome = "attributed" if corrected_p < params.max_named_p else "ambiguous" if may_own else "unattributed"
     return Cooccurrence(
         outcome,
         best,
@@ -230,7 +230,7 @@ def find_start_aligned(
     is_aligned = np.zeros(len(started), np.bool_)
     is_aligned[aligned] = True
     run_count = int((runs.application == application).sum())
-    return Cooccurrence("named", application, len(aligned), run_count, len(aligned), p_value), is_aligned
+    return Cooccurrence("attributed", application, len(aligned), run_count, len(aligned), p_value), is_aligned
 
 
 #: minimum number of runs with an appearance at one delay
@@ -246,7 +246,7 @@ def _delay_p_value(delay: Reals, run: Ints, run_duration: Reals, window: float) 
     count, runs = len(np.unique(run[low : after[low]])), np.unique(run)
     if count < _MIN_ALIGNED_RUNS:
         return 1.0, 0.0
-    # a run that is shorter than the window has an appearance in it with certainty
+    # a run that is shorter than the window has an appearance in it with confidence
     chance = np.minimum(window / np.maximum(run_duration[runs], 1e-9), 1.0) * np.bincount(run)[runs]
     mean_chance = float(np.minimum(chance, 1.0).mean())
     tail = betainc(count, len(runs) - count + 1.0, mean_chance) if mean_chance < 1.0 else 1.0
@@ -318,14 +318,14 @@ def _power_spectrum(values: Reals) -> Reals:
 
 
 def _rotation_p_value(
-    presence: tuple[float, Reals], appearance_spectrum: Reals, covered_count: int, appearance_count: int
+    presence: tuple[float, Reals], appearance_spectrum: Reals, covered_count: int, occurrence_count: int
 ) -> tuple[float, float]:
     """p-value of the number of covered appearances under random rotation, and the application's exposure."""
     exposure, spectrum = presence
     if exposure >= 1.0 - 1e-12:
         return 1.0, exposure
     variance = float(spectrum @ appearance_spectrum)
-    effective_count = min(exposure * (1.0 - exposure) / max(variance, 1e-12), float(appearance_count))
-    ratio = covered_count / appearance_count
+    effective_count = min(exposure * (1.0 - exposure) / max(variance, 1e-12), float(occurrence_count))
+    ratio = covered_count / occurrence_count
     tail = betainc(max(ratio * effective_count, 1e-9), (1.0 - ratio) * effective_count + 1.0, exposure)
     return float(tail), exposure

@@ -68,18 +68,20 @@ def find_patterns(
 def _mark_ambiguous(
     results: list[DetectedPattern], runs: Runs, slack: float, params: PatternParams
 ) -> list[DetectedPattern]:
-    """Change the outcome of ambiguous patterns from `unnamed` to `unsure`."""
-    unnamed = [index for index, result in enumerate(results) if result.cooccurrence.outcome == "unnamed"]
+    """Change the outcome of ambiguous patterns from `unattributed` to `ambiguous`."""
+    unnamed = [index for index, result in enumerate(results) if result.cooccurrence.outcome == "unattributed"]
     patterns = [results[index].pattern for index in unnamed]
     burst_counts = np.array([pattern.burst_count for pattern in patterns], np.int64)
     is_train = np.array([pattern.is_train for pattern in patterns], np.bool_)
     volumes = [pattern.volume_bytes for pattern in patterns]
     error_ratio = np.array([np.median(pattern.error_bytes / pattern.volume_bytes) for pattern in patterns])
     is_ambiguous = find_ambiguous(volumes, error_ratio, burst_counts, is_train, params.ambiguity)
-    named = [result for result in results if result.cooccurrence.outcome == "named" and result.pattern.burst_count == 1]
+    named = [
+        result for result in results if result.cooccurrence.outcome == "attributed" and result.pattern.burst_count == 1
+    ]
     is_ambiguous |= np.array([_may_be_strays(pattern, named, runs, slack, params) for pattern in patterns], np.bool_)
     for index in np.array(unnamed, np.int64)[is_ambiguous].tolist():
-        cooccurrence = replace(results[index].cooccurrence, outcome="unsure")
+        cooccurrence = replace(results[index].cooccurrence, outcome="ambiguous")
         results[index] = replace(results[index], cooccurrence=cooccurrence)
     return results
 

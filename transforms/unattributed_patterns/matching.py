@@ -14,7 +14,7 @@ from iosig.transforms.arrays import Reals
 class PatternSummary:
     """Identifying features of a pattern: starts of its k appearances [s since 1970], typical volume and duration."""
 
-    started_s: Reals
+    start_s: Reals
     volume_bytes: float
     duration_s: float
 
@@ -58,9 +58,9 @@ def match_patterns(current: Sequence[PatternSummary], previous: Sequence[Pattern
 
 def _similarity(new: PatternSummary, old: PatternSummary) -> float:
     """Similarity of two patterns: 1 to 2 for common appearances, 0 to 1 for similar volume and duration, else 0."""
-    low = max(new.started_s[0], old.started_s[0]) - _TOLERANCE_S
-    high = min(new.started_s[-1], old.started_s[-1]) + _TOLERANCE_S
-    new_s, old_s = (times[(times >= low) & (times <= high)] for times in (new.started_s, old.started_s))
+    low = max(new.start_s[0], old.start_s[0]) - _TOLERANCE_S
+    high = min(new.start_s[-1], old.start_s[-1]) + _TOLERANCE_S
+    new_s, old_s = (times[(times >= low) & (times <= high)] for times in (new.start_s, old.start_s))
     if len(new_s) and len(old_s):
         count = _count_common(new_s, old_s)
         ratio = count / max(len(new_s), len(old_s))

@@ -19,7 +19,7 @@ _MAX_EXPLAINED_RATIO = 0.1
 
 
 def compute_residual(
-    traffic_bytes: Reals, explained_bytes: Reals, block: Ints, interval_s: float, params: ExplainParams | None = None
+    traffic_bytes: Reals, attributed_bytes: Reals, block: Ints, interval_s: float, params: ExplainParams | None = None
 ) -> Reals:
     """Subtract the background, and mask blocks in which much is explained.
 
@@ -27,7 +27,7 @@ def compute_residual(
     ----------
     traffic_bytes : Reals, shape (steps,)
         Bytes in each step; NaN where nothing was measured.
-    explained_bytes : Reals, shape (blocks,)
+    attributed_bytes : Reals, shape (blocks,)
         Explained bytes of each block of steps, for instance a minute.
     block : Ints, shape (steps,)
         Block of each step.
@@ -44,21 +44,21 @@ def compute_residual(
 
     """
     foreground = subtract_background(traffic_bytes, interval_s, params)
-    block_bytes = np.bincount(block, foreground, len(explained_bytes))
-    is_residual = explained_bytes <= _MAX_EXPLAINED_RATIO * block_bytes
+    block_bytes = np.bincount(block, foreground, len(attributed_bytes))
+    is_residual = attributed_bytes <= _MAX_EXPLAINED_RATIO * block_bytes
     return np.where(np.isfinite(traffic_bytes) & is_residual[block], foreground, np.nan)
 
 
 def compute_proportional_residual(
-    traffic_bytes: Reals, explained_bytes: Reals, block: Ints, interval_s: float, params: ExplainParams | None = None
+    traffic_bytes: Reals, attributed_bytes: Reals, block: Ints, interval_s: float, params: ExplainParams | None = None
 ) -> Reals:
     """Subtract the background, and the explained bytes of each block in proportion to the traffic of its steps.
 
     Parameters and shape are those of `compute_residual`; no block is masked.
     """
     foreground = subtract_background(traffic_bytes, interval_s, params)
-    block_bytes = np.bincount(block, foreground, len(explained_bytes))
-    explained_ratio = np.divide(explained_bytes, block_bytes, out=np.ones_like(block_bytes), where=block_bytes > 0)
+    block_bytes = np.bincount(block, foreground, len(attributed_bytes))
+    explained_ratio = np.divide(attributed_bytes, block_bytes, out=np.ones_like(block_bytes), where=block_bytes > 0)
     return np.where(np.isfinite(traffic_bytes), foreground * np.maximum(1.0 - explained_ratio, 0.0)[block], np.nan)
 
 
@@ -100,9 +100,9 @@ def resample_polls(edge_s: Reals, interval_s: Reals, volume_bytes: Reals, start_
     count = int(np.ceil((edge_s[-1] - start_s) / step_s - 1e-9))
     edges = np.linspace(start_s, start_s + count * step_s, count + 1)
     # intervals that overlap by mistake begin where the previous one ends
-    started_s: Reals = np.maximum(edge_s - interval_s, np.append(-np.inf, edge_s[:-1]))
-    times = np.stack([started_s, edge_s], axis=1).ravel()
-    polled_s, moved = (_integrate(times, amount, edges) for amount in (edge_s - started_s, volume_bytes))
+    interval_start_s: Reals = np.maximum(edge_s - interval_s, np.append(-np.inf, edge_s[:-1]))
+    times = np.stack([interval_start_s, edge_s], axis=1).ravel()
+    polled_s, moved = (_integrate(times, amount, edges) for amount in (edge_s - interval_start_s, volume_bytes))
     is_measured = polled_s >= _MIN_POLLED_RATIO * step_s
     return np.where(is_measured, moved * step_s / np.maximum(polled_s, 1e-9), np.nan)
 

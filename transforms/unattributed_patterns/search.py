@@ -127,7 +127,7 @@ class PatternSearch:
             for _, members in [*part.trains, *part.owned]:
                 is_available[members] = False
         for detected in known:
-            if detected.cooccurrence.outcome != "named":
+            if detected.cooccurrence.outcome != "attributed":
                 is_available &= ~_lies_in_pattern(self.bursts, detected.pattern)
         periods = np.array([train.period for part in parts for train, _ in part.trains])
         step_count = int(np.isfinite(self.residual_bytes).sum())
@@ -138,7 +138,7 @@ class PatternSearch:
             pattern = self.build_pattern([pairs.members], pairs.lag)
             owner = self.compute_cooccurrence(pattern)
             min_covered = self.params.cooccurrence.high_coverage_ratio * len(pattern.started)
-            if owner.outcome == "unnamed" or (owner.outcome == "unsure" and owner.covered_count < min_covered):
+            if owner.outcome == "unattributed" or (owner.outcome == "ambiguous" and owner.covered_count < min_covered):
                 results.append(DetectedPattern(pattern, owner))
         return results
 
@@ -246,7 +246,7 @@ class PatternSearch:
             members = members[~is_aligned]
         while len(members) >= self.params.clusters.min_count:
             owner = self.compute_cooccurrence(self.group_appearances([members]))
-            if owner.outcome != "named":
+            if owner.outcome != "attributed":
                 break
             is_in = self._find_run(members, owner.application) >= 0
             owned.append((replace(owner, covered_count=int(is_in.sum())), members[is_in]))
@@ -288,13 +288,15 @@ class PatternSearch:
         return results + [self.build_leftover(indices) for indices in leftovers if len(indices) >= min_count]
 
     def build_leftover(self, members: Ints) -> DetectedPattern:
-        """Build the pattern of a cluster's bursts without lagged bursts, never with the outcome `unnamed`.
+        """Build the pattern of a cluster's bursts without lagged bursts, never with the outcome `unattributed`.
 
         They are of another application with that volume, or of the same one with its lagged bursts hidden.
         """
         pattern = self.build_pattern([members])
         owner = self.compute_cooccurrence(pattern)
-        return DetectedPattern(pattern, replace(owner, outcome="unsure") if owner.outcome == "unnamed" else owner)
+        return DetectedPattern(
+            pattern, replace(owner, outcome="ambiguous") if owner.outcome == "unattributed" else owner
+        )
 
     def _find_run(self, members: Ints, application: int) -> Ints:
         """Index of the application's run that each burst lies in; -1 for none."""
@@ -315,7 +317,7 @@ class PatternSearch:
     def find_similar_of_likely_owner(self, members: Ints, owner: Cooccurrence) -> Ints:
         """Find such bursts of an unsure owner with high coverage; empty for any other owner."""
         min_covered = self.params.cooccurrence.high_coverage_ratio * len(members)
-        is_likely = owner.outcome == "unsure" and owner.covered_count >= min_covered
+        is_likely = owner.outcome == "ambiguous" and owner.covered_count >= min_covered
         return self.find_similar_in_runs(members, owner.application) if is_likely else np.zeros(0, np.int64)
 
     def find_due(self, train: Pattern) -> Ints:
@@ -464,9 +466,9 @@ def _detect_period(pattern: Pattern, interval_s: float, params: PatternParams) -
         Ragged(signal, np.array([0, len(signal)])),
         np.array([1.0 / step]),
         np.zeros(1),
-        PeriodParams(methods=("controlled",)),
+        PeriodParams(methods=("null_tested",)),
     )
-    detections, _ = answers["controlled"]
+    detections, _ = answers["null_tested"]
     if not detections.is_periodic[0]:
         return pattern
     p_value = float(detections.false_alarm_probability[0])

@@ -6,9 +6,10 @@ from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
 _CERTAINTY = Column(
-    "certainty",
+    "confidence",
     "real",
-    "How sure that is: the signature's trust, less where its bursts fit badly; of a day, in the mean of the bytes.",
+    "How sure that is: the signature's expected correlation, less where its bursts fit badly; of a day, in the mean of "
+    "the bytes.",
     unit="1",
     low=0,
     high=1,
@@ -33,8 +34,8 @@ ATTRIBUTED_IO = Table(
         c.DIRECTION,
         _MINUTE_AT,
         c.EXPLAINED_BYTES,
-        Column("low_bytes", "real", f"The lower end of {_RANGE}"),
-        Column("high_bytes", "real", f"The upper end of {_RANGE}"),
+        Column("attributed_low_bytes", "real", f"The lower end of {_RANGE}"),
+        Column("attributed_high_bytes", "real", f"The upper end of {_RANGE}"),
         _CERTAINTY,
         Column(
             "estimate_source",
@@ -93,29 +94,37 @@ SLOWDOWNS = Table(
             "outcome",
             "text",
             "Whether the burst took longer than alone for sure (hurt), or by no more than what runs differ by and "
-            "places are known to (not_hurt); not_found: the traffic does not hold it.",
-            choices=("hurt", "not_hurt", "not_found"),
+            "places are known to (not_slowed); not_found: the traffic does not hold it.",
+            choices=("slowed", "not_slowed", "not_found"),
         ),
         Column("burst_expected_at", "instant", "When the burst begins in a run alone that starts when this one did."),
-        Column("burst_began_at", "instant", "When it began; NULL where it was not found.", nullable=True),
+        Column("burst_started_at", "instant", "When it began; NULL where it was not found.", nullable=True),
         Column("burst_ended_at", "instant", "When it was nearly done; NULL where it was not found.", nullable=True),
-        Column("late_s", "real", "How much later it began than in a run alone.", nullable=True),
-        Column("longer_s", "real", "How much longer it took than alone.", nullable=True),
-        Column("low_longer_s", "real", f"The lower end of a range that {_LATE}", nullable=True),
-        Column("high_longer_s", "real", f"The upper end of a range that {_LATE}", nullable=True),
+        Column("start_delay_s", "real", "How much later it began than in a run alone.", nullable=True),
+        Column("delay_s", "real", "How much longer it took than alone.", nullable=True),
+        Column("delay_low_s", "real", f"The lower end of a range that {_LATE}", nullable=True),
+        Column("delay_high_s", "real", f"The upper end of a range that {_LATE}", nullable=True),
         _CERTAINTY,
-        Column("others_bytes", "real", f"Bytes of other runs while it was done, both ways; {_STOOD}.", nullable=True),
-        Column("nobodys_bytes", "real", f"Bytes that nobody explains meanwhile; {_STOOD}.", nullable=True),
-        Column("first_job_id", "text", f"Of the others the one with most bytes; {_STOOD}.", nullable=True, hides="id"),
-        Column("first_started_at", "instant", "When that one started.", nullable=True),
-        Column("first_application_id", "text", "What that one was.", nullable=True),
-        Column("first_bytes", "real", "What that one moved meanwhile.", nullable=True),
+        Column(
+            "interfering_bytes", "real", f"Bytes of other runs while it was done, both ways; {_STOOD}.", nullable=True
+        ),
+        Column("unattributed_bytes", "real", f"Bytes that nobody explains meanwhile; {_STOOD}.", nullable=True),
+        Column(
+            "top_interferer_job_id",
+            "text",
+            f"Of the others the one with most bytes; {_STOOD}.",
+            nullable=True,
+            hides="id",
+        ),
+        Column("top_interferer_started_at", "instant", "When that one started.", nullable=True),
+        Column("top_interferer_application_id", "text", "What that one was.", nullable=True),
+        Column("top_interferer_bytes", "real", "What that one moved meanwhile.", nullable=True),
     ),
     partition="ended_on",
 )
 
-EXPLAINED_DAYS = Table(
-    name="explained_days",
+ATTRIBUTION_DAILY = Table(
+    name="attribution_daily",
     layer="transforms",
     grain="one row per file system, UTC day and direction that was polled",
     key=("filesystem", "polled_on", "direction"),
@@ -125,14 +134,14 @@ EXPLAINED_DAYS = Table(
         c.DIRECTION,
         _MEASURED_BYTES,
         c.EXPLAINED_BYTES,
-        Column("unexplained_bytes", "real", "Bytes that no signature explains."),
+        Column("unattributed_bytes", "real", "Bytes that no signature explains."),
         Column(
-            "over_explained_bytes",
+            "excess_own_bytes",
             "real",
             "Counted and traced bytes beyond what the polls of their minute hold (page cache, burst buffer, clocks).",
         ),
         Column(
-            "over_attributed_bytes",
+            "excess_attributed_bytes",
             "real",
             "Attributed bytes beyond what the polls of their minute hold once counted and traced bytes are subtracted: "
             "0 but for rounding. NULL in rows of older releases.",
@@ -143,8 +152,8 @@ EXPLAINED_DAYS = Table(
     partition="polled_on",
 )
 
-UNNAMED_PATTERNS = Table(
-    name="unnamed_patterns",
+UNATTRIBUTED_PATTERNS = Table(
+    name="unattributed_patterns",
     layer="transforms",
     grain="one row per file system, direction and pattern of what nobody explains, or why there is none",
     key=("filesystem", "direction", "pattern_id"),
@@ -161,24 +170,24 @@ UNNAMED_PATTERNS = Table(
             "outcome",
             "text",
             "Whose the pattern is: no logged application's (unnamed), one's (named), perhaps one's, or none of its own "
-            "(unsure); or why there is none: nothing comes again (nothing_recurs), or too little was polled "
+            "(unsure); or why there is none: nothing comes again (no_pattern), or too little was polled "
             "(too_short).",
-            choices=("unnamed", "named", "unsure", "nothing_recurs", "too_short"),
+            choices=("unattributed", "attributed", "ambiguous", "no_pattern", "too_short"),
         ),
         Column("known_since_at", "instant", "When it first appeared, in the first release that has it.", nullable=True),
         Column(
-            "first_appeared_at", "instant", "When it first appeared in the days that were looked at.", nullable=True
+            "first_occurrence_at", "instant", "When it first appeared in the days that were looked at.", nullable=True
         ),
-        Column("last_appeared_at", "instant", "When it last appeared.", nullable=True),
-        Column("appearance_count", "int", "How often it appeared.", nullable=True),
-        Column("appearance_bytes", "real", "What an appearance moves: the median.", nullable=True),
-        Column("appearance_s", "real", "How long an appearance lasts: the median.", nullable=True, low=0),
-        Column("appearance_burst_count", "int", "Bursts of an appearance.", nullable=True),
+        Column("last_occurrence_at", "instant", "When it last appeared.", nullable=True),
+        Column("occurrence_count", "int", "How often it appeared.", nullable=True),
+        Column("occurrence_bytes", "real", "What an appearance moves: the median.", nullable=True),
+        Column("occurrence_duration_s", "real", "How long an appearance lasts: the median.", nullable=True, low=0),
+        Column("occurrence_burst_count", "int", "Bursts of an appearance.", nullable=True),
         c.PERIOD_S.optional(),
         c.FALSE_ALARM_PROBABILITY.optional(),
         c.APPLICATION_ID.optional(),
         Column(
-            "covered_appearance_count",
+            "covered_occurrence_count",
             "int",
             "Appearances that lie in a run of the application, which is the one that fits best.",
             nullable=True,
@@ -188,7 +197,7 @@ UNNAMED_PATTERNS = Table(
         ),
         Column("covering_run_count", "int", "Those of its runs in which the pattern appeared.", nullable=True),
         Column(
-            "chance_probability",
+            "p_value",
             "real",
             "How likely so many appearances lie in some application's runs by chance, all applications counted.",
             unit="1",
@@ -196,9 +205,15 @@ UNNAMED_PATTERNS = Table(
             low=0,
             high=1,
         ),
-        Column("appeared_s", "reals", "When each appearance began, since first_appeared_at.", nullable=True, low=0),
-        Column("lasted_s", "reals", "How long each appearance lasted.", nullable=True, low=0),
-        Column("appeared_bytes", "reals", "What each appearance moved.", nullable=True),
+        Column(
+            "occurrence_starts_s",
+            "reals",
+            "When each appearance began, since first_occurrence_at.",
+            nullable=True,
+            low=0,
+        ),
+        Column("occurrence_durations_s", "reals", "How long each appearance lasted.", nullable=True, low=0),
+        Column("occurrence_volumes_bytes", "reals", "What each appearance moved.", nullable=True),
         Column("pattern_step_s", "real", "How long a step of the pattern's signature is.", nullable=True, low=0),
         Column(
             "pattern_bytes_per_s",

@@ -18,7 +18,7 @@ CLASSES = Table(
             "Whether there is a label, and if not, why: the run is too short (too_short), nothing was measured "
             "(no_data), too much is missing, the trace has counters only (interval_only) or lacks the size of a "
             "request (unknown_sizes). Of a run without a measurement of its own: its application has no signature "
-            "(no_signature), or one whose expected correlation is below the threshold (untrusted_signature).",
+            "(no_signature), or one whose expected correlation is below the threshold (unreliable_signature).",
             choices=(
                 "classified",
                 "too_short",
@@ -27,7 +27,7 @@ CLASSES = Table(
                 "interval_only",
                 "unknown_sizes",
                 "no_signature",
-                "untrusted_signature",
+                "unreliable_signature",
             ),
         ),
         c.LABEL.optional(),
@@ -37,7 +37,7 @@ CLASSES = Table(
             "Bytes in each quarter of the run; of an inferred class, those of its application's signature.",
             nullable=True,
         ),
-        c.COV.optional(),
+        c.CV.optional(),
         c.VOLUME_BYTES.optional(),
         c.NODE_COUNT.optional(),
         c.DURATION_S.optional(),

@@ -76,10 +76,10 @@ PEAK_BYTES_PER_S = Column(
 )
 
 # ---- counters that servers keep
-FROM_AT = Column("from_at", "instant", "The scrape before: what rose did so after it.")
-UNTIL_AT = Column("until_at", "instant", "The scrape that saw what rose.")
-COUNTED_FROM_AT = Column("counted_from_at", "instant", "The first scrape since which it is known what rose.")
-COUNTED_UNTIL_AT = Column("counted_until_at", "instant", "The last scrape.")
+INTERVAL_STARTED_AT = Column("interval_started_at", "instant", "The scrape before: what rose did so after it.")
+INTERVAL_ENDED_AT = Column("interval_ended_at", "instant", "The scrape that saw what rose.")
+COUNTED_FROM_AT = Column("coverage_started_at", "instant", "The first scrape since which it is known what rose.")
+COUNTED_UNTIL_AT = Column("coverage_ended_at", "instant", "The last scrape.")
 OPEN_COUNT = Column("open_count", "int", "Opens.", unit="operations")
 READ_COUNT = Column("read_count", "int", "Reads.", unit="operations")
 WRITE_COUNT = Column("write_count", "int", "Writes.", unit="operations")
@@ -99,7 +99,7 @@ LABEL = Column(
     "When in its run the subject does its I/O.",
     choices=("START", "END", "HILL", "CANYON", "UNIFORM", "OTHER", "NO_USAGE"),
 )
-COV = Column("cov", "real", "Coefficient of variation of the four quarters.", unit="1", low=0)
+CV = Column("cv", "real", "Coefficient of variation of the four quarters.", unit="1", low=0)
 
 # ---- bursts of signatures
 BURST = Column("burst", "int", "The burst's number, from 0, in order of time.", low=0)
@@ -119,8 +119,8 @@ SAMPLE_BYTES_PER_S = Column(
 )
 STEP_COUNT = Column("step_count", "int", "Steps of the sample's grid.")
 SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a known end, in the set.")
-FIRST_AT = Column("first_at", "instant", "When the first run started.")
-LAST_AT = Column("last_at", "instant", "When the last run ended.")
+FIRST_RUN_STARTED_AT = Column("first_run_started_at", "instant", "When the first run started.")
+LAST_RUN_ENDED_AT = Column("last_run_ended_at", "instant", "When the last run ended.")
 
 # ---- subjects: whose signals are judged
 SUBJECT_KIND = Column(
@@ -139,9 +139,9 @@ SOURCE = Column(
     "of the subject's own, or a tracer in the program itself (client).",
     choices=("server", "jobstats", "series", "client"),
 )
-EXPLAINED_BYTES = Column("explained_bytes", "real", "Bytes that the signatures of runs explain.")
-TRUST = Column(
-    "trust",
+EXPLAINED_BYTES = Column("attributed_bytes", "real", "Bytes that the signatures of runs explain.")
+EXPECTED_CORRELATION = Column(
+    "expected_correlation",
     "real",
     "The expected correlation of the signature with the truth, calibrated on simulated sites. It rests on how well "
     "runs predict each other and how the signature fits them. NULL without a signature, and in older releases.",
@@ -150,7 +150,7 @@ TRUST = Column(
     high=1,
 )
 IS_USED = Column(
-    "is_used",
+    "is_training_run",
     "bool",
     "Whether the signature rests on the run's exact sample, among others: then the comparison is not held out.",
 )
@@ -192,8 +192,8 @@ FILE_NUMBER = Column(
     "file_number", "int", "The file within the trace; of Darshan, its record id as a signed number (two's complement)."
 )
 RANK = Column("rank", "int", "The process's number in the run; -1 where the record is of all together.", low=-1)
-BEGAN_S = Column("began_s", "real", "When it began: seconds since the trace's own zero.")
-CEASED_S = Column("ceased_s", "real", "When it was over: seconds since the trace's own zero.")
+START_S = Column("start_s", "real", "When it began: seconds since the trace's own zero.")
+END_S = Column("end_s", "real", "When it was over: seconds since the trace's own zero.")
 REQUEST_COUNT = Column("request_count", "int", "Requests that the network is made of; of a followed run, all so far.")
 
 # ---- periods

@@ -68,7 +68,7 @@ COUNTER_SAMPLES = Table(
         JOB_KEY.optional(),
         _COLLECTOR.optional(),
         Column(
-            "counted_since_at",
+            "counter_started_at",
             "instant",
             "From when the values count, where the entry says so: they begin at 0 when it is made anew.",
             nullable=True,
@@ -103,7 +103,7 @@ SCRAPES = Table(
     is_published=False,
 )
 
-_COUNTED_ON = Column("counted_on", "date", "The UTC day on which the counters were read.")
+_COUNTED_ON = Column("scraped_on", "date", "The UTC day on which the counters were read.")
 #: operations that traces tell of too
 _SHARED = {"open": c.OPEN_COUNT, "sync": c.SYNC_COUNT}
 #: what rose, by the names of what is counted
@@ -134,49 +134,49 @@ _FLAG = Column(
 )
 
 _KEY_COUNT = Column("job_key_count", "int", "Jobs, as servers name them, of which anything rose.", unit="jobs")
-_UNKNOWN_RISE_COUNT = Column("unknown_rise_count", "int", "Intervals of counters of which it is not known what rose.")
+_UNKNOWN_RISE_COUNT = Column("unknown_delta_count", "int", "Intervals of counters of which it is not known what rose.")
 
-COUNTER_ENDS = Table(
-    name="counter_ends",
+COUNTER_LAST_VALUES = Table(
+    name="counter_last_values",
     layer="stage",
     grain="one row per counter and UTC day on which it was read, with its last values of that day",
-    key=("filesystem", "component", "target", "job_key", "counted_on"),
+    key=("filesystem", "component", "target", "job_key", "scraped_on"),
     columns=(_COUNTED_ON, *(column for column in COUNTER_SAMPLES.columns if column.name != "collector")),
-    partition="counted_on",
+    partition="scraped_on",
 )
 
-COUNTER_RISES = Table(
-    name="counter_rises",
+COUNTER_DELTAS = Table(
+    name="counter_deltas",
     layer="stage",
     grain="one row per counter and interval between two scrapes in which it rose, or of which it is not known",
-    key=("filesystem", "component", "target", "job_key", "until_at"),
+    key=("filesystem", "component", "target", "job_key", "interval_ended_at"),
     columns=(
         _COUNTED_ON,
         c.FILESYSTEM,
         COMPONENT,
         c.TARGET,
         JOB_KEY.optional(),
-        c.FROM_AT.optional(),
-        c.UNTIL_AT,
+        c.INTERVAL_STARTED_AT.optional(),
+        c.INTERVAL_ENDED_AT,
         *RISEN,
         _FLAG,
     ),
-    partition="counted_on",
+    partition="scraped_on",
 )
 
 COUNTER_GAPS = Table(
     name="counter_gaps",
     layer="stage",
     grain="one row per target and interval between two scrapes in which counts may have got lost",
-    key=("filesystem", "component", "target", "is_job_scrape", "until_at"),
+    key=("filesystem", "component", "target", "is_job_scrape", "interval_ended_at"),
     columns=(
         _COUNTED_ON,
         c.FILESYSTEM,
         COMPONENT,
         c.TARGET,
         _IS_JOB_SCRAPE,
-        c.FROM_AT.optional(),
-        c.UNTIL_AT,
+        c.INTERVAL_STARTED_AT.optional(),
+        c.INTERVAL_ENDED_AT,
         Column(
             "flag",
             "text",
@@ -185,12 +185,12 @@ COUNTER_GAPS = Table(
             choices=("restarted", "lost_scrapes"),
         ),
     ),
-    partition="counted_on",
+    partition="scraped_on",
 )
 
 _READINGS = (
     Column("sample_count", "int", "Readings of counters that were taken."),
-    Column("other_sample_count", "int", "Readings by another collector than the one that was taken."),
+    Column("redundant_sample_count", "int", "Readings by another collector than the one that was taken."),
     Column("duplicate_sample_count", "int", "Readings that repeat another one."),
     Column("conflicting_sample_count", "int", "Readings that contradict another one; the first landed counts."),
 )
@@ -217,18 +217,18 @@ COUNTER_TARGETS = Table(
         c.TARGET,
         *_READINGS,
         Column("is_silent", "bool", "Whether its entries, where it has any, are zero all day."),
-        Column("is_exceeded", "bool", "Whether its jobs moved more together than the target itself says."),
+        Column("is_overcounted", "bool", "Whether its jobs moved more together than the target itself says."),
         Column("has_reads", "bool", "Whether its totals tell the bytes read."),
         Column("has_writes", "bool", "Whether its totals tell the bytes written."),
     ),
     is_published=False,
 )
 
-COUNTER_DAYS = Table(
-    name="counter_days",
+COUNTERS_DAILY = Table(
+    name="counters_daily",
     layer="stage",
     grain="one row per file system and UTC day on which entries of jobs were read",
-    key=("filesystem", "counted_on"),
+    key=("filesystem", "scraped_on"),
     columns=(
         _COUNTED_ON,
         c.FILESYSTEM,
@@ -249,7 +249,7 @@ COUNTER_DAYS = Table(
             unit="targets",
         ),
         Column(
-            "exceeded_target_count",
+            "overcounted_target_count",
             "int",
             "Targets whose jobs moved more together than the target itself says.",
             unit="targets",
@@ -259,7 +259,7 @@ COUNTER_DAYS = Table(
         c.COUNTED_FROM_AT,
         c.COUNTED_UNTIL_AT,
     ),
-    partition="counted_on",
+    partition="scraped_on",
 )
 
 _KEY_KIND = Column(
@@ -279,30 +279,30 @@ JOB_KEYS = Table(
     is_published=False,
 )
 
-COUNTED_JOBS = Table(
-    name="counted_jobs",
+COUNTER_JOB_TOTALS = Table(
+    name="counter_job_totals",
     layer="stage",
-    grain="one row per file system, UTC day and job as its servers name it, with what it moved on that day",
-    key=("filesystem", "job_key", "counted_on"),
+    grain="one row per file system, UTC day and job as its servers name it, with its totals",
+    key=("filesystem", "job_key", "scraped_on"),
     columns=(
         _COUNTED_ON,
         c.FILESYSTEM,
         JOB_KEY,
         _KEY_KIND,
         c.SCHEDULER_ID.optional(),
-        c.FROM_AT,
-        c.UNTIL_AT,
+        c.INTERVAL_STARTED_AT,
+        c.INTERVAL_ENDED_AT,
         _UNKNOWN_RISE_COUNT,
         *RISEN,
     ),
-    partition="counted_on",
+    partition="scraped_on",
 )
 
-UNASSIGNED_IO = Table(
-    name="unassigned_io",
+UNATTRIBUTED_COUNTER_IO = Table(
+    name="unattributed_counter_io",
     layer="stage",
-    grain="one row per file system, UTC day and kind of job keys, with what was counted for no known job",
-    key=("filesystem", "counted_on", "key_kind"),
+    grain="one row per file system, UTC day and kind of job keys without a known job",
+    key=("filesystem", "scraped_on", "key_kind"),
     columns=(_COUNTED_ON, c.FILESYSTEM, _KEY_KIND, _KEY_COUNT, *RISEN),
-    partition="counted_on",
+    partition="scraped_on",
 )

@@ -24,7 +24,7 @@ INFERENCE_CHECKS = Table(
         *_RUN,
         c.APPLICATION_ID,
         c.BASIS,
-        c.TRUST.optional(),
+        c.EXPECTED_CORRELATION.optional(),
         c.IS_USED,
         Column(
             "measured_label", c.LABEL.dtype, "The class of the run's own bytes.", choices=c.LABEL.choices, nullable=True

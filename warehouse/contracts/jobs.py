@@ -34,7 +34,7 @@ _STATE = Column(
 _SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.")
 _JOB_NAME = Column("job_name", "text", "The name of the job or step, as the log has it.", hides="job_name")
 _COMMENT = Column("comment", "text", "The job's comment, as the log has it.", hides="comment")
-_SEEN_AT = Column("seen_at", "instant", "When the scheduler was asked what runs and waits.")
+_SEEN_AT = Column("observed_at", "instant", "When the scheduler was asked what runs and waits.")
 #: what is known of a job that runs or waits beside who and what it is
 _QUEUED = (
     _SUBMITTED_AT.optional(),
@@ -122,7 +122,7 @@ QUEUE_RECORDS = Table(
         c.SOURCE_FILE,
         c.LINE,
     ),
-    landed_by=("seen_at",),
+    landed_by=("observed_at",),
     is_published=False,
 )
 
@@ -170,9 +170,9 @@ QUEUED_JOBS = Table(
     name="queued_jobs",
     layer="stage",
     grain="one row per job that ran or waited and time at which the scheduler was asked",
-    key=("cluster", "job_id", "seen_at"),
+    key=("cluster", "job_id", "observed_at"),
     columns=(
-        Column("seen_on", "date", "The UTC day on which the scheduler was asked."),
+        Column("observed_on", "date", "The UTC day on which the scheduler was asked."),
         _SEEN_AT,
         c.CLUSTER,
         c.JOB_ID,
@@ -184,5 +184,5 @@ QUEUED_JOBS = Table(
         c.NODE_COUNT.optional(),
         *_QUEUED,
     ),
-    partition="seen_on",
+    partition="observed_on",
 )

@@ -30,8 +30,8 @@ _HOP = (
     _TARGET_LAYER,
 )
 _WINDOW = (
-    Column("window_began_s", "real", "Where the time window begins, from the run's start on."),
-    Column("window_ceased_s", "real", "Where the time window ends, from the run's start on."),
+    Column("window_start_s", "real", "Where the time window begins, from the run's start on."),
+    Column("window_end_s", "real", "Where the time window ends, from the run's start on."),
 )
 
 NETWORK_RUNS = Table(
@@ -48,7 +48,7 @@ NETWORK_RUNS = Table(
             "text",
             "Whether there is a network, and if not, why: the trace has no single requests (no_requests), none of "
             "those it has can be placed in two layers (no_layers), or what it holds makes none (refused).",
-            choices=("made", "no_requests", "no_layers", "refused"),
+            choices=("built", "no_requests", "no_layers", "refused"),
         ),
         c.REASON.optional(),
         Column("network_modules", "text", "The modules whose requests the network is made of.", nullable=True),
@@ -62,7 +62,7 @@ NETWORK_RUNS = Table(
         Column("window_count", "int", "Time windows of the run.", nullable=True),
         Column("window_s", "real", "The length of a time window.", low=0, nullable=True),
         Column(
-            "negative_count",
+            "negative_time_count",
             "int",
             "Times below zero, which no clock that is right can give.",
             unit="transfers",
@@ -120,7 +120,7 @@ NETWORK_EDGES = Table(
         c.WRITTEN_BYTES,
         Column("timed_count", "int", "Those of them whose time is known and not negative.", unit="transfers"),
         Column("transfer_time_s", "real", "The sum of the times of these timed_count.", low=0),
-        Column("longest_s", "real", "The longest of these times.", low=0),
+        Column("max_transfer_time_s", "real", "The longest of these times.", low=0),
         Column("time_bins", "ints", _BINS.format("the times", "seconds"), low=-32768, high=32767),
         Column("time_counts", "ints", "Transfers in each of time_bins.", unit="transfers", low=1),
         Column("size_bins", "ints", _BINS.format("the sizes", "bytes"), low=-32768, high=32767),
@@ -135,18 +135,18 @@ NETWORK_PATTERNS = Table(
     name="network_patterns",
     layer="transforms",
     grain="one row per traced run, pair of layers, metric and time window, and one for all windows together",
-    key=("trace_id", "hop", "metric", "is_whole", "window_began_s"),
+    key=("trace_id", "hop", "metric", "is_whole_run", "window_start_s"),
     columns=(
         *_HOP,
         _NETWORK_METRIC,
-        Column("is_whole", "bool", "Whether the row is of all time windows together."),
+        Column("is_whole_run", "bool", "Whether the row is of all time windows together."),
         *_WINDOW,
         Column(
             "outcome",
             "text",
             "Whether there is a pattern to name, and if not, why: too few nodes are active (too_few_nodes), too few "
-            "transfers have a known value (too_few_transfers), or none of the patterns' statistics is met (none_fits).",
-            choices=("named", "too_few_nodes", "too_few_transfers", "none_fits"),
+            "transfers have a known value (too_few_transfers), or none of the patterns' statistics is met (no_match).",
+            choices=("matched", "too_few_nodes", "too_few_transfers", "no_match"),
         ),
         Column(
             "pattern",
@@ -215,7 +215,7 @@ NETWORK_BOTTLENECKS = Table(
         _SOURCE_NODE,
         _TARGET_LAYER,
         _TARGET_NODE,
-        c.BEGAN_S,
+        c.START_S,
         Column("value", "real", "The request's size in bytes, or its time in seconds, by the metric.", low=0),
         Column("median_value", "real", "The median of all requests, as their bins tell it.", low=0),
         Column(

@@ -10,7 +10,7 @@ _METHOD = Column(
     "text",
     "How the period was sought: our own search, which asks what noise would look like (controlled); FTIO's "
     "discrete Fourier transform (dft), its autocorrelation, and both together (merged); AUTOPERIOD.",
-    choices=("controlled", "dft", "autocorrelation", "merged", "autoperiod"),
+    choices=("null_tested", "dft", "autocorrelation", "merged", "autoperiod"),
 )
 _KEY = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem", "direction", "method")
 _PERIOD_ERROR_S = Column(
@@ -55,7 +55,7 @@ PERIODS = Table(
             "samples or cycles for one (too_short), nothing was moved (no_io) or measured (no_data), too much is "
             "missing, counters alone tell of the bytes (interval_only), or the trace does not tell the size of every "
             "request (unknown_sizes). Of a run without a measurement of its own: its application has no signature "
-            "(no_signature), or one whose expected correlation is below the threshold (untrusted_signature).",
+            "(no_signature), or one whose expected correlation is below the threshold (unreliable_signature).",
             choices=(
                 "periodic",
                 "aperiodic",
@@ -66,7 +66,7 @@ PERIODS = Table(
                 "interval_only",
                 "unknown_sizes",
                 "no_signature",
-                "untrusted_signature",
+                "unreliable_signature",
             ),
         ),
         c.WINDOW_START_S.optional(),
@@ -203,7 +203,7 @@ INFERENCE_RUNS = Table(
         c.DIRECTION,
         c.DURATION_S.optional(),
         c.NODE_COUNT.optional(),
-        c.TRUST.optional(),
+        c.EXPECTED_CORRELATION.optional(),
         Column("alone_s", "real", "How long the signature lasts.", nullable=True),
         Column("signature_bytes", "real", "Bytes of the signature.", nullable=True),
         c.EXPLAINED_BYTES.optional(),
@@ -212,7 +212,7 @@ INFERENCE_RUNS = Table(
             "text",
             "Why the signature gives no answer: there is none, or its expected correlation is below the threshold; "
             "NULL where it gives one.",
-            choices=("no_signature", "untrusted_signature"),
+            choices=("no_signature", "unreliable_signature"),
             nullable=True,
         ),
         c.IS_USED,
@@ -272,7 +272,7 @@ KEPT_SEGMENTS = replace(
     is_published=False,
 )
 
-#: what `controlled` comes to, and the period that it tells: of tables with one row for each signal
+#: what `null_tested` comes to, and the period that it tells: of tables with one row for each signal
 _CONTROLLED_OUTCOMES = ("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps")
 _PERIOD = (
     c.WINDOW_START_S,
@@ -304,7 +304,7 @@ NODE_PERIODS = Table(
         c.CONFIDENCE.optional(),
         c.FALSE_ALARM_PROBABILITY.optional(),
         Column(
-            "delay_s",
+            "lag_s",
             "real",
             "By how much the node's bursts are later than the run's, at the run's own period (of `periods`, method "
             "controlled) and within its window: between minus and plus half of it. NULL where the run has none.",
@@ -451,7 +451,7 @@ METADATA_RATES = Table(
             low=0,
             nullable=True,
         ),
-        c.COV.optional(),
+        c.CV.optional(),
         c.MISSING_RATIO.optional(),
         Column(
             "outcome",

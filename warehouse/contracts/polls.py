@@ -89,8 +89,8 @@ POLL_TICKS = Table(
     is_published=False,
 )
 
-POLL_DAYS = Table(
-    name="poll_days",
+POLLS_DAILY = Table(
+    name="polls_daily",
     layer="stage",
     grain="one row per file system and UTC day of polls",
     key=("filesystem", "polled_on"),
@@ -122,7 +122,7 @@ POLL_DAYS = Table(
 )
 
 TICKS = Table(
-    name="ticks",
+    name="filesystem_rates",
     layer="stage",
     grain="one row per file system, poll instant and interval, all its controllers together",
     key=("filesystem", "polled_at", "interval_s"),

@@ -54,7 +54,7 @@ _COLUMNS = (
         "method",
         "text",
         "How the period was sought: as in `periods`, or by the gaps between I/O phases alone (phases).",
-        choices=("controlled", "dft", "autocorrelation", "merged", "autoperiod", "phases"),
+        choices=("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "phases"),
     ),
     Column(
         "outcome",
@@ -91,14 +91,14 @@ _COLUMNS = (
     c.VOLUME_BYTES,
     c.REQUEST_COUNT,
     Column("phase_count", "int", "I/O phases of the run so far."),
-    Column("last_phase_s", "real", "When the last I/O phase began, on the run's clock.", nullable=True),
+    Column("last_phase_start_s", "real", "When the last I/O phase began, on the run's clock.", nullable=True),
     Column(
         "next_burst_outcome",
         "text",
         "Whether a burst is to come (expected), may begin at any moment (due) or should have begun (overdue); or why "
         "none is predicted: there is no period (no_period), there was no burst yet (no_bursts), or the run is over "
         "(over).",
-        choices=("expected", "due", "overdue", "no_period", "no_bursts", "over"),
+        choices=("expected", "due", "overdue", "no_period", "no_bursts", "ended"),
     ),
     Column(
         "next_burst_earliest_s",
@@ -120,7 +120,7 @@ _COLUMNS = (
         choices=("longer", "shorter"),
         nullable=True,
     ),
-    Column("changed_s", "real", "When the new behaviour began, on the run's clock.", nullable=True),
+    Column("change_s", "real", "When the new behaviour began, on the run's clock.", nullable=True),
     Column(
         "phase_state",
         "text",

@@ -50,8 +50,8 @@ QUALITY = Table(
     ),
 )
 
-QUALITY_DAYS = Table(
-    name="quality_days",
+QUALITY_DAILY = Table(
+    name="quality_daily",
     layer="quality",
     grain="one row per table, day with rows of it, and expectation: what the day's check found when it was made",
     key=("day", "table_name", "expectation"),

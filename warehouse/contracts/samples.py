@@ -113,8 +113,8 @@ APPLICATIONS = Table(
         c.APPLICATION,
         c.NODE_COUNT,
         c.SAMPLE_COUNT,
-        c.FIRST_AT,
-        c.LAST_AT,
+        c.FIRST_RUN_STARTED_AT,
+        c.LAST_RUN_ENDED_AT,
     ),
 )
 
@@ -191,11 +191,11 @@ _OUTCOME = Column(
     choices=("measured", "incomplete", "several_runs"),
 )
 
-RUN_RISES = Table(
-    name="run_rises",
+RUN_COUNTER_DELTAS = Table(
+    name="run_counter_deltas",
     layer="samples",
-    grain="one row per application run, file system and interval between scrapes in which its counters rose",
-    key=("cluster", "job_id", "started_at", "filesystem", "from_at", "until_at"),
+    grain="one row per application run, file system and scrape interval in which its counters rose",
+    key=("cluster", "job_id", "started_at", "filesystem", "interval_started_at", "interval_ended_at"),
     columns=(
         c.ENDED_ON.optional(),
         c.CLUSTER,
@@ -203,8 +203,8 @@ RUN_RISES = Table(
         c.STARTED_AT,
         c.FILESYSTEM,
         c.SCHEDULER_ID,
-        c.FROM_AT,
-        c.UNTIL_AT,
+        c.INTERVAL_STARTED_AT,
+        c.INTERVAL_ENDED_AT,
         c.READ_BYTES,
         c.WRITTEN_BYTES,
         c.METADATA_OPERATION_COUNT.optional(),
@@ -315,7 +315,7 @@ SAMPLE_CHECKS = Table(
         c.EXACT_BYTES,
         Column("cut_bytes", "real", "Bytes of the sample that was cut out of shared traffic."),
         Column(
-            "times_exact",
+            "overestimation_factor",
             "real",
             "How many times the exact sample's bytes the cut one has.",
             unit="1",

@@ -13,7 +13,7 @@ _METHOD_OF_SIGNATURE = Column(
     "without its preprocessing (iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the "
     "preprocessed samples. Found together with those of other applications, from samples less what these explain "
     "(joint), where runs that were held out are predicted better.",
-    choices=("warped", "robust", "stretched", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "joint"),
+    choices=("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "joint"),
 )
 #: whose signature, and made how
 _MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)
@@ -37,15 +37,15 @@ SIGNATURES = Table(
         c.SAMPLE_COUNT,
         Column("used_sample_count", "int", "Samples of the set that the signature is made of."),
         Column("outlier_job_ids", "text", "The jobs whose samples were left out, as a JSON list."),
-        c.FIRST_AT,
-        c.LAST_AT,
+        c.FIRST_RUN_STARTED_AT,
+        c.LAST_RUN_ENDED_AT,
         c.DURATION_S.optional(),
         Column("burst_count", "int", "Bursts of the signature.", nullable=True),
         c.VOLUME_BYTES.optional(),
         c.PEAK_BYTES_PER_S.optional(),
-        c.TRUST.optional(),
+        c.EXPECTED_CORRELATION.optional(),
         Column(
-            "lacked_burst_count",
+            "missing_burst_count",
             "int",
             "Bursts that most runs have and the signature lacks, as chance would hardly have it: red in its picture. "
             "NULL where there are too few runs or they moved nothing, or in releases that did not tell.",
@@ -72,15 +72,15 @@ SIGNATURES = Table(
             nullable=True,
         ),
         Column(
-            "change_of_volume",
+            "relative_volume_change",
             "real",
             "Volume over that of the signature of the release before, less 1.",
             unit="1",
             low=-1,
             nullable=True,
         ),
-        Column("appeared_burst_count", "int", "Bursts that the release before did not have.", nullable=True),
-        Column("vanished_burst_count", "int", "Bursts that only the release before had.", nullable=True),
+        Column("added_burst_count", "int", "Bursts that the release before did not have.", nullable=True),
+        Column("removed_burst_count", "int", "Bursts that only the release before had.", nullable=True),
         Column("method_parameters", "text", "The method's parameters, as JSON."),
     ),
 )
@@ -127,9 +127,9 @@ SIGNATURE_BURSTS = Table(
     columns=(
         *_MADE,
         c.BURST,
-        Column("started_s", "real", "When it starts, since the run's start.", low=0),
-        Column("peaked_s", "real", "When its rate is highest, since the run's start.", low=0),
-        Column("ended_s", "real", "When it ends, since the run's start.", low=0),
+        Column("start_s", "real", "When it starts, since the run's start.", low=0),
+        Column("peak_s", "real", "When its rate is highest, since the run's start.", low=0),
+        Column("end_s", "real", "When it ends, since the run's start.", low=0),
         c.VOLUME_BYTES,
         Column(
             "support_ratio",
@@ -170,7 +170,7 @@ SIGNATURE_CHECKS = Table(
         _CROSS_CORRELATION,
         _CORRELATION,
         c.VOLUME_BYTES,
-        Column("true_volume_bytes", "real", "What the traced run moved."),
+        Column("traced_bytes", "real", "What the traced run moved."),
         _MISSED,
         _FALSE,
     ),

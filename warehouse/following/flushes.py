@@ -19,12 +19,12 @@ EVENTS = ("replaced", "rotated", "truncated", "refused", "gap", "end")
 class Moves:
     """Requests (n) of one direction, in any order.
 
-    began_s, ceased_s (n): on the run's own clock, finite, none ends before it begins. volume_bytes (n): NaN where
+    start_s, end_s (n): on the run's own clock, finite, none ends before it begins. volume_bytes (n): NaN where
     the trace does not tell the size. Of polls, each interval of a controller is a request.
     """
 
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
     volume_bytes: Reals
 
 

@@ -97,7 +97,7 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
     if target.suffix.lower() != ".duckdb":
         raise UsageError(
             f"A whole release goes to a DuckDB file: let its name end in .duckdb, not {target.name!r}. For plain "
-            "Parquet files say --into FOLDER; .parquet and .csv are for one TABLE."
+            "Parquet files say --output FOLDER; .parquet and .csv are for one TABLE."
         )
     if store.url is not None and not is_copied:
         raise UsageError("Views of an object store's files work nowhere else: --copy writes their rows into the file.")

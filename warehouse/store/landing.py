@@ -119,12 +119,12 @@ def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:
 
 def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Yield what is read; raise InputRefused where a file has more refused rows than anybody reads, and few others."""
-    counts, most = {True: 0, False: 0}, in_force().refused_count
+    counts, most = {True: 0, False: 0}, in_force().max_refused_count
     for batch in batches:
         counts[batch.table == REJECTS] += batch.height
         if counts[True] > max(most, counts[False]):
             raise InputRefused(
-                f"More than {most:,} of its rows are refused (limits.refused_count), and fewer are read.",
+                f"More than {most:,} of its rows are refused (limits.max_refused_count), and fewer are read.",
                 "Name its format with --format, or export it anew.",
             )
         yield batch

@@ -287,7 +287,7 @@ def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | Non
 @contextmanager
 def locked(store: Store, wait_s: float = 0.0) -> Iterator[None]:
     """Hold the warehouse for one writer of releases; a second one waits for so long, and is told then who holds it."""
-    remedy = "Wait for it (--wait), or give this one its own --warehouse."
+    remedy = "Wait for it (--lock-timeout), or give this one its own --warehouse."
     with held_alone(store, _LOCK, "run", remedy, wait_s):
         yield
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: the columns that say when something happened, by precedence; others say when it is expected, or was planned
-_TIMES = (("polled_at",), ("scraped_at",), ("seen_at",), ("started_at", "ended_at"))
+_TIMES = (("polled_at",), ("scraped_at",), ("observed_at",), ("started_at", "ended_at"))
 #: times of series that are smaller count from a start of their own
 _EPOCH_FROM_S = 1e9
 

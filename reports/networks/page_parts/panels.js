@@ -41,7 +41,7 @@ const PATTERN_TEXTS = {
 const NO_PATTERN_TEXTS = {
   too_few_nodes: "no pattern: too few nodes are active",
   too_few_transfers: "no pattern: too few transfers have a known value",
-  none_fits: "no pattern fits",
+  no_match: "no pattern fits",
 };
 
 // Patterns of the metric: those of the whole run, then those of time windows, neighbours that are alike taken together.

@@ -152,7 +152,7 @@ function drawRuns(into, runs, longest, leftOut, choose) {
       context.fillStyle = colour("panel");
       context.fillRect(left, top + 1, width - left - right, row - 2);
       run.rates.forEach((rate, step) => {
-        const from = across(Math.max(0, run.began_s + step * run.step_s)), until = across(Math.min(longest, run.began_s + (step + 1) * run.step_s));
+        const from = across(Math.max(0, run.start_s + step * run.step_s)), until = across(Math.min(longest, run.start_s + (step + 1) * run.step_s));
         if (until <= from) return;
         if (!isKnown(rate)) { context.fillStyle = colour("gap"); context.globalAlpha = 1; context.fillRect(from, top + row / 2 - 1, until - from, 2); return; }
         context.globalAlpha = 0.9;
@@ -193,7 +193,7 @@ function drawCurve(into, curve, bursts) {
       ],
       bands: hasBand ? [{ series: [3, 2], fill: `${colour("accent")}22` }] : [],
       hooks: { drawClear: [(u) => bursts.forEach((burst) => {
-        const from = u.valToPos(burst.started_s, "x", true), until = u.valToPos(burst.ended_s, "x", true);
+        const from = u.valToPos(burst.start_s, "x", true), until = u.valToPos(burst.end_s, "x", true);
         u.ctx.fillStyle = colour("shade");
         u.ctx.fillRect(from, u.bbox.top, Math.max(1, until - from), u.bbox.height);
       })] },

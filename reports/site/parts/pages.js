@@ -22,9 +22,9 @@ drawers.applications = async () => {
     { title: "bursts", field: "burst_count", isNumber: true, text: countText, width: 62 },
     { title: "period", field: "period_s", isNumber: true, text: durationText, width: 76 },
     { title: "class", field: "label", width: 84 },
-    { title: "trust", field: "trust", isNumber: true, isFirst: true, text: trustText, width: 60 },
+    { title: "expected_correlation", field: "expected_correlation", isNumber: true, isFirst: true, text: trustText, width: 60 },
     { title: "runs", field: "sample_count", isNumber: true, text: countText, width: 56 },
-    { title: "last run", field: "last_at", isNumber: true, text: (value) => instantText(value).slice(0, 10), width: 96 },
+    { title: "last run", field: "last_run_ended_at", isNumber: true, text: (value) => instantText(value).slice(0, 10), width: 96 },
     { title: "changed", field: "is_changed", text: (value) => (value ? "changed" : ""), width: 82 },
   ], [{ column: "volume_bytes", dir: "desc" }]);
   const follow = () => {
@@ -67,7 +67,7 @@ async function showApplication(found, chosen) {
     href: `#${applicationHash(found.application_id, one.filesystem, one.direction)}`, "aria-current": one === chosen ? "true" : false,
   }, `${one.direction} on ${nameText(one.filesystem, 40)}`))));
   const values = { application_id: found.application_id, filesystem: chosen.filesystem, direction: chosen.direction };
-  for (const name of ["signature", "bursts", "trust", "contention", "advice", "history", "runs"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
+  for (const name of ["signature", "bursts", "expected_correlation", "contention", "advice", "history", "runs"]) { tellQuery(name, values); drawnIn(name).replaceChildren(); }
   themeChanged.clear();
   const runs = chosen.runs || [], leftOut = new Set(JSON.parse(chosen.facts.outlier_job_ids || "[]"));
   showSignature(chosen, runs, leftOut);
@@ -89,7 +89,7 @@ const openRun = (run) => { location.href = runHref(run.cluster, run.job_id, run.
 
 function showSignature(chosen, runs, leftOut) {
   const into = drawnIn("signature"), curve = chosen.curve?.[0];
-  const longest = Math.max(chosen.facts.duration_s || 0, ...runs.map((run) => run.began_s + run.rates.length * run.step_s).filter(isKnown), 1);
+  const longest = Math.max(chosen.facts.duration_s || 0, ...runs.map((run) => run.start_s + run.rates.length * run.step_s).filter(isKnown), 1);
   const drawable = runs.filter((run) => run.rates?.length);
   if (drawable.length) drawRuns(into, drawable, longest, leftOut, openRun);
   if (curve) {
@@ -104,34 +104,34 @@ function showSignature(chosen, runs, leftOut) {
 function showBursts(bursts) {
   if (!bursts.length) { nothing(drawnIn("bursts"), "There are none."); return; }
   drawnIn("bursts").append(plainTable(["burst", "starts", "peaks", "ends", "moves", "borne out by"], bursts.map((one) => [
-    String(one.burst), durationText(one.started_s), durationText(one.peaked_s), durationText(one.ended_s), volumeText(one.volume_bytes), ratioText(one.support_ratio)])));
+    String(one.burst), durationText(one.start_s), durationText(one.peak_s), durationText(one.end_s), volumeText(one.volume_bytes), ratioText(one.support_ratio)])));
 }
 
 function showTrust({ facts: known, checks }) {
-  const into = drawnIn("trust");
+  const into = drawnIn("expected_correlation");
   into.append(facts([
     ["method", known.method], ["outcome", known.outcome.replaceAll("_", " ")],
-    ["trust", trustText(known.trust)],
+    ["expected_correlation", trustText(known.expected_correlation)],
     ["runs used", `${countText(known.used_sample_count)} of ${countText(known.sample_count)}`],
     ["duration", durationText(known.duration_s)], ["volume", volumeText(known.volume_bytes)], ["peak", rateText(known.peak_bytes_per_s)],
     ["others' background", rateText(known.background_bytes_per_s)], ["class", known.label],
     ["period", isKnown(known.period_s) ? `${durationText(known.period_s)} (false alarm ${numberText(known.false_alarm_probability)})` : "none found"],
     ["since the release before", known.is_changed === null ? "not compared" : known.is_changed ? `changed: correlation ${numberText(known.change_correlation)}` : "unchanged"],
-    ["first and last run", `${instantText(known.first_at)} to ${instantText(known.last_at)}`],
+    ["first and last run", `${instantText(known.first_run_started_at)} to ${instantText(known.last_run_ended_at)}`],
   ]));
   if (checks?.length) into.append(plainTable(["traced run", "correlation", "cross-correlation", "volume", "traced", "bursts missed", "false"], checks.map((one) => [
-    nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.true_volume_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
+    nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.traced_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
 }
 
 // How many of the runs were hurt of which that could be told.
 const hurtText = (hurt, looked) => (looked ? `${countText(hurt || 0)} of ${countText(looked)} runs whose bursts were found in the traffic ${hurt === 1 ? "was" : "were"} hurt.` : "Of no run were the bursts found in the traffic: nobody can be said to be hurt.");
 const otherLink = (id) => (id === null ? "nobody known" : make("a", { href: `application.html#${applicationHash(id)}` }, make("bdi", {}, nameText(id, 60))));
 
-function showContention({ contention, looked_run_count: looked, hurt_run_count: hurt }) {
+function showContention({ contention, looked_run_count: looked, slowed_run_count: hurt }) {
   const into = drawnIn("contention");
   into.append(make("p", {}, hurtText(hurt, looked)));
   if (contention?.length) into.append(plainTable(["", "application", "file system", "longer in all", "runs", "bursts"], contention.map((row) => [
-    row.role === "hurts" ? "it hurts" : "it is hurt by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.longer_s), countText(row.run_count), countText(row.burst_count)])));
+    row.role === "hurts" ? "it hurts" : "it is hurt by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.delay_s), countText(row.run_count), countText(row.burst_count)])));
 }
 
 // Where and when to start, at the last poll: of an application, or on a file system.
@@ -147,8 +147,8 @@ async function showAdvice(isMeant, first, command) {
 async function showHistory(id, { filesystem, direction }) {
   const told = await loaded(`history/${fileHash(id).slice(0, 2)}`).catch(() => []);
   const history = (told.find((one) => one.application_id === id)?.history || []).filter((row) => row.filesystem === filesystem && row.direction === direction);
-  drawnIn("history").replaceChildren(plainTable(["release", "outcome", "volume", "bursts", "trust"], history.toReversed().map((one) => [
-    nameText(one.release_id), one.outcome.replaceAll("_", " "), volumeText(one.volume_bytes), countText(one.burst_count), trustText(one.trust)])));
+  drawnIn("history").replaceChildren(plainTable(["release", "outcome", "volume", "bursts", "expected_correlation"], history.toReversed().map((one) => [
+    nameText(one.release_id), one.outcome.replaceAll("_", " "), volumeText(one.volume_bytes), countText(one.burst_count), trustText(one.expected_correlation)])));
 }
 
 function showRuns(runs, leftOut) {

@@ -107,32 +107,32 @@ function ramp(low, high) {
 }
 
 // Whose bytes stood there most: of a run or a burst that was hurt.
-const isKnownOther = (row) => row.first_application_id !== null && (row.first_bytes || 0) >= (row.nobodys_bytes || 0);
-const otherCells = (row) => (isKnownOther(row) ? [otherLink(row.first_application_id), volumeText(row.first_bytes)] : [otherLink(null), volumeText(row.nobodys_bytes)]);
-const longerCells = (row) => [durationText(row.longer_s), durationRangeText(row.low_longer_s, row.high_longer_s)];
+const isKnownOther = (row) => row.top_interferer_application_id !== null && (row.top_interferer_bytes || 0) >= (row.unattributed_bytes || 0);
+const otherCells = (row) => (isKnownOther(row) ? [otherLink(row.top_interferer_application_id), volumeText(row.top_interferer_bytes)] : [otherLink(null), volumeText(row.unattributed_bytes)]);
+const longerCells = (row) => [durationText(row.delay_s), durationRangeText(row.delay_low_s, row.delay_high_s)];
 
 function showHurt(into, told) {
   const rows = rowsOf(told.hurt);
   into.append(make("p", {}, hurtText(rows.length, told.looked_count)));
-  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "trust", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
-    otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), trustText(row.trust), `${row.hurt_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
+  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "expected_correlation", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
+    otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), trustText(row.expected_correlation), `${row.slowed_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
   if (rows.length > 30) into.append(make("p", {}, `And ${countText(rows.length - 30)} more.`));
 }
 
 async function showDay([name, place], day) {
-  for (const figure of ["day", "there", "hurt"]) { tellQuery(figure, { filesystem: name, day }); drawnIn(figure).replaceChildren(); }
+  for (const figure of ["day", "there", "slowed"]) { tellQuery(figure, { filesystem: name, day }); drawnIn(figure).replaceChildren(); }
   byId("day").querySelector("h2").textContent = `${day}: whose it was`;
   byId("there").querySelector("h2").textContent = `Who was on it on ${day}`;
-  byId("hurt").querySelector("h2").textContent = `Who was hurt on ${day}`;
+  byId("slowed").querySelector("h2").textContent = `Who was hurt on ${day}`;
   const told = await loaded(`filesystem/${place}-${day}`).catch(() => null);
-  if (!told) { nothing(drawnIn("day"), "Nothing was polled on that day."); nothing(drawnIn("there"), "Nothing is known of that day."); nothing(drawnIn("hurt"), "Nothing is known of that day."); return; }
+  if (!told) { nothing(drawnIn("day"), "Nothing was polled on that day."); nothing(drawnIn("there"), "Nothing is known of that day."); nothing(drawnIn("slowed"), "Nothing is known of that day."); return; }
   const reads = decoded(told.read), writes = decoded(told.write);
   const measured = Array.from({ length: 288 }, (_, step) => {
     const minutes = Array.from({ length: 5 }, (_, minute) => sumOfCodes(told, reads, writes, 5 * step + minute)).filter(isKnown);
     return minutes.length ? minutes.reduce((sum, rate) => sum + rate, 0) / minutes.length : null;
   });
   drawDay(drawnIn("day"), measured, told.parts);
-  showHurt(drawnIn("hurt"), told);
+  showHurt(drawnIn("slowed"), told);
   const rows = rowsOf(told.runs);
   const into = make("div");
   drawnIn("there").append(into);
@@ -212,9 +212,9 @@ async function showRun(run) {
   themeChanged.clear();
   showTraces(run.traces || []);
   const io = run.io || [];
-  if (io.length) drawnIn("io").append(plainTable(["file system", "direction", "moved", "source", "range", "certainty", "own bytes", "all jobs", "class", "period"], io.map((one) => [
+  if (io.length) drawnIn("io").append(plainTable(["file system", "direction", "moved", "source", "range", "confidence", "own bytes", "all jobs", "class", "period"], io.map((one) => [
     nameText(one.filesystem, 40), one.direction, volumeText(one.estimated_bytes), `${(one.estimate_source === "none" ? one.outcome : one.estimate_source).replaceAll("_", " ")}${one.is_above_filesystem ? " (above the file system)" : ""}`,
-    isKnown(one.estimated_high_bytes) ? `${volumeText(one.estimated_low_bytes)} to ${volumeText(one.estimated_high_bytes)}` : UNKNOWN, ratioText(one.certainty), volumeText(one.own_bytes), volumeText(one.filesystem_bytes), one.label ? `${one.label}${inferredText(one.class_basis)}` : (one.class_outcome || UNKNOWN).replaceAll("_", " "), `${durationText(one.period_s)}${inferredText(one.period_basis)}`])));
+    isKnown(one.estimated_high_bytes) ? `${volumeText(one.estimated_low_bytes)} to ${volumeText(one.estimated_high_bytes)}` : UNKNOWN, ratioText(one.confidence), volumeText(one.own_bytes), volumeText(one.filesystem_bytes), one.label ? `${one.label}${inferredText(one.class_basis)}` : (one.class_outcome || UNKNOWN).replaceAll("_", " "), `${durationText(one.period_s)}${inferredText(one.period_basis)}`])));
   else nothing(drawnIn("io"), "Nothing is known of what this run moved: no polls, counters or traces cover it.");
   showSlowed(run);
   const id = io.map((one) => one.application_id).find(isKnown);
@@ -283,12 +283,12 @@ function showSlowed({ slowed, burst_count: count }) {
   if (!count) { nothing(into, "None of its bursts was found in the traffic: nobody can be said to be in its way."); return; }
   into.append(make("p", {}, `${countText(hurt.length)} of ${countText(count)} ${count === 1 ? "burst that was" : "bursts that were"} found in the traffic ${hurt.length === 1 || count === 1 ? "was" : "were"} hurt.`));
   if (hurt.length) into.append(plainTable(["file system", "burst", "expected (UTC)", "began later", "longer", "range", "most there", "its bytes"], hurt.map((row) => [
-    `${row.direction} on ${nameText(row.filesystem, 40)}`, String(row.burst), instantText(row.burst_expected_at), durationText(row.late_s), ...longerCells(row), ...otherCells(row)])));
+    `${row.direction} on ${nameText(row.filesystem, 40)}`, String(row.burst), instantText(row.burst_expected_at), durationText(row.start_delay_s), ...longerCells(row), ...otherCells(row)])));
 }
 
 function drawSample(into, one, curve, lasted) {
   const left = 76, top = 6, bottom = 22, samples = one.rates.map((rate) => (rate === null ? null : rate * one.scale_bytes_per_s));
-  const longest = Math.max(lasted || 0, one.began_s + samples.length * one.step_s), most = Math.max(...samples.map((rate) => rate || 0), curve ? Math.max(...curve.rates) * curve.scale_bytes_per_s : 0, 1);
+  const longest = Math.max(lasted || 0, one.start_s + samples.length * one.step_s), most = Math.max(...samples.map((rate) => rate || 0), curve ? Math.max(...curve.rates) * curve.scale_bytes_per_s : 0, 1);
   drawnCanvas(into, () => 170, (context, width, height) => {
     const across = (seconds) => left + (Math.max(0, Math.min(longest, seconds)) / longest) * (width - left - 8), up = (rate) => height - bottom - (rate / most) * (height - top - bottom);
     context.strokeStyle = colour("line");
@@ -298,7 +298,7 @@ function drawSample(into, one, curve, lasted) {
     context.textAlign = "center";
     for (const tick of timeTicks(longest, width / 90)) context.fillText(clockText(tick), Math.min(width - 24, across(tick)), height - 5);
     samples.forEach((rate, step) => {
-      const from = across(one.began_s + step * one.step_s), until = across(one.began_s + (step + 1) * one.step_s);
+      const from = across(one.start_s + step * one.step_s), until = across(one.start_s + (step + 1) * one.step_s);
       context.fillStyle = colour(rate === null ? "gap" : "run");
       if (rate === null) context.fillRect(from, height - bottom - 3, until - from, 3);
       else context.fillRect(from, up(rate), until - from + 0.3, height - bottom - up(rate));

@@ -41,19 +41,19 @@ MADE = (
     Made(application_id="ana/ior_a/*", support_ratio=None),
     Made(application_id=f"eve/{HOSTILE}/2", bursts=((0, 10, 3e9),)),
     Made(application_id="rare/app/4", outcome="too_few_samples", run_count=2),
-    Made(application_id="zoe/ahead/1", bursts=((0, 10, 1e9),), run_count=8, told={"last_at": AHEAD}),
+    Made(application_id="zoe/ahead/1", bursts=((0, 10, 1e9),), run_count=8, told={"last_run_ended_at": AHEAD}),
 )
 PERIODS = """
 subject_kind subject_id direction filesystem method is_default outcome period_s r_io confidence false_alarm_probability
-application ana/ior_a/16 write scratch controlled yes  periodic      120  0.25 0.9  0.001
+application ana/ior_a/16 write scratch null_tested yes  periodic      120  0.25 0.9  0.001
 application ana/ior_a/16 write scratch dft        no   periodic      60   0.25 0.9  0.5
-application ana/ior_a/16 read  scratch controlled yes  no_io         .    .    .    .
-application gone/app/4   write scratch controlled yes  periodic      90   0.25 0.9  0.001
-job         100          write scratch controlled yes  periodic      7    0.5  0.9  0.001
-trace       old          write .       controlled yes  periodic      55   0.5  0.9  0.002
-trace       new          write .       controlled yes  periodic      50   0.5  0.9  0.002
-trace       newer        write .       controlled yes  interval_only .    .    .    .
-trace       lone         write .       controlled yes  periodic      40   0.5  0.9  0.002
+application ana/ior_a/16 read  scratch null_tested yes  no_io         .    .    .    .
+application gone/app/4   write scratch null_tested yes  periodic      90   0.25 0.9  0.001
+job         100          write scratch null_tested yes  periodic      7    0.5  0.9  0.001
+trace       old          write .       null_tested yes  periodic      55   0.5  0.9  0.002
+trace       new          write .       null_tested yes  periodic      50   0.5  0.9  0.002
+trace       newer        write .       null_tested yes  interval_only .    .    .    .
+trace       lone         write .       null_tested yes  periodic      40   0.5  0.9  0.002
 """
 TRACE_JOBS = """
     trace_id cluster job_id job_started_at started_at ended_at user application
@@ -73,7 +73,9 @@ JOBS = """
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store(tmp_path_factory.mktemp("feed") / "warehouse")
-    publish_signatures(store, "signatures", [replace(made, told={"last_at": NOON} | made.told) for made in MADE])
+    publish_signatures(
+        store, "signatures", [replace(made, told={"last_run_ended_at": NOON} | made.told) for made in MADE]
+    )
     checks = """
         application_id filesystem direction method trace_id correlation
         ana/ior_a/16   scratch    write     robust t1       0.9
@@ -119,7 +121,7 @@ def test_default_answers_alone_are_entries(store: Store) -> None:
 
 def test_bursts_can_be_staggered(store: Store) -> None:
     entry = entries(store, "signatures")["ana/ior_a/16", "write"]
-    assert [(burst["started_s"], burst["duration_s"], burst["volume_bytes"]) for burst in entry["bursts"]] == [
+    assert [(burst["start_s"], burst["duration_s"], burst["volume_bytes"]) for burst in entry["bursts"]] == [
         (60.0, 30.0, 6e10),
         (180.0, 40.0, 4e10),
     ]
@@ -176,7 +178,7 @@ def test_a_period_says_how_probable_it_is_not_noise(store: Store) -> None:
     assert (signature["run_count"], signature["filesystem"], signature["trace_id"]) == (5, "scratch", None)
     assert (trace["run_count"], trace["filesystem"], trace["trace_id"]) == (1, None, "new")
     assert (trace["io_per_period_s"], trace["cycle_evenness"]) == (25.0, 0.9)
-    assert trace["last_at"] == NOON.replace(hour=10, minute=30)
+    assert trace["last_run_ended_at"] == NOON.replace(hour=10, minute=30)
 
 
 # ---- until when
@@ -266,11 +268,13 @@ def test_a_feed_that_fails_keeps_the_old_one(store: Store, tmp_path: Path, monke
 
 def test_the_command_says_what_it_wrote_and_left_out(store: Store, tmp_path: Path, cli: Cli) -> None:
     path = tmp_path / "signatures.json"
-    code, out, err = cli("--warehouse", store.root, "export", "signatures", "--feed", "--to", path)
+    code, out, err = cli("--warehouse", store.root, "export", "signatures", "--feed", "--output", path)
     assert (code, len(json.loads(path.read_text())["entries"])) == (0, 1)
     assert "1 applications' signatures" in out
     assert "4 without a run in the 90 days before the release" in err
-    code, out, err = cli("--warehouse", store.root, "export", "periods", "--feed", "--to", path, "--valid-days", 36500)
+    code, out, err = cli(
+        "--warehouse", store.root, "export", "periods", "--feed", "--output", path, "--valid-days", 36500
+    )
     assert (code, json.loads(path.read_text())["kind"]) == (0, "periods")
     assert "2 applications' periods" in out
     assert err.splitlines() == [
@@ -282,12 +286,12 @@ def test_the_command_says_what_it_wrote_and_left_out(store: Store, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["jobs", "--feed", "--to", "x.json"], "only of signatures and periods"),
-        (["signatures", "--feed", "--to", "x.csv"], "end in .json or .parquet"),
-        (["signatures", "--to", "x.json"], "--feed"),
-        (["signatures", "--to", "x.parquet", "--valid-days", "3"], "--feed"),
-        (["signatures", "--feed", "--to", "x.json", "--valid-days", "0"], "0<x<=36525"),
-        (["signatures", "--feed", "--to", "x.json", "--valid-days", "nan"], "nan"),
+        (["jobs", "--feed", "--output", "x.json"], "only of signatures and periods"),
+        (["signatures", "--feed", "--output", "x.csv"], "end in .json or .parquet"),
+        (["signatures", "--output", "x.json"], "--feed"),
+        (["signatures", "--output", "x.parquet", "--valid-days", "3"], "--feed"),
+        (["signatures", "--feed", "--output", "x.json", "--valid-days", "0"], "0<x<=36525"),
+        (["signatures", "--feed", "--output", "x.json", "--valid-days", "nan"], "nan"),
     ],
 )
 def test_what_is_no_feed_is_refused(

@@ -103,27 +103,27 @@ def test_what_signatures_explain_is_no_background() -> None:
     # the load was measured from 100 s to 20 s ago; the burst began 50 s ago and lasts until now
     load = Load(10.0, from_s_ago=100, until_s_ago=20)
     one = state(load, job(150, signature((100, 50, 500.0))))
-    assert one.explained_bytes_per_s == pytest.approx(10 * 30 / 80)
+    assert one.attributed_bytes_per_s == pytest.approx(10 * 30 / 80)
     assert one.background_bytes_per_s == pytest.approx(10 - 10 * 30 / 80)
 
 
 def test_a_job_that_ended_explains_its_part_but_does_not_go_on() -> None:
     ended = job(150, signature((0, 200, 2000.0)), ended_s_ago=60)
     one = state(Load(10.0, from_s_ago=100, until_s_ago=0), ended)
-    assert one.explained_bytes_per_s == pytest.approx(10 * 40 / 100)
+    assert one.attributed_bytes_per_s == pytest.approx(10 * 40 / 100)
     assert (one.now_running, ended.is_running) == ((), False)
 
 
 def test_a_job_explains_nothing_before_its_start() -> None:
     one = state(Load(10.0, from_s_ago=100, until_s_ago=0), job(30, signature((0, 30, 600.0))))
-    assert one.explained_bytes_per_s == pytest.approx(20 * 30 / 100)
+    assert one.attributed_bytes_per_s == pytest.approx(20 * 30 / 100)
 
 
 def test_a_background_is_never_negative_and_may_be_told() -> None:
     jobs = job(50, signature((0, 100, 1e6)))
     assert state(Load(10.0, 50, 0), jobs).background_bytes_per_s == 0
     assert state(None, jobs, given=7.0).background_bytes_per_s == 7
-    assert state(None, jobs).explained_bytes_per_s == 0
+    assert state(None, jobs).attributed_bytes_per_s == 0
 
 
 # ---- whose signature

@@ -60,7 +60,7 @@ def state(store: Store, signatures: ReleaseSignatures) -> SiteState:
 
 
 def mix(**changes: Any) -> Row:
-    running = [{"name": "1", "elapsed_s": 0, "bursts": [{"started_s": 0, "duration_s": 100, "volume_bytes": 1e11}]}]
+    running = [{"name": "1", "elapsed_s": 0, "bursts": [{"start_s": 0, "duration_s": 100, "volume_bytes": 1e11}]}]
     filesystem = {"filesystem": "a", "capacity_bytes_per_s": 1e9, "load_bytes_per_s": 0, "running": running}
     return {"format": "iosig-mix/1", "at": "2018-02-09T12:00:00Z", "filesystems": [filesystem | changes]}
 
@@ -75,12 +75,12 @@ def parsed(document: object, signatures: ReleaseSignatures | None = None) -> Any
 
 @pytest.mark.slow
 def test_the_state_is_that_of_the_newest_poll(state: SiteState) -> None:
-    assert (state.at, state.left_out) == (NOON, ())
+    assert (state.at, state.excluded) == (NOON, ())
     projects, scratch = state.filesystems
     assert (projects.filesystem, scratch.filesystem) == ("projects", "scratch")
     # the highest full minute of scratch; that of projects was lower than what it does now
     assert (scratch.capacity_bytes_per_s, scratch.capacity_basis) == (5e9, "observed")
-    assert (scratch.capacity_seen_at, projects.capacity_seen_at) == (at(-179), NOON)
+    assert (scratch.capacity_observed_at, projects.capacity_observed_at) == (at(-179), NOON)
     assert projects.capacity_bytes_per_s == 2.5e8
 
 
@@ -89,7 +89,7 @@ def test_the_background_is_what_no_signature_explains(state: SiteState) -> None:
     assert scratch.load is not None
     assert (scratch.load.from_s_ago, scratch.load.until_s_ago) == (600, 0)
     # 30 s of the job that runs, and 120 s of the one that has ended
-    assert scratch.explained_bytes_per_s == pytest.approx((30 * 2e9 + 120 * 4e9) / 600)
+    assert scratch.attributed_bytes_per_s == pytest.approx((30 * 2e9 + 120 * 4e9) / 600)
     assert scratch.background_bytes_per_s == pytest.approx(1e9, rel=1e-6)
     assert [(job.name, job.status, job.elapsed_s) for job in scratch.now_running] == [
         ("500", "known", 300),
@@ -116,12 +116,12 @@ def test_what_cannot_be_judged_is_left_out(store: Store, signatures: ReleaseSign
     assert [(one.filesystem, one.capacity_bytes_per_s, one.capacity_basis) for one in state.filesystems] == [
         ("scratch", 8e9, "settings")
     ]
-    assert {one.filesystem for one in state.left_out} == {"idle", "nix"}
+    assert {one.filesystem for one in state.excluded} == {"idle", "nix"}
     late = site_state(store, release, Settings(), signatures, NOON + timedelta(days=2))
     assert late.filesystems == ()
-    assert all("24 hours" in one.reason for one in late.left_out)
+    assert all("24 hours" in one.reason for one in late.excluded)
     first = releases.find(store, "2018-02-09-signatures")
-    assert {one.filesystem for one in site_state(store, first, Settings(), signatures, NOON).left_out} == {
+    assert {one.filesystem for one in site_state(store, first, Settings(), signatures, NOON).excluded} == {
         "scratch",
         "projects",
     }
@@ -210,10 +210,10 @@ def test_a_release_and_its_feed_say_the_same(signatures: ReleaseSignatures, feed
             assert burst.rates.duration_s == curve.rates.duration_s
             seconds = np.arange(curve.rates.duration_s + 1)
             assert burst.rates.moved_bytes(seconds) == pytest.approx(curve.rates.moved_bytes(seconds), rel=1e-9)
-            assert (burst.confidence, burst.sample_count, burst.last_at, burst.method) == (
+            assert (burst.confidence, burst.sample_count, burst.last_run_ended_at, burst.method) == (
                 pytest.approx(curve.confidence),
                 curve.sample_count,
-                curve.last_at,
+                curve.last_run_ended_at,
                 curve.method,
             )
 
@@ -244,11 +244,11 @@ def damaged(feed: Path, tmp_path: Path, **changes: Any) -> Path:
         ({"kind": "periods"}, "kind"),
         ({"bursts": []}, r"entries\[1\]"),
         (
-            {"bursts": [{"started_s": 0, "duration_s": 1, "volume_bytes": float("nan")}]},
+            {"bursts": [{"start_s": 0, "duration_s": 1, "volume_bytes": float("nan")}]},
             r"bursts\[0\].volume_bytes: .*finite",
         ),
-        ({"bursts": [{"started_s": 0, "duration_s": 1e12, "volume_bytes": 1}]}, "never end"),
-        ({"bursts": [{"started_s": {}, "duration_s": 1, "volume_bytes": 1}]}, r"entries\[1\]"),
+        ({"bursts": [{"start_s": 0, "duration_s": 1e12, "volume_bytes": 1}]}, "never end"),
+        ({"bursts": [{"start_s": {}, "duration_s": 1, "volume_bytes": 1}]}, r"entries\[1\]"),
         ({"bursts": 3}, r"entries\[1\]"),
         ({"valid_until": "soon"}, r"entries\[1\]"),
         ({"valid_until": None}, r"entries\[1\]"),
@@ -278,13 +278,13 @@ def test_a_mix_names_applications_or_brings_bursts(signatures: ReleaseSignatures
         {"name": "2", "application_id": "bob/many/12", "elapsed_s": 1},
         {"name": "3", "application_id": "nix", "elapsed_s": 1},
         {"name": "4", "application_id": "old/app/2", "elapsed_s": 1},
-        {"name": "5", "elapsed_s": 50, "bursts": [{"started_s": 40, "duration_s": 20, "volume_bytes": 6e10}]},
+        {"name": "5", "elapsed_s": 50, "bursts": [{"start_s": 40, "duration_s": 20, "volume_bytes": 6e10}]},
         {"name": "6", "elapsed_s": 9, "bursts": []},
     ]
     state = parsed(mix(running=running, load_bytes_per_s=1e9), signatures)
     (one,) = state.filesystems
     assert [job.status for job in one.running] == ["known", "known", "unknown", "unknown", "known", "over"]
-    assert one.explained_bytes_per_s == pytest.approx((30 * 2e9 + 1e9 + 3e10) / 600)
+    assert one.attributed_bytes_per_s == pytest.approx((30 * 2e9 + 1e9 + 3e10) / 600)
     assert parsed(mix(running=running)).filesystems[0].running[0].status == "unknown", "there are no signatures"
     assert parsed(mix(load_bytes_per_s=None, background_bytes_per_s=5)).filesystems[0].background_bytes_per_s == 5
     assert parsed(mix() | {"at": None}).at == NOON
@@ -335,8 +335,8 @@ def advise(cli: Cli, *arguments: object) -> Row:
 
 
 def test_the_command_ranks_and_delays(cli: Cli, store: Store) -> None:
-    told = advise(cli, "--warehouse", store.root, "advise", "late", "--nodes", 16, *NOW, "--most-delay", "5m")
-    assert (told["format"], told["state_from"], told["most_delay_s"]) == ("iosig-advice/1", "warehouse", 300)
+    told = advise(cli, "--warehouse", store.root, "advise", "late", "--nodes", 16, *NOW, "--max-delay", "5m")
+    assert (told["format"], told["state_from"], told["max_delay_s"]) == ("iosig-advice/1", "warehouse", 300)
     scratch, projects = told["choices"]
     assert (scratch["filesystem"], scratch["rank"], scratch["rank_now"]) == ("scratch", 1, 1)
     # the next burst of ckpt comes in a minute and lasts for two, as does the application's own: all of it has no room,
@@ -367,7 +367,9 @@ def test_the_document_has_the_fields_of_the_page(
 ) -> None:
     (tmp_path / "mix.json").write_text(json.dumps(mix()))
     told = {"warehouse": NOW, "mix": ("--mix", tmp_path / "mix.json", "--signatures", feed)}[source]
-    found = advise(cli, "--warehouse", store.root, "advise", "ckpt", "--on", "scratch", "--on", "a", *told)
+    found = advise(
+        cli, "--warehouse", store.root, "advise", "ckpt", "--filesystem", "scratch", "--filesystem", "a", *told
+    )
     fields_of(found, "The document")
     fields_of(found["application"], "The application")
     for choice in found["choices"]:
@@ -378,7 +380,7 @@ def test_the_document_has_the_fields_of_the_page(
             fields_of(job, "Jobs")
         assert len(choice["delays_s"]) == len(choice["contended_bytes"])
     assert len(found["choices"]) == 1
-    assert [one["filesystem"] for one in found["left_out"]] == ["a" if source == "warehouse" else "scratch"]
+    assert [one["filesystem"] for one in found["excluded"]] == ["a" if source == "warehouse" else "scratch"]
 
 
 def test_a_feed_and_a_mix_need_no_warehouse(
@@ -390,7 +392,11 @@ def test_a_feed_and_a_mix_need_no_warehouse(
     monkeypatch.setattr(sys, "stdin", Stdin())
     where = ("--warehouse", tmp_path / "none")
     found = advise(cli, *where, "advise", "ana/late/16", "--signatures", feed, "--mix", "-")
-    assert (found["signatures_from"], found["state_from"], found["release_id"]) == ("feed", "mix", "2018-02-09-ticks")
+    assert (found["signatures_from"], found["state_from"], found["release_id"]) == (
+        "feed",
+        "mix",
+        "2018-02-09-filesystem_rates",
+    )
     (choice,) = found["choices"]
     assert (choice["capacity_basis"], choice["load_age_s"], choice["is_stale"]) == ("mix", None, False)
     assert choice["now"]["contended_bytes"] == choice["best"]["contended_bytes"] == 0
@@ -398,7 +404,9 @@ def test_a_feed_and_a_mix_need_no_warehouse(
 
 
 def test_people_get_a_table_and_what_to_know_of_it(cli: Cli, store: Store) -> None:
-    code, out, err = cli("--warehouse", store.root, "advise", "late/16", "--on", "scratch", "--on", "nix")
+    code, out, err = cli(
+        "--warehouse", store.root, "advise", "late/16", "--filesystem", "scratch", "--filesystem", "nix"
+    )
     assert code == 0, err
     assert "730 GB in 600 s, up to 3 GB/s; confidence 0.88" in out
     row = next(line for line in out.splitlines() if line.split()[:2] == ["1", "scratch"])
@@ -418,14 +426,14 @@ def test_the_picture_is_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
     ("arguments", "code", "told"),
     [
         (["late"], 2, "--nodes"),
-        (["late/16", "--most-delay", "8d"], 2, "7 days"),
+        (["late/16", "--max-delay", "8d"], 2, "7 days"),
         (["late/16", "--mix", "MIX", "--at", "2018-02-09"], 2, "--mix or --at"),
         (["late/16", "--signatures", "FEED", "--release", "x"], 2, "--signatures or --release"),
         (["late/16", "--mix", "nix.json"], 3, "nix.json"),
         (["late/16", "--signatures", "MIX"], 3, "export signatures --feed"),
         (["rare", "--strict"], 5, "too_few_samples"),
         (["old", "--strict"], 5, "held until 2018-01-30"),
-        (["late/16", "--on", "nix"], 0, "nix: nothing is known of it"),
+        (["late/16", "--filesystem", "nix"], 0, "nix: nothing is known of it"),
     ],
 )
 def test_what_cannot_be_advised_ends_with_a_sentence(

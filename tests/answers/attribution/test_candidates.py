@@ -39,9 +39,9 @@ def likely_bytes(*applications: tuple[str, str]) -> list[float]:
     schema = there.select("cluster", "job_id", "started_at").schema | {
         "direction": pl.String(),
         "minute_at": ticks.schema["polled_at"],
-        "explained_bytes": pl.Float64(),
-        "low_bytes": pl.Float64(),
-        "high_bytes": pl.Float64(),
+        "attributed_bytes": pl.Float64(),
+        "attributed_low_bytes": pl.Float64(),
+        "attributed_high_bytes": pl.Float64(),
     }
     found = likely_moved(Beside(ticks, pl.DataFrame(schema=schema), there), ["write"], _WINDOW)
     return found["likely_bytes"].to_list()

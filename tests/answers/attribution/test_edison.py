@@ -13,7 +13,7 @@ from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.studies.real_day import Day
-from iosig.studies.unexplained.real import asked_minutes, with_decoys
+from iosig.studies.unattributed.real import asked_minutes, with_decoys
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.store.store import Store
 
@@ -22,15 +22,15 @@ SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 
 def log_of(day: Day, seed: int, path: Path) -> None:
     """Write the job log of a day with its decoys, whose numbers are those of `with_decoys`."""
-    runs, started_s = with_decoys(day, seed)
-    ended_s = started_s + (day.ended_s - day.started_s)[runs]
+    runs, start_s = with_decoys(day, seed)
+    end_s = start_s + (day.end_s - day.start_s)[runs]
 
     def when(seconds: float) -> str:
-        return f"{datetime.fromtimestamp(day.began_s + seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return f"{datetime.fromtimestamp(day.day_start_s + seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     rows = [
         f"{number}|tokio|abc|{day.name[run]}|regular|128|{when(started)}|{when(ended)}|COMPLETED|0:0|fs=scratch1"
-        for number, (run, started, ended) in enumerate(zip(runs, started_s, ended_s, strict=True))
+        for number, (run, started, ended) in enumerate(zip(runs, start_s, end_s, strict=True))
     ]
     head = "JobID|User|Account|JobName|Partition|NNodes|Start|End|State|ExitCode|Comment"
     path.write_text("\n".join([head, *rows]) + "\n")
@@ -49,12 +49,12 @@ def test_the_true_run_comes_before_200_decoys(shared_data: Path, tmp_path: Path)
     minutes, true = asked_minutes(day)
     ranks = []
     for minute, run in zip(minutes.tolist(), true.tolist(), strict=True):
-        at = datetime.fromtimestamp(day.began_s + 60 * minute, UTC)
+        at = datetime.fromtimestamp(day.day_start_s + 60 * minute, UTC)
         with opened(store, release, TABLES) as connection:
             told = who(connection, Asked("snx11025", at, at + timedelta(minutes=1)))
         moved = pl.concat(
             [
-                told.jobs.select("job_id", moved_bytes="explained_bytes"),
+                told.jobs.select("job_id", moved_bytes="attributed_bytes"),
                 told.others.select("job_id", moved_bytes=pl.col("likely_bytes").fill_null(0)),
             ]
         )

@@ -23,7 +23,7 @@ def told(minutes: int, measured: dict[int, float], parts: list[tuple[str, int, f
     every = pl.DataFrame(
         {"direction": "write", "minute_at": edges(list(measured)), "measured_bytes": [*measured.values()]}
     )
-    schema = ["application_id", "minute", "explained_bytes"]
+    schema = ["application_id", "minute", "attributed_bytes"]
     owned = pl.DataFrame(parts, schema=schema, orient="row")
     owned = owned.with_columns(direction=pl.lit("write"), minute_at=edges(owned["minute"].to_list()))
     until = NOON + timedelta(minutes=minutes)
@@ -36,7 +36,7 @@ def test_each_minute_is_a_step() -> None:
     assert view.step_s == 60
     np.testing.assert_array_equal(traffic.measured_bytes_per_s, [1, 2, np.nan, 0])
     assert [(name, rates.tolist()) for name, rates in traffic.layers] == [("a", [0.5, 0.1, 0, 0]), ("b", [0, 1, 0, 0])]
-    assert (view.measured_bytes, view.explained_bytes) == (180, 96)
+    assert (view.measured_bytes, view.attributed_bytes) == (180, 96)
 
 
 def test_a_long_time_is_drawn_in_longer_steps() -> None:

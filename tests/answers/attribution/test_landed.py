@@ -10,7 +10,7 @@ import pytest
 from iosig.answers.attribution import query, slowdowns
 from iosig.answers.attribution.landed import Landed, open_tables
 from iosig.answers.attribution.query import Answer, Asked, is_released
-from iosig.answers.attribution.slowdowns import HurtAnswer
+from iosig.answers.attribution.slowdowns import SlowdownAnswer
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import NothingToDo, UsageError
@@ -38,16 +38,16 @@ def who(site: tuple[Store, Release], asked: Asked) -> Answer:
         return query.who(connection, asked, is_landed=is_landed)
 
 
-def hurt(site: tuple[Store, Release], asked: Asked) -> HurtAnswer:
+def hurt(site: tuple[Store, Release], asked: Asked) -> SlowdownAnswer:
     with open_tables(*site, Settings(), asked, slowdowns.TABLES) as (connection, is_landed):
-        return slowdowns.hurt(connection, asked, is_landed=is_landed)
+        return slowdowns.slowed(connection, asked, is_landed=is_landed)
 
 
 def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Store, Release]) -> None:
     told = who(site, Asked("scratch", at(-20), None, ("write",)))
     assert told.is_landed
     assert told.until == at(0)
-    moved = dict(told.jobs.select("job_id", "explained_bytes").rows())
+    moved = dict(told.jobs.select("job_id", "attributed_bytes").rows())
     # 503 did both of its bursts, 500 the first one so far, which begins with the step in which 503 ended: to the byte
     # what was written, though signatures say twice as much
     assert moved == pytest.approx({"503": 1e9 * 30 + 2e9 * 120, "500": 1e9 * 30}, rel=0.01)

@@ -54,7 +54,7 @@ def test_years_without_polls_are_told(year: int) -> None:
 
 def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:00:00", "10:02:00", "write")
-    columns = ["explained_bytes", "low_bytes", "high_bytes", "certainty", "fit"]
+    columns = ["attributed_bytes", "attributed_low_bytes", "attributed_high_bytes", "confidence", "fit"]
     assert told.jobs.select("job_id", *columns).rows() == [
         ("2", 600, 600, 600, 1.0, "counted"),
         ("1", 400, 300, 500, pytest.approx((0.9 * 120 + 0.5 * 280) / 400), "fair"),
@@ -64,12 +64,12 @@ def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyCo
         ("ann", 2, 1000, 900, 1100, pytest.approx(0.848), "good"),
         ("bob", 1, 200, 50, 400, 0.2, "poor"),
     ]
-    assert told.applications.select("application", "job_count", "explained_bytes").rows() == [
+    assert told.applications.select("application", "job_count", "attributed_bytes").rows() == [
         ("ior", 2, 600),
         ("s3d", 1, 600),
     ]
     # of the second minute 80 bytes more than polled were given away: they explain nothing
-    assert (told.measured_bytes, told.explained_bytes, told.unexplained_bytes) == (1300, 1120, 180)
+    assert (told.measured_bytes, told.attributed_bytes, told.unattributed_bytes) == (1300, 1120, 180)
     assert told.others["job_id"].to_list() == ["4"], "neither on another file system, a batch step, nor who came later"
 
 
@@ -77,7 +77,7 @@ def test_both_directions_are_told_together(site: duckdb.DuckDBPyConnection) -> N
     told = ask(site, "10:00:00", None)
     assert told.until == at("10:03:00")
     assert told.measured_bytes == 1350
-    assert told.jobs.select("job_id", "explained_bytes").row(0) == ("2", 640)
+    assert told.jobs.select("job_id", "attributed_bytes").row(0) == ("2", 640)
     # while the one of most nodes was there nothing flowed
     assert told.others.select("job_id", pl.col("likely_bytes") > 0).rows() == [("4", True), ("7", False)]
 
@@ -89,7 +89,7 @@ def test_whom_to_ask_first_is_told_by_what_nobody_explains_too(site: duckdb.Duck
     assert likely["1"] > 0, "its signature does not explain all of the first minute"
     assert likely["3"] == 0, "nothing is left of the second one, with which it came"
     assert told.likeliest["job_id"].to_list() == ["2", "1", "3", "4"]
-    (first, *_, last) = told.likeliest.select("explained_bytes", "likely_bytes").rows()
+    (first, *_, last) = told.likeliest.select("attributed_bytes", "likely_bytes").rows()
     assert first == (600, None)
     assert last == (0, told.others["likely_bytes"][0])
 
@@ -113,7 +113,7 @@ def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> No
         "2018-02-09T10:00:00Z",
         "2018-02-09T10:02:00Z",
     )
-    assert [[row["explained_bytes"] for row in told[name]] for name in ("jobs", "users", "applications")] == [
+    assert [[row["attributed_bytes"] for row in told[name]] for name in ("jobs", "users", "applications")] == [
         [600],
         [1000],
         [600],
@@ -125,6 +125,6 @@ def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> No
 
 def test_a_release_without_polls_says_so() -> None:
     with opened() as connection:
-        connection.register("ticks", rows("stage.ticks", "").to_arrow())
+        connection.register("filesystem_rates", rows("stage.filesystem_rates", "").to_arrow())
         with pytest.raises(UsageError, match="polls of: none"):
             who(connection, Asked("lake", at("10:00:00"), None))

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from iosig.answers.attribution.query import Asked
-from iosig.answers.attribution.slowdowns import HurtAnswer, hurt, hurt_document
+from iosig.answers.attribution.slowdowns import SlowdownAnswer, slowdown_document, slowed
 from tests.flows.attributed_releases import opened
 from tests.sql.given import at
 
@@ -21,29 +21,37 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directions: str) -> HurtAnswer:
-    return hurt(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
+def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directions: str) -> SlowdownAnswer:
+    return slowed(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
 
 
 def test_runs_come_by_what_they_lost_and_name_who_was_there(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:00:00", "10:03:00")
     assert told.run_count == 3
-    columns = ("job_id", "user", "burst_count", "hurt_burst_count", "longer_s", "first_job_id", "first_bytes")
+    columns = (
+        "job_id",
+        "user",
+        "burst_count",
+        "slowed_burst_count",
+        "delay_s",
+        "top_interferer_job_id",
+        "top_interferer_bytes",
+    )
     assert told.runs.select(columns).rows() == [("1", "ann", 3, 2, 100, "3", 400), ("2", "ann", 1, 1, 30, None, None)]
     error = math.hypot(20, 15)
-    assert told.runs.select("low_longer_s", "high_longer_s").rows()[0] == pytest.approx((100 - error, 100 + error))
-    assert told.runs.select("others_bytes", "nobodys_bytes").rows() == [(900, 200), (0, 500)]
-    assert told.runs["trust"].to_list() == [0.8, None]
-    assert told.runs["certainty"][0] == pytest.approx((0.9 * 40 + 0.5 * 60) / 100)
+    assert told.runs.select("delay_low_s", "delay_high_s").rows()[0] == pytest.approx((100 - error, 100 + error))
+    assert told.runs.select("interfering_bytes", "unattributed_bytes").rows() == [(900, 200), (0, 500)]
+    assert told.runs["expected_correlation"].to_list() == [0.8, None]
+    assert told.runs["confidence"][0] == pytest.approx((0.9 * 40 + 0.5 * 60) / 100)
 
 
 def test_only_bursts_of_the_time_count(site: duckdb.DuckDBPyConnection) -> None:
-    assert ask(site, "10:01:00", "10:02:00").runs["longer_s"].to_list() == [60, 30]
+    assert ask(site, "10:01:00", "10:02:00").runs["delay_s"].to_list() == [60, 30]
     assert ask(site, "10:02:00", None).runs.is_empty()
     assert ask(site, "10:00:00", "10:03:00", "read").run_count == 1
 
 
 def test_programs_get_plain_values(site: duckdb.DuckDBPyConnection) -> None:
-    told = json.loads(hurt_document(ask(site, "10:00:00", None), 1, "release").json_text())
-    assert (told["hurt_run_count"], told["run_count"], len(told["runs"])) == (2, 3, 1)
+    told = json.loads(slowdown_document(ask(site, "10:00:00", None), 1, "release").json_text())
+    assert (told["slowed_run_count"], told["run_count"], len(told["runs"])) == (2, 3, 1)
     assert told["runs"][0]["started_at"] == "2018-02-09T09:00:00Z"

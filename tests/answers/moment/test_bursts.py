@@ -55,7 +55,7 @@ def test_the_next_burst_of_each_job_that_runs_comes_first_where_it_is_first() ->
         job("unknown", 1, None),
     )
     found = coming_bursts(running, _AT)
-    assert [(one.job_id, one.begins_at, one.expected_bytes) for one in found] == [
+    assert [(one.job_id, one.starts_at, one.expected_bytes) for one in found] == [
         ("under way", _AT - timedelta(seconds=1), pytest.approx(5.0)),
         ("late", _AT + timedelta(seconds=2), pytest.approx(10.0)),
     ]

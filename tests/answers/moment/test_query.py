@@ -45,10 +45,14 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     assert scratch.of_late is not None
     assert scratch.of_late.jobs["job_id"].to_list()[0] in ("500", "503")
     # 500 has run for 300 s; its burst is from 360 to 480 s
-    assert [(one.job_id, one.begins_at) for one in scratch.bursts] == [("500", at(1))]
+    assert [(one.job_id, one.starts_at) for one in scratch.bursts] == [("500", at(1))]
     assert scratch.bursts[0].expected_bytes == pytest.approx(4e9 * 120)
     assert scratch.outlook is not None
-    assert (scratch.outlook.step_s, len(scratch.outlook.expected_bytes_per_s), scratch.why_no_outlook) == (600, 6, None)
+    assert (scratch.outlook.step_s, len(scratch.outlook.expected_bytes_per_s), scratch.no_outlook_reason) == (
+        600,
+        6,
+        None,
+    )
     # the burst, and what flows all the time
     assert scratch.outlook.expected_bytes_per_s[0] == pytest.approx(4e9 * 120 / 600 + 1e9, rel=0.2)
     told = document(seen)
@@ -62,10 +66,10 @@ def test_without_a_release_rates_are_known_all_the_same(landed: Store) -> None:
     seen = Lookout(landed, Settings()).look(at(1))
     assert [one.filesystem for one in seen.filesystems] == ["projects", "scratch"]
     for one in seen.filesystems:
-        assert (one.polled_at, one.bursts, one.why_no_outlook) == (at(0), (), "There is no release yet.")
+        assert (one.polled_at, one.bursts, one.no_outlook_reason) == (at(0), (), "There is no release yet.")
         assert one.of_late is not None
         assert one.of_late.jobs.is_empty()
-        assert one.of_late.unexplained_bytes == one.of_late.measured_bytes > 0
+        assert one.of_late.unattributed_bytes == one.of_late.measured_bytes > 0
 
 
 def test_where_nothing_landed_there_is_nothing_to_see(tmp_path: Path) -> None:
@@ -75,4 +79,4 @@ def test_where_nothing_landed_there_is_nothing_to_see(tmp_path: Path) -> None:
 
 def test_a_night_has_an_outlook_or_says_why_not(checked_night: Night) -> None:
     (one,) = Lookout(checked_night.store, Settings()).look(at(0)).filesystems
-    assert (one.outlook is None) == (one.why_no_outlook is not None)
+    assert (one.outlook is None) == (one.no_outlook_reason is not None)

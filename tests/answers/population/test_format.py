@@ -37,6 +37,6 @@ def test_a_document_holds_all_of_it() -> None:
         "iosig-population/1", 6, 3, 2,
     )  # fmt: skip
     assert plain["periods_s"] == {"read": [], "write": [60.0]}
-    assert (plain["compared_count"], plain["agreeing_ratio"]) == (2, 0.5)
+    assert (plain["compared_count"], plain["agreement_ratio"]) == (2, 0.5)
     assert {row["basis"]: row["run_count"] for row in plain["bases"]}["inferred"] == 1
     assert sum(row["run_count"] for row in plain["unclassified"]) == 3

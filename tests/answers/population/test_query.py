@@ -83,11 +83,11 @@ def test_exact_and_inferred_classes_are_counted_apart(site: duckdb.DuckDBPyConne
         ("5", "START", "traced"),
     ]
     assert found.bases().rows() == [("counted", 2), ("series", 1), ("traced", 1), ("inferred", 1)]
-    assert found.unclassified().rows() == [("no_signature", 1), ("too_short", 1), ("untrusted_signature", 1)]
+    assert found.unclassified().rows() == [("no_signature", 1), ("too_short", 1), ("unreliable_signature", 1)]
 
 
 def test_who_tells_of_bytes(site: duckdb.DuckDBPyConnection) -> None:
-    assert ask(site).witnesses().rows() == [
+    assert ask(site).reference_sources().rows() == [
         ("exact", 2, 107.0),
         ("trace", 2, 50.0),
         ("signature", 1, 40.0),

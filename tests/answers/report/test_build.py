@@ -23,7 +23,7 @@ _RELEASE = cast(Release, SimpleNamespace(release_id="r1"))
 
 
 def settings_with(into: Path, **more: object) -> Settings:
-    return Settings.model_validate({"report": {"into": str(into), **more}})
+    return Settings.model_validate({"report": {"output": str(into), **more}})
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_the_command_writes_pages_and_those_of_expired_releases_go(cli: Cli, tmp
     store, into = Store(tmp_path / "warehouse"), tmp_path / "pages"
     for name in ("first", "second"):
         publish(store, name, [Made(), Made("zoe/x/8", bursts=((1, 9, 1e9),))])
-        code, printed, _ = cli("--warehouse", store.root, "report", "--into", into, "--json", "--hide-users")
+        code, printed, _ = cli("--warehouse", store.root, "report", "--output", into, "--json", "--hide-users")
         assert code == 0
     told = json.loads(printed)
     assert told["release_id"] == "2018-02-09-second"
@@ -66,11 +66,11 @@ def test_the_command_writes_pages_and_those_of_expired_releases_go(cli: Cli, tmp
     assert 0 < told["new_count"] < told["file_count"] / 1.5
     assert "zoe" not in "".join(path.read_text() for path in into.rglob("*.html"))
     expiring.expire(store, 1)
-    code, printed, _ = cli("--warehouse", store.root, "report", "--into", into, "--hide-users")
+    code, printed, _ = cli("--warehouse", store.root, "report", "--output", into, "--hide-users")
     assert "2018-02-09-first: its pages are gone" in printed
     assert sorted(path.name for path in into.iterdir() if path.is_dir()) == ["2018-02-09-second", "latest"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.tex").write_text("")
-    code, _, said = cli("--warehouse", store.root, "report", "--into", tmp_path / "mine")
+    code, _, said = cli("--warehouse", store.root, "report", "--output", tmp_path / "mine")
     assert code == 2
     assert "holds other things than a report" in said

@@ -19,7 +19,7 @@ from tests.budget import one_in
 from tests.nights import Cli
 
 PERIOD_S, BURST_S, COUNT = 20.0, 0.3, 30
-METHODS = ("controlled", "dft", "autocorrelation", "merged", "autoperiod", "ftio")
+METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "ftio")
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_trace_is_judged_without_a_warehouse(trace: Path, cli: Cli, tmp_path: 
     code, out, err = cli("--warehouse", tmp_path / "none", "period", trace, "--direction", "write", "--json")
     assert (code, err) == (0, "")
     (row,) = json.loads(out)["periods"]
-    assert (row["method"], row["outcome"]) == ("controlled", "periodic")
+    assert (row["method"], row["outcome"]) == ("null_tested", "periodic")
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
     assert not (tmp_path / "none").exists()
 
@@ -86,7 +86,7 @@ def test_the_answer_does_not_depend_on_the_sampling_frequency(hz: float, trace: 
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
 
 
-@pytest.mark.parametrize("method", ["controlled", "dft", "autocorrelation", "autoperiod"])
+@pytest.mark.parametrize("method", ["null_tested", "dft", "autocorrelation", "autoperiod"])
 def test_a_window_leaves_out_what_is_not_in_it(method: str, trace: Path) -> None:
     row = one(trace, "write", window=(150.0, 750.0), sampling_hz=10.0, method=method)
     assert row["window_start_s"] >= 150
@@ -152,7 +152,7 @@ def test_only_what_looks_for_outliers_says_how_they_were_told(trace: Path, cli: 
     assert {row["outliers"] for row in json.loads(out)["periods"]} == {"z-score"}
 
 
-@pytest.mark.parametrize("method", ["controlled", "autocorrelation", "autoperiod", "ftio"])
+@pytest.mark.parametrize("method", ["null_tested", "autocorrelation", "autoperiod", "ftio"])
 def test_outliers_are_refused_where_they_have_no_meaning(method: str, trace: Path, cli: Cli) -> None:
     code, out, err = cli("period", trace, "--method", method, "--outliers", "lof")
     assert (code, out) == (2, "")

@@ -29,11 +29,11 @@ FILES = rows(
 ).rows
 #: two requests of a striped file, the first across two stripes; one of a plain file; one within another, one empty
 REQUESTS: list[dict[str, Any]] = [
-    {"rank": 0, "host": "n1", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "began_s": 0.0},
-    {"rank": 1, "host": "n1", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "began_s": 2.0},
-    {"rank": 1, "host": "n2", "file_number": 2, "offset_bytes": 0, "request_bytes": 3 * MB, "began_s": 4.0},
-    {"rank": 1, "host": "n2", "file_number": 2, "request_bytes": 9 * MB, "began_s": 4.0, "is_nested": True},
-    {"rank": 5, "host": "n5", "file_number": None, "request_bytes": None, "began_s": 4.0},
+    {"rank": 0, "host": "n1", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "start_s": 0.0},
+    {"rank": 1, "host": "n1", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "start_s": 2.0},
+    {"rank": 1, "host": "n2", "file_number": 2, "offset_bytes": 0, "request_bytes": 3 * MB, "start_s": 4.0},
+    {"rank": 1, "host": "n2", "file_number": 2, "request_bytes": 9 * MB, "start_s": 4.0, "is_nested": True},
+    {"rank": 5, "host": "n5", "file_number": None, "request_bytes": None, "start_s": 4.0},
 ]
 
 
@@ -43,7 +43,7 @@ def requests(tmp_path: Path) -> list[pl.LazyFrame]:
     whole = [
         {"module": "POSIX", "direction": "write", "is_nested": False, "is_async": False, "request": number}
         | request
-        | {"ceased_s": request["began_s"] + 2.0}
+        | {"end_s": request["start_s"] + 2.0}
         for number, request in enumerate(REQUESTS)
     ]
     paths = []

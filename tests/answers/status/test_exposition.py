@@ -7,12 +7,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from iosig.answers.status.condition import Condition
 from iosig.answers.status.exposition import exposition
 from iosig.answers.status.problems import problems_of
-from iosig.settings.model import WatchSettings
+from iosig.settings.model import AlertSettings
 from tests.answers.status.conditions import NOON, WELL, but, nightly_source
 
 
 def read(condition: Condition) -> dict[str, dict[tuple[str, ...], float]]:
-    text = exposition(condition, problems_of(condition, WatchSettings()))
+    text = exposition(condition, problems_of(condition, AlertSettings()))
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

@@ -8,7 +8,7 @@ import pytest
 
 from iosig.answers.status.condition import Condition, FilesystemCondition, IncompleteDay, RefusedInput
 from iosig.answers.status.problems import notes_of, problems_of, rhythm_s
-from iosig.settings.model import WatchSettings
+from iosig.settings.model import AlertSettings
 from iosig.warehouse.releases.holds import Hold
 from tests.answers.status.conditions import DAY, HOUR, NOON, WELL, but, filesystem, nightly_source
 
@@ -42,7 +42,7 @@ REFUSING = replace(nightly_source(), refused_rows=(*(3,) * 19, 120))
     ],
 )
 def test_a_problem_is_named_in_a_sentence(condition: Condition, name: str, part: str) -> None:
-    (found,) = problems_of(condition, WatchSettings())
+    (found,) = problems_of(condition, AlertSettings())
     assert found.name == name
     assert part in found.sentence
 
@@ -60,11 +60,11 @@ def test_a_problem_is_named_in_a_sentence(condition: Condition, name: str, part:
     ],
 )
 def test_what_is_well_or_cannot_be_told_is_no_problem(condition: Condition) -> None:
-    assert problems_of(condition, WatchSettings()) == []
+    assert problems_of(condition, AlertSettings()) == []
 
 
 def test_limits_are_the_settings() -> None:
-    strict = WatchSettings(release_late_after_s=60, silent_ratio=1.01, jump_ratio=1.5, least_free_ratio=0.9)
+    strict = AlertSettings(max_release_delay_s=60, stale_factor=1.01, anomaly_factor=1.5, min_free_ratio=0.9)
     several = but(sources=(nightly_source(ended=DAY + HOUR),), filesystems=(filesystem(2e12),))
     assert [one.name for one in problems_of(several, strict)] == ["late", "silent sacct", "volume scratch", "disk"]
 
@@ -92,7 +92,7 @@ def test_what_lands_together_is_one_time() -> None:
 )
 def test_a_note_is_no_problem(condition: Condition, name: str, part: str) -> None:
     (found,) = notes_of(condition)
-    assert (found.name, problems_of(condition, WatchSettings())) == (name, [])
+    assert (found.name, problems_of(condition, AlertSettings())) == (name, [])
     assert part in found.sentence
 
 

@@ -13,7 +13,7 @@ from iosig.warehouse.errors import NothingToDo, UsageError
 from tests.warehouse.releasing import Content, opened_tables
 
 _TICKS: dict[str, Content] = {
-    "ticks": {
+    "filesystem_rates": {
         9: """
             filesystem polled_at interval_s read_bytes written_bytes
             lake       10:00:30  30         60         300

@@ -62,7 +62,7 @@ def test_clocks_are_set_before_latencies_are_taken(tmp_path: Path) -> None:
     assert found.made.skew is not None
     assert found.made.skew.offset_s is not None
     assert found.made.skew.offset_s == pytest.approx(planted(plan).offset_s, abs=0.005)
-    assert found.made.negative_count == 0
+    assert found.made.negative_time_count == 0
     assert times_of(found)[0] == pytest.approx(plan.first_latency_s, rel=0.2)
     assert any("up to 5" in note for note in found.made.notes)
 
@@ -75,7 +75,7 @@ def test_negative_latencies_are_counted_and_told(tmp_path: Path) -> None:
     found = network_of_file(tmp_path / "events.csv")
     assert found.made.skew is not None
     assert found.made.skew.outcome == "no_collective_open"
-    assert found.made.negative_count > 0
+    assert found.made.negative_time_count > 0
     assert any("are negative" in note for note in found.made.notes)
 
 

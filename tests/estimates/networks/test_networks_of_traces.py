@@ -37,10 +37,10 @@ FILES = rows(
 RECORDS = frames.empty(TRACE_RECORDS)
 #: the first crosses stripes, from OST 7 to OST 9; the last is of no known file
 REQUESTS: list[dict[str, Any]] = [
-    {"rank": 0, "host": "n2", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "began_s": 0.0},
-    {"rank": 1, "host": "n10", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "began_s": 2.0},
-    {"rank": 1, "host": "n10", "file_number": 2, "offset_bytes": 0, "request_bytes": 3 * MB, "began_s": 4.0},
-    {"rank": 5, "host": "n2", "file_number": None, "request_bytes": None, "began_s": 6.0, "direction": "read"},
+    {"rank": 0, "host": "n2", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "start_s": 0.0},
+    {"rank": 1, "host": "n10", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "start_s": 2.0},
+    {"rank": 1, "host": "n10", "file_number": 2, "offset_bytes": 0, "request_bytes": 3 * MB, "start_s": 4.0},
+    {"rank": 5, "host": "n2", "file_number": None, "request_bytes": None, "start_s": 6.0, "direction": "read"},
 ]
 
 
@@ -48,7 +48,7 @@ def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[p
     """Land requests, each of which takes two seconds, in two files."""
     usual = {"module": "POSIX", "direction": "write", "is_nested": False, "is_async": False, "host": None} | known
     whole = [
-        usual | {"request": number, "ceased_s": request["began_s"] + 2.0, "offset_bytes": None} | request
+        usual | {"request": number, "end_s": request["start_s"] + 2.0, "offset_bytes": None} | request
         for number, request in enumerate(requests)
     ]
     paths = []
@@ -85,7 +85,7 @@ def edges_of(network: Network) -> dict[tuple[str, str], tuple[int, float, float]
 
 def test_requests_go_from_ranks_over_hosts_to_the_targets_of_their_stripes(tmp_path: Path) -> None:
     made = made_of(tmp_path, REQUESTS)
-    assert made.outcome == "made"
+    assert made.outcome == "built"
     assert made.request_count == 4
     assert edges_of(network_in(made)) == {
         ("0", "n2"): (1, 0.0, MB),
@@ -156,7 +156,7 @@ def test_layers_that_cannot_be_are_refused(tmp_path: Path, layers: Any) -> None:
 
 
 def test_modules_are_chosen_and_never_added(tmp_path: Path) -> None:
-    both = [*REQUESTS, {"rank": 0, "request_bytes": 9 * MB, "began_s": 0.0, "module": "MPIIO"}]
+    both = [*REQUESTS, {"rank": 0, "request_bytes": 9 * MB, "start_s": 0.0, "module": "MPIIO"}]
     assert made_of(tmp_path, both).module == "POSIX"
     assert made_of(tmp_path, both, Asked(module="MPIIO")).request_count == 1
     assert made_of(tmp_path, both, Asked(("rank", "module"))).module == "MPIIO, POSIX"
@@ -171,7 +171,7 @@ def test_no_requests_are_an_outcome() -> None:
 
 
 def test_many_members_are_few_nodes(tmp_path: Path) -> None:
-    requests = [{"rank": rank, "host": f"n{rank}", "began_s": 0.0, "request_bytes": MB} for rank in range(10)]
+    requests = [{"rank": rank, "host": f"n{rank}", "start_s": 0.0, "request_bytes": MB} for rank in range(10)]
     made = network_of(landed(tmp_path, requests), FILES, RECORDS, Asked(), NetworkParams(4, 4), process_count=12)
     ranks, hosts, _ = network_in(made).layers
     assert ranks.labels.to_list() == ["0-3", "4-7", "8-11"]
@@ -183,14 +183,14 @@ def test_many_members_are_few_nodes(tmp_path: Path) -> None:
 
 
 def test_a_rank_of_a_billion_takes_no_memory(tmp_path: Path) -> None:
-    requests = [{"rank": rank, "began_s": 0.0, "request_bytes": MB} for rank in (0, 1_000_000_000)]
+    requests = [{"rank": rank, "start_s": 0.0, "request_bytes": MB} for rank in (0, 1_000_000_000)]
     network = network_in(made_of(tmp_path, requests))
-    assert network.layers[0].node_count <= PARAMS.most_node_count
+    assert network.layers[0].node_count <= PARAMS.max_node_count
     assert network.edges.filter(pl.col("hop") == 0).height == 2
 
 
 def test_what_all_ranks_did_is_one_node(tmp_path: Path) -> None:
-    paths = landed(tmp_path, [{"rank": -1, "began_s": 0.0, "request_bytes": MB}])
+    paths = landed(tmp_path, [{"rank": -1, "start_s": 0.0, "request_bytes": MB}])
     network = network_in(network_of(paths, FILES, RECORDS, Asked(), PARAMS, process_count=8))
     assert network.layers[0].labels.to_list() == ["all ranks"]
 
@@ -204,10 +204,10 @@ def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
             "file_number": 1,
             "rank": [0, 1, 2],
             "collective_open_count": [1, 1, 1],
-            "open_ended_s": 10.0 + offsets_s,
+            "open_end_s": 10.0 + offsets_s,
         },
     ).rows
-    requests = [{"rank": r, "began_s": 16.0 + o, "request_bytes": MB} for r, o in enumerate(offsets_s.tolist())]
+    requests = [{"rank": r, "start_s": 16.0 + o, "request_bytes": MB} for r, o in enumerate(offsets_s.tolist())]
     made = network_of(landed(tmp_path, requests), FILES, records, Asked(), NetworkParams(8), process_count=3)
     assert made.skew is not None
     assert made.skew.outcome == "corrected"

@@ -31,10 +31,10 @@ def table_of(table: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
 def requests_of(run: int, generator: np.random.Generator) -> list[dict[str, Any]]:
     rank_count = int(generator.choice([1, 3, 40]))
     has_hosts, is_reduced = generator.random(2) < (0.7, 0.1)
-    began_s = generator.random() * 1e4
+    start_s = generator.random() * 1e4
     found = []
     for number in range(int(generator.choice([0, 1, 5, 200]))):
-        at_s = began_s + float(generator.random() ** 2) * 100.0
+        at_s = start_s + float(generator.random() ** 2) * 100.0
         rank = -1 if is_reduced and generator.random() < 0.5 else int(generator.integers(rank_count))
         known = generator.random(3) < 0.95
         time_s = float(np.exp(generator.normal(-3, 2))) * (generator.random() < 0.97)
@@ -51,8 +51,8 @@ def requests_of(run: int, generator: np.random.Generator) -> list[dict[str, Any]
                 "request_bytes": None
                 if number % 50 == 7
                 else float(generator.integers(1 << int(generator.choice([4, 23])))),
-                "began_s": at_s,
-                "ceased_s": at_s + time_s * (-1.0 if number % 90 == 8 else 1.0),
+                "start_s": at_s,
+                "end_s": at_s + time_s * (-1.0 if number % 90 == 8 else 1.0),
                 "ost": None,
             }
         )
@@ -80,7 +80,7 @@ def records_of(run: int, generator: np.random.Generator) -> list[dict[str, Any]]
         for file in range(int(generator.integers(3))):
             for rank in range(int(generator.choice([1, 40]))):
                 moved = {"read_bytes": int(generator.integers(1 << 20)), "written_bytes": None}
-                opened = {"collective_open_count": 1, "open_ended_s": float(generator.random())}
+                opened = {"collective_open_count": 1, "open_end_s": float(generator.random())}
                 found.append({"run": run, "module": module, "file_number": file, "rank": rank} | moved | opened)
     return found
 
@@ -120,14 +120,14 @@ def test_runs_of_many_members_and_of_odd_times_are_left() -> None:
     landed, _ = landed_of(1, 3)
     rows = {"request": 0, "module": "POSIX", "rank": 0, "direction": "read", "request_bytes": 1.0}
     odd = [
-        rows | {"run": 0, "rank": 9, "began_s": 0.0, "ceased_s": 1.0},
-        rows | {"run": 1, "began_s": -1e308, "ceased_s": 1e308},
-        rows | {"run": 2, "began_s": 0.0, "ceased_s": 1.0},
+        rows | {"run": 0, "rank": 9, "start_s": 0.0, "end_s": 1.0},
+        rows | {"run": 1, "start_s": -1e308, "end_s": 1e308},
+        rows | {"run": 2, "start_s": 0.0, "end_s": 1.0},
     ]
     landed[TRACE_REQUESTS], landed[TRACE_RECORDS] = table_of(TRACE_REQUESTS, odd), table_of(TRACE_RECORDS, [])
-    made = rows_together(landed, [None, None, 2], NetworkParams(most_node_count=9))
+    made = rows_together(landed, [None, None, 2], NetworkParams(max_node_count=9))
     assert made.left == [0, 1]
-    assert made.rows[NETWORK_RUNS].select("run", "outcome").rows() == [(2, "made")]
+    assert made.rows[NETWORK_RUNS].select("run", "outcome").rows() == [(2, "built")]
     landed[TRACE_REQUESTS] = landed[TRACE_REQUESTS].clear()
     made = rows_together(landed, [None, 0, 2], NetworkParams())
     assert made.left == [1]

@@ -38,7 +38,7 @@ def assert_same(found: list[MethodSignatures], wanted: list[MethodSignatures]) -
         for mine, theirs in zip(one.signatures, other.signatures, strict=True):
             for name in ("bytes_per_s", "low_bytes_per_s", "high_bytes_per_s", "background_bytes_per_s"):
                 np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
-            for name in ("started_s", "peaked_s", "ended_s", "volume_bytes", "support_ratio"):
+            for name in ("start_s", "peak_s", "end_s", "volume_bytes", "support_ratio"):
                 np.testing.assert_array_equal(getattr(mine.bursts, name), getattr(theirs.bursts, name))
 
 
@@ -50,7 +50,7 @@ def test_a_part_is_its_sets_and_copies_no_samples() -> None:
     for place in range(3):
         mine, theirs = part.get_set(place), sets.get_set(place + 1)
         assert mine.interval_s == theirs.interval_s
-        for name in ("started_s", "duration_s"):
+        for name in ("start_s", "duration_s"):
             np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
         np.testing.assert_array_equal(mine.samples.values, theirs.samples.values)
         np.testing.assert_array_equal(mine.samples.offsets, theirs.samples.offsets)

@@ -61,10 +61,10 @@ def run(job_id: str, start: float, end: float, application: str = "ior") -> dict
 
 def signature(application: str, direction: str, *, minutes: float, bursts: list[tuple[float, float]]) -> Any:
     """Return a default signature: bursts of two minutes each, by when they begin (minutes) and their bytes."""
-    key = {"application_id": f"ann/{application}/8", "filesystem": "lake", "direction": direction, "method": "warped"}
-    one = key | {"is_default": True, "outcome": "extracted", "duration_s": 60 * minutes, "trust": 0.9}
+    key = {"application_id": f"ann/{application}/8", "filesystem": "lake", "direction": direction, "method": "elastic"}
+    one = key | {"is_default": True, "outcome": "extracted", "duration_s": 60 * minutes, "expected_correlation": 0.9}
     told = [
-        key | {"burst": number, "started_s": 60 * begun, "ended_s": 60 * begun + 120, "volume_bytes": volume}
+        key | {"burst": number, "start_s": 60 * begun, "end_s": 60 * begun + 120, "volume_bytes": volume}
         for number, (begun, volume) in enumerate(bursts)
     ]
     return one, told
@@ -127,8 +127,8 @@ def attributed(
 
 
 def volumes(rows: pl.DataFrame) -> dict[str, float]:
-    summed = rows.group_by("job_id").agg(pl.col("explained_bytes").sum()).sort("job_id")
-    return dict(summed.select("job_id", pl.col("explained_bytes").round(3)).iter_rows())
+    summed = rows.group_by("job_id").agg(pl.col("attributed_bytes").sum()).sort("job_id")
+    return dict(summed.select("job_id", pl.col("attributed_bytes").round(3)).iter_rows())
 
 
 IOR = signature("ior", "write", minutes=30, bursts=[(5, 2400), (20, 1200)])
@@ -141,10 +141,10 @@ def test_minutes_are_those_of_the_bursts_and_only_of_the_days_own_runs() -> None
     found = attributed(runs, grid, [IOR, S3D])
     assert volumes(found) == {"1": 3600, "2": 600}
     assert found.filter(job_id="1")["minute_at"].to_list() == [at(minute) for minute in (16, 17, 31, 32)]
-    assert found.filter(job_id="1")["explained_bytes"].to_list() == pytest.approx([1200, 1200, 600, 600])
-    assert (found["low_bytes"] < found["explained_bytes"]).all()
-    assert (found["high_bytes"] >= found["explained_bytes"]).all()
-    assert found["certainty"].is_between(0.5, 0.91).all()
+    assert found.filter(job_id="1")["attributed_bytes"].to_list() == pytest.approx([1200, 1200, 600, 600])
+    assert (found["attributed_low_bytes"] < found["attributed_bytes"]).all()
+    assert (found["attributed_high_bytes"] >= found["attributed_bytes"]).all()
+    assert found["confidence"].is_between(0.5, 0.91).all()
 
 
 def test_minutes_are_added_one_step_after_the_other_on_however_many_threads() -> None:
@@ -160,7 +160,7 @@ def test_minutes_are_added_one_step_after_the_other_on_however_many_threads() ->
     nothing = np.zeros(0, np.int64)
     found = _minutes(nothing, nothing, np.zeros(0), Traffic(np.zeros(9), 0.0, 2.0))
     assert found.is_empty()
-    assert found.schema["explained_bytes"] == pl.Float64
+    assert found.schema["attributed_bytes"] == pl.Float64
 
 
 def test_runs_of_other_days_beside_it_have_their_own() -> None:
@@ -171,7 +171,7 @@ def test_runs_of_other_days_beside_it_have_their_own() -> None:
     assert volumes(alone) == volumes(both) == {"1": 3600}
     rival = run("2", 10, 40, "s3d") | {"ended_on": DAY + timedelta(days=1)}
     taken = signature("s3d", "write", minutes=30, bursts=[(5, 2400), (20, 1200)])
-    taken[0]["trust"] = 1.0
+    taken[0]["expected_correlation"] = 1.0
     assert volumes(attributed([own, rival], traffic((15, 2400), (30, 1200)), [IOR, taken])) == {}
 
 
@@ -192,8 +192,10 @@ def test_what_servers_counted_is_taken_as_it_is_and_first() -> None:
     found = attributed(runs, grid, [IOR], counted("1", 10, rates, 60.0))
     assert volumes(found) == {"1": 1800, "2": 1800}
     exact = found.filter(job_id="1")
-    assert exact.select("low_bytes", "high_bytes").rows() == [(each, each) for each in exact["explained_bytes"]]
-    assert exact["certainty"].to_list() == [1.0] * exact.height
+    assert exact.select("attributed_low_bytes", "attributed_high_bytes").rows() == [
+        (each, each) for each in exact["attributed_bytes"]
+    ]
+    assert exact["confidence"].to_list() == [1.0] * exact.height
     # of an application without a signature, too; but not where more may have been counted
     assert volumes(attributed(runs, grid, [], counted("1", 10, rates, 60.0))) == {"1": 1800}
     assert volumes(attributed(runs[:1], grid, [IOR], counted("1", 10, rates, 60.0, "incomplete"))) == {"1": 3600}
@@ -265,16 +267,16 @@ def test_published_days_that_overlap_the_plans_are_limited_again(tmp_path: Path)
         end = (day - DAY).days * 1440 + 5
         table(RUNS, [run("1", start, end)]).write_parquet(tmp_path / f"{day}.parquet")
     work = SimpleNamespace(
-        plan=SimpleNamespace(poll_days=(), job_days=(DAY, None)),
+        plan=SimpleNamespace(polls_daily=(), job_days=(DAY, None)),
         built=lambda of, wanted: [TableFile(of.name, f"{day}.parquet", day) for day in wanted if day == DAY],
         released=lambda of: [TableFile(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
-        first_days={},
+        backfill_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
     # the run of the day began two days before; that of the day after the next began on the next day
     assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0]]
     table(RUNS, [run("1", 1400, 2 * 1440 + 5)]).write_parquet(tmp_path / f"{days[2]}.parquet")
-    work.first_days.clear()
+    work.backfill_days.clear()
     assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0], days[2]]
 
 
@@ -308,23 +310,27 @@ def crowded_day() -> tuple[list[dict[str, Any]], pl.DataFrame, list[Any]]:
 def test_bursts_that_others_slow_are_hurt_and_the_others_are_named() -> None:
     rows = attributed(*crowded_day(), of=SLOWDOWNS)
     assert rows.filter(direction="write").height == 12
-    hurt = rows.filter(direction="write", outcome="hurt")
+    hurt = rows.filter(direction="write", outcome="slowed")
     assert hurt.select("job_id", "burst").rows() == [(f"{number}", 1) for number in (1, 3, 5)]
-    assert hurt["longer_s"].to_list() == pytest.approx([60] * 3, rel=0.4)
-    assert (hurt["low_longer_s"] > 0).all()
-    assert hurt["first_job_id"].to_list() == ["11", "13", "15"]
-    assert hurt["first_application_id"].unique().to_list() == ["ann/s3d/8"]
-    assert hurt["first_bytes"].to_list() == hurt["others_bytes"].to_list() == pytest.approx([2400] * 3, rel=0.1)
-    assert hurt["nobodys_bytes"].to_list() == pytest.approx([0] * 3, abs=1)
-    alone = rows.filter(direction="write", outcome="not_hurt")
-    assert alone["others_bytes"].null_count() == alone.height == 9
-    assert alone["late_s"].to_list() == pytest.approx([0] * 9, abs=1)
+    assert hurt["delay_s"].to_list() == pytest.approx([60] * 3, rel=0.4)
+    assert (hurt["delay_low_s"] > 0).all()
+    assert hurt["top_interferer_job_id"].to_list() == ["11", "13", "15"]
+    assert hurt["top_interferer_application_id"].unique().to_list() == ["ann/s3d/8"]
+    assert (
+        hurt["top_interferer_bytes"].to_list()
+        == hurt["interfering_bytes"].to_list()
+        == pytest.approx([2400] * 3, rel=0.1)
+    )
+    assert hurt["unattributed_bytes"].to_list() == pytest.approx([0] * 3, abs=1)
+    alone = rows.filter(direction="write", outcome="not_slowed")
+    assert alone["interfering_bytes"].null_count() == alone.height == 9
+    assert alone["start_delay_s"].to_list() == pytest.approx([0] * 9, abs=1)
 
 
 def test_bursts_that_are_not_there_are_told_and_those_of_other_days_are_not() -> None:
     rows = attributed([run("1", 10, 40), run("0", -40, -10)], traffic((15, 2400), (-35, 2400)), [IOR], of=SLOWDOWNS)
-    assert rows.select("job_id", "burst", "outcome", "late_s").rows() == [
-        ("1", 0, "not_hurt", pytest.approx(0, abs=1e-6)),
+    assert rows.select("job_id", "burst", "outcome", "start_delay_s").rows() == [
+        ("1", 0, "not_slowed", pytest.approx(0, abs=1e-6)),
         ("1", 1, "not_found", None),
     ]
     assert attributed([], traffic().clear(), [IOR], of=SLOWDOWNS).is_empty()
@@ -334,13 +340,13 @@ def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     table(RUNS, [run("1", -3000, 5), run("2", 1, 5), run("3", -9000, -1)]).write_parquet(path)
     work = SimpleNamespace(
-        plan=SimpleNamespace(poll_days=(DAY,), job_days=(DAY, None)),
+        plan=SimpleNamespace(polls_daily=(DAY,), job_days=(DAY, None)),
         built=lambda of, days: [TableFile(of.name, path.name, days[0])],
         released=lambda of: [],
-        first_days={},
+        backfill_days={},
         store=SimpleNamespace(root=tmp_path, here=lambda where: where),
     )
     assert list(DAYS.days(cast(Run, work))) == [DAY + timedelta(days=more) for more in (-3, -2, -1, 0, 1)]
     table(RUNS, [run("1", -99 * 1440, 5)]).write_parquet(path)
-    work.first_days.clear()
+    work.backfill_days.clear()
     assert _first_day(cast(Run, work), DAY) == DAY - timedelta(days=31)

@@ -22,7 +22,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.job_io import JOB_IO
-from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY
 from iosig.warehouse.errors import GateFailed
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.reading import opened
@@ -92,7 +92,7 @@ class TestTwoReleases:
         assert (two.first.verdict, two.second.verdict) == ("passed with warnings", "passed with warnings")
 
     def test_counts_are_those_of_the_whole(self, two: Two) -> None:
-        for name in ("jobs", "poll_days", "ticks"):
+        for name in ("jobs", "polls_daily", "filesystem_rates"):
             query = f"select observed::json->>'observed_value' from quality where table_name = '{name}'"
             ((told,),) = rows(two.store, two.second, f"{query} and expectation = 'has_rows'")
             ((count,),) = rows(two.store, two.second, f"select count(*) from {name}")
@@ -104,7 +104,7 @@ class TestTwoReleases:
         ]
 
     def test_days_that_were_not_made_anew_are_as_they_were(self, two: Two) -> None:
-        query = "from quality_days where day <> date '2026-03-05' order by all"
+        query = "from quality_daily where day <> date '2026-03-05' order by all"
         assert rows(two.store, two.first, query) == rows(two.store, two.second, query) != []
 
     def test_the_pages_tell_of_all_of_it(self, two: Two) -> None:
@@ -132,7 +132,7 @@ class TestTwoReleases:
         shutil.copytree(two.store.root / "landed", store.root / "landed")
         shutil.copy(two.store.root / "form.json", store.root)
         whole = run(store)
-        for query in ("from quality order by all", "from quality_days order by all"):
+        for query in ("from quality order by all", "from quality_daily order by all"):
             assert rows(store, whole, query) == rows(two.store, two.second, query)
 
     def test_a_refused_run_leaves_the_pages_of_the_release(
@@ -170,7 +170,7 @@ def test_values_that_an_older_release_did_not_write_down_were_seen() -> None:
         0,
         0,
     )
-    quality = summing.summed(pl.DataFrame([older], schema=frames.schema(QUALITY_DAYS), orient="row"), {})
+    quality = summing.summed(pl.DataFrame([older], schema=frames.schema(QUALITY_DAILY), orient="row"), {})
     (told,) = quality.filter(expectation="some_runs_measured").iter_rows(named=True)
     assert (told["success"], json.loads(told["observed"])) == (True, {"observed_value": ["measured"]})
 
@@ -188,7 +188,7 @@ def found(day: date | None, table: str, count: int, observed: str = "{}") -> Row
 
 def frame_of(*found: Row) -> pl.DataFrame:
     told = [(day, table, name, "warning", *rest) for day, table, name, *rest in found]
-    return pl.DataFrame(told, schema=frames.schema(QUALITY_DAYS), orient="row")
+    return pl.DataFrame(told, schema=frames.schema(QUALITY_DAILY), orient="row")
 
 
 def given(
@@ -197,33 +197,36 @@ def given(
     """What `decide` is given: what each table's check found and of which days, and the release before."""
     reads = [TableFile(of.name, str(write_parquet(before, of, root / "before.parquet")), is_released=True)]
     for name, (days, told) in fresh.items():
-        path = write_parquet(frame_of(*told), QUALITY_DAYS, root / "verdicts" / name / "undated.parquet")
+        path = write_parquet(frame_of(*told), QUALITY_DAILY, root / "verdicts" / name / "undated.parquet")
         write_json([day and day.isoformat() for day in days], path.with_suffix(".json"))
-        reads.append(TableFile(QUALITY_DAYS.name, str(path)))
+        reads.append(TableFile(QUALITY_DAILY.name, str(path)))
     return StepContext(root, WorkItem("checks", "checks", "", tuple(reads), (), tuple(DAYS), Settings(), "built", ""))
 
 
 @pytest.mark.parametrize(
     ("anew", "kept"),
     [
-        ({}, {("jobs", day): 1 for day in DAYS} | {("ticks", DAYS[0]): 1}),
-        ({"jobs": [DAYS[0]]}, {("jobs", DAYS[1]): 1, ("jobs", None): 1, ("ticks", DAYS[0]): 1}),
-        ({"jobs": [DAYS[0], None], "ticks": [DAYS[1]]}, {("jobs", DAYS[1]): 1, ("ticks", DAYS[0]): 1}),
+        ({}, {("jobs", day): 1 for day in DAYS} | {("filesystem_rates", DAYS[0]): 1}),
+        ({"jobs": [DAYS[0]]}, {("jobs", DAYS[1]): 1, ("jobs", None): 1, ("filesystem_rates", DAYS[0]): 1}),
+        (
+            {"jobs": [DAYS[0], None], "filesystem_rates": [DAYS[1]]},
+            {("jobs", DAYS[1]): 1, ("filesystem_rates", DAYS[0]): 1},
+        ),
     ],
 )
 def test_days_that_a_table_is_made_anew_of_are_replaced(
     anew: dict[str, list[date | None]], kept: dict[tuple[str, date | None], int], tmp_path: Path
 ) -> None:
-    before = frame_of(*(found(day, "jobs", 1) for day in DAYS), found(DAYS[0], "ticks", 1))
+    before = frame_of(*(found(day, "jobs", 1) for day in DAYS), found(DAYS[0], "filesystem_rates", 1))
     fresh = {name: (days, [found(day, name, 0) for day in days]) for name, days in anew.items()}
-    by_day = checks._by_day(given(tmp_path, fresh, before, QUALITY_DAYS))
+    by_day = checks._by_day(given(tmp_path, fresh, before, QUALITY_DAILY))
     told = {(name, day): count for day, name, count in by_day.select("day", "table_name", "unexpected_count").rows()}
     assert told == kept | {(name, day): 0 for name, days in anew.items() for day in days}
 
 
 def test_a_day_that_has_no_rows_any_more_says_nothing(tmp_path: Path) -> None:
     before = frame_of(found(DAYS[0], "jobs", 1))
-    assert checks._by_day(given(tmp_path, {"jobs": ([DAYS[0]], [])}, before, QUALITY_DAYS)).is_empty()
+    assert checks._by_day(given(tmp_path, {"jobs": ([DAYS[0]], [])}, before, QUALITY_DAILY)).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,11 @@ def test_an_older_release_stands_for_its_days_together_until_all_are_made_anew(
     }
     monkeypatch.setattr(releases, "current", lambda _: base)
     monkeypatch.setattr(releases, "files_of", lambda *_: places)
-    told = [("jobs", 3, '{"row_count": 7}'), ("applications", 2, '{"row_count": 2}'), ("ticks", 0, '{"row_count": 0}')]
+    told = [
+        ("jobs", 3, '{"row_count": 7}'),
+        ("applications", 2, '{"row_count": 2}'),
+        ("filesystem_rates", 0, '{"row_count": 0}'),
+    ]
     before = pl.DataFrame(
         [(name, "key_unique", "warning", count == 0, text, count) for name, count, text in told],
         schema=frames.schema(QUALITY),
@@ -307,7 +314,7 @@ def test_a_run_on_two_days_breaks_the_key_of_those_that_are_made_anew(
     piece = WorkItem("checks", "checks", "", reads, (), tuple(DAYS), Settings(), "built", "")
     twice = checks._on_two_days(StepContext(tmp_path, piece))
     assert {day: count for _, day, count, _ in twice.rows()} == doubled
-    by_day = frame_of(*(found(day, name, 0) for day in DAYS for name in ("jobs", "ticks")))
+    by_day = frame_of(*(found(day, name, 0) for day in DAYS for name in ("jobs", "filesystem_rates")))
     told = checks._with_doubled(by_day, twice)
     failed = told.filter(~pl.col("success"))
     assert dict(failed.select("day", "unexpected_count").rows()) == doubled

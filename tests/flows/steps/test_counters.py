@@ -14,14 +14,20 @@ from iosig.flows.nightly import begin_run, build
 from iosig.flows.steps import counters
 from iosig.flows.steps.plan import make_plan
 from iosig.settings.model import Settings
-from iosig.warehouse.contracts.counters import COUNTED_JOBS, COUNTER_DAYS, COUNTER_ENDS, COUNTER_GAPS, COUNTER_RISES
+from iosig.warehouse.contracts.counters import (
+    COUNTER_DELTAS,
+    COUNTER_GAPS,
+    COUNTER_JOB_TOTALS,
+    COUNTER_LAST_VALUES,
+    COUNTERS_DAILY,
+)
 from iosig.warehouse.contracts.types import Table
 from iosig.warehouse.store.store import Store
 from tests.flows import counted_sites
 from tests.flows.counted_sites import Counted
 
 pytestmark = pytest.mark.usefixtures("quick_checks")
-TABLES = (COUNTER_ENDS, COUNTER_RISES, COUNTER_GAPS, COUNTER_DAYS, COUNTED_JOBS)
+TABLES = (COUNTER_LAST_VALUES, COUNTER_DELTAS, COUNTER_GAPS, COUNTERS_DAILY, COUNTER_JOB_TOTALS)
 
 
 def staged(root: Path, site: Counted) -> dict[Table, pl.DataFrame]:
@@ -42,16 +48,16 @@ def site() -> Counted:
 @pytest.mark.slow
 def test_each_job_has_what_it_moved_and_each_day_what_was_read(site: Counted, tmp_path: Path) -> None:
     found = staged(tmp_path, site)
-    summed = found[COUNTED_JOBS].group_by("job_key").agg(pl.col("written_bytes").sum())
+    summed = found[COUNTER_JOB_TOTALS].group_by("job_key").agg(pl.col("written_bytes").sum())
     assert dict(summed.rows()) == site.moved
-    assert found[COUNTED_JOBS]["key_kind"].unique().to_list() == ["job"]
-    days = found[COUNTER_DAYS]
+    assert found[COUNTER_JOB_TOTALS]["key_kind"].unique().to_list() == ["job"]
+    days = found[COUNTERS_DAILY]
     assert days.select("interval_s", "grid_phase_s", "target_count", "gap_count").rows() == [(10.0, 0.0, 3, 0)] * 2
     assert days["written_bytes"].sum() == sum(site.moved.values())
     assert days["scrape_count"].sum() == site.scrapes.height
     assert days["missing_ratio"].to_list() == [0.0, 0.0], "the data begin and end within these days"
     assert days["expected_scrape_count"].max() < 3 * 8640
-    assert found[COUNTER_ENDS].select("target", "job_key", "counted_on").is_unique().all()
+    assert found[COUNTER_LAST_VALUES].select("target", "job_key", "scraped_on").is_unique().all()
 
 
 @pytest.mark.slow
@@ -75,7 +81,7 @@ def test_a_target_without_entries_that_is_read_no_more_is_a_gap(site: Counted, t
     more = own.filter(pl.col("scraped_at").is_between(begun, ended))
     found = staged(tmp_path, Counted(site.samples, pl.concat([site.scrapes, more]), site.moved))[COUNTER_GAPS]
     last = site.scrapes.filter(pl.col("scraped_at") < counted_sites.MIDNIGHT)["scraped_at"].max()
-    assert found.select("target", "from_at", "until_at", "flag").rows() == [
+    assert found.select("target", "interval_started_at", "interval_ended_at", "flag").rows() == [
         ("work-OST00ff", ended, last, "lost_scrapes")
     ]  # fmt: skip
 
@@ -88,5 +94,5 @@ def test_entries_that_are_gone_on_the_next_day_are_missed_though_their_target_ha
     scrapes = site.scrapes.with_columns(entry_count=pl.when(is_before).then("entry_count").otherwise(0))
     found = staged(tmp_path, Counted(site.samples.filter(is_before), scrapes, site.moved))
     gaps = found[COUNTER_GAPS].filter(flag="restarted")
-    assert gaps["until_at"].unique().to_list() == [counted_sites.MIDNIGHT]
+    assert gaps["interval_ended_at"].unique().to_list() == [counted_sites.MIDNIGHT]
     assert gaps["target"].n_unique() == 3

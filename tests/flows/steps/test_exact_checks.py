@@ -30,9 +30,9 @@ CURVE[360:420] = 1e9
 MADE = Signature.from_curve(CURVE, detect_bursts(CURVE))
 
 
-def sampled(rates: Any, started_s: float, interval_s: float) -> RunSamples:
+def sampled(rates: Any, start_s: float, interval_s: float) -> RunSamples:
     values = np.asarray(rates, np.float64)
-    return RunSamples(Ragged(values, offsets_of([len(values)])), np.array([started_s]), np.array([interval_s]))
+    return RunSamples(Ragged(values, offsets_of([len(values)])), np.array([start_s]), np.array([interval_s]))
 
 
 def counted(curve: Any, phase_s: float, interval_s: float) -> RunSamples:
@@ -86,9 +86,9 @@ def run(job_id: str, **other: Any) -> dict[str, Any]:
 
 def test_runs_of_a_day_are_held_against_their_signatures(tmp_path: Path) -> None:
     signature = {"is_default": True, "outcome": "extracted", "volume_bytes": 180e9, "outlier_job_ids": '["2"]'}
-    parts = {name: getattr(MADE.bursts, name) for name in ("started_s", "peaked_s", "ended_s", "volume_bytes")}
-    bursts = [{"method": "warped", "burst": k} | {name: of[k] for name, of in parts.items()} for k in range(2)]
-    points = [{"method": "warped", "offset_s": float(k), "bytes_per_s": value} for k, value in enumerate(CURVE)]
+    parts = {name: getattr(MADE.bursts, name) for name in ("start_s", "peak_s", "end_s", "volume_bytes")}
+    bursts = [{"method": "elastic", "burst": k} | {name: of[k] for name, of in parts.items()} for k in range(2)]
+    points = [{"method": "elastic", "offset_s": float(k), "bytes_per_s": value} for k, value in enumerate(CURVE)]
     given_rows = {
         EXACT_SAMPLES: [
             *(run(number) for number in "123"),
@@ -97,9 +97,9 @@ def test_runs_of_a_day_are_held_against_their_signatures(tmp_path: Path) -> None
             run("6", application_id="ann/other/8"),
         ],
         SIGNATURES: [
-            {"method": "warped", **signature},
+            {"method": "elastic", **signature},
             {"method": "iosi", **signature, "is_default": False},
-            {"method": "warped", **signature, "outcome": "no_io", "application_id": "ann/other/8"},
+            {"method": "elastic", **signature, "outcome": "no_io", "application_id": "ann/other/8"},
         ],
         SIGNATURE_POINTS: points,
         SIGNATURE_BURSTS: bursts,
@@ -117,6 +117,6 @@ def test_runs_of_a_day_are_held_against_their_signatures(tmp_path: Path) -> None
     found = pl.read_parquet(tmp_path / "found.parquet")
     frames.require(found, EXACT_CHECKS)
     assert found["job_id"].to_list() == ["1", "2", "3"]
-    assert found["is_used"].to_list() == [True, False, False]
+    assert found["is_training_run"].to_list() == [True, False, False]
     assert found["correlation"].to_list() == pytest.approx([1.0] * 3)
     assert found["volume_bytes"].to_list() == [180e9] * 3

@@ -34,7 +34,7 @@ KNOWN = {
     "started_at": BEGAN,
     "filesystem": "lake",
     "direction": "write",
-    "method": "warped",
+    "method": "elastic",
     "is_default": True,
 }
 
@@ -68,12 +68,12 @@ RUNS = [
 ]
 
 
-def signature(program: str, outcome: str = "extracted", trust: float | None = 0.8) -> dict[str, Any]:
+def signature(program: str, outcome: str = "extracted", expected_correlation: float | None = 0.8) -> dict[str, Any]:
     is_there = outcome == "extracted"
     return {
         "application_id": f"ann/{program}/8",
         "outcome": outcome,
-        "trust": trust,
+        "expected_correlation": expected_correlation,
         "duration_s": 1000.0 if is_there else None,
         "volume_bytes": 70 * GB if is_there else None,
         "outlier_job_ids": "[]",
@@ -84,8 +84,8 @@ def burst(start_s: float, program: str = "wave") -> dict[str, Any]:
     return {
         "application_id": f"ann/{program}/8",
         "burst": int(start_s),
-        "started_s": start_s,
-        "ended_s": start_s + 40,
+        "start_s": start_s,
+        "end_s": start_s + 40,
         "volume_bytes": 35 * GB,
     }
 
@@ -94,7 +94,7 @@ def period_of(kind: str, subject_id: str, period_s: float, **more: Any) -> dict[
     return {
         "subject_kind": kind,
         "subject_id": subject_id,
-        "method": "controlled",
+        "method": "null_tested",
         "outcome": "periodic",
         "frequency_hz": 1 / period_s,
         "period_s": period_s,
@@ -118,14 +118,14 @@ CONTENT: dict[Table, list[dict[str, Any]]] = {
     SAMPLES: RUNS,
     SIGNATURES: [
         signature("wave"),
-        signature("doubtful", trust=0.5),
+        signature("doubtful", expected_correlation=0.5),
         signature("rare", "too_few_samples", None),
         signature("still", "no_io", None),
     ],
     SIGNATURE_BURSTS: [burst(0.0), burst(960.0), burst(0.0, "doubtful")],
     SAMPLE_SETS: [run("counted", source="jobstats")],
     ATTRIBUTED_IO: [
-        run(one["job_id"], explained_bytes=60 * GB, minute_at=BEGAN) for one in RUNS if one["job_id"] != "idle"
+        run(one["job_id"], attributed_bytes=60 * GB, minute_at=BEGAN) for one in RUNS if one["job_id"] != "idle"
     ],
     TRACE_JOBS: [{"trace_id": trace_id, "duration_s": lasting} for _, trace_id, lasting in TRACES],
     CLIENT_IO: [{"job_id": job, "trace_id": trace_id, "volume_bytes": 1.0} for job, trace_id, _ in TRACES],
@@ -177,7 +177,7 @@ def test_each_run_has_one_class_and_says_what_it_rests_on(tables: dict[str, pl.D
         ("traced", "traced", "classified", "END"),
         ("twice", "inferred", "classified", "CANYON"),
         ("unknown", "inferred", "no_signature", None),
-        ("unsure", "inferred", "untrusted_signature", None),
+        ("unsure", "inferred", "unreliable_signature", None),
         ("usual", "inferred", "classified", "CANYON"),
     ]
     assert tables["classes"].filter(basis="inferred")["volume_bytes"].null_count() == 10
@@ -196,7 +196,7 @@ def test_each_run_has_one_default_period(tables: dict[str, pl.DataFrame]) -> Non
         ("traced", "periodic", 101.0),
         ("twice", "periodic", 100.0),
         ("unknown", "no_signature", None),
-        ("unsure", "untrusted_signature", None),
+        ("unsure", "unreliable_signature", None),
         ("usual", "periodic", 100.0),
     ]
 
@@ -210,7 +210,15 @@ def test_rows_of_other_subjects_stay_and_those_of_applications_are_of_no_day(
 
 
 def test_inferred_answers_are_compared_with_measured_ones(tables: dict[str, pl.DataFrame]) -> None:
-    columns = ["job_id", "basis", "is_used", "measured_label", "inferred_label", "is_same_class", "period_agreement"]
+    columns = [
+        "job_id",
+        "basis",
+        "is_training_run",
+        "measured_label",
+        "inferred_label",
+        "is_same_class",
+        "period_agreement",
+    ]
     assert tables["inference_checks"].select(columns).rows() == [
         ("counted", "counted", True, "START", "CANYON", False, "harmonic"),
         ("traced", "traced", False, "END", "CANYON", False, "same"),

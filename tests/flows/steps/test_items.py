@@ -23,7 +23,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts.classes import CLASSES
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAYS, QUARANTINE
+from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY, QUARANTINE
 from iosig.warehouse.errors import IosigError
 from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.releases import Release, published
@@ -78,7 +78,7 @@ def sites(landed_site: Store, tmp_path: Path, quick_checks: None) -> tuple[Store
     shutil.copytree(landed_site.root, here.root)
     nightly.run_inline(here, SETTINGS, lambda *_: None, until=date(2026, 3, 2))
     requests = [
-        {"rank": 0, "direction": "write", "request_bytes": 1e6, "began_s": 60.0 * n, "ceased_s": 60.0 * n + 5}
+        {"rank": 0, "direction": "write", "request_bytes": 1e6, "start_s": 60.0 * n, "end_s": 60.0 * n + 5}
         for n in range(20)
     ]
     land(here, "trace", trace(started_min=40, modules={"POSIX": {}}, requests=requests, process_count=1))
@@ -130,7 +130,7 @@ def test_each_item_can_have_a_process_of_its_own(sites: tuple[Store, Store], tmp
     found, wanted = files(there, release), files(here, quick)
     for table in published():
         # what checks say, and take out: here they are none, there real ones
-        if table not in (QUALITY, QUALITY_DAYS, QUARANTINE, JOBS):
+        if table not in (QUALITY, QUALITY_DAILY, QUARANTINE, JOBS):
             assert found[table.name] == wanted[table.name], table.name
     assert found[QUARANTINE.name], "the faulty job is taken out"
 

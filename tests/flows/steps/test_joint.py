@@ -14,7 +14,7 @@ NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("last", "now", "every_days", "expected"),
+    ("last", "now", "interval_days", "expected"),
     [
         (date(2026, 3, 8), date(2026, 3, 9), 7, True),  # a Monday
         (date(2026, 3, 2), date(2026, 3, 8), 7, False),
@@ -27,13 +27,18 @@ NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
         (date(2026, 3, 9), date(2026, 3, 2), 7, False),
     ],
 )
-def test_it_is_due_once_a_span(last: date | None, now: date | None, every_days: int, expected: bool) -> None:
-    assert is_due(last, now, every_days) is expected
+def test_it_is_due_once_a_span(last: date | None, now: date | None, interval_days: int, expected: bool) -> None:
+    assert is_due(last, now, interval_days) is expected
 
 
 def rows_of(*rows: tuple[str, str, bool, float | None]) -> pl.DataFrame:
     """Return signatures: application, method, whether it is the default, and trust."""
-    schema = {"application_id": pl.String, "method": pl.String, "is_default": pl.Boolean, "trust": pl.Float64}
+    schema = {
+        "application_id": pl.String,
+        "method": pl.String,
+        "is_default": pl.Boolean,
+        "expected_correlation": pl.Float64,
+    }
     told = pl.DataFrame(rows, schema=schema, orient="row")
     return told.with_columns(filesystem=pl.lit("fs"), direction=pl.lit("write"))
 
@@ -41,16 +46,16 @@ def rows_of(*rows: tuple[str, str, bool, float | None]) -> pl.DataFrame:
 def test_a_joint_answer_is_the_default_and_a_plain_one_where_it_is_gone() -> None:
     found = with_defaults(
         rows_of(
-            ("a", "warped", True, 0.9), ("a", "joint", False, 0.5), ("b", "warped", False, 0.8),
-            ("b", "iosi", False, 0.9), ("c", "iosi", True, 0.4), ("c", "warped", False, None),
+            ("a", "elastic", True, 0.9), ("a", "joint", False, 0.5), ("b", "elastic", False, 0.8),
+            ("b", "iosi", False, 0.9), ("c", "iosi", True, 0.4), ("c", "elastic", False, None),
         )
     )  # fmt: skip
     assert found.filter("is_default").select("application_id", "method").rows() == [
-        ("a", "joint"), ("b", "warped"), ("c", "iosi"),
+        ("a", "joint"), ("b", "elastic"), ("c", "iosi"),
     ]  # fmt: skip
     assert found.group_by(SUBJECT).agg(pl.col("is_default").sum())["is_default"].to_list() == [1, 1, 1]
 
 
 def test_without_joint_answers_defaults_stay_as_they_are() -> None:
-    rows = rows_of(("a", "warped", True, None), ("a", "iosi", False, 0.9))
+    rows = rows_of(("a", "elastic", True, None), ("a", "iosi", False, 0.9))
     assert with_defaults(rows).equals(rows)

@@ -16,14 +16,14 @@ from iosig.warehouse.contracts.periods import METADATA_PERIODS, METADATA_SPANS, 
 from iosig.warehouse.contracts.traces import TRACE_JOBS, TRACE_METADATA
 from tests.sql import given
 
-PARAMS = PeriodParams(methods=("controlled",))
+PARAMS = PeriodParams(methods=("null_tested",))
 
 
 def calls(*kinds: tuple[str, str, np.ndarray]) -> pl.DataFrame:
     """Rows of `trace_metadata`: of trace and kind, when calls began."""
-    parts = [pl.DataFrame({"trace_id": trace, "operation": kind, "began_s": at}) for trace, kind, at in kinds]
+    parts = [pl.DataFrame({"trace_id": trace, "operation": kind, "start_s": at}) for trace, kind, at in kinds]
     known = pl.concat(parts).with_columns(
-        ceased_s=pl.col("began_s") + 0.01, is_nested=pl.lit(False), metadata_call=pl.int_range(pl.len()), rank=0
+        end_s=pl.col("start_s") + 0.01, is_nested=pl.lit(False), metadata_call=pl.int_range(pl.len()), rank=0
     )
     return pl.concat([frames.empty(TRACE_METADATA), known], how="diagonal_relaxed")
 
@@ -61,10 +61,10 @@ def test_counts_are_judged_as_signals_that_share_the_level() -> None:
     for row in found.iter_rows(named=True):
         own = landed.filter(trace_id=row["trace_id"])
         own = own if row["operation_group"] == "all" else own.filter(operation=row["operation_group"])
-        signal = np.bincount(np.floor(own["began_s"].to_numpy()).astype(int), minlength=600).astype(float)
+        signal = np.bincount(np.floor(own["start_s"].to_numpy()).astype(int), minlength=600).astype(float)
         share = {"a": 3, "b": 2}[row["trace_id"]]
         level = NullModelParams(false_alarm_probability=0.01 / share)
-        params = PeriodParams(methods=("controlled",), controlled=level)
+        params = PeriodParams(methods=("null_tested",), null_tested=level)
         (alone,) = find_periods(Ragged(signal, np.array([0, 600])), np.ones(1), np.zeros(1), params)
         assert row["outcome"] == alone.detections.outcome[0]
         assert row["period_s"] == pytest.approx(alone.detections.period_s[0], nan_ok=True) or row["period_s"] is None

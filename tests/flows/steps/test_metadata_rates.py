@@ -14,12 +14,12 @@ from iosig.transforms.periods.search import PeriodParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.periods import METADATA_RATES
-from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_RISES
+from iosig.warehouse.contracts.samples import EXACT_RUNS, METADATA_RUNS, RUN_COUNTER_DELTAS
 from tests.sql import given
 
 START = datetime(2026, 3, 3, 10, tzinfo=UTC)
 STEP_S, STEPS = 10, 120
-PARAMS = PeriodParams(methods=("controlled",))
+PARAMS = PeriodParams(methods=("null_tested",))
 
 
 def runs(*places: tuple[str, str], counted_from_s: float = 0.0) -> pl.DataFrame:
@@ -28,7 +28,7 @@ def runs(*places: tuple[str, str], counted_from_s: float = 0.0) -> pl.DataFrame:
     known = pl.DataFrame(places, schema=["job_id", "filesystem"], orient="row").with_columns(
         cluster=pl.lit("c"), started_at=START, ended_at=START + timedelta(seconds=STEP_S * STEPS),
         outcome=pl.lit("measured"),
-        counted_from_at=START + timedelta(seconds=counted_from_s), counted_until_at=START + timedelta(hours=1),
+        coverage_started_at=START + timedelta(seconds=counted_from_s), coverage_ended_at=START + timedelta(hours=1),
         interval_s=float(STEP_S), step_us=STEP_S * 1_000_000, phase_us=0, first_step=first, last_step=first + STEPS - 1,
         grid_started_at=START, step_count=STEPS,
     )  # fmt: skip
@@ -36,16 +36,17 @@ def runs(*places: tuple[str, str], counted_from_s: float = 0.0) -> pl.DataFrame:
 
 
 def rises(job_id: str, filesystem: str, counts: dict[int, int | None]) -> pl.DataFrame:
-    """Rows of `run_rises`: what was counted in the steps of these numbers."""
+    """Rows of `run_counter_deltas`: what was counted in the steps of these numbers."""
     known = pl.DataFrame(
         {"step": list(counts), "metadata_operation_count": pl.Series(list(counts.values()), dtype=pl.Int64)}
     )
-    from_at = pl.lit(START) + pl.duration(seconds=pl.col("step") * STEP_S)
+    interval_started_at = pl.lit(START) + pl.duration(seconds=pl.col("step") * STEP_S)
     told = known.select(
         "metadata_operation_count", job_id=pl.lit(job_id), filesystem=pl.lit(filesystem), cluster=pl.lit("c"),
-        started_at=START, from_at=from_at, until_at=from_at + timedelta(seconds=STEP_S),
+        started_at=START, interval_started_at=interval_started_at,
+        interval_ended_at=interval_started_at + timedelta(seconds=STEP_S),
     )  # fmt: skip
-    return pl.concat([frames.empty(RUN_RISES), told], how="diagonal_relaxed")
+    return pl.concat([frames.empty(RUN_COUNTER_DELTAS), told], how="diagonal_relaxed")
 
 
 JOB_ROWS = pl.concat(
@@ -58,7 +59,7 @@ JOB_ROWS = pl.concat(
 
 
 def rated(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
-    given_tables = {"samples.exact_runs": runs, "samples.run_rises": rises, "stage.jobs": JOB_ROWS}
+    given_tables = {"samples.exact_runs": runs, "samples.run_counter_deltas": rises, "stage.jobs": JOB_ROWS}
     return rate_rows(given.select_alone(METADATA_RUNS, given_tables), rises, ClassParams(), PARAMS)
 
 

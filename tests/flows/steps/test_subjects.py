@@ -13,9 +13,9 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.classes import CLASSES, KEPT_CLASSES
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 
-CURVES = {("ann/a/1", "robust"): [1.0, 2.0], ("ann/a/1", "warped"): [3.0], ("ann/b/1", "robust"): [4.0]}
-CURVES |= {("ann/b/1", "warped"): [5.0, 6.0, 7.0]}
-DEFAULTS = {("ann/a/1", "robust"), ("ann/b/1", "warped")}
+CURVES = {("ann/a/1", "robust"): [1.0, 2.0], ("ann/a/1", "elastic"): [3.0], ("ann/b/1", "robust"): [4.0]}
+CURVES |= {("ann/b/1", "elastic"): [5.0, 6.0, 7.0]}
+DEFAULTS = {("ann/a/1", "robust"), ("ann/b/1", "elastic")}
 
 
 def given(root: Path) -> StepContext:

@@ -37,9 +37,9 @@ def ask(store: Store, release: Release, query: str) -> pl.DataFrame:
 def mixed_traces(store: Store) -> dict[str, str]:
     """Land one trace of each kind; return their ids by name."""
     posix = {"POSIX": {}}
-    start = [{"request_bytes": 6e6, "began_s": 10.0 * k, "ceased_s": 10.0 * k + 5, **WRITE} for k in range(20)]
+    start = [{"request_bytes": 6e6, "start_s": 10.0 * k, "end_s": 10.0 * k + 5, **WRITE} for k in range(20)]
     counted: dict[str, Any] = {"module": "POSIX", "written_bytes": 120_000_000, "read_bytes": 0}
-    timed = counted | {"write_began_s": 0.0, "write_ceased_s": 195.0}
+    timed = counted | {"write_start_s": 0.0, "write_end_s": 195.0}
     return {
         "requests": land(
             store,
@@ -86,11 +86,11 @@ def mixed_traces(store: Store) -> dict[str, str]:
                 tracer="tmio",
                 modules={"MPIIO": {}},
                 requests=[
-                    {"request_bytes": 3e9, "began_s": 0.0, "ceased_s": 1600.0, "module": "MPIIO", "direction": "read"},
+                    {"request_bytes": 3e9, "start_s": 0.0, "end_s": 1600.0, "module": "MPIIO", "direction": "read"},
                     {
                         "request_bytes": 1e9,
-                        "began_s": 1500.0,
-                        "ceased_s": 1600.0,
+                        "start_s": 1500.0,
+                        "end_s": 1600.0,
                         "module": "MPIIO",
                         "direction": "read",
                         "is_async": True,
@@ -107,8 +107,8 @@ def mixed_traces(store: Store) -> dict[str, str]:
                 requests=[
                     {
                         "request_bytes": 8e8,
-                        "began_s": 400.0,
-                        "ceased_s": 1200.0,
+                        "start_s": 400.0,
+                        "end_s": 1200.0,
                         "module": "MPIIO",
                         "direction": "unstated",
                     }
@@ -126,8 +126,8 @@ def mixed_traces(store: Store) -> dict[str, str]:
                     {"module": "MPIIO", "written_bytes": None, "write_count": 2, "read_bytes": 0, "read_count": 0}
                 ],
                 requests=[
-                    {"request_bytes": 5e8, "began_s": 0.0, "ceased_s": 5.0} | WRITE | {"module": "MPIIO"},
-                    {"request_bytes": None, "began_s": 5.0, "ceased_s": 6.0} | WRITE | {"module": "MPIIO"},
+                    {"request_bytes": 5e8, "start_s": 0.0, "end_s": 5.0} | WRITE | {"module": "MPIIO"},
+                    {"request_bytes": None, "start_s": 5.0, "end_s": 6.0} | WRITE | {"module": "MPIIO"},
                 ],
             ),
         ),

@@ -16,8 +16,8 @@ class Event:
     rank: int
     request_id: str | None
     event_kind: str
-    began_s: float
-    ceased_s: float
+    start_s: float
+    end_s: float
     peer: str | None = None
     event_bytes: float | None = None
     direction: str | None = None
@@ -28,7 +28,7 @@ Transfer = tuple[int, str, str, int, float, float, float | None, float, bool]
 
 
 def _time(event: Event) -> tuple[float, float, str]:
-    return event.began_s, event.ceased_s, repr(event)
+    return event.start_s, event.end_s, repr(event)
 
 
 def requests(events: Sequence[Event], horizon_s: float) -> list[list[Event]]:
@@ -42,7 +42,7 @@ def requests(events: Sequence[Event], horizon_s: float) -> list[list[Event]]:
         together.sort(key=_time)
         current = [together[0]]
         for event in together[1:]:
-            if event.began_s - current[-1].began_s > horizon_s:
+            if event.start_s - current[-1].start_s > horizon_s:
                 found.append(current)
                 current = []
             current.append(event)
@@ -91,9 +91,9 @@ def transfers(
                 direction = "write"
             if direction is None and request is not None:
                 direction = request.direction
-            lasted = inner.ceased_s - inner.began_s
+            lasted = inner.end_s - inner.start_s
             found.append(
-                (hop, outer.node, target, outer.rank, outer.began_s, time_s, size, lasted, direction == "read")
+                (hop, outer.node, target, outer.rank, outer.start_s, time_s, size, lasted, direction == "read")
             )
     return sorted(found, key=repr), unmatched
 
@@ -104,7 +104,7 @@ def _crossed(
     found: list[tuple[int, Event, Event, str, float]] = []
     answer = min(layers[1], key=_time) if layers[1] else None
     if request is not None and answer is not None:
-        found.append((0, request, answer, answer.node, answer.began_s - request.began_s))
+        found.append((0, request, answer, answer.node, answer.start_s - request.start_s))
     elif request is not None:
         unmatched[0] += 1
     elif answer is not None:
@@ -115,9 +115,9 @@ def _crossed(
         pairs = _pairs(sends, receives)
         unmatched[hop] += len(sends) - len(pairs)
         unmatched[hop + 1] += len(receives) - len(pairs)
-        found += [(hop, send, receive, receive.node, receive.ceased_s - send.began_s) for send, receive in pairs]
+        found += [(hop, send, receive, receive.node, receive.end_s - send.start_s) for send, receive in pairs]
     for event in layers[-1]:
         if event.event_kind == "write":
             target = event.node if event.peer is None else event.peer
-            found.append((len(layers) - 1, event, event, target, event.ceased_s - event.began_s))
+            found.append((len(layers) - 1, event, event, target, event.end_s - event.start_s))
     return found

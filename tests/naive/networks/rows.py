@@ -23,8 +23,8 @@ def edge_rows(network: Network) -> list[dict[str, Any]]:
             "source_node": outer.labels[edges[edge]["source"]],
             "target_node": inner.labels[edges[edge]["target"]],
             "time_window": window,
-            "window_began_s": float(network.window_edges_s[window]),
-            "window_ceased_s": float(network.window_edges_s[window + 1]),
+            "window_start_s": float(network.window_edges_s[window]),
+            "window_end_s": float(network.window_edges_s[window + 1]),
             "time_kind": network.time_kinds[hop],
             "transfer_count": total["transfer_count"],
             "read_bytes": round(total["read_bytes"]),
@@ -35,7 +35,7 @@ def edge_rows(network: Network) -> list[dict[str, Any]]:
                 if (c["edge"], c["window"], c["metric"]) == (edge, window, 0) and c["bin"] > -32768
             ),
             "transfer_time_s": total["transfer_time_s"],
-            "longest_s": total["longest_s"],
+            "max_transfer_time_s": total["max_transfer_time_s"],
         }
         for number, metric in enumerate(METRICS):
             own = [c for c in counts if (c["edge"], c["window"], c["metric"]) == (edge, window, number)]

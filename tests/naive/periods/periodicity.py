@@ -12,8 +12,8 @@ Piece = tuple[float, float, float]
 def compute_metrics(
     pieces: Sequence[Piece],
     impulses: dict[float, float],
-    started_s: float,
-    ended_s: float,
+    start_s: float,
+    end_s: float,
     frequency_hz: float,
 ) -> dict[str, float]:
     """Section II-C, a to c and equation 4, on whole periods that are at least half known."""
@@ -29,16 +29,16 @@ def compute_metrics(
 
     def sum_impulses(low: float, high: float) -> float:
         """Volume of impulses."""
-        return math.fsum(volume for time, volume in impulses.items() if low <= time < high or time == high == ended_s)
+        return math.fsum(volume for time, volume in impulses.items() if low <= time < high or time == high == end_s)
 
-    length, volume = integrate(started_s, ended_s)
-    volume += sum_impulses(started_s, ended_s)
+    length, volume = integrate(start_s, end_s)
+    volume += sum_impulses(start_s, end_s)
     minimum = volume / length * (1 + 1e-9)
-    high_s, high_bytes = integrate(started_s, ended_s, minimum)
-    high_bytes += sum_impulses(started_s, ended_s)
+    high_s, high_bytes = integrate(start_s, end_s, minimum)
+    high_bytes += sum_impulses(start_s, end_s)
     volumes, ratios = [], []
-    for number in range(math.floor((ended_s - started_s) * frequency_hz * (1 + 1e-9))):
-        low, high = (min(started_s + place / frequency_hz, ended_s) for place in (number, number + 1))
+    for number in range(math.floor((end_s - start_s) * frequency_hz * (1 + 1e-9))):
+        low, high = (min(start_s + place / frequency_hz, end_s) for place in (number, number + 1))
         known, moved = integrate(low, high)
         if known >= 0.5 / frequency_hz * (1 - 1e-9):
             volumes.append((moved + sum_impulses(low, high)) / known)

@@ -11,17 +11,17 @@ from iosig.transforms.throughput.requests import Requests, step_function
 
 
 def answer(
-    began_s: list[float],
-    ceased_s: list[float],
+    start_s: list[float],
+    end_s: list[float],
     volume_bytes: list[float],
-    start_s: float,
+    window_start_s: float,
     sampling_hz: float,
     sample_count: int,
     method: str,
 ) -> tuple[str, float | None]:
     """Return outcome and period of a window of all requests so far."""
-    requests = Requests.of_one(began_s, ceased_s, volume_bytes)
-    start, hz, count = np.array([start_s]), np.array([sampling_hz]), np.array([sample_count])
+    requests = Requests.of_one(start_s, end_s, volume_bytes)
+    start, hz, count = np.array([window_start_s]), np.array([sampling_hz]), np.array([sample_count])
     if method in ("dft", "autocorrelation", "merged"):
         values = even_values.at_instants(step_function(requests), even_values.Instants(start, hz, count)).values
     else:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 class Job:
     """A job on its way: phases of (compute seconds, bytes), and its period if anybody knows it."""
 
-    started_s: float
+    start_s: float
     most: float
     phases: list[tuple[float, float]]
     period_s: float | None = None
     done: list[tuple[float, float]] = field(default_factory=list)
     computes_until_s: float = 0.0
-    began_s: float | None = None
+    io_start_s: float | None = None
     left: float = 0.0
 
 
@@ -47,7 +47,7 @@ def first_of_each_set(jobs: list[Job], waiting: list[int]) -> dict[int, float]:
     lowest = max((number for number in sets if number is not None), default=0)
     heads = {}
     for number, members in sets.items():
-        head = min(members, key=lambda i: (jobs[i].began_s, i))
+        head = min(members, key=lambda i: (jobs[i].io_start_s, i))
         heads[head] = 10.0 ** -(lowest + 1 if number is None else number)
     return heads
 
@@ -55,14 +55,14 @@ def first_of_each_set(jobs: list[Job], waiting: list[int]) -> dict[int, float]:
 def simulate(jobs: list[Job], bandwidth: float, step_s: float, *, set10: bool) -> list[list[tuple[float, float]]]:
     """When the I/O of each phase of each job began and ceased, late by up to a step for every turn."""
     for job in jobs:
-        job.computes_until_s = job.started_s + job.phases[0][0]
+        job.computes_until_s = job.start_s + job.phases[0][0]
     count = 0
     while any(len(job.done) < len(job.phases) for job in jobs):
         now = count * step_s
         for job in jobs:
-            if job.began_s is None and len(job.done) < len(job.phases) and now >= job.computes_until_s:
-                job.began_s, job.left = now, job.phases[len(job.done)][1]
-        waiting = [i for i, job in enumerate(jobs) if job.began_s is not None]
+            if job.io_start_s is None and len(job.done) < len(job.phases) and now >= job.computes_until_s:
+                job.io_start_s, job.left = now, job.phases[len(job.done)][1]
+        waiting = [i for i, job in enumerate(jobs) if job.io_start_s is not None]
         heads = first_of_each_set(jobs, waiting) if set10 else dict.fromkeys(waiting, 1.0)
         rates = filled(list(heads.values()), [min(jobs[i].most, bandwidth) for i in heads], bandwidth) if heads else []
         for i, rate in zip(heads, rates, strict=True):
@@ -74,8 +74,8 @@ def simulate(jobs: list[Job], bandwidth: float, step_s: float, *, set10: bool) -
 def advance(job: Job, rate: float, now: float, step_s: float) -> None:
     """One step of I/O."""
     job.left -= rate * step_s
-    if job.left <= 0 and job.began_s is not None:
-        job.done.append((job.began_s, now + step_s))
-        job.began_s = None
+    if job.left <= 0 and job.io_start_s is not None:
+        job.done.append((job.io_start_s, now + step_s))
+        job.io_start_s = None
         if len(job.done) < len(job.phases):
             job.computes_until_s = now + step_s + job.phases[len(job.done)][0]

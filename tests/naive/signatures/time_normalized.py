@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 
-def mean_rate(rates: Sequence[float], interval_s: float, started_s: float, begin_s: float, end_s: float) -> float:
+def mean_rate(rates: Sequence[float], interval_s: float, start_s: float, begin_s: float, end_s: float) -> float:
     """Mean rate between two times since the start of a run; NaN if at most half of it was measured."""
     moved = known = 0.0
     for place, rate in enumerate(rates):
-        left = started_s + place * interval_s
+        left = start_s + place * interval_s
         inside_s = min(end_s, left + interval_s) - max(begin_s, left)
         if inside_s > 0 and math.isfinite(rate):
             moved, known = moved + rate * inside_s, known + inside_s

@@ -19,13 +19,13 @@ def fair_rates(peaks: Sequence[float], weights: Sequence[float], pipe: Pipe) -> 
     return [min(limit, w * high) for limit, w in zip(limits, weights, strict=True)]
 
 
-def ended_s(chains: Chains, pipe: Pipe, until_s: float, step_s: float) -> list[list[float | None]]:
+def end_s(chains: Chains, pipe: Pipe, until_s: float, step_s: float) -> list[list[float | None]]:
     """When each transfer of each chain ends, found by walking time in small steps."""
     bounds = list(zip(chains.offsets[:-1], chains.offsets[1:], strict=True))
     position = [int(low) for low, _ in bounds]
     ready = [
         float(start + (chains.wait_s[low] if low < high else 0.0))
-        for start, (low, high) in zip(chains.started_s, bounds, strict=True)
+        for start, (low, high) in zip(chains.start_s, bounds, strict=True)
     ]
     remaining = [float(volume) for volume in chains.volume_bytes]
     ended: list[list[float | None]] = [[None] * int(high - low) for low, high in bounds]

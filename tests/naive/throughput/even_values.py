@@ -8,9 +8,9 @@ from itertools import pairwise
 from tests.naive.throughput.requests import Request
 
 
-def binned(requests: Sequence[Request], started_s: float, interval_s: float, count: int) -> tuple[list[float], float]:
+def binned(requests: Sequence[Request], start_s: float, interval_s: float, count: int) -> tuple[list[float], float]:
     """Bytes in each bin of one subject, and bytes outside."""
-    edges = [started_s + step * interval_s for step in range(count + 1)]
+    edges = [start_s + step * interval_s for step in range(count + 1)]
     found, outside = [0.0] * count, 0.0
     for began, ceased, volume in requests:
         if began == ceased:

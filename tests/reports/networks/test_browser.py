@@ -91,7 +91,7 @@ def test_the_address_says_what_is_shown_and_who_is_slow_is_told(
     slow = SlowNodes(outer.name, len(labels), 1, (labels[1], labels[0]), (2.464, 1.1))
     request = {
         "metric": "time", "source_layer": outer.name, "source_node": labels[2], "target_layer": "x", "target_node": "y",
-        "began_s": 0.0, "value": 1.0, "median_value": 0.1, "score": 9.0, "share_ratio": 0.5,
+        "start_s": 0.0, "value": 1.0, "median_value": 0.1, "score": 9.0, "share_ratio": 0.5,
     }  # fmt: skip
     path = tmp_path / "network.html"
     write_page(replace(view, slow=(slow,), bottlenecks=pl.DataFrame([request])), path)
@@ -128,7 +128,7 @@ def totals_of(network: Network, edge: int, windows: tuple[int, int]) -> dict[str
         "transfers": rows["transfer_count"].sum(),
         "read": rows["read_bytes"].sum(),
         "written": rows["written_bytes"].sum(),
-        "longest": pytest.approx(rows["longest_s"].max() or 0.0, rel=1e-5),  # type: ignore[dict-item]
+        "longest": pytest.approx(rows["max_transfer_time_s"].max() or 0.0, rel=1e-5),  # type: ignore[dict-item]
     }
 
 

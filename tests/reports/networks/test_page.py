@@ -126,13 +126,15 @@ def test_the_page_holds_edges_and_their_sums(view: NetworkView) -> None:
     reader, network = _Reader(page(view)), view.network
     stream = reader.part("totals")
     columns = [[varint(stream) for _ in range(network.edges.height)] for _ in range(4)]
-    sums = network.totals.group_by("edge").agg(pl.exclude("window", "longest_s").sum(), pl.col("longest_s").max())
+    sums = network.totals.group_by("edge").agg(
+        pl.exclude("window", "max_transfer_time_s").sum(), pl.col("max_transfer_time_s").max()
+    )
     sums = sums.sort("edge")
     assert columns[0] == sums["transfer_count"].to_list()
     assert columns[1] == sums["read_bytes"].to_list()
     assert columns[2] == sums["written_bytes"].to_list()
     longest = [value_of(code, data.LONGEST_BITS) / 1e9 for code in columns[3]]
-    np.testing.assert_allclose(longest, sums["longest_s"], rtol=1e-5)
+    np.testing.assert_allclose(longest, sums["max_transfer_time_s"], rtol=1e-5)
     assert [hop["edgeCount"] for hop in reader.about["hops"]] == network.edges["hop"].value_counts().sort("hop")[
         "count"
     ].to_list()
@@ -297,7 +299,7 @@ def test_texts_of_logs_are_data() -> None:
         0, np.arange(3), np.zeros(3, np.int64), np.arange(3.0), np.ones(3), np.ones(3), np.ones(3), np.ones(3, np.bool_)
     )
     evil = views.view_of(
-        views.network_of(layers, (one,), windows=2, ceased_s=3.0), title=QUOTES, notes=(EVIL,),
+        views.network_of(layers, (one,), windows=2, end_s=3.0), title=QUOTES, notes=(EVIL,),
         patterns=views.pattern_row(cause_nodes=[QUOTES], last_window=2),
         bottlenecks=views.bottleneck_row(source_node=QUOTES, target_node=EVIL),
     )  # fmt: skip
@@ -316,7 +318,7 @@ def test_texts_of_logs_are_data() -> None:
 
 def test_patterns_of_the_table_are_read_too(view: NetworkView) -> None:
     rows = view.patterns.with_columns(
-        pl.lit(1.5).alias("window_began_s"), pl.lit(2.5).alias("window_ceased_s"), pl.lit('["3"]').alias("cause_nodes")
+        pl.lit(1.5).alias("window_start_s"), pl.lit(2.5).alias("window_end_s"), pl.lit('["3"]').alias("cause_nodes")
     ).drop("first_window", "last_window")
     about = _Reader(page(views.small_view(patterns=rows))).about
     assert about["patterns"][0]["beganS"] == 1.5

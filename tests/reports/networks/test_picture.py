@@ -273,7 +273,14 @@ def test_timeline_fades_from_the_mean_to_the_least_and_the_most() -> None:
 
 
 def patterns(**fields: object) -> pl.DataFrame:
-    row = {"hop": 0, "metric": "time", "is_whole": True, "outcome": "named", "pattern": "outlier", "cause_nodes": ["5"]}
+    row = {
+        "hop": 0,
+        "metric": "time",
+        "is_whole_run": True,
+        "outcome": "matched",
+        "pattern": "outlier",
+        "cause_nodes": ["5"],
+    }
     return pl.DataFrame([row | fields])
 
 
@@ -287,7 +294,7 @@ def test_patterns_are_told_with_their_causes(causes: object) -> None:
 
 
 def test_patterns_of_windows_and_other_metrics_are_not_told() -> None:
-    assert pattern_texts(SMALL, patterns(is_whole=False), "time") == []
+    assert pattern_texts(SMALL, patterns(is_whole_run=False), "time") == []
     assert pattern_texts(SMALL, patterns(metric="size"), "time") == []
     assert pattern_texts(SMALL, patterns(hop=2), "time") == []
     assert pattern_texts(SMALL, NOTHING, "time") == []
@@ -459,7 +466,14 @@ SLOW = (SlowNodes("rank", 16, 2, ("5", "7"), (100.0, 2.5)), SlowNodes("host", 4,
 
 def test_who_is_slow_leads_and_most_are_told_as_most() -> None:
     rows = [
-        {"hop": hop, "metric": "time", "is_whole": True, "outcome": "named", "pattern": "circular", "cause_nodes": "[]"}
+        {
+            "hop": hop,
+            "metric": "time",
+            "is_whole_run": True,
+            "outcome": "matched",
+            "pattern": "circular",
+            "cause_nodes": "[]",
+        }
         for hop in (0, 1)
     ]
     figure = composed(view(SMALL, patterns=pl.DataFrame(rows), slow=SLOW))

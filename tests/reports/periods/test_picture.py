@@ -94,12 +94,12 @@ def test_draws_any_signal(count: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "hz", "started_s"),
+    ("rate", "hz", "start_s"),
     [(5e-323, 1e-307, 1e308), (1e307, 1e300, 0.0), (1e-200, 1e-307, -1e308), (1e20, 1e6, 1e308), (1e-3, 1e-12, 1e9)],
 )
-def test_draws_sizes_of_any_kind(rate: float, hz: float, started_s: float) -> None:
-    signals = EvenSignals.from_samples(square(100, 10, 2, rate), hz, started_s)
-    view = view_of(signals, answer("periodic", 10 / hz, (started_s, math.inf)), title="x", has_utc_clock=True)
+def test_draws_sizes_of_any_kind(rate: float, hz: float, start_s: float) -> None:
+    signals = EvenSignals.from_samples(square(100, 10, 2, rate), hz, start_s)
+    view = view_of(signals, answer("periodic", 10 / hz, (start_s, math.inf)), title="x", has_utc_clock=True)
     composed(view)
 
 
@@ -120,10 +120,10 @@ def test_says_why_there_is_no_period(outcome: str) -> None:
 )
 @example([0.0, 1.3802093805217993e308], 2.0, 0.0, 4.0)
 @example([0.0, 1.3661614495213004e308], 2.0, 0.0, 3.0)
-def test_draws_whatever_is_sampled(values: list[float], hz: float, started_s: float, period_s: float) -> None:
-    signals = EvenSignals.from_samples(np.array(values), hz, started_s)
+def test_draws_whatever_is_sampled(values: list[float], hz: float, start_s: float, period_s: float) -> None:
+    signals = EvenSignals.from_samples(np.array(values), hz, start_s)
     outcome = "periodic" if math.isfinite(period_s) else "aperiodic"
-    composed(view_of(signals, answer(outcome, period_s, (started_s, started_s + 3 / hz)), title="x"))
+    composed(view_of(signals, answer(outcome, period_s, (start_s, start_s + 3 / hz)), title="x"))
 
 
 # ---- time behaviour

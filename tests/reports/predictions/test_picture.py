@@ -49,7 +49,7 @@ def rows(periods: list[float | None], gap_s: float = 8.0, run: int = 1, **column
             "method": "dft",
         }
         row |= {"run_number": run, "evaluation": place + 1, "window_start_s": 0.0, "window_end_s": onset + 1}
-        row |= {"phase_count": place + 1, "last_phase_s": onset, "phase_state": "start", "period_s": period}
+        row |= {"phase_count": place + 1, "last_phase_start_s": onset, "phase_state": "start", "period_s": period}
         row |= {"outcome": "periodic" if period else "aperiodic", "next_burst_outcome": "no_period"}
         if period:
             row |= {"shortest_period_s": 0.9 * period, "longest_period_s": 1.2 * period, "probability": 0.5}
@@ -143,7 +143,7 @@ def test_tentative_ones_are_hollow() -> None:
 
 def test_changes_have_names() -> None:
     changes = pl.Series([None, None, "longer", None, None, "shorter"], dtype=pl.String)
-    frame = rows([8.0, 8.0, 16.0, 16.0, 16.0, 8.0]).with_columns(change=changes, changed_s=pl.lit(12.0))
+    frame = rows([8.0, 8.0, 16.0, 16.0, 16.0, 8.0]).with_columns(change=changes, change_s=pl.lit(12.0))
     told = words(composed(PredictionView(frame)))
     assert {"longer", "shorter"} <= set(told)
     assert any("2 changes" in text for text in told)

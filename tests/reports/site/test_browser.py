@@ -36,7 +36,7 @@ _LINEAGE = [
 ]
 _CHANGED = Made(
     bursts=((60, 90, 2e9), (150, 190, 3e9)),
-    told={"is_changed": True, "change_correlation": 0.4, "change_of_volume": 0.5},
+    told={"is_changed": True, "change_correlation": 0.4, "relative_volume_change": 0.5},
 )
 
 
@@ -298,7 +298,7 @@ def test_a_job_is_found_by_the_beginning_of_its_id_and_leads_on(browser: Browser
 def test_a_long_table_shows_what_there_is_room_for_and_names_the_rest(browser: Browser, busy: Path, width: int) -> None:
     seen = Seen(browser, busy, "applications.html", viewport={"width": width, "height": 900})
     heads = seen.page.locator("#list .tabulator-col-title").all_inner_texts()
-    assert {"application", "direction", "volume", "trust"} <= set(heads)
+    assert {"application", "direction", "volume", "expected_correlation"} <= set(heads)
     lacking = seen.page.locator("#list .tip")
     assert lacking.count() == (width < 1400)
     if lacking.count():

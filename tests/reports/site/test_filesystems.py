@@ -52,11 +52,11 @@ def frames_of(*calendars: CalendarView) -> FilesystemFrames:
     names = "filesystem day cluster job_id started_at ended_at user application node_count application_id"
     return FilesystemFrames(
         calendars,
-        pl.DataFrame(part, schema=["filesystem", "day", "application_id", "step", "explained_bytes"], orient="row"),
+        pl.DataFrame(part, schema=["filesystem", "day", "application_id", "step", "attributed_bytes"], orient="row"),
         pl.DataFrame([run], schema=[*names.split(), "estimated_bytes", "own_bytes"], orient="row"),
         pl.DataFrame(
             [("lake", 3, "7", 2, 9.0), ("lake", 3, "8", 0, None)],
-            schema=["filesystem", "day", "job_id", "hurt_burst_count", "longer_s"],
+            schema=["filesystem", "day", "job_id", "slowed_burst_count", "delay_s"],
             orient="row",
         ),
     )
@@ -77,4 +77,4 @@ def test_every_day_with_polls_has_a_file_and_gaps_are_gaps() -> None:
     day: Any = unpacked(found[f"{place}-1970-01-04.js"])
     assert [(part["application_id"], sum(part["bytes"])) for part in day["parts"]] == [("ann/ior/8", 5e9), (None, 1e9)]
     assert day["runs"]["job_id"] == ["7"]
-    assert (day["looked_count"], day["hurt"]["job_id"]) == (2, ["7"])
+    assert (day["looked_count"], day["slowed"]["job_id"]) == (2, ["7"])

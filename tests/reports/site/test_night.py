@@ -20,7 +20,7 @@ _COUNTS = {
     "trusted_count": 2, "compared_count": 4, "reject_count": 0,
 }  # fmt: skip
 _DAYS = {
-    "polled_on": [date(2026, 3, 3), date(2026, 3, 2)], "measured_bytes": [4e12, 1e12], "explained_bytes": [1e12, 1e12],
+    "polled_on": [date(2026, 3, 3), date(2026, 3, 2)], "measured_bytes": [4e12, 1e12], "attributed_bytes": [1e12, 1e12],
     "poll_ratio": [1.0, 1.0], "filesystem_count": [1, 1],
 }  # fmt: skip
 
@@ -91,10 +91,11 @@ def test_what_is_missing_is_told_first() -> None:
 def test_names_are_inert() -> None:
     evil = {
         "application_id": EVIL, "filesystem": EVIL, "direction": "write", "change_correlation": 0.5,
-        "change_of_volume": None, "appeared_burst_count": 1, "vanished_burst_count": 0,
+        "relative_volume_change": None, "added_burst_count": 1, "removed_burst_count": 0,
     }  # fmt: skip
     busy = {
-        "filesystem": EVIL, "hour_at": datetime(2026, 3, 3, tzinfo=UTC), "measured_bytes": 1.0, "explained_bytes": None,
+        "filesystem": EVIL, "hour_at": datetime(2026, 3, 3, tzinfo=UTC), "measured_bytes": 1.0,
+        "attributed_bytes": None,
         "application_count": None, "application_id": EVIL, "direction": "read",
     }  # fmt: skip
     page = page_of(replace(frames(), changed=pl.DataFrame([evil]), busiest=pl.DataFrame([busy])))
@@ -110,11 +111,13 @@ def test_names_are_inert() -> None:
 def test_who_was_hurt_is_told_with_those_who_were_there() -> None:
     row = {
         "application_id": "ann/ior/8", "cluster": "c", "job_id": "<b>7", "started_at": datetime(2026, 3, 3, tzinfo=UTC),
-        "filesystem": "lake", "longer_s": 100.0, "low_longer_s": 75.0, "high_longer_s": 125.0, "trust": 0.25,
-        "hurt_burst_count": 2, "burst_count": 3, "first_application_id": "bob/s3d/4", "first_bytes": 4e9,
-        "nobodys_bytes": 1e9,
+        "filesystem": "lake", "delay_s": 100.0, "delay_low_s": 75.0, "delay_high_s": 125.0,
+        "expected_correlation": 0.25,
+        "slowed_burst_count": 2, "burst_count": 3, "top_interferer_application_id": "bob/s3d/4",
+        "top_interferer_bytes": 4e9,
+        "unattributed_bytes": 1e9,
     }  # fmt: skip
-    unknown = row | {"first_bytes": 5e8}
+    unknown = row | {"top_interferer_bytes": 5e8}
     hurt = pl.DataFrame([row, unknown])
     counts = pl.DataFrame({"looked_count": [9], "hurt_count": [2]})
     page = page_of(replace(frames(), hurt=hurt, hurt_counts=counts))

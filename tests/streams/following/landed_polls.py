@@ -65,7 +65,7 @@ def moved(flushes: Sequence[Flush], direction: str) -> dict[tuple[float, float],
     for flush in flushes:
         if direction in flush.moves:
             it = flush.moves[direction]
-            for began, ceased, volume in zip(it.began_s, it.ceased_s, it.volume_bytes, strict=True):
+            for began, ceased, volume in zip(it.start_s, it.end_s, it.volume_bytes, strict=True):
                 found[float(began), float(ceased)].append(float(volume))
     return {interval: sorted(volumes) for interval, volumes in sorted(found.items())}
 

@@ -64,7 +64,7 @@ def flushes_of(seed: int = 1, counts: tuple[int, int] = (6, 6), direction: str =
     run = changing(seed, 10.0, 2.0, counts)
     found = []
     for phase in range(run.phase_count):
-        began, ceased = run.began_s[phase], run.ceased_s[phase]
+        began, ceased = run.start_s[phase], run.end_s[phase]
         moves = {direction: Moves(began, ceased, np.full(len(began), 1e6))}
         found.append(Flush(moves, float(ceased.max()), {"at": phase + 1}))
     return found
@@ -117,7 +117,7 @@ def test_rows_are_those_of_the_contract():
     assert rows[-1]["phase_state"] == "end"
     assert rows[-1]["events"] == "end"
     assert rows[-2]["next_burst_start_s"] is not None
-    assert rows[-1]["next_burst_outcome"] == "over"
+    assert rows[-1]["next_burst_outcome"] == "ended"
     assert [name for name, value in rows[-1].items() if name.startswith("next_burst") and value is not None] == [
         "next_burst_outcome"
     ]
@@ -289,7 +289,7 @@ def test_a_state_of_other_parameters_is_refused_and_a_new_beginning_counts_on(tm
 
 def shifted(flush: Flush, by_s: float, *events: str) -> Flush:
     moves = {
-        name: Moves(each.began_s + by_s, each.ceased_s + by_s, each.volume_bytes) for name, each in flush.moves.items()
+        name: Moves(each.start_s + by_s, each.end_s + by_s, each.volume_bytes) for name, each in flush.moves.items()
     }
     return replace(flush, moves=moves, until_s=flush.until_s + by_s, events=events)
 

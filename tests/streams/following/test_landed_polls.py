@@ -33,7 +33,7 @@ from tests.streams.following.landed_polls import (
 def feed_of(
     store: Store, position: object = None, job: FollowedJob | None = None, limit: float | None = None, **params: float
 ) -> LandedPollFeed:
-    known = Settings(polls=PollSettings(controller_limit_bytes_per_s=limit))
+    known = Settings(polls=PollSettings(max_controller_bytes_per_s=limit))
     return LandedPollFeed(store, known, job or job_until(), position, params=FeedParams(**params))  # type: ignore[arg-type]
 
 

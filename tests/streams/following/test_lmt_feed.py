@@ -281,7 +281,7 @@ def test_polls_are_implausible_by_the_same_limit(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     for ts, read in enumerate((0, 10, 10_000, 10_010), 1):
         add(path, ts, read, 1)
-    known = Settings(polls=PollSettings(controller_limit_bytes_per_s=100.0))
+    known = Settings(polls=PollSettings(max_controller_bytes_per_s=100.0))
     flushes = feed_of(path, settings=known).finish()
     assert read_bytes(flushes) == 20
     assert [flush.events for flush in flushes if "refused" in flush.events] == [("refused", "gap")]

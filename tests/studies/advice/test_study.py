@@ -52,11 +52,11 @@ def results() -> Results:
         return study(StudyParams(2, 3, 1))
 
 
-def one_burst(started_s: float, wait_s: float, volume: float, peak: float) -> Run:
+def one_burst(start_s: float, wait_s: float, volume: float, peak: float) -> Run:
     """A run that waits, and then transfers."""
     demand = Demand(np.zeros(int(wait_s + volume / peak)), 1.0)
     arrays = (np.array([wait_s, 0.0]), np.array([volume, 0.0]), np.array([peak, 1.0]))
-    return Run(demand, np.array([wait_s]), started_s, *arrays)
+    return Run(demand, np.array([wait_s]), start_s, *arrays)
 
 
 # ---- the judge
@@ -94,9 +94,9 @@ def test_mixes_are_as_they_are_said_to_be() -> None:
             load = sum(run.demand.bytes_per_s.mean() for run in runs) / mix.capacity_bytes_per_s
             assert load > 0.29
             assert len(runs) >= 2
-            assert all(NOW_S - 0.9 * run.duration_s - 1 <= run.started_s <= NOW_S for run in runs)
+            assert all(NOW_S - 0.9 * run.duration_s - 1 <= run.start_s <= NOW_S for run in runs)
         assert mix.new.volume == pytest.approx(mix.new.demand.bytes_per_s.sum(), rel=1e-6)
-        assert mix.new.started_s == NOW_S
+        assert mix.new.start_s == NOW_S
 
 
 def test_what_is_told_is_where_the_runs_are() -> None:
@@ -109,7 +109,7 @@ def test_what_is_told_is_where_the_runs_are() -> None:
     np.testing.assert_array_equal(demand.bytes_per_s, mix.new.demand.bytes_per_s)
     for partition, (run,) in zip(partitions, quiet.partitions, strict=True):
         (known,) = partition.running
-        assert known.elapsed_s == pytest.approx(NOW_S - run.started_s, abs=0.01), "alone and without drift"
+        assert known.elapsed_s == pytest.approx(NOW_S - run.start_s, abs=0.01), "alone and without drift"
         assert known.tempo == pytest.approx(1.0, abs=1e-4)
         assert partition.background_bytes_per_s == pytest.approx(0.0, abs=1e7), "all of it is explained"
 

@@ -134,7 +134,7 @@ def test_a_sites_truth_is_in_its_traffic(monkeypatch: pytest.MonkeyPatch) -> Non
         # transfers are not even, and so may be a little in another minute
         jobs = site.truth_bytes.sum(axis=0)
         assert np.maximum(jobs - minutes, 0).sum() < 0.05 * jobs.sum(), direction
-        assert site.truth_bytes.shape[0] == len(site.logged.started_s) == len(site.logged.application)
+        assert site.truth_bytes.shape[0] == len(site.logged.start_s) == len(site.logged.application)
 
 
 @pytest.mark.slow

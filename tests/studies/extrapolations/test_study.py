@@ -174,12 +174,12 @@ def test_each_difference_is_counted(root: Path) -> None:
 
 
 def times_of(rank: object, part: slice) -> dict[str, object]:
-    return {name: getattr(rank, name)[part] for name in ("began_s", "ceased_s")}
+    return {name: getattr(rank, name)[part] for name in ("start_s", "end_s")}
 
 
 def test_without_times_traces_are_equal_if_their_calls_are(root: Path) -> None:
     run = runs(programs(root / "deep")[0])[0]
-    later = [replace(rank, ceased_s=rank.ceased_s + 1e-5) for rank in run.ranks]
+    later = [replace(rank, end_s=rank.end_s + 1e-5) for rank in run.ranks]
     one, other = compress(4, run.ranks), compress(4, later)
     assert one != other
     assert untimed(one) == untimed(other)
@@ -318,7 +318,7 @@ def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
 
 @pytest.mark.usefixtures("small_study", "undrawn")
 def test_command_prints_tables(results: Results, tmp_path: Path) -> None:
-    arguments = ["extrapolations", "--traces", str(tmp_path), "--into", str(tmp_path / "there")]
+    arguments = ["extrapolations", "--traces", str(tmp_path), "--output", str(tmp_path / "there")]
     told = CliRunner().invoke(study_command, arguments)
     assert told.exit_code == 0, told.output
     for title, *_ in STUDY.tables(results):

@@ -36,11 +36,11 @@ def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatc
     at_s = 0.3 * DAY_S
     known = now(site, at_s)
     steps = int(at_s / site.interval_s)
-    measured = known.whole_past.unexplained_bytes_per_s
+    measured = known.whole_past.unattributed_bytes_per_s
     assert len(measured) == int(at_s / told.STEP_S)
     assert np.nansum(measured) * told.STEP_S == pytest.approx(site.total_bytes[:steps].sum(), rel=0.02)
     logged = site.seen["write"].logged
-    assert len(known.coming) <= ((site.submitted_s <= at_s) & (logged.ended_s > at_s)).sum()
+    assert len(known.coming) <= ((site.submitted_s <= at_s) & (logged.end_s > at_s)).sum()
     # what flows later changes nothing
     later = {
         direction: replace(
@@ -49,7 +49,7 @@ def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatc
         for direction, one in site.seen.items()
     }
     other = now(replace(site, seen=later), at_s)
-    np.testing.assert_array_equal(other.past.unexplained_bytes_per_s, known.past.unexplained_bytes_per_s)
+    np.testing.assert_array_equal(other.past.unattributed_bytes_per_s, known.past.unattributed_bytes_per_s)
     np.testing.assert_array_equal(other.coming.elapsed_s, known.coming.elapsed_s)
 
 

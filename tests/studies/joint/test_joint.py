@@ -27,7 +27,7 @@ def made_up() -> Results:
     rows = []
     for family, level, name in product(FAMILIES, LEVELS, ("ior_a", "n01")):
         told = dict.fromkeys(PLAIN, 0.4) | {
-            "stretched": 0.6,
+            "time_normalized": 0.6,
             USUAL: 0.5,
             JOINT: 0.9,
             CHOSEN: 0.85,
@@ -46,7 +46,7 @@ def made_up() -> Results:
                     "cross_correlation": correlation,
                     "correlation": correlation,
                     "volume_ratio": 1.0,
-                    "trust": 0.9,
+                    "expected_correlation": 0.9,
                     "explained_ratio": 0.8 if is_joint else None,
                     "is_better": (name == "n01") if is_joint else None,
                 }
@@ -64,7 +64,7 @@ def test_neighbours_are_the_same_for_a_seed_and_can_be_run() -> None:
 def test_distances_are_held_against_the_best_plain_method() -> None:
     found = page.distances(made_up())
     assert found.height == len(FAMILIES) * len(LEVELS)
-    assert set(found["best"]) == {"stretched"}
+    assert set(found["best"]) == {"time_normalized"}
     assert found["plain"].to_list() == pytest.approx([0.4] * found.height)
     assert found["share"].to_list() == pytest.approx([0.15 / 0.4] * found.height)
     assert set(found["better_ratio"]) == {0.5}
@@ -128,7 +128,7 @@ def test_together_is_nearer_where_others_are_logged_and_no_worse_where_not() -> 
 
 @pytest.mark.long
 def test_the_study_can_be_asked_for(tmp_path: Path) -> None:
-    asked = ["joint", "--seeds", "1", "--seed", "9", "--into", str(tmp_path)]
+    asked = ["joint", "--seeds", "1", "--seed", "9", "--output", str(tmp_path)]
     found = CliRunner().invoke(study_command, asked)
     assert found.exit_code == 0, found.output
     assert (tmp_path / "joint-study.md").is_file()

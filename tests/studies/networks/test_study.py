@@ -25,7 +25,7 @@ def results() -> Results:
 
 def test_every_planted_system_and_clock_has_its_row(results: Results) -> None:
     assert results.answers["planted"].to_list() == [pattern for pattern in PATTERNS for _ in range(2)]
-    assert set(results.answers["named"]) <= {*PATTERNS, *OUTCOMES}
+    assert set(results.answers["matched"]) <= {*PATTERNS, *OUTCOMES}
     assert results.clocks.select("rank_count", "file_count", "jitter_s").rows() == list(SKEW_SETTINGS)
 
 
@@ -43,7 +43,7 @@ def test_confusion_counts_every_answer(results: Results) -> None:
     answers = pl.DataFrame(
         {
             "planted": ["circular", "striped", "noisy", "noisy", "outlier"],
-            "named": ["circular", "noisy", "noisy", "none_fits", "outlier"],
+            "matched": ["circular", "noisy", "noisy", "no_match", "outlier"],
             "rank_count": [16, 64, 2000, 500, 40],
         }
     )
@@ -65,7 +65,7 @@ def test_confusion_counts_every_answer(results: Results) -> None:
 
 def test_the_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
-    assert text.startswith("<!-- Made by `iosig study networks --seeds 2 --seed 7 --into DIR`")
+    assert text.startswith("<!-- Made by `iosig study networks --seeds 2 --seed 7 --output DIR`")
     assert text.count("| planted |") == 2
     (figure,) = (tmp_path / "figures").iterdir()
     assert figure.stat().st_size > 10_000

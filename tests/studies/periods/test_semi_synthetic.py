@@ -119,7 +119,7 @@ def test_without_spread_all_iterations_are_alike() -> None:
     lasting = float(only.phases.durations_s[0])
     found = drawn(only, count=3, compute_mean_s=5.0, iteration_count=4)
     assert found.period_s == pytest.approx([5.0 + lasting] * 3)
-    assert found.phase_started_s[0] == pytest.approx([5.0 + i * (5.0 + lasting) for i in range(4)])
+    assert found.phase_start_s[0] == pytest.approx([5.0 + i * (5.0 + lasting) for i in range(4)])
     assert found.duration_s == pytest.approx([4 * (5.0 + lasting)] * 3)
     assert found.io_ratio == pytest.approx([lasting / (5.0 + lasting)] * 3)
     # both processes move their 3.5 GB evenly in each phase, and nothing beside
@@ -137,29 +137,29 @@ def test_truth_is_what_is_in_the_requests(small: Library) -> None:
     told = request_phases(found.requests, 0.5)
     for trace in range(7):
         ours = slice(told.offsets[trace], told.offsets[trace + 1])
-        is_long = found.phase_started_s[trace, 1:] - found.phase_ended_s[trace, :-1] > 0.5
-        started = found.phase_started_s[trace][np.r_[True, is_long]]
+        is_long = found.phase_start_s[trace, 1:] - found.phase_end_s[trace, :-1] > 0.5
+        started = found.phase_start_s[trace][np.r_[True, is_long]]
         assert told.onset_s[ours] == pytest.approx(started)
-        assert told.ended_s[ours] == pytest.approx(found.phase_ended_s[trace][np.r_[is_long, True]])
+        assert told.end_s[ours] == pytest.approx(found.phase_end_s[trace][np.r_[is_long, True]])
         assert told.volume_bytes[ours].sum() == pytest.approx(20 * 4 * 3.5e9)
 
 
 def test_delays_leave_the_first_process_alone(small: Library) -> None:
     found = drawn(small, count=50, delay_mean_s=30.0)
-    began = found.requests.began_s.reshape(50, 20, 4, 3)[:, :, :, 0]
-    assert began[:, :, 0] == pytest.approx(found.phase_started_s)
-    delays = began[:, :, 1:] - found.phase_started_s[:, :, None]
+    began = found.requests.start_s.reshape(50, 20, 4, 3)[:, :, :, 0]
+    assert began[:, :, 0] == pytest.approx(found.phase_start_s)
+    delays = began[:, :, 1:] - found.phase_start_s[:, :, None]
     assert (delays >= 0).all()
     assert delays.mean() == pytest.approx(30.0, rel=0.05)
     assert delays.std() == pytest.approx(30.0, rel=0.05)
-    ceased = found.requests.ceased_s.reshape(50, 20, 12)
-    assert ceased.max(axis=2) == pytest.approx(found.phase_ended_s)
+    ceased = found.requests.end_s.reshape(50, 20, 12)
+    assert ceased.max(axis=2) == pytest.approx(found.phase_end_s)
 
 
 def test_phases_do_not_overlap(small: Library) -> None:
     found = drawn(small, count=20, compute_deviation_s=22.0, delay_mean_s=10.0)
-    assert (found.phase_started_s[:, 1:] >= found.phase_ended_s[:, :-1]).all()
-    assert (found.phase_started_s[:, 0] >= 0).all()
+    assert (found.phase_start_s[:, 1:] >= found.phase_end_s[:, :-1]).all()
+    assert (found.phase_start_s[:, 0] >= 0).all()
 
 
 @pytest.mark.parametrize("ratio", [0.1, 0.5, 1.0, 2.0])
@@ -167,8 +167,8 @@ def test_compute_phases_are_normal_and_positive(small: Library, ratio: float) ->
     from scipy.stats import kstest, truncnorm
 
     found = drawn(small, count=200, compute_mean_s=11.0, compute_deviation_s=11.0 * ratio)
-    before = np.concatenate([np.zeros((200, 1)), found.phase_ended_s[:, :-1]], axis=1)
-    computing = (found.phase_started_s - before).ravel()
+    before = np.concatenate([np.zeros((200, 1)), found.phase_end_s[:, :-1]], axis=1)
+    computing = (found.phase_start_s - before).ravel()
     assert computing.min() >= -1e-9
     wanted = truncnorm(-1.0 / ratio, np.inf, loc=11.0, scale=11.0 * ratio)
     assert kstest(computing, wanted.cdf).pvalue > 1e-3
@@ -177,12 +177,12 @@ def test_compute_phases_are_normal_and_positive(small: Library, ratio: float) ->
 @pytest.mark.parametrize(("level", "rate"), [("low", 2.5e8), ("high", 5e8)])
 def test_noise_lies_over_the_whole_trace(small: Library, level: NoiseLevel, rate: float) -> None:
     quiet, noisy = drawn(small), drawn(small, noise_level=level)
-    assert noisy.phase_ended_s == pytest.approx(quiet.phase_ended_s)
-    count = len(quiet.requests.began_s)
+    assert noisy.phase_end_s == pytest.approx(quiet.phase_end_s)
+    count = len(quiet.requests.start_s)
     added = noisy.requests.chosen(slice(count, None))
     for trace in range(5):
         is_own = added.subject == trace
-        began, ceased = added.began_s[is_own], added.ceased_s[is_own]
+        began, ceased = added.start_s[is_own], added.end_s[is_own]
         assert began[0] == 0
         assert (began[1:] > ceased[:-1]).all()
         assert ceased[-1] <= quiet.duration_s[trace]
@@ -223,8 +223,8 @@ def test_cut_traces_begin_and_end_within_periods(small: Library) -> None:
     ratio = [
         np.mean(((at >= start[:, None]) & (at < end[:, None])).any(axis=0))
         for start, end, at in zip(
-            whole.phase_started_s,
-            whole.phase_ended_s,
+            whole.phase_start_s,
+            whole.phase_end_s,
             np.linspace(found.window_start_s, found.window_end_s, 5000, axis=1),
             strict=True,
         )
@@ -237,9 +237,9 @@ def test_the_same_seed_gives_the_same_traces(small: Library, level: NoiseLevel) 
     first, second, other = (
         drawn(small, seed=seed, noise_level=level, delay_mean_s=3.0, compute_deviation_s=3.0) for seed in (8, 8, 9)
     )
-    assert np.array_equal(first.requests.began_s, second.requests.began_s)
+    assert np.array_equal(first.requests.start_s, second.requests.start_s)
     assert np.array_equal(first.requests.volume_bytes, second.requests.volume_bytes)
-    assert not np.array_equal(first.phase_ended_s, other.phase_ended_s)
+    assert not np.array_equal(first.phase_end_s, other.phase_end_s)
 
 
 @pytest.mark.parametrize("level", NOISE_LEVELS)

@@ -31,8 +31,8 @@ def answer(signals: EvenSignals, frequency_hz: np.ndarray, is_periodic: np.ndarr
         np.where(is_periodic, "periodic", "aperiodic"),
         np.where(is_periodic, frequency_hz, np.nan),
         np.where(is_periodic, 0.5, np.nan),
-        signals.started_s,
-        signals.ended_s,
+        signals.start_s,
+        signals.end_s,
         none,
         Candidates.empty(signals.signal_count),
     )
@@ -301,7 +301,7 @@ def small_study(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_study", "undrawn")
 def test_command_prints_tables(tmp_path: Path) -> None:
     told = CliRunner().invoke(
-        study_command, ["periods", "--traces", "2", "--draws", "3", "--into", str(tmp_path / "there")]
+        study_command, ["periods", "--traces", "2", "--draws", "3", "--output", str(tmp_path / "there")]
     )
     assert told.exit_code == 0, told.output
     assert "False alarms" in told.stdout

@@ -25,7 +25,7 @@ def told(signals: EvenSignals, period_s: float, error_s: float = np.nan) -> Dete
     is_told = np.full(count, "periodic")
     none = Candidates.empty(count)
     claims = PeriodDetails(full * error_s, full)
-    return Detections(is_told, full / period_s, full, signals.started_s, signals.ended_s, full, none, claims)
+    return Detections(is_told, full / period_s, full, signals.start_s, signals.end_s, full, none, claims)
 
 
 FORTY = Method("forty", "always 40 s", "bins", lambda signals: told(signals, 40.0))

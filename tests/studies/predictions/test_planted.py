@@ -30,9 +30,9 @@ def test_a_run_like_hacc_has_the_papers_distances(seed):
     assert run.phase_count == 10
     assert run.gaps_s.mean() == pytest.approx(8.7)
     assert run.gaps_s[1:].mean() == pytest.approx(7.7)
-    assert (run.onset_s[0], run.ended_s[0]) == (4.1, pytest.approx(15.3))
+    assert (run.onset_s[0], run.phase_end_s[0]) == (4.1, pytest.approx(15.3))
     assert run.onset_s[1] == pytest.approx(20.8)
-    assert run.began_s.shape == (10, 16)
+    assert run.start_s.shape == (10, 16)
 
 
 # ---- any run
@@ -51,25 +51,25 @@ def every_kind(seed: int) -> dict[str, PlantedRun]:
 @given(st.integers(0, 1000))
 def test_phases_follow_one_another_and_ranks_keep_to_theirs(seed):
     for run in every_kind(seed).values():
-        assert (run.onset_s[1:] > run.ended_s[:-1]).all()
-        assert (run.began_s >= run.onset_s[:, None]).all()
-        assert (run.began_s[:, 0] == run.onset_s).all(), "the first rank is in step"
-        assert (run.ceased_s >= run.began_s).all()
-        assert (run.ceased_s[:, 0] == run.ended_s).all()
+        assert (run.onset_s[1:] > run.phase_end_s[:-1]).all()
+        assert (run.start_s >= run.onset_s[:, None]).all()
+        assert (run.start_s[:, 0] == run.onset_s).all(), "the first rank is in step"
+        assert (run.end_s >= run.start_s).all()
+        assert (run.end_s[:, 0] == run.phase_end_s).all()
         assert (run.volume_bytes == REQUEST_BYTES).all()
 
 
 @pytest.mark.parametrize("kind", ["hacc", "changing", "out of step", "irregular"])
 def test_the_same_generator_gives_the_same_run(kind):
     one, same, other = every_kind(4)[kind], every_kind(4)[kind], every_kind(5)[kind]
-    assert np.array_equal(one.began_s, same.began_s)
-    assert not np.array_equal(one.began_s, other.began_s)
+    assert np.array_equal(one.start_s, same.start_s)
+    assert not np.array_equal(one.start_s, other.start_s)
 
 
 def test_ranks_are_out_of_step_by_up_to_what_was_asked():
     onsets, lengths = 10.0 * np.arange(200), np.full(200, 2.0)
     run = made.planted(onsets, lengths, drawn(), ranks=8, desync_ratio=0.25)
-    late = run.began_s - onsets[:, None]
+    late = run.start_s - onsets[:, None]
     assert 0.48 < late.max() <= 0.5
     assert late[:, 1:].mean() == pytest.approx(0.25, abs=0.02)
     assert np.isnan(run.period_s).all()
@@ -87,7 +87,7 @@ def test_the_gaps_change_when_they_are_said_to(period_s, ratio):
     relative = run.gaps_s / run.period_s[:-1]
     assert relative.mean() == pytest.approx(1.0, abs=0.03)
     assert relative.std() == pytest.approx(0.05, abs=0.02)
-    assert (run.ended_s - run.onset_s).mean() == pytest.approx(0.15 * period_s, rel=0.1)
+    assert (run.phase_end_s - run.onset_s).mean() == pytest.approx(0.15 * period_s, rel=0.1)
 
 
 def test_without_jitter_gaps_are_the_period():
@@ -97,7 +97,7 @@ def test_without_jitter_gaps_are_the_period():
 
 def test_runs_that_differ_in_the_ratio_alone_are_the_same_until_the_change():
     one, other = (made.changing(drawn(3), 10.0, ratio, (7, 5), 0.1) for ratio in (1.0, 2.0))
-    for name in ("onset_s", "began_s", "ceased_s"):
+    for name in ("onset_s", "start_s", "end_s"):
         assert np.array_equal(getattr(one, name)[:8], getattr(other, name)[:8])
     assert one.onset_s[8] != other.onset_s[8]
 
@@ -109,9 +109,9 @@ def test_background_is_handed_over_once_and_is_as_large_as_asked():
     run = made.changing(drawn(1), 10.0, 1.0, (12, 0))
     with_more = made.with_background(run, drawn(2), 0.3)
     rows = handed_over(with_more)
-    assert all((row.ceased_s <= ended).all() for row, ended in zip(rows, with_more.ended_s, strict=True))
-    within = with_more.background.ceased_s <= run.ended_s[-1]
-    assert sum(len(row.began_s) for row in rows) == run.began_s.size + within.sum()
+    assert all((row.end_s <= ended).all() for row, ended in zip(rows, with_more.phase_end_s, strict=True))
+    within = with_more.background.end_s <= run.phase_end_s[-1]
+    assert sum(len(row.start_s) for row in rows) == run.start_s.size + within.sum()
     volume = sum(float(row.volume_bytes.sum()) for row in rows)
     assert volume / run.volume_bytes.sum() == pytest.approx(1.3, rel=0.03)
     assert np.array_equal(with_more.onset_s, run.onset_s)
@@ -120,8 +120,8 @@ def test_background_is_handed_over_once_and_is_as_large_as_asked():
 def test_without_background_what_is_handed_over_are_the_phases():
     run = made.hacc_like(drawn())
     for phase, row in enumerate(handed_over(run)):
-        assert np.array_equal(row.began_s, run.began_s[phase])
-        assert np.array_equal(row.ceased_s, run.ceased_s[phase])
+        assert np.array_equal(row.start_s, run.start_s[phase])
+        assert np.array_equal(row.end_s, run.end_s[phase])
 
 
 # ---- no period
@@ -135,17 +135,17 @@ def test_irregular_gaps_vary_as_much_as_exponential_pauses_do():
 
 
 def test_constant_io_never_pauses():
-    run = made.constant(drawn(), 5.0, 6, ranks=3, started_s=2.0)
-    assert run.began_s.shape == (6, 24)
-    flat = [np.sort(values.reshape(6, 3, 8)[:, 1].ravel()) for values in (run.began_s, run.ceased_s)]
+    run = made.constant(drawn(), 5.0, 6, ranks=3, start_s=2.0)
+    assert run.start_s.shape == (6, 24)
+    flat = [np.sort(values.reshape(6, 3, 8)[:, 1].ravel()) for values in (run.start_s, run.end_s)]
     assert flat[0][1:] == pytest.approx(flat[1][:-1])
     assert flat[0][0] == 2.0
-    assert run.ended_s[-1] == pytest.approx(32.0, rel=0.15)
+    assert run.phase_end_s[-1] == pytest.approx(32.0, rel=0.15)
 
 
 def test_a_single_phase_has_quiet_on_both_sides():
     run = made.single(drawn(), 10.0)
     assert run.onset_s[0] == 10.0
-    assert run.ended_s[-2] == pytest.approx(20.0, rel=0.15)
-    assert run.onset_s[-1] == run.ended_s[-1] == 40.0
+    assert run.phase_end_s[-2] == pytest.approx(20.0, rel=0.15)
+    assert run.onset_s[-1] == run.phase_end_s[-1] == 40.0
     assert run.volume_bytes[-1].sum() < 1e-3 * run.volume_bytes[0].sum()

@@ -66,7 +66,7 @@ def test_branches_have_in_common_what_is_predicted_once() -> None:
     for setting in scenarios.settings():
         if setting.shared_count:
             runs = [running._drawn(setting, branch, 3, 1) for branch in setting.branches.values()]
-            ended = [run.ended_s[: setting.shared_count] for run in runs]
+            ended = [run.phase_end_s[: setting.shared_count] for run in runs]
             assert all(np.array_equal(each, ended[0]) for each in ended)
 
 
@@ -191,7 +191,7 @@ def test_the_peers_sums_have_a_floor_in_hertz(made: type[Rule]) -> None:
 def test_the_page_has_every_table_and_figure(results: Results, tmp_path: Path) -> None:
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "| 5 Hz, 5 % | doubled |" in text
-    assert all(f"| {word} |" in text for word in ("jitter 3 %", "random gaps", "controlled"))
+    assert all(f"| {word} |" in text for word in ("jitter 3 %", "random gaps", "null_tested"))
     assert text.count("](figures/") == 4
     assert "| jitter | clipped_cusum | cusum |" in text, "changes by 20 %"
     assert "None" not in text
@@ -216,7 +216,7 @@ def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, results: Resul
 
 def told(**columns: list[object]) -> Results:
     """Results of evaluations with these columns, of the defaults."""
-    rows = pl.DataFrame(columns).with_columns(method=pl.lit("controlled"), strategy=pl.lit("adaptive"))
+    rows = pl.DataFrame(columns).with_columns(method=pl.lit("null_tested"), strategy=pl.lit("adaptive"))
     full = pl.concat([pl.DataFrame(schema=running._EVALUATIONS), rows], how="diagonal")
     return Results(StudyParams(1, 0, 1), full, pl.DataFrame())
 

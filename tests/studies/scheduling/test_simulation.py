@@ -66,58 +66,58 @@ every_policy = pytest.mark.parametrize("name", list(POLICIES))
 
 def test_two_at_once_share_equally() -> None:
     found = outcome([job((1, 100)), job((1, 100))], 10)
-    assert found.ended_s.tolist() == [21, 21]
+    assert found.end_s.tolist() == [21, 21]
     assert found.io_slowdown.tolist() == [2, 2]
     assert found.stretch.tolist() == pytest.approx([21 / 11, 21 / 11])
 
 
 def test_what_one_cannot_use_goes_to_others() -> None:
     found = outcome([job((0, 20), most=2), job((0, 80)), job((0, 40))], 10)
-    assert found.ended_s.tolist() == [10, 14, 10]
+    assert found.end_s.tolist() == [10, 14, 10]
     assert found.used_bytes_per_s.tolist() == [10, 10, 0]
 
 
 def test_late_comer_takes_half() -> None:
     found = outcome([job((0, 100)), job((5, 20))], 10)
-    assert found.began_s.tolist() == [0, 5]
-    assert found.ceased_s.tolist() == [12, 9]
+    assert found.io_start_s.tolist() == [0, 5]
+    assert found.io_end_s.tolist() == [12, 9]
 
 
 def test_one_of_a_set_at_a_time_first_come_first_served() -> None:
     found = outcome([job((2, 100)), job((1, 100)), job((3, 100))], 10, set10(20, 25, 30))
     assert found.served_s.tolist() == [11, 1, 21]
-    assert found.ceased_s.tolist() == [21, 11, 31]
+    assert found.io_end_s.tolist() == [21, 11, 31]
     assert found.set_number.tolist() == [1, 1, 1]
 
 
 def test_who_comes_at_once_is_served_by_number() -> None:
-    assert outcome([job((1, 10)), job((1, 10))], 10, set10(20, 20)).ceased_s.tolist() == [2, 3]
+    assert outcome([job((1, 10)), job((1, 10))], 10, set10(20, 20)).io_end_s.tolist() == [2, 3]
 
 
 def test_sets_share_by_priority() -> None:
     found = outcome([job((0, 101)), job((0, 1000))], 1, set10(10, 1000))
     assert found.set_number.tolist() == [1, 3]
-    assert found.ceased_s.tolist() == pytest.approx([101 * 1.01, 1101])
+    assert found.io_end_s.tolist() == pytest.approx([101 * 1.01, 1101])
 
 
 def test_a_set_that_cannot_use_its_share_leaves_it() -> None:
     found = outcome([job((0, 30), most=3), job((0, 70))], 10, set10(10, 1000))
-    assert found.ceased_s.tolist() == pytest.approx([10, 10])
+    assert found.io_end_s.tolist() == pytest.approx([10, 10])
 
 
 def test_unknown_periods_are_a_set_below_all() -> None:
     found = outcome([job((0, 100)), job((0, 100)), job((0, 100))], 11, set10(100, NAN, NAN))
     assert found.set_number.tolist() == [2, UNKNOWN_SET, UNKNOWN_SET]
-    assert found.ceased_s.tolist() == pytest.approx([10, 10 + 90 / 11, 20 + 80 / 11])
+    assert found.io_end_s.tolist() == pytest.approx([10, 10 + 90 / 11, 20 + 80 / 11])
 
 
 def test_unknown_periods_have_all_where_nobody_is_known() -> None:
-    assert outcome([job((0, 100))], 10, set10(NAN)).ended_s.tolist() == [10]
+    assert outcome([job((0, 100))], 10, set10(NAN)).end_s.tolist() == [10]
 
 
 def test_sets_far_apart_starve_nobody() -> None:
     found = outcome([job((0, 10)), job((0, 10)), job((1, 10))], 1, set10(1e-300, 1e300, NAN))
-    assert found.ceased_s.tolist() == pytest.approx([10, 21, 30])
+    assert found.io_end_s.tolist() == pytest.approx([10, 21, 30])
 
 
 def test_phases_without_io_or_computing() -> None:
@@ -129,8 +129,8 @@ def test_phases_without_io_or_computing() -> None:
             return None
 
     found = outcome([job((2, 0), (0, 0), (0, 10), (0, 10), (3, 0)), Job([], [], 4), job((0, 0))], 10, Set10(Deaf()))
-    assert found.ended_s.tolist() == [7, 4, 0]
-    assert found.ceased_s.tolist() == [2, 2, 3, 4, 7, 0]
+    assert found.end_s.tolist() == [7, 4, 0]
+    assert found.io_end_s.tolist() == [2, 2, 3, 4, 7, 0]
     assert heard == [2, 3]
     assert found.stretch.tolist()[0] == 1
     assert np.isnan(found.stretch[1:]).all()
@@ -139,7 +139,7 @@ def test_phases_without_io_or_computing() -> None:
 
 def test_no_jobs() -> None:
     found = outcome([], 1)
-    assert found.ended_s.size == found.ceased_s.size == 0
+    assert found.end_s.size == found.io_end_s.size == 0
     assert math.isnan(measured(found).stretch)
     assert math.isnan(measured(found).utilization)
 
@@ -190,9 +190,9 @@ def test_source_hears_of_ends_before_it_is_asked_of_beginnings() -> None:
             told.append(("asked", job, now_s))
             return super().period_s(job, now_s)
 
-        def io_phase(self, job: int, began_s: float, ceased_s: float, volume_bytes: float) -> None:
-            told.append((f"{began_s:g}+{volume_bytes:g}", job, ceased_s))
-            super().io_phase(job, began_s, ceased_s, volume_bytes)
+        def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
+            told.append((f"{io_start_s:g}+{volume_bytes:g}", job, io_end_s))
+            super().io_phase(job, io_start_s, io_end_s, volume_bytes)
 
     found = outcome([job((3, 10)), job((1, 20), (1, 20), (1, 20))], 10, Set10(Listener()))
     assert told[:5] == [("asked", 1, 1), ("1+20", 1, 3), ("asked", 0, 3), ("3+10", 0, 4), ("asked", 1, 4)]
@@ -226,14 +226,14 @@ def test_laws(name: str, jobs: list[Job]) -> None:
     moved = float(found.used_bytes_per_s[:-1] @ np.diff(found.used_at_s)) if found.used_at_s.size else 0.0
     assert moved == pytest.approx(volume, rel=1e-9, abs=1e-9)
     assert np.all(found.used_bytes_per_s <= bandwidth * (1 + 1e-12))
-    assert np.all((found.began_s <= found.served_s) & (found.served_s <= found.ceased_s))
+    assert np.all((found.io_start_s <= found.served_s) & (found.served_s <= found.io_end_s))
     assert np.nanmin(found.stretch, initial=1.0) >= 1 - 1e-9
-    assert found.ended_s - found.started_s == pytest.approx(found.compute_s + found.io_s, abs=1e-9)
+    assert found.end_s - found.start_s == pytest.approx(found.compute_s + found.io_s, abs=1e-9)
     again = outcome(jobs, bandwidth, POLICIES[name](len(jobs)))
     assert all(np.array_equal(getattr(found, f.name), getattr(again, f.name), equal_nan=True) for f in fields(found))
     for number in set(found.set_number[~np.isnan(found.set_number)].tolist()):
         inside = np.flatnonzero(found.set_number == number)
-        spans = sorted(zip(found.served_s[inside].tolist(), found.ceased_s[inside].tolist(), strict=True))
+        spans = sorted(zip(found.served_s[inside].tolist(), found.io_end_s[inside].tolist(), strict=True))
         assert all(ceased <= served for (_, ceased), (served, _) in pairwise(spans))
 
 
@@ -256,17 +256,17 @@ def test_who_never_meets_loses_nothing(name: str) -> None:
 @given(phases=st.lists(amounts, min_size=1, max_size=5), count=st.integers(1, 6), other=drawn_jobs)
 def test_equals_are_treated_equally(phases: list[tuple[float, float]], count: int, other: list[Job]) -> None:
     found = outcome([*other, *[job(*phases)] * count], 2.0)
-    assert len(set(found.ended_s[-count:].tolist())) == 1
+    assert len(set(found.end_s[-count:].tolist())) == 1
 
 
 def test_order_of_jobs_is_nothing_to_fair_sharing() -> None:
     mix = mixed(np.random.default_rng(4), 8, duration_s=500)
     jobs = [
-        Job(mix.compute_s[a:b], mix.io_bytes[a:b], mix.started_s[i], 4e8)
+        Job(mix.compute_s[a:b], mix.io_bytes[a:b], mix.start_s[i], 4e8)
         for i, (a, b) in enumerate(pairwise(mix.offsets.tolist()))
     ]
     there, back = outcome(jobs, 1e9), outcome(jobs[::-1], 1e9)
-    assert there.ended_s == pytest.approx(back.ended_s[::-1])
+    assert there.end_s == pytest.approx(back.end_s[::-1])
 
 
 # ---- twins
@@ -284,7 +284,7 @@ def test_agrees_with_time_steps(name: str, seed: int) -> None:
     known = periods.get(name, [10.0, NAN, 100, NAN])
     found = outcome(jobs, 2.0, Set10(Clairvoyant(known)) if known else Fair())
     slow = [
-        naive.Job(one.started_s, one.most_bytes_per_s, list(zip(one.compute_s, one.io_bytes, strict=True)))
+        naive.Job(one.start_s, one.most_bytes_per_s, list(zip(one.compute_s, one.io_bytes, strict=True)))
         for one in jobs
     ]
     for one, period in zip(slow, known, strict=False):
@@ -292,8 +292,8 @@ def test_agrees_with_time_steps(name: str, seed: int) -> None:
     expected = [span for spans in naive.simulate(slow, 2.0, step_s, set10=bool(known)) for span in spans]
     # Late by a step at each turn of each job, at most.
     late_s = 2 * len(expected) * step_s
-    assert found.began_s == pytest.approx([began for began, _ in expected], abs=late_s)
-    assert found.ceased_s == pytest.approx([ceased for _, ceased in expected], abs=late_s)
+    assert found.io_start_s == pytest.approx([began for began, _ in expected], abs=late_s)
+    assert found.io_end_s == pytest.approx([ceased for _, ceased in expected], abs=late_s)
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -312,7 +312,7 @@ def test_fair_agrees_with_contention() -> None:
     mix = replace(figure_17(np.random.default_rng(3), cycles=2), most_bytes_per_s=np.linspace(1e8, 1e9, 16))
     found = simulate(mix, 1e9, Fair())
     chains = contention.Chains(
-        mix.started_s,
+        mix.start_s,
         mix.offsets,
         mix.compute_s,
         mix.io_bytes,
@@ -321,7 +321,7 @@ def test_fair_agrees_with_contention() -> None:
         np.zeros(mix.io_bytes.size, dtype=np.int64),
     )
     shared = contention.share(chains, contention.Pipe(1e9), 1e4)
-    assert found.ceased_s == pytest.approx(shared.ended_s, abs=1e-3)
+    assert found.io_end_s == pytest.approx(shared.end_s, abs=1e-3)
 
 
 # ---- workloads
@@ -335,7 +335,7 @@ def test_figure_17_is_the_papers() -> None:
     assert np.diff(mix.offsets).tolist() == [200] + [10] * 15
     io_s = np.bincount(mix.job_of_phase, mix.io_bytes) / 1e9
     assert io_s == pytest.approx([240.0] * 16)
-    assert len(set(mix.started_s.tolist())) == 16
+    assert len(set(mix.start_s.tolist())) == 16
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -376,4 +376,4 @@ def test_workloads_follow_their_generator(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(simulation, "_OFFSET_RATIO", 0.0)
     still = figure_17(np.random.default_rng(1), cycles=2)
     assert ideal_periods(still, 1e9) == pytest.approx([19.2] + [384.0] * 15)
-    assert not still.started_s.any()
+    assert not still.start_s.any()

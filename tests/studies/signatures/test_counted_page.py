@@ -27,7 +27,7 @@ def results() -> Results:
         for value, correlation in zip((SHARED, OWN, OWN_AND_OTHERS), values, strict=False):
             # of two answers one is none, which counts as 0
             rows += [(f"{COUNTED}{family}", value, level, CHOSEN, each) for each in (2 * correlation, None)]
-            rows += [(f"{COUNTED}{family}", value, level, "warped", 0.0), ("levels", 0.0, level, CHOSEN, 0.1)]
+            rows += [(f"{COUNTED}{family}", value, level, "elastic", 0.0), ("levels", 0.0, level, CHOSEN, 0.1)]
         rows += [(f"{COUNTED}{family}", OWN, level, one.name, values[3] - 0.1 * k) for k, one in enumerate(ORACLES)]
     schema = {"experiment": pl.String, "value": pl.Float64, "level": pl.String, "method": pl.String}
     answers = pl.DataFrame(rows, schema | {"correlation": pl.Float64}, orient="row")

@@ -19,8 +19,8 @@ from iosig.studies.signatures.judging import held_out
 from iosig.studies.signatures.methods import METHODS, ORACLES
 from iosig.studies.signatures.running import FAMILY, Results, StudyParams, pieces, study
 
-CHEAP = tuple(method for method in METHODS if method.name in ("stretched", "quantile"))
-WARPED = next(method for method in METHODS if method.name == "warped")
+CHEAP = tuple(method for method in METHODS if method.name in ("time_normalized", "quantile"))
+WARPED = next(method for method in METHODS if method.name == "elastic")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_each_family_is_asked_at_each_level(results: Results) -> None:
     answers = of_families(results)
     assert set(answers["family"]) == {family.name for family in FAMILIES[:2]}
     assert set(answers["level"]) == {"calm", "stormy"} < set(FOREIGN_LEVELS)
-    asked = {"warped", "stretched", "quantile", "lacking", "chosen", "oracle quantile"}
+    asked = {"elastic", "time_normalized", "quantile", "lacking", "chosen", "oracle quantile"}
     assert set(answers["method"]) == asked
     assert answers.height == 2 * 2 * 5 * len(asked)
     means = dict(answers.group_by("method").agg(pl.col("correlation").mean()).rows())
@@ -48,10 +48,12 @@ def test_each_family_is_asked_at_each_level(results: Results) -> None:
 def test_tables_have_a_row_for_each_family(results: Results) -> None:
     values = family_values(results)
     assert values is not None
-    overall, each, aims, calibration = (cast(Table, values[name]) for name in ("overall", "each", "aims", "trust"))
+    overall, each, aims, calibration = (
+        cast(Table, values[name]) for name in ("overall", "each", "aims", "expected_correlation")
+    )
     methods = 6  # of them held out; what lacks bursts is no answer
     assert len(overall.rows) == 2 * methods
-    assert {row[2] for row in each.rows} == {"held out", "chosen", "warped", "quantile", "oracle quantile"}
+    assert {row[2] for row in each.rows} == {"held out", "chosen", "elastic", "quantile", "oracle quantile"}
     assert [row[0] for row in aims.rows][:2] == ["calm, IOR_A to C", "calm, s3d"]
     assert [row[0] for row in calibration.rows[-2:]] == [family.name for family in FAMILIES[:2]]
     assert values["real"] is None
@@ -88,23 +90,24 @@ def test_what_is_chosen_is_the_row_of_the_method_that_is_trusted_most(results: R
     answers = of_families(results).filter(level="calm", family=FAMILIES[0].name)
     for (_,), own in answers.group_by("application"):
         rows = {row["method"]: row for row in own.iter_rows(named=True)}
-        assert rows["chosen"]["correlation"] == rows["warped"]["correlation"]
-        assert 0 <= rows["chosen"]["trust"] <= 1
-        assert rows["lacking"]["burst_count"] == rows["warped"]["burst_count"], "that of the truth"
+        assert rows["chosen"]["correlation"] == rows["elastic"]["correlation"]
+        assert 0 <= rows["chosen"]["expected_correlation"] <= 1
+        assert rows["lacking"]["burst_count"] == rows["elastic"]["burst_count"], "that of the truth"
         assert (
-            rows["lacking"]["volume_ratio"] is None or rows["lacking"]["volume_ratio"] <= rows["warped"]["volume_ratio"]
+            rows["lacking"]["volume_ratio"] is None
+            or rows["lacking"]["volume_ratio"] <= rows["elastic"]["volume_ratio"]
         )
 
 
 def test_a_family_is_told_by_the_others_weights(results: Results) -> None:
     told = held_out(of_families(results))
     assert told["told"].is_between(0.0, 1.0).all()
-    assert set(told["method"]) == {"warped", "stretched", "quantile", "lacking", "held out"}
+    assert set(told["method"]) == {"elastic", "time_normalized", "quantile", "lacking", "held out"}
     chosen = told.filter(method="held out")
     assert chosen.height == 2 * 2 * 5, "refusals, too"
     assert chosen["told"].null_count() == chosen["outcome"].ne("extracted").sum()
 
 
 def test_pages_picture_of_trust_is_drawn(results: Results, tmp_path: Path) -> None:
-    draw_trust(held_out(of_families(results)).drop_nulls("told"), "title").write(tmp_path / "trust.png")
-    assert (tmp_path / "trust.png").stat().st_size > 5000
+    draw_trust(held_out(of_families(results)).drop_nulls("told"), "title").write(tmp_path / "expected_correlation.png")
+    assert (tmp_path / "expected_correlation.png").stat().st_size > 5000

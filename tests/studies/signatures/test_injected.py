@@ -84,7 +84,7 @@ def test_the_same_seed_draws_the_same_and_levels_differ_in_others_only() -> None
     assert first.samples.values.tolist() == again.samples.values.tolist()
     calm, stormy = (FamilySetting(FAMILIES[3], level, (ONE,)).drawn(5).sets for level in ("calm", "stormy"))
     assert calm.samples.values.mean() < stormy.samples.values.mean()
-    assert calm.started_s.tolist() == stormy.started_s.tolist()
+    assert calm.start_s.tolist() == stormy.start_s.tolist()
 
 
 def test_a_level_is_others_mean_over_the_peak() -> None:
@@ -150,9 +150,9 @@ def test_polls_tell_of_each_byte_once_and_of_no_run_that_has_not_ended() -> None
     rates = np.ones((3, 500))
     one = polls_of(rates, np.array([200.0, np.inf, 300.5]), 5.0, 0.2, np.random.default_rng(1))
     assert one.duration_s.tolist() == [170.0, 271.0]
-    assert ((one.started_s <= 0) & (one.started_s > -5)).all()
+    assert ((one.start_s <= 0) & (one.start_s > -5)).all()
     steps = np.diff(one.samples.offsets)
-    ends = one.started_s + steps * 5.0
+    ends = one.start_s + steps * 5.0
     assert ((ends >= one.duration_s) & (ends < one.duration_s + 5)).all()
     assert one.samples.values.std() > 0.1
     assert one.samples.values.mean() == pytest.approx(1.0, abs=0.02)

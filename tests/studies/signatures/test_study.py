@@ -92,7 +92,7 @@ def test_applications_are_the_papers() -> None:
     # section 6.2: 3.4 MB of each of 18,000 processes
     assert [burst.volume_bytes for burst in S3D.bursts] == pytest.approx([61.2e9] * 8)
     assert {burst.peak_bytes_per_s for burst in S3D.bursts} == {5.5e9, 4.2e9, 6e9, 4.8e9}
-    assert S3D.bursts[-1].ended_s < S3D.duration_s == 3600.0
+    assert S3D.bursts[-1].end_s < S3D.duration_s == 3600.0
 
 
 def test_truth_is_what_an_application_writes() -> None:
@@ -100,25 +100,25 @@ def test_truth_is_what_an_application_writes() -> None:
     assert len(truth.bytes_per_s) == 300
     assert truth.bytes_per_s.sum() == pytest.approx(75e9)
     # the burst that reads is not among them
-    assert truth.bursts.started_s.tolist() == [100.0]
-    assert truth.bursts.ended_s[0] == pytest.approx(SHORT[1].bursts[1].ended_s)
+    assert truth.bursts.start_s.tolist() == [100.0]
+    assert truth.bursts.end_s[0] == pytest.approx(SHORT[1].bursts[1].end_s)
     seconds = np.flatnonzero(truth.bytes_per_s)
-    assert (seconds[0], seconds[-1] + 1) == (100, np.ceil(truth.bursts.ended_s[0]))
+    assert (seconds[0], seconds[-1] + 1) == (100, np.ceil(truth.bursts.end_s[0]))
 
 
 def test_steps_belong_to_the_runs_of_their_right_edges() -> None:
     # right edges are 0, 2, 4 ... : those in [started, ended + 2)
     found = set_of(np.arange(20.0), 2.0, np.array([3.0, 4.0]), np.array([8.0, 9.0]))
     assert [rates.tolist() for rates in found.rates] == [[2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]]
-    assert found.started_s.tolist() == [-1.0, -2.0]
+    assert found.start_s.tolist() == [-1.0, -2.0]
     assert found.duration_s.tolist() == [5.0, 5.0]
 
 
 def test_samples_begin_within_a_step_before_the_run_and_cover_it() -> None:
     sets = SETTING.drawn(4).sets
     assert sets.set_count == 2
-    assert ((sets.started_s <= 0) & (sets.started_s > -4.0)).all()
-    ends = sets.started_s + 2.0 * np.diff(sets.samples.offsets)
+    assert ((sets.start_s <= 0) & (sets.start_s > -4.0)).all()
+    ends = sets.start_s + 2.0 * np.diff(sets.samples.offsets)
     assert (ends >= sets.duration_s).all()
     assert (ends < sets.duration_s + 2.0).all()
 
@@ -497,7 +497,7 @@ def small_study(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
 
 @pytest.mark.usefixtures("small_study", "undrawn")
 def test_command_prints_tables(tmp_path: Path) -> None:
-    told = CliRunner().invoke(study_command, ["signatures", "--seeds", "2", "--into", str(tmp_path / "there")])
+    told = CliRunner().invoke(study_command, ["signatures", "--seeds", "2", "--output", str(tmp_path / "there")])
     assert told.exit_code == 0, told.output
     assert "Cross-correlation/correlation with the truth" in told.stdout
     assert "not studied" in told.stdout
@@ -522,7 +522,7 @@ def test_command_prints_json() -> None:
         ["signatures", "--seeds", "0"],
         ["signatures", "--part", "elsewhere"],
         ["signatures", "--edison", "nowhere.h5lmt"],
-        ["signatures", "--part", "drift", "--into", "there"],
+        ["signatures", "--part", "drift", "--output", "there"],
     ],
 )
 def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:

@@ -78,7 +78,7 @@ def test_real_traces_are_replayed_exactly(shared_data: Path, tmp_path: Path, nam
 def test_mpi_io_becomes_posix_calls(shared_data: Path, temporary: Path) -> None:
     report = replay(shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst", Wish(process_count=2), quiet)
     assert report.differences() == []
-    assert report.waited_on == {WORLD: 8}
+    assert report.synchronized_on == {WORLD: 8}
     assert [(file.traced_bytes, file.replayed_bytes) for file in report.files] == [(50331648, 50331648)]
     assert list(temporary.iterdir()) == []
 
@@ -122,7 +122,7 @@ def test_several_ranks_share_a_process(tmp_path: Path) -> None:
     report = replay(trace, wish, quiet)
     assert report.differences() == []
     assert (report.rank_count, report.process_count) == (4, 2)
-    assert report.waited_on == {WORLD: 4}
+    assert report.synchronized_on == {WORLD: 4}
     assert sorted(path.name for path in (tmp_path / "into" / "data").iterdir()) == [
         f"f.{rank:02}.done" for rank in (0, 1, 2, 4)
     ]
@@ -132,7 +132,7 @@ def test_several_ranks_share_a_process(tmp_path: Path) -> None:
 
 def test_the_command_prints_json_and_a_table(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(0)])
-    result = CliRunner().invoke(replay_command, [str(trace), "--json", "--dry-run", "--into", str(tmp_path / "new")])
+    result = CliRunner().invoke(replay_command, [str(trace), "--json", "--dry-run", "--output", str(tmp_path / "new")])
     document = json.loads(result.stdout)
     assert document["is_dry_run"]
     assert document["traced"]["calls"]["open"] == 1
@@ -221,8 +221,8 @@ def test_timed_replay_keeps_order_and_takes_its_time(tmp_path: Path) -> None:
     done, _, _ = executed(folder, [first, [BARRIER, ("open", "f 0"), ("read", "f %p 10")]], spent_s=0.01)
     assert done[1].read_bytes == 10
     # Twelve calls after gaps of 10 ms, the barrier, two more calls.
-    assert done[1].ended_s - began >= 0.15
-    assert done[1].ended_s > done[0].ended_s
+    assert done[1].end_s - began >= 0.15
+    assert done[1].end_s > done[0].end_s
 
 
 def test_ranks_of_one_process_wait_side_by_side(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_ranks_of_one_process_wait_side_by_side(tmp_path: Path) -> None:
     began = time.monotonic()
     done, _, _ = executed(folder, [[("access", "f 0")] * 10] * 8, spent_s=0.05)
     # 4 s one after the other
-    assert 0.5 <= max(rank.ended_s for rank in done) - began < 4.0
+    assert 0.5 <= max(rank.end_s for rank in done) - began < 4.0
 
 
 # ---- what cannot be

@@ -51,7 +51,7 @@ def test_each_run_gets_its_own_bytes() -> None:
     result = explain_traffic(traffic, runs, 2.0, NO_BACKGROUND)
     assert volumes(result, 2) == pytest.approx([80, 15])
     assert result.step[result.run == 1].tolist() == [60, 61, 62, 63, 64]
-    assert (result.certainty > 0.9).all()
+    assert (result.confidence > 0.9).all()
 
 
 def test_concurrent_runs_share_the_traffic() -> None:
@@ -79,7 +79,7 @@ def test_signature_with_missing_bursts_is_rejected() -> None:
     traffic = traffic_of(2600, *((at, 8.0) for at in there))
     result = explain_traffic(traffic, runs, 2.0, NO_BACKGROUND)
     assert volumes(result, 6) == pytest.approx([0, 0, 0, 0, 0, 38 * 40])
-    assert not result.certainty[:5].any()
+    assert not result.confidence[:5].any()
     assert not result.placements.filled_ratio[result.placements.run < 5].any()
     accepted = explain_traffic(traffic, runs, 2.0, replace(NO_BACKGROUND, min_found_ratio=0.0, max_ambiguity=np.inf))
     assert sum(volumes(accepted, 6)[:5]) > 200
@@ -175,5 +175,5 @@ def test_batched_traffics_match_single_ones(seed: int, count: int) -> None:
         traffics.append((rng.exponential(4.0, 300) * (rng.random(300) < 0.5), runs))
     for result, own in zip(explain_traffics(traffics, 2.0), traffics, strict=True):
         alone = explain_traffic(*own, 2.0)
-        for name in ("run", "step", "volume_bytes", "certainty", "foreground_bytes"):
+        for name in ("run", "step", "volume_bytes", "confidence", "foreground_bytes"):
             assert getattr(result, name).tolist() == getattr(alone, name).tolist()

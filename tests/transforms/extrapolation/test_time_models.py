@@ -274,7 +274,7 @@ def test_the_times_of_real_runs_stay_within_reason(shared_data: Path, applicatio
             for rank in run.ranks:
                 found = outer(run.decode(rank))
                 names = found.signatures["function"].gather(found.order).to_list()
-                for name, duration in zip(names, (found.ceased_s - found.began_s).tolist(), strict=True):
+                for name, duration in zip(names, (found.end_s - found.start_s).tolist(), strict=True):
                     durations.setdefault(name, []).append(duration)
         per_function.append(durations)
     names = sorted(set.intersection(*map(set, per_function)))

@@ -32,8 +32,8 @@ RECORDS = (
 FILES = {"trace_id": pl.String, "file_number": pl.Int64, "stripe_bytes": pl.Int64, "osts": pl.List(pl.Int64)}
 REQUESTS = {
     "trace_id": pl.String, "module": pl.String, "rank": pl.Int64, "host": pl.String, "file_number": pl.Int64,
-    "direction": pl.String, "offset_bytes": pl.Int64, "request_bytes": pl.Float64, "began_s": pl.Float64,
-    "ceased_s": pl.Float64,
+    "direction": pl.String, "offset_bytes": pl.Int64, "request_bytes": pl.Float64, "start_s": pl.Float64,
+    "end_s": pl.Float64,
 }  # fmt: skip
 HEATMAPS = {
     "trace_id": pl.String, "module": pl.String, "rank": pl.Int64, "direction": pl.String, "interval_s": pl.Float64,

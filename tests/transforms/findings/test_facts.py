@@ -140,7 +140,7 @@ def test_targets_of_the_shared_file_that_lacks_most() -> None:
 def request(place: int, offset: int, length: float) -> dict[str, Any]:
     return {
         "module": "POSIX", "rank": 0, "host": "h", "file_number": 0, "direction": "read", "offset_bytes": offset,
-        "request_bytes": length, "began_s": float(place), "ceased_s": place + 0.5,
+        "request_bytes": length, "start_s": float(place), "end_s": place + 0.5,
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ def record(number: int, module: str = "POSIX", rank: int = 0, **told: Any) -> di
 def request(number: int, place: int, offset: int, size: int = 10) -> dict[str, Any]:
     return {
         "module": "POSIX", "rank": 0, "file_number": number, "direction": "read", "offset_bytes": offset,
-        "request_bytes": size, "began_s": float(place), "ceased_s": place + 0.5,
+        "request_bytes": size, "start_s": float(place), "end_s": place + 0.5,
     }  # fmt: skip
 
 

@@ -17,18 +17,18 @@ INTERVAL = st.tuples(st.integers(0, 5), st.floats(0, 9), st.floats(0, 1), st.int
 @given(st.lists(INTERVAL, min_size=1, max_size=30))
 def test_bytes_are_spread_as_one_by_one(told: list[tuple[int, float, float, int]]) -> None:
     rank = np.array([one[0] for one in told])
-    began_s = np.array([one[1] for one in told])
-    ceased_s = began_s + np.array([one[2] for one in told])
+    start_s = np.array([one[1] for one in told])
+    end_s = start_s + np.array([one[2] for one in told])
     volume = np.array([float(one[3]) for one in told])
     expected = np.zeros((3, 10))
-    for row, first, last, amount in zip(rank // 2, began_s, ceased_s, volume, strict=True):
+    for row, first, last, amount in zip(rank // 2, start_s, end_s, volume, strict=True):
         for column in range(10):
             overlap = min(last, column + 1) - max(first, column)
             if last > first and overlap > 0:
                 expected[row, column] += amount * overlap / (last - first)
         if last == first:
             expected[row, min(int(first), 9)] += amount
-    cells = spread(rank, began_s, ceased_s, volume, np.array([0, 2, 4, 6]), np.arange(11.0))
+    cells = spread(rank, start_s, end_s, volume, np.array([0, 2, 4, 6]), np.arange(11.0))
     np.testing.assert_allclose(cells, expected, atol=1e-6)
     assert cells.sum() == pytest.approx(volume.sum())
 
@@ -62,7 +62,7 @@ def test_cells_are_few_whatever_the_run() -> None:
 def test_requests_go_before_a_coarse_heat_map_and_not_before_a_fine_one() -> None:
     request = {
         "module": "POSIX", "rank": 1, "file_number": 0, "direction": "write", "offset_bytes": 0,
-        "request_bytes": 8.0, "began_s": 0.0, "ceased_s": 2.0,
+        "request_bytes": 8.0, "start_s": 0.0, "end_s": 2.0,
     }  # fmt: skip
     requests = rows(REQUESTS, request)
     for bins, source in ((31, "requests"), (32, "heatmap")):

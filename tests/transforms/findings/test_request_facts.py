@@ -21,8 +21,8 @@ def frame(told: list[tuple[int, int, int, int]], module: str = "POSIX") -> pl.Da
         *(
             {
                 "module": module, "rank": rank, "host": f"h{rank % 2}", "file_number": file, "direction": "read",
-                "offset_bytes": offset, "request_bytes": float(length), "began_s": float(place),
-                "ceased_s": place + 0.5,
+                "offset_bytes": offset, "request_bytes": float(length), "start_s": float(place),
+                "end_s": place + 0.5,
             }
             for place, (rank, file, offset, length) in enumerate(told)
         ),
@@ -64,7 +64,7 @@ def test_stripes_are_crossed_as_byte_by_byte(told: list[tuple[int, int, int, int
 
 def test_where_an_offset_is_not_known_order_is_not() -> None:
     told = frame([(0, 0, 0, 4), (0, 0, 4, 4)]).with_columns(
-        offset_bytes=pl.when(pl.col("began_s") > 0).then("offset_bytes")
+        offset_bytes=pl.when(pl.col("start_s") > 0).then("offset_bytes")
     )
     row = request_facts.sizes_and_order(told, 5).row(0, named=True)
     assert (row["small_count"], row["sequential_count"], row["consecutive_count"]) == (2, None, None)

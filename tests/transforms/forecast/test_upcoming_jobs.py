@@ -36,8 +36,8 @@ def draws(jobs: UpcomingJobs, signature_s: float = 500.0, params: JobDrawParams 
 
 def test_running_and_waiting_job() -> None:
     result = draws(JOBS)
-    assert set(result.started_s[0]) == {-100.0}
-    assert set(result.started_s[1]) == {60.0}
+    assert set(result.start_s[0]) == {-100.0}
+    assert set(result.start_s[1]) == {60.0}
     assert result.duration_s == pytest.approx(np.full((2, 40), 500.0))
     at = result.positions_s(slice(None), np.array([0.0, 100.0, 400.0, 1000.0]))
     assert at[0, 0].tolist() == [100.0, 200.0, 500.0, 500.0]
@@ -68,8 +68,8 @@ def test_limits_of_duration_and_start() -> None:
     result = draws(bound)
     assert set(result.duration_s[0]) == {150.0}
     assert set(result.duration_s[1]) == {300.0}
-    assert set(result.started_s[1]) == {70.0}
-    assert set(draws(replace(bound, max_wait_s=np.array([0.0, 30.0]))).started_s[1]) == {70.0}
+    assert set(result.start_s[1]) == {70.0}
+    assert set(draws(replace(bound, max_wait_s=np.array([0.0, 30.0]))).start_s[1]) == {70.0}
 
 
 def test_uncertain_signature_varies_volume_with_mean_one() -> None:

@@ -30,15 +30,15 @@ SITE = simulate_site(ALL, 10, 10_000)
 
 
 def extract_plain(sets: SampleSets) -> Sequence[Signature]:
-    """Extract `warped` signatures from three runs or more."""
-    return methods.extract_signatures(sets, SignatureParams(min_run_count=3), ["warped"])[0].signatures
+    """Extract `elastic` signatures from three runs or more."""
+    return methods.extract_signatures(sets, SignatureParams(min_run_count=3), ["elastic"])[0].signatures
 
 
 @cache
 def extract_plain_signatures() -> KnownSignatures:
     shared = SITE.shared
     answer = methods.extract_signatures(
-        shared.make_sample_sets(shared.cut_samples(shared.volume_bytes)), methods=["warped"]
+        shared.make_sample_sets(shared.cut_samples(shared.volume_bytes)), methods=["elastic"]
     )[0]
     return KnownSignatures(
         tuple(one if one.outcome == "extracted" else None for one in answer.signatures), answer.expected_correlation
@@ -71,7 +71,7 @@ def test_no_accepted_signature_is_worse_on_a_calm_site() -> None:
     calm = simulate_site(ALL, 8, 24_000)
     shared = calm.shared
     answer = methods.extract_signatures(
-        shared.make_sample_sets(shared.cut_samples(shared.volume_bytes)), methods=["warped"]
+        shared.make_sample_sets(shared.cut_samples(shared.volume_bytes)), methods=["elastic"]
     )[0]
     result = extract_jointly(
         shared, KnownSignatures(tuple(answer.signatures), answer.expected_correlation), extract_plain
@@ -152,7 +152,7 @@ def test_false_burst_in_own_signature_is_removed() -> None:
     # no traffic at the false burst: it gets no volume, and coincidences are not common
     false: Application = (600.0, [*CALM[1], (360, 400, 8.0)])
     result = extract_jointly(SITE.shared, make_known_signatures(false, *ALL[1:]), extract_plain)
-    begun = result.signatures[0].bursts.started_s
+    begun = result.signatures[0].bursts.start_s
     assert not ((begun > 340) & (begun < 420)).any()
     assert correlation_with_truth(result.signatures[0], CALM) > 0.9
 

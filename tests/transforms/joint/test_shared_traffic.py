@@ -38,7 +38,7 @@ def test_sample_sets_have_rates_and_times() -> None:
     sets = shared.make_sample_sets(shared.cut_samples(shared.volume_bytes))
     assert sets.interference is None
     assert sets.samples.values[:3].tolist() == [1.0, 1.5, 2.0]
-    assert sets.started_s.tolist() == [-1.0, 0.0]
+    assert sets.start_s.tolist() == [-1.0, 0.0]
     assert sets.duration_s.tolist() == [35.0, 8.0]
     assert sets.offsets.tolist() == [0, 1, 2]
 
@@ -47,7 +47,7 @@ def test_cleaned_samples_use_expected_starts() -> None:
     shared = small()
     raw = shared.cut_samples(shared.volume_bytes)
     # truncation to whole seconds removes half a second on average
-    assert shared.make_sample_sets(raw, np.zeros(len(raw.values))).started_s.tolist() == [-1.5, -0.5]
+    assert shared.make_sample_sets(raw, np.zeros(len(raw.values))).start_s.tolist() == [-1.5, -0.5]
 
 
 def test_subsecond_log_times_are_not_corrected() -> None:

@@ -101,7 +101,7 @@ def test_recovers_planted_skew(rank_count: int, skew_s: float, jitter_s: float, 
         "file": np.repeat(np.arange(file_count), rank_count),
         "rank": np.tile(np.arange(rank_count), file_count),
         "collective_open_count": np.full(rank_count * file_count, 2),
-        "open_ended_s": ends.ravel(),
+        "open_end_s": ends.ravel(),
     }
     skew = estimate_skew(pl.DataFrame(rows, schema=OPENS).sample(fraction=1.0, shuffle=True, seed=seed), rank_count)
     assert skew.offset_s is not None
@@ -160,11 +160,11 @@ def test_times_without_offsets_are_unchanged() -> None:
 
 def test_corrects_only_the_outermost_layer() -> None:
     events = pl.DataFrame(
-        {"layer_number": [0, 1, 0], "rank": [1, 1, 9], "began_s": [1.5, 2.0, 3.0], "ceased_s": [2.5, 3.0, 4.0]}
+        {"layer_number": [0, 1, 0], "rank": [1, 1, 9], "start_s": [1.5, 2.0, 3.0], "end_s": [2.5, 3.0, 4.0]}
     )
     skew = correct_events(events, Skew("corrected", np.array([0.0, 0.5]), 1, 0.5), 0)
-    assert skew["began_s"].to_list() == [1.0, 2.0, 3.0]
-    assert skew["ceased_s"].to_list() == [2.0, 3.0, 4.0]
+    assert skew["start_s"].to_list() == [1.0, 2.0, 3.0]
+    assert skew["end_s"].to_list() == [2.0, 3.0, 4.0]
     assert correct_events(events, Skew("no_times"), 0) is events
 
 
@@ -181,7 +181,7 @@ def test_selects_collective_opens() -> None:
             (1, "open", True, None, 1, 3.0),
             (2, "open", True, 7, 1, 3.0),
         ],
-        schema=["layer_number", "event_kind", "is_collective", "file_number", "rank", "ceased_s"],
+        schema=["layer_number", "event_kind", "is_collective", "file_number", "rank", "end_s"],
         orient="row",
     )
     assert select_opens(events).rows() == [(7, 0, 2, 9.0)]

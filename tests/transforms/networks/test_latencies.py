@@ -23,8 +23,8 @@ SCHEMA = {
     "rank": pl.Int64,
     "request_id": pl.String,
     "event_kind": pl.String,
-    "began_s": pl.Float64,
-    "ceased_s": pl.Float64,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
     "peer": pl.String,
     "event_bytes": pl.Float64,
     "direction": pl.String,
@@ -244,7 +244,7 @@ def test_order_and_chunks_do_not_matter_within_the_horizon(
     events: list[Event], layers: tuple[int, ...], piece: int, chance: object
 ) -> None:
     horizon_s = 4.0
-    late = sorted(events, key=lambda event: event.began_s + chance.uniform(0, horizon_s))  # type: ignore[attr-defined]
+    late = sorted(events, key=lambda event: event.start_s + chance.uniform(0, horizon_s))  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("iosig.transforms.networks.latencies._MIN_PASS_ROWS", 1)
         streamed = match(late, layers, piece, horizon_s)
@@ -255,7 +255,7 @@ def test_order_and_chunks_do_not_matter_within_the_horizon(
 @given(EVENTS, st.randoms(use_true_random=False))
 def test_order_of_simultaneous_events_does_not_matter(events: list[Event], chance: object) -> None:
     at_once = [
-        Event(*astuple(event)[:5], event.began_s // 6, event.began_s // 6 + 1.0, *astuple(event)[7:])
+        Event(*astuple(event)[:5], event.start_s // 6, event.start_s // 6 + 1.0, *astuple(event)[7:])
         for event in events
     ]
     shuffled = list(at_once)

@@ -52,7 +52,7 @@ def network(octaves: Reals, window_count: int = 1, per_node: int = 16, labels: l
 def whole(network_: Network) -> dict[str, object]:
     return (
         classify_patterns(network_)
-        .filter(pl.col("hop") == 0, pl.col("metric") == "time", "is_whole")
+        .filter(pl.col("hop") == 0, pl.col("metric") == "time", "is_whole_run")
         .row(0, named=True)
     )
 
@@ -118,7 +118,7 @@ def test_lists_the_causes_of_planted_patterns(classified: pl.DataFrame) -> None:
 
 def test_one_or_two_narrow_bands_of_values_are_circular() -> None:
     row = whole(network(quiet(32, 20)))
-    assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("named", "circular", [])
+    assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("matched", "circular", [])
     assert (row["active_node_count"], row["transfer_count"]) == (32, 640)
     assert row["edge_spread"] == pytest.approx(0.2, abs=0.1)
     two = quiet(32, 20)
@@ -180,14 +180,14 @@ def test_wide_values_are_noisy_widest_nodes_first() -> None:
 def test_ambiguous_values_have_no_pattern() -> None:
     octaves = quiet(64, 30) + np.random.default_rng(5).normal(0, 0.5, 64)[:, None]
     row = whole(network(octaves))
-    assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("none_fits", None, [])
+    assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("no_match", None, [])
 
 
 def test_too_few_nodes_and_too_few_transfers() -> None:
     row = whole(network(quiet(7, 30)))
     assert (row["outcome"], row["node_spread"], row["cause_nodes"]) == ("too_few_nodes", None, [])
     assert whole(network(quiet(8, 2)))["outcome"] == "too_few_transfers"
-    assert whole(network(quiet(8, 3)))["outcome"] == "named"
+    assert whole(network(quiet(8, 3)))["outcome"] == "matched"
 
 
 def test_empty_networks_and_unknown_values() -> None:
@@ -195,7 +195,7 @@ def test_empty_networks_and_unknown_values() -> None:
     rows = classify_patterns(EdgeCounter(layers, ("latency",), window_edges(0.0, 1.0, 2)).result())
     assert rows.schema == PATTERN_ROWS
     assert rows["outcome"].unique().to_list() == ["too_few_nodes"]
-    assert rows.select("metric", "is_whole", "first_window", "last_window").rows()[:3] == [
+    assert rows.select("metric", "is_whole_run", "first_window", "last_window").rows()[:3] == [
         ("time", True, 0, 2), ("time", False, 0, 1), ("time", False, 1, 2),
     ]  # fmt: skip
     sizes = classify_patterns(network(quiet(32, 20))).filter(pl.col("metric") != "time")
@@ -240,7 +240,7 @@ def test_classifies_windows_separately() -> None:
     octaves = quiet(64, 20)
     octaves[np.arange(64) // 8 % 2 == 1, 10:] += 2.0
     octaves[9, :10] += 4.0
-    rows = classify_patterns(network(octaves, window_count=2, per_node=8)).filter(metric="time", is_whole=False)
+    rows = classify_patterns(network(octaves, window_count=2, per_node=8)).filter(metric="time", is_whole_run=False)
     assert rows["pattern"].to_list() == ["outlier", "striped"]
     assert rows.select("first_window", "last_window").rows() == [(0, 1), (1, 2)]
 
@@ -250,7 +250,7 @@ def test_classifies_windows_separately() -> None:
     [
         ("min_node_count", 33, "too_few_nodes"),
         ("min_transfer_count", 641, "too_few_transfers"),
-        ("max_circular_octaves", 0.1, "none_fits"),
+        ("max_circular_octaves", 0.1, "no_match"),
     ],
 )
 def test_thresholds_change_the_outcome(
@@ -340,5 +340,7 @@ def test_windows_of_a_real_run_show_its_hosts(shared_data: Path) -> None:
         network_ = flow.network_of_trace(trace.landed, flow.Asked(), NetworkParams(), None)
     rows = network_.patterns.filter(hop=0, metric="time")
     # 32 hosts of six ranks each, which wait together in each window
-    assert rows.filter(~pl.col("is_whole"))["pattern"].value_counts().filter(pattern="striped")["count"].item() >= 50
-    assert network_.patterns.filter(hop=0, metric="size", is_whole=True)["pattern"].item() == "circular"
+    assert (
+        rows.filter(~pl.col("is_whole_run"))["pattern"].value_counts().filter(pattern="striped")["count"].item() >= 50
+    )
+    assert network_.patterns.filter(hop=0, metric="size", is_whole_run=True)["pattern"].item() == "circular"

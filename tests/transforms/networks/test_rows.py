@@ -48,8 +48,8 @@ def make_random_network(seed: int, hop_count: int, window_count: int) -> Network
         for edge in range(edges.height):
             if generator.random() < 0.5:
                 continue
-            read_bytes, written_bytes, time_s, longest_s = generator.random(4) * 1e9
-            totals.append((window, edge, 3, read_bytes, written_bytes, time_s, longest_s))
+            read_bytes, written_bytes, time_s, max_transfer_time_s = generator.random(4) * 1e9
+            totals.append((window, edge, 3, read_bytes, written_bytes, time_s, max_transfer_time_s))
             for metric in range(3):
                 bins = generator.choice([NEGATIVE, ZERO, -80, 3, 4, 119], generator.integers(0, 4), replace=False)
                 counts += [(window, edge, metric, int(k), int(generator.integers(1, 9))) for k in sorted(bins)]
@@ -157,7 +157,7 @@ def make_patterns(*changes: dict[str, object]) -> pl.DataFrame:
     schema = {
         "hop": pl.Int32,
         "metric": pl.String,
-        "is_whole": pl.Boolean,
+        "is_whole_run": pl.Boolean,
         "first_window": pl.Int32,
         "last_window": pl.Int32,
         "outcome": pl.String,
@@ -170,10 +170,10 @@ def make_patterns(*changes: dict[str, object]) -> pl.DataFrame:
     usual = {
         "hop": 0,
         "metric": "time",
-        "is_whole": False,
+        "is_whole_run": False,
         "first_window": 0,
         "last_window": 1,
-        "outcome": "named",
+        "outcome": "matched",
         "pattern": "circular",
         "active_node_count": 4,
         "transfer_count": 40,
@@ -191,12 +191,12 @@ def test_patterns_have_layer_names_and_times() -> None:
     result = make_patterns(
         {},
         {"hop": 1, "first_window": 3, "last_window": 4, "pattern": "outlier", "cause_nodes": ["host 1", HOSTILE]},
-        {"is_whole": True, "last_window": 4, "outcome": "none_fits", "pattern": None, "node_spread": math.nan},
+        {"is_whole_run": True, "last_window": 4, "outcome": "no_match", "pattern": None, "node_spread": math.nan},
         {"metric": "size", "band_ratio": math.inf, "cause_nodes": None},
     )
     rows = pattern_rows(network, result)
     cast_to_table(rows, NETWORK_PATTERNS)
-    assert rows.select("source_layer", "target_layer", "window_began_s", "window_ceased_s").rows() == [
+    assert rows.select("source_layer", "target_layer", "window_start_s", "window_end_s").rows() == [
         ("rank", "host", -1.0, 1.0),
         ("host", "target", 5.0, 7.0),
         ("rank", "host", -1.0, 7.0),
@@ -218,7 +218,7 @@ def test_bottlenecks_match_the_table() -> None:
             "source_node": ["0"],
             "target_layer": ["target"],
             "target_node": ["OST 3"],
-            "began_s": [1.5],
+            "start_s": [1.5],
             "value": [8.0],
             "median_value": [0.5],
             "score": [9.0],
@@ -232,13 +232,13 @@ def test_run_row_describes_the_network() -> None:
     network = make_random_network(3, 3, 4)
     skew = Skew("corrected", np.zeros(4), 2, 0.001, None)
     row = run_row(
-        "made",
+        "built",
         network=network,
         module="POSIX",
         request_count=12,
         covered_ratio=1.2,
         skew=skew,
-        negative_count=0,
+        negative_time_count=0,
     )
     result = cast_to_table(row, NETWORK_RUNS).row(0, named=True)
     assert json.loads(result["layers"]) == list(NAMES)

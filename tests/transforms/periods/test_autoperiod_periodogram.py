@@ -197,8 +197,8 @@ def test_unknown_samples_are_dropped_and_times_sorted() -> None:
     assert result.bytes_per_s.tolist() == [10, 30, 50, 70]
     assert result.counts.tolist() == [2, 0, 1, 1]
     assert result.span_s.tolist() == [2, 0, 0, 0]
-    np.testing.assert_equal(result.started_s, [1, np.nan, 5, 7])
-    np.testing.assert_equal(result.ended_s, [3, np.nan, 5, 7])
+    np.testing.assert_equal(result.start_s, [1, np.nan, 5, 7])
+    np.testing.assert_equal(result.end_s, [3, np.nan, 5, 7])
 
 
 def test_intervals_become_samples_at_their_middles() -> None:
@@ -206,7 +206,7 @@ def test_intervals_become_samples_at_their_middles() -> None:
         [30.0, 90.0, 95.0], [30.0, 60.0, np.nan], Ragged(np.ones(3), np.array([0, 3]))
     )
     assert result.time_s.tolist() == [15, 60]
-    assert (result.started_s.tolist(), result.ended_s.tolist()) == ([0], [90])
+    assert (result.start_s.tolist(), result.end_s.tolist()) == ([0], [90])
 
 
 def test_selected_signals_keep_their_samples() -> None:

@@ -33,7 +33,7 @@ def read_write_requests(path: Path) -> Requests:
     parts = [batch.rows for batch in source.read(path, Reading()) if batch.table.name == "trace_requests"]
     rows = pl.concat(parts).filter((pl.col("direction") == "write") & ~pl.col("is_async"))
     volume = rows["request_bytes"].cast(pl.Float64).fill_null(np.nan)
-    return Requests.of_one(rows["began_s"].to_numpy(), rows["ceased_s"].to_numpy(), volume.to_numpy())
+    return Requests.of_one(rows["start_s"].to_numpy(), rows["end_s"].to_numpy(), volume.to_numpy())
 
 
 def make_params(hz: float = 10.0, **others: float) -> CompatibleParams:

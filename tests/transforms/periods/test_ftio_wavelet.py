@@ -48,7 +48,7 @@ def test_ranges_equal_ftios(
     detections, segments = ftio_wavelet.detect(bursts(period, burst, count, pause), CompatibleParams(sampling_hz=hz))
     expected = np.nan if frequency is None else frequency
     assert detections.frequency_hz[0] == pytest.approx(expected, rel=1e-6, nan_ok=True)
-    told = list(zip(segments.started_s.tolist(), segments.ended_s.tolist(), strict=True))
+    told = list(zip(segments.start_s.tolist(), segments.end_s.tolist(), strict=True))
     assert told == [pytest.approx(item, abs=1e-6) for item in ranges]
     assert segments.is_main.sum() == bool(ranges)
     if ranges:
@@ -61,7 +61,7 @@ def test_sampled_signals_are_taken_as_they_are() -> None:
     group = EvenSignals(np.stack([values, np.zeros(400)]), np.ones(2), np.array([5.0, 0.0]))
     _, segments = ftio_wavelet.detect_in_samples(group)
     assert segments.counts.tolist() == [1, 0]
-    assert segments.started_s[0] >= 5.0
+    assert segments.start_s[0] >= 5.0
     assert segments.volume_bytes[0] <= 80e9
     _, segments = ftio_wavelet.detect_in_samples(EvenSignals(np.zeros((1, 0)), np.ones(1), np.zeros(1)))
     assert segments.counts.tolist() == [0]

@@ -29,30 +29,30 @@ def bursts(delay: int, count: int = 600, period: int = 40, width: int = 6) -> np
 
 def test_delay_of_a_node_is_that_of_its_bursts() -> None:
     result = phases(bursts(0), bursts(5), bursts(10), period=40)
-    np.testing.assert_allclose(result.delay_s, [-5, 0, 5], atol=1e-9)
+    np.testing.assert_allclose(result.lag_s, [-5, 0, 5], atol=1e-9)
     assert (result.concentration > 0.9).all()
-    np.testing.assert_allclose(phases(bursts(0), bursts(8), period=80, hz=0.5).delay_s, [-8, 8], atol=1e-9)
+    np.testing.assert_allclose(phases(bursts(0), bursts(8), period=80, hz=0.5).lag_s, [-8, 8], atol=1e-9)
 
 
 def test_uniform_io_has_no_concentration() -> None:
     result = phases(bursts(0), np.full(600, 1e9), np.zeros(600), period=40)
     assert result.concentration[0] > 0.9
     assert result.concentration[1] == pytest.approx(0, abs=1e-9)
-    assert np.isnan([result.delay_s[2], result.concentration[2]]).all()
+    assert np.isnan([result.lag_s[2], result.concentration[2]]).all()
 
 
 def test_only_the_window_counts_and_aperiodic_runs_have_no_phases() -> None:
     changing = np.concatenate([bursts(0, 400), bursts(17, 200)])
     result = phases(bursts(0), changing, period=40, window=np.array([[0.0, 400.0]]))
-    np.testing.assert_allclose(result.delay_s, 0, atol=1e-9)
-    assert np.isnan(phases(bursts(0), bursts(3), period=float("nan")).delay_s).all()
+    np.testing.assert_allclose(result.lag_s, 0, atol=1e-9)
+    assert np.isnan(phases(bursts(0), bursts(3), period=float("nan")).lag_s).all()
 
 
 def test_results_are_independent_of_other_runs() -> None:
     samples = Ragged(np.concatenate([bursts(0), bursts(4), bursts(0), bursts(0)]), offsets_of([600] * 4))
     run, window = np.array([0, 0, 1, 1]), np.repeat(ALWAYS, 2, axis=0)
     result = estimate_node_phases(samples, np.ones(4), run, np.array([1 / 40, 1 / 40]), window)
-    np.testing.assert_allclose(result.delay_s, [-2, 2, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(result.lag_s, [-2, 2, 0, 0], atol=1e-9)
 
 
 def test_equals_a_loop_over_nodes() -> None:
@@ -67,5 +67,5 @@ def test_equals_a_loop_over_nodes() -> None:
         ]
         for place, (selected, values) in enumerate(zip(sums, nodes, strict=True)):
             late = -cmath.phase(selected * sum(sums).conjugate()) / (2 * math.pi) * period
-            assert result.delay_s[place] == pytest.approx(late, abs=1e-6)
+            assert result.lag_s[place] == pytest.approx(late, abs=1e-6)
             assert result.concentration[place] == pytest.approx(abs(selected) / values.sum(), rel=1e-9)

@@ -43,7 +43,7 @@ def _read_write_steps(path: Path) -> Steps:
     """Write rate of a trace's ranks, as a step function."""
     parts = [batch.rows for batch in source.read(path, Reading()) if batch.table.name == "trace_requests"]
     rows = pl.concat(parts).filter(direction="write")
-    began, ceased = rows["began_s"].to_numpy(), rows["ceased_s"].to_numpy()
+    began, ceased = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
     return step_function(Requests.of_one(began, ceased, rows["request_bytes"].to_numpy()))
 
 

@@ -21,13 +21,13 @@ NAN = float("nan")
 Gaps = list[tuple[float, float]]
 
 
-def find_phases_of(values: Sequence[float], cycle_s: float = NAN, started_s: float = 0.0) -> WindowPhases:
+def find_phases_of(values: Sequence[float], cycle_s: float = NAN, start_s: float = 0.0) -> WindowPhases:
     """The phases of one signal, sampled every second."""
-    return find_window_phases(EvenSignals.from_samples(values, 1.0, started_s), cycle_s=np.array([cycle_s]))
+    return find_window_phases(EvenSignals.from_samples(values, 1.0, start_s), cycle_s=np.array([cycle_s]))
 
 
 def spans(result: WindowPhases) -> list[tuple[float, float]]:
-    return list(zip(result.onset_s.tolist(), result.ended_s.tolist(), strict=True))
+    return list(zip(result.onset_s.tolist(), result.end_s.tolist(), strict=True))
 
 
 def signal(*stretches: tuple[float, int]) -> list[float]:
@@ -50,7 +50,7 @@ def test_equals_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
         expected = naive.find_phases(row.tolist(), cycle)
         part = slice(int(result.offsets[place]), int(result.offsets[place + 1]))
         assert (result.onset_s[part] * hz[place]).tolist() == [phase[0] for phase in expected]
-        assert (result.ended_s[part] * hz[place]).tolist() == [phase[1] for phase in expected]
+        assert (result.end_s[part] * hz[place]).tolist() == [phase[1] for phase in expected]
         assert (result.volume_bytes[part] * hz[place]).tolist() == [phase[2] for phase in expected]
         assert result.is_open[part].tolist() == [phase[3] for phase in expected]
         assert result.is_cut[part].tolist() == [phase[4] for phase in expected]
@@ -139,7 +139,7 @@ def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float],
         pyramid.add(Requests.of_one(*columns))
         now = until
         window = pyramid.window(0.0 if math.isnan(believed) else max(0.0, now - 8 * believed), now)
-        samples = EvenSignals.from_samples(window.bytes_per_s, window.sampling_hz, window.started_s)
+        samples = EvenSignals.from_samples(window.bytes_per_s, window.sampling_hz, window.start_s)
         tracker = PhaseTracker.from_dict(json.loads(json.dumps(tracker.to_dict())))
         result += tracker.update(find_window_phases(samples, cycle_s=np.array([believed])), first_io_s=pyramid.first_s)
     return result
@@ -169,8 +169,8 @@ def test_change_is_detected_immediately_without_a_known_period(factor: float) ->
     assert_all_seen(0.05, factor, 0.35, 8, is_believed=False)
 
 
-def track(tracker: PhaseTracker, values: Sequence[float], started_s: float = 0.0) -> Gaps:
-    return tracker.update(find_phases_of(values, 16.0, started_s))
+def track(tracker: PhaseTracker, values: Sequence[float], start_s: float = 0.0) -> Gaps:
+    return tracker.update(find_phases_of(values, 16.0, start_s))
 
 
 def test_shifted_onset_gives_no_second_interval() -> None:
@@ -179,7 +179,7 @@ def test_shifted_onset_gives_no_second_interval() -> None:
     later = signal((0, 3), (9, 6), (0, 6), (9, 6), (0, 7), (9, 4), (0, 4))
     assert track(tracker, later) == [(16.0, 28.0)]
     assert tracker.onset_s.tolist() == [4.0, 16.0, 28.0]
-    assert (tracker.ended_s.tolist(), tracker.volume_bytes.tolist()) == ([8.0, 21.0, 32.0], [36.0, 54.0, 36.0])
+    assert (tracker.end_s.tolist(), tracker.volume_bytes.tolist()) == ([8.0, 21.0, 32.0], [36.0, 54.0, 36.0])
 
 
 def test_open_phase_is_confirmed_after_half_the_volume() -> None:

@@ -51,7 +51,7 @@ def test_each_method_equals_its_own_module() -> None:
         answer.method: answer.detections for answer in find_periods(make_ragged(*values), np.ones(24), np.zeros(24))
     }
     alone = {
-        "controlled": detection.detect(group),
+        "null_tested": detection.detect(group),
         "dft": ftio.detect(group),
         "autoperiod": autoperiod.detect_even(group),
     }
@@ -88,8 +88,8 @@ def test_refined_confidence_is_nan_unless_periodic() -> None:
 
 
 def test_periodicity_uses_exact_steps_if_given() -> None:
-    began_s = 20.0 * np.arange(30)
-    requests = Requests.of_one(began_s, began_s + 0.3, np.full(30, 6e6))
+    start_s = 20.0 * np.arange(30)
+    requests = Requests.of_one(start_s, start_s + 0.3, np.full(30, 6e6))
     values = np.where(np.arange(600) % 20 == 0, 6e6, 0.0)
     (on_samples,) = find_periods(make_ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)))
     (exactly,) = find_periods(
@@ -102,7 +102,7 @@ def test_periodicity_uses_exact_steps_if_given() -> None:
 
 def test_periodicity_is_measured_within_the_window() -> None:
     values = np.concatenate([np.zeros(300), square(400), np.zeros(500)])
-    (result,) = find_periods(make_ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("controlled",)))
+    (result,) = find_periods(make_ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("null_tested",)))
     (window,) = zip(result.detections.window_start_s, result.detections.window_end_s, strict=True)
     assert 290 <= window[0] <= 310
     assert 670 <= window[1] <= 710

@@ -76,8 +76,8 @@ def test_samples_are_clipped_as_a_whole() -> None:
     pieces = Ragged(np.arange(25.0), np.array([0, 10, 20, 20, 25]))
     hz, begun = np.array([1.0, 10.0, 1.0, 1.0]), np.array([100.0, 0.0, 0.0, 0.0])
 
-    def within(started_s: npt.ArrayLike, ended_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
-        return clip_samples(pieces, hz, begun, np.broadcast_to(started_s, 4), np.broadcast_to(ended_s, 4))
+    def within(start_s: npt.ArrayLike, end_s: npt.ArrayLike) -> tuple[Ragged, Reals]:
+        return clip_samples(pieces, hz, begun, np.broadcast_to(start_s, 4), np.broadcast_to(end_s, 4))
 
     result, started = within([102.5, 0.3, -1.0, 2.0], [107.0, 9.0, 1.0, 2.0])
     assert result.values.tolist() == [3, 4, 5, 6, *range(13, 20)]
@@ -100,7 +100,7 @@ def phases(*spans_s: tuple[float, float, float]) -> Steps:
 def test_first_phase_ends_with_substantial_io() -> None:
     """A constant log of a few bytes neither splits nor merges phases."""
     result = find_first_phases(phases((0, 100, 10), (5, 12, 700), (30, 34, 400), (60, 64, 400), (90, 94, 400)), 0, 100)
-    assert result.ended_s.tolist() == [12.0]
+    assert result.end_s.tolist() == [12.0]
     assert result.second_onset_s.tolist() == [30.0]
     assert result.skip_first(0.0).tolist() == [30.0]
 
@@ -109,18 +109,18 @@ def test_short_gaps_do_not_split_a_phase() -> None:
     bursts = [(start + part, start + part + 0.5, 100) for start in (0, 20, 40, 60) for part in range(6)]
     assert find_first_phases(phases(*bursts), 0, 80).second_onset_s.tolist() == [20.0]
     params = PhaseParams(gap_s=0.1)
-    assert find_first_phases(phases(*bursts), 0, 80, params).ended_s.tolist() == [0.5]
+    assert find_first_phases(phases(*bursts), 0, 80, params).end_s.tolist() == [0.5]
 
 
 def test_an_impulse_is_substantial() -> None:
     result = find_first_phases(phases((0, 0, 5), (10, 10, 5), (20, 20, 5)), 0, 30)
-    assert (result.ended_s.tolist(), result.second_onset_s.tolist()) == ([0.0], [10.0])
+    assert (result.end_s.tolist(), result.second_onset_s.tolist()) == ([0.0], [10.0])
 
 
 def test_single_phase_is_not_skipped() -> None:
     requests = together([[(3, 5, 8)], [], [(0, 10, 5)], [(0, 1, 5), (8, 9, 5)]])
     result = find_first_phases(step_function(requests), 0.0, 10.0)
-    np.testing.assert_array_equal(result.ended_s, [5, NAN, NAN, 1])
+    np.testing.assert_array_equal(result.end_s, [5, NAN, NAN, 1])
     np.testing.assert_array_equal(result.second_onset_s, [NAN, NAN, NAN, 8])
     np.testing.assert_array_equal(result.skip_first([0.0, 1.0, 2.0, 3.0]), [0, 1, 2, 8])
 
@@ -133,9 +133,9 @@ def test_samples_and_steps_have_the_same_first_phase() -> None:
     table[2], table[3] = NAN, 7.0
     table[4, 9:] = 0.0
     result = find_first_phases_of_signals(EvenSignals(table, np.full(5, 2.0), np.full(5, 10.0)))
-    np.testing.assert_array_equal(result.ended_s, [14.5, 14.5, NAN, NAN, 14.5])
+    np.testing.assert_array_equal(result.end_s, [14.5, 14.5, NAN, NAN, 14.5])
     np.testing.assert_array_equal(result.second_onset_s, [25, 25, NAN, NAN, NAN])
-    assert len(find_first_phases_of_signals(EvenSignals(np.zeros((0, 4)), np.zeros(0), np.zeros(0))).ended_s) == 0
+    assert len(find_first_phases_of_signals(EvenSignals(np.zeros((0, 4)), np.zeros(0), np.zeros(0))).end_s) == 0
 
 
 @pytest.mark.parametrize("name", ["ior_mpiio_shared_n8_i8_d3.write", "ior_posix_fpp_n8_i12_d3.write"])
@@ -143,5 +143,5 @@ def test_second_burst_of_a_real_run_is_found(shared_data: Path, name: str) -> No
     path = shared_data / "dxt" / f"{name}_bursts.csv"
     onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
     result = find_first_phases(step_function(Requests.of_one(onset, ended, volume)), onset[0], ended[-1])
-    assert result.ended_s[0] == ended[0]
+    assert result.end_s[0] == ended[0]
     assert result.second_onset_s[0] == onset[1]

@@ -50,7 +50,7 @@ def test_tolerance_derives_from_earlier_gaps(even_count: int, outcome: str):
     onsets = np.cumsum([0.0, *[20.0] * even_count, *[25.0] * 4])
     predictor = Predictor(OnlineParams())
     predictor.observed = list(pairwise(onsets.tolist()))
-    answer = Answer(0.0, 300.0, 1.0, 300, "controlled", "periodic", 0.05, 0.85, 1e-6)
+    answer = Answer(0.0, 300.0, 1.0, 300, "null_tested", "periodic", 0.05, 0.85, 1e-6)
     assert predictor.reject_unsupported_period(answer).outcome == outcome
 
 
@@ -75,7 +75,7 @@ def test_hit_record_survives_restart():
 
 
 @pytest.mark.parametrize(
-    ("method", "strategy"), [("controlled", "all"), ("controlled", "adaptive"), ("dft", "periods")]
+    ("method", "strategy"), [("null_tested", "all"), ("null_tested", "adaptive"), ("dft", "periods")]
 )
 def test_hacc_like_run_is_predicted_after_third_phase(strategy, method):
     errors = []
@@ -105,9 +105,9 @@ def test_period_change_is_detected_within_three_periods(period_s, ratio):
     assert len(changed) == 1
     assert 21 <= changed[0] <= 23
     change = evaluations[changed[0]]
-    assert change.changed_s == pytest.approx(run.onset_s[20], abs=0.05 * period_s)
+    assert change.change_s == pytest.approx(run.onset_s[20], abs=0.05 * period_s)
     assert change.change.octaves == pytest.approx(math.log2(ratio), abs=0.3)
-    assert change.answer.window_start_s >= change.changed_s
+    assert change.answer.window_start_s >= change.change_s
     assert evaluations[-1].answer.period_s == pytest.approx(ratio * period_s, rel=0.05)
     assert evaluations[-1].transition is None
     causes = [each.transition.cause for each in evaluations if each.transition]
@@ -138,10 +138,10 @@ def test_bytes_count_once_and_next_burst_is_predicted():
     run = steady()
     _, evaluations = predicted(run)
     last = evaluations[-1]
-    assert last.volume_bytes == run.began_s.size * 1e7
-    assert last.request_count == run.began_s.size
+    assert last.volume_bytes == run.start_s.size * 1e7
+    assert last.request_count == run.start_s.size
     assert last.phase_count == run.phase_count
-    assert last.last_phase_s == pytest.approx(run.onset_s[-1], abs=0.05)
+    assert last.last_phase_start_s == pytest.approx(run.onset_s[-1], abs=0.05)
     assert last.burst.start_s == pytest.approx(run.onset_s[-1] + 8.0, abs=0.2)
     assert last.burst.volume_bytes == pytest.approx(16e7, rel=0.02)
     assert 0 < last.probability <= 1
@@ -163,7 +163,7 @@ def test_window_follows_strategy():
     run = steady()
     whole = predicted(run, OnlineParams(strategy="all"))[1][-1].answer
     assert whole.window_start_s == 0
-    assert whole.window_end_s == pytest.approx(run.ceased_s.max(), abs=0.05)
+    assert whole.window_end_s == pytest.approx(run.end_s.max(), abs=0.05)
     fixed = predicted(run, OnlineParams(strategy="fixed", window_s=30.0))[1][-1].answer
     assert fixed.window_end_s - fixed.window_start_s == pytest.approx(30.0, abs=0.1)
     assert predicted(run)[1][-1].answer.window_start_s == 0
@@ -177,18 +177,18 @@ def test_window_of_periods_shrinks_after_k_hits():
     third = int(np.flatnonzero(np.cumsum(is_found) == 3)[0])
     answer = evaluations[third].answer
     assert answer.window_start_s == 0
-    expected = run.ceased_s[third].max() - 3 * answer.period_s
+    expected = run.end_s[third].max() - 3 * answer.period_s
     begins = [each.answer.window_start_s for each in evaluations[third + 1 : third + 4]]
     assert begins == pytest.approx([expected] * 3, abs=0.05)
 
 
-@pytest.mark.parametrize("method", ["controlled", "dft", "autocorrelation", "merged", "autoperiod"])
+@pytest.mark.parametrize("method", ["null_tested", "dft", "autocorrelation", "merged", "autoperiod"])
 def test_answer_matches_full_recomputation(method):
     run = changing(2, 3.0, 1.5, counts=(6, 4))
     params = OnlineParams(method=method, strategy="all", most_samples=256, agreeing_gap_count=0)
     _, evaluations = predicted(run, params)
     for phase, each in enumerate(evaluations):
-        began, ceased = run.began_s[: phase + 1].ravel(), run.ceased_s[: phase + 1].ravel()
+        began, ceased = run.start_s[: phase + 1].ravel(), run.end_s[: phase + 1].ravel()
         start_s, hz, count = naive.grid(0.0, ceased.max(), params.finest_s, params.most_samples)
         answer = each.answer
         assert (answer.window_start_s, answer.sampling_hz, answer.sample_count) == (start_s, hz, count)
@@ -201,7 +201,7 @@ def test_epoch_clock_starts_at_first_request():
     run = steady()
     shifted = planted(run.onset_s + 1.7e9, np.full(12, 2.0), np.random.default_rng(7))
     answer = predicted(shifted)[1][-1].answer
-    assert answer.window_start_s == pytest.approx(shifted.began_s.min(), abs=0.05)
+    assert answer.window_start_s == pytest.approx(shifted.start_s.min(), abs=0.05)
     assert answer.period_s == pytest.approx(8.0, rel=0.02)
 
 
@@ -209,7 +209,7 @@ def test_epoch_clock_starts_at_first_request():
 
 
 def _key(each):
-    return (each.number, each.answer, each.probability, each.volume_bytes, each.state, str(each.burst), each.changed_s)
+    return (each.number, each.answer, each.probability, each.volume_bytes, each.state, str(each.burst), each.change_s)
 
 
 def test_batch_matches_single_evaluations():
@@ -220,7 +220,7 @@ def test_batch_matches_single_evaluations():
     for phase in range(10):
         for predictor, run in zip(predictors, runs, strict=True):
             add_phase(predictor, run, phase)
-        due = [Due(each, float(run.ceased_s[phase].max())) for each, run in zip(predictors, runs, strict=True)]
+        due = [Due(each, float(run.end_s[phase].max())) for each, run in zip(predictors, runs, strict=True)]
         for place, each in enumerate(evaluate(due)):
             together[place].append(_key(each))
     assert together == alone
@@ -228,7 +228,7 @@ def test_batch_matches_single_evaluations():
 
 
 @settings(max_examples=4, deadline=None)
-@given(st.sampled_from(STRATEGIES), st.integers(0, 1000), st.sampled_from(["controlled", "dft"]))
+@given(st.sampled_from(STRATEGIES), st.integers(0, 1000), st.sampled_from(["null_tested", "dft"]))
 def test_predictor_resumes_from_state(strategy, seed, method):
     params = OnlineParams(method=method, strategy=strategy, window_s=40.0 if strategy == "fixed" else None)
     run = changing(seed, 5.0, 2.0, counts=(6, 5))
@@ -236,7 +236,7 @@ def test_predictor_resumes_from_state(strategy, seed, method):
     predictor, evaluations = Predictor(params), []
     for phase in range(run.phase_count):
         add_phase(predictor, run, phase)
-        evaluations += [_key(each) for each in evaluate([Due(predictor, float(run.ceased_s[phase].max()))])]
+        evaluations += [_key(each) for each in evaluate([Due(predictor, float(run.end_s[phase].max()))])]
         plain, content = predictor.to_state()
         predictor = Predictor.from_state(params, json.loads(json.dumps(plain)), content)
     assert evaluations == expected
@@ -250,7 +250,7 @@ def test_restart_resets_all_but_evaluation_count():
     predictor, evaluations = predicted(run)
     predictor.restart()
     add_phase(predictor, run, 0)
-    (first,) = evaluate([Due(predictor, float(run.ceased_s[0].max()))])
+    (first,) = evaluate([Due(predictor, float(run.end_s[0].max()))])
     assert first.number == evaluations[-1].number + 1
     assert first.answer.outcome == "aperiodic"
     assert first.volume_bytes == 16e7
@@ -260,10 +260,10 @@ def test_start_window_keeps_only_byte_totals():
     run = steady()
     predictor, _ = predicted(run)
     later = planted(run.onset_s + 1e6, np.full(12, 2.0), np.random.default_rng(1))
-    predictor.start_window(float(later.began_s.min()))
+    predictor.start_window(float(later.start_s.min()))
     add_phase(predictor, later, 0)
-    (evaluations,) = evaluate([Due(predictor, float(later.ceased_s[0].max()), "gap")])
-    assert evaluations.answer.window_start_s >= later.began_s.min()
+    (evaluations,) = evaluate([Due(predictor, float(later.end_s[0].max()), "gap")])
+    assert evaluations.answer.window_start_s >= later.start_s.min()
     assert evaluations.volume_bytes == 13 * 16e7
     assert evaluations.state == "gap"
 

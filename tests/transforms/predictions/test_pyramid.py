@@ -45,7 +45,7 @@ def restored(result: Pyramid) -> Pyramid:
 
 def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
     """Sample all requests directly, with one more bin for instantaneous requests at the end."""
-    count, started = np.array([len(window.bytes_per_s) + 1]), np.array([window.started_s])
+    count, started = np.array([len(window.bytes_per_s) + 1]), np.array([window.start_s])
     if kind == "volumes":
         rates = binned(requests, Grid(started, np.array([1 / window.sampling_hz]), count)).bytes_per_s
     else:
@@ -76,7 +76,7 @@ def test_window_matches_all_requests(
     ]
     assert result.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
     if cells:
-        assert (result.started_s, result.ended_s) == (cells[0][0], cells[-1][1])
+        assert (result.start_s, result.end_s) == (cells[0][0], cells[-1][1])
 
 
 @settings(max_examples=examples(20), deadline=None)
@@ -125,7 +125,7 @@ def test_widths_other_than_powers_of_two(interval_s: float) -> None:
 
 def test_edges_move_inwards() -> None:
     result = pyramid([[(0.0, 1.0, 16.0)]]).window(0.03, 0.99)
-    assert (result.started_s, result.ended_s, result.sampling_hz) == (1 / 16, 15 / 16, 16.0)
+    assert (result.start_s, result.end_s, result.sampling_hz) == (1 / 16, 15 / 16, 16.0)
     assert result.bytes_per_s.tolist() == [16.0] * 14
 
 
@@ -146,17 +146,17 @@ def test_rate_is_zero_before_first_request() -> None:
     assert window.bytes_per_s.sum() / window.sampling_hz == 0.0
     assert 1024 * 0.9 < len(window.bytes_per_s) <= 4096
     late = pyramid([[(1e6, 1e6 + 512, 16.0)]]).window(0.0, 2e6, 4096)
-    assert late.bytes_per_s.sum() / late.sampling_hz == pytest.approx(16.0 * (late.ended_s - 1e6) / 512)
+    assert late.bytes_per_s.sum() / late.sampling_hz == pytest.approx(16.0 * (late.end_s - 1e6) / 512)
 
 
 def test_cells_are_known_until_last_request_or_advance() -> None:
     result = pyramid([[(0.0, 1.0, 16.0)]])
-    assert result.window(0.0, 99.0).ended_s == 1.0
+    assert result.window(0.0, 99.0).end_s == 1.0
     result.advance(3.0)
     result.advance(2.0)
     assert result.until_s == 3.0
     window = result.window(0.0, 99.0)
-    assert (window.ended_s, window.bytes_per_s.tolist()) == (3.0, [16.0] * 4 + [0.0] * 8)
+    assert (window.end_s, window.bytes_per_s.tolist()) == (3.0, [16.0] * 4 + [0.0] * 8)
 
 
 def test_empty_pyramid_has_no_samples() -> None:

@@ -97,7 +97,7 @@ def test_effect_of_an_interfering_burst() -> None:
     assert len(extract_mean(one).bursts) == 4
     for result in (extract_median(one), extract_quantile(one)):
         assert len(result.bursts) == 3
-        np.testing.assert_allclose(result.bursts.started_s, [50, 150, 250])
+        np.testing.assert_allclose(result.bursts.start_s, [50, 150, 250])
         np.testing.assert_allclose(result.bytes_per_s[50:70], 1e9, rtol=0.02)
         assert result.bytes_per_s[100:110].max() < 1e7
     assert 0 < extract_mean(one).background_bytes_per_s < 1e7

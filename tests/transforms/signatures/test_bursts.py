@@ -30,14 +30,14 @@ def test_true_bursts_are_detected_exactly(application: Application) -> None:
     curve = signature(application, "write")
     result = detect_bursts(curve)
     assert len(result) == len(true)
-    np.testing.assert_allclose(result.started_s, [burst.offset_s for burst in true], atol=1.0)
-    np.testing.assert_allclose(result.ended_s, [burst.ended_s for burst in true], atol=1.0)
+    np.testing.assert_allclose(result.start_s, [burst.offset_s for burst in true], atol=1.0)
+    np.testing.assert_allclose(result.end_s, [burst.end_s for burst in true], atol=1.0)
     # except for partial seconds at the edges
     lost = np.array([burst.volume_bytes for burst in true]) - result.volume_bytes
     assert lost.min() > -1.0
     assert lost.max() < 2 * PARAMS.min_height_ratio * burst_height(curve)
-    assert (result.started_s < result.peaked_s).all()
-    assert (result.peaked_s < result.ended_s).all()
+    assert (result.start_s < result.peak_s).all()
+    assert (result.peak_s < result.end_s).all()
     assert np.isnan(result.support_ratio).all()
 
 
@@ -48,14 +48,14 @@ def test_noise_adds_no_bursts(name: str) -> None:
     noise = np.random.default_rng(1).exponential(0.02, len(curve)) * curve.max()
     noisy = detect_bursts(curve + noise)
     assert len(noisy) == len(application.bursts)
-    np.testing.assert_allclose(noisy.started_s, detect_bursts(curve).started_s, atol=2.0)
+    np.testing.assert_allclose(noisy.start_s, detect_bursts(curve).start_s, atol=2.0)
 
 
 def test_single_burst_by_hand() -> None:
     result = detect_bursts(make_curve((0, 3), (5, 2), (9, 2), (4, 1), (0, 8), (8, 3), (0, 2)))
-    assert result.started_s.tolist() == [3.0, 16.0]
-    assert result.peaked_s.tolist() == [5.5, 16.5]
-    assert result.ended_s.tolist() == [8.0, 19.0]
+    assert result.start_s.tolist() == [3.0, 16.0]
+    assert result.peak_s.tolist() == [5.5, 16.5]
+    assert result.end_s.tolist() == [8.0, 19.0]
     assert result.volume_bytes.tolist() == [32.0, 24.0]
 
 
@@ -100,13 +100,13 @@ def test_no_io_has_no_bursts(none: Reals) -> None:
 
 def test_constant_curve_is_one_burst() -> None:
     result = detect_bursts(make_curve((3, 10)))
-    assert (result.started_s.tolist(), result.peaked_s.tolist(), result.ended_s.tolist()) == ([0.0], [0.5], [10.0])
+    assert (result.start_s.tolist(), result.peak_s.tolist(), result.end_s.tolist()) == ([0.0], [0.5], [10.0])
     assert detect_bursts(make_curve((3, 1))).volume_bytes.tolist() == [3.0]
 
 
 def test_missing_seconds_are_in_no_burst() -> None:
     result = detect_bursts(make_curve((9, 5), (np.nan, 6), (9, 5)))
-    assert result.ended_s.tolist() == [5.0, 16.0]
+    assert result.end_s.tolist() == [5.0, 16.0]
     bridged = detect_bursts(make_curve((9, 5), (np.nan, 2), (9, 5)))
     assert (len(bridged), bridged.volume_bytes.tolist()) == (1, [90.0])
 
@@ -115,9 +115,9 @@ def test_missing_seconds_are_in_no_burst() -> None:
 def test_detection_is_scale_invariant(scale: float) -> None:
     curve = make_curve((0, 3), (1, 5), (2, 5), (0, 9), (2, 9), (0, 4))
     result, scaled = detect_bursts(curve), detect_bursts(curve * scale)
-    np.testing.assert_array_equal(scaled.started_s, result.started_s)
-    np.testing.assert_array_equal(scaled.peaked_s, result.peaked_s)
-    np.testing.assert_array_equal(scaled.ended_s, result.ended_s)
+    np.testing.assert_array_equal(scaled.start_s, result.start_s)
+    np.testing.assert_array_equal(scaled.peak_s, result.peak_s)
+    np.testing.assert_array_equal(scaled.end_s, result.end_s)
 
 
 @settings(max_examples=examples(80), deadline=None)
@@ -135,7 +135,7 @@ def test_matches_naive_implementation(
         patch.setattr(module, "PARAMS", BurstDetectionParams(ratio, dip_s, volume_ratio))
         result = detect_bursts(curve)
     twin = naive.bursts(curve.tolist(), ratio, dip_s, volume_ratio)
-    assert result.started_s.tolist() == [first for first, _, _, _ in twin]
-    assert result.peaked_s.tolist() == [peak + 0.5 for _, peak, _, _ in twin]
-    assert result.ended_s.tolist() == [after for _, _, after, _ in twin]
+    assert result.start_s.tolist() == [first for first, _, _, _ in twin]
+    assert result.peak_s.tolist() == [peak + 0.5 for _, peak, _, _ in twin]
+    assert result.end_s.tolist() == [after for _, _, after, _ in twin]
     np.testing.assert_allclose(result.volume_bytes, [volume for *_, volume in twin])

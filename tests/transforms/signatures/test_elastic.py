@@ -61,7 +61,7 @@ def test_short_drifting_bursts_are_all_found(seed: int) -> None:
     result = extract(one)
     assert count_burst_errors(result.bursts, detect_bursts(TRUTH))[1] == 0
     assert len(result.bursts) == 8
-    gaps = np.diff(result.bursts.peaked_s)
+    gaps = np.diff(result.bursts.peak_s)
     assert gaps == pytest.approx([440.0] * 7, rel=0.03)
     assert (
         len(extract_time_normalized(one).bursts) != 8 or result.volume_bytes > extract_time_normalized(one).volume_bytes

@@ -56,13 +56,13 @@ def test_truth_has_higher_expected_correlation_than_errors() -> None:
     summary = RunSummary.from_set(simulate_clean_runs())
     assert summary is not None
     whole, half, elsewhere = (
-        summary.predict_correlation(one, "warped")
+        summary.predict_correlation(one, "elastic")
         for one in (make_signature(TRUTH), make_half_signature(), make_signature(np.roll(TRUTH, 60)))
     )
     assert whole > 0.9
     assert whole > half + 0.1
     assert half > elsewhere
-    assert np.isnan(summary.predict_correlation(Signature.missing("no_io"), "warped"))
+    assert np.isnan(summary.predict_correlation(Signature.missing("no_io"), "elastic"))
 
 
 @pytest.mark.filterwarnings("error")
@@ -77,7 +77,7 @@ def test_absurd_rates_have_low_expected_correlation() -> None:
 def test_noise_lowers_expected_correlation() -> None:
     summaries = [RunSummary.from_set(simulate_clean_runs(noise=noise)) for noise in (0.0, 0.3, 3.0)]
     expected_values = [
-        summary.predict_correlation(make_signature(TRUTH), "warped") for summary in summaries if summary is not None
+        summary.predict_correlation(make_signature(TRUTH), "elastic") for summary in summaries if summary is not None
     ]
     assert expected_values[0] >= expected_values[1] > expected_values[2] + 0.2
 
@@ -120,7 +120,7 @@ def test_features_do_not_depend_on_unit_or_order_of_runs() -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["warped", "robust", "iosi"])
+@pytest.mark.parametrize("method", ["elastic", "robust", "iosi"])
 def test_expected_correlation_is_the_linear_combination(method: str) -> None:
     summary = RunSummary.from_set(simulate_clean_runs(noise=2.0))
     assert summary is not None
@@ -137,15 +137,15 @@ def test_too_few_runs_have_no_summary() -> None:
 
 
 def test_preferred_methods_are_selected_first() -> None:
-    assert select_method({"iosi": 0.99, "robust": 0.3, "warped": NAN}) == "robust"
+    assert select_method({"iosi": 0.99, "robust": 0.3, "elastic": NAN}) == "robust"
     assert select_method({"iosi": 0.5, "mean": 0.6}) == "mean"
     assert select_method({"iosi": NAN, "robust": NAN}) == "robust"
     assert select_method({"iosi": NAN}) == "iosi"
 
 
 def test_insufficient_correlation_is_not_selected() -> None:
-    assert select_method({"warped": 0.2, "robust": 0.31}) == "robust"
-    assert select_method({"warped": 0.2, "iosi": 0.25}) == "warped"
+    assert select_method({"elastic": 0.2, "robust": 0.31}) == "robust"
+    assert select_method({"elastic": 0.2, "iosi": 0.25}) == "elastic"
     assert select_method({"iosi": 0.25, "mean": 0.1}) == "iosi"
 
 
@@ -154,7 +154,7 @@ def test_pure_interference_has_no_signature(seed: int) -> None:
     rng = np.random.default_rng(seed)
     rates = 1e6 * rng.exponential(size=(10, 300)) + 5e8 * (rng.random((10, 300)) < 0.02)
     sets = SampleSets.concatenate([make_sample_set([*rates], 2.0, [0.0] * 10, [600.0] * 10)])
-    for answer in extract_signatures(sets, methods=("warped", "robust", "stretched")):
+    for answer in extract_signatures(sets, methods=("elastic", "robust", "time_normalized")):
         assert answer.signatures[0].outcome == "no_common_bursts"
         assert np.isnan(answer.expected_correlation[0])
 
@@ -208,6 +208,6 @@ def test_expected_correlation_is_higher_on_calm_sites() -> None:
         summary = RunSummary.from_set(FamilySetting(FAMILIES[0], level, (application,)).drawn(4).sets.get_set(0))
         assert summary is not None
         expected_values[level] = summary.predict_correlation(
-            make_signature(true_rates([(b.offset_s, b.ended_s, 1.8e9) for b in application.bursts], 900)), "warped"
+            make_signature(true_rates([(b.offset_s, b.end_s, 1.8e9) for b in application.bursts], 900)), "elastic"
         )
     assert expected_values["calm"] > expected_values["stormy"] + 0.1

@@ -76,15 +76,15 @@ def assert_valid(result: Signature) -> None:
     curve, bursts = result.bytes_per_s, result.bursts
     assert np.isfinite(curve).all()
     assert (curve >= 0).all()
-    begin, end = bursts.started_s.astype(int), bursts.ended_s.astype(int)
+    begin, end = bursts.start_s.astype(int), bursts.end_s.astype(int)
     assert (end > begin).all()
     assert (begin[1:] >= end[:-1]).all()
     assert begin[0] >= 0
     assert end[-1] <= len(curve)
-    assert ((bursts.peaked_s > bursts.started_s) & (bursts.peaked_s < bursts.ended_s)).all()
+    assert ((bursts.peak_s > bursts.start_s) & (bursts.peak_s < bursts.end_s)).all()
     assert ((bursts.support_ratio > 0) & (bursts.support_ratio <= 1)).all()
     is_in = np.zeros(len(curve), dtype=np.bool_)
-    for first, last, peak, volume in zip(begin, end, bursts.peaked_s.astype(int), bursts.volume_bytes, strict=True):
+    for first, last, peak, volume in zip(begin, end, bursts.peak_s.astype(int), bursts.volume_bytes, strict=True):
         is_in[first:last] = True
         assert curve[peak] == curve[first:last].max()
         with np.errstate(over="ignore"):
@@ -101,7 +101,7 @@ def test_common_bursts_are_averaged_at_their_mean_time() -> None:
     assert_valid(result)
     assert len(result.bursts) == 2
     # point k is the middle of its step; runs are 2 s late on average
-    assert result.bursts.peaked_s == pytest.approx([201.5, 601.5], abs=1)
+    assert result.bursts.peak_s == pytest.approx([201.5, 601.5], abs=1)
     assert result.bursts.volume_bytes == pytest.approx([2.0e9 * 40 / 2, 1.0e9 * 24 / 2], rel=0.05)
     assert result.bursts.support_ratio.tolist() == [1, 1]
     assert 0 <= result.background_bytes_per_s < 1e6
@@ -118,14 +118,12 @@ def test_interfering_burst_of_one_run_is_excluded() -> None:
 def test_interfering_burst_next_to_a_common_one_is_not_elected() -> None:
     alone, beside = extract(simulate_five_runs()), extract(simulate_five_runs((1, 250, 20, 1.0e9)))
     assert len(beside.bursts) == 2
-    assert beside.bursts.peaked_s == pytest.approx(alone.bursts.peaked_s, abs=2)
+    assert beside.bursts.peak_s == pytest.approx(alone.bursts.peak_s, abs=2)
 
 
 def test_background_is_subtracted_and_reported() -> None:
     quiet = simulate_five_runs()
-    noisy = SampleSet(
-        Ragged(quiet.samples.values + 0.1e9, quiet.samples.offsets), 2.0, quiet.started_s, quiet.duration_s
-    )
+    noisy = SampleSet(Ragged(quiet.samples.values + 0.1e9, quiet.samples.offsets), 2.0, quiet.start_s, quiet.duration_s)
     result = extract(noisy)
     assert result.background_bytes_per_s == pytest.approx(0.1e9, rel=0.2)
     assert result.volume_bytes == pytest.approx(extract(quiet).volume_bytes, rel=0.05)
@@ -150,7 +148,7 @@ def test_gaps_do_not_count_as_missing_bursts() -> None:
     whole = simulate_five_runs()
     values = whole.samples.values.copy()
     values[400 + 290 : 400 + 312] = NAN  # the second run's second burst
-    result = extract(SampleSet(Ragged(values, whole.samples.offsets), 2.0, whole.started_s, whole.duration_s))
+    result = extract(SampleSet(Ragged(values, whole.samples.offsets), 2.0, whole.start_s, whole.duration_s))
     assert len(result.bursts) == 2
     assert result.bursts.volume_bytes == pytest.approx(extract(whole).bursts.volume_bytes, rel=0.1)
 
@@ -210,7 +208,7 @@ def simulate_noisy_runs(seed: int = 1) -> SampleSet:
     whole = simulate_five_runs(*foreign)
     surface = 0.05e9 * rng.random(len(whole.samples.values))
     return SampleSet(
-        Ragged(whole.samples.values + surface, whole.samples.offsets), 2.0, whole.started_s, whole.duration_s
+        Ragged(whole.samples.values + surface, whole.samples.offsets), 2.0, whole.start_s, whole.duration_s
     )
 
 
@@ -218,7 +216,7 @@ def simulate_noisy_runs(seed: int = 1) -> SampleSet:
 def test_result_scales_and_ignores_the_order_of_runs(seed: int) -> None:
     one = simulate_noisy_runs(seed)
     result = extract(one)
-    scaled = SampleSet(Ragged(one.samples.values * 1024.0, one.samples.offsets), 2.0, one.started_s, one.duration_s)
+    scaled = SampleSet(Ragged(one.samples.values * 1024.0, one.samples.offsets), 2.0, one.start_s, one.duration_s)
     np.testing.assert_allclose(extract(scaled).bytes_per_s, result.bytes_per_s * 1024.0, rtol=1e-9)
     turned = make_sample_set(one.rates[::-1])
     np.testing.assert_allclose(extract(turned).bytes_per_s, result.bytes_per_s, rtol=1e-9, atol=1.0)
@@ -332,7 +330,7 @@ def test_signatures_match_naive_implementation() -> None:
             continue
         curve, seconds = naive.signature(values, bursts, clusters)
         np.testing.assert_allclose(one.bytes_per_s, curve, atol=1e-9)
-        assert list(zip(one.bursts.started_s.tolist(), one.bursts.ended_s.tolist(), strict=True)) == seconds
+        assert list(zip(one.bursts.start_s.tolist(), one.bursts.end_s.tolist(), strict=True)) == seconds
         assert_valid(one)
         extracted += 1
     assert extracted > 12

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 NAN, INF = float("nan"), float("inf")
 BOUNDED = settings(max_examples=examples(15), deadline=None)
 #: methods that do not process runs sequentially
-ORDERLESS = ("warped", "robust", "stretched", "mean", "median", "quantile")
+ORDERLESS = ("elastic", "robust", "time_normalized", "mean", "median", "quantile")
 BURSTS: list[Burst] = [(10.0 + 50 * place, 26.0 + 50 * place, 1e9) for place in range(4)]
 
 
@@ -123,12 +123,12 @@ def test_almost_empty_bursts_are_valid() -> None:
 def test_methods_are_scale_invariant(seed: int, exponent: int) -> None:
     one = simulate_noisy_runs(seed)
     rows = [np.ldexp(rates, exponent) for rates in one.rates]
-    higher = extract_all(make_sample_set(rows, 2.0, one.started_s.tolist(), one.duration_s.tolist()))
+    higher = extract_all(make_sample_set(rows, 2.0, one.start_s.tolist(), one.duration_s.tolist()))
     for method, result in extract_all(one).items():
         expected = np.ldexp(result.bytes_per_s, exponent)
         assert higher[method].outcome == result.outcome, method
         np.testing.assert_allclose(higher[method].bytes_per_s, expected, rtol=1e-9, err_msg=method)
-        np.testing.assert_array_equal(higher[method].bursts.started_s, result.bursts.started_s, err_msg=method)
+        np.testing.assert_array_equal(higher[method].bursts.start_s, result.bursts.start_s, err_msg=method)
         volume = np.ldexp(result.bursts.volume_bytes, exponent)
         np.testing.assert_allclose(higher[method].bursts.volume_bytes, volume, rtol=1e-9, err_msg=method)
         background = higher[method].background_bytes_per_s
@@ -141,7 +141,7 @@ def test_methods_are_scale_invariant(seed: int, exponent: int) -> None:
 def test_sets_are_independent() -> None:
     stopped = simulate_noisy_runs(3)
     rows = [*stopped.rates, stopped.rates[0][:30]]
-    with_one_stopped = make_sample_set(rows, 2.0, [*stopped.started_s, 0.0], [*stopped.duration_s, 60.0])
+    with_one_stopped = make_sample_set(rows, 2.0, [*stopped.start_s, 0.0], [*stopped.duration_s, 60.0])
     ones = [
         simulate_noisy_runs(1),
         make_sample_set([]),
@@ -183,10 +183,10 @@ def test_method_with_the_highest_expected_correlation_is_selected() -> None:
     result = [
         method_result("iosi", 0.9, NAN, 0.3, NAN),
         method_result("robust", 0.5, 0.8, NAN, NAN),
-        method_result("warped", 0.495, 0.4, NAN, NAN),
+        method_result("elastic", 0.495, 0.4, NAN, NAN),
     ]
     # the first preferred method has a bonus; others count only if no preferred one has a signature
-    assert select_methods(result) == ["warped", "robust", "iosi", "warped"]
+    assert select_methods(result) == ["elastic", "robust", "iosi", "elastic"]
     assert select_methods(result[:1]) == ["iosi"] * 4
 
 

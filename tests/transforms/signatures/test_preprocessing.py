@@ -306,7 +306,7 @@ def test_truncated_runs_keep_their_start() -> None:
     same = truncate_runs(one, 20.0)
     assert same.duration_s.tolist() == [18.0, 20.0]
     assert [len(sample) for sample in same.rates] == [10, 10]
-    assert same.started_s.tolist() == [-1, 0]
+    assert same.start_s.tolist() == [-1, 0]
     np.testing.assert_array_equal(truncate_runs(one, 41.0).samples.values, one.samples.values)
 
 
@@ -346,7 +346,7 @@ def test_merged_node_counts_keep_their_differences() -> None:
     one, twice = make_sample_set([1.0] * 100, [1.0] * 50), make_sample_set([1.0] * 200, [1.0] * 210, [1.0] * 190)
     merged = merge_node_counts([one, twice])
     early = SampleSet(twice.samples, 2.0, of(-1, -1, -1), twice.duration_s)
-    assert merge_node_counts([one, early]).started_s.tolist() == [0, 0, -0.375, -0.375, -0.375]
+    assert merge_node_counts([one, early]).start_s.tolist() == [0, 0, -0.375, -0.375, -0.375]
     # medians of 150 and 400 s
     assert merged.duration_s.tolist() == [200, 100, 150, 157.5, 142.5]
     assert [len(sample) for sample in merged.rates] == [100, 50, 75, 79, 72]
@@ -360,5 +360,5 @@ def test_merging_empty_sets_and_different_intervals() -> None:
         [make_sample_set([1, 3, 5]), make_sample_set([2, 2, 2, 2, 2, 2, 2], interval_s=1.0, duration_s=[7.0])]
     )
     assert merged.interval_s == 1.0
-    assert merged.started_s.tolist() == pytest.approx([0.5, 0.0])
+    assert merged.start_s.tolist() == pytest.approx([0.5, 0.0])
     assert pieces(merged.samples) == [[1, 2, 3, 4, 5], [2, 2, 2, 2, 2, 2]]

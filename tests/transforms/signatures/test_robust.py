@@ -81,10 +81,10 @@ def test_clean_runs_yield_the_truth(runs: int) -> None:
     np.testing.assert_allclose(result.bytes_per_s, TRUTH, atol=1.0)
     np.testing.assert_allclose(result.low_bytes_per_s, TRUTH, atol=1.0)
     np.testing.assert_allclose(result.high_bytes_per_s, TRUTH, atol=1.0)
-    np.testing.assert_array_equal(result.bursts.started_s, [burst[0] for burst in BURSTS])
-    np.testing.assert_array_equal(result.bursts.ended_s, [burst[1] for burst in BURSTS])
+    np.testing.assert_array_equal(result.bursts.start_s, [burst[0] for burst in BURSTS])
+    np.testing.assert_array_equal(result.bursts.end_s, [burst[1] for burst in BURSTS])
     # the middle of the highest second, as for other methods
-    assert (result.bursts.peaked_s % 1.0 == 0.5).all()
+    assert (result.bursts.peak_s % 1.0 == 0.5).all()
     np.testing.assert_allclose(result.bursts.volume_bytes, 2e10, rtol=1e-9)
     np.testing.assert_array_equal(result.bursts.support_ratio, 1.0)
     assert result.background_bytes_per_s == 0.0
@@ -96,8 +96,8 @@ def test_intervals_and_phases(interval_s: float, phase_ratio: float) -> None:
     result = extract(simulate_clean_runs(10, interval_s, phase_ratio * interval_s))
     assert result.volume_bytes == pytest.approx(TRUTH.sum(), rel=1e-6)
     assert len(result.bursts) == 5
-    np.testing.assert_allclose(result.bursts.started_s, [burst[0] for burst in BURSTS], atol=interval_s + 1)
-    assert (result.bursts.peaked_s > result.bursts.started_s).all()
+    np.testing.assert_allclose(result.bursts.start_s, [burst[0] for burst in BURSTS], atol=interval_s + 1)
+    assert (result.bursts.peak_s > result.bursts.start_s).all()
     assert compute_correlation(result.bytes_per_s, TRUTH) > (0.98 if interval_s <= 2 else 0.85)
 
 
@@ -105,14 +105,14 @@ def test_steps_of_a_minute() -> None:
     hours: list[Burst] = [(600.0 + 3600 * place, 1800.0 + 3600 * place, 1e9) for place in range(12)]
     result = extract(make_sample_set([simulate_polls(hours, 43200.0, 60.0)] * 5, 60.0))
     np.testing.assert_allclose(result.bytes_per_s, true_rates(hours, 43200), atol=1.0)
-    np.testing.assert_array_equal(result.bursts.started_s, [burst[0] for burst in hours])
+    np.testing.assert_array_equal(result.bursts.start_s, [burst[0] for burst in hours])
 
 
 def test_bursts_at_start_and_end() -> None:
     bursts: list[Burst] = [(0.0, 20.0, 1e9), (100.0, 120.0, 1e9), (280.0, 300.0, 1e9)]
     result = extract(make_sample_set([simulate_polls(bursts, 300.0)] * 6))
     np.testing.assert_allclose(result.bytes_per_s, true_rates(bursts, 300), atol=1.0)
-    np.testing.assert_array_equal(result.bursts.ended_s, [20, 120, 300])
+    np.testing.assert_array_equal(result.bursts.end_s, [20, 120, 300])
 
 
 def test_constant_rate_is_background() -> None:
@@ -147,7 +147,7 @@ def test_delays_of_all_runs_are_removed() -> None:
         rows.append(simulate_polls(late, 515.0))
         durations.append(515.0)
     result = extract(make_sample_set([*rows, *rows], duration_s=durations * 2))
-    np.testing.assert_allclose(result.bursts.started_s, [burst[0] for burst in BURSTS], atol=3)
+    np.testing.assert_allclose(result.bursts.start_s, [burst[0] for burst in BURSTS], atol=3)
     assert result.volume_bytes == pytest.approx(TRUTH.sum(), rel=0.02)
 
 
@@ -158,7 +158,7 @@ def test_support_falls_with_runs_that_miss_the_burst(
     result = extract(make_sample_set([whole] * 9 + [lacking]))
     np.testing.assert_allclose(result.bursts.support_ratio, [1, 1, 0.9, 1, 1])
     others = extract(make_sample_set([whole] * 8 + [lacking] * 2))
-    np.testing.assert_allclose(others.bursts.started_s, [BURSTS[place][0] for place in (0, 1, 3, 4)])
+    np.testing.assert_allclose(others.bursts.start_s, [BURSTS[place][0] for place in (0, 1, 3, 4)])
     assert others.bytes_per_s[200:260].max() == 0.0, "it is not in the curve either"
     set_thresholds_to_zero(monkeypatch, "min_burst_low_ratio", "plain_burst_low_ratio")
     every = extract(make_sample_set([whole] * 8 + [lacking] * 2))
@@ -275,10 +275,10 @@ def test_invalid_durations(duration_s: float) -> None:
     np.testing.assert_allclose(result.bytes_per_s, TRUTH, atol=1.0)
 
 
-@pytest.mark.parametrize("started_s", [-1e4, 1e4, NAN, -INF])
-def test_samples_outside_of_their_run(started_s: float) -> None:
+@pytest.mark.parametrize("start_s", [-1e4, 1e4, NAN, -INF])
+def test_samples_outside_of_their_run(start_s: float) -> None:
     assert (
-        extract(make_sample_set([simulate_polls(BURSTS, 500.0)] * 6, started_s=[started_s] * 6)).outcome
+        extract(make_sample_set([simulate_polls(BURSTS, 500.0)] * 6, start_s=[start_s] * 6)).outcome
         == "too_few_samples"
     )
 
@@ -305,7 +305,7 @@ def test_scale_invariance(exponent: int) -> None:
     for one in (simulate_clean_runs(5), simulate_noisy_runs(2)):
         result = extract(one)
         rows = [np.ldexp(rates, exponent) for rates in one.rates]
-        higher = extract(make_sample_set(rows, 2.0, one.started_s.tolist(), one.duration_s.tolist()))
+        higher = extract(make_sample_set(rows, 2.0, one.start_s.tolist(), one.duration_s.tolist()))
         if exponent < -1000:
             # denormal numbers lose precision
             np.testing.assert_allclose(np.ldexp(higher.bytes_per_s, -exponent), result.bytes_per_s, rtol=0.05, atol=2e7)
@@ -313,7 +313,7 @@ def test_scale_invariance(exponent: int) -> None:
         np.testing.assert_array_equal(higher.bytes_per_s, np.ldexp(result.bytes_per_s, exponent))
         np.testing.assert_array_equal(higher.high_bytes_per_s, np.ldexp(result.high_bytes_per_s, exponent))
         np.testing.assert_array_equal(higher.bursts.volume_bytes, np.ldexp(result.bursts.volume_bytes, exponent))
-        np.testing.assert_array_equal(higher.bursts.started_s, result.bursts.started_s)
+        np.testing.assert_array_equal(higher.bursts.start_s, result.bursts.start_s)
         assert higher.background_bytes_per_s == np.ldexp(result.background_bytes_per_s, exponent)
 
 
@@ -355,8 +355,8 @@ def test_cleanest_run_is_last() -> None:
 def test_bursts_that_share_a_second_do_not_overlap() -> None:
     template = Template(np.array([1, 3]), np.array([3, 5]), np.ones(2), np.array([2, 2]))
     result = _make_bursts(template, np.ones(8), 1.5, np.array([0.5, 1.0]))
-    assert result.started_s.tolist() == [1.0, 5.0]
-    assert result.ended_s.tolist() == [5.0, 8.0]
+    assert result.start_s.tolist() == [1.0, 5.0]
+    assert result.end_s.tolist() == [5.0, 8.0]
     assert result.volume_bytes.tolist() == [4.0, 3.0]
 
 

@@ -83,9 +83,9 @@ def test_path_matches_exhaustive_search(seed: int, burst_count: int, step_s: flo
     result = _find_best_path(scores, offsets, bursts, step_s)
     gap_s = np.diff(first, prepend=0) * step_s
     before_s = np.concatenate([[0.0], (bursts.last - bursts.first)[:-1] * step_s])
-    usual_s = PARAMS.min_deviation_s + PARAMS.drift_ratio * gap_s
-    later = (PARAMS.later_cost * step_s / (usual_s + PARAMS.stretch_ratio * before_s)).tolist()
-    earlier = (PARAMS.earlier_cost * step_s / usual_s).tolist()
+    typical_interval_s = PARAMS.min_deviation_s + PARAMS.drift_ratio * gap_s
+    later = (PARAMS.later_cost * step_s / (typical_interval_s + PARAMS.stretch_ratio * before_s)).tolist()
+    earlier = (PARAMS.earlier_cost * step_s / typical_interval_s).tolist()
     for run in range(3):
         arguments = scores[run].tolist(), offsets.tolist()
         score = naive.path_score(*arguments, result[run].tolist(), later, earlier)

@@ -21,7 +21,7 @@ def make_distinct_runs(rows: list[list[float]], interval_s: float = 2.0) -> Samp
     return make_sample_set(
         rows,
         interval_s,
-        started_s=[-0.1 * place for place in range(len(rows))],
+        start_s=[-0.1 * place for place in range(len(rows))],
         duration_s=[100.0 + place for place in range(len(rows))],
     )
 
@@ -30,7 +30,7 @@ def assert_equal_runs(result: SampleSet, expected: SampleSet) -> None:
     assert result.interval_s == expected.interval_s
     np.testing.assert_array_equal(result.samples.values, expected.samples.values)
     np.testing.assert_array_equal(result.samples.offsets, expected.samples.offsets)
-    np.testing.assert_array_equal(result.started_s, expected.started_s)
+    np.testing.assert_array_equal(result.start_s, expected.start_s)
     np.testing.assert_array_equal(result.duration_s, expected.duration_s)
 
 
@@ -68,7 +68,7 @@ def test_selected_runs_are_unchanged(rows: list[list[float]], data: st.DataObjec
     places = [place for place, mark in enumerate(marks) if mark]
     assert [rate.tolist() for rate in kept.rates] == [rows[place] for place in places]
     np.testing.assert_array_equal(kept.duration_s, [100.0 + place for place in places])
-    np.testing.assert_allclose(kept.started_s, [-0.1 * place for place in places])
+    np.testing.assert_allclose(kept.start_s, [-0.1 * place for place in places])
     assert kept.samples.offsets.dtype == np.int64
 
 

@@ -33,7 +33,7 @@ def test_missing_signature_is_empty(outcome: Outcome) -> None:
 
 def test_empty_bursts_have_empty_columns() -> None:
     none = Bursts.empty()
-    columns = (none.started_s, none.peaked_s, none.ended_s, none.volume_bytes, none.support_ratio)
+    columns = (none.start_s, none.peak_s, none.end_s, none.volume_bytes, none.support_ratio)
     assert [len(column) for column in columns] == [0] * 5 == [len(none)] * 5
 
 

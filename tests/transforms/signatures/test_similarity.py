@@ -256,8 +256,8 @@ def test_change_lists_added_and_removed_bursts() -> None:
     changed[2000:2030] = 2e9
     new = Signature.from_curve(changed, detect_bursts(changed))
     result = compare_signatures(old, new)
-    assert result.removed.started_s.tolist() == [412.0]
-    assert result.added.started_s.tolist() == [2000.0]
+    assert result.removed.start_s.tolist() == [412.0]
+    assert result.added.start_s.tolist() == [2000.0]
     assert result.added.volume_bytes.tolist() == [6e10]
     assert 0.8 < result.correlation < result.cross_correlation < 1.0
     assert result.volume_ratio == pytest.approx((truth.sum() - 6e9 + 6e10) / truth.sum())

@@ -178,7 +178,7 @@ def test_gaps_do_not_count_as_missing_bytes() -> None:
     values = one.samples.values.copy()
     values[100:120] = np.nan
     result = extract_time_normalized(
-        SampleSet(type(one.samples)(values, one.samples.offsets), 2.0, one.started_s, one.duration_s)
+        SampleSet(type(one.samples)(values, one.samples.offsets), 2.0, one.start_s, one.duration_s)
     )
     assert correlation(result.bytes_per_s, TRUTH) > 0.98
 

@@ -17,7 +17,7 @@ def chains(*runs: tuple[float, list[Step]]) -> Chains:
     """Chains from (start, [(wait, volume, peak, weight, channel), ...])."""
     steps = np.array([step for _, chain in runs for step in chain], dtype=float).reshape(-1, 5)
     return Chains(
-        started_s=np.array([start for start, _ in runs], dtype=float),
+        start_s=np.array([start for start, _ in runs], dtype=float),
         offsets=np.cumsum([0, *(len(chain) for _, chain in runs)]),
         wait_s=steps[:, 0],
         volume_bytes=steps[:, 1],
@@ -29,16 +29,16 @@ def chains(*runs: tuple[float, list[Step]]) -> Chains:
 
 def test_alone_a_chain_runs_as_planned() -> None:
     found = share(chains((5, [(10, 100, 20, 1, 0), (3, 0, 1, 1, 0), (2, 40, 10, 1, 1)])), Pipe(1000), 100)
-    np.testing.assert_allclose(found.started_s, [15, 23, 25])
-    np.testing.assert_allclose(found.ended_s, [20, 23, 29])
+    np.testing.assert_allclose(found.start_s, [15, 23, 25])
+    np.testing.assert_allclose(found.end_s, [20, 23, 29])
     np.testing.assert_allclose(found.volumes(np.array([0, 15, 17, 27, 100])), [[0, 0], [40, 0], [60, 20], [0, 20]])
 
 
 def test_two_equal_transfers_halve_a_short_pipe_and_delay_what_follows() -> None:
     both = chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 0)]))
     found = share(both, Pipe(10), 1000)
-    np.testing.assert_allclose(found.ended_s, [20, 26, 20])
-    assert share(both, Pipe(20), 1000).ended_s.tolist() == [10, 16, 10], "a wide pipe delays nobody"
+    np.testing.assert_allclose(found.end_s, [20, 26, 20])
+    assert share(both, Pipe(20), 1000).end_s.tolist() == [10, 16, 10], "a wide pipe delays nobody"
 
 
 def test_a_heavier_transfer_gets_the_larger_share_and_none_more_than_its_peak() -> None:
@@ -53,8 +53,8 @@ def test_others_cost_speed_even_in_a_wide_pipe() -> None:
 
 def test_the_horizon_cuts_and_says_so() -> None:
     found = share(chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (50, [(0, 1, 1, 1, 0)])), Pipe(100), 4)
-    np.testing.assert_array_equal(found.ended_s, [np.nan] * 3)
-    np.testing.assert_array_equal(found.started_s, [0, np.nan, np.nan])
+    np.testing.assert_array_equal(found.end_s, [np.nan] * 3)
+    np.testing.assert_array_equal(found.start_s, [0, np.nan, np.nan])
     np.testing.assert_allclose(found.moved_bytes, [40, 0, 0])
     np.testing.assert_allclose(found.volumes(np.array([0.0, 4.0])), [[40]])
 
@@ -69,7 +69,7 @@ def test_it_is_known_what_each_step_was_served_and_when() -> None:
 
 def test_chains_without_steps_are_nothing() -> None:
     assert share(chains(), Pipe(1), 10).moved_bytes.size == 0
-    assert share(chains((0, []), (1, [(0, 5, 5, 1, 0)]), (2, [])), Pipe(9), 10).ended_s.tolist() == [2]
+    assert share(chains((0, []), (1, [(0, 5, 5, 1, 0)]), (2, [])), Pipe(9), 10).end_s.tolist() == [2]
 
 
 def test_late_times_and_fast_pipes_come_to_an_end() -> None:
@@ -96,9 +96,9 @@ def test_no_byte_is_lost_and_no_limit_broken(
     volumes = found.volumes(edges)
     np.testing.assert_allclose(volumes.sum(), found.moved_bytes.sum(), atol=1e-6)
     assert (volumes.sum(axis=1) <= capacity * np.diff(edges) * (1 + 1e-9) + 1e-3).all()
-    is_over = np.isfinite(found.ended_s)
+    is_over = np.isfinite(found.end_s)
     np.testing.assert_array_equal(found.moved_bytes[is_over], plan.volume_bytes[is_over])
-    took = (found.ended_s - found.started_s)[is_over]
+    took = (found.end_s - found.start_s)[is_over]
     assert (took >= (plan.volume_bytes / plan.peak_bytes_per_s)[is_over] - 2e-6).all()
 
 
@@ -123,5 +123,5 @@ def test_ends_equal_the_naive_twin(seed: int) -> None:
     ]
     plan, pipe = chains(*runs), Pipe(18, 0.1)
     found = share(plan, pipe, 40)
-    expected = [end for chain in naive.ended_s(plan, pipe, 40, 0.02) for end in chain]
-    np.testing.assert_allclose(found.ended_s, np.array(expected, dtype=float), atol=0.2)
+    expected = [end for chain in naive.end_s(plan, pipe, 40, 0.02) for end in chain]
+    np.testing.assert_allclose(found.end_s, np.array(expected, dtype=float), atol=0.2)

@@ -75,9 +75,9 @@ def test_every_burst_opens_and_closes_a_file_for_each_task(site: Site, statistic
 
 def test_what_is_read_of_an_entry_is_all_since_it_began(statistics: JobStatistics) -> None:
     read = statistics.readings
-    assert (read["counted_since_at"] <= read["sampled_at"]).all()
+    assert (read["counter_started_at"] <= read["sampled_at"]).all()
     assert (read["sampled_at"] <= read["scraped_at"]).all()
-    life = ["target", "job_key", "counted_since_at"]
+    life = ["target", "job_key", "counter_started_at"]
     for name in COUNTED:
         assert (read.sort("scraped_at").select(pl.col(name).diff().over(life)).to_series().drop_nulls() >= 0).all()
     last = read.sort("scraped_at").group_by(life).last()
@@ -93,7 +93,7 @@ def test_without_faults_nothing_is_lost_but_what_comes_after_the_last_scrape(sit
     assert lost.is_empty() or lost["polled_at"].min() > found.scrapes["scraped_at"].max()
     assert found.scrapes["scraped_at"].n_unique() * 5 == found.scrapes.height
     # the entry of a job that computes for long is dropped, and made anew
-    lives = found.readings.group_by("target", "job_key").agg(count=pl.col("counted_since_at").n_unique())
+    lives = found.readings.group_by("target", "job_key").agg(count=pl.col("counter_started_at").n_unique())
     assert (lives["count"] > 1).any()
 
 

@@ -87,12 +87,12 @@ def test_the_order_and_number_of_applications_change_no_plan(usual: list[Plan]) 
 def test_a_longer_workload_begins_with_the_same_days_of_others() -> None:
     assert list(USUAL.days) == [0, 1]
     short, long = plans([], replace(USUAL, span_s=DAY_S)), plans([], replace(USUAL, span_s=3 * DAY_S))
-    assert [plan for plan in long if plan.started_s < DAY_S] == short
+    assert [plan for plan in long if plan.start_s < DAY_S] == short
 
 
 def test_all_begins_within_the_days_and_never_goes_back(usual: list[Plan]) -> None:
     for plan in usual:
-        assert 0 <= plan.started_s < len(USUAL.days) * DAY_S
+        assert 0 <= plan.start_s < len(USUAL.days) * DAY_S
         for job, pieces in plan.parts:
             assert job.queue_s >= 0
             assert all(piece.wait_s >= 0 and piece.volume_bytes >= 0 and piece.peak_bytes_per_s > 0 for piece in pieces)
@@ -152,7 +152,7 @@ def test_the_share_of_stopped_runs_is_what_was_asked_for(stop_ratio: float, kind
 
 def test_runs_of_one_application_come_one_after_the_other(usual: list[Plan]) -> None:
     for application in APPLICATIONS:
-        starts = [plan.started_s for plan in usual if plan.parts[0][0].name == application.name]
+        starts = [plan.start_s for plan in usual if plan.parts[0][0].name == application.name]
         assert all(first < second for first, second in pairwise(starts))
         assert starts[-1] + application.duration_s < USUAL.span_s
 
@@ -196,7 +196,7 @@ def test_a_burst_takes_as_long_as_its_profile() -> None:
     assert sum(volume for volume, _ in PROFILE) == pytest.approx(1.0)
     burst = Burst(10.0, 60 * GB, 2 * GB)
     assert burst.duration_s == pytest.approx(30.0 * (0.05 / 0.5 + 0.80 + 0.15 / 0.6))
-    assert burst.ended_s == pytest.approx(10.0 + burst.duration_s)
+    assert burst.end_s == pytest.approx(10.0 + burst.duration_s)
 
 
 def test_bursts_come_at_a_fixed_step_and_take_the_peaks_in_turn() -> None:
@@ -230,7 +230,7 @@ def test_bursts_that_overlap_or_outlast_the_run_are_refused() -> None:
 def test_planned_runs_start_when_they_are_planned_and_are_complete() -> None:
     planned = replace(APPLICATIONS[0], starts_s=(10.0, 5000.0, 9000.0))
     found = plans((planned,), replace(USUAL, foreign_level=0.0, stop_ratio=1.0))
-    assert [plan.started_s for plan in found] == [10.0, 5000.0, 9000.0]
+    assert [plan.start_s for plan in found] == [10.0, 5000.0, 9000.0]
     assert {job.kind for plan in found for job, _ in plan.parts} == {"complete"}
 
 

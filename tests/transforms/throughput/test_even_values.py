@@ -40,11 +40,9 @@ def steps_of(requests: list[Request]) -> Steps:
 def held(samples: Ragged, where: Instants) -> Steps:
     """What samples say of the signal: each value holds until the next instant."""
     owner, place = samples.owner, places_within(samples.counts)
-    started, hz = where.started_s[owner], where.sampling_hz[owner]
+    started, hz = where.start_s[owner], where.sampling_hz[owner]
     volume = samples.values / hz
-    return step_function(
-        Requests(started + place / hz, started + (place + 1) / hz, volume, owner, len(where.started_s))
-    )
+    return step_function(Requests(started + place / hz, started + (place + 1) / hz, volume, owner, len(where.start_s)))
 
 
 def of_subject(found: Binned, number: int) -> list[float]:
@@ -119,7 +117,7 @@ def test_covering_holds_the_end() -> None:
     rng = np.random.default_rng(2)
     started, lasting = rng.random(2000) * 1e9, 1 + rng.random(2000) * 1e5
     found = Grid.covering(started, started + lasting, 200)
-    assert (found.ended_s >= started + lasting).all()
+    assert (found.end_s >= started + lasting).all()
     np.testing.assert_allclose(found.interval_s, lasting / 200, rtol=1e-7)
     last = Requests(started, started + lasting, np.ones(2000), np.arange(2000), 2000)
     assert binned(last, found).outside_bytes.tolist() == [0.0] * 2000
@@ -267,13 +265,13 @@ def test_ftio_samples() -> None:
 def test_samples_equal_the_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
     steps = step_function(together([requests for requests, _ in subjects]))
     each = grids_of([found for _, found in subjects])
-    where = Instants(each.started_s, 1 / each.interval_s, each.step_count)
+    where = Instants(each.start_s, 1 / each.interval_s, each.step_count)
     samples = at_instants(steps, where)
     for number in range(len(subjects)):
         mine = slice(steps.offsets[number], steps.offsets[number + 1])
         edges, rates = steps.edges_s[mine].tolist(), steps.bytes_per_s[mine].tolist()
         count = int(where.sample_count[number])
-        times = (where.started_s[number] + np.arange(count) / where.sampling_hz[number]).tolist()
+        times = (where.start_s[number] + np.arange(count) / where.sampling_hz[number]).tolist()
         expected = [naive.rate_at(edges, rates, time, is_right=True) for time in times]
         assert samples.values[samples.offsets[number] : samples.offsets[number + 1]].tolist() == expected
 

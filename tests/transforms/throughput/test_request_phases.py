@@ -24,7 +24,7 @@ NAN = float("nan")
 
 def rows(found: RequestPhases, subject: int = 0) -> list[naive.RequestPhase]:
     mine = slice(found.offsets[subject], found.offsets[subject + 1])
-    columns = (found.onset_s, found.ended_s, found.volume_bytes, found.request_count)
+    columns = (found.onset_s, found.end_s, found.volume_bytes, found.request_count)
     return list(zip(*(column[mine].tolist() for column in columns), strict=True))
 
 
@@ -56,7 +56,7 @@ def test_a_gap_for_each_subject() -> None:
 @given(st.lists(st.lists(DYADIC, max_size=12), max_size=4), st.sampled_from([0, 1 / 64, 0.5, 1]), st.integers(0, 2**32))
 def test_phases_equal_the_twin(lists: list[list[Request]], gap_s: float, seed: int) -> None:
     requests = together(lists)
-    found = request_phases(requests.chosen(np.random.default_rng(seed).permutation(len(requests.began_s))), gap_s)
+    found = request_phases(requests.chosen(np.random.default_rng(seed).permutation(len(requests.start_s))), gap_s)
     assert [rows(found, number) for number in range(len(lists))] == [
         naive.request_phases(each, gap_s) for each in lists
     ]
@@ -67,7 +67,7 @@ def test_phases_equal_the_twin(lists: list[list[Request]], gap_s: float, seed: i
 def test_phases_of_the_signal_are_those_of_the_requests(requests: list[Request]) -> None:
     ours, signals = request_phases(of(requests), 0.5), request_phases(step_function(of(requests)).requests(), 0.5)
     np.testing.assert_array_equal(signals.onset_s, ours.onset_s)
-    np.testing.assert_array_equal(signals.ended_s, ours.ended_s)
+    np.testing.assert_array_equal(signals.end_s, ours.end_s)
     np.testing.assert_allclose(signals.volume_bytes, ours.volume_bytes, rtol=1e-13)
 
 
@@ -92,11 +92,11 @@ def test_phases_of_ior(shared_data: Path, log: str, module: str, direction: str)
     folder = shared_data / "dxt"
     golden = np.loadtxt(folder / f"{log}.{direction}_bursts.csv", delimiter=",", skiprows=1)
     chosen = segments(folder / f"{log}.darshan").filter(pl.col("module") == module, pl.col("direction") == direction)
-    began, ceased, length = (chosen[name].to_numpy() for name in ("began_s", "ceased_s", "request_bytes"))
+    began, ceased, length = (chosen[name].to_numpy() for name in ("start_s", "end_s", "request_bytes"))
     requests = Requests.of_one(began, ceased, length)
     found = request_phases(requests, 1.0)
     np.testing.assert_allclose(found.onset_s, golden[:, 0], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(found.ended_s, golden[:, 1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.end_s, golden[:, 1], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(found.volume_bytes, golden[:, 2])
     np.testing.assert_array_equal(found.request_count, golden[:, 3])
     # the same of the step function, and of bins of a millisecond

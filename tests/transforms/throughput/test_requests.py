@@ -123,7 +123,7 @@ def test_bytes_are_conserved(requests: list[Request]) -> None:
 @given(st.lists(st.lists(FREE, max_size=8), min_size=1, max_size=4), st.integers(0, 2**32))
 def test_order_changes_no_bit(lists: list[list[Request]], seed: int) -> None:
     requests = together(lists)
-    order = np.random.default_rng(seed).permutation(len(requests.began_s))
+    order = np.random.default_rng(seed).permutation(len(requests.start_s))
     assert same(step_function(requests), step_function(requests.chosen(order)))
 
 
@@ -197,7 +197,7 @@ def test_adversarial_magnitudes() -> None:
     np.testing.assert_allclose(steps.bytes_per_s[:-1][is_free], expected[is_free], rtol=1e-14)
     # The plain way leaves a rate behind that is larger than that of any small one.
     rates = requests.rates()
-    times = np.concatenate([requests.began_s, requests.ceased_s])
+    times = np.concatenate([requests.start_s, requests.end_s])
     order = np.argsort(times, kind="stable")
     residue = np.cumsum(np.concatenate([rates, -rates])[order])[-1]
     assert abs(residue) > 1e-3

@@ -31,7 +31,7 @@ def pieces_of(given_: Extents, layouts: Layouts = LAYOUTS) -> Pieces:
     return Pieces(
         *(
             np.concatenate([getattr(piece, name) for piece in found])
-            for name in ("request", "offset_bytes", "length_bytes", "ost", "began_s", "ceased_s")
+            for name in ("request", "offset_bytes", "length_bytes", "ost", "start_s", "end_s")
         )
     )
 
@@ -46,7 +46,7 @@ def test_what_is_not_known_is_not_guessed(offset: int, layout: int) -> None:
     assert osts_of(np.array([offset]), np.array([layout]), LAYOUTS).tolist() == [NO_OST]
     found = pieces_of(extents([(offset, 100, 1.0, 2.0, layout)]))
     assert (found.ost.tolist(), found.length_bytes.tolist()) == ([NO_OST], [100])
-    assert (found.began_s.tolist(), found.ceased_s.tolist()) == ([1.0], [2.0])
+    assert (found.start_s.tolist(), found.end_s.tolist()) == ([1.0], [2.0])
 
 
 def test_a_request_across_stripes() -> None:
@@ -54,8 +54,8 @@ def test_a_request_across_stripes() -> None:
     assert found.offset_bytes.tolist() == [2, 4, 8]
     assert found.length_bytes.tolist() == [2, 4, 4]
     assert found.ost.tolist() == [7, 3, 5]
-    assert found.began_s.tolist() == [0, 2, 6]
-    assert found.ceased_s.tolist() == [2, 6, 10]
+    assert found.start_s.tolist() == [0, 2, 6]
+    assert found.end_s.tolist() == [2, 6, 10]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_request_across_stripes() -> None:
 )
 def test_what_stays_whole(row: tuple[int, int, float, float, int], ost: int) -> None:
     found = pieces_of(extents([row]))
-    assert (found.offset_bytes[0], found.length_bytes[0], found.began_s[0], found.ceased_s[0]) == row[:4]
+    assert (found.offset_bytes[0], found.length_bytes[0], found.start_s[0], found.end_s[0]) == row[:4]
     assert found.ost.tolist() == [ost]
 
 
@@ -120,8 +120,8 @@ def test_pieces_equal_the_twin(rows: list[tuple[int, int, float, float, int]], c
         expected = naive.pieces(offset, length, stripe, targets) if targets else [(offset, length, NO_OST)]
         columns = (found.offset_bytes[mine], found.length_bytes[mine], found.ost[mine])
         assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
-        began, ceased = found.began_s[mine], found.ceased_s[mine]
-        assert (began[0], ceased[-1]) == (given_.began_s[number], given_.ceased_s[number])
+        began, ceased = found.start_s[mine], found.end_s[mine]
+        assert (began[0], ceased[-1]) == (given_.start_s[number], given_.end_s[number])
         assert began[1:].tolist() == ceased[:-1].tolist()
         share = (ceased - began) * length
         np.testing.assert_allclose(share, columns[1] * (ceased[-1] - began[0]), rtol=1e-9, atol=1e-9)
@@ -134,8 +134,8 @@ def test_pieces_make_the_same_signal(rows: list[tuple[int, int, float, float, in
         [(offset, length, began, began + lasting, layout) for offset, length, began, lasting, layout in rows]
     )
     found = pieces_of(given_)
-    whole = step_function(Requests.of_one(given_.began_s, given_.ceased_s, given_.length_bytes))
-    parts = step_function(Requests.of_one(found.began_s, found.ceased_s, found.length_bytes))
+    whole = step_function(Requests.of_one(given_.start_s, given_.end_s, given_.length_bytes))
+    parts = step_function(Requests.of_one(found.start_s, found.end_s, found.length_bytes))
     assert shape_differences(whole, parts)[0] < 1e-9
     assert parts.volume_bytes[0] == pytest.approx(whole.volume_bytes[0], rel=1e-14)
 
@@ -145,12 +145,12 @@ def test_throughput_per_target() -> None:
     given_ = extents([(0, 12, 0.0, 3.0, 0), (2, 4, 0.0, 1.0, 0), (0, 5, 0.0, 1.0, -1)])
     bins = Bins(Grid.covering(np.zeros(8), 3.0, 3))
     for piece in split(given_, LAYOUTS):
-        bins.add(Requests(piece.began_s, piece.ceased_s, piece.length_bytes.astype(float), piece.ost, 8))
+        bins.add(Requests(piece.start_s, piece.end_s, piece.length_bytes.astype(float), piece.ost, 8))
     found = bins.result().volume_bytes.reshape(8, 3)
     assert found[7].tolist() == [4 + 2, 0, 0]
     assert found[3].tolist() == [2, 4, 0]
     assert found[5].tolist() == [0, 0, 4]
     # what has no target is in the whole run's signal alone
     assert found.sum() == 16
-    run = Requests.of_one(given_.began_s, given_.ceased_s, given_.length_bytes)
+    run = Requests.of_one(given_.start_s, given_.end_s, given_.length_bytes)
     assert binned(run, Grid.covering(0.0, 3.0, 3)).volume_bytes.sum() == 21

@@ -295,7 +295,7 @@ def timed_streams(draw: st.DrawFn) -> list[Ranked]:
         steps = draw(st.lists(st.integers(0, 5), min_size=size, max_size=size))
         lasting = draw(st.lists(st.integers(-1, 9), min_size=size, max_size=size))
         began = np.cumsum(np.array(steps, np.float64)) / 8
-        found.append(replace(calls, began_s=began, ceased_s=began + np.array(lasting, np.float64) / 8))
+        found.append(replace(calls, start_s=began, end_s=began + np.array(lasting, np.float64) / 8))
     return found
 
 
@@ -306,7 +306,7 @@ def test_gaps_and_durations_are_those_of_each_call_after_each_other(ranks: list[
     levels = {calls.rank: calls.signatures["level"].to_numpy()[calls.order] for calls in ranks}
     timed: list[naive.Timed] = [[] for _ in range(8)]
     for calls in ranks:
-        columns = levels[calls.rank].tolist(), calls.began_s.tolist(), calls.ceased_s.tolist()
+        columns = levels[calls.rank].tolist(), calls.start_s.tolist(), calls.end_s.tolist()
         timed[calls.rank] = list(zip(*columns, strict=True))
     expected = naive.times(trace, timed)
     found = {}

@@ -60,9 +60,9 @@ def test_ranks_are_as_a_walk_through_the_loops_finds_them(trace: CompressedTrace
         assert found["level"].to_list() == [node.level for _, node, _ in expected]
         assert found["call"].to_list() == list(range(len(expected)))
         times = np.array(naive.times(expected)).reshape(-1, 2)
-        np.testing.assert_allclose(found["began_s"].to_numpy(), times[:, 0], rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found["ceased_s"].to_numpy(), times[:, 1], rtol=1e-9, atol=1e-9)
-        assert (np.diff(found["began_s"].to_numpy()) >= 0).all()
+        np.testing.assert_allclose(found["start_s"].to_numpy(), times[:, 0], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found["end_s"].to_numpy(), times[:, 1], rtol=1e-9, atol=1e-9)
+        assert (np.diff(found["start_s"].to_numpy()) >= 0).all()
 
 
 @given(progressions, st.integers(-200, 200))
@@ -91,7 +91,7 @@ def test_the_papers_table_one() -> None:
     asked = [f"0-0 {7 * 20 + 960 * i} MPI_SEEK_SET" for i in range(3)]
     found = rank_calls(trace, 7)
     assert found.filter(function="MPI_File_seek")["arguments"].to_list() == asked
-    assert found["began_s"].to_list() == pytest.approx([0.001 + 0.003 * call for call in range(8)])
+    assert found["start_s"].to_list() == pytest.approx([0.001 + 0.003 * call for call in range(8)])
 
 
 def test_one_rank_of_a_million_is_that_rank() -> None:
@@ -145,12 +145,12 @@ def test_a_call_begins_no_earlier_than_the_one_before_it() -> None:
 def test_a_call_follows_by_the_gap_of_what_was_executed_before() -> None:
     gaps = (Gap(START, compressed.steady(1, 8.0)), Gap(1, compressed.steady(3, 2.0)))
     again = Call("POSIX", "sync", 0, ("f",), (), gaps, compressed.steady(4, 0.0))
-    assert rank_calls(one_rank(loop((3,), again)), 0)["began_s"].to_list() == [8.0, 10.0, 12.0]
+    assert rank_calls(one_rank(loop((3,), again)), 0)["start_s"].to_list() == [8.0, 10.0, 12.0]
     # What it never followed: the mean of all its gaps, each as often as it was.
     others = (numbered_call(1), numbered_call(2), numbered_call(3))
-    assert rank_calls(one_rank(*others, again), 0)["began_s"].to_list() == [1.0, 2.5, 4.0, 8.0]
+    assert rank_calls(one_rank(*others, again), 0)["start_s"].to_list() == [1.0, 2.5, 4.0, 8.0]
     assert rank_calls(one_rank(Call("POSIX", "sync", 0, ("f",), (), (), compressed.steady(1, 0.0))), 0)[
-        "began_s"
+        "start_s"
     ].to_list() == [0.0]
 
 

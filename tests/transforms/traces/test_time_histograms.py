@@ -179,9 +179,9 @@ def test_a_real_run_is_as_long_as_its_gaps_and_durations(shared_data: Path) -> N
         ranks = [outer(run.decode(rank)) for rank in run.ranks]
     for found in ranks:
         levels = found.signatures["level"].to_numpy()[found.order]
-        gaps, durations = gaps_and_durations(levels, found.began_s, found.ceased_s)
+        gaps, durations = gaps_and_durations(levels, found.start_s, found.end_s)
         # Gaps below 0 are 0: at most a tick for each call.
-        assert gaps.sum() + durations.sum() == pytest.approx(found.ceased_s[-1], abs=1e-7 * found.order.size)
+        assert gaps.sum() + durations.sum() == pytest.approx(found.end_s[-1], abs=1e-7 * found.order.size)
         whole = histograms(durations, found.order, found.signatures.height)
         assert sum(part.count * part.mean_s for part in whole) == pytest.approx(durations.sum())
         everything = merged(whole)

@@ -22,10 +22,10 @@ Sums = dict[tuple[str, str, float], tuple[int, float | None]]
 
 def _summed(rows: list[tuple[str, str, float, float | None, int]]) -> Sums:
     found: defaultdict[tuple[str, str, float], tuple[int, float | None]] = defaultdict(lambda: (0, 0.0))
-    for module, direction, began_s, volume, count in rows:
-        before, known = found[module, direction, round(began_s, 6)]
+    for module, direction, start_s, volume, count in rows:
+        before, known = found[module, direction, round(start_s, 6)]
         total = None if known is None or volume is None else known + volume
-        found[module, direction, round(began_s, 6)] = before + count, total
+        found[module, direction, round(start_s, 6)] = before + count, total
     return dict(found)
 
 
@@ -42,7 +42,7 @@ def _expected(trace: CompressedTrace) -> Sums:
             if form is None or form.deed not in ("read", "write") or is_nested:
                 continue
             volume = asked_of(row["arguments"].split(" "), form, FORMS)
-            rows.append((form.layer, form.deed, row["began_s"], volume, 1))
+            rows.append((form.layer, form.deed, row["start_s"], volume, 1))
     return _summed(rows)
 
 
@@ -51,13 +51,13 @@ def _expected(trace: CompressedTrace) -> Sums:
 def test_intervals_are_the_requests_of_all_ranks(program: tuple[int, list[Made]]) -> None:
     trace = spmd_programs.compressed(*program)
     found, expected = timeline(trace, FORMS), _expected(trace)
-    columns = found.intervals.select("module", "direction", "began_s", "bytes", "request_count")
+    columns = found.intervals.select("module", "direction", "start_s", "bytes", "request_count")
     sums = _summed(columns.rows())
     assert {key: count for key, (count, _) in sums.items()} == {key: count for key, (count, _) in expected.items()}
     for key, (_, volume) in sums.items():
         if volume is not None:
             assert volume == pytest.approx(expected[key][1])
-    ends = [rank_calls(trace, rank)["ceased_s"].to_list() for rank in range(trace.process_count)]
+    ends = [rank_calls(trace, rank)["end_s"].to_list() for rank in range(trace.process_count)]
     assert found.duration_s == pytest.approx(max((end for own in ends for end in own), default=0.0))
 
 
@@ -66,7 +66,7 @@ def test_its_size_does_not_grow_with_the_ranks() -> None:
     assert large.intervals.drop("bytes", "request_count").equals(small.intervals.drop("bytes", "request_count"))
     assert large.intervals["bytes"].to_list() == [131072e6] * 4
     assert large.intervals["request_count"].to_list() == [1_000_000] * 4
-    assert large.intervals["began_s"].to_list() == pytest.approx([0.004, 0.007, 0.010, 0.013])
+    assert large.intervals["start_s"].to_list() == pytest.approx([0.004, 0.007, 0.010, 0.013])
     assert large.duration_s == pytest.approx(0.018)
 
 

@@ -33,7 +33,7 @@ def test_pattern_in_every_run_of_an_application_is_named() -> None:
     own = [(1, start - 20, start + 40) for start in at]
     other = [(0, start, start + 500) for start in spread(8, 2)]
     result = compute_cooccurrence((at, at + 5), runs(*own, *other), COUNT, STEP_S)
-    assert (result.outcome, result.application) == ("named", 1)
+    assert (result.outcome, result.application) == ("attributed", 1)
     assert (result.covered_count, result.run_count, result.covering_run_count) == (9, 9, 9)
     assert result.p_value < 1e-5
 
@@ -41,8 +41,8 @@ def test_pattern_in_every_run_of_an_application_is_named() -> None:
 def test_permanently_running_application_is_no_owner() -> None:
     at = spread(9)
     result = compute_cooccurrence((at, at + 5), runs((0, 0, COUNT)), COUNT, STEP_S)
-    assert (result.outcome, result.application, result.covered_count, result.p_value) == ("unnamed", 0, 9, 1.0)
-    assert compute_cooccurrence((at, at + 5), runs((0, -50, -10)), COUNT, STEP_S).outcome == "unnamed"
+    assert (result.outcome, result.application, result.covered_count, result.p_value) == ("unattributed", 0, 9, 1.0)
+    assert compute_cooccurrence((at, at + 5), runs((0, -50, -10)), COUNT, STEP_S).outcome == "unattributed"
     no_runs = Runs(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
     assert compute_cooccurrence((at, at + 5), no_runs, COUNT, STEP_S).application == -1
 
@@ -53,7 +53,9 @@ def test_train_within_one_run_counts_as_one_appearance() -> None:
     # whatever its number of bursts: small rotations keep the train in the run
     assert 0.0005 < alone.p_value < 0.03
     others = [(number, 10.0, 20.0) for number in range(1, 40)]
-    assert compute_cooccurrence((train, train + 2), runs((0, 4990, 5300), *others), COUNT, STEP_S).outcome == "unsure"
+    assert (
+        compute_cooccurrence((train, train + 2), runs((0, 4990, 5300), *others), COUNT, STEP_S).outcome == "ambiguous"
+    )
 
 
 def test_p_value_of_independent_appearances_is_binomial_tail() -> None:
@@ -73,7 +75,7 @@ def test_random_runs_are_not_named(seed: int) -> None:
     at = spread(10, seed)
     starts = rng.uniform(0, COUNT, 200)
     rows = zip(rng.integers(0, 20, 200), starts, starts + rng.uniform(10, 200, 200), strict=True)
-    assert compute_cooccurrence((at, at + 3), runs(*rows), COUNT, STEP_S).outcome == "unnamed"
+    assert compute_cooccurrence((at, at + 3), runs(*rows), COUNT, STEP_S).outcome == "unattributed"
 
 
 def test_fixed_delay_after_run_start_names_the_application() -> None:
@@ -85,7 +87,7 @@ def test_fixed_delay_after_run_start_names_the_application() -> None:
     result = find_start_aligned(appeared, runs, 5.0)
     assert result is not None
     owner, is_aligned = result
-    assert (owner.outcome, owner.application, owner.run_count) == ("named", 0, 6)
+    assert (owner.outcome, owner.application, owner.run_count) == ("attributed", 0, 6)
     assert set(own) <= set(appeared[is_aligned])
     assert owner.covered_count <= 7
 

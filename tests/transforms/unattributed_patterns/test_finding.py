@@ -35,7 +35,7 @@ def test_train_has_a_period() -> None:
     put(residual, np.arange(90, COUNT - 100, 180), 3000.0, 6)
     (result,) = find_patterns(residual, STEP_S, NO_RUNS)
     pattern = result.pattern
-    assert result.cooccurrence.outcome == "unnamed"
+    assert result.cooccurrence.outcome == "unattributed"
     assert pattern.is_train
     assert pattern.period == pytest.approx(180, rel=1e-3)
     assert pattern.period_p_value < 1e-6
@@ -89,7 +89,7 @@ def test_mostly_contaminated_pair_is_found_by_its_lag() -> None:
         put(residual, np.array([start]), 9000.0 * (1 + more), 8)
         put(residual, np.array([start + 40]), 20000.0 * (1 + other), 12)
     (result,) = find_patterns(residual, STEP_S, NO_RUNS)
-    assert (result.pattern.burst_count, result.cooccurrence.outcome) == (2, "unnamed")
+    assert (result.pattern.burst_count, result.cooccurrence.outcome) == (2, "unattributed")
     assert set(result.pattern.started) >= set(at[:4])
     assert set(result.pattern.started) <= set(at)
 
@@ -102,10 +102,10 @@ def test_bursts_without_lagged_burst_are_a_pattern_of_their_own() -> None:
     put(residual, paired, 9000.0, 8)
     put(residual, paired + 40, 20000.0, 12)
     two, result = sorted(find_patterns(residual, STEP_S, NO_RUNS), key=lambda result: -result.pattern.burst_count)
-    assert (two.pattern.burst_count, two.cooccurrence.outcome) == (2, "unnamed")
+    assert (two.pattern.burst_count, two.cooccurrence.outcome) == (2, "unattributed")
     assert np.isin(two.pattern.started, paired).mean() > 0.9
     # it may be the same application with its second burst hidden
-    assert (result.pattern.burst_count, result.cooccurrence.outcome) == (1, "unsure")
+    assert (result.pattern.burst_count, result.cooccurrence.outcome) == (1, "ambiguous")
     assert np.isin(result.pattern.started, alone).mean() > 0.9
     assert len(result.pattern.started) > 15
 
@@ -119,13 +119,13 @@ def test_pattern_that_may_consist_of_strays_is_unsure() -> None:
     put(residual, started[::4] + rng.integers(100, 600, len(started[::4])), 9000.0, 24)
     put(residual, np.sort(rng.choice(started, 6, replace=False)) + rng.integers(800, 1300, 6), 9000.0, 24)
     does, mixed = sorted(find_patterns(residual, STEP_S, runs), key=lambda result: -len(result.pattern.started))
-    assert (does.cooccurrence.outcome, mixed.cooccurrence.outcome) == ("named", "unsure")
+    assert (does.cooccurrence.outcome, mixed.cooccurrence.outcome) == ("attributed", "ambiguous")
     assert len(mixed.pattern.started) >= 9
 
 
 def test_pattern_within_background_fluctuation_is_unsure() -> None:
     at = np.sort(np.random.default_rng(17).choice(np.arange(100, COUNT - 100, 60), 40, replace=False))
-    for volume, outcome in ((14.0, "unsure"), (140.0, "unnamed")):
+    for volume, outcome in ((14.0, "ambiguous"), (140.0, "unattributed")):
         residual = np.tile([0.2, 1.8], COUNT // 2)
         put(residual, at, volume, 1)
         (result,) = find_patterns(residual, STEP_S, NO_RUNS)
@@ -151,12 +151,12 @@ def test_patterns_of_equal_volume_are_separated_by_owner() -> None:
         put(residual, at, 9000.0, 8)
     runs = Runs(np.zeros(100, np.int64), logged - 5.0, logged + 20.0)
     results = {result.cooccurrence.outcome: result for result in find_patterns(residual, STEP_S, runs)}
-    assert set(results) == {"named", "unnamed"}
-    for outcome, at in (("named", logged), ("unnamed", unlogged)):
+    assert set(results) == {"attributed", "unattributed"}
+    for outcome, at in (("attributed", logged), ("unattributed", unlogged)):
         started = results[outcome].pattern.started
         assert np.isin(started, at).mean() > 0.95
         assert len(started) > 0.7 * len(at)
-    assert results["named"].cooccurrence.covering_run_count > 80
+    assert results["attributed"].cooccurrence.covering_run_count > 80
 
 
 def test_train_contaminated_by_a_logged_rhythm_is_found() -> None:
@@ -168,18 +168,18 @@ def test_train_contaminated_by_a_logged_rhythm_is_found() -> None:
     put(residual, due, 3000.0, 12)
     runs = Runs(np.zeros(12, np.int64), started, started + 1850.0)
     results = find_patterns(residual, STEP_S, runs)
-    (train,) = (result for result in results if result.cooccurrence.outcome == "unnamed")
+    (train,) = (result for result in results if result.cooccurrence.outcome == "unattributed")
     assert train.pattern.period == pytest.approx(180.0, rel=0.01)
     assert np.isin(np.rint(train.pattern.started)[:, None] + np.arange(-1, 2), due).any(axis=1).mean() > 0.95
     rhythm = max(results, key=lambda result: len(result.pattern.started))
     owner = rhythm.cooccurrence
     assert (owner.outcome, owner.application, owner.covering_run_count) == (
-        "named",
+        "attributed",
         0,
         12,
     )
     assert len(rhythm.pattern.started) > 0.5 * len(own)
     # unless it is subtracted, the rhythm hides the half of the train within the runs
     results = find_patterns(residual, STEP_S, runs, PatternParams(rhythm_rounds=0))
-    before = [result for result in results if result.cooccurrence.outcome == "unnamed"]
+    before = [result for result in results if result.cooccurrence.outcome == "unattributed"]
     assert max(len(result.pattern.started) for result in before) < 0.7 * len(train.pattern.started)

@@ -31,7 +31,7 @@ def test_cluster_is_split_into_train_owned_bursts_and_rest() -> None:
     (train, members), (owner, owned) = part.trains[0], part.owned[0]
     assert abs(train.period - 180) < 0.5
     assert np.isin(search.bursts.first[members], due).mean() > 0.95
-    assert (owner.outcome, owner.application) == ("named", 0)
+    assert (owner.outcome, owner.application) == ("attributed", 0)
     assert set(search.bursts.first[owned]) <= set((started + 3).astype(int))
     assert np.isin(search.bursts.first[part.rest], rest).mean() > 0.7
 

@@ -108,13 +108,13 @@ def test_undated_rows_are_replaced_alone_and_days_can_vanish(two: Store) -> None
     assert keys(two, third, "jobs", "job_id") == ["100", "80", "81", "91", "other"]
     files = releases.files_of(two, third)["jobs"]
     assert sorted(str(locations.day_of(path)) for path in files) == ["2018-02-08", "2018-02-09", "2018-02-10", "None"]
-    fourth = publish(two, "fourth", {"jobs": {8: "", None: ""}, "poll_days": {8: "", 9: ""}})
+    fourth = publish(two, "fourth", {"jobs": {8: "", None: ""}, "polls_daily": {8: "", 9: ""}})
     assert keys(two, fourth, "jobs", "job_id") == ["100", "91"]
-    assert releases.files_of(two, fourth)["poll_days"] == []
-    content: dict[str, Any] = {"jobs": {None: "job_id ended_at \n again ."}, "poll_days": {9: "filesystem \n sea"}}
+    assert releases.files_of(two, fourth)["polls_daily"] == []
+    content: dict[str, Any] = {"jobs": {None: "job_id ended_at \n again ."}, "polls_daily": {9: "filesystem \n sea"}}
     fifth = publish(two, "fifth", content)
     assert keys(two, fifth, "jobs", "job_id") == ["100", "91", "again"]
-    assert keys(two, fifth, "poll_days", "filesystem") == ["sea"]
+    assert keys(two, fifth, "polls_daily", "filesystem") == ["sea"]
 
 
 @pytest.mark.slow

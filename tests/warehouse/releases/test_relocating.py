@@ -67,7 +67,7 @@ def test_nothing_names_the_folder_of_before(moved: Store, two: Store) -> None:
 
 def test_lists_tell_the_lengths_of_the_manifests(moved: Store) -> None:
     relocate(moved)
-    for name in ("jobs", "poll_days", "releases"):
+    for name in ("jobs", "polls_daily", "releases"):
         table = open_catalogue(moved).load_table(("published", name))
         for manifest in table.current_snapshot().manifests(table.io):  # type: ignore[union-attr]
             assert manifest.manifest_length == Path(manifest.manifest_path.removeprefix("file://")).stat().st_size

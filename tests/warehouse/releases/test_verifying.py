@@ -141,9 +141,9 @@ def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store) -> 
 
 
 @pytest.mark.parametrize("kind", ["snap-*", "*-m[0-9]*"])
-@pytest.mark.parametrize("table_name", ["jobs", "poll_days"])
+@pytest.mark.parametrize("table_name", ["jobs", "polls_daily"])
 def test_damaged_manifests_are_written_again(sound: Store, table_name: str, kind: str) -> None:
-    """Those of `poll_days` are the first release's: all releases share them."""
+    """Those of `polls_daily` are the first release's: all releases share them."""
     before = releases.history(sound)
     for path in sound.tables.glob(f"{table_name}/metadata/{kind}.avro"):
         path.write_bytes(path.read_bytes()[:-20])
@@ -154,7 +154,7 @@ def test_damaged_manifests_are_written_again(sound: Store, table_name: str, kind
     assert releases.history(sound) == before
     assert keys(sound, before[0], "jobs", "job_id") == ["80", "81", "90", "run"]
     assert keys(sound, before[1], "jobs", "job_id") == JOBS
-    publish(sound, "third", {"jobs": {9: ""}, "poll_days": {9: ""}})
+    publish(sound, "third", {"jobs": {9: ""}, "polls_daily": {9: ""}})
     assert keys(sound, releases.find(sound, None), "jobs", "job_id") == ["100", "80", "81", "run"]
     assert verify(sound, is_all=True) == []
 

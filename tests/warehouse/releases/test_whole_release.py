@@ -267,6 +267,6 @@ def test_copies_need_the_warehouse_no_longer_and_views_do(store: Store, first: R
 
 @pytest.mark.parametrize("name", ["all.parquet", "all.db", "all", "-"])
 def test_another_ending_is_refused(store: Store, first: Release, tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"\.duckdb.*--into FOLDER"):
+    with pytest.raises(UsageError, match=r"\.duckdb.*--output FOLDER"):
         export_database(store, first, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -324,11 +324,11 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "an overlong value": (
         _within(b"x" * (1 << 20)),
         {
-            f"{LOGS} {TABLES} ldms-csv": lost(1, 1, "limits.line_bytes"),
-            "series": changed(-1, 1, "limits.line_bytes"),
+            f"{LOGS} {TABLES} ldms-csv": lost(1, 1, "limits.max_line_bytes"),
+            "series": changed(-1, 1, "limits.max_line_bytes"),
             # an item of JSON has a limit of its own
             "sacct-json squeue-json prometheus-json": changed(0),
-            "predictions": refused("limits.line_bytes"),
+            "predictions": refused("limits.max_line_bytes"),
             "mmperfmon": lost(2, 1, "no row"),
             "prometheus-prom": lost(1, 2, "fewer counters"),
             "jobstats influx-line mmpmon recorder-txt": changed(0),
@@ -430,8 +430,8 @@ def test_the_ending_of_a_name_says_nothing(key: str) -> None:
 def test_what_unpacks_to_more_than_the_limit_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = samples()[key]
     monkeypatch.setattr(opening, "_FREE_BYTES", 0)
-    with limited(Limits(expansion_ratio=0.1)):
-        refused("limits.expansion_ratio").check(key, read(sample, gzip.compress(sample.content)))
+    with limited(Limits(max_expansion_factor=0.1)):
+        refused("limits.max_expansion_factor").check(key, read(sample, gzip.compress(sample.content)))
 
 
 # ---- lone surrogates, which JSON can spell and no column can hold

@@ -146,7 +146,7 @@ def test_a_new_warehouse_is_for_its_owner_and_group_until_they_say_otherwise(sto
 
 
 def test_a_file_of_which_nearly_all_is_refused_is_refused_as_a_whole(store: Store, tmp_path: Path) -> None:
-    with limited(Limits(refused_count=3)):
+    with limited(Limits(max_refused_count=3)):
         _refuse_as_a_whole(store, tmp_path)
 
 

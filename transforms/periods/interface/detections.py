@@ -34,7 +34,7 @@ class Candidates(InPieces):
     frequency_hz, confidence : (candidates,)
         The confidence is NaN where the method has none.
     amplitude_bytes_per_s, phase_rad : (candidates,)
-        Of the cosine ``amplitude * cos(2 pi frequency (t - started_s) + phase)``, where `started_s` is the start of the
+        Of the cosine ``amplitude * cos(2 pi frequency (t - start_s) + phase)``, where `start_s` is the start of the
         signal; NaN where the method has none.
     offsets : (n + 1,)
         Where each signal's candidates begin.
@@ -80,7 +80,7 @@ class Segments(InPieces):
 
     Attributes
     ----------
-    started_s, ended_s : (segments,)
+    start_s, end_s : (segments,)
         Segments overlap where several periods hold at once.
     frequency_hz, period_error_s, confidence, false_alarm_probability : (segments,)
         As of `Detections`.
@@ -94,8 +94,8 @@ class Segments(InPieces):
         Where each signal's segments begin.
     """
 
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     frequency_hz: Reals
     period_error_s: Reals
     confidence: Reals
@@ -108,7 +108,7 @@ class Segments(InPieces):
     def select_signal(self, signal: int, shift_s: float = 0.0) -> Segments:
         """Select the segments of one signal, and shift them by `shift_s`."""
         segments = pieces_of(self, np.array([signal]))
-        return replace(segments, started_s=segments.started_s + shift_s, ended_s=segments.ended_s + shift_s)
+        return replace(segments, start_s=segments.start_s + shift_s, end_s=segments.end_s + shift_s)
 
 
 @dataclass(frozen=True, slots=True)

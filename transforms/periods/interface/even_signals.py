@@ -29,9 +29,9 @@ class EvenSignals:
         NaN where not measured.
     sampling_hz : (n,)
         Sampling frequency.
-    started_s : (n,)
+    start_s : (n,)
         Time of the first sample, or left edge of the first bin. Sample i covers the time from
-        ``started_s + i / sampling_hz``, for ``1 / sampling_hz`` seconds.
+        ``start_s + i / sampling_hz``, for ``1 / sampling_hz`` seconds.
 
     Raises
     ------
@@ -41,21 +41,21 @@ class EvenSignals:
 
     bytes_per_s: Reals
     sampling_hz: Reals
-    started_s: Reals
+    start_s: Reals
 
     def __post_init__(self) -> None:
         if self.bytes_per_s.ndim != 2:
             raise ValueError("bytes_per_s must be two-dimensional: signals by samples")
-        if not self.signal_count == len(self.sampling_hz) == len(self.started_s):
-            raise ValueError("bytes_per_s, sampling_hz and started_s must have the same number of signals")
+        if not self.signal_count == len(self.sampling_hz) == len(self.start_s):
+            raise ValueError("bytes_per_s, sampling_hz and start_s must have the same number of signals")
         if not (np.isfinite(self.sampling_hz).all() and (self.sampling_hz > 0).all()):
             raise ValueError("sampling_hz must be positive and finite")
 
     @classmethod
-    def from_samples(cls, bytes_per_s: npt.ArrayLike, sampling_hz: float, started_s: float = 0.0) -> EvenSignals:
+    def from_samples(cls, bytes_per_s: npt.ArrayLike, sampling_hz: float, start_s: float = 0.0) -> EvenSignals:
         """Create a single signal."""
         values = np.asarray(bytes_per_s, dtype=np.float64)[None, :]
-        return cls(values, np.array([float(sampling_hz)]), np.array([float(started_s)]))
+        return cls(values, np.array([float(sampling_hz)]), np.array([float(start_s)]))
 
     @property
     def signal_count(self) -> int:
@@ -74,9 +74,9 @@ class EvenSignals:
         return result
 
     @property
-    def ended_s(self) -> Reals:
+    def end_s(self) -> Reals:
         """Right edge of each signal's last sample (n)."""
-        return self.started_s + self.duration_s
+        return self.start_s + self.duration_s
 
     @property
     def is_known(self) -> Bools:
@@ -99,11 +99,11 @@ class EvenSignals:
 
     def select(self, rows: Bools | Ints | slice) -> EvenSignals:
         """Select signals by row."""
-        return EvenSignals(self.bytes_per_s[rows], self.sampling_hz[rows], self.started_s[rows])
+        return EvenSignals(self.bytes_per_s[rows], self.sampling_hz[rows], self.start_s[rows])
 
     def slice_samples(self, first: int, last: int) -> EvenSignals:
         """Return the samples from `first` (included) to `last` (excluded) of every signal."""
-        return EvenSignals(self.bytes_per_s[:, first:last], self.sampling_hz, self.started_s + first / self.sampling_hz)
+        return EvenSignals(self.bytes_per_s[:, first:last], self.sampling_hz, self.start_s + first / self.sampling_hz)
 
     def iter_chunks(self, samples: int = CHUNK_SAMPLES) -> Iterator[tuple[slice, EvenSignals]]:
         """Yield chunks of about `samples` samples, at least one signal each: the rows, and the signals."""
@@ -114,7 +114,7 @@ class EvenSignals:
 
 
 def group_by_length(
-    samples: Ragged, sampling_hz: Reals, started_s: Reals, padding_ratio: float = 0.0, short_samples: int = 0
+    samples: Ragged, sampling_hz: Reals, start_s: Reals, padding_ratio: float = 0.0, short_samples: int = 0
 ) -> Iterator[tuple[Ints, EvenSignals]]:
     """Group signals by length.
 
@@ -122,7 +122,7 @@ def group_by_length(
     ----------
     samples : Ragged
         Samples of n signals, in bytes per second.
-    sampling_hz, started_s : (n,)
+    sampling_hz, start_s : (n,)
         Sampling frequency, and time of the first sample.
     padding_ratio : float
         Signals that are shorter by at most this ratio join a group of longer ones, padded with NaN at the end. Fewer
@@ -148,7 +148,7 @@ def group_by_length(
         values = np.full(is_inside.shape, np.nan)
         positions = samples.offsets[signals][:, None] + np.arange(width)
         values[is_inside] = samples.values[positions[is_inside]]
-        yield signals, EvenSignals(values, sampling_hz[signals], started_s[signals])
+        yield signals, EvenSignals(values, sampling_hz[signals], start_s[signals])
 
 
 def _assign_groups(lengths: Ints, padding_ratio: float, short_samples: int) -> Ints:

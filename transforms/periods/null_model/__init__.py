@@ -1,4 +1,4 @@
-"""Null-model method (`controlled`): periods that a memoryless process rarely produces.
+"""Null-model method (`null_tested`): periods that a memoryless process rarely produces.
 
 - `bursts` (`find_bursts`): Where in its cycles a periodic signal has its bursts, and how wide they are.
 - `comb` (`find_best_combs`): Lines in a spectrum that are multiples of one frequency, and their significance.

@@ -1,4 +1,4 @@
-"""Detect periods that a memoryless null model rarely produces: the default method (`controlled`).
+"""Detect periods that a memoryless null model rarely produces: the default method (`null_tested`).
 
 A signal is called periodic where noise of the kinds that I/O has (white, red, phases at random times:
 `iosig.studies.periods.noise`) would look as periodic with at most a given probability. Three tests share that
@@ -151,8 +151,8 @@ class _Results:
             self.outcome,
             frequency,
             self.confidence,
-            signals.started_s + self.first / hz,
-            signals.started_s + self.last / hz,
+            signals.start_s + self.first / hz,
+            signals.start_s + self.last / hz,
             np.exp(self.log_p),
             Candidates(
                 frequency[is_periodic],

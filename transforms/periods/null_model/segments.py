@@ -73,14 +73,14 @@ class _Parts:
 
     signal: Ints
     sampling_hz: Reals
-    started_s: Reals
+    start_s: Reals
     level: Reals
     outer_hz: Reals
 
     def sample_ranges(self, detections: Detections, counts: Ints) -> tuple[Ints, Ints]:
         """First sample of each detected window, and the sample after its last (k)."""
         edges = [
-            (edge - self.started_s) * self.sampling_hz for edge in (detections.window_start_s, detections.window_end_s)
+            (edge - self.start_s) * self.sampling_hz for edge in (detections.window_start_s, detections.window_end_s)
         ]
         first, last = (np.clip(np.rint(edge), 0, counts).astype(np.int64) for edge in edges)
         return first, np.maximum(first, last)
@@ -103,7 +103,7 @@ class _Claims:
         windows = cut(values.values, values.offsets[:-1] + first, values.offsets[:-1] + last - 1)
         width, is_burst = np.full(len(first), np.nan), np.zeros(len(windows.values), dtype=np.bool_)
         for positions, group in group_by_length(
-            windows, parts.sampling_hz, parts.started_s, _PADDING_RATIO, _SHORT_SAMPLES
+            windows, parts.sampling_hz, parts.start_s, _PADDING_RATIO, _SHORT_SAMPLES
         ):
             for rows, part in group.iter_chunks():
                 at = positions[rows]
@@ -120,7 +120,7 @@ class _Claims:
 
 
 def find_segments(
-    detections: Detections, samples: Ragged, sampling_hz: Reals, started_s: Reals, params: NullModelParams
+    detections: Detections, samples: Ragged, sampling_hz: Reals, start_s: Reals, params: NullModelParams
 ) -> tuple[Detections, Segments]:
     """Find all periodic segments of signals.
 
@@ -130,7 +130,7 @@ def find_segments(
         Result of `detection.detect` with the same parameters, for n signals.
     samples : Ragged
         In bytes per second, NaN where not measured.
-    sampling_hz, started_s : (n,)
+    sampling_hz, start_s : (n,)
         Sampling frequency, and time of the first sample.
     params : NullModelParams
 
@@ -143,7 +143,7 @@ def find_segments(
     """
     rows = np.flatnonzero(detections.is_periodic)
     level = np.full(len(rows), params.false_alarm_probability)
-    parts = _Parts(rows, sampling_hz[rows], started_s[rows], level, np.full(len(rows), np.nan))
+    parts = _Parts(rows, sampling_hz[rows], start_s[rows], level, np.full(len(rows), np.nan))
     values, total = pieces_of(samples, rows), _sum_samples(samples)
     rounds = [_Claims.from_detections(parts, values, detections.select(rows))]
     while len(rounds) <= _PARAMS.max_rounds and len(rounds[-1].parts.signal):
@@ -151,7 +151,7 @@ def find_segments(
         parts, values, claims = _test_parts(parts, values, total, params)
         rounds.append(_Claims.from_detections(parts, values, claims))
     table = _SegmentTable.from_rounds(rounds, params)
-    return table.update_detections(detections, started_s, total / sampling_hz), table.segments(detections.signal_count)
+    return table.update_detections(detections, start_s, total / sampling_hz), table.segments(detections.signal_count)
 
 
 # ---- parts of claims
@@ -180,7 +180,7 @@ def _split(claims: _Claims, values: Ragged, total: Reals) -> tuple[_Parts, Ragge
     outer_hz = np.where(at >= 2 * count, claims.detections.frequency_hz[claim], parts.outer_hz[claim])
     tested = replace(
         rows_of(parts, claim),
-        started_s=parts.started_s[claim] + start_offset_s[at],
+        start_s=parts.start_s[claim] + start_offset_s[at],
         level=parts.level[claim] / shares[claim],
         outer_hz=outer_hz,
     )
@@ -206,7 +206,7 @@ def _test_parts(
         levels = 0 if residual else params.window_levels
         level_params = replace(params, false_alarm_probability=level, window_levels=levels)
         for position, group in group_by_length(
-            pieces_of(values, rows), parts.sampling_hz[rows], parts.started_s[rows], _PADDING_RATIO, _SHORT_SAMPLES
+            pieces_of(values, rows), parts.sampling_hz[rows], parts.start_s[rows], _PADDING_RATIO, _SHORT_SAMPLES
         ):
             results.append(detection.detect(group, level_params))
             positions.append(rows[position])
@@ -262,7 +262,7 @@ class _SegmentTable:
         return cls(
             replace(claims, false_alarm_probability=np.minimum(claims.false_alarm_probability / share, 1.0)),
             np.concatenate([claims_of_round.parts.signal for claims_of_round in rounds]),
-            np.concatenate([claims_of_round.parts.started_s for claims_of_round in rounds]),
+            np.concatenate([claims_of_round.parts.start_s for claims_of_round in rounds]),
             np.arange(sum(counts)) < counts[0],
             np.concatenate([claims_of_round.volume_bytes for claims_of_round in rounds]),
             np.concatenate([claims_of_round.width_s for claims_of_round in rounds]),
@@ -292,7 +292,7 @@ class _SegmentTable:
             offsets_of(np.bincount(self.signal, minlength=signal_count)),
         )
 
-    def update_detections(self, detections: Detections, started_s: Reals, total_bytes: Reals) -> Detections:
+    def update_detections(self, detections: Detections, start_s: Reals, total_bytes: Reals) -> Detections:
         """Replace the detections (n) of signals where a later round found the largest segment."""
         later = self.main[~self.is_first[self.main]]
         if not len(later):
@@ -300,7 +300,7 @@ class _SegmentTable:
         signals, selected = self.signal[later], self.claims.select(later)
         # phases refer to the start of the signal
         candidates = selected.candidates
-        turns = (self.part_start_s[later] - started_s[signals])[candidates.owner] * candidates.frequency_hz
+        turns = (self.part_start_s[later] - start_s[signals])[candidates.owner] * candidates.frequency_hz
         phase = np.angle(np.exp(1j * (candidates.phase_rad - 2.0 * np.pi * turns)))
         ratio = np.minimum(self.volume_bytes[later] / total_bytes[signals], 1.0)
         selected = replace(

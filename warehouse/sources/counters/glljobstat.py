@@ -127,7 +127,7 @@ def _batches(
     absent = [name for name in set(columns.values()) if name not in found.rows.columns]
     rows = found.rows.drop("is_doubled").with_columns(pl.lit(0, pl.Int64).alias(name) for name in sorted(absent))
     rows = rows.with_columns(
-        pl.col("^total_.*$").fill_null(0), counted_since_at=pl.lit(_ALWAYS).cast(pl.Datetime("us", "UTC"))
+        pl.col("^total_.*$").fill_null(0), counter_started_at=pl.lit(_ALWAYS).cast(pl.Datetime("us", "UTC"))
     )
     yield from landed(rows.select(sorted(rows.columns)), pl.concat([refused, found.refused]), changes, reading)
 

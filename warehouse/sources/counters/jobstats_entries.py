@@ -188,9 +188,9 @@ def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _told(heads: pl.DataFrame, count: int) -> pl.DataFrame:
-    """Return job_key, sampled_at, counted_since_at and `elapsed_us` of each entry, in order."""
+    """Return job_key, sampled_at, counter_started_at and `elapsed_us` of each entry, in order."""
     told: dict[str, Any] = {}
-    for name, what in (("sampled_at", "snapshot"), ("counted_since_at", "start"), ("elapsed_us", "elapsed")):
+    for name, what in (("sampled_at", "snapshot"), ("counter_started_at", "start"), ("elapsed_us", "elapsed")):
         own = heads.filter(pl.col("what") == what)
         values, there = np.zeros(count, np.int64), np.zeros(count, np.bool_)
         values[own[PLACE].to_numpy()], there[own[PLACE].to_numpy()] = own["at_us"].to_numpy(), True
@@ -198,4 +198,4 @@ def _told(heads: pl.DataFrame, count: int) -> pl.DataFrame:
     jobs = heads.filter(pl.col("what").is_null())
     keys = pl.DataFrame({PLACE: np.arange(count)}).join(jobs, on=PLACE, how="left", maintain_order="left")["job"]
     found = pl.DataFrame(told | {"job_key": unquoted(keys)})
-    return found.cast({"sampled_at": INSTANT, "counted_since_at": INSTANT})
+    return found.cast({"sampled_at": INSTANT, "counter_started_at": INSTANT})

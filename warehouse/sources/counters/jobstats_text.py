@@ -91,7 +91,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _cut(content: bytes) -> int:
     """Return where the last line begins that begins something new; 0 where none does so far."""
-    longest = in_force().line_bytes
+    longest = in_force().max_line_bytes
     place = len(content)
     while (place := content.rfind(b"\n", max(len(content) - longest, 0), place)) > 0:
         after = content[place + 1 : place + 1 + len(_TOKEN)]
@@ -99,7 +99,7 @@ def _cut(content: bytes) -> int:
             return place + 1
     if len(content) > longest:
         raise InputRefused(
-            f"An entry is longer than {longest:,} bytes, which is limits.line_bytes.",
+            f"An entry is longer than {longest:,} bytes, which is limits.max_line_bytes.",
             "Check that the file is what lctl printed.",
         )
     return 0

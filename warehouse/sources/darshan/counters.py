@@ -28,13 +28,13 @@ _NOT_ADDED = re.compile(
 _MOST = 1 << 62
 
 _TIMES = {
-    "opened_s": "F_OPEN_START_TIMESTAMP",
-    "open_ended_s": "F_OPEN_END_TIMESTAMP",
-    "read_began_s": "F_READ_START_TIMESTAMP",
-    "read_ceased_s": "F_READ_END_TIMESTAMP",
-    "write_began_s": "F_WRITE_START_TIMESTAMP",
-    "write_ceased_s": "F_WRITE_END_TIMESTAMP",
-    "closed_s": "F_CLOSE_END_TIMESTAMP",
+    "open_start_s": "F_OPEN_START_TIMESTAMP",
+    "open_end_s": "F_OPEN_END_TIMESTAMP",
+    "read_start_s": "F_READ_START_TIMESTAMP",
+    "read_end_s": "F_READ_END_TIMESTAMP",
+    "write_start_s": "F_WRITE_START_TIMESTAMP",
+    "write_end_s": "F_WRITE_END_TIMESTAMP",
+    "close_end_s": "F_CLOSE_END_TIMESTAMP",
 }
 _SPANS = {"read_time_s": "F_READ_TIME", "write_time_s": "F_WRITE_TIME", "metadata_time_s": "F_META_TIME"}
 #: the last byte that was moved, and how many were

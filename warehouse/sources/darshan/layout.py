@@ -256,13 +256,13 @@ def _check_job(header: _Header, place: _Place, file: IO[bytes]) -> None:
         raise _refused("job record", f"it has {len(raw)} bytes.")
     numbers = fixed.unpack_from(raw)
     if len(numbers) == 5:
-        _, started_s, ended_s, process_count, _ = numbers
+        _, start_s, end_s, process_count, _ = numbers
         fractions = [0, 0]
     else:
-        _, started_s, started_ns, ended_s, ended_ns, process_count, _ = numbers
+        _, start_s, started_ns, end_s, ended_ns, process_count, _ = numbers
         fractions = [started_ns, ended_ns]
-    if not 0 <= started_s <= ended_s < _LATEST_S or not all(0 <= part < 10**9 for part in fractions):
-        raise _refused("job record", f"by it, the run began at {started_s} s and ended at {ended_s} s.")
+    if not 0 <= start_s <= end_s < _LATEST_S or not all(0 <= part < 10**9 for part in fractions):
+        raise _refused("job record", f"by it, the run began at {start_s} s and ended at {end_s} s.")
     if not 1 <= process_count <= _MOST_PROCESSES:
         raise _refused("job record", f"by it, the run had {process_count} processes.")
     _check_release(header.version, raw[fixed.size : fixed.size + _METADATA_BYTES])

@@ -382,8 +382,8 @@ def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes)
         "direction": traced.Coded(["write", "read"], is_read),
         "offset_bytes": traced.Nullable(offsets, offsets != -1),
         "request_bytes": lengths.astype(np.float64),
-        "began_s": began,
-        "ceased_s": ceased,
+        "start_s": began,
+        "end_s": ceased,
         "ost": None if osts is None else traced.Nullable(osts, osts >= 0),
     }
     return known, sound

@@ -119,7 +119,7 @@ def _whole_lines(parts: Sequence[bytes]) -> tuple[bytes, list[bytes]]:
     for place, part in reversed(list(enumerate(parts))):
         if end := part.rfind(b"\n") + 1:
             return b"".join([*parts[:place], part[:end]]), [part[end:], *parts[place + 1 :]]
-    if sum(len(part) for part in parts) > in_force().line_bytes:
+    if sum(len(part) for part in parts) > in_force().max_line_bytes:
         raise _too_long()
     return b"", list(parts)
 
@@ -146,7 +146,7 @@ def _block(content: bytes, number: int) -> tuple[Block, int]:
 
 def _too_long() -> InputRefused:
     return InputRefused(
-        f"A line is longer than {in_force().line_bytes:,} bytes, which is limits.line_bytes.",
+        f"A line is longer than {in_force().max_line_bytes:,} bytes, which is limits.max_line_bytes.",
         "Check that the file is a trace of lines.",
     )
 
@@ -195,7 +195,7 @@ def quick(lines: Lines, engine: Engine) -> pl.DataFrame | None:
     block.write_bytes(lines.content)
     try:
         found = engine.connection.sql(
-            _query(), params={"place": duckdb_path(block), "line_bytes": in_force().line_bytes}
+            _query(), params={"place": duckdb_path(block), "max_line_bytes": in_force().max_line_bytes}
         ).to_arrow_table()
     except duckdb.Error:
         return None
@@ -221,7 +221,7 @@ def _query() -> str:
     return (
         f"select {', '.join(selected)} from read_json($place, format = 'newline_delimited', "
         f"columns = {{{', '.join(columns)}, 'args': 'struct({fields})'}}, "
-        "maximum_object_size = $line_bytes)"
+        "maximum_object_size = $max_line_bytes)"
     )
 
 
@@ -249,7 +249,7 @@ def careful(lines: Lines) -> Sifted:
         if raw.strip() in (b"", b"[", b"]"):
             continue
         text = decoded(raw)
-        if text is None or len(raw) > in_force().line_bytes:
+        if text is None or len(raw) > in_force().max_line_bytes:
             refused.append(no_text(number, raw.decode("utf-8", "backslashreplace")))
             continue
         try:

@@ -43,7 +43,7 @@ _MOST_KINDS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECORD = ("module", "file_number", "rank")
 #: what calls that do the same add up to
-_SUMS = ("count", "bytes", "time_s", "began_s", "ceased_s")
+_SUMS = ("count", "bytes", "time_s", "start_s", "end_s")
 
 
 def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
@@ -425,8 +425,8 @@ class _Tally:
         zero, process = self.processes.zero_us, piece["process"]
         placed = piece.with_columns(
             file_number=self.files.numbers_of(piece["file"]),
-            began_s=(pl.col("ts") - zero) / 1e6,
-            ceased_s=(pl.col("ts") + pl.col("dur") - zero) / 1e6,
+            start_s=(pl.col("ts") - zero) / 1e6,
+            end_s=(pl.col("ts") + pl.col("dur") - zero) / 1e6,
             is_timely=(pl.col("ts") >= self.processes.first_us.gather(process))
             & (pl.col("ts") + pl.col("dur") <= self.processes.last_us.gather(process)),
         )
@@ -493,8 +493,8 @@ class _Tally:
         """Return what is told of any call."""
         return rows.select(
             "file_number",
-            "began_s",
-            "ceased_s",
+            "start_s",
+            "end_s",
             "is_nested",
             module=self._modules(rows),
             rank=self.processes.rank.gather(rows["process"]),
@@ -508,9 +508,9 @@ def _added_up() -> list[pl.Expr]:
         pl.len().cast(pl.Int64).alias("count"),
         size.null_count().alias("unsized_count"),
         pl.when(size.null_count() == 0).then(size.sum()).alias("bytes"),
-        (pl.col("ceased_s") - pl.col("began_s")).sum().alias("time_s"),
-        pl.col("began_s").min(),
-        pl.col("ceased_s").max(),
+        (pl.col("end_s") - pl.col("start_s")).sum().alias("time_s"),
+        pl.col("start_s").min(),
+        pl.col("end_s").max(),
     ]
 
 
@@ -524,7 +524,7 @@ def _together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
             pl.col("count").sum(),
             pl.when(moved.null_count() == 0).then(moved.sum()).alias("bytes"),
             pl.col("time_s").sum(),
-            pl.col("began_s").min(),
-            pl.col("ceased_s").max(),
+            pl.col("start_s").min(),
+            pl.col("end_s").max(),
         )
     )

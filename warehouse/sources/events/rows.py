@@ -15,7 +15,7 @@ from iosig.warehouse.sources.rows.faults import SHOWN_CHARS, Fault, no_number, s
 from iosig.warehouse.sources.rows.rejects import Sifted
 from iosig.warehouse.sources.rows.tables import text
 
-REQUIRED = ("layer", "node", "rank", "request_id", "event", "began_s", "ceased_s")
+REQUIRED = ("layer", "node", "rank", "request_id", "event", "start_s", "end_s")
 OPTIONAL = ("layer_number", "peer", "bytes", "direction", "file", "is_collective")
 #: the layers that need no number, outermost first
 KNOWN_LAYERS = ("application", "library", "io_node", "storage", "device")
@@ -29,8 +29,8 @@ ROWS = pl.Schema(
         "request_id": pl.String(),
         "event_kind": pl.String(),
         "peer": pl.String(),
-        "began": pl.Float64(),
-        "ceased": pl.Float64(),
+        "start": pl.Float64(),
+        "end": pl.Float64(),
         "event_bytes": pl.Float64(),
         "direction": pl.String(),
         "path": pl.String(),
@@ -46,7 +46,7 @@ _MOST_RANK = (1 << 31) - 1
 _EPOCH_FROM_S = 1e9
 _LATEST_S = job_times.LATEST.timestamp()
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
-_TIMES = {"began": "began_s", "ceased": "ceased_s"}
+_TIMES = {"start": "start_s", "end": "end_s"}
 _NUMBERS = {"rank": "rank", "layer_number": "layer_number", "bytes": "event_bytes"}
 _GIVEN = "given_"
 
@@ -228,7 +228,7 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
             for short in faulty
         ),
         Fault(
-            pl.col("ceased") < pl.col("began"),
+            pl.col("end") < pl.col("start"),
             "The event ends before it begins.",
             "Write both times of an event by the same clock.",
         ),

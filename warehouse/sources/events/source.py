@@ -37,7 +37,7 @@ _PIECE_ROWS = 1 << 19
 _MOST_KINDS = 100
 #: words for what the program does to a file without moving bytes; `other` is no such word
 _METADATA_KINDS = METADATA_OPERATIONS[:-1]
-_OF_CALL = ("rank", "file_number", "began_s", "ceased_s")
+_OF_CALL = ("rank", "file_number", "start_s", "end_s")
 
 
 def sniff(head: Head) -> bool:
@@ -70,7 +70,7 @@ class _Table:
         if rows.is_empty():
             return Sifted(event_rows.ROWS.to_frame().with_columns(rows[LINE]), REJECT_SCHEMA.to_frame())
         if self.clock is None or self.layers is None:
-            self.clock = event_rows.clock_of(rows["began_s"])
+            self.clock = event_rows.clock_of(rows["start_s"])
             self.layers = Layers(are_numbered="layer_number" in rows.columns)
         frame, faults = event_rows.typed(rows, self.clock, self.zone, are_numbered=self.layers.are_numbered)
         found = event_rows.sifted(frame, faults, self.layers)
@@ -78,11 +78,11 @@ class _Table:
 
     def kept(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Take the good rows of the next piece into account, and number their files."""
-        first, last = rows["began"][0], rows["began"][-1]
-        self.is_sorted &= bool(rows["began"].is_sorted()) and first >= self.last_began
+        first, last = rows["start"][0], rows["start"][-1]
+        self.is_sorted &= bool(rows["start"].is_sorted()) and first >= self.last_began
         self.last_began = last
-        self.began = min(self.began, rows.select(pl.col("began").min()).item())
-        self.ceased = max(self.ceased, rows.select(pl.col("ceased").max()).item())
+        self.began = min(self.began, rows.select(pl.col("start").min()).item())
+        self.ceased = max(self.ceased, rows.select(pl.col("end").max()).item())
         number = rows.select(pl.col("layer_number").min()).item()
         self.outermost = number if self.outermost < 0 else min(self.outermost, number)
         paths = rows["path"].drop_nulls().unique(maintain_order=True)
@@ -132,7 +132,7 @@ def _by_time(kept: list[Path], table: _Table, scratch: Path) -> Iterator[pl.Data
             yield from read_parquet(path).iter_slices(traced.BATCH_ROWS)
         return
     with Engine(scratch) as engine:
-        yield from engine.rows("from read_parquet($paths, hive_partitioning = false) order by began, line", kept)
+        yield from engine.rows("from read_parquet($paths, hive_partitioning = false) order by start, line", kept)
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ class _Counts:
 
     numbers: traced.Numbering = field(default_factory=traced.Numbering)
     last_rank: int = -1
-    ceased_s: float = 0.0
+    end_s: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
 
 
@@ -165,7 +165,7 @@ def _placed(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.DataFr
     """Return rows with times in seconds from the trace's zero and with nodes, and those refused without one."""
     is_outermost = pl.col("layer_number") == table.outermost
     node = pl.coalesce("node", pl.when(is_outermost).then(pl.col("rank").cast(pl.String)))
-    rows = piece.with_columns(_seconds("began", table), _seconds("ceased", table), node=node)
+    rows = piece.with_columns(_seconds("start", table), _seconds("end", table), node=node)
     refused = refused_rows(
         rows.filter(pl.col("node").is_null()),
         "There is no node.",
@@ -183,7 +183,7 @@ def _seconds(name: str, table: _Table) -> pl.Expr:
 
 def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batch]:
     counts.last_rank = max(counts.last_rank, rows.select(pl.col("rank").max()).item())
-    counts.ceased_s = max(counts.ceased_s, rows.select(pl.col("ceased_s").max()).item())
+    counts.end_s = max(counts.end_s, rows.select(pl.col("end_s").max()).item())
     for layer, kind, count in rows.group_by("layer", "event_kind").len().iter_rows():
         name = f"{layer}.{kind}"
         counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MOST_KINDS else "other"] += count
@@ -224,7 +224,7 @@ def _trace(table: _Table, counts: _Counts) -> Batch:
             "process_count": counts.last_rank + 1,
             "started_at": started,
             "ended_at": ended,
-            "duration_s": counts.ceased_s,
+            "duration_s": counts.end_s,
         },
         ended,
     )

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 class Limits:
     """The bounds: of a line and of an item of JSON in bytes, of what is packed, and of refused rows of a file.
 
-    expansion_ratio: what is compressed may hold so many times its size, and 64 MiB more. refused_count: a file of
-    which more rows are refused (or lines are empty), and fewer are read, is refused as a whole.
+    max_expansion_factor: what is compressed may hold so many times its size, and 64 MiB more. max_refused_count: a file
+    of which more rows are refused (or lines are empty), and fewer are read, is refused as a whole.
     """
 
-    line_bytes: int = 1 << 20
-    json_item_bytes: int = 16 << 20
-    expansion_ratio: float = 100.0
-    refused_count: int = 1_000_000
+    max_line_bytes: int = 1 << 20
+    max_json_item_bytes: int = 16 << 20
+    max_expansion_factor: float = 100.0
+    max_refused_count: int = 1_000_000
 
 
 _IN_FORCE: ContextVar[Limits] = ContextVar("limits")

@@ -83,7 +83,7 @@ class _Bounded(io.RawIOBase):
     """What a compressed file holds, up to a bound: a small one may hold more than anybody can read."""
 
     def __init__(self, file: IO[bytes] | io.RawIOBase, packed_bytes: int) -> None:
-        self._ratio = in_force().expansion_ratio
+        self._ratio = in_force().max_expansion_factor
         # what comes before damage is given: no more is asked for than is there
         self._into: Callable[[Any], int] = file.readinto1 if isinstance(file, io.BufferedIOBase) else file.readinto  # type: ignore[union-attr]
         self._file, self._left = file, int(self._ratio * packed_bytes) + _FREE_BYTES
@@ -103,7 +103,7 @@ class _Bounded(io.RawIOBase):
         self._left -= count
         if self._left < 0:
             raise InputRefused(
-                f"The file holds more than {self._ratio:g} times its size, which is limits.expansion_ratio.",
+                f"The file holds more than {self._ratio:g} times its size, which is limits.max_expansion_factor.",
                 "If that is meant, unpack it and land it.",
             )
         return count
@@ -274,14 +274,14 @@ def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | 
     Line ends are CR LF or LF. Of a line that is longer than the limit raw is the start, a `CutLine`, and text is None.
     Raises InputRefused for a file of hardly anything but empty lines.
     """
-    count, empty_count, longest, most = 0, 0, in_force().line_bytes, in_force().refused_count
+    count, empty_count, longest, most = 0, 0, in_force().max_line_bytes, in_force().max_refused_count
     while line := file.readline(longest + 1):
         number, count = first_line + count, count + 1
         if line.isspace():
             empty_count += 1
             if empty_count > max(most, count // 2):
                 raise InputRefused(
-                    f"More than {most:,} of its lines are empty (limits.refused_count), and fewer are not.",
+                    f"More than {most:,} of its lines are empty (limits.max_refused_count), and fewer are not.",
                     "Check that the file is a log of lines.",
                 )
         if len(line) > longest:

@@ -36,7 +36,7 @@ def seen_at_of(path: Path) -> datetime:
     return datetime.fromtimestamp(int(named[0]) if len(named) == 1 else path.stat().st_mtime, UTC)
 
 
-def settle_queue(cells: pl.DataFrame, time_zone: str | None, seen_at: datetime) -> Sifted:
+def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: datetime) -> Sifted:
     """Read cells into rows of `queue_records`; jobs that are over are left out.
 
     cells: as those of `records.settle`, whose `started_at` is when a job that waits is expected to start; beside them
@@ -53,7 +53,7 @@ def settle_queue(cells: pl.DataFrame, time_zone: str | None, seen_at: datetime) 
     waits = pl.col("state").is_in(_WAITS)
     return Sifted(
         rows.with_columns(
-            seen_at=pl.lit(seen_at, times.INSTANT),
+            observed_at=pl.lit(observed_at, times.INSTANT),
             started_at=pl.when(~waits).then("started_at"),
             expected_start_at=pl.when(waits).then("started_at"),
             wait_reason=pl.when(waits).then("wait_reason"),

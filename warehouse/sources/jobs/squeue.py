@@ -104,8 +104,8 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         yield from refused(block.refused)
         for number in block.rows["header"].unique(maintain_order=True):
             lines = block.rows.filter(pl.col("header").eq_missing(number))
-            layout, seen_at = answers.of(number)
-            if seen_at is None:
+            layout, observed_at = answers.of(number)
+            if observed_at is None:
                 reason = "Nothing says when this was asked, or no header precedes it."
                 yield from refused(refused_rows(lines, reason, _REMEDY))
                 continue
@@ -113,7 +113,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             fits = count >= len(layout) if layout[-1] in _FREE_TEXT else count == len(layout)
             reason = f"The line has other fields than the header's {len(layout)}."
             yield from refused(refused_rows(lines.filter(~fits), reason, _REMEDY))
-            settled = settle_queue(_cells(lines.filter(fits), layout), answers.zone, seen_at)
+            settled = settle_queue(_cells(lines.filter(fits), layout), answers.zone, observed_at)
             yield from settled.batches(QUEUE_RECORDS)
 
 

@@ -72,8 +72,8 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
     When it was given is said by the epoch seconds in the file's name, or the file's time: the answer does not tell.
     Raises InputRefused, after the jobs before it, for what is no JSON, and for what has no jobs.
     """
-    zone, seen_at = times.require_zone(reading.time_zone), seen_at_of(path)
-    for sifted in sifted_blocks(_records(path), _NAMES, lambda cells: settle_queue(cells, zone, seen_at)):
+    zone, observed_at = times.require_zone(reading.time_zone), seen_at_of(path)
+    for sifted in sifted_blocks(_records(path), _NAMES, lambda cells: settle_queue(cells, zone, observed_at)):
         yield from sifted.batches(QUEUE_RECORDS)
 
 

@@ -324,7 +324,7 @@ def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
 def _opened(address: str) -> sqlite3.Connection:
     """Open an SQLite file in which no cell is longer than a line may be."""
     connection = sqlite3.connect(address, uri=True)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, in_force().line_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, in_force().max_line_bytes)
     return connection
 
 

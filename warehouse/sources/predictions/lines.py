@@ -259,12 +259,12 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     from iosig.warehouse.sources.files.limits import in_force
     from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage_after
 
-    number, longest = 0, in_force().line_bytes
+    number, longest = 0, in_force().max_line_bytes
     with refusing_damage_after(lambda: number), open_bytes(path) as file:
         while line := file.readline(longest + 1):
             number += 1
             if len(line) > longest:
-                raise InputRefused(f"Line {number} is longer than limits.line_bytes, {longest:,}.", _REMEDY)
+                raise InputRefused(f"Line {number} is longer than limits.max_line_bytes, {longest:,}.", _REMEDY)
             yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 

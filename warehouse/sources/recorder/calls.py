@@ -61,7 +61,7 @@ class Run(Generic[_Decoded]):
 
 def calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
     """Return the calls of a rank as rows of `trace_calls`, numbered in their order unless `call` is given."""
-    height = len(columns["began_s"])
+    height = len(columns["start_s"])
     known = {"rank": rank, "call": np.arange(height)} | dict(columns)
     return traced.rows(TRACE_CALLS, known).rows
 
@@ -135,7 +135,7 @@ def _chunks(ranks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 def sifted(found: Rank, rank: int) -> Rank:
     """Refuse calls whose times cannot be: beyond any run, over before they begin, or out of the trace's order."""
-    began, ceased = (found.calls[name].to_numpy() for name in ("began_s", "ceased_s"))
+    began, ceased = (found.calls[name].to_numpy() for name in ("start_s", "end_s"))
     is_untimely = ~((began >= 0) & (began <= MOST_S) & (ceased >= 0) & (ceased <= MOST_S))
     is_endless = ~is_untimely & (ceased < began)
     is_fine = ~(is_untimely | is_endless)
@@ -149,7 +149,7 @@ def sifted(found: Rank, rank: int) -> Rank:
         line=pl.col("call") + 1,
         reason=pl.format(f"Rank {rank}: {{}}", "reason"),
         remedy=pl.lit("Trace again; the call is left out, and the rank is not whole."),
-        raw=pl.format("{} {} {} ( {} )", "began_s", "ceased_s", "function", "arguments"),
+        raw=pl.format("{} {} {} ( {} )", "start_s", "end_s", "function", "arguments"),
     )
     kept = found.calls.filter(pl.Series(is_fine))
     return Rank(kept, pl.concat([found.refused, refused.cast(SCHEMA)]), found.shortened_count)
@@ -179,7 +179,7 @@ class _Tally:
         if not found.calls.is_empty():
             counts = found.calls.group_by("module").len()
             self.record_counts.update(dict(counts.iter_rows()))
-            self.last_s = max(self.last_s, float(found.calls["ceased_s"].max()))  # type: ignore[arg-type]
+            self.last_s = max(self.last_s, float(found.calls["end_s"].max()))  # type: ignore[arg-type]
 
     def leave_out(self, rank: int, fault: InputRefused) -> None:
         reason = f"Rank {rank} is left out. {fault.reason}"

@@ -95,6 +95,6 @@ def _columns(rows: pl.DataFrame) -> dict[str, Any]:
         arguments=pl.when(is_user).then(pl.lit("")).otherwise(listed),
         module=pl.col("cat").replace_strict(dict(enumerate(MODULES)), return_dtype=pl.String),
         function=pl.col("func_id"),
-        began_s=pl.col("tstart"),
-        ceased_s=pl.col("tend"),
+        start_s=pl.col("tstart"),
+        end_s=pl.col("tend"),
     ).to_dict()

@@ -69,8 +69,8 @@ class Coded:
 
     signatures: pl.DataFrame
     order: Ints
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
 
 
 def opened(files: Files) -> Run[Rank]:
@@ -79,7 +79,7 @@ def opened(files: Files) -> Run[Rank]:
 
     def decode(rank: int) -> Rank:
         found = run.decode(rank)
-        times = {"began_s": found.began_s, "ceased_s": found.ceased_s}
+        times = {"start_s": found.start_s, "end_s": found.end_s}
         return Rank(calls(rank, found.signatures[found.order].to_dict() | times))
 
     return Run(run.version, run.process_count, run.started_at, run.resolution_s, run.ranks, decode)
@@ -147,11 +147,11 @@ def _merged(files: Files, metadata: Metadata) -> Callable[[int], Coded]:
 
 
 def _decoded(files: Files, metadata: Metadata, rank: int, known: Signatures, grammar: int) -> Coded:
-    began_s, ceased_s = read_times(files.read(f"{rank}.ts"), metadata.tick_s)
-    order = unfolded(files.read(f"{grammar}.cfg"), began_s.size, known.rows.height)
+    start_s, end_s = read_times(files.read(f"{rank}.ts"), metadata.tick_s)
+    order = unfolded(files.read(f"{grammar}.cfg"), start_s.size, known.rows.height)
     if not metadata.is_merged and not np.array_equal(np.bincount(order, minlength=known.rows.height), known.counts):
         raise InputRefused("The grammar does not have each call as often as the signatures say.", _REMEDY)
-    return Coded(known.rows, order, began_s, ceased_s)
+    return Coded(known.rows, order, start_s, end_s)
 
 
 def read_times(content: bytes, tick_s: float) -> tuple[Reals, Reals]:

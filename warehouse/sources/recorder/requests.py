@@ -41,7 +41,7 @@ MOST_LEVELS = 32
 _OF_A_FORM = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
 
 _KEPT = (
-    *("layer", "rank", "call", "deed", "pointer", "is_async", "is_nested", "began_s", "ceased_s", "stream", "name"),
+    *("layer", "rank", "call", "deed", "pointer", "is_async", "is_nested", "start_s", "end_s", "stream", "name"),
     *("path", "offset", "whence", "flags", "flags_at", "type", "count", "copies", "request_bytes", "is_malformed"),
 )
 
@@ -168,7 +168,7 @@ def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
     `name` is the POSIX file's name or the MPI file's handle, `stream` the process's pointer into it, as a number.
     """
-    columns = calls.select("rank", "call", "function", "arguments", "began_s", "ceased_s", nested(calls))
+    columns = calls.select("rank", "call", "function", "arguments", "start_s", "end_s", nested(calls))
     known = columns.join(forms(), on="function", how="inner", maintain_order="left")
     given = known.with_columns(given=pl.col("arguments").str.split(" "))
     texts = given.with_columns(_argument(place).alias(place.removesuffix("_at")) for place in _OF_A_FORM)
@@ -341,7 +341,7 @@ class Requests:
         rows = self._numbered(placed.filter(~pl.col("is_malformed")))
         self._records.append(_counted(rows.filter(~pl.col("is_nested"))))
         moves = pl.col("deed").is_in(["read", "write"])
-        of_call = ("rank", "file_number", "began_s", "ceased_s", "is_nested", pl.col("layer").alias("module"))
+        of_call = ("rank", "file_number", "start_s", "end_s", "is_nested", pl.col("layer").alias("module"))
         own = ("offset_bytes", "request_bytes", "is_async", pl.col("deed").alias("direction"))
         yield from self._rows.rows(TRACE_REQUESTS, rows.filter(moves).select(*of_call, *own))
         # what sets a view or a descriptor's flags is of no kind of its own
@@ -373,7 +373,7 @@ def _counted(rows: pl.DataFrame) -> pl.DataFrame:
     calls = rows.with_columns(
         count=pl.lit(1, pl.Int64),
         bytes="request_bytes",
-        time_s=(pl.col("ceased_s") - pl.col("began_s")).clip(lower_bound=0),
+        time_s=(pl.col("end_s") - pl.col("start_s")).clip(lower_bound=0),
     )
     together = (pl.col("deed") == "open") & (pl.col("type") != "MPI_COMM_SELF")
     return calls.group_by("layer", "file_number", "rank", maintain_order=True).agg(

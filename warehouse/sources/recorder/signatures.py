@@ -38,14 +38,14 @@ class SignedRank:
     """The calls of a rank: the signature of each in order as a row of `signatures`, and when it began and was over.
 
     signatures: level Int64, module, function, arguments String; distinct, in the order of their first calls.
-    order (calls). began_s, ceased_s (calls): seconds since the trace's clock began.
+    order (calls). start_s, end_s (calls): seconds since the trace's clock began.
     """
 
     rank: int
     signatures: pl.DataFrame
     order: Ints
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def _of_raw(files: Files) -> Run[SignedRank]:
     def decode(rank: int) -> SignedRank:
         with _of_rank(rank):
             found = run.decode(rank)
-            signed = _signed(rank, found.signatures, found.order, found.began_s, found.ceased_s)
+            signed = _signed(rank, found.signatures, found.order, found.start_s, found.end_s)
             _check(sifted(Rank(_timed(signed)), rank))
         return signed
 
@@ -77,9 +77,9 @@ def _of_rows(run: Run[Rank]) -> Run[SignedRank]:
         with _of_rank(rank):
             found = run.decode(rank)
             _check(sifted(found, rank))
-        calls = found.calls.select(*SIGNATURE, "began_s", "ceased_s")
+        calls = found.calls.select(*SIGNATURE, "start_s", "end_s")
         order = np.arange(calls.height, dtype=np.int32)
-        return _signed(rank, calls, order, calls["began_s"].to_numpy(), calls["ceased_s"].to_numpy())
+        return _signed(rank, calls, order, calls["start_s"].to_numpy(), calls["end_s"].to_numpy())
 
     return _decoded_by(decode, run)
 
@@ -123,11 +123,11 @@ def _timed(signed: SignedRank) -> pl.DataFrame:
     """Return when the calls were, with as much of them as can be said where their times are impossible."""
     count = signed.order.size
     unknown = pl.Series([""], dtype=pl.String).new_from_index(0, count)
-    times = {"began_s": signed.began_s, "ceased_s": signed.ceased_s}
+    times = {"start_s": signed.start_s, "end_s": signed.end_s}
     return pl.DataFrame({"call": pl.int_range(count, eager=True), "function": unknown, "arguments": unknown, **times})
 
 
-def _signed(rank: int, signatures: pl.DataFrame, order: Ints, began_s: Reals, ceased_s: Reals) -> SignedRank:
+def _signed(rank: int, signatures: pl.DataFrame, order: Ints, start_s: Reals, end_s: Reals) -> SignedRank:
     """Return calls whose signatures may be equal, of no call, or in another order than that of their first calls."""
     first = np.full(signatures.height, order.size, np.int64)
     # Where a place is assigned to more than once, the last holds: the first call.
@@ -140,7 +140,7 @@ def _signed(rank: int, signatures: pl.DataFrame, order: Ints, began_s: Reals, ce
     if rows.hash_rows().n_unique() < rows.height:
         rows, same = _distinct(rows)
         number[made] = same
-    return SignedRank(rank, rows, number[order], began_s, ceased_s)
+    return SignedRank(rank, rows, number[order], start_s, end_s)
 
 
 def _distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
@@ -163,4 +163,4 @@ def outer(signed: SignedRank) -> SignedRank:
         return signed
     kept = ~(within(levels[signed.order], ~is_own[signed.order]) | is_own[signed.order])
     flat = signed.signatures.with_columns(level=pl.lit(0, pl.Int64))
-    return _signed(signed.rank, flat, signed.order[kept], signed.began_s[kept], signed.ceased_s[kept])
+    return _signed(signed.rank, flat, signed.order[kept], signed.start_s[kept], signed.end_s[kept])

@@ -111,8 +111,8 @@ def _fields(lines: pl.Series, first: int) -> pl.DataFrame:
         module=kind.replace_strict(kinds, default=None, return_dtype=pl.String),
         function=function,
         arguments=pl.when(is_closed).then(shown.str.strip_prefix(" ")),
-        began_s=_seconds(began),
-        ceased_s=_seconds(ceased),
+        start_s=_seconds(began),
+        end_s=_seconds(ceased),
     )
 
 

@@ -83,8 +83,10 @@ class _Window:
             if fault is None:
                 self.place = end
                 return found
-            if len(self.text) - self.place > (most := in_force().json_item_bytes):
-                raise _Unsound(f"an item has more than {most:,} bytes (limits.json_item_bytes), or is none: {fault}")
+            if len(self.text) - self.place > (most := in_force().max_json_item_bytes):
+                raise _Unsound(
+                    f"an item has more than {most:,} bytes (limits.max_json_item_bytes), or is none: {fault}"
+                )
             if not self.more():
                 raise _Unsound(fault if self.place < len(self.text) else "it breaks off")
 

@@ -63,7 +63,7 @@ def refused_rows(rows: pl.DataFrame, reason: pl.Expr | str, remedy: pl.Expr | st
 def no_text(line: int, raw: str) -> Refused:
     """Return the refused row that a line is which is no text, or too long to be one."""
     if isinstance(raw, CutLine):
-        reason = f"The line is longer than {in_force().line_bytes:,} bytes, which is limits.line_bytes."
+        reason = f"The line is longer than {in_force().max_line_bytes:,} bytes, which is limits.max_line_bytes."
         return line, reason, "Check that the file is a log of lines.", raw
     return line, "The line is not UTF-8 text.", "Export the log as UTF-8.", raw
 

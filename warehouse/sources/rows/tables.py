@@ -81,13 +81,13 @@ def _require_short_cells(path: Path, names: Collection[str]) -> None:
     """Raise InputRefused where the cells of a column are longer in the mean than a line may be."""
     import pyarrow.parquet as pq
 
-    most, end = in_force().line_bytes, pq.read_metadata(utf8_path(path))
+    most, end = in_force().max_line_bytes, pq.read_metadata(utf8_path(path))
     groups = (end.row_group(place) for place in range(end.num_row_groups))
     for chunk in (group.column(place) for group in groups for place in range(end.num_columns)):
         is_meant = chunk.path_in_schema.split(".")[0] in names
         if is_meant and chunk.total_uncompressed_size > most * max(chunk.num_values, 1):
             raise InputRefused(
-                f"The cells of {chunk.path_in_schema} are longer than {most:,} bytes, which is limits.line_bytes.",
+                f"The cells of {chunk.path_in_schema} are longer than {most:,} bytes, which is limits.max_line_bytes.",
                 "Check what wrote it.",
             )
 

@@ -38,7 +38,7 @@ class Block:
 def read_header(path: Path) -> Header:
     """Return the header of a file, plain or compressed."""
     with refusing_damage(), open_bytes(path) as file:
-        line = file.readline(in_force().line_bytes)
+        line = file.readline(in_force().max_line_bytes)
     return header_of(line.removeprefix(_BOM).decode("utf-8", "replace"))
 
 
@@ -88,11 +88,11 @@ def lines(block: Block) -> pl.DataFrame:
 
 
 def _rest_of_line(file: IO[bytes]) -> bytes:
-    longest = in_force().line_bytes
+    longest = in_force().max_line_bytes
     rest = file.readline(longest)
     if len(rest) == longest and not rest.endswith(b"\n"):
         raise InputRefused(
-            f"A line is longer than {longest:,} bytes, which is limits.line_bytes.",
+            f"A line is longer than {longest:,} bytes, which is limits.max_line_bytes.",
             "Check that the file is a table of rows.",
         )
     return rest
@@ -112,8 +112,8 @@ def _checked_lines(block: Block) -> Sifted:
     if b"\x00" not in content and (content.isascii() or _is_utf8(content)):
         found = lines(block).rename({"text": RAW})
         full = found.filter(pl.col(RAW).str.contains(r"\S"))
-        is_short = int(found[RAW].str.len_bytes().max() or 0) <= limits.line_bytes  # type: ignore[arg-type]
-        if is_short and found.height - full.height <= limits.refused_count:
+        is_short = int(found[RAW].str.len_bytes().max() or 0) <= limits.max_line_bytes  # type: ignore[arg-type]
+        if is_short and found.height - full.height <= limits.max_refused_count:
             return Sifted(full, frame_of([]))
     rows: list[tuple[int, str]] = []
     refused: list[Refused] = []

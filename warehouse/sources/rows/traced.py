@@ -90,11 +90,11 @@ def files(numbers: Mapping[str | None, int] | Mapping[str, int]) -> Iterator[Bat
 def record_columns() -> list[pl.Expr]:
     """Return what the calls of one process to one file add up to.
 
-    Of rows that stand for `count` calls each that do the same (`deed`): `bytes` (NULL if unknown), `time_s`, `began_s`
-    of the first and `ceased_s` of the last. A sum with an unknown part is not known.
+    Of rows that stand for `count` calls each that do the same (`deed`): `bytes` (NULL if unknown), `time_s`, `start_s`
+    of the first and `end_s` of the last. A sum with an unknown part is not known.
     """
     count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
-    began, ceased = pl.col("began_s"), pl.col("ceased_s")
+    began, ceased = pl.col("start_s"), pl.col("end_s")
     of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
     # a file that is synchronized is waited for: Darshan counts it as writing, too
     writes = of["write"] | of["sync"]
@@ -104,11 +104,11 @@ def record_columns() -> list[pl.Expr]:
             for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
         ),
         *(count.filter(of[deed]).sum().alias(f"{deed}_count") for deed in of if deed != "close"),
-        began.filter(of["open"]).min().alias("opened_s"),
-        ceased.filter(of["open"]).max().alias("open_ended_s"),
-        *(began.filter(of[deed]).min().alias(f"{deed}_began_s") for deed in ("read", "write")),
-        *(ceased.filter(of[deed]).max().alias(f"{deed}_ceased_s") for deed in ("read", "write")),
-        ceased.filter(of["close"]).max().alias("closed_s"),
+        began.filter(of["open"]).min().alias("open_start_s"),
+        ceased.filter(of["open"]).max().alias("open_end_s"),
+        *(began.filter(of[deed]).min().alias(f"{deed}_start_s") for deed in ("read", "write")),
+        *(ceased.filter(of[deed]).max().alias(f"{deed}_end_s") for deed in ("read", "write")),
+        ceased.filter(of["close"]).max().alias("close_end_s"),
         time.filter(of["read"]).sum().alias("read_time_s"),
         time.filter(writes).sum().alias("write_time_s"),
         time.filter(~(of["read"] | writes)).sum().alias("metadata_time_s"),

@@ -77,8 +77,8 @@ class Part:
     line: int
     mode: str
     stated: dict[str, float]
-    began_s: Reals = field(default_factory=_none)
-    ceased_s: Reals = field(default_factory=_none)
+    start_s: Reals = field(default_factory=_none)
+    end_s: Reals = field(default_factory=_none)
     rate_bytes_per_s: Reals = field(default_factory=_none)
     moved_bytes: Reals | None = None
     is_rounded: bool = True

@@ -85,14 +85,14 @@ class _Good:
     """
 
     mode: str
-    began_s: Reals
-    ceased_s: Reals
+    start_s: Reals
+    end_s: Reals
     moved_bytes: Reals
 
     @property
     def count(self) -> int:
         """Requests."""
-        return self.began_s.size
+        return self.start_s.size
 
 
 def read(path: Path) -> Iterator[Batch]:
@@ -139,7 +139,7 @@ def _once(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal
         if part.mode in seen:
             yield from _left(seen, held, run)
             seen, held = {}, {}
-        seen[part.mode] = part.began_s.size
+        seen[part.mode] = part.start_s.size
         if part.mode.endswith("_async_b"):
             held[part.mode] = part
         else:
@@ -152,8 +152,8 @@ def _left(seen: dict[str, int], held: dict[str, Part], run: _Run) -> Iterator[Pa
         landed = transfer_count(mode, seen)
         if not landed:
             yield part
-        elif landed != part.began_s.size:
-            run.notes.append(f"{mode} has {part.began_s.size} requests where {landed} were landed of the same")
+        elif landed != part.start_s.size:
+            run.notes.append(f"{mode} has {part.start_s.size} requests where {landed} were landed of the same")
 
 
 def transfer_count(mode: str, seen: Mapping[str, int]) -> int:
@@ -178,9 +178,9 @@ def _sifted(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
         return None, None
     mode = run.modes.setdefault(part.mode, _Mode())
     _add_stated(mode, part, run)
-    if not part.began_s.size:
+    if not part.start_s.size:
         # Most flushes have no requests of most modes.
-        _add_landed(mode, part, np.zeros(0, bool), part.began_s, run)
+        _add_landed(mode, part, np.zeros(0, bool), part.start_s, run)
         return None, None
     fault, moved = judged(part)
     good = fault < 0
@@ -189,7 +189,7 @@ def _sifted(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
     _add_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
     mode.unknown_count += int(unknown.sum())
     run.refused_count += int((~good).sum())
-    return _Good(part.mode, part.began_s[good], part.ceased_s[good], known), _refused_requests(part, fault)
+    return _Good(part.mode, part.start_s[good], part.end_s[good], known), _refused_requests(part, fault)
 
 
 def judged(part: Part) -> tuple[NDArray[np.int64], Reals]:
@@ -197,7 +197,7 @@ def judged(part: Part) -> tuple[NDArray[np.int64], Reals]:
 
     The bytes of a good request are NaN where they are not known; those of a bad one mean nothing.
     """
-    lasted = part.ceased_s - part.began_s
+    lasted = part.end_s - part.start_s
     with np.errstate(all="ignore"):
         moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * lasted
         sound = part.rate_bytes_per_s if part.moved_bytes is None else moved
@@ -207,8 +207,8 @@ def judged(part: Part) -> tuple[NDArray[np.int64], Reals]:
             return np.full(moved.size, -1), _known(part, lasted, moved) if shortest_s == 0 else moved
     wrong = (
         ~np.isfinite(sound) | ~np.isfinite(moved),
-        ~np.isfinite(part.began_s),
-        ~np.isfinite(part.ceased_s),
+        ~np.isfinite(part.start_s),
+        ~np.isfinite(part.end_s),
         lasted < 0,
         sound < 0,
     )
@@ -243,7 +243,7 @@ def _add_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, ru
     else:
         mode.allowance_bytes += _EXACT * stated
     if good.any():
-        run.last_end_s = max(run.last_end_s, float(part.ceased_s[good].max()))
+        run.last_end_s = max(run.last_end_s, float(part.end_s[good].max()))
 
 
 def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
@@ -251,7 +251,7 @@ def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
     if not places.size:
         return None
     words = pl.Series(FAULTS).gather(fault[places])
-    numbers = {"start": part.began_s, "end": part.ceased_s, "rate": part.rate_bytes_per_s}
+    numbers = {"start": part.start_s, "end": part.end_s, "rate": part.rate_bytes_per_s}
     frame = pl.DataFrame(
         {"place": places + 1, "word": words} | {name: values[places] for name, values in numbers.items()}
     )
@@ -268,8 +268,8 @@ def _joined(pieces: Sequence[_Good]) -> pl.DataFrame:
     directions = [UNSTATED if piece.mode == UNSTATED else piece.mode.split("_")[0] for piece in pieces]
     return pl.DataFrame(
         {
-            "began_s": np.concatenate([piece.began_s for piece in pieces]),
-            "ceased_s": np.concatenate([piece.ceased_s for piece in pieces]),
+            "start_s": np.concatenate([piece.start_s for piece in pieces]),
+            "end_s": np.concatenate([piece.end_s for piece in pieces]),
             "request_bytes": pl.Series(np.concatenate([piece.moved_bytes for piece in pieces])).fill_nan(None),
             "direction": pl.Series(directions).gather(place),
             "is_async": np.array(["async" in piece.mode for piece in pieces])[place],

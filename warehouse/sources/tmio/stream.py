@@ -170,7 +170,7 @@ class TmioStream:
         self.end, self._line, self._has_units = unit.end, unit.line, True
         for part in unit.found:
             if isinstance(part, Part):
-                self._seen[part.mode] = part.began_s.size
+                self._seen[part.mode] = part.start_s.size
                 self._parts.append(part)
             else:
                 self._refused.append((part.line, part.reason))
@@ -188,7 +188,7 @@ class TmioStream:
         refused = (*self._refused, *refused)
         self._parts, self._refused, self._has_units = [], [], False
         self._seen, self._handed = dict(seen), dict(seen)
-        until_s = max((float(part.ceased_s.max()) for part in moves.values()), default=math.nan)
+        until_s = max((float(part.end_s.max()) for part in moves.values()), default=math.nan)
         return StreamedFlush(moves, until_s, refused, self.end, self._line, self._form, seen)
 
     def _counted(self) -> Iterator[Part]:
@@ -200,7 +200,7 @@ class TmioStream:
                 # Where the flush was handed over before it was over, `_b` may have counted already.
                 waits = f"{part.mode.removesuffix('_t')}_b"
                 is_record = self._handed.get(waits, 0) > 0 and not transfer_count(waits, self._handed)
-            if part.began_s.size and not is_record:
+            if part.start_s.size and not is_record:
                 yield part
 
 
@@ -212,12 +212,12 @@ def _moves(parts: Iterable[Part]) -> tuple[dict[str, Moves], tuple[Refused, ...]
         fault, moved = judged(part)
         direction = UNSTATED if part.mode == UNSTATED else part.mode.split("_")[0]
         if fault.max() < 0:
-            found.setdefault(direction, []).append(Moves(part.began_s, part.ceased_s, moved))
+            found.setdefault(direction, []).append(Moves(part.start_s, part.end_s, moved))
             continue
         refused += _bad_requests(part, fault)
         good = fault < 0
         if good.any():
-            found.setdefault(direction, []).append(Moves(part.began_s[good], part.ceased_s[good], moved[good]))
+            found.setdefault(direction, []).append(Moves(part.start_s[good], part.end_s[good], moved[good]))
     return {direction: _joined(pieces) for direction, pieces in found.items()}, tuple(refused)
 
 
@@ -233,8 +233,8 @@ def _joined(pieces: Sequence[Moves]) -> Moves:
     if len(pieces) == 1:
         return pieces[0]
     return Moves(
-        np.concatenate([piece.began_s for piece in pieces]),
-        np.concatenate([piece.ceased_s for piece in pieces]),
+        np.concatenate([piece.start_s for piece in pieces]),
+        np.concatenate([piece.end_s for piece in pieces]),
         np.concatenate([piece.volume_bytes for piece in pieces]),
     )
 

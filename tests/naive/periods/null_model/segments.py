@@ -17,20 +17,18 @@ from iosig.transforms.periods.null_model.params import NullModelParams
 class Segment:
     """One segment, as in `detections.Segments`."""
 
-    started_s: float
-    ended_s: float
+    start_s: float
+    end_s: float
     frequency_hz: float
     volume_bytes: float
     burst_width_s: float
     false_alarm_probability: float
 
 
-def find_segments(
-    values: np.ndarray, hz: float, started_s: float, params: NullModelParams, rounds: int
-) -> list[Segment]:
+def find_segments(values: np.ndarray, hz: float, start_s: float, params: NullModelParams, rounds: int) -> list[Segment]:
     """All segments of one signal, one claim after the other, in chronological order."""
     result: list[Segment] = []
-    todo = [(values, started_s, params.false_alarm_probability, float("nan"), 0)]
+    todo = [(values, start_s, params.false_alarm_probability, float("nan"), 0)]
     while todo:
         piece, part_start_s, level, outer_hz, depth = todo.pop(0)
         levels = 0 if outer_hz == outer_hz else params.window_levels
@@ -67,7 +65,7 @@ def find_segments(
             if np.isfinite(part[0]).sum() >= 32 and np.nansum(part[0]) >= 1e-3 * np.nansum(values)
         ]
         todo += [(part, start, level / len(enough), outer, depth + 1) for part, start, outer in enough]
-    return sorted(result, key=lambda item: item.started_s)
+    return sorted(result, key=lambda item: item.start_s)
 
 
 def _is_valid(claim: Detections, piece: np.ndarray, values: np.ndarray, hz: float, outer_hz: float) -> bool:

@@ -11,15 +11,15 @@ from iosig.transforms.periods.interface.even_signals import EvenSignals, group_b
 def test_duration_is_that_of_the_samples() -> None:
     signal = EvenSignals.from_samples([1.0, 2.0, np.nan, 4.0], 0.5, 10.0)
     assert signal.duration_s == 8.0
-    assert signal.ended_s == 18.0
+    assert signal.end_s == 18.0
     assert signal.missing_ratio == 0.25
     assert signal.volume_bytes == 14.0
 
 
 def test_slice_keeps_its_times() -> None:
     part = EvenSignals.from_samples(np.arange(6.0), 2.0, 1.0).slice_samples(2, 5)
-    assert part.started_s == 2.0
-    assert part.ended_s == 3.5
+    assert part.start_s == 2.0
+    assert part.end_s == 3.5
     assert part.bytes_per_s.tolist() == [[2.0, 3.0, 4.0]]
 
 
@@ -40,7 +40,7 @@ def test_groups_hold_every_signal_once(lengths: list[int]) -> None:
     count = len(lengths)
     seen = []
     for places, group in group_by_length(pieces, np.ones(count), np.arange(float(count))):
-        assert group.started_s.tolist() == places.tolist()
+        assert group.start_s.tolist() == places.tolist()
         for place, values in zip(places, group.bytes_per_s, strict=True):
             assert values.tolist() == pieces.values[offsets[place] : offsets[place + 1]].tolist()
         seen += places.tolist()

@@ -329,7 +329,7 @@ def edison_reads(shared_data: Path) -> EvenSignals:
 @pytest.mark.parametrize(("since", "until"), [(8, 25), (13, 16), (13, 15), (13.5, 15.2)])
 def test_reads_of_edison_have_their_period_and_window(edison_reads: EvenSignals, since: float, until: float) -> None:
     day = datetime(2018, 2, 9, tzinfo=UTC).timestamp()
-    first, last = (max(0, round((day + 3600 * hour - edison_reads.started_s[0]) / 5)) for hour in (since, until))
+    first, last = (max(0, round((day + 3600 * hour - edison_reads.start_s[0]) / 5)) for hour in (since, until))
     result = detect(edison_reads.slice_samples(first, last))
     assert result.is_periodic.all()
     assert 128 <= result.period_s[0] <= 130
@@ -357,7 +357,7 @@ def test_bursts_of_ior_are_found_from_segments_and_bins(
         )
 
     requests = rows("trace_requests")
-    span = Requests.of_one(*(requests[name].to_numpy() for name in ("began_s", "ceased_s", "request_bytes")))
+    span = Requests.of_one(*(requests[name].to_numpy() for name in ("start_s", "end_s", "request_bytes")))
     signals = [make_signals(noise.sampled(span, round(60 * hz), hz), hz) for hz in (1.0, 10.0)]
     heatmap = rows("trace_heatmaps")
     bins = np.sum(heatmap["bin_bytes"].to_list(), axis=0, dtype=float)

@@ -24,11 +24,11 @@ def square(period: float, width: float, shift: float = 0.0, place: np.ndarray = 
 
 
 def find_segments_of(
-    *signals: np.ndarray, hz: float = 1.0, started_s: float = 0.0, params: NullModelParams | None = None
+    *signals: np.ndarray, hz: float = 1.0, start_s: float = 0.0, params: NullModelParams | None = None
 ) -> tuple[Detections, Segments]:
     params = params or NullModelParams()
-    rates, starts = np.full(len(signals), hz), np.full(len(signals), started_s)
-    parts = [detection.detect(EvenSignals.from_samples(values, hz, started_s), params) for values in signals]
+    rates, starts = np.full(len(signals), hz), np.full(len(signals), start_s)
+    parts = [detection.detect(EvenSignals.from_samples(values, hz, start_s), params) for values in signals]
     result = gather(parts, [np.array([place]) for place in range(len(parts))])
     samples = Ragged(np.concatenate(signals), offsets_of([len(values) for values in signals]))
     return find_segments(result, samples, rates, starts, params)
@@ -36,9 +36,7 @@ def find_segments_of(
 
 def list_segments(result: Segments, signal: int = 0) -> list[tuple[float, float, float]]:
     single = result.select_signal(signal)
-    return list(
-        zip(single.started_s.tolist(), single.ended_s.tolist(), (1 / single.frequency_hz).tolist(), strict=True)
-    )
+    return list(zip(single.start_s.tolist(), single.end_s.tolist(), (1 / single.frequency_hz).tolist(), strict=True))
 
 
 def test_consecutive_periods_are_separate_segments() -> None:
@@ -63,7 +61,7 @@ def test_detection_is_the_segment_with_the_largest_volume() -> None:
     at = int(main.volume_bytes.argmax())
     assert main.is_main.tolist() == [place == at for place in range(len(main.is_main))]
     assert answer.frequency_hz[0] == main.frequency_hz[at]
-    assert answer.window_start_s[0] == main.started_s[at]
+    assert answer.window_start_s[0] == main.start_s[at]
     assert answer.details_or_nan.window_bytes_ratio[0] == pytest.approx(main.volume_bytes[at] / rates.sum(), rel=1e-6)
     assert first.is_periodic[0]
 
@@ -72,7 +70,7 @@ def test_phases_refer_to_the_start_of_the_signal() -> None:
     rates = np.where(PLACE < 1500, square(20, 2), 3 * square(60, 6))
     clear = np.where(PLACE < 1500, 0.0, rates)
     for values in (rates, clear):
-        answer, _ = find_segments_of(values, started_s=7.0)
+        answer, _ = find_segments_of(values, start_s=7.0)
         assert answer.period_s[0] == pytest.approx(60, rel=2e-3)
         listed_ = answer.candidates
         peak_s = -listed_.phase_rad[0] / (2 * np.pi * listed_.frequency_hz[0])
@@ -126,8 +124,8 @@ def test_aperiodic_signals_have_no_segment() -> None:
 def test_results_are_independent_of_units_and_clocks() -> None:
     rates = np.where(PLACE < 1500, square(20, 3), square(47, 5))
     plain = find_segments_of(rates)[1]
-    other = find_segments_of(rates * 1e-3, hz=0.25, started_s=1e6)[1]
-    np.testing.assert_allclose(other.started_s, 1e6 + 4 * plain.started_s)
+    other = find_segments_of(rates * 1e-3, hz=0.25, start_s=1e6)[1]
+    np.testing.assert_allclose(other.start_s, 1e6 + 4 * plain.start_s)
     np.testing.assert_allclose(other.frequency_hz, plain.frequency_hz / 4)
     np.testing.assert_allclose(other.burst_width_s, plain.burst_width_s * 4)
     np.testing.assert_allclose(other.volume_bytes, plain.volume_bytes * 4e-3)
@@ -155,13 +153,13 @@ def test_equals_the_naive_twin() -> None:
     three = np.select([PLACE < 800, PLACE < 1800], [square(20, 3), square(47, 5) / 2], 2 * square(110, 12))
     signals = [three, *draw_mixed_signals(3, examples(60))]
     params = NullModelParams(window_levels=2)
-    _, result = find_segments_of(*signals, hz=0.5, started_s=3.0, params=params)
+    _, result = find_segments_of(*signals, hz=0.5, start_s=3.0, params=params)
     assert result.counts.max() > 2
     for place, values in enumerate(signals):
         expected = naive.find_segments(values, 0.5, 3.0, params, 4)
         single = result.select_signal(place)
         assert len(single.is_main) == len(expected)
-        for name in ("started_s", "frequency_hz", "volume_bytes", "burst_width_s"):
+        for name in ("start_s", "frequency_hz", "volume_bytes", "burst_width_s"):
             np.testing.assert_allclose(getattr(single, name), [getattr(item, name) for item in expected], rtol=1e-5)
         ours, theirs = (
             np.log(single.false_alarm_probability),

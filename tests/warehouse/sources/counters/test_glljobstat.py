@@ -63,7 +63,7 @@ def test_the_sums_of_a_job_are_one_counter(tmp_path: Path) -> None:
         ("server", "glljobstat", "SLURM_JOB10:0:h", 1, 3, 5, 0, None),
     ]
     assert rows["scraped_at"].unique().to_list() == [at(0)]
-    assert rows["counted_since_at"].unique().to_list() == [datetime(1970, 1, 1, tzinfo=UTC)]
+    assert rows["counter_started_at"].unique().to_list() == [datetime(1970, 1, 1, tzinfo=UTC)]
     assert scrapes.select("entry_count", "is_job_scrape").rows() == [(3, True)]
 
 

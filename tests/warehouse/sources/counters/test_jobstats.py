@@ -85,9 +85,9 @@ def test_an_entry_lands_with_its_own_time_its_bytes_and_its_operations(tmp_path:
     assert (row["total_read_bytes"], row["total_written_bytes"]) == (0, 8192)
     assert (row["total_read_count"], row["total_write_count"]) == (0, 2)
     if form == "new":
-        assert (row["counted_since_at"], row["total_punch_count"], row["total_other_count"]) == (at(-900), 85, None)
+        assert (row["counter_started_at"], row["total_punch_count"], row["total_other_count"]) == (at(-900), 85, None)
     else:
-        assert (row["counted_since_at"], row["total_getattr_count"], row["total_other_count"]) == (None, 7, 3)
+        assert (row["counter_started_at"], row["total_getattr_count"], row["total_other_count"]) == (None, 7, 3)
     assert told(scrapes, "scraped_at", "target", "entry_count", "is_job_scrape") == [(at(9), "fs1-OST0001", 1, True)]
 
 
@@ -280,7 +280,7 @@ def test_lines_that_are_nothing_are_refused_by_themselves(tmp_path: Path) -> Non
 
 def test_an_entry_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", 1000)
-    with limited(Limits(line_bytes=100)), pytest.raises(InputRefused, match="longer than 100 bytes"):
+    with limited(Limits(max_line_bytes=100)), pytest.raises(InputRefused, match="longer than 100 bytes"):
         read_text(tmp_path, header() + entry("1", 1, 4096) + "  x\n" * 100)
 
 

@@ -44,7 +44,7 @@ def test_an_entry_tells_times_and_counts() -> None:
     (row,) = rows.to_dicts()
     assert (row[PLACE], row[LINE]) == (0, 0)
     assert row["sampled_at"].timestamp() == 1723114652.123456
-    assert row["counted_since_at"].timestamp() == 1723114000
+    assert row["counter_started_at"].timestamp() == 1723114000
     counts = {name: value for name, value in row.items() if name.startswith("total_")}
     assert counts == {"total_open_count": 3, "total_written_bytes": 12, "total_write_count": 3}
 

@@ -98,7 +98,7 @@ def test_a_counter_that_a_record_lacks_is_unknown() -> None:
 def test_an_instant_of_zero_never_was_and_a_time_of_zero_is_one() -> None:
     found = records("POSIX", count=4, F_READ_START_TIMESTAMP=[0, 0.5, -1, np.nan], F_READ_TIME=[0, 0.5, -1, np.inf])
     columns = found.columns()
-    assert columns["read_began_s"][1].tolist() == [False, True, False, False]
+    assert columns["read_start_s"][1].tolist() == [False, True, False, False]
     assert columns["read_time_s"][1].tolist() == [True, True, False, False]
 
 

@@ -113,9 +113,9 @@ def test_records_and_totals_are_of_the_same_counters(tmp_path: Path) -> None:
     tables = tables_of(log(tmp_path, POSIX=content))
     first, second = tables["trace_records"].to_dicts()
     assert (first["file_number"], first["rank"], first["read_bytes"], first["read_count"]) == (ID - (1 << 64), 0, 10, 2)
-    assert (first["read_began_s"], first["read_time_s"], first["sync_count"]) == (0.5, 0.25, None)
+    assert (first["read_start_s"], first["read_time_s"], first["sync_count"]) == (0.5, 0.25, None)
     assert (second["file_number"], second["rank"], second["written_bytes"], second["open_count"]) == (OTHER, -1, 7, 3)
-    assert (second["read_began_s"], second["metadata_time_s"], second["sync_count"]) == (None, 1.5, 0)
+    assert (second["read_start_s"], second["metadata_time_s"], second["sync_count"]) == (None, 1.5, 0)
     (module,) = tables["trace_modules"].to_dicts()
     totals = darshan_rows.json.loads(module["counters"])
     assert (totals["POSIX_BYTES_READ"], totals["POSIX_F_META_TIME"]) == (15, 1.5)
@@ -176,7 +176,7 @@ def test_requests_are_numbered_over_both_layers(tmp_path: Path) -> None:
         DXT_MPIIO=dxt([(-1, 11, 0.0, 2.0)], [], 2, b"n2"),
     )
     columns = ("request", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes")
-    assert tables_of(path)["trace_requests"].select(*columns, "began_s", "ceased_s").rows() == [
+    assert tables_of(path)["trace_requests"].select(*columns, "start_s", "end_s").rows() == [
         (0, "POSIX", 0, "n1", ID - (1 << 64), "write", 0, 5.0, 0.0, 1.0),
         (1, "POSIX", 0, "n1", ID - (1 << 64), "read", 5, 6.0, 1.0, 1.0),
         (2, "POSIX", 1, "n2", OTHER, "read", 9, 0.0, 2.0, 3.0),

@@ -169,7 +169,7 @@ def spread_over_bins(
     segments: pl.DataFrame, width_s: float, count: int
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     bins = np.zeros(count)
-    for began, ceased, size in segments.select("began_s", "ceased_s", "request_bytes").iter_rows():
+    for began, ceased, size in segments.select("start_s", "end_s", "request_bytes").iter_rows():
         if ceased <= began:
             bins[min(count - 1, int(began / width_s))] += size
             continue
@@ -190,13 +190,13 @@ def spread_over_bins(
 def test_segments_make_the_bursts_that_were_made(
     shared_data: Path, landed: dict[str, Tables], log: str, module: str, direction: str, bursts: int
 ) -> None:
-    requests = landed[f"{log}.darshan"]["trace_requests"].filter(module=module, direction=direction).sort("began_s")
-    latest = np.maximum.accumulate(requests["ceased_s"].to_numpy())
-    starts = np.flatnonzero(np.insert(requests["began_s"].to_numpy()[1:] - latest[:-1] > 1.0, 0, True))
+    requests = landed[f"{log}.darshan"]["trace_requests"].filter(module=module, direction=direction).sort("start_s")
+    latest = np.maximum.accumulate(requests["end_s"].to_numpy())
+    starts = np.flatnonzero(np.insert(requests["start_s"].to_numpy()[1:] - latest[:-1] > 1.0, 0, True))
     volumes = np.add.reduceat(requests["request_bytes"].to_numpy(), starts)
     wanted = pl.read_csv(shared_data / "dxt" / f"{log}.{direction}_bursts.csv")
     assert len(starts) == wanted.height == bursts
-    assert requests["began_s"].to_numpy()[starts].tolist() == wanted["onset"].to_list()
+    assert requests["start_s"].to_numpy()[starts].tolist() == wanted["onset"].to_list()
     assert latest[np.append(starts[1:] - 1, len(latest) - 1)].tolist() == wanted["end"].to_list()
     assert volumes.tolist() == wanted["bytes"].to_list()
 

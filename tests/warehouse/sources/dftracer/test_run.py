@@ -27,13 +27,13 @@ def test_all_forms_land_alike(tmp_path: Path, form: Form) -> None:
         ("STDIO", "write", False): 24.0,
         ("KERNEL", "write", False): 1_000.0,
     }
-    requests = found["trace_requests"].sort("began_s")
+    requests = found["trace_requests"].sort("start_s")
     assert requests["offset_bytes"].to_list() == [None, 1_000, None, None, None, None]
-    assert requests["began_s"].to_list() == pytest.approx([1e-5, 3e-5, 5e-5, 5.2e-5, 7e-5, 8e-5])
+    assert requests["start_s"].to_list() == pytest.approx([1e-5, 3e-5, 5e-5, 5.2e-5, 7e-5, 8e-5])
     assert set(requests["host"]) == {"node1"}
-    operations = found["trace_metadata"].sort("began_s")
+    operations = found["trace_metadata"].sort("start_s")
     assert operations["operation"].to_list() == ["open", "seek", "close"]
-    assert operations["began_s"].to_list() == pytest.approx([0.0, 4e-5, 1e-4])
+    assert operations["start_s"].to_list() == pytest.approx([0.0, 4e-5, 1e-4])
     assert set(found["trace_files"]["path"]) == {"/scratch/out", "/scratch/log", "/dev/shm/x"}
     (trace,) = found["traces"].to_dicts()
     assert (trace["tracer"], trace["process_count"], trace["duration_s"]) == ("dftracer", 1, 1.05e-4)
@@ -51,7 +51,7 @@ def test_records_add_up_what_each_process_did_to_each_file(tmp_path: Path) -> No
     assert (own["read_bytes"], own["written_bytes"]) == (40, 100)
     counts = ("open_count", "read_count", "write_count", "seek_count", "stat_count")
     assert [own[name] for name in counts] == [1, 1, 2, 1, 0]
-    assert (own["opened_s"], own["closed_s"]) == (0.0, pytest.approx(1.05e-4))
+    assert (own["open_start_s"], own["close_end_s"]) == (0.0, pytest.approx(1.05e-4))
 
 
 def test_a_folder_is_one_run_of_processes_with_mpis_ranks(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_folder_is_one_run_of_processes_with_mpis_ranks(tmp_path: Path) -> Non
     assert sizes == {1: 900.0, 0: 901.0, 2: 902.0}
     assert tables["traces"]["process_count"].item() == 3
     # Times count from the earliest of all.
-    assert tables["trace_requests"]["began_s"].min() == 0.0
+    assert tables["trace_requests"]["start_s"].min() == 0.0
 
 
 def test_one_file_is_an_input_by_itself(tmp_path: Path) -> None:

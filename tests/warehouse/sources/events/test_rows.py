@@ -17,8 +17,8 @@ GOOD: dict[str, Any] = {
     "rank": "3",
     "request_id": "a",
     "event": "Request",
-    "began_s": "1.5",
-    "ceased_s": "2.5",
+    "start_s": "1.5",
+    "end_s": "2.5",
 }
 
 
@@ -39,7 +39,7 @@ def test_texts_become_values() -> None:
     rows, refused = read(GOOD | {"bytes": " 1e3 ", "direction": "WRITE", "is_collective": "True", "file": "/a"})
     assert refused == []
     row = rows.row(0, named=True)
-    assert (row["layer_number"], row["event_kind"], row["rank"], row["began"], row["ceased"]) == (
+    assert (row["layer_number"], row["event_kind"], row["rank"], row["start"], row["end"]) == (
         0,
         "request",
         3,
@@ -53,7 +53,7 @@ def test_texts_become_values() -> None:
 def test_typed_columns_become_the_same() -> None:
     text, _ = read(GOOD | {"bytes": "5", "is_collective": "1"})
     plain, refused = read(
-        GOOD | {"rank": 3.0, "began_s": 1.5, "ceased_s": 2.5, "bytes": 5, "is_collective": True, "node": 3}
+        GOOD | {"rank": 3.0, "start_s": 1.5, "end_s": 2.5, "bytes": 5, "is_collective": True, "node": 3}
     )
     assert refused == []
     assert plain.equals(text)
@@ -71,12 +71,12 @@ def test_typed_columns_become_the_same() -> None:
         ({"rank": 2.5}, "no number"),
         ({"request_id": ""}, "no request_id"),
         ({"event": None}, "no event"),
-        ({"began_s": ""}, "`` stands for began_s"),
-        ({"began_s": "noon"}, "`noon` stands for began_s"),
-        ({"began_s": "nan"}, "began_s"),
-        ({"ceased_s": "inf"}, "ceased_s"),
-        ({"ceased_s": "2e9"}, "`2e9` stands for ceased_s"),
-        ({"began_s": "3"}, "ends before it begins"),
+        ({"start_s": ""}, "`` stands for start_s"),
+        ({"start_s": "noon"}, "`noon` stands for start_s"),
+        ({"start_s": "nan"}, "start_s"),
+        ({"end_s": "inf"}, "end_s"),
+        ({"end_s": "2e9"}, "`2e9` stands for end_s"),
+        ({"start_s": "3"}, "ends before it begins"),
         ({"bytes": "many"}, "`many` is no number"),
         ({"bytes": "-1"}, "at least 0"),
         ({"bytes": "nan"}, "at least 0"),
@@ -136,26 +136,24 @@ def test_most_times_say_what_they_are(times: list[object], clock: Clock) -> None
     ],
 )
 def test_instants_are_microseconds_since_1970(began: object, zone: str, expected: datetime) -> None:
-    rows, refused = read(GOOD | {"began_s": began, "ceased_s": began}, clock="instants", zone=zone)
+    rows, refused = read(GOOD | {"start_s": began, "end_s": began}, clock="instants", zone=zone)
     assert refused == []
-    assert timedelta(microseconds=rows["began"][0]) == expected - datetime(1970, 1, 1, tzinfo=UTC)
+    assert timedelta(microseconds=rows["start"][0]) == expected - datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("began", ["", "yesterday", "2026-03-29T02:30:00", None, datetime(1960, 1, 1)])
 def test_instants_that_are_none(began: object) -> None:
     good = "2026-03-29T05:00:00" if not isinstance(began, datetime) else datetime(2026, 1, 1)
-    rows, (reason,) = read(GOOD | {"began_s": began, "ceased_s": good}, clock="instants", zone="Europe/Berlin")
+    rows, (reason,) = read(GOOD | {"start_s": began, "end_s": good}, clock="instants", zone="Europe/Berlin")
     assert rows.is_empty()
-    assert "began" in reason
+    assert "start" in reason
 
 
 def test_epoch_seconds_lie_between_1970_and_2261() -> None:
-    rows, refused = read(
-        *({**GOOD, "began_s": began, "ceased_s": 1e10} for began in (1.7e9, -1.0, 1e11)), clock="epoch"
-    )
+    rows, refused = read(*({**GOOD, "start_s": began, "end_s": 1e10} for began in (1.7e9, -1.0, 1e11)), clock="epoch")
     assert rows["line"].to_list() == []
     assert len(refused) == 3
-    assert len(read(GOOD | {"began_s": 1.7e9, "ceased_s": 1.8e9}, clock="epoch")[0]) == 1
+    assert len(read(GOOD | {"start_s": 1.7e9, "end_s": 1.8e9}, clock="epoch")[0]) == 1
 
 
 def test_columns_without_plain_values_are_refused() -> None:

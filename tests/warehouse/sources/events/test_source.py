@@ -26,7 +26,7 @@ from tests.budget import examples
 from tests.request_event_files import Plan
 from tests.warehouse.sources.batch_reading import UTC_ZONE, Tables, tables_of
 
-HEADER = "layer,node,rank,request_id,event,peer,began_s,ceased_s,bytes,direction,file,is_collective"
+HEADER = "layer,node,rank,request_id,event,peer,start_s,end_s,bytes,direction,file,is_collective"
 GOOD = (
     "application,,0,,open,,0.5,1.0,,,/scratch/out,true",
     "application,,0,7,request,,1.0,2.0,100,write,/scratch/out,",
@@ -139,7 +139,7 @@ def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[st
         patch.setattr("iosig.warehouse.sources.rows.text_blocks.blocks", lambda path, _: blocks(path, block_bytes))
         found = of(tmp_path, *lines)["request_events"]
     assert found["event"].to_list() == list(range(7))
-    assert found["began_s"].is_sorted()
+    assert found["start_s"].is_sorted()
     assert found.drop("event").sort(pl.all()).equals(whole.drop("event").sort(pl.all()))
 
 
@@ -151,7 +151,7 @@ def test_a_large_table_lands_in_batches(tmp_path: Path, monkeypatch: pytest.Monk
     events.sample(fraction=1.0, shuffle=True, seed=1).write_parquet(path)
     found = landed(path)
     assert found["request_events"]["event"].to_list() == list(range(events.height))
-    assert found["request_events"]["began_s"].to_list() == events["began_s"].to_list()
+    assert found["request_events"]["start_s"].to_list() == events["start_s"].to_list()
     assert found["trace_requests"]["request"].to_list() == list(range(64))
 
 
@@ -167,7 +167,7 @@ def test_instants_count_from_the_first_event(tmp_path: Path) -> None:
             cells[place] = (at + timedelta(seconds=float(cells[place]))).isoformat()
         lines.append(",".join(cells))
     found = of(tmp_path, *lines)
-    assert found["request_events"]["began_s"].to_list() == [0.0, 0.5, 0.75, 1.0, 1.0, pytest.approx(1.3), 1.5]
+    assert found["request_events"]["start_s"].to_list() == [0.0, 0.5, 0.75, 1.0, 1.0, pytest.approx(1.3), 1.5]
     (trace,) = found["traces"].to_dicts()
     assert trace["started_at"] == at + timedelta(seconds=0.5)
     assert trace["ended_at"] == at + timedelta(seconds=3)
@@ -177,7 +177,7 @@ def test_instants_count_from_the_first_event(tmp_path: Path) -> None:
 def test_epoch_seconds_count_from_the_first_event(tmp_path: Path) -> None:
     lines = [f"application,,0,{n},request,,{1.7e9 + n},{1.7e9 + n + 0.5},1,read,," for n in (2, 1, 0)]
     found = of(tmp_path, *lines)
-    assert found["request_events"]["began_s"].to_list() == [0.0, 1.0, 2.0]
+    assert found["request_events"]["start_s"].to_list() == [0.0, 1.0, 2.0]
     assert found["traces"]["started_at"].item() == datetime.fromtimestamp(1.7e9, UTC)
 
 
@@ -191,7 +191,7 @@ def test_naive_instants_are_local(tmp_path: Path) -> None:
 
 
 def test_numbers_order_the_layers(tmp_path: Path) -> None:
-    header = "layer,layer_number,node,rank,request_id,event,began_s,ceased_s"
+    header = "layer,layer_number,node,rank,request_id,event,start_s,end_s"
     found = of(tmp_path, "disk,4,d,0,1,write,1,2", "hdf5,1,,0,1,request,0,3", header=header)
     assert found["request_events"].select("layer", "layer_number", "node").rows() == [
         ("hdf5", 1, "0"),
@@ -201,9 +201,9 @@ def test_numbers_order_the_layers(tmp_path: Path) -> None:
 
 
 def test_only_the_outermost_layer_asks(tmp_path: Path) -> None:
-    header = "layer,node,rank,request_id,event,began_s,ceased_s"
+    header = "layer,node,rank,request_id,event,start_s,end_s"
     found = of(tmp_path, "library,x,0,1,request,1,2", "application,,0,1,request,0,3", header=header)
-    assert found["trace_requests"]["began_s"].to_list() == [0.0]
+    assert found["trace_requests"]["start_s"].to_list() == [0.0]
 
 
 # ---- what is refused

@@ -23,18 +23,18 @@ def test_limits_hold_within_a_block_and_are_named(tmp_path: Path, monkeypatch: p
     packed, lines = tmp_path / "packed", tmp_path / "lines"
     packed.write_bytes(gzip.compress(b"x\n" * 5_000))
     lines.write_bytes(b"ab\nabcd\n")
-    with limited(Limits(line_bytes=3, expansion_ratio=1.0)):
+    with limited(Limits(max_line_bytes=3, max_expansion_factor=1.0)):
         assert [text for _, text, _ in text_lines(lines)] == ["ab", None]
-        with open_bytes(packed) as file, pytest.raises(InputRefused, match=r"limits\.expansion_ratio"):
+        with open_bytes(packed) as file, pytest.raises(InputRefused, match=r"limits\.max_expansion_factor"):
             file.read()
     assert in_force() == Limits()
 
 
 def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text(LOG + "8|" + "b" * 2000 + "|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n")
-    for line_bytes, refused_count in ((1024, 1), (4096, 0)):
-        settings = Settings.model_validate({"limits": {"line_bytes": line_bytes}})
-        (arrival,) = land_paths(Store(tmp_path / str(line_bytes)), settings, [str(tmp_path / "jobs")], Told())
+    for max_line_bytes, refused_count in ((1024, 1), (4096, 0)):
+        settings = Settings.model_validate({"limits": {"max_line_bytes": max_line_bytes}})
+        (arrival,) = land_paths(Store(tmp_path / str(max_line_bytes)), settings, [str(tmp_path / "jobs")], Told())
         assert arrival.landed
         assert arrival.landed.landing.refused_count == refused_count
     assert in_force() == Limits()
@@ -44,10 +44,10 @@ def test_a_file_of_empty_lines_is_refused_and_one_of_rows_between_them_is_not(tm
     path = tmp_path / "lines"
     path.write_bytes(b"a\n" + b"\r\n" * 9)
     with (
-        limited(Limits(refused_count=5)),
+        limited(Limits(max_refused_count=5)),
         pytest.raises(InputRefused, match=r"lines are empty \(limits\.refused_count"),
     ):
         list(text_lines(path))
     path.write_bytes(b"a\n\n" * 9)
-    with limited(Limits(refused_count=5)):
+    with limited(Limits(max_refused_count=5)):
         assert len(list(text_lines(path))) == 18

@@ -279,7 +279,7 @@ def test_what_is_packed_too_tightly_is_refused(pack: Pack, tmp_path: Path, monke
 
 
 def test_a_line_that_is_too_long_is_none_and_the_next_one_is_read(tmp_path: Path) -> None:
-    longest = Limits().line_bytes
+    longest = Limits().max_line_bytes
     content = b"a\n" + b"b" * (longest - 1) + b"\n" + b"c" * (3 * longest) + b"\nd\n" + b"e" * (longest + 1)
     found = lines(tmp_path, content)
     assert [(number, text is None, len(raw)) for number, text, raw in found] == [

@@ -56,7 +56,7 @@ def test_the_start_of_a_job_that_waits_is_expected() -> None:
     hour = AT.replace(hour=13)
     assert waits.select("started_at", "expected_start_at", "wait_reason").row(0) == (None, hour, "Priority")
     assert runs.select("started_at", "expected_start_at", "wait_reason").row(0) == (hour, None, None)
-    assert waits.select("seen_at", "eligible_at").row(0) == (AT, AT)
+    assert waits.select("observed_at", "eligible_at").row(0) == (AT, AT)
 
 
 @pytest.mark.parametrize(

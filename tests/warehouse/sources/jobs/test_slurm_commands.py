@@ -88,7 +88,7 @@ def test_json_and_text_say_the_same_of_what_runs_and_waits(slurm: FakeSlurm, tmp
         source, path = ask_squeue(AT, tmp_path, 60.0)
         assert source.name == ("squeue-json" if has_json else "squeue")
         (batch,) = source.read(path, Reading(time_zone="UTC"))
-        assert batch.rows["seen_at"].unique().to_list() == [AT]
+        assert batch.rows["observed_at"].unique().to_list() == [AT]
         found.append(batch.rows.select("job_id", "user", "job_name", "submitted_at", "time_limit_s", "queue_state"))
     assert found[0].equals(found[1])
     assert found[0]["job_id"].to_list() == ["2", "4"]

@@ -39,7 +39,7 @@ def test_answers_one_after_the_other_are_known_by_their_content_and_have_their_t
     assert recognize(read_head(path)).name == "squeue"
     rows, reasons = batches(path)
     assert reasons == []
-    assert rows["seen_at"].to_list() == [AT] * 3 + [AT.replace(minute=5)] * 3
+    assert rows["observed_at"].to_list() == [AT] * 3 + [AT.replace(minute=5)] * 3
     assert rows["line"].to_list() == [3, 4, 5, 8, 9, 10]
     told = rows.head(3).select("job_id", "account", "job_name", "time_limit_s", "wait_reason", "run_count", "comment")
     assert told.rows() == [
@@ -56,7 +56,7 @@ def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
     assert (rows.height, reasons) == (3, ["The line has other fields than the header's 14."])
     path.write_text(f"17723664x0\n{ANSWER}1772366700\n{ANSWER}{ANSWER}")
     rows, reasons = batches(path)
-    assert rows["seen_at"].unique().to_list() == [AT.replace(minute=5)]
+    assert rows["observed_at"].unique().to_list() == [AT.replace(minute=5)]
     assert reasons == ["Nothing says when this was asked, or no header precedes it."] * 7
     path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
     with pytest.raises(InputRefused, match="no STATE"):
@@ -96,5 +96,5 @@ def test_a_real_slurm_says_what_runs_and_waits(tmp_path: Path, monkeypatch: pyte
         text = tmp_path / "squeue-1772366400"
         text.write_bytes(told_in_text.stdout)
         again = batches(text)[0].sort("job_id")
-        same = [name for name in rows.columns if name not in ("seen_at", "cluster", "eligible_at", "line")]
+        same = [name for name in rows.columns if name not in ("observed_at", "cluster", "eligible_at", "line")]
         assert again.select(same).equals(rows.select(same))

@@ -59,7 +59,7 @@ def test_versions_say_the_same(tmp_path: Path) -> None:
         found.append(rows)
     assert found[0].equals(found[1])
     rows = found[0]
-    assert rows["seen_at"].to_list() == [AT] * 4
+    assert rows["observed_at"].to_list() == [AT] * 4
     assert rows["job_id"].to_list() == ["12", "12_3", "12_[4-9%2]", "12+1"]
     assert rows["run_count"].to_list() == [1, 1, 6, 1]
     assert rows["time_limit_s"].to_list() == [1800, 1800, None, 1800]

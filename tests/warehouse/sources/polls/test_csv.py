@@ -137,7 +137,7 @@ def test_a_header_alone_lands_nothing(tmp_path: Path) -> None:
 
 def test_a_line_without_an_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv, "BLOCK_BYTES", 64)
-    with limited(Limits(line_bytes=128)), pytest.raises(InputRefused, match="longer"):
+    with limited(Limits(max_line_bytes=128)), pytest.raises(InputRefused, match="longer"):
         read_input(SOURCE, write(tmp_path, *GOOD, "x" * 500))
 
 

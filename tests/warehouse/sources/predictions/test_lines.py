@@ -32,7 +32,7 @@ def test_the_contract_has_the_words_that_there_are() -> None:
         "interval_only",
         "unknown_sizes",
         "no_signature",
-        "untrusted_signature",
+        "unreliable_signature",
     }
     assert TABLE.column("method").choices == (*PERIODS.column("method").choices, "phases")
 

@@ -18,8 +18,8 @@ def rank_of(rank: int, times: list[tuple[float, float]]) -> Rank:
         "module": "POSIX",
         "function": "write",
         "arguments": "f %p 8",
-        "began_s": pl.Series([began for began, _ in times], dtype=pl.Float64),
-        "ceased_s": pl.Series([ceased for _, ceased in times], dtype=pl.Float64),
+        "start_s": pl.Series([began for began, _ in times], dtype=pl.Float64),
+        "end_s": pl.Series([ceased for _, ceased in times], dtype=pl.Float64),
     }
     return Rank(calls(rank, columns))
 
@@ -48,8 +48,8 @@ def test_calls_of_times_that_cannot_be_are_refused(times: list[tuple[float, floa
 @given(st.lists(st.tuples(st.floats(-1, 9), st.floats(-1, 9)), max_size=30))
 def test_what_is_left_is_in_order_and_nothing_is_lost(times: list[tuple[float, float]]) -> None:
     found = sifted(rank_of(0, times), 0)
-    assert found.calls["began_s"].is_sorted()
-    assert (found.calls["ceased_s"] >= found.calls["began_s"]).all()
+    assert found.calls["start_s"].is_sorted()
+    assert (found.calls["end_s"] >= found.calls["start_s"]).all()
     assert found.calls.height + found.refused.height == len(times)
 
 

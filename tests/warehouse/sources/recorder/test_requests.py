@@ -160,7 +160,7 @@ def test_nonblocking_and_split_requests_are_asynchronous() -> None:
     calls = ["MPI_File_iwrite_at 0-0 0 %p 1 MPI_INT %p", "MPI_File_write_all_begin 0-0 %p 1 MPI_INT", READ]
     requests = found(made(*calls, "MPI_Wait 94 [0_0]"))["trace_requests"]
     assert requests["is_async"].to_list() == [True, True, False]
-    assert requests["ceased_s"].to_list() == [0.5, 1.5, 2.5]
+    assert requests["end_s"].to_list() == [0.5, 1.5, 2.5]
 
 
 # ---- nesting
@@ -199,8 +199,8 @@ def test_records_count_and_time_what_was_done_to_a_file() -> None:
     counts = {name: record[f"{name}_count"] for name in ("open", "read", "write", "seek", "stat", "sync")}
     assert counts == {"open": 1, "read": 2, "write": 1, "seek": 1, "stat": 1, "sync": 1}
     assert (record["read_bytes"], record["written_bytes"], record["collective_open_count"]) == (7, 10, None)
-    assert (record["opened_s"], record["open_ended_s"], record["closed_s"]) == (0, 0.5, 7.5)
-    assert (record["read_began_s"], record["read_ceased_s"], record["write_began_s"]) == (3, 4.5, 2)
+    assert (record["open_start_s"], record["open_end_s"], record["close_end_s"]) == (0, 0.5, 7.5)
+    assert (record["read_start_s"], record["read_end_s"], record["write_start_s"]) == (3, 4.5, 2)
     assert (record["read_time_s"], record["write_time_s"], record["metadata_time_s"]) == (1, 1, 2)
 
 
@@ -231,7 +231,7 @@ def test_calls_that_move_no_bytes_say_what_they_do() -> None:
     )
     rows = tables["trace_metadata"]
     assert rows["metadata_call"].to_list() == list(range(rows.height))
-    own = rows.select("operation", "module", "began_s", "ceased_s", "is_nested")
+    own = rows.select("operation", "module", "start_s", "end_s", "is_nested")
     assert own.rows() == [
         ("open", "POSIX", 0, 0.5, False),
         ("seek", "POSIX", 1, 1.5, False),
@@ -389,9 +389,9 @@ def test_metadata_calls_of_real_traces_are_as_a_count_of_their_lines(shared_data
         touches = own["module"] == "POSIX" or own["function"].startswith("MPI_File_")
         word = next((word for word in WORDS if word in own["function"]), None)
         if touches and word and own["function"] != "MPI_File_preallocate":
-            expected[rank, WORDS[word], own["began_s"], any(is_outer for _, is_outer in above)] += 1
+            expected[rank, WORDS[word], own["start_s"], any(is_outer for _, is_outer in above)] += 1
         above.append((own["level"], touches))
-    rows = found(calls)["trace_metadata"].select("rank", "operation", "began_s", "is_nested")
+    rows = found(calls)["trace_metadata"].select("rank", "operation", "start_s", "is_nested")
     assert Counter(rows.filter(pl.col("operation") != "other").iter_rows()) == expected
     assert expected
 

@@ -50,7 +50,7 @@ def rows_of(found: SignedRank) -> list[tuple[object, ...]]:
         range(found.signatures.height)
     )
     columns = [found.signatures[name].gather(found.order).to_list() for name in SIGNATURE]
-    times = found.began_s.tolist(), found.ceased_s.tolist()
+    times = found.start_s.tolist(), found.end_s.tolist()
     return list(zip([found.rank] * found.order.size, range(found.order.size), *columns, *times, strict=True))
 
 
@@ -58,8 +58,8 @@ def same(one: SignedRank, other: SignedRank) -> bool:
     return (
         one.signatures.equals(other.signatures)
         and np.array_equal(one.order, other.order)
-        and np.array_equal(one.began_s, other.began_s)
-        and np.array_equal(one.ceased_s, other.ceased_s)
+        and np.array_equal(one.start_s, other.start_s)
+        and np.array_equal(one.end_s, other.end_s)
     )
 
 
@@ -81,10 +81,10 @@ def test_a_run_is_told_of_and_its_ranks_signed(tmp_path: Path, form: str) -> Non
         first, second, empty = map(run.decode, run.ranks)
     assert first.signatures.rows() == [(0, "POSIX", "open", "f 66 420"), (0, "POSIX", "write", "f %p 8")]
     assert first.order.tolist() == [0, 1, 1]
-    assert first.began_s.tolist() == [10e-7, 30e-7, 40e-7]
-    assert first.ceased_s.tolist() == [20e-7, 31e-7, 41e-7]
+    assert first.start_s.tolist() == [10e-7, 30e-7, 40e-7]
+    assert first.end_s.tolist() == [20e-7, 31e-7, 41e-7]
     assert second.signatures["function"].to_list() == ["MPI_Barrier", "write"]
-    assert (empty.signatures.height, empty.order.size, empty.began_s.size) == (0, 0, 0)
+    assert (empty.signatures.height, empty.order.size, empty.start_s.size) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -102,7 +102,7 @@ def test_all_forms_are_signed_alike_and_are_what_lands(tmp_path: Path, seed: int
     for one, other in zip(raw, ranks_of(put(tmp_path / "parquet", files)), strict=True):
         assert one.signatures.equals(other.signatures)
         assert np.array_equal(one.order, other.order)
-        assert np.allclose(one.began_s, other.began_s, rtol=1e-7)
+        assert np.allclose(one.start_s, other.start_s, rtol=1e-7)
 
 
 def test_signatures_of_several_threads_and_addresses_are_one(tmp_path: Path) -> None:
@@ -232,14 +232,14 @@ def test_calls_within_calls_are_left_out() -> None:
     assert found.signatures["function"].to_list() == ["write", "MPI_File_open", "MPI_Barrier"]
     assert found.signatures["level"].to_list() == [0, 0, 0]
     assert found.order.tolist() == [0, 1, 2, 1]
-    assert found.began_s.tolist() == [0.0, 1.0, 4.0, 6.0]
+    assert found.start_s.tolist() == [0.0, 1.0, 4.0, 6.0]
 
 
 def test_what_the_programs_own_functions_call_is_outer() -> None:
     found = outer(signed([SOLVE, WRITE, (1, *OPEN[1:]), (2, *WRITE[1:]), (0, *WRITE[1:])]))
     assert found.signatures.rows() == [(0, *WRITE[1:]), OPEN]
     assert found.order.tolist() == [0, 1, 0]
-    assert found.ceased_s.tolist() == [1.5, 2.5, 4.5]
+    assert found.end_s.tolist() == [1.5, 2.5, 4.5]
 
 
 def test_nothing_is_done_where_all_calls_are_outer() -> None:
@@ -267,7 +267,7 @@ def test_outer_calls_are_those_of_the_obvious_twin(calls: list[twin.Call]) -> No
     flat, order = twin.signed([(0, *calls[place][1:]) for place in kept])
     assert found.signatures.rows() == flat
     assert found.order.tolist() == order
-    assert found.began_s.tolist() == kept
+    assert found.start_s.tolist() == kept
 
 
 # ---- real traces

@@ -85,5 +85,5 @@ def test_damage_comes_after_the_items_before_it(tmp_path: Path) -> None:
 def test_an_item_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_items, "_CHUNK_CHARS", 100)
     assert read(tmp_path, json.dumps({"jobs": ["x" * 800]}).encode()) == ["x" * 800]
-    with limited(Limits(json_item_bytes=1000)), pytest.raises(InputRefused, match=r"limits\.json_item_bytes"):
+    with limited(Limits(max_json_item_bytes=1000)), pytest.raises(InputRefused, match=r"limits\.max_json_item_bytes"):
         read(tmp_path, json.dumps({"jobs": ["x" * 5000]}).encode())

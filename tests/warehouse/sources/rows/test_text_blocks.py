@@ -57,7 +57,7 @@ def test_a_cut_compressed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_endless_line_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused, match=r"longer than 1,048,576 bytes, which is limits\.line_bytes"):
+    with pytest.raises(InputRefused, match=r"longer than 1,048,576 bytes, which is limits\.max_line_bytes"):
         list(blocks(write(tmp_path, b"a,b\n" + b"x" * (3 << 20)), 1000))
 
 
@@ -72,11 +72,11 @@ def test_a_line_longer_than_the_limit_is_refused_by_itself() -> None:
     content = b"1,2\n3," + b"x" * (2 << 20) + b"\n4,5\n"
     found = cells(Block(2, 3, content), Header(("a", "b"), ","), COLUMNS)
     assert (found.rows["line"].to_list(), found.refused["line"].to_list()) == ([2, 4], [3])
-    assert "limits.line_bytes" in found.refused["reason"][0]
+    assert "limits.max_line_bytes" in found.refused["reason"][0]
 
 
 def test_a_block_of_hardly_anything_but_empty_lines_is_refused() -> None:
-    count = in_force().refused_count + 2
+    count = in_force().max_refused_count + 2
     with pytest.raises(InputRefused, match="are empty"):
         cells(Block(2, count, b"\n" * count), Header(("a", "b"), ","), COLUMNS)
 

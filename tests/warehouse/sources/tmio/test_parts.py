@@ -43,7 +43,7 @@ def test_phases_keep_their_exact_bytes(tmp_path: Path) -> None:
     assert isinstance(part, Part)
     assert part.moved_bytes is not None
     assert part.moved_bytes.tolist() == [3, 7]
-    assert (part.began_s.tolist(), part.ceased_s.tolist(), part.is_rounded) == ([0, 2], [1, 2], False)
+    assert (part.start_s.tolist(), part.end_s.tolist(), part.is_rounded) == ([0, 2], [1, 2], False)
     assert (part.stated["total_bytes"], part.stated["number_of_ranks"], part.stated["total_number_of_ranks"]) == (
         10,
         4,
@@ -54,7 +54,7 @@ def test_phases_keep_their_exact_bytes(tmp_path: Path) -> None:
 def test_asynchronous_phases_last_until_the_transfer_was_over(tmp_path: Path) -> None:
     (part,) = of(tmp_path, msgpack.packb(array("read_async", phase(3, 0, 1))))
     assert isinstance(part, Part)
-    assert (part.mode, part.ceased_s.tolist()) == ("read_async", [1])
+    assert (part.mode, part.end_s.tolist()) == ("read_async", [1])
 
 
 def test_times_that_are_none_are_left_out(tmp_path: Path) -> None:

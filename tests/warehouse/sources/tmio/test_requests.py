@@ -35,7 +35,7 @@ def test_requests_equal_the_slow_twins(tmp_path: Path, flushes: list[list[tuple[
     written(path, flushes)
     found = tables_of(requests.read(path))
     good, refused = naive.requests(phase for flush in flushes for phase in flush)
-    rows = found["trace_requests"].select("began_s", "ceased_s", "request_bytes").rows() if good else []
+    rows = found["trace_requests"].select("start_s", "end_s", "request_bytes").rows() if good else []
     assert rows == good
     assert (found["rejects"].height if refused else 0) == refused
     assert found["trace_modules"]["record_count"].to_list() == [len(good)]

@@ -62,14 +62,14 @@ def test_real_traces_land_whole_and_once(
     assert dict(by_way.select("direction", "len").iter_rows()) == counts
     assert by_way["request_bytes"].to_list() == [pytest.approx(volume, abs=precision, rel=0)] * len(counts)
     written = tables["trace_requests"].filter(direction="write")
-    span = written["ceased_s"].max() - written["began_s"].min()  # type: ignore[operator]
+    span = written["end_s"].max() - written["start_s"].min()  # type: ignore[operator]
     assert window_s <= span < window_s + 0.1
     assert (trace(tables)["process_count"], trace(tables)["tracer"], trace(tables)["started_at"]) == (
         ranks,
         "tmio",
         None,
     )
-    assert trace(tables)["duration_s"] >= tables["trace_requests"]["ceased_s"].max()
+    assert trace(tables)["duration_s"] >= tables["trace_requests"]["end_s"].max()
     assert (module(tables)["outcome"], module(tables)["record_count"]) == ("sound", sum(counts.values()))
     assert "rejects" not in tables
 
@@ -80,7 +80,7 @@ def test_custom_json_with_whole_seconds_lands(shared_data: Path, tmp_path: Path)
     for name in ("t_rank_s", "t_rank_e"):
         bandwidth[name] = [int(value * 1000) for value in bandwidth[name]]
     tables = of(tmp_path, json.dumps(document))
-    assert tables["trace_requests"]["began_s"].to_list() == bandwidth["t_rank_s"]
+    assert tables["trace_requests"]["start_s"].to_list() == bandwidth["t_rank_s"]
 
 
 # ---- recognizing
@@ -138,7 +138,7 @@ def test_requirements_are_the_same_requests_as_the_transfers(tmp_path: Path) -> 
     only = {"read_async_b": mode([4], [20], [22])}
     lines = [json.dumps({name: content}) for part in (flush, later, only) for name, content in part.items()]
     tables = of(tmp_path, "\n".join(lines))
-    assert sorted(tables["trace_requests"].select("began_s", "ceased_s").rows()) == [(0, 1), (10, 11), (20, 22)]
+    assert sorted(tables["trace_requests"].select("start_s", "end_s").rows()) == [(0, 1), (10, 11), (20, 22)]
     assert tables["trace_requests"]["request_bytes"].to_list() == [8, 8, 8]
 
 
@@ -176,7 +176,7 @@ def test_single_requests_land_where_there_are_no_phases(tmp_path: Path) -> None:
 def test_steps_of_the_whole_application_hold_until_the_next_one(tmp_path: Path) -> None:
     bandwidth = {"b_overlap_avr": [5, 0, 7, 0], "t_overlap": [1, 3, 4, 6]}
     requests = of(tmp_path, json.dumps({"read_sync": {"bandwidth": bandwidth}}))["trace_requests"]
-    assert requests.select("began_s", "ceased_s", "request_bytes").rows() == [(1, 3, 10), (4, 6, 14)]
+    assert requests.select("start_s", "end_s", "request_bytes").rows() == [(1, 3, 10), (4, 6, 14)]
 
 
 def test_a_request_too_short_for_its_times_is_of_unknown_size(tmp_path: Path) -> None:

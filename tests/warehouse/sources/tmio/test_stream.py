@@ -121,14 +121,14 @@ def test_what_is_handed_over_early_counts_once(
                 found.append(early)
                 if data.draw(st.booleans()):
                     stream = TmioStream(offset=early.end, line=early.line, form=early.form, seen=early.seen)
-    count = sum(moves.began_s.size for flush in found for moves in flush.moves.values())
+    count = sum(moves.start_s.size for flush in found for moves in flush.moves.values())
     assert count == 2 * sum(map(len, flushes))
 
 
 def batch(path: Path) -> dict[str, list[tuple[float, float, float | None]]]:
     """Return all requests that land, by direction."""
     rows = pl.concat([b.rows for b in source.read(path, Reading()) if b.table.name == "trace_requests"])
-    wanted = rows.select("direction", "began_s", "ceased_s", "request_bytes").iter_rows()
+    wanted = rows.select("direction", "start_s", "end_s", "request_bytes").iter_rows()
     found: dict[str, list[tuple[float, float, float | None]]] = {}
     for direction, *request in wanted:
         found.setdefault(direction, []).append(tuple(request))
@@ -145,7 +145,7 @@ def test_real_traces_have_the_requests_that_land(shared_data: Path, name: str, c
     for flush in whole:
         for direction, requests in requests_of(flush.moves).items():
             merged.setdefault(direction, []).extend(requests)
-    ends = [max(float(moves.ceased_s.max()) for moves in flush.moves.values()) for flush in whole[:-1]]
+    ends = [max(float(moves.end_s.max()) for moves in flush.moves.values()) for flush in whole[:-1]]
     assert [flush.until_s for flush in whole[:-1]] == ends
     assert (dict(whole[-1].moves), math.isnan(whole[-1].until_s)) == ({}, True)
     assert {direction: sorted(requests, key=str) for direction, requests in merged.items()} == landed

@@ -1,4 +1,4 @@
--- samples.run_rises: one row per application run, file system and interval between scrapes in which its counters rose
+-- samples.run_counter_deltas: one row per application run, file system and scrape interval in which its counters rose
 with
 
 runs as (
@@ -25,7 +25,7 @@ keys as (
         filesystem,
         job_key,
         scheduler_id
-    from stage.counted_jobs
+    from stage.counter_job_totals
     semi join wanted using (scheduler_id)
 ),
 
@@ -35,17 +35,17 @@ counter_gaps as (
         component,
         target,
         flag,
-        coalesce(from_at, until_at) as from_at,
-        until_at
+        coalesce(interval_started_at, interval_ended_at) as interval_started_at,
+        interval_ended_at
     from stage.counter_gaps
     where is_job_scrape
 ),
 
 of_jobs as (
     select
-        counter_rises.*,
+        counter_deltas.*,
         case component when 'server' then 1 when 'client' then 2 else 0 end as side
-    from stage.counter_rises
+    from stage.counter_deltas
     where job_key is not null
 ),
 
@@ -63,8 +63,8 @@ known as (
         of_jobs.filesystem,
         of_jobs.job_key,
         keys.scheduler_id,
-        coalesce(of_jobs.from_at, of_jobs.until_at) as from_at,
-        of_jobs.until_at,
+        coalesce(of_jobs.interval_started_at, of_jobs.interval_ended_at) as interval_started_at,
+        of_jobs.interval_ended_at,
         of_jobs.component,
         of_jobs.target,
         coalesce(of_jobs.read_bytes, 0) as read_bytes,
@@ -116,8 +116,8 @@ lost as (
     select distinct
         used.filesystem,
         used.scheduler_id,
-        counter_gaps.from_at,
-        counter_gaps.until_at,
+        counter_gaps.interval_started_at,
+        counter_gaps.interval_ended_at,
         0 as read_bytes,
         0 as written_bytes,
         null::bigint as metadata_operation_count,
@@ -129,7 +129,7 @@ lost as (
         and used.component = known.component
         and used.target = known.target
         and used.job_key = known.job_key
-        and counter_gaps.until_at = known.until_at
+        and counter_gaps.interval_ended_at = known.interval_ended_at
         and known.is_sure
     where counter_gaps.flag = 'restarted' or known.filesystem is null
 ),
@@ -144,8 +144,8 @@ rises as (
     select
         filesystem,
         scheduler_id,
-        from_at,
-        until_at,
+        interval_started_at,
+        interval_ended_at,
         sum(read_bytes)::bigint as read_bytes,
         sum(written_bytes)::bigint as written_bytes,
         sum(metadata_operation_count)::bigint as metadata_operation_count,
@@ -162,13 +162,13 @@ near as (
         runs.job_id,
         runs.started_at,
         rises.*,
-        epoch_us(least(rises.until_at, coalesce(runs.ended_at, rises.until_at)))
-        - epoch_us(greatest(rises.from_at, runs.started_at)) as common_us
+        epoch_us(least(rises.interval_ended_at, coalesce(runs.ended_at, rises.interval_ended_at)))
+        - epoch_us(greatest(rises.interval_started_at, runs.started_at)) as common_us
     from rises
     inner join runs
         on rises.scheduler_id = runs.scheduler_id
-        and rises.until_at > runs.started_at
-        and (runs.ended_at is null or rises.from_at < runs.ended_at + to_seconds($late_s))
+        and rises.interval_ended_at > runs.started_at
+        and (runs.ended_at is null or rises.interval_started_at < runs.ended_at + to_seconds($grace_s))
 ),
 
 -- where job ids of several machines meet on a file system, one of which no job is known there alone is none of its own
@@ -177,7 +177,7 @@ alone as (
         filesystem,
         min(cluster) as cluster
     from near
-    group by filesystem, scheduler_id, from_at, until_at
+    group by filesystem, scheduler_id, interval_started_at, interval_ended_at
     having count(distinct cluster) = 1
 ),
 
@@ -192,7 +192,7 @@ possible as (
     qualify
         machines.cluster is not null
         or not bool_or(machines.cluster is not null) over (
-            partition by near.filesystem, near.scheduler_id, near.from_at, near.until_at
+            partition by near.filesystem, near.scheduler_id, near.interval_started_at, near.interval_ended_at
         )
 ),
 
@@ -200,11 +200,11 @@ ranked as (
     select
         *,
         row_number() over (
-            partition by filesystem, scheduler_id, from_at, until_at
+            partition by filesystem, scheduler_id, interval_started_at, interval_ended_at
             order by common_us desc, started_at, cluster, job_id
         ) = 1 as is_owner,
         count(*) filter (where common_us > 0) over (
-            partition by filesystem, scheduler_id, from_at, until_at
+            partition by filesystem, scheduler_id, interval_started_at, interval_ended_at
         ) as run_count
     from possible
 )
@@ -217,8 +217,8 @@ select
     started_at,
     filesystem,
     scheduler_id,
-    from_at,
-    until_at,
+    interval_started_at,
+    interval_ended_at,
     case when is_owner then read_bytes else 0 end as read_bytes,
     case when is_owner then written_bytes else 0 end as written_bytes,
     case when is_owner then metadata_operation_count end as metadata_operation_count,
@@ -227,4 +227,4 @@ select
     run_count < 2 as is_alone
 from ranked
 where (is_owner or common_us > 0) and list_contains($days::date[], ended_on)
-order by cluster, job_id, started_at, filesystem, from_at, until_at
+order by cluster, job_id, started_at, filesystem, interval_started_at, interval_ended_at

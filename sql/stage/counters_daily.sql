@@ -1,4 +1,4 @@
--- stage.counter_days: one row per file system and UTC day on which entries of jobs were read
+-- stage.counters_daily: one row per file system and UTC day on which entries of jobs were read
 with
 
 scrapes as (
@@ -10,8 +10,8 @@ counter_targets as (
     select * from stage.counter_targets
 ),
 
-counter_rises as (
-    select * from stage.counter_rises
+counter_deltas as (
+    select * from stage.counter_deltas
     where job_key is not null
 ),
 
@@ -20,8 +20,8 @@ counter_gaps as (
     where is_job_scrape
 ),
 
-counted_jobs as (
-    select * from stage.counted_jobs
+counter_job_totals as (
+    select * from stage.counter_job_totals
 ),
 
 step_counts as (
@@ -67,8 +67,8 @@ covered as (
         filesystem,
         count(distinct row(component, target)) as target_count,
         count(*) as scrape_count,
-        min(least(previous_at, scraped_at)) as counted_from_at,
-        max(scraped_at) as counted_until_at
+        min(least(previous_at, scraped_at)) as coverage_started_at,
+        max(scraped_at) as coverage_ended_at
     from scrapes
     group by filesystem
 ),
@@ -77,11 +77,11 @@ read_targets as (
     select
         filesystem,
         sum(sample_count)::bigint as sample_count,
-        sum(other_sample_count)::bigint as other_sample_count,
+        sum(redundant_sample_count)::bigint as redundant_sample_count,
         sum(duplicate_sample_count)::bigint as duplicate_sample_count,
         sum(conflicting_sample_count)::bigint as conflicting_sample_count,
         count(*) filter (is_silent) as silent_target_count,
-        count(*) filter (is_exceeded) as exceeded_target_count
+        count(*) filter (is_overcounted) as overcounted_target_count
     from counter_targets
     group by filesystem
 ),
@@ -89,10 +89,10 @@ read_targets as (
 moved as (
     select
         filesystem,
-        count(flag) as unknown_rise_count,
+        count(flag) as unknown_delta_count,
         sum(read_bytes)::bigint as read_bytes,
         sum(written_bytes)::bigint as written_bytes
-    from counter_rises
+    from counter_deltas
     group by filesystem
 ),
 
@@ -108,7 +108,7 @@ job_keys as (
     select
         filesystem,
         count(*) as job_key_count
-    from counted_jobs
+    from counter_job_totals
     group by filesystem
 ),
 
@@ -116,23 +116,27 @@ job_keys as (
 spans as (
     select
         filesystem,
-        list_min($days::date[]) as counted_on,
-        timezone('UTC', counted_on::timestamp) as midnight_at,
+        list_min($days::date[]) as scraped_on,
+        timezone('UTC', scraped_on::timestamp) as midnight_at,
         case
-            when counted_on = $first_polled_on::date then greatest(counted_from_at, midnight_at) else midnight_at
-        end as from_at,
+            when scraped_on = $first_polled_on::date then greatest(coverage_started_at, midnight_at) else midnight_at
+        end as interval_started_at,
         case
-            when counted_on = $last_polled_on::date then counted_until_at else midnight_at + interval 1 day
-        end as until_at
+            when scraped_on = $last_polled_on::date then coverage_ended_at else midnight_at + interval 1 day
+        end as interval_ended_at
     from covered
 ),
 
 expected as (
     select
         spans.filesystem,
-        spans.counted_on,
+        spans.scraped_on,
         greatest(
-            round_even(((epoch_us(spans.until_at) - epoch_us(spans.from_at)) / 1e6) / (steps.step_us / 1e6), 0)::bigint,
+            round_even(
+                ((epoch_us(spans.interval_ended_at) - epoch_us(spans.interval_started_at)) / 1e6)
+                / (steps.step_us / 1e6),
+                0
+            )::bigint,
             1
         )
         * covered.target_count as expected_scrape_count
@@ -142,7 +146,7 @@ expected as (
 )
 
 select
-    expected.counted_on,
+    expected.scraped_on,
     expected.filesystem,
     steps.step_us / 1e6 as interval_s,
     phases.phase_us / 1e6 as grid_phase_s,
@@ -152,17 +156,17 @@ select
     greatest(0, 1 - covered.scrape_count / expected.expected_scrape_count) as missing_ratio,
     coalesce(job_keys.job_key_count, 0) as job_key_count,
     coalesce(read_targets.sample_count, 0) as sample_count,
-    coalesce(read_targets.other_sample_count, 0) as other_sample_count,
+    coalesce(read_targets.redundant_sample_count, 0) as redundant_sample_count,
     coalesce(read_targets.duplicate_sample_count, 0) as duplicate_sample_count,
     coalesce(read_targets.conflicting_sample_count, 0) as conflicting_sample_count,
-    coalesce(moved.unknown_rise_count, 0) as unknown_rise_count,
+    coalesce(moved.unknown_delta_count, 0) as unknown_delta_count,
     coalesce(lost.gap_count, 0) as gap_count,
     coalesce(read_targets.silent_target_count, 0) as silent_target_count,
-    coalesce(read_targets.exceeded_target_count, 0) as exceeded_target_count,
+    coalesce(read_targets.overcounted_target_count, 0) as overcounted_target_count,
     coalesce(moved.read_bytes, 0) as read_bytes,
     coalesce(moved.written_bytes, 0) as written_bytes,
-    covered.counted_from_at,
-    covered.counted_until_at
+    covered.coverage_started_at,
+    covered.coverage_ended_at
 from expected
 inner join covered using (filesystem)
 inner join steps using (filesystem)

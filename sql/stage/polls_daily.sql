@@ -1,4 +1,4 @@
--- stage.poll_days: one row per file system and UTC day of polls
+-- stage.polls_daily: one row per file system and UTC day of polls
 with
 
 poll_ticks as (

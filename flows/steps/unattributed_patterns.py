@@ -17,7 +17,7 @@ from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, released
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_MINUTES, UNNAMED_PATTERNS
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, EXPLAINED_MINUTES, UNATTRIBUTED_PATTERNS
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import POLLED_TRAFFIC, TICKS
 from iosig.warehouse.contracts.samples import FILESYSTEM_RUNS
@@ -49,18 +49,18 @@ def find_patterns(context: StepContext) -> int:
             context.compute(connection, table) for table in (POLLED_TRAFFIC, EXPLAINED_MINUTES, FILESYSTEM_RUNS)
         )
     released = _released_patterns(context)
-    found = [frames.empty(UNNAMED_PATTERNS)]
+    found = [frames.empty(UNATTRIBUTED_PATTERNS)]
     for values, own_polls in polls.partition_by("filesystem", "direction", as_dict=True).items():
         key = dict(zip(("filesystem", "direction"), values, strict=True))
         left = _left(own_polls, explained.filter(**key))
         rows = _rows(left, runs.filter(filesystem=key["filesystem"]), released.filter(**key), key)
         found.append(
             frames.widened(
-                rows.with_columns(pl.lit(value).alias(name) for name, value in key.items()), UNNAMED_PATTERNS
+                rows.with_columns(pl.lit(value).alias(name) for name, value in key.items()), UNATTRIBUTED_PATTERNS
             )
         )
-    rows = pl.concat(found).sort(UNNAMED_PATTERNS.key)
-    write_parquet(rows, UNNAMED_PATTERNS, context.path(UNNAMED_PATTERNS))
+    rows = pl.concat(found).sort(UNATTRIBUTED_PATTERNS.key)
+    write_parquet(rows, UNATTRIBUTED_PATTERNS, context.path(UNATTRIBUTED_PATTERNS))
     return rows.height
 
 
@@ -69,10 +69,10 @@ def find_patterns(context: StepContext) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Bytes of each step that nobody explains, NaN where nothing was measured; began_s: when the first step begins."""
+    """Bytes of each step that nobody explains, NaN where nothing was measured; start_s: when the first step begins."""
 
     volume_bytes: Reals
-    began_s: float
+    start_s: float
     step_s: float
 
     @property
@@ -91,16 +91,16 @@ def _left(polls: pl.DataFrame, explained: pl.DataFrame) -> Left:
     edge_s, interval_s = epoch_s(polls["polled_at"]), floats(polls["interval_s"])
     step_s = choose_step_s(float(np.median(interval_s)))
     stretch_s = max(_MINUTE_S, step_s)
-    began_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
-    traffic = resample_polls(edge_s, interval_s, floats(polls["moved_bytes"]), began_s, step_s)
+    start_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
+    traffic = resample_polls(edge_s, interval_s, floats(polls["moved_bytes"]), start_s, step_s)
     stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
     count = int(stretch.max(initial=-1)) + 1
-    place = np.ceil((epoch_s(explained["minute_at"]) - began_s) / stretch_s - 1e-9).astype(np.int64) - 1
+    place = np.ceil((epoch_s(explained["minute_at"]) - start_s) / stretch_s - 1e-9).astype(np.int64) - 1
     is_there = (place >= 0) & (place < count)
-    known: Reals = np.bincount(place[is_there], floats(explained["explained_bytes"])[is_there], count).astype(
+    known: Reals = np.bincount(place[is_there], floats(explained["attributed_bytes"])[is_there], count).astype(
         np.float64
     )
-    return Left(compute_residual(traffic, known, stretch, step_s), began_s, step_s)
+    return Left(compute_residual(traffic, known, stretch, step_s), start_s, step_s)
 
 
 # ---- who was there
@@ -114,8 +114,8 @@ def _runs(rows: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
     from iosig.transforms.unattributed_patterns.cooccurrence import Runs
 
     count = len(left.volume_bytes)
-    started = (epoch_s(rows["started_at"]) - left.began_s) / left.step_s
-    ended = np.nan_to_num((epoch_s(rows["ended_at"]) - left.began_s) / left.step_s, nan=float(count))
+    started = (epoch_s(rows["started_at"]) - left.start_s) / left.step_s
+    ended = np.nan_to_num((epoch_s(rows["ended_at"]) - left.start_s) / left.step_s, nan=float(count))
     is_there = (ended > 0) & (started < count)
     names = rows.filter(pl.Series(is_there, dtype=pl.Boolean))["application_id"]
     application = names.rank("dense").cast(pl.Int64).to_numpy() - 1
@@ -134,28 +134,30 @@ def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key
     runs, names = _runs(filesystem_runs, left)
     found = finding.find_patterns(left.volume_bytes, left.step_s, runs)
     if not found:
-        return pl.DataFrame({"outcome": ["nothing_recurs"]})
+        return pl.DataFrame({"outcome": ["no_pattern"]})
     told = [_told(one.pattern, left) | _told_of(one.cooccurrence, names) for one in found]
-    schema = {name: dtype for name, dtype in frames.schema(UNNAMED_PATTERNS).items() if name not in _SAID}
+    schema = {name: dtype for name, dtype in frames.schema(UNATTRIBUTED_PATTERNS).items() if name not in _SAID}
     return _identified(pl.DataFrame(told, schema=schema), released, key)
 
 
 def _told(one: Pattern, left: Left) -> dict[str, object]:
     """Return what a pattern is."""
-    begun_s, lasted_s = left.began_s + one.started * left.step_s, (one.ended - one.started) * left.step_s
-    first_at, last_at = (datetime.fromtimestamp(float(each), UTC) for each in (begun_s[0], begun_s[-1]))
+    begun_s, occurrence_durations_s = left.start_s + one.started * left.step_s, (one.ended - one.started) * left.step_s
+    first_run_started_at, last_run_ended_at = (
+        datetime.fromtimestamp(float(each), UTC) for each in (begun_s[0], begun_s[-1])
+    )
     return {
-        "first_appeared_at": first_at,
-        "last_appeared_at": last_at,
-        "appearance_count": len(begun_s),
-        "appearance_bytes": float(np.median(one.volume_bytes)),
-        "appearance_s": float(np.median(lasted_s)),
-        "appearance_burst_count": one.burst_count,
+        "first_occurrence_at": first_run_started_at,
+        "last_occurrence_at": last_run_ended_at,
+        "occurrence_count": len(begun_s),
+        "occurrence_bytes": float(np.median(one.volume_bytes)),
+        "occurrence_duration_s": float(np.median(occurrence_durations_s)),
+        "occurrence_burst_count": one.burst_count,
         "period_s": one.period * left.step_s if one.is_train else None,
         "false_alarm_probability": one.period_p_value if one.is_train else None,
-        "appeared_s": (begun_s - begun_s[0]).tolist(),
-        "lasted_s": lasted_s.tolist(),
-        "appeared_bytes": one.volume_bytes.tolist(),
+        "occurrence_starts_s": (begun_s - begun_s[0]).tolist(),
+        "occurrence_durations_s": occurrence_durations_s.tolist(),
+        "occurrence_volumes_bytes": one.volume_bytes.tolist(),
         "pattern_step_s": left.step_s,
         "pattern_bytes_per_s": (one.signature_bytes / left.step_s).tolist(),
     }
@@ -168,10 +170,10 @@ def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, obje
     return {
         "outcome": cooccurrence.outcome,
         "application_id": names[cooccurrence.application],
-        "covered_appearance_count": cooccurrence.covered_count,
+        "covered_occurrence_count": cooccurrence.covered_count,
         "application_run_count": cooccurrence.run_count,
         "covering_run_count": cooccurrence.covering_run_count,
-        "chance_probability": cooccurrence.p_value,
+        "p_value": cooccurrence.p_value,
     }
 
 
@@ -180,8 +182,8 @@ def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, obje
 
 def _released_patterns(context: StepContext) -> pl.DataFrame:
     """Return the patterns of the base release."""
-    files = context.released(UNNAMED_PATTERNS)
-    found = frames.widened(read_parquet(files), UNNAMED_PATTERNS) if files else frames.empty(UNNAMED_PATTERNS)
+    files = context.released(UNATTRIBUTED_PATTERNS)
+    found = frames.widened(read_parquet(files), UNATTRIBUTED_PATTERNS) if files else frames.empty(UNATTRIBUTED_PATTERNS)
     return found.filter(pl.col("pattern_id").is_not_null())
 
 
@@ -193,13 +195,13 @@ def _identified(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -
     # an id of before goes with the pattern that it was given to, though another one now begins where that one did
     taken = set(before["pattern_id"])
     ids, since = [], []
-    for place, (first_at, volume) in zip(
-        was, rows.select("first_appeared_at", "appearance_bytes").iter_rows(), strict=True
+    for place, (first_run_started_at, volume) in zip(
+        was, rows.select("first_occurrence_at", "occurrence_bytes").iter_rows(), strict=True
     ):
-        told = (*key.values(), first_at.isoformat(), f"{volume:.6g}")
+        told = (*key.values(), first_run_started_at.isoformat(), f"{volume:.6g}")
         ids.append(before["pattern_id"][place] if place >= 0 else _new_id(told, taken))
         taken.add(ids[-1])
-        since.append(before["known_since_at"][place] if place >= 0 else first_at)
+        since.append(before["known_since_at"][place] if place >= 0 else first_run_started_at)
     return rows.with_columns(pattern_id=pl.Series(ids), known_since_at=pl.Series(since, dtype=pl.Datetime("us", "UTC")))
 
 
@@ -219,10 +221,12 @@ def _known(rows: pl.DataFrame) -> Iterator[PatternSummary]:
     """Yield what tells patterns from each other."""
     from iosig.transforms.unattributed_patterns.matching import PatternSummary
 
-    for first_at, appeared_s, volume, lasting_s in rows.select(
-        "first_appeared_at", "appeared_s", "appearance_bytes", "appearance_s"
+    for first_run_started_at, occurrence_starts_s, volume, lasting_s in rows.select(
+        "first_occurrence_at", "occurrence_starts_s", "occurrence_bytes", "occurrence_duration_s"
     ).iter_rows():
-        yield PatternSummary(first_at.timestamp() + np.array(appeared_s), volume, max(lasting_s, 1.0))
+        yield PatternSummary(
+            first_run_started_at.timestamp() + np.array(occurrence_starts_s), volume, max(lasting_s, 1.0)
+        )
 
 
 # ---- what is read
@@ -251,6 +255,6 @@ def _read(run: Run, _: Day) -> Iterator[TableFile]:
 STEP = Step(
     "unnamed patterns",
     find_patterns,
-    reads=(Input((TICKS, ATTRIBUTED_IO, JOBS), _read), released(UNNAMED_PATTERNS)),
-    writes=(UNNAMED_PATTERNS,),
+    reads=(Input((TICKS, ATTRIBUTED_IO, JOBS), _read), released(UNATTRIBUTED_PATTERNS)),
+    writes=(UNATTRIBUTED_PATTERNS,),
 )

@@ -1,4 +1,4 @@
-"""transforms.explained_days: what was polled, and what of it is explained."""
+"""transforms.attribution_daily: what was polled, and what of it is explained."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from datetime import date
 
 import polars as pl
 
-from iosig.warehouse.contracts.attribution import EXPLAINED_DAYS, POLLED_MINUTES
+from iosig.warehouse.contracts.attribution import ATTRIBUTION_DAILY, POLLED_MINUTES
 from tests.sql.given import DAY, DAYS, Select, expect, rows, shuffled
 
-TICKS, MINUTES = "stage.ticks", "transforms.polled_minutes"
+TICKS, MINUTES = "stage.filesystem_rates", "transforms.polled_minutes"
 EXPLAINED = "transforms.attributed_io"
 
 
-def explained_days(
+def attribution_daily(
     select: Select, ticks: str | pl.DataFrame, explained: str | pl.DataFrame, days: list[date]
 ) -> pl.DataFrame:
     """Run both models, from polls to days."""
     minutes = select(POLLED_MINUTES, {TICKS: ticks})
-    return select(EXPLAINED_DAYS, {MINUTES: minutes, EXPLAINED: explained}, days=days)
+    return select(ATTRIBUTION_DAILY, {MINUTES: minutes, EXPLAINED: explained}, days=days)
 
 
 def test_each_minute_is_held_against_its_polls(select: Select) -> None:
@@ -31,7 +31,7 @@ def test_each_minute_is_held_against_its_polls(select: Select) -> None:
             pond       10:01:00  30         7          0
             """,
         EXPLAINED: """
-            job_id filesystem direction minute_at explained_bytes certainty estimate_source
+            job_id filesystem direction minute_at attributed_bytes confidence estimate_source
             1      lake       write     10:01:00  200             0.5       attributed
             2      lake       write     10:01:00  150             1         counted
             3      lake       write     10:02:00  501             1         traced
@@ -41,10 +41,10 @@ def test_each_minute_is_held_against_its_polls(select: Select) -> None:
             """,
     }
     expect(
-        explained_days(select, given[TICKS], given[EXPLAINED], [DAY]),
+        attribution_daily(select, given[TICKS], given[EXPLAINED], [DAY]),
         """
-        polled_on filesystem direction measured_bytes explained_bytes unexplained_bytes over_explained_bytes \
-            over_attributed_bytes
+        polled_on filesystem direction measured_bytes attributed_bytes unattributed_bytes excess_own_bytes \
+            excess_attributed_bytes
         9         lake       read      30             0               30                0                    0
         9         lake       write     800            853             0                 1                    52
         9         pond       read      7              0               7                 0                    0
@@ -63,7 +63,7 @@ def test_a_minute_is_of_the_day_of_its_right_edge(select: Select) -> None:
             10T23:59:00 60         8          8
             """,
         EXPLAINED: """
-            filesystem direction minute_at   explained_bytes
+            filesystem direction minute_at   attributed_bytes
             filesystem read      23:59:00    1
             filesystem read      10T00:00:00 5
             filesystem read      10T23:59:00 8
@@ -71,19 +71,19 @@ def test_a_minute_is_of_the_day_of_its_right_edge(select: Select) -> None:
     }
     tomorrow = DAYS[DAY.day]
     expect(
-        explained_days(select, given[TICKS], given[EXPLAINED], [tomorrow]),
+        attribution_daily(select, given[TICKS], given[EXPLAINED], [tomorrow]),
         """
-        polled_on direction measured_bytes explained_bytes unexplained_bytes
+        polled_on direction measured_bytes attributed_bytes unattributed_bytes
         10        read      14             13              1
         10        write     14             0               14
         """,
     )
-    assert explained_days(select, given[TICKS], given[EXPLAINED], DAYS).height == 4
+    assert attribution_daily(select, given[TICKS], given[EXPLAINED], DAYS).height == 4
 
 
 def test_the_order_of_rows_is_nothing_to_it(select: Select) -> None:
     ticks = rows(TICKS, "polled_at interval_s written_bytes \n 10:00:30 30 100 \n 10:01:00 30 200 \n 10:02:00 60 11")
     text = "\n".join(f"{job} write 10:0{1 + job % 2}:00 {0.1 * job} {1 / job}" for job in range(1, 30))
-    explained = rows(EXPLAINED, f"job_id direction minute_at explained_bytes certainty \n {text}")
-    first, *others = (explained_days(select, ticks, each, [DAY]) for each in shuffled(explained))
+    explained = rows(EXPLAINED, f"job_id direction minute_at attributed_bytes confidence \n {text}")
+    first, *others = (attribution_daily(select, ticks, each, [DAY]) for each in shuffled(explained))
     assert all(each.equals(first) for each in others)

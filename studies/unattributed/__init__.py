@@ -1,4 +1,4 @@
-"""What signatures leave unexplained: what comes again and is in no log, and who is likely: `iosig study unexplained`.
+"""What signatures leave unexplained: what comes again and is in no log, and who is likely: `iosig study unattributed`.
 
 - `page`: What the study shows: its page, a figure, and tables.
 - `planted`: What no log names: applications planted on a site, and which of them are found.

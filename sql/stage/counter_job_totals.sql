@@ -1,8 +1,8 @@
--- stage.counted_jobs: one row per file system, UTC day and job as its servers name it, with what it moved on that day
+-- stage.counter_job_totals: one row per file system, UTC day and job as its servers name it, with its totals
 with
 
-counter_rises as (
-    select * from stage.counter_rises
+counter_deltas as (
+    select * from stage.counter_deltas
     where job_key is not null
 ),
 
@@ -12,12 +12,12 @@ job_keys as (
 
 counted as (
     select
-        counted_on,
+        scraped_on,
         filesystem,
         job_key,
-        min(coalesce(from_at, until_at)) as from_at,
-        max(until_at) as until_at,
-        count(flag) as unknown_rise_count,
+        min(coalesce(interval_started_at, interval_ended_at)) as interval_started_at,
+        max(interval_ended_at) as interval_ended_at,
+        count(flag) as unknown_delta_count,
         coalesce(sum(read_bytes), 0)::bigint as read_bytes,
         coalesce(sum(written_bytes), 0)::bigint as written_bytes,
         coalesce(sum(read_count), 0)::bigint as read_count,
@@ -41,19 +41,19 @@ counted as (
         coalesce(sum(create_count), 0)::bigint as create_count,
         coalesce(sum(destroy_count), 0)::bigint as destroy_count,
         coalesce(sum(other_count), 0)::bigint as other_count
-    from counter_rises
-    group by counted_on, filesystem, job_key
+    from counter_deltas
+    group by scraped_on, filesystem, job_key
 )
 
 select
-    counted.counted_on,
+    counted.scraped_on,
     counted.filesystem,
     counted.job_key,
     job_keys.key_kind,
     job_keys.scheduler_id,
-    counted.from_at,
-    counted.until_at,
-    counted.unknown_rise_count,
+    counted.interval_started_at,
+    counted.interval_ended_at,
+    counted.unknown_delta_count,
     counted.read_bytes,
     counted.written_bytes,
     counted.read_count,
@@ -79,4 +79,4 @@ select
     counted.other_count
 from counted
 inner join job_keys using (job_key)
-order by counted.filesystem, counted.job_key, counted.counted_on
+order by counted.filesystem, counted.job_key, counted.scraped_on

@@ -1,4 +1,4 @@
-"""stage.poll_days: a day of polls in one row, and what of it is missing."""
+"""stage.polls_daily: a day of polls in one row, and what of it is missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from iosig.warehouse.contracts.polls import POLL_DAYS
+from iosig.warehouse.contracts.polls import POLLS_DAILY
 from tests.sql.given import DAY, Select, expect
 
 POLLS = "landed.polls"
@@ -16,7 +16,7 @@ TICKS = "stage.poll_ticks"
 
 def test_the_day_is_told_by_its_most_common_interval(select: Select) -> None:
     found = select(
-        POLL_DAYS,
+        POLLS_DAILY,
         {
             POLLS: "filesystem controller \n a c1 \n a c2 \n a c1 \n b c1",
             TICKS: """
@@ -42,7 +42,7 @@ def test_the_day_is_told_by_its_most_common_interval(select: Select) -> None:
 
 def test_where_intervals_or_phases_tie_the_smallest_counts(select: Select) -> None:
     found = select(
-        POLL_DAYS,
+        POLLS_DAILY,
         {
             POLLS: "controller \n c1",
             TICKS: """
@@ -58,7 +58,7 @@ def test_where_intervals_or_phases_tie_the_smallest_counts(select: Select) -> No
 
 def test_what_befell_the_polls_is_summed(select: Select) -> None:
     found = select(
-        POLL_DAYS,
+        POLLS_DAILY,
         {
             POLLS: "controller \n c1",
             TICKS: """
@@ -79,7 +79,7 @@ def test_what_befell_the_polls_is_summed(select: Select) -> None:
 
 def test_more_polls_than_due_miss_nothing(select: Select) -> None:
     found = select(
-        POLL_DAYS,
+        POLLS_DAILY,
         {
             POLLS: "controller \n c1",
             TICKS: """
@@ -97,12 +97,12 @@ def test_at_least_one_poll_is_due_of_each_controller(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n 06:00:00 200000 {}"
     for count, missing_ratio in ((1, 0.5), (0, 1)):
         given = {POLLS: "controller \n c1 \n c2", TICKS: ticks.format(count)}
-        expect(select(POLL_DAYS, given), f"expected_poll_count missing_ratio \n 2 {missing_ratio}")
+        expect(select(POLLS_DAILY, given), f"expected_poll_count missing_ratio \n 2 {missing_ratio}")
 
 
 def test_controllers_at_one_instant_peak_together(select: Select) -> None:
     found = select(
-        POLL_DAYS,
+        POLLS_DAILY,
         {
             POLLS: "controller \n c1 \n c2",
             TICKS: """
@@ -117,7 +117,7 @@ def test_controllers_at_one_instant_peak_together(select: Select) -> None:
 
 
 def test_without_polls_there_is_no_day(select: Select) -> None:
-    assert select(POLL_DAYS, {}).is_empty()
+    assert select(POLLS_DAILY, {}).is_empty()
 
 
 _HOURLY = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:00:00 3600 1" for hour in range(6, 18))
@@ -137,7 +137,7 @@ def test_where_the_data_begin_or_end_only_the_time_that_they_cover_counts(
     select: Select, span: tuple[Any, Any], expected_poll_count: int, is_partial_day: str
 ) -> None:
     given = {POLLS: "controller \n c1", TICKS: _HOURLY}
-    found = select(POLL_DAYS, given, first_polled_on=span[0], last_polled_on=span[1])
+    found = select(POLLS_DAILY, given, first_polled_on=span[0], last_polled_on=span[1])
     missing_ratio = 1 - 12 / expected_poll_count
     expect(
         found,
@@ -151,17 +151,17 @@ def test_the_first_day_of_a_file_system_is_partial_and_that_of_others_is_not(sel
         f"{hour:02}:00:00 {name} 3600 1" for name in ("new", "old") for hour in range(6, 24)
     )
     span = {"first_polled_on": DAY - timedelta(days=3), "last_polled_on": DAY + timedelta(days=3)}
-    found = select(POLL_DAYS, {POLLS: controllers, TICKS: ticks}, beginning_filesystems=["new"], **span)
+    found = select(POLLS_DAILY, {POLLS: controllers, TICKS: ticks}, beginning_filesystems=["new"], **span)
     expect(found, "filesystem missing_ratio is_partial_day \n new 0 yes \n old 0.25 no")
 
 
 def test_polls_that_are_missing_within_a_partial_day_are_missing(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n 06:00:00 3600 1 \n 17:00:00 3600 1"
-    found = select(POLL_DAYS, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
+    found = select(POLLS_DAILY, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
     expect(found, f"expected_poll_count missing_ratio \n 12 {1 - 2 / 12}")
 
 
 def test_a_whole_first_day_is_not_partial(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:59:59 3600 1" for hour in range(24))
-    found = select(POLL_DAYS, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
+    found = select(POLLS_DAILY, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
     expect(found, "expected_poll_count missing_ratio is_partial_day \n 24 0 no")

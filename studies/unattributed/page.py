@@ -11,9 +11,9 @@ from iosig.reports import panels, style
 from iosig.reports.panels import picture
 from iosig.studies.drawing import legend_below
 from iosig.studies.pages import Draw, percent
-from iosig.studies.unexplained.planted import DAYS, LEAST_APPEARANCES
-from iosig.studies.unexplained.real import DECOYS
-from iosig.studies.unexplained.running import ATTRIBUTED, Results
+from iosig.studies.unattributed.planted import DAYS, LEAST_APPEARANCES
+from iosig.studies.unattributed.real import DECOYS
+from iosig.studies.unattributed.running import ATTRIBUTED, Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,21 +63,21 @@ def counted(results: Results) -> pl.DataFrame:
     """Return how many were planted and found, and what else was, by level and by what is known of others."""
     by = ("level", "known")
     planted, other = (results.patterns.filter(what=what) for what in ("planted", "other"))
-    is_found = pl.col("outcome").is_in(["unnamed", "unsure"])
+    is_found = pl.col("outcome").is_in(["unattributed", "ambiguous"])
     is_train = pl.col("name").str.contains("train")
     found = planted.group_by(by, maintain_order=True).agg(
         train_count=is_train.sum(),
         found_train_count=(is_train & is_found).sum(),
         single_count=(~is_train).sum(),
         found_single_count=(~is_train & is_found).sum(),
-        unsure_found_count=(pl.col("outcome") == "unsure").sum(),
+        unsure_found_count=(pl.col("outcome") == "ambiguous").sum(),
         site_count=pl.struct("family", "seed").n_unique(),
     )
     beside = other.group_by(by).agg(
-        false_count=(pl.col("outcome") == "unnamed").sum(),
-        unsure_count=(pl.col("outcome") == "unsure").sum(),
-        told_count=(pl.col("outcome") == "named").sum(),
-        right_count=((pl.col("outcome") == "named") & pl.col("is_right")).sum(),
+        false_count=(pl.col("outcome") == "unattributed").sum(),
+        unsure_count=(pl.col("outcome") == "ambiguous").sum(),
+        told_count=(pl.col("outcome") == "attributed").sum(),
+        right_count=((pl.col("outcome") == "attributed") & pl.col("is_right")).sum(),
     )
     rows = found.join(beside, on=by, how="left", maintain_order="left")
     return rows.with_columns(pl.exclude(by).fill_null(0))

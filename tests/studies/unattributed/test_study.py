@@ -12,8 +12,8 @@ import pytest
 
 from iosig.studies.real_day import Day
 from iosig.studies.sites import Logged, Seen, Transfers
-from iosig.studies.unexplained import STUDY, page, planted, real, running
-from iosig.studies.unexplained.running import Results, StudyParams, study
+from iosig.studies.unattributed import STUDY, page, planted, real, running
+from iosig.studies.unattributed.running import Results, StudyParams, study
 from iosig.transforms.arrays import Reals
 from iosig.transforms.synthetic.workload import APPLICATIONS
 from tests.study_pages import page_of
@@ -86,10 +86,10 @@ def test_trains_that_no_log_names_are_found_and_few_others(results: Results) -> 
     trains = told.filter(pl.col("what") == "planted", pl.col("name").str.contains("train"))
     # others were stopped before they came to enough
     assert trains.height >= 1
-    assert trains["outcome"].is_in(["unnamed", "unsure"]).all()
+    assert trains["outcome"].is_in(["unattributed", "ambiguous"]).all()
     others = told.filter(what="other", known=running.ATTRIBUTED)
-    assert others.filter(outcome="unnamed").height <= 2
-    assert others.filter(outcome="named")["is_right"].all()
+    assert others.filter(outcome="unattributed").height <= 2
+    assert others.filter(outcome="attributed")["is_right"].all()
 
 
 @pytest.mark.slow
@@ -99,7 +99,7 @@ def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "A real day" not in text
     assert f"| calm | {running.LOGGED} |" in text
-    assert "iosig study unexplained --seeds 1 --seed 5" in text
+    assert "iosig study unattributed --seeds 1 --seed 5" in text
     assert len(json.loads(json.dumps(STUDY.document(results)))["tops"]) == 2 * 3
 
 

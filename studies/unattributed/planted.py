@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats
-from iosig.flows.steps.unnamed_patterns import WINDOW_DAYS
+from iosig.flows.steps.unattributed_patterns import WINDOW_DAYS
 from iosig.studies.sites import FAMILIES, LEVELS, Logged, Seen, Transfers, application_names, seconds
 from iosig.transforms.arrays import Bools, Ints, Reals, rows_of
 from iosig.transforms.synthetic.site import Site, simulate
@@ -65,7 +65,7 @@ def _train(name: str, way: Direction, rng: np.random.Generator, span_s: float) -
 
 
 def _at_times(name: str, each: tuple[Burst, ...], rng: np.random.Generator) -> Application:
-    return Application(name, NOBODY, "", 1, each[-1].ended_s + 5.0, each, int(rng.integers(8, 15)))
+    return Application(name, NOBODY, "", 1, each[-1].end_s + 5.0, each, int(rng.integers(8, 15)))
 
 
 def drawn(family: str, level: str, seed: int) -> Site:
@@ -105,7 +105,7 @@ def left_if_known(one: Seen, moved: Transfers, is_known: Bools) -> tuple[Reals, 
 
 def found_in(left: Reals, step_s: float, logged: Logged) -> list[DetectedPattern]:
     """Return the patterns of what is left, and whose they may be."""
-    return find_patterns(left, step_s, Runs(logged.application, logged.started_s / step_s, logged.ended_s / step_s))
+    return find_patterns(left, step_s, Runs(logged.application, logged.start_s / step_s, logged.end_s / step_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ class _Truth:
 
     owner: list[str]
     application: Ints
-    started_s: Reals
-    ended_s: Reals
+    start_s: Reals
+    end_s: Reals
     moved_bytes: Reals
     appearances: dict[str, int]
 
@@ -144,15 +144,15 @@ class _Truth:
             {f"{NOBODY}/{name}": most if most > 1 else bursts for name, most, bursts in counts.rows()},
         )
 
-    def owner_of(self, started_s: Reals, ended_s: Reals, inexact_s: float) -> tuple[str, int, Ints]:
+    def owner_of(self, start_s: Reals, end_s: Reals, inexact_s: float) -> tuple[str, int, Ints]:
         """Return whose some appearances are, how many of them, and the application of each, -1 for none.
 
         An appearance is of whose transfer begins with it, and of who moved most in it: of one with several bursts the
         pauses are part, too, in which others may move more.
         """
-        own = np.minimum(ended_s[:, None], self.ended_s) - np.maximum(started_s[:, None], self.started_s)
-        share = np.clip(own, 0.0, None) / np.maximum(self.ended_s - self.started_s, 1e-6) * self.moved_bytes
-        begins = np.where(np.abs(self.started_s - started_s[:, None]) <= inexact_s, self.moved_bytes, 0.0)
+        own = np.minimum(end_s[:, None], self.end_s) - np.maximum(start_s[:, None], self.start_s)
+        share = np.clip(own, 0.0, None) / np.maximum(self.end_s - self.start_s, 1e-6) * self.moved_bytes
+        begins = np.where(np.abs(self.start_s - start_s[:, None]) <= inexact_s, self.moved_bytes, 0.0)
         most, is_any = share.argmax(axis=1), share.max(axis=1) > 0
         pairs = zip(self._names(begins), self._names(share), strict=True)
         names = Counter(name for pair in pairs for name in dict.fromkeys(pair))
@@ -169,7 +169,7 @@ def held(site: Site, direction: Direction, found: list[DetectedPattern], step_s:
     """Yield what is found, held against whose bursts they were.
 
     A row each planted application, and each pattern that is none of them. what: `planted` or `other`; name: the planted
-    one, or whose most of a pattern's appearances are; appearance_count, found_count: how often a planted one appeared,
+    one, or whose most of a pattern's appearances are; occurrence_count, found_count: how often a planted one appeared,
     and how many of these the pattern has that was found of it; outcome: what is said of the pattern, `missed` where
     there is none; is_right: whether it is of the application that is named.
     """
@@ -187,7 +187,7 @@ def held(site: Site, direction: Direction, found: list[DetectedPattern], step_s:
         yield {
             "what": "other",
             "name": owner if is_own else "several",
-            "appearance_count": len(pattern.started),
+            "occurrence_count": len(pattern.started),
             "found_count": count,
             "outcome": cooccurrence.outcome,
             "is_right": is_right,
@@ -195,5 +195,5 @@ def held(site: Site, direction: Direction, found: list[DetectedPattern], step_s:
     for owner, appearances in truth.appearances.items():
         if appearances >= LEAST_APPEARANCES:
             count, outcome = best.get(owner, (0, "missed"))
-            told = {"what": "planted", "name": owner, "appearance_count": appearances, "found_count": count}
+            told = {"what": "planted", "name": owner, "occurrence_count": appearances, "found_count": count}
             yield told | {"outcome": outcome, "is_right": None}

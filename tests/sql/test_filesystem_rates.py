@@ -1,4 +1,4 @@
-"""stage.ticks: the polls that count, with how many controllers there should have been."""
+"""stage.filesystem_rates: the polls that count, with how many controllers there should have been."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_instants_without_any_value_are_left_out(select: Select) -> None:
             a           10:00:02   5           2                 7           8
             a           10:00:00   2           0                 .           .
             """,
-            "stage.poll_days": """
+            "stage.polls_daily": """
             filesystem  controller_count
             a           3
             b           1

@@ -14,10 +14,10 @@ import pytest
 
 from iosig.flows.steps.items import StepContext, TableFile, WorkItem
 from iosig.flows.steps.run import Run
-from iosig.flows.steps.unnamed_patterns import _identified, _read, find_patterns
+from iosig.flows.steps.unattributed_patterns import _identified, _read, find_patterns
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
-from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNNAMED_PATTERNS
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO, UNATTRIBUTED_PATTERNS
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import TICKS
 
@@ -71,18 +71,18 @@ def found(
         JOBS: pl.DataFrame(jobs or [], schema=frames.schema(JOBS)),
     }
     if before is not None:
-        tables[UNNAMED_PATTERNS] = before
+        tables[UNATTRIBUTED_PATTERNS] = before
     reads = []
     for table, rows in tables.items():
         rows.write_parquet(folder / f"{table.name}.parquet")
-        reads.append(TableFile(table.name, f"{table.name}.parquet", is_released=table is UNNAMED_PATTERNS))
-    writes = (TableFile(UNNAMED_PATTERNS.name, "found.parquet"),)
+        reads.append(TableFile(table.name, f"{table.name}.parquet", is_released=table is UNATTRIBUTED_PATTERNS))
+    writes = (TableFile(UNATTRIBUTED_PATTERNS.name, "found.parquet"),)
     settings = Settings(partitions={"batch": ["lake"], "else": ["pond"]})
     item = WorkItem(
         "unnamed patterns", "unnamed patterns", "m:f", tuple(reads), writes, (None,), settings, "builds", ""
     )
     count = find_patterns(StepContext(folder, item))
-    written = frames.require(pl.read_parquet(folder / "found.parquet"), UNNAMED_PATTERNS)
+    written = frames.require(pl.read_parquet(folder / "found.parquet"), UNATTRIBUTED_PATTERNS)
     assert written.height == count
     return written
 
@@ -90,17 +90,17 @@ def found(
 def test_a_train_is_found_and_keeps_its_id(tmp_path: Path) -> None:
     first = found(tmp_path, ticks())
     (row,) = first.filter(pl.col("direction") == "write").to_dicts()
-    assert (row["outcome"], row["application_id"], row["appearance_burst_count"]) == ("unnamed", None, 1)
+    assert (row["outcome"], row["application_id"], row["occurrence_burst_count"]) == ("unattributed", None, 1)
     assert row["period_s"] == pytest.approx(1800, rel=1e-3)
-    assert row["appearance_bytes"] == pytest.approx(1.8e11, rel=0.01)
-    assert row["first_appeared_at"] == row["known_since_at"] == at(60)
-    assert row["appeared_s"][:3] == [0, 1800, 3600]
+    assert row["occurrence_bytes"] == pytest.approx(1.8e11, rel=0.01)
+    assert row["first_occurrence_at"] == row["known_since_at"] == at(60)
+    assert row["occurrence_starts_s"][:3] == [0, 1800, 3600]
     assert row["pattern_bytes_per_s"] == pytest.approx([3e9] * 6, rel=0.02)
-    assert first.filter(pl.col("direction") == "read")["outcome"].to_list() == ["nothing_recurs"]
+    assert first.filter(pl.col("direction") == "read")["outcome"].to_list() == ["no_pattern"]
     later = found(tmp_path, ticks()[3000:], before=first).filter(pl.col("direction") == "write")
     assert later["pattern_id"].to_list() == [row["pattern_id"]]
     assert later["known_since_at"].to_list() == [at(60)]
-    assert later["first_appeared_at"][0] > at(3000)
+    assert later["first_occurrence_at"][0] > at(3000)
     assert found(tmp_path, ticks()[3000:])["pattern_id"].drop_nulls().to_list() != [row["pattern_id"]]
 
 
@@ -110,17 +110,17 @@ def test_an_application_that_was_there_each_time_is_named(tmp_path: Path) -> Non
     own = [job("ior", start - 10, start + 20) for start in starts]
     other = [job("s3d", start - 10, start + 20, partition="else") for start in starts]
     (row,) = found(tmp_path, ticks(starts=starts), own + other).filter(pl.col("direction") == "write").to_dicts()
-    assert (row["outcome"], row["application_id"]) == ("named", "a%2Fb/ior/8")
+    assert (row["outcome"], row["application_id"]) == ("attributed", "a%2Fb/ior/8")
     assert row["covering_run_count"] == row["application_run_count"] == len(starts)
 
 
 def test_what_is_explained_is_no_pattern(tmp_path: Path) -> None:
     explained = [
-        {"filesystem": "lake", "direction": "write", "minute_at": at(6 * minute), "explained_bytes": 1.8e11}
+        {"filesystem": "lake", "direction": "write", "minute_at": at(6 * minute), "attributed_bytes": 1.8e11}
         for start in TRAIN
         for minute in (start // 6 + 1, start // 6 + 2)
     ]
-    assert found(tmp_path, ticks(), explained=explained)["outcome"].to_list() == ["nothing_recurs"] * 2
+    assert found(tmp_path, ticks(), explained=explained)["outcome"].to_list() == ["no_pattern"] * 2
 
 
 def test_of_some_hours_nothing_can_be_told(tmp_path: Path) -> None:
@@ -145,14 +145,14 @@ def test_an_id_that_went_to_another_pattern_is_not_given_twice() -> None:
     def rows(*told: tuple[float, list[float], float]) -> pl.DataFrame:
         return pl.DataFrame(
             {
-                "first_appeared_at": [at(first) for first, *_ in told],
-                "appeared_s": [appeared for _, appeared, _ in told],
-                "appearance_bytes": [7.2e8 for _ in told],
-                "appearance_s": [lasted for *_, lasted in told],
+                "first_occurrence_at": [at(first) for first, *_ in told],
+                "occurrence_starts_s": [appeared for _, appeared, _ in told],
+                "occurrence_bytes": [7.2e8 for _ in told],
+                "occurrence_duration_s": [lasted for *_, lasted in told],
             }
         )
 
-    nothing = frames.empty(UNNAMED_PATTERNS)
+    nothing = frames.empty(UNATTRIBUTED_PATTERNS)
     hours = [3600.0 * hour for hour in range(12)]
     before = _identified(rows((0, hours, 110.0)), nothing, key)
     now = _identified(rows((0, [0.0, *(each + 1800.0 for each in hours)], 110.0), (720, hours[:9], 120.0)), before, key)

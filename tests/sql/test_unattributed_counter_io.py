@@ -1,15 +1,15 @@
-"""stage.unassigned_io: what servers counted under names of which no job is known."""
+"""stage.unattributed_counter_io: what servers counted under names of which no job is known."""
 
 from __future__ import annotations
 
-from iosig.warehouse.contracts.counters import UNASSIGNED_IO
+from iosig.warehouse.contracts.counters import UNATTRIBUTED_COUNTER_IO
 from tests.sql.given import Select, expect
 
 
 def test_names_without_a_job_at_that_time_are_summed_by_kind(select: Select) -> None:
     given = {
-        "stage.counted_jobs": """
-            counted_on filesystem job_key key_kind scheduler_id from_at until_at  written_bytes
+        "stage.counter_job_totals": """
+            scraped_on filesystem job_key key_kind scheduler_id interval_started_at interval_ended_at  written_bytes
             9          lake       7       job      7            10:00:00 10:30:00 5
             9          lake       8       job      8            10:00:00 10:30:00 6
             9          lake       9       job      9            10:00:00 10:30:00 7
@@ -24,6 +24,6 @@ def test_names_without_a_job_at_that_time_are_summed_by_kind(select: Select) -> 
             """,
     }
     expect(
-        select(UNASSIGNED_IO, given),
+        select(UNATTRIBUTED_COUNTER_IO, given),
         "filesystem key_kind job_key_count written_bytes \n lake job 1 7 \n lake process 2 17",
     )

@@ -25,15 +25,15 @@ DRAWS = 20
 LEAST_BYTES_PER_S = 2e9
 
 
-def likely_bytes(day: Day, started_s: Reals, ended_s: Reals, application: Ints) -> Reals:
+def likely_bytes(day: Day, start_s: Reals, end_s: Reals, application: Ints) -> Reals:
     """Return what runs are likely to have moved, by run and minute, as `iosig who` reckons it."""
     count = int(day.minute[-1]) + 1
     edges = np.linspace(day.step_s, len(day.minute) * day.step_s, len(day.minute))
-    found = np.zeros(len(started_s) * count)
+    found = np.zeros(len(start_s) * count)
     for moved in day.moved.values():
         traffic = resample_polls(edges, np.full(len(edges), day.step_s), moved, 0.0, STEP_S)
         left = np.where(np.isfinite(traffic), subtract_background(traffic, STEP_S), np.nan)
-        one = estimate_likely_bytes(left, started_s / STEP_S, (ended_s + day.step_s) / STEP_S, application)
+        one = estimate_likely_bytes(left, start_s / STEP_S, (end_s + day.step_s) / STEP_S, application)
         at = one.run * count + np.minimum((one.step * STEP_S / MINUTE_S).astype(np.int64), count - 1)
         found += np.bincount(at, one.volume_bytes, len(found))
     return found.reshape(-1, count)
@@ -42,11 +42,11 @@ def likely_bytes(day: Day, started_s: Reals, ended_s: Reals, application: Ints) 
 def told(day: Day) -> pl.DataFrame:
     """Return the runs of a day that used its file system: what flowed while each was there, and what is told of it."""
     own = np.flatnonzero(day.is_own)
-    found = likely_bytes(day, day.started_s[own], day.ended_s[own], day.application[own])
+    found = likely_bytes(day, day.start_s[own], day.end_s[own], day.application[own])
     rows = [
         {
             "run": day.name[run],
-            "lasted_s": float(day.ended_s[run] - day.started_s[run]),
+            "lasted_s": float(day.end_s[run] - day.start_s[run]),
             "read_bytes": float(day.truth("read", run)[1].sum()),
             "written_bytes": float(day.truth("write", run)[1].sum()),
             "likely_bytes": float(found[place].sum()),
@@ -64,7 +64,7 @@ def tried(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
 
 def _among_decoys(day: Day, seed: int) -> dict[str, float]:
     runs, started = with_decoys(day, seed)
-    given = likely_bytes(day, started, started + (day.ended_s - day.started_s)[runs], day.application[runs])
+    given = likely_bytes(day, started, started + (day.end_s - day.start_s)[runs], day.application[runs])
     asked, true = asked_minutes(day)
     rank = (given[:, asked] > given[true, asked]).sum(axis=0)
     return {"asked": float(len(asked)), "first": float((rank == 0).sum()), "top": float((rank < 3).sum())}
@@ -75,9 +75,9 @@ def with_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
     rng = np.random.default_rng(seed)
     own, others = np.flatnonzero(day.is_own), np.flatnonzero(~day.is_own)
     copied = rng.integers(0, len(day.name), DECOYS - len(others))
-    longest = (day.ended_s - day.started_s).max()
+    longest = (day.end_s - day.start_s).max()
     at = rng.uniform(0.0, len(day.minute) * day.step_s - longest, len(copied))
-    return np.concatenate([own, others, copied]), np.concatenate([day.started_s[own], day.started_s[others], at])
+    return np.concatenate([own, others, copied]), np.concatenate([day.start_s[own], day.start_s[others], at])
 
 
 def asked_minutes(day: Day) -> tuple[Ints, Ints]:

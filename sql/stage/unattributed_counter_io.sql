@@ -1,8 +1,8 @@
--- stage.unassigned_io: one row per file system, UTC day and kind of job keys, with what was counted for no known job
+-- stage.unattributed_counter_io: one row per file system, UTC day and kind of job keys without a known job
 with
 
-counted_jobs as (
-    select * from stage.counted_jobs
+counter_job_totals as (
+    select * from stage.counter_job_totals
 ),
 
 jobs as (
@@ -16,18 +16,18 @@ jobs as (
 
 assigned as (
     select distinct
-        counted_jobs.filesystem,
-        counted_jobs.counted_on,
-        counted_jobs.job_key
-    from counted_jobs
+        counter_job_totals.filesystem,
+        counter_job_totals.scraped_on,
+        counter_job_totals.job_key
+    from counter_job_totals
     inner join jobs
-        on counted_jobs.scheduler_id = jobs.scheduler_id
-        and counted_jobs.until_at > jobs.started_at
-        and (jobs.ended_at is null or counted_jobs.from_at < jobs.ended_at + to_seconds($late_s))
+        on counter_job_totals.scheduler_id = jobs.scheduler_id
+        and counter_job_totals.interval_ended_at > jobs.started_at
+        and (jobs.ended_at is null or counter_job_totals.interval_started_at < jobs.ended_at + to_seconds($grace_s))
 )
 
 select
-    counted_on,
+    scraped_on,
     filesystem,
     key_kind,
     count(distinct job_key) as job_key_count,
@@ -54,7 +54,7 @@ select
     sum(create_count)::bigint as create_count,
     sum(destroy_count)::bigint as destroy_count,
     sum(other_count)::bigint as other_count
-from counted_jobs
-anti join assigned using (filesystem, counted_on, job_key)
+from counter_job_totals
+anti join assigned using (filesystem, scraped_on, job_key)
 group by all
-order by counted_on, filesystem, key_kind
+order by scraped_on, filesystem, key_kind

@@ -15,7 +15,7 @@ from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.real_day import Day
 from iosig.studies.sites import FAMILIES, LEVELS, Known, Seen, Transfers, seen, signed, started
 from iosig.studies.study import DayParams
-from iosig.studies.unexplained import planted, real
+from iosig.studies.unattributed import planted, real
 from iosig.transforms.arrays import Reals
 
 #: as the night knows what others moved, and if that were known exactly of more and more of them

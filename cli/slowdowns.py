@@ -1,0 +1,93 @@
+"""`iosig slowdowns`: runs whose bursts took longer than alone, and whose traffic interfered."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iosig.cli.completing import filesystems, quietly
+from iosig.cli.options import Warehouse, chosen_release, json_option, release_option, strict_option
+from iosig.cli.who import report_window
+from iosig.cli.windows import read_instant
+
+if TYPE_CHECKING:
+    from iosig.answers.attribution.slowdowns import SlowdownAnswer
+
+#: characters of a name and of a job, so that the table fits a terminal of 80
+_NAME_CHARACTERS, _JOB_CHARACTERS = 13, 10
+
+
+@click.command("slowdowns")
+@click.argument("filesystem", shell_complete=quietly(filesystems))
+@click.option("--at", metavar="TIME", callback=read_instant, help="The minute that contains this instant.")
+@click.option("--since", metavar="TIME", callback=read_instant, help="Start of the time range, in whole minutes.")
+@click.option("--until", metavar="TIME", callback=read_instant, help="End of the time range; default: the last poll.")
+@click.option("--direction", type=click.Choice(["write", "read"]), help="Only this direction; default: both.")
+@click.option("--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum of rows.")
+@release_option
+@json_option
+@strict_option
+@click.pass_obj
+def slowdowns_command(
+    warehouse: Warehouse,
+    filesystem: str,
+    at: datetime | None,
+    since: datetime | None,
+    until: datetime | None,
+    direction: str | None,
+    max_count: int,
+    release_id: str | None,
+    as_json: bool,
+) -> int:
+    """Show which runs were slowed down on a file system, by how much, and who interfered most.
+
+    A run is slowed where a burst of its signature took longer than alone by more than its range: see
+    docs/attribution.md.
+    """
+    from iosig.answers.attribution import landed, query, slowdowns
+    from iosig.cli.printing import show_json
+
+    store = warehouse.store
+    asked = query.Asked.of(filesystem, at, since, until, direction)
+    release = chosen_release(store, release_id)
+    with landed.open_tables(store, release, warehouse.settings(), asked, slowdowns.TABLES) as (connection, is_landed):
+        answer = slowdowns.slowed(connection, asked, is_landed=is_landed)
+    if as_json:
+        show_json(slowdowns.slowdown_document(answer, max_count, release.release_id))
+    else:
+        _show(answer, max_count)
+    return 0
+
+
+def _show(answer: SlowdownAnswer, max_count: int) -> None:
+    from iosig.cli.printing import show, titled
+    from iosig.reports.texts import counted
+
+    were = "was" if answer.runs.height == 1 else "were"
+    runs = counted(answer.runs.height, "run")
+    report_window(answer, f"{runs} {were} slowed, of {answer.run_count:,} whose bursts were found")
+    rows = [_cells(row) for row in answer.runs.head(max_count).to_dicts()]
+    if rows:
+        columns = ("job", "application", "delay", "range", "corr", "bursts", "interferer", "bytes")
+        show(titled("Slowed", len(rows), answer.runs.height), columns, rows, last=("bytes", "bursts", "corr"))
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return a run's cells: the delay of its slowed bursts, and who moved most bytes meanwhile."""
+    from iosig.cli.printing import bytes_text
+    from iosig.reports.slowdowns import most_there
+    from iosig.reports.texts import shortened
+
+    name, volume = most_there(row)
+    return (
+        shortened(row["job_id"], _JOB_CHARACTERS),
+        shortened(row["application_id"], _NAME_CHARACTERS),
+        f"{row['delay_s']:,.0f} s",
+        f"{row['delay_low_s']:.0f}-{row['delay_high_s']:.0f}",
+        "" if row["expected_correlation"] is None else f"{row['expected_correlation']:.2f}",
+        f"{row['slowed_burst_count']}/{row['burst_count']}",
+        shortened(name, _NAME_CHARACTERS),
+        bytes_text(volume),
+    )
