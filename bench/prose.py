@@ -1,7 +1,6 @@
 """Prose check: `python -m bench.prose [FILE...]` counts private words, empty docstrings, odd names and long sentences.
 
-Rates cover the checkout. Above a limit, findings are listed as `file:line`, in the given files only if there are any.
-Limits are ratchets: lower them when the rates fall, never raise them.
+Above a limit, findings are listed, in the given files only if there are any. Limits only go down.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-#: kind of finding: maximum rate, and the number of words, docstrings or functions that the rate refers to
+#: maximum rate of each kind of finding, and what it refers to
 LIMITS = {
     "private words": (1370.0, 100_000, "words"),
     "empty docstrings": (8.3, 100, "docstrings"),
@@ -38,11 +37,10 @@ _PARTICIPLE = re.compile(
     r"(?:[a-z]+(?:ed|en)|told|kept|held|made|known|said|found|left|laid|of$)(?:_|$)"
 )
 _WORD = re.compile(r"[A-Za-z][\w'-]*")
-#: words that say nothing which the signature does not
 _FILLER = re.compile(
-    r"an?|all|also|and|any|are|as|at|be|been|by|did|do|does|done|each|every|for|from|had|has|have|how|if|in|is|its?|no|"
-    r"not|of|on|one|only|or|others?|own|returns?|so|some|than|that|the|their|them|there|these|they|this|those|to|was|"
-    r"were|what|when|where|which|who|whose|will|with|yields?"
+    r"an?|all|also|and|any|are|as|at|be|been|by|did|do|does|done|each|every|for|from|had|has|have|how|if|in|is|its?|no|not|"
+    r"of|on|one|only|or|others?|own|returns?|so|some|than|that|the|their|them|there|these|they|this|those|to|was|were|"
+    r"what|when|where|which|who|whose|will|with|yields?"
 )
 #: ends of sentences, table cells, list items, paragraphs and headings
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\s*\|\s*|\n\s*(?:[-*]|\d+\.)\s+|\n\s*\n|\n#+ ")
@@ -73,16 +71,17 @@ def check_python(path: str, source: str) -> Report:
     for node, text in docstrings:
         if not isinstance(node, ast.Module) and is_empty(text):
             violations.append(("empty docstrings", node.body[0].lineno, text.strip().splitlines()[0]))
-    for line, text in texts:
-        for match in _PRIVATE.finditer(text):
-            violations.append(("private words", line + text.count("\n", 0, match.start()), match.group()))
-    word_count = sum(len(_WORD.findall(text)) for _, text in texts)
-    totals = Counter(words=word_count, docstrings=len(docstrings), functions=len(functions))
+    matches = [(line, text, match) for line, text in texts for match in _PRIVATE.finditer(text)]
+    violations += [
+        ("private words", line + text.count("\n", 0, match.start()), match[0]) for line, text, match in matches
+    ]
+    words = sum(len(_WORD.findall(text)) for _, text in texts)
+    totals = Counter(words=words, docstrings=len(docstrings), functions=len(functions))
     return Report([(kind, path, line, text) for kind, line, text in violations], totals)
 
 
 def is_empty(docstring: str) -> bool:
-    """Whether the first sentence has at most two words that carry meaning."""
+    """Whether the first sentence has at most two words other than fillers."""
     words = _WORD.findall(re.split(r"(?<=[.:])\s", docstring.strip(), maxsplit=1)[0].lower())
     return sum(not _FILLER.fullmatch(word) for word in words) <= 2
 
@@ -101,10 +100,9 @@ def check_page(path: str, source: str) -> Report:
 def check_checkout(root: Path) -> Report:
     """Check every tracked module outside of `tests/`, and every tracked page."""
     listing = subprocess.run(["git", "ls-files", "-z", "*.py", "*.md"], cwd=root, capture_output=True, check=True)
-    names = [name for name in listing.stdout.decode().split("\0") if name and not name.startswith("tests/")]
+    files = [(name, root / name) for name in listing.stdout.decode().split("\0") if not name.startswith("tests/")]
     checks = {".md": check_page, ".py": check_python}
-    files = [(name, root / name) for name in names if (root / name).is_file()]
-    reports = [checks[path.suffix](name, path.read_text(encoding="utf-8")) for name, path in files]
+    reports = [checks[path.suffix](name, path.read_text(encoding="utf-8")) for name, path in files if path.is_file()]
     return Report([item for report in reports for item in report.findings], sum((r.totals for r in reports), Counter()))
 
 
