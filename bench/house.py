@@ -22,8 +22,8 @@ ROOMS = (
 )
 _USERS = (*ROOMS, "bench", "tests")
 _SMALL_LINES = 40
-#: what makes a module one that is found, not imported by name: an input format, a table
-_FOUND = re.compile(r"^(?:SOURCE|[A-Z_]+) = (?:Source|Table)\(", re.M)
+#: declares an input format, a table or a step: a module that only one other lists, and that stands for itself
+_FOUND = re.compile(r"^[A-Z_]+ = (?:Source|Table|Step)\(", re.M)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -125,7 +125,7 @@ def private_modules(modules: list[Module]) -> list[Module]:
 
 
 def small_private_modules(modules: list[Module]) -> list[str]:
-    """Return the names of modules that one other imports and that are too small; what is found by itself may be."""
+    """Return the names of modules that one other imports and that are too small; declarations may be."""
     small = [module for module in private_modules(modules) if module.line_count < _SMALL_LINES]
     return [module.name for module in small if not _FOUND.search(module.source)]
 
