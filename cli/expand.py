@@ -151,10 +151,10 @@ def _print_json(trace: CompressedTrace, ranks: list[int]) -> None:
 def _print_totals(name: str, trace: CompressedTrace, *, as_json: bool) -> None:
     from iosig.cli.printing import bytes_text, show, show_json
     from iosig.traces.extrapolation.view import recorder_forms, used
-    from iosig.transforms.traces.totals import totals
+    from iosig.transforms.traces.totals import compute_totals
 
     with used():
-        found = totals(trace, recorder_forms())
+        found = compute_totals(trace, recorder_forms())
     if as_json:
         from iosig.cli.documents import TotalsDocument
 

@@ -14,7 +14,7 @@ from operator import mul
 
 from hypothesis import strategies as st
 
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch, values
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch, expand_values
 from iosig.transforms.traces.trace import (
     START,
     Call,
@@ -172,20 +172,20 @@ def rank_values(vector: Vector) -> dict[int, list[int]]:
     """Return the values of each rank."""
     found: dict[int, list[int]] = {}
     for part in vector:
-        shifts = [values(row).tolist() for row in part.shifts]
+        shifts = [expand_values(row).tolist() for row in part.shifts]
         for index in product(*map(range, part.ranks.counts)):
             rank = part.ranks.start + sum(map(mul, part.ranks.strides, index))
             assert rank not in found
             found[rank] = [
                 value + sum(row[place] * step for row, step in zip(shifts, index, strict=True))
-                for place, value in enumerate(values(part.values).tolist())
+                for place, value in enumerate(expand_values(part.values).tolist())
             ]
     return found
 
 
 def class_ranks(rank_class: RankClass) -> list[int]:
     """Return the ranks of a class."""
-    return [int(rank) for rank in values(rank_class.ranks)]
+    return [int(rank) for rank in expand_values(rank_class.ranks)]
 
 
 def call_order(rank_class: RankClass, rank: int) -> list[int]:

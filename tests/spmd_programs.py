@@ -11,21 +11,21 @@ import polars as pl
 from hypothesis import strategies as st
 
 from iosig.transforms.traces.compression import compress
-from iosig.transforms.traces.requests import Form, Forms
+from iosig.transforms.traces.requests import CallFormat, CallFormats
 from iosig.transforms.traces.trace import CompressedTrace
 from tests.naive.traces.totals import Made
 
 #: how the functions below are logged
-FORMS = Forms(
+FORMS = CallFormats(
     {
-        "open": Form("POSIX", "open", 0),
-        "write": Form("POSIX", "write", 0, count_at=2),
-        "pwrite": Form("POSIX", "write", 0, count_at=2),
-        "fread": Form("POSIX", "read", 3, count_at=2, size_at=1),
-        "fprintf": Form("POSIX", "write", 0, count_at=1, surplus=1),
-        "MPI_File_open": Form("MPIIO", "open", 4, path_at=1),
-        "MPI_File_write": Form("MPIIO", "write", 0, count_at=2, type_at=3),
-        "MPI_File_close": Form("MPIIO", "close", 0),
+        "open": CallFormat("POSIX", "open", 0),
+        "write": CallFormat("POSIX", "write", 0, count_at=2),
+        "pwrite": CallFormat("POSIX", "write", 0, count_at=2),
+        "fread": CallFormat("POSIX", "read", 3, count_at=2, size_at=1),
+        "fprintf": CallFormat("POSIX", "write", 0, count_at=1, surplus=1),
+        "MPI_File_open": CallFormat("MPIIO", "open", 4, path_at=1),
+        "MPI_File_write": CallFormat("MPIIO", "write", 0, count_at=2, type_at=3),
+        "MPI_File_close": CallFormat("MPIIO", "close", 0),
     },
     {"MPI_BYTE": 1, "MPI_INT8_T": 1, "MPI_DOUBLE": 8},
 )

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from iosig.answers.single.one_input import TraceInput
-from iosig.transforms.findings.facts import DIRECTIONS, TraceFrames, facts_of, upper_layers
-from iosig.transforms.findings.finding import of_facts
-from iosig.transforms.findings.finding_files import files_of
-from iosig.transforms.findings.rank_times import RankTimes, rank_times
+from iosig.transforms.findings.facts import DIRECTIONS, TraceFrames, compute_facts, upper_layers
+from iosig.transforms.findings.finding import apply_rules
+from iosig.transforms.findings.finding_files import find_files
+from iosig.transforms.findings.rank_times import RankTimes, compute_rank_times
 from iosig.transforms.findings.thresholds import Thresholds
 from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
@@ -42,7 +42,7 @@ _FACTS = (
 class TracedRun:
     """A traced run as it is told.
 
-    job: its row of `trace_jobs`. findings: rows of `of_facts`, without trace_id, with the files in which each lies
+    job: its row of `trace_jobs`. findings: rows of `apply_rules`, without trace_id, with the files in which each lies
     (path, value, unit), the most first. layers: its modules with what they
     moved, how often and how long. sizes: module, size, read_count, write_count, of the tracer's histogram. facts: what
     of its facts is shown. maps: heat maps, of the layer nearest to the program.
@@ -97,12 +97,12 @@ def published(
 ) -> tuple[pl.DataFrame, dict[str, tuple[RankTimes, ...]]]:
     """Return the findings of many traced runs, and their heat maps by trace, by what is published of them alone."""
     thresholds = Thresholds()
-    found = of_facts(facts_of(TraceFrames(jobs, counters, heatmaps), thresholds), thresholds)
+    found = apply_rules(compute_facts(TraceFrames(jobs, counters, heatmaps), thresholds), thresholds)
     upper = dict(upper_layers(counters).select("trace_id", "module").iter_rows())
     counts = dict(jobs.select("trace_id", "process_count").iter_rows())
     by_trace = heatmaps.partition_by("trace_id", as_dict=True)
     maps = {
-        trace_id: tuple(rank_times(rows, None, upper[trace_id], counts.get(trace_id)))
+        trace_id: tuple(compute_rank_times(rows, None, upper[trace_id], counts.get(trace_id)))
         for (trace_id,), rows in by_trace.items()
         if trace_id in upper
     }
@@ -133,8 +133,8 @@ def _requests(landed: Sequence[pl.LazyFrame]) -> pl.DataFrame | None:
 
 def _told(frames: TraceFrames) -> list[TracedRun]:
     thresholds = Thresholds()
-    facts = facts_of(frames, thresholds)
-    findings = _with_files(of_facts(facts, thresholds), frames, thresholds)
+    facts = compute_facts(frames, thresholds)
+    findings = _with_files(apply_rules(facts, thresholds), frames, thresholds)
     upper = dict(upper_layers(frames.counters).select("trace_id", "module").iter_rows())
     return [_run(frames, job, facts, findings, upper.get(job["trace_id"])) for job in frames.jobs.to_dicts()]
 
@@ -144,7 +144,7 @@ def _with_files(findings: pl.DataFrame, frames: TraceFrames, thresholds: Thresho
     rule, empty = ["trace_id", "rule", "direction"], pl.lit([], pl.List(pl.Struct(_IN_FILE)))
     if frames.files is None:
         return findings.with_columns(files=empty)
-    named = files_of(frames, thresholds).join(
+    named = find_files(frames, thresholds).join(
         frames.files.select("trace_id", "file_number", "path"), on=["trace_id", "file_number"], maintain_order="left"
     )
     files = named.drop_nulls("path").group_by(rule, maintain_order=True).agg(files=pl.struct(*_IN_FILE))
@@ -162,7 +162,7 @@ def _run(
     assert frames.heatmaps is not None
     counters = own(frames.counters)
     requests = None if frames.requests is None else own(frames.requests)
-    maps = rank_times(own(frames.heatmaps), requests, upper, job["process_count"]) if upper else []
+    maps = compute_rank_times(own(frames.heatmaps), requests, upper, job["process_count"]) if upper else []
     shown = own(facts).select(_FACTS).row(0, named=True)
     return TracedRun(job, own(findings).drop("trace_id"), layers_of(counters), sizes_of(counters), shown, tuple(maps))
 

@@ -62,10 +62,10 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
 def _rates(trace: CompressedTrace, name: str) -> Rates:
     """Return what all ranks together read and write."""
     from iosig.traces.extrapolation.view import recorder_forms, used
-    from iosig.transforms.traces.timelines import timeline
+    from iosig.transforms.traces.timelines import compute_timeline
 
     with used():
-        found = timeline(trace, recorder_forms())
+        found = compute_timeline(trace, recorder_forms())
     # layers that call each other tell of the same bytes: those of the outermost count
     moved = found.intervals.drop_nulls("bytes").filter(found.intervals.drop_nulls("bytes")["bytes"] > 0)
     if moved.is_empty():

@@ -15,7 +15,7 @@ from iosig.transforms import classes
 from iosig.transforms.arrays import Reals, offsets_of
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.synthetic.job_statistics import JobStatistics, JobStatisticsParams, count_jobs
-from iosig.transforms.synthetic.job_statistics_texts import Form, lctl_texts
+from iosig.transforms.synthetic.job_statistics_texts import Form, format_lctl
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
 from iosig.warehouse.contracts.application_ids import application_id_of
@@ -177,7 +177,7 @@ def write_statistics(statistics: JobStatistics, into: Path, form: Form = "new") 
     folder = into / "job_stats"
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for told in lctl_texts(statistics, form):
+    for told in format_lctl(statistics, form):
         path = folder / f"{told.server}_{told.day}.txt"
         path.write_text(told.text, encoding="utf-8")
         written.append(path)

@@ -18,7 +18,7 @@ from iosig.studies.study import SeedParams
 from iosig.transforms.advice import Advice, AdviceParams, Partition, Running, advise
 from iosig.transforms.arrays import Bools, Reals, offsets_of
 from iosig.transforms.demands import Demand
-from iosig.transforms.synthetic.contention import Chains, Pipe, Shared, share
+from iosig.transforms.synthetic.contention import Chains, SharedBandwidth, SharingResult, simulate_sharing
 from iosig.transforms.synthetic.site import signature
 from iosig.transforms.synthetic.workload import PROFILE, Application, Burst
 
@@ -235,11 +235,11 @@ class Outcome:
     own_alone_s: float = 0.0
 
 
-def simulated(runs: tuple[Run, ...], pipe: Pipe, until_s: float) -> Shared:
+def simulated(runs: tuple[Run, ...], pipe: SharedBandwidth, until_s: float) -> SharingResult:
     """Simulate runs on one partition; each has a channel of its own."""
     sizes = [len(run.wait_s) for run in runs]
     volume = np.concatenate([run.volume_bytes for run in runs])
-    return share(
+    return simulate_sharing(
         Chains(
             np.array([run.start_s for run in runs]),
             offsets_of(sizes),
@@ -254,7 +254,7 @@ def simulated(runs: tuple[Run, ...], pipe: Pipe, until_s: float) -> Shared:
     )
 
 
-def late_bytes(run: Run, start_s: Reals, shared: Shared, channel: int, is_judged: Bools) -> float:
+def late_bytes(run: Run, start_s: Reals, shared: SharingResult, channel: int, is_judged: Bools) -> float:
     """Return the bytes of a run's judged transfers that were not moved by when they would have been alone."""
     begun, alone_s = start_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
     totals = shared.moved_total_bytes[:, channel]
@@ -262,7 +262,7 @@ def late_bytes(run: Run, start_s: Reals, shared: Shared, channel: int, is_judged
     return float(np.maximum(run.volume_bytes[is_judged] - moved, 0.0).sum())
 
 
-def judged(runs: tuple[Run, ...], shared: Shared, until_s: float, new: int | None = None) -> Outcome:
+def judged(runs: tuple[Run, ...], shared: SharingResult, until_s: float, new: int | None = None) -> Outcome:
     """Return what came of all transfers that began from now on and before that time; `new` is the new run's number."""
     late, io_s, alone_s = 0.0, np.zeros(len(runs)), np.zeros(len(runs))
     end = 0
@@ -284,7 +284,7 @@ class Judge:
 
     def __init__(self, mix: Mix, seek_loss_ratio: float, max_delay_s: float) -> None:
         self.mix = mix
-        self._pipe = Pipe(mix.capacity_bytes_per_s, seek_loss_ratio)
+        self._pipe = SharedBandwidth(mix.capacity_bytes_per_s, seek_loss_ratio)
         self._until_s = NOW_S + max_delay_s + _LONGER_RATIO * mix.new.duration_s
         self._horizon_s = self._until_s + max_delay_s
         self.without = [simulated(runs, self._pipe, self._horizon_s) for runs in mix.partitions]
@@ -319,7 +319,9 @@ def _ratio(io_s: float, alone_s: float) -> float:
 # ---- what is known
 
 
-def told(mix: Mix, without: list[Shared], setting: Setting, rng: np.random.Generator) -> tuple[Demand, list[Partition]]:
+def told(
+    mix: Mix, without: list[SharingResult], setting: Setting, rng: np.random.Generator
+) -> tuple[Demand, list[Partition]]:
     """Return the new run's signature and the partitions as a scheduler knows them now."""
     partitions = []
     for number, (runs, shared) in enumerate(zip(mix.partitions, without, strict=True)):
@@ -372,7 +374,7 @@ def _scaled(demand: Demand, height: float) -> Demand:
     return replace(demand, bytes_per_s=demand.bytes_per_s * height)
 
 
-def _seen_bytes_per_s(shared: Shared, past_s: float) -> float:
+def _seen_bytes_per_s(shared: SharingResult, past_s: float) -> float:
     return float(shared.volumes(np.array([NOW_S - past_s, NOW_S])).sum()) / past_s
 
 

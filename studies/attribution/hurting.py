@@ -20,7 +20,7 @@ from iosig.transforms.attribution.slowdowns import (
     find_interference,
 )
 from iosig.transforms.synthetic.site import Site
-from iosig.transforms.synthetic.workload import Direction, plans
+from iosig.transforms.synthetic.workload import Direction, make_plans
 
 #: a burst that lost more than the first was hurt, and one that lost the second should be found [s]
 HURT_S, CLEAR_S = 1.0, 10.0
@@ -166,7 +166,7 @@ def _with_truth(rows: pl.DataFrame, site: Site) -> pl.DataFrame:
 
 def _alone_s(site: Site) -> Iterator[float]:
     """Yield what each burst of a site takes alone, at its run's own pace, in the order in which the site has them."""
-    for plan in plans(site.applications, site.params.workload):
+    for plan in make_plans(site.applications, site.params.workload):
         for _, pieces in plan.parts:
             alone: dict[tuple[int, Direction], float] = {}
             for piece in pieces:

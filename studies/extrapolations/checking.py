@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from iosig.transforms.traces.expansion import class_of, executions, mean_times, rank_calls
+from iosig.transforms.traces.expansion import compute_mean_times, find_class, list_executions, rank_calls
 from iosig.transforms.traces.time_histograms import EMPTY
 from iosig.transforms.traces.trace import CompressedTrace, Loop, Node
 from iosig.warehouse.sources.recorder.signatures import SIGNATURE, SignedRank
@@ -69,9 +69,9 @@ def end_s(trace: CompressedTrace) -> float | None:
     """Return when the ranks of a compressed trace are done with their last calls, on average [s]."""
     ends = []
     for rank in range(trace.process_count):
-        own = class_of(trace, rank)
+        own = find_class(trace, rank)
         if own is not None:
-            _, end_s = mean_times(executions(own, rank))
+            _, end_s = compute_mean_times(list_executions(own, rank))
             ends.append(float(end_s.max(initial=0.0)))
     return _mean(ends)
 

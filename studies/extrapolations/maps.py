@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from iosig.transforms.extrapolation.extrapolating import extrapolated_at
+from iosig.transforms.extrapolation.extrapolating import extrapolate_to
 from iosig.transforms.extrapolation.result import FittedTrace
 from iosig.transforms.traces.expansion import rank_calls
 from iosig.transforms.traces.trace import CompressedTrace
@@ -42,7 +42,7 @@ def map_rows(known: FittedTrace, traced: Sequence[CompressedTrace]) -> Iterator[
     if model is None or place is None:
         return
     function, argument = place[1], int(place[2])
-    further = [extrapolated_at(known, times * max(known.rank_counts)).trace for times in _FURTHER]
+    further = [extrapolate_to(known, times * max(known.rank_counts)).trace for times in _FURTHER]
     chosen = [(trace, True) for trace in traced] + [(trace, False) for trace in further if trace is not None]
     for trace, is_traced in chosen:
         if trace.process_count > _MOST_RANKS:

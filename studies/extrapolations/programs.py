@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iosig.transforms.traces.templates import without_addresses
+from iosig.transforms.traces.templates import mask_addresses
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.recorder import files as recorder_files, signatures
@@ -47,7 +47,7 @@ class Run:
     def comparable(self, *, has_nested: bool) -> tuple[SignedRank, ...]:
         """Return the calls as extrapolation takes them."""
         kept = self.ranks if has_nested else [signatures.outer(rank) for rank in self.ranks]
-        return tuple(replace(rank, signatures=without_addresses(rank.signatures)) for rank in kept)
+        return tuple(replace(rank, signatures=mask_addresses(rank.signatures)) for rank in kept)
 
 
 def programs(root: Path) -> tuple[Program, ...]:

@@ -14,7 +14,7 @@ from iosig.studies.extrapolations.checking import compared, end_s, traced_end_s,
 from iosig.studies.extrapolations.maps import SCHEMA as MAPS, map_rows
 from iosig.studies.extrapolations.programs import Program, Run, programs, runs
 from iosig.studies.pieces import Told, nobody, worked
-from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate_to, fit_trace
 from iosig.transforms.extrapolation.result import Extrapolated, FittedTrace
 from iosig.transforms.traces.compression import compress, compress_together
 from iosig.transforms.traces.frames import to_frame
@@ -176,19 +176,19 @@ class _Studying:
         together = compress_together(pairs)
         others = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
         unseen = (*others, compress_together(pairs[:-1]))
-        all_known = fitted_trace(together, _ALL)
-        return cls(counts, ranks, together, all_known, tuple(fitted_trace(traces, _UNSEEN) for traces in unseen))
+        all_known = fit_trace(together, _ALL)
+        return cls(counts, ranks, together, all_known, tuple(fit_trace(traces, _UNSEEN) for traces in unseen))
 
     def checks(self) -> Iterator[_Row]:
         """Yield a row of `CHECKS` for each rank count: left out, and then given with all others."""
         ends = [traced_end_s(ranks) for ranks in self.ranks]
         for place, (count, ranks) in enumerate(zip(self.counts, self.ranks, strict=True)):
-            unseen = extrapolated_at(self.unseen[place], count)
+            unseen = extrapolate_to(self.unseen[place], count)
             verdict = _verdict(ranks, unseen)
             inputs = [end for other, end in enumerate(ends) if end is not None and other != place]
             mean_s = sum(inputs) / len(inputs) if inputs else None
             yield (True, count, *verdict, ends[place], None if unseen.trace is None else end_s(unseen.trace), mean_s)
-            given = extrapolated_at(self.all_known, count)
+            given = extrapolate_to(self.all_known, count)
             is_same = (
                 given.trace is not None and unseen.trace is not None and untimed(given.trace) == untimed(unseen.trace)
             )
@@ -197,7 +197,7 @@ class _Studying:
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield rows of `SIZES`, without the program."""
         for count in FAR:
-            if count > max(self.counts) and (trace := extrapolated_at(self.all_known, count).trace) is not None:
+            if count > max(self.counts) and (trace := extrapolate_to(self.all_known, count).trace) is not None:
                 yield count, _file_bytes(trace)
 
     def curve(self) -> Iterator[tuple[int, float]]:
@@ -206,7 +206,7 @@ class _Studying:
         for count in sorted({count * times for count in self.counts for times in _TIMES_FURTHER}):
             if count > most:
                 break
-            trace = extrapolated_at(self.unseen[-1], count).trace
+            trace = extrapolate_to(self.unseen[-1], count).trace
             if trace is not None and (end := end_s(trace)) is not None:
                 yield count, end
 

@@ -12,7 +12,7 @@ from iosig.studies.signatures.sites import STUDIED, seed_of
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.similarity import correlation, cross_correlation
 from iosig.transforms.synthetic.site import signature
-from iosig.transforms.synthetic.workload import DAY_S, END, START, Application, Workload, plans
+from iosig.transforms.synthetic.workload import DAY_S, END, START, Application, Workload, make_plans
 
 #: sets of runs that are drawn of each application
 DRAWS = 100
@@ -56,7 +56,7 @@ def drawn_waits(application: Application, drift: float, seed: int) -> Reals:
     """Return the time that each of an application's whole runs computes before each burst, and after the last one."""
     workload = Workload(seed, DAY_S, 0.0, drift, 0.0, 0.0)
     runs = []
-    for plan in plans([application], workload):
+    for plan in make_plans([application], workload):
         ((_, pieces),) = plan.parts
         waits = np.zeros(len(application.bursts) + 1)
         for piece in pieces:

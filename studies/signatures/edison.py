@@ -14,7 +14,7 @@ from iosig.studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.synthetic.site import SiteParams
-from iosig.transforms.synthetic.workload import END, START, Application, Direction, Plan, Workload, plans
+from iosig.transforms.synthetic.workload import END, START, Application, Direction, Plan, Workload, make_plans
 from iosig.warehouse.errors import InputRefused
 
 _USUAL = SiteParams()
@@ -96,7 +96,7 @@ class EdisonSetting:
         # no other users: those are in the traffic already
         workload = Workload(seed, span_s, 0.0, self.drift_ratio, self.stop_ratio, 0.0)
         rates, runs = self.traffic.bytes_per_s.copy(), []
-        for plan in plans([application], workload):
+        for plan in make_plans([application], workload):
             for start_s, end_s, moved_bytes in self._served(plan):
                 # what did not come to its end in time still runs, and has no sample; it moves bytes all the same
                 rates += moved_bytes / self.traffic.interval_s

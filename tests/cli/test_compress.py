@@ -157,7 +157,7 @@ def test_what_is_no_trace_is_refused(cli: Cli, tmp_path: Path) -> None:
 def test_arguments_that_no_tracer_writes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "0.txt").write_bytes(b"0.1000000 0.2000000 write 0 0 ( f\0g %p 8 )\n")
-    with pytest.raises(InputRefused, match="t cannot be compressed: arguments have a NUL in them"):
+    with pytest.raises(InputRefused, match="t cannot be compressed: Arguments contain a NUL character"):
         compressed(tmp_path / "t")
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from iosig.transforms.traces.compression import compress, compress_together
-from iosig.transforms.traces.expansion import numbered
-from iosig.transforms.traces.templates import without_addresses
+from iosig.transforms.traces.expansion import number_nodes
+from iosig.transforms.traces.templates import mask_addresses
 from iosig.transforms.traces.trace import Call, CompressedTrace
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.recorder import signatures
@@ -49,7 +49,7 @@ def compressed(
 
 def call_total(trace: CompressedTrace) -> int:
     """Return how many calls all ranks made; each of them lasted once."""
-    nodes = (node for rank_class in trace.classes for node in numbered(rank_class.body)[0])
+    nodes = (node for rank_class in trace.classes for node in number_nodes(rank_class.body)[0])
     return sum(node.durations.count for node in nodes if isinstance(node, Call))
 
 
@@ -72,7 +72,7 @@ def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -
 
 def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
     kept = rank if has_nested else signatures.outer(rank)
-    return replace(kept, signatures=without_addresses(kept.signatures))
+    return replace(kept, signatures=mask_addresses(kept.signatures))
 
 
 def _decoded(run: Run[SignedRank], path: Path, progress: Progress) -> Iterator[SignedRank]:

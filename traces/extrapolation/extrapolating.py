@@ -14,11 +14,11 @@ from iosig.traces.extrapolation.compressing import Progress, comparable
 from iosig.traces.extrapolation.records import Record, counted, given_trace, record
 from iosig.traces.extrapolation.view import recorder_forms
 from iosig.transforms.extrapolation.count_models import CountFamily
-from iosig.transforms.extrapolation.evaluation import MOST_RANKS
-from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
+from iosig.transforms.extrapolation.evaluation import MAX_RANKS
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate_to, fit_trace
 from iosig.transforms.extrapolation.iteration_models import Families
 from iosig.transforms.extrapolation.result import Extrapolated
-from iosig.transforms.traces.totals import totals
+from iosig.transforms.traces.totals import compute_totals
 from iosig.warehouse.errors import InputRefused, UsageError
 
 
@@ -37,14 +37,14 @@ def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record
 
     Raises InputRefused where a trace cannot be read wholly.
     """
-    if asked.process_count > MOST_RANKS:
-        raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MOST_RANKS:,}.")
+    if asked.process_count > MAX_RANKS:
+        raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MAX_RANKS:,}.")
     params = ExtrapolationParams(families=families(asked.models))
     traces = comparable(asked.paths, has_nested=asked.has_nested, progress=progress)
     with _told_of(asked.models):
-        found = extrapolated_at(fitted_trace(traces, params), asked.process_count)
+        found = extrapolate_to(fit_trace(traces, params), asked.process_count)
     known = [given_trace(path, trace.process_count) for path, trace in zip(asked.paths, traces, strict=True)]
-    counts = counted(totals(found.trace, recorder_forms())) if found.trace else None
+    counts = counted(compute_totals(found.trace, recorder_forms())) if found.trace else None
     return found, record(found, known, has_nested_calls=asked.has_nested, totals=counts)
 
 

@@ -20,7 +20,7 @@ from iosig.warehouse.sources.extrapolations import compressed_traces
 if TYPE_CHECKING:
     import polars as pl
 
-    from iosig.transforms.traces.requests import Forms
+    from iosig.transforms.traces.requests import CallFormats
     from iosig.transforms.traces.trace import CompressedTrace
     from iosig.warehouse.sources.protocol import Batch
 
@@ -49,14 +49,14 @@ def used() -> Iterator[None]:
         raise InputRefused(f"The compressed trace cannot be used: {error}", _REMEDY) from error
 
 
-def recorder_forms() -> Forms:
+def recorder_forms() -> CallFormats:
     """Return how Recorder logs the functions that touch files."""
-    from iosig.transforms.traces.requests import Form, Forms
+    from iosig.transforms.traces.requests import CallFormat, CallFormats
     from iosig.warehouse.sources.recorder import requests
 
     places = ("file_at", "count_at", "size_at", "type_at", "path_at")
     known = {
-        row["function"]: Form(
+        row["function"]: CallFormat(
             row["layer"],
             row["deed"],
             **{place: row[place] for place in places},
@@ -64,18 +64,18 @@ def recorder_forms() -> Forms:
         )
         for row in requests.forms().iter_rows(named=True)
     }
-    return Forms(known, requests.TYPE_BYTES)
+    return CallFormats(known, requests.TYPE_BYTES)
 
 
 def batches(path: Path) -> Iterator[Batch]:
     """Yield a compressed trace as a traced run lands: one request for what all ranks ask for at once."""
-    from iosig.transforms.traces.timelines import timeline
+    from iosig.transforms.traces.timelines import compute_timeline
     from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
     from iosig.warehouse.sources.rows import traced
 
     trace = read(path)
     with used():
-        found = timeline(trace, recorder_forms())
+        found = compute_timeline(trace, recorder_forms())
     modules = found.intervals["module"].unique().sort()
     run = {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s}
     yield traced.rows(TRACES, run)

@@ -15,7 +15,7 @@ import polars as pl
 
 from iosig.traces.replay import traces
 from iosig.transforms.arrays import Ints, Reals
-from iosig.transforms.traces.expansion import numbered
+from iosig.transforms.traces.expansion import number_nodes
 from iosig.transforms.traces.time_histograms import Bins
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
 
@@ -38,7 +38,7 @@ class Pacing:
             return times
         nodes = calls["node"].to_numpy().astype(np.int64)
         previous = np.r_[START, nodes[:-1]] if nodes.size else nodes
-        for node, call in enumerate(numbered(self._trace.classes[number].body)[0]):
+        for node, call in enumerate(number_nodes(self._trace.classes[number].body)[0]):
             here = np.flatnonzero(nodes == node)
             if not here.size or not isinstance(call, Call):
                 continue
@@ -92,9 +92,9 @@ def quantiles(histogram: TimeHistogram, places: Ints) -> Reals:
     held = [found for found in histogram.bins if found.count]
     if not held:
         return np.full(places.size, histogram.mean_s)
-    bins = Bins.of(held)
+    bins = Bins.from_bins(held)
     ends = np.cumsum(bins.counts)
     owner = np.minimum(np.searchsorted(ends, places, side="right"), ends.size - 1)
     counts = bins.counts[owner]
     shares = np.clip((places - (ends[owner] - counts)) / np.maximum(counts - 1, 1), 0.0, 1.0)
-    return Bins(*(column[owner] for column in (bins.counts, bins.least, bins.means, bins.most))).at(shares)
+    return Bins(*(column[owner] for column in (bins.counts, bins.minima, bins.means, bins.maxima))).quantiles(shares)

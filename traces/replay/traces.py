@@ -58,7 +58,7 @@ def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
     for number, found in enumerate(trace.classes):
         before = 0
         for ranks in found.ranks:
-            place = expansion.place_in(ranks, rank)
+            place = expansion.find_index(ranks, rank)
             if place is not None:
                 index = 0
                 for at, count in zip(place, ranks.counts, strict=True):

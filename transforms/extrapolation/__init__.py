@@ -1,13 +1,13 @@
-"""Extrapolation: a trace at a rank count that nobody ran, from traces at several.
+"""Extrapolation of traces to rank counts that were not run, from traces at several rank counts.
 
-- `count_models` (`CountFamily`): Exact models of one number over the rank count n.
-- `evaluation`: The models of a program's trace evaluated at a rank count: its compressed trace.
-- `extrapolating` (`extrapolated_at`, `ExtrapolationParams`): ScalaIOExtrap: from traces at four or more rank counts.
-- `iteration_models` (`Families`): Exact models of a number over ranks, iterations and rank counts.
-- `rank_list_models`: Exact models of a class's ranks: rank lists whose starts.
+- `count_models` (`CountFamily`, `fit_count_model`): Exact models of one number over the rank count n.
+- `evaluation` (`evaluate_trace`): Evaluation of a program's models at a rank count.
+- `extrapolating` (`extrapolate_to`, `ExtrapolationParams`): ScalaIOExtrap: from traces at four or more rank counts.
+- `iteration_models` (`Families`, `fit_field`): Exact models of a number over ranks, iterations and rank counts.
+- `rank_list_models` (`fit_rank_lists`): Exact models of a class's rank lists.
 - `rank_models`: Exact models of a number over ranks and rank counts.
-- `rank_pieces`: Ranks in pieces on which a number grows evenly along each dimension.
-- `result` (`FittedTrace`, `Extrapolated`): What an extrapolation evaluates, models over n, and what it comes to.
-- `structures`: The structure of compressed traces: what must be the same at all rank counts (paper, section 3.2.1).
-- `time_models`: Times at a rank count that nobody ran, by ScalaTrace's four curve fits.
+- `rank_pieces`: Pieces of rank lists on which a number is linear.
+- `result` (`FittedTrace`, `Extrapolated`): Fitted models, and the result of an extrapolation.
+- `structures` (`match_classes`): Comparison of the structure of compressed traces (paper, section 3.2.1).
+- `time_models` (`extrapolate_histograms`): Extrapolation of times by ScalaTrace's four curve fits.
 """

@@ -1,15 +1,15 @@
-"""Exact models of one number over the rank count n: what stays, grows with n, or is shared out among n.
+"""Exact models of one number over the rank count n: constant, linear, or inverse.
 
-The paper's four (section 2, for data in section 3.2.3): constant, linear, inverse proportional, inverse proportional
-plus a constant. All arithmetic is rational; a model holds only if it gives every number exactly, and must have had
-more numbers to give than it has parameters: two models of two parameters agree at no more than two rank counts, so
-that a third tells them apart. Models of one parameter come first.
+The paper has four (section 2, for data in section 3.2.3): constant, linear, inverse proportional, inverse proportional
+plus a constant. All arithmetic is rational. A model holds only if it gives every number exactly, at more rank counts
+than it has parameters: two models of two parameters agree at no more than two rank counts, so a third distinguishes
+them. Models of one parameter are tried first.
 
-Programs divide whole numbers, and round. So a number that was whole at all rank counts must be so at any other, and a
-model of two parameters holds only where the rounded formulas of one that give the same numbers (`Rounded`)
-agree with it: 1008/n - 1 and floor(1000/n) are the same at 8, 12, 16 and 24 ranks, and at 48, but not at 6. None of
-these is fitted itself: all k of floor(k/n), or k mod n, that give the known numbers are an interval, or one class of
-remainders.
+Programs divide integers, and round. A number that is an integer at all known rank counts must therefore be one at any
+other. A model of two parameters holds only where it agrees with all rounded formulas (`RoundedFormula`) that give the
+same numbers: 1008/n - 1 and floor(1000/n) agree at 8, 12, 16, 24 and 48 ranks, but not at 6. Rounded formulas are not
+fitted themselves, since the k of floor(k/n), or k mod n, that give the known numbers are an interval, or a residue
+class.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from fractions import Fraction
 from math import lcm
 from typing import Protocol
 
-#: a rounded part comes so often at most in a number that a model has the rest of it for
-_MOST_TIMES = 4
-#: neighbours are not farther away: so many ranks less than n are no remainder of something divided by n
-_FARTHEST_NEIGHBOUR = 4
+#: maximum factor of the rounded part in a rounded formula
+_MAX_ROUNDED_FACTOR = 4
+#: maximum distance of a neighbor rank; n minus a smaller number is a neighbor, not a remainder modulo n
+_MAX_NEIGHBOR_DISTANCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
-    """`scale * floor(k/n) + rest` for any k from `least` to `most`; with ceil, times n, or the remainder instead.
+class RoundedFormula:
+    """Formulas `scale * floor(k/n) + rest` for all k from `low_k` to `high_k`, or with ceil, times n, or the remainder.
 
-    kind: floor, ceil, or mod, for which the one k is `least`, and any `most` more is another.
+    kind: floor, ceil, or mod. For mod, k is `low_k` plus any multiple of `high_k`.
     """
 
     kind: str
-    least: int
-    most: int
+    low_k: int
+    high_k: int
     scale: int = 1
     rest: int = 0
     is_times_n: bool = False
 
-    def unless(self, value: Fraction, process_count: int) -> str | None:
-        """Return one of these formulas and what it gives at a rank count, if that is not this value; else None."""
+    def find_disagreement(self, value: Fraction, process_count: int) -> str | None:
+        """Find one of these formulas whose value at a rank count differs from the given one, as text."""
         if self.kind == "mod":
-            others = [k for k in (self.least, self.least + self.most) if self._at(k, process_count) != value]
-            return f"{self._text(others[0])}, {self._at(others[0], process_count)}" if others else None
-        low, high = self.least, self.most
+            differing = [k for k in (self.low_k, self.low_k + self.high_k) if self._at(k, process_count) != value]
+            return f"{self._text(differing[0])}, {self._at(differing[0], process_count)}" if differing else None
+        low, high = self.low_k, self.high_k
         if self._at(low, process_count) == self._at(high, process_count) == value:
             return None
         if self._at(low, process_count) == value:
-            low = self._edge(value, process_count)
+            low = self._find_change(value, process_count)
         elif self._at(high, process_count) == value:
-            high = self._edge(value, process_count) - 1
-        # Of those that differ, one with the most zeros is the likeliest to be in a program.
-        k = roundest(low, high)
+            high = self._find_change(value, process_count) - 1
+        # the k with the most trailing zeros is the most probable one in a program
+        k = find_roundest(low, high)
         if self._at(k, process_count) == value:
             k = low if self._at(low, process_count) != value else high
         return f"{self._text(k)}, {self._at(k, process_count)}"
 
-    def _edge(self, value: Fraction, process_count: int) -> int:
-        """Return the first k from where on the number is, or is no more, what it is for the least one."""
-        low, high = self.least, self.most
+    def _find_change(self, value: Fraction, process_count: int) -> int:
+        """First k at which the value changes, by bisection."""
+        low, high = self.low_k, self.high_k
         first = self._at(low, process_count) == value
         while high - low > 1:
             middle = (low + high) // 2
@@ -80,83 +80,99 @@ class Rounded:
         return part if not self.rest else f"{part} {'-' if self.rest < 0 else '+'} {abs(self.rest)}"
 
 
-def roundest(low: int, high: int) -> int:
-    """Return the number from low to high that ends with the most zeros."""
+def find_roundest(low: int, high: int) -> int:
+    """Find the number from low to high with the most trailing zeros."""
     power = 1
     while high // (10 * power) * 10 * power >= low and 10 * power <= max(abs(low), abs(high)):
         power *= 10
     return high // power * power
 
 
-def rounded_like(
+def find_rivals(
     points: Sequence[tuple[int, int]], *, by_inverse: bool, first: Fraction, rest: Fraction
-) -> tuple[Rounded, ...]:
-    """Return the rounded formulas that give all points, which a model of two parameters gives.
+) -> tuple[RoundedFormula, ...]:
+    """Find the rounded formulas that give the same points as a model of two parameters.
 
-    points: numbers at rank counts. The model is `first / n + rest`, or `first * n + rest`.
+    Parameters
+    ----------
+    points
+        Rank counts with integers.
+    by_inverse
+        The model is `first / n + rest` if True, else `first * n + rest`.
+    first, rest
+        Parameters of the model.
+
+    Returns
+    -------
+    tuple[RoundedFormula, ...]
+        Distinct formulas.
     """
-    found: list[Rounded | None] = []
+    rivals: list[RoundedFormula | None] = []
     unit = rest if by_inverse else first
-    for times in range(1, _MOST_TIMES + 1):
-        scale = abs(unit) * times
+    for format_product in range(1, _MAX_ROUNDED_FACTOR + 1):
+        scale = abs(unit) * format_product
         if scale.denominator == 1:
-            found += [_within(points, kind, int(scale), 0, not by_inverse) for kind in ("floor", "ceil")]
+            rivals += [_find_formulas(points, kind, int(scale), 0, not by_inverse) for kind in ("floor", "ceil")]
     if by_inverse and rest.denominator == 1:
-        found += [_within(points, kind, 1, int(rest) + step, False) for kind, step in (("floor", 1), ("ceil", -1))]
+        rivals += [
+            _find_formulas(points, kind, 1, int(rest) + step, False) for kind, step in (("floor", 1), ("ceil", -1))
+        ]
     if not by_inverse:
-        found.append(_remainder(points, first, rest))
-    return tuple(rival for rival in dict.fromkeys(found) if rival is not None)
+        rivals.append(_find_remainder(points, first, rest))
+    return tuple(rival for rival in dict.fromkeys(rivals) if rival is not None)
 
 
-def _within(points: Sequence[tuple[int, int]], kind: str, scale: int, rest: int, is_times_n: bool) -> Rounded | None:
-    """Return the formulas of a kind and scale that give all points."""
-    least, most = None, None
+def _find_formulas(
+    points: Sequence[tuple[int, int]], kind: str, scale: int, rest: int, is_times_n: bool
+) -> RoundedFormula | None:
+    """Formulas of one kind and scale that give all points."""
+    low_k, high_k = None, None
     for count, value in points:
         unit = scale * count if is_times_n else scale
-        part, left = divmod(value - rest, unit)
-        if left:
+        part, remainder = divmod(value - rest, unit)
+        if remainder:
             return None
         low, high = (
             (part * count, part * count + count - 1) if kind == "floor" else ((part - 1) * count + 1, part * count)
         )
-        least = low if least is None else max(least, low)
-        most = high if most is None else min(most, high)
-    if least is None or most is None or least > most:
+        low_k = low if low_k is None else max(low_k, low)
+        high_k = high if high_k is None else min(high_k, high)
+    if low_k is None or high_k is None or low_k > high_k:
         return None
-    return Rounded(kind, least, most, scale, rest, is_times_n)
+    return RoundedFormula(kind, low_k, high_k, scale, rest, is_times_n)
 
 
-def _remainder(points: Sequence[tuple[int, int]], slope: Fraction, rest: Fraction) -> Rounded | None:
-    """Return the remainders that are as many less than n as a linear model says, if these are no neighbours."""
+def _find_remainder(points: Sequence[tuple[int, int]], slope: Fraction, rest: Fraction) -> RoundedFormula | None:
+    """Find remainders that equal a linear model n minus a constant, unless the constant is that of a neighbor."""
     if slope <= 0 or slope.denominator != 1 or rest >= 0:
         return None
     counts = [count for count, _ in points]
-    less = -rest / slope
-    if less.denominator != 1 or not _FARTHEST_NEIGHBOUR < less <= min(counts):
+    distance = -rest / slope
+    if distance.denominator != 1 or not _MAX_NEIGHBOR_DISTANCE < distance <= min(counts):
         return None
-    again = lcm(*counts)
-    return Rounded("mod", again - int(less), again, int(slope))
+    multiple = lcm(*counts)
+    return RoundedFormula("mod", multiple - int(distance), multiple, int(slope))
 
 
-#: a number at a rank count
+#: rank count and number
 Point = tuple[int, Fraction]
 
 
 class CountModel(Protocol):
-    """What gives a number at any rank count."""
+    """Model of a number over the rank count."""
 
     def at(self, process_count: int) -> Fraction:
-        """Return the number at this rank count."""
+        """Evaluate the model at a rank count."""
 
     def formula(self) -> str:
-        """Return the model as text, in `n`."""
+        """Format the model in `n`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountFamily:
-    """A kind of model: its name, its parameters, and how it is fitted to as many points as it has parameters.
+    """Kind of model with its name, number of parameters, and a function that fits it to as many points as parameters.
 
-    `fit` gets points of different rank counts and returns None where no model goes through them.
+    `fit` receives points of different rank counts, and returns None if no model passes through them.
     """
 
     name: str
@@ -166,49 +182,49 @@ class CountFamily:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same number at all rank counts."""
+    """Same number at all rank counts."""
 
     value: Fraction
 
     def at(self, process_count: int) -> Fraction:
-        """Return the number at this rank count."""
+        """Evaluate the model at a rank count."""
         return self.value
 
     def formula(self) -> str:
-        """Return the model as text, in `n`."""
+        """Format the model in `n`."""
         return str(self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """`slope * n + rest`."""
+    """Linear model `slope * n + rest`."""
 
     slope: Fraction
     rest: Fraction
 
     def at(self, process_count: int) -> Fraction:
-        """Return the number at this rank count."""
+        """Evaluate the model at a rank count."""
         return self.slope * process_count + self.rest
 
     def formula(self) -> str:
-        """Return the model as text, in `n`."""
-        return _sum(times(self.slope, "n"), self.rest)
+        """Format the model in `n`."""
+        return _format_sum(format_product(self.slope, "n"), self.rest)
 
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """`share / n + rest`."""
+    """Inverse model `share / n + rest`."""
 
     share: Fraction
     rest: Fraction
 
     def at(self, process_count: int) -> Fraction:
-        """Return the number at this rank count."""
+        """Evaluate the model at a rank count."""
         return self.share / process_count + self.rest
 
     def formula(self) -> str:
-        """Return the model as text, in `n`."""
-        return _sum(f"{_factor(self.share)}/n", self.rest)
+        """Format the model in `n`."""
+        return _format_sum(f"{_format_factor(self.share)}/n", self.rest)
 
 
 def _constant(points: Sequence[Point]) -> CountModel:
@@ -245,117 +261,152 @@ FAMILIES = (
 )
 
 
-class NotWhole(Exception):
-    """A model gives no whole number; the message says which one, and why if that is plain."""
+class NotAnIntegerError(Exception):
+    """A model's value is not an integer; the message contains the value, and the cause if it is known."""
 
 
-class Ambiguous(NotWhole):
-    """Several formulas give the same numbers at all known rank counts, and others at this one."""
+class AmbiguousModelError(NotAnIntegerError):
+    """Several formulas agree at all known rank counts, but not at this one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """A model that gave all numbers that are known; where rounded formulas gave them as well, these are its rivals.
+class FittedModel:
+    """Model that gives all known numbers, with the rounded formulas that give them, too.
 
-    `is_whole`: all of these were whole numbers.
+    `is_whole`: all known numbers are integers.
     """
 
     model: CountModel
     rank_counts: tuple[int, ...]
     is_whole: bool = True
-    rivals: tuple[Rounded, ...] = ()
+    rivals: tuple[RoundedFormula, ...] = ()
 
     def at(self, process_count: int) -> Fraction:
-        """Return the number at this rank count; raise NotWhole where it is none, or not the only one."""
+        """Evaluate the model; raise NotAnIntegerError if the value is invalid or ambiguous."""
         value = Fraction(self.model.at(process_count))
-        is_off = self.is_whole and value.denominator != 1
-        # That there is no whole number is reason enough, unless another formula of one parameter has one.
-        for rival in self.rivals if not is_off else [rival for rival in self.rivals if not rival.rest]:
-            text = rival.unless(value, process_count)
+        is_invalid = self.is_whole and value.denominator != 1
+        # A fraction is reason enough, unless another formula of one parameter gives an integer.
+        for rival in self.rivals if not is_invalid else [rival for rival in self.rivals if not rival.rest]:
+            text = rival.find_disagreement(value, process_count)
             if text is not None:
                 known = ", ".join(map(str, dict.fromkeys(self.rank_counts)))
                 ours, theirs = self.formula(), f"{text} at {process_count}"
-                raise Ambiguous(f"ambiguous: {ours} is as good as {theirs}; both give the same at {known} ranks")
-        if is_off:
-            raise NotWhole(_fraction(self.model, value, process_count))
+                raise AmbiguousModelError(
+                    f"ambiguous: {ours} is as good as {theirs}; both give the same at {known} ranks"
+                )
+        if is_invalid:
+            raise NotAnIntegerError(_describe_fraction(self.model, value, process_count))
         return value
 
     def formula(self) -> str:
-        """Return the model as text, in `n`."""
+        """Format the model in `n`."""
         return self.model.formula()
 
 
-def fitted(
+def fit_count_model(
     points: Sequence[Point], families: Sequence[CountFamily] = FAMILIES, *, has_rivals: bool = True
-) -> Fitted | None:
-    """Return the first model that gives all points exactly and has fewer parameters than there are rank counts.
+) -> FittedModel | None:
+    """Fit the first family whose model gives all points exactly.
 
-    One that has rivals stands back for any behind it that has none: what a user adds is taken at its word.
+    Parameters
+    ----------
+    points
+        Rank counts with numbers.
+    families
+        Kinds of models, in order of preference.
+    has_rivals
+        Whether rounded formulas are considered.
+
+    Returns
+    -------
+    Fitted or None
+        None if no model with fewer parameters than rank counts fits. Models without rivals are preferred, so that a
+        user's own family can resolve an ambiguity.
     """
-    apart = tuple(dict(points).items())
-    doubtful: Fitted | None = None
+    distinct = tuple(dict(points).items())
+    ambiguous: FittedModel | None = None
     for family in families:
-        if family.parameter_count >= len(apart):
+        if family.parameter_count >= len(distinct):
             continue
-        # The points farthest apart fix the parameters; all others are a check.
-        chosen = [apart[0], apart[-1], *apart[1:-1]][: family.parameter_count]
-        model = family.fit(chosen)
+        # the outermost points determine the parameters, the others validate the model
+        selected = [distinct[0], distinct[-1], *distinct[1:-1]][: family.parameter_count]
+        model = family.fit(selected)
         if model is None or any(model.at(count) != value for count, value in points):
             continue
-        found = _known(model, apart, has_rivals)
-        if not found.rivals:
-            return found
-        doubtful = doubtful or found
-    return doubtful
+        candidate = _with_rivals(model, distinct, has_rivals)
+        if not candidate.rivals:
+            return candidate
+        ambiguous = ambiguous or candidate
+    return ambiguous
 
 
-def _known(model: CountModel, points: Sequence[Point], has_rivals: bool) -> Fitted:
+def _with_rivals(model: CountModel, points: Sequence[Point], has_rivals: bool) -> FittedModel:
     counts = tuple(count for count, _ in points)
     is_whole = all(value.denominator == 1 for _, value in points)
-    rivals: tuple[Rounded, ...] = ()
+    rivals: tuple[RoundedFormula, ...] = ()
     if has_rivals and is_whole:
         whole = [(count, int(value)) for count, value in points]
         match model:
             case Inverse() if model.share and model.rest:
-                rivals = rounded_like(whole, by_inverse=True, first=model.share, rest=model.rest)
+                rivals = find_rivals(whole, by_inverse=True, first=model.share, rest=model.rest)
             case Linear() if model.slope and model.rest:
-                rivals = rounded_like(whole, by_inverse=False, first=model.slope, rest=model.rest)
-    return Fitted(model, counts, is_whole, rivals)
+                rivals = find_rivals(whole, by_inverse=False, first=model.slope, rest=model.rest)
+    return FittedModel(model, counts, is_whole, rivals)
 
 
-def whole_at(model: CountModel, process_count: int, what: str) -> int:
-    """Return the whole number that a model gives at a rank count; raise NotWhole where it is none."""
+def evaluate_integer(model: CountModel, process_count: int, name: str) -> int:
+    """Evaluate a model that must give an integer.
+
+    Parameters
+    ----------
+    model
+        Model over n.
+    process_count
+        Rank count.
+    what
+        Name of the quantity in messages.
+
+    Returns
+    -------
+    int
+        Value of the model.
+
+    Raises
+    ------
+    NotAnIntegerError
+        If the value is not an integer, or ambiguous.
+    """
     try:
         value = Fraction(model.at(process_count))
         if value.denominator == 1:
             return int(value)
-    except Ambiguous:
+    except AmbiguousModelError:
         raise
-    except NotWhole as fault:
-        raise NotWhole(f"{what} {fault}".lstrip()) from None
-    raise NotWhole(f"{what} {_fraction(model, value, process_count)}".lstrip())
+    except NotAnIntegerError as fault:
+        raise NotAnIntegerError(f"{name} {fault}".lstrip()) from None
+    raise NotAnIntegerError(f"{name} {_describe_fraction(model, value, process_count)}".lstrip())
 
 
-def _fraction(model: CountModel, value: Fraction, process_count: int) -> str:
-    inner = model.model if isinstance(model, Fitted) else model
-    reason = f"{model.formula()} is {value}, no whole number"
+def _describe_fraction(model: CountModel, value: Fraction, process_count: int) -> str:
+    inner = model.model if isinstance(model, FittedModel) else model
+    reason = f"{model.formula()} is {value}, not an integer"
     if isinstance(inner, Inverse) and inner.share.denominator == inner.rest.denominator == 1:
         reason += f": {process_count} does not divide {inner.share}"
     return reason
 
 
-def _factor(value: Fraction) -> str:
+def _format_factor(value: Fraction) -> str:
     return str(value) if value.denominator == 1 else f"({value})"
 
 
-def times(value: Fraction, name: str) -> str:
-    """Return the text of a product: `n`, `-n`, `3*n`, `n/4`, `3*n/4`."""
+def format_product(value: Fraction, name: str) -> str:
+    """Format a product of a fraction and a name: `n`, `-n`, `3*n`, `n/4`, `3*n/4`."""
     sign = "-" if value < 0 else ""
     product = f"{sign}{name}" if abs(value.numerator) == 1 else f"{value.numerator}*{name}"
     return product if value.denominator == 1 else f"{product}/{value.denominator}"
 
 
-def _sum(product: str, rest: Fraction) -> str:
+def _format_sum(product: str, rest: Fraction) -> str:
     if not rest:
         return product
     return f"{product} {'-' if rest < 0 else '+'} {abs(rest)}"

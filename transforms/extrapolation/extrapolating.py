@@ -1,8 +1,8 @@
-"""ScalaIOExtrap: from traces at four or more rank counts, the exact trace at one that nobody ran.
+"""ScalaIOExtrap: the exact trace at a rank count that was not run, from traces at four or more rank counts.
 
-The traces must have the same structure of calls (paper: DOI 10.1145/2832106.2832108, section 3.2.1); their rank
-lists, loops, numbers in file names, offsets, counts and handles are modelled exactly (3.2.2 to 3.2.4), and a field
-that no model explains at all rank counts refuses the trace. Times are fitted by curves and are never exact.
+The traces must have the same structure of calls (paper: DOI 10.1145/2832106.2832108, section 3.2.1). Rank lists, loops,
+numbers in file names, offsets, counts and handles have exact models (3.2.2 to 3.2.4). The trace is refused if a field
+has no model that holds at all rank counts. Times are fitted by curves and are never exact.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from itertools import count
 import numpy as np
 
 from iosig.transforms.arrays import Ints
-from iosig.transforms.extrapolation.evaluation import trace_at
+from iosig.transforms.extrapolation.evaluation import evaluate_trace
 from iosig.transforms.extrapolation.iteration_models import (
     Block,
     Families,
     FieldModel,
-    Fixed,
-    NoModel,
-    fit,
-    formula_of,
+    FixedValues,
+    NoExactModelError,
+    fit_field,
+    format_formula,
     is_constant,
 )
-from iosig.transforms.extrapolation.rank_list_models import fitted_ranks
+from iosig.transforms.extrapolation.rank_list_models import fit_rank_lists
 from iosig.transforms.extrapolation.result import (
     Extrapolated,
     FittedCall,
@@ -36,23 +36,28 @@ from iosig.transforms.extrapolation.result import (
     Model,
     Refusal,
 )
-from iosig.transforms.extrapolation.structures import Difference, Matched, arguments_of, matched
-from iosig.transforms.traces.progressions import Progression, values
+from iosig.transforms.extrapolation.structures import Difference, MatchedClasses, match_classes, slot_names
+from iosig.transforms.traces.progressions import Progression, expand_values
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
-from iosig.transforms.traces.vectors import bounds_of, rank_lists, table_of
+from iosig.transforms.traces.vectors import expand_vector, rank_lists, vector_bounds
 
-#: the iterations of the loops around a node, from the outermost, at one rank count
+#: iterations of the loops around a node, from the outermost, at one rank count
 Lengths = tuple[int, ...]
-#: fields that are listed where there is no trace; of more, how many there are is said
-MOST_REFUSALS = 100
+#: maximum number of refusals that are listed; the others are counted
+MAX_REFUSALS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ExtrapolationParams:
-    """How much must be known before anything is extrapolated.
+    """Requirements and model families of an extrapolation.
 
-    least_rank_counts: four in the paper (section 3.2); three identify any model of two parameters.
-    families: the kinds of models, those of the paper and any that a user adds.
+    Attributes
+    ----------
+    least_rank_counts
+        Minimum number of different rank counts: four in the paper (section 3.2); three identify a model of two
+        parameters.
+    families
+        Kinds of models: those of the paper, and any that a user adds.
     """
 
     least_rank_counts: int = 4
@@ -62,84 +67,128 @@ class ExtrapolationParams:
 def extrapolate(
     traces: Iterable[CompressedTrace], process_count: int, params: ExtrapolationParams | None = None
 ) -> Extrapolated:
-    """Return the trace at a rank count, from traces of the same program at others, or the fields that forbid it.
+    """Extrapolate the trace of a program to a rank count.
 
-    The traces are of `compress_together`, so that numbers are filled up with zeros alike in all of them.
+    Parameters
+    ----------
+    traces
+        Traces at other rank counts, from `compress_together`, so that numbers are padded in the same way.
+    process_count
+        Rank count of the result.
+    params
+        Requirements and kinds of models.
+
+    Returns
+    -------
+    Extrapolated
+        Trace, or the reasons why it is refused.
+
+    References
+    ----------
+    X. Luo et al., ESPT 2015, section 3, DOI 10.1145/2832106.2832108
     """
-    return extrapolated_at(fitted_trace(traces, params or ExtrapolationParams()), process_count)
+    return extrapolate_to(fit_trace(traces, params or ExtrapolationParams()), process_count)
 
 
-def extrapolated_at(known: FittedTrace, process_count: int) -> Extrapolated:
-    """Return the trace at a rank count from models, or the fields that forbid it."""
-    found = known.refusals or trace_at(known, process_count)
-    refusals, trace = (_listed(found), None) if isinstance(found, tuple) else ((), found)
+def extrapolate_to(known: FittedTrace, process_count: int) -> Extrapolated:
+    """Evaluate fitted models at a rank count.
+
+    Parameters
+    ----------
+    known
+        Fitted models.
+    process_count
+        Rank count of the result.
+
+    Returns
+    -------
+    Extrapolated
+        Trace, or the reasons why it is refused.
+    """
+    result = known.refusals or evaluate_trace(known, process_count)
+    refusals, trace = (_truncate_refusals(result), None) if isinstance(result, tuple) else ((), result)
     outcome = refusals[0].outcome if refusals else "extrapolated"
     return Extrapolated(known.rank_counts, process_count, outcome, known.models, refusals, trace)
 
 
-def _listed(refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
-    if len(refusals) <= MOST_REFUSALS:
+def _truncate_refusals(refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
+    if len(refusals) <= MAX_REFUSALS:
         return refusals
-    rest = len(refusals) - MOST_REFUSALS
-    reason = f"{len(refusals):,} fields are refused in all; the first {MOST_REFUSALS} are listed"
-    return (*refusals[:MOST_REFUSALS], Refusal(refusals[0].outcome, f"and {rest:,} more", reason))
+    rest = len(refusals) - MAX_REFUSALS
+    reason = f"{len(refusals):,} fields are refused; the first {MAX_REFUSALS} are listed"
+    return (*refusals[:MAX_REFUSALS], Refusal(refusals[0].outcome, f"and {rest:,} more", reason))
 
 
-def fitted_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) -> FittedTrace:
-    """Return the models that explain traces of one program at several rank counts exactly, or what has none."""
-    held = sorted(traces, key=lambda trace: trace.process_count)
-    rank_counts = tuple(trace.process_count for trace in held)
+def fit_trace(traces: Iterable[CompressedTrace], params: ExtrapolationParams) -> FittedTrace:
+    """Fit models that explain traces of one program at several rank counts exactly.
+
+    Parameters
+    ----------
+    traces
+        Traces at several rank counts, in any order.
+    params
+        Requirements and kinds of models.
+
+    Returns
+    -------
+    FittedTrace
+        Models, and refusals of fields without a model.
+    """
+    ordered = sorted(traces, key=lambda trace: trace.process_count)
+    rank_counts = tuple(trace.process_count for trace in ordered)
     known = len(set(rank_counts))
     if known < params.least_rank_counts:
         reason = f"{known} different rank counts are known; {params.least_rank_counts} are needed"
         return FittedTrace(rank_counts, (), (), (Refusal("too_few_rank_counts", "rank counts", reason),))
-    classes = matched(held)
+    classes = match_classes(ordered)
     if isinstance(classes, Difference):
         return FittedTrace(rank_counts, (), (), (Refusal("structures_differ", classes.field, classes.reason),))
-    fitting = _Fitting(rank_counts, params.families)
-    done = [fitting.fit_class(number, one) for number, one in enumerate(classes)]
-    if any(silent := [_silent(trace) for trace in held]):
-        done.append(fitting.fit_silent(len(done), silent))
-    # All classes together have all ranks at each rank count, so that one of them may have what is left.
-    others = [one for one in done if one.ranks is None]
-    for one in others if len(others) > 1 else ():
-        fitting.refuse(f"class {one.number}, ranks", "they follow no rule, and those of another class neither")
-    return FittedTrace(rank_counts, tuple(done), tuple(fitting.models), tuple(fitting.refusals))
+    fitter = _TraceFitter(rank_counts, params.families)
+    fitted_classes = [fitter.fit_class(number, rank_classes) for number, rank_classes in enumerate(classes)]
+    if any(silent := [_find_silent_ranks(trace) for trace in ordered]):
+        fitted_classes.append(fitter.fit_silent(len(fitted_classes), silent))
+    # the classes tile all ranks, so one of them may be the remaining ranks
+    without_model = [fitted_class for fitted_class in fitted_classes if fitted_class.ranks is None]
+    for fitted_class in without_model if len(without_model) > 1 else ():
+        fitter.refuse(
+            f"class {fitted_class.number}, ranks", "these ranks have no model, nor have those of another class"
+        )
+    return FittedTrace(rank_counts, tuple(fitted_classes), tuple(fitter.models), tuple(fitter.refusals))
 
 
-def _silent(trace: CompressedTrace) -> tuple[Progression, ...]:
-    """Return the ranks that made no calls."""
+def _find_silent_ranks(trace: CompressedTrace) -> tuple[Progression, ...]:
+    """Ranks without calls."""
     has_calls = np.zeros(trace.process_count, np.bool_)
-    for one in trace.classes:
-        has_calls[values(one.ranks)] = True
+    for rank_class in trace.classes:
+        has_calls[expand_values(rank_class.ranks)] = True
     return rank_lists(np.flatnonzero(~has_calls))
 
 
-def _uneven(tables: Sequence[Ints]) -> str | None:
-    """Return why iterations that are not the same each time are not known elsewhere; None where they are."""
+def _explain_iterations(tables: Sequence[Ints]) -> str | None:
+    """Reason why unequal iterations cannot be extrapolated; None if they can."""
     if any((table != table[:1]).any() for table in tables):
         return "the iterations differ by rank"
     if any(not np.array_equal(table[0], tables[0][0]) for table in tables):
-        return "the iterations differ from entry to entry, and not alike at all rank counts"
+        return "the iterations differ between entries, and between rank counts"
     return None
 
 
-def _least(calls: Sequence[Call], slot: int) -> int:
-    """Return the least number that may come to stand in a slot.
+def _min_value(calls: Sequence[Call], slot: int) -> int:
+    """Minimum value that may occur in a slot.
 
-    In names, of which no number had fewer digits and none was filled up with zeros, shorter ones could be.
+    In names, shorter numbers than all known ones could be padded with zeros.
     """
     call = calls[0]
-    before, behind = call.texts[slot][-1:], call.texts[slot + 1][:1]
-    if call.slots[slot].width > 1 or (before in ("", " ") and behind in ("", " ")):
+    before, after = call.texts[slot][-1:], call.texts[slot + 1][:1]
+    if call.slots[slot].width > 1 or (before in ("", " ") and after in ("", " ")):
         return 0
-    lowest = min(bounds_of(own.slots[slot].vector)[0] for own in calls)
+    lowest = min(vector_bounds(known.slots[slot].vector)[0] for known in calls)
     return 10 ** (len(str(lowest)) - 1) if lowest >= 10 else 0
 
 
 @dataclass(slots=True)
-class _Fitting:
-    """Models of one class after the other, and all fields that were modelled or refused."""
+class _TraceFitter:
+    """Fits one class after the other, and collects models and refusals."""
 
     rank_counts: tuple[int, ...]
     families: Families
@@ -148,75 +197,75 @@ class _Fitting:
     ranks: tuple[Ints, ...] = ()
 
     def refuse(self, name: str, reason: str) -> None:
-        """Note that a field has no model."""
+        """Add a field without a model."""
         self.refusals.append(Refusal("no_exact_model", name, reason))
 
     def fit_silent(self, number: int, ranks: Sequence[tuple[Progression, ...]]) -> FittedClass:
-        """Fit the ranks that make no calls; there may be none at some rank counts."""
-        return self.fit_class(number, tuple(RankClass(own, ()) for own in ranks), "ranks without calls")
+        """Fit the ranks without calls, which may be absent at some rank counts."""
+        return self.fit_class(number, tuple(RankClass(lists, ()) for lists in ranks), "ranks without calls")
 
-    def fit_class(self, number: int, one: Matched, name: str = "") -> FittedClass:
+    def fit_class(self, number: int, classes: MatchedClasses, name: str = "") -> FittedClass:
         """Fit the ranks and the nodes of a class."""
-        self.ranks = tuple(np.sort(values(rank_class.ranks)) for rank_class in one)
-        lists = fitted_ranks(list(zip(self.rank_counts, self.ranks, strict=True)), self.families.counts)
-        shown = "all others" if lists is None else "; ".join(model.formula() for model in lists)
-        self.models.append(Model(name or f"class {number}, ranks", shown))
-        bodies = [rank_class.body for rank_class in one]
-        return FittedClass(number, lists, self._body(f"class {number}", count(), bodies, [()] * len(bodies)))
+        self.ranks = tuple(np.sort(expand_values(rank_class.ranks)) for rank_class in classes)
+        lists = fit_rank_lists(list(zip(self.rank_counts, self.ranks, strict=True)), self.families.counts)
+        formula = "all others" if lists is None else "; ".join(model.formula() for model in lists)
+        self.models.append(Model(name or f"class {number}, ranks", formula))
+        bodies = [rank_class.body for rank_class in classes]
+        return FittedClass(number, lists, self._fit_body(f"class {number}", count(), bodies, [()] * len(bodies)))
 
-    def _body(
+    def _fit_body(
         self, place: str, numbers: Iterator[int], bodies: Sequence[tuple[Node, ...]], lengths: Sequence[Lengths]
     ) -> tuple[FittedNode, ...]:
-        return tuple(self._node(place, numbers, nodes, lengths) for nodes in zip(*bodies, strict=True))
+        return tuple(self._fit_node(place, numbers, nodes, lengths) for nodes in zip(*bodies, strict=True))
 
-    def _node(
+    def _fit_node(
         self, place: str, numbers: Iterator[int], nodes: Sequence[Node], lengths: Sequence[Lengths]
     ) -> FittedNode:
         loops = [node for node in nodes if isinstance(node, Loop)]
         if loops:
-            return self._loop(place, numbers, loops, lengths)
+            return self._fit_loop(place, numbers, loops, lengths)
         calls = [node for node in nodes if isinstance(node, Call)]
         name = f"{place}, call {next(numbers)} {calls[0].function}"
         slots = tuple(
-            self._field(f"{name}, {argument}", [call.slots[slot].vector for call in calls], lengths)
-            for slot, argument in enumerate(arguments_of(calls[0]))
+            self._fit_number(f"{name}, {argument}", [call.slots[slot].vector for call in calls], lengths)
+            for slot, argument in enumerate(slot_names(calls[0]))
         )
-        least = tuple(_least(calls, slot) for slot in range(len(slots)))
+        least = tuple(_min_value(calls, slot) for slot in range(len(slots)))
         durations, gaps = tuple(call.durations for call in calls), tuple(call.gaps for call in calls)
         return FittedCall(calls[0], slots, least, durations, gaps)
 
-    def _loop(
+    def _fit_loop(
         self, place: str, numbers: Iterator[int], loops: Sequence[Loop], lengths: Sequence[Lengths]
     ) -> FittedLoop:
         name = f"{place}, loop {next(numbers)}, iterations"
-        tables = self._tables([loop.counts for loop in loops])
+        tables = self._expand_vectors([loop.counts for loop in loops])
         bodies = [loop.body for loop in loops]
         is_even = all((table == table[:1, :1]).all() for table in tables)
-        if not is_even and (reason := _uneven(tables)):
+        if not is_even and (reason := _explain_iterations(tables)):
             self.refuse(name, reason)
-            return FittedLoop(False, Fixed(tables[0][0]), ())
-        counts = self._field(name, [loop.counts for loop in loops], lengths)
+            return FittedLoop(False, FixedValues(tables[0][0]), ())
+        counts = self._fit_number(name, [loop.counts for loop in loops], lengths)
         if is_even:
             inner = [(*known, int(table[0, 0])) for known, table in zip(lengths, tables, strict=True)]
-            return FittedLoop(True, counts, self._body(place, numbers, bodies, inner))
+            return FittedLoop(True, counts, self._fit_body(place, numbers, bodies, inner))
         flat = [(int(tables[0][0].sum()),)] * len(tables)
-        return FittedLoop(False, counts, self._body(place, numbers, bodies, flat))
+        return FittedLoop(False, counts, self._fit_body(place, numbers, bodies, flat))
 
-    def _tables(self, vectors: Sequence[Vector]) -> list[Ints]:
-        return [table_of(vector, ranks) for vector, ranks in zip(vectors, self.ranks, strict=True)]
+    def _expand_vectors(self, vectors: Sequence[Vector]) -> list[Ints]:
+        return [expand_vector(vector, ranks) for vector, ranks in zip(vectors, self.ranks, strict=True)]
 
-    def _field(self, name: str, vectors: Sequence[Vector], lengths: Sequence[Lengths]) -> FieldModel:
-        """Fit a number of a node; one without a model is noted, and stays what it was at the first rank count."""
-        tables = self._tables(vectors)
+    def _fit_number(self, name: str, vectors: Sequence[Vector], lengths: Sequence[Lengths]) -> FieldModel:
+        """Fit a number of a node; without a model, add a refusal, and use the values of the first rank count."""
+        tables = self._expand_vectors(vectors)
         blocks = [
             Block(known, ranks, table.reshape(ranks.size, *length))
             for known, ranks, table, length in zip(self.rank_counts, self.ranks, tables, lengths, strict=True)
         ]
         try:
-            model = fit(blocks, self.families)
-        except NoModel as fault:
+            model = fit_field(blocks, self.families)
+        except NoExactModelError as fault:
             self.refuse(name, f"no model gives {fault}")
-            return Fixed(blocks[0].values[0])
+            return FixedValues(blocks[0].values[0])
         if not is_constant(model):
-            self.models.append(Model(name, formula_of(model)))
+            self.models.append(Model(name, format_formula(model)))
         return model

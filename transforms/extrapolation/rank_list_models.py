@@ -1,8 +1,8 @@
-"""Exact models of a class's ranks: rank lists whose starts, strides and counts are each a model in n.
+"""Exact models of a class's rank lists, whose starts, strides and counts are models in n.
 
-The ranks of a class, such as 0 that creates a file, the roots of groups, or all others, are nested progressions at
-each rank count (paper, section 3.2.1; ScalaTrace's rank lists). At a rank count with a single group, a dimension has
-one member and its stride is not seen; it counts as one all the same.
+The ranks of a class (rank 0, which creates a file; the roots of groups; all others) are nested progressions at each
+rank count (paper, section 3.2.1; ScalaTrace's rank lists). At a rank count with a single group, the dimension of groups
+has one member and an unknown stride, but counts as a dimension.
 """
 
 from __future__ import annotations
@@ -13,22 +13,29 @@ from fractions import Fraction
 from itertools import combinations, islice, product
 
 from iosig.transforms.arrays import Ints
-from iosig.transforms.extrapolation.count_models import Ambiguous, CountFamily, CountModel, Fitted, fitted, whole_at
-from iosig.transforms.extrapolation.rank_pieces import progression_of
+from iosig.transforms.extrapolation.count_models import (
+    AmbiguousModelError,
+    CountFamily,
+    CountModel,
+    FittedModel,
+    evaluate_integer,
+    fit_count_model,
+)
+from iosig.transforms.extrapolation.rank_pieces import make_progression
 from iosig.transforms.traces.progressions import Progression
 from iosig.transforms.traces.vectors import rank_lists
 
-#: a dimension's count and its stride, None where it has one member only
+#: count and stride of a dimension; the stride is None if there is one member
 _Dimension = tuple[int, int | None]
-#: ways to fill up the rank lists of all rank counts that are looked at
-_MOST_WAYS = 10_000
+#: maximum number of ways to insert dimensions of one member that are tried
+_MAX_WAYS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RankListModel:
-    """A progression of ranks over n; a stride is None where no rank count shows it, for its count is always 1.
+    """Progression of ranks over n; a stride is None if the count is 1 at all known rank counts.
 
-    `rivals` give the same ranks at all known rank counts: dimensions of one member can stand anywhere.
+    `rivals` give the same ranks at all known rank counts, since the position of dimensions of one member is arbitrary.
     """
 
     start: CountModel
@@ -37,40 +44,45 @@ class RankListModel:
     rivals: tuple[RankListModel, ...] = ()
 
     def at(self, process_count: int) -> Progression | None:
-        """Return the ranks at a rank count, None where there are none.
+        """Evaluate the ranks at a rank count; None if the class is empty.
 
-        Raises NotWhole where these are no numbers, or not the only ones, and ValueError where they cannot be ranks.
+        Raises NotAnIntegerError if a number is invalid or ambiguous, and ValueError if the result is not a valid rank
+        list.
         """
-        found = self._own_at(process_count)
+        ranks = self._evaluate(process_count)
         for rival in self.rivals:
-            if rival._own_at(process_count) != found:
-                raise Ambiguous(f"ambiguous: {self.formula()} is as good as {rival.formula()} at all known rank counts")
-        return found
+            if rival._evaluate(process_count) != ranks:
+                raise AmbiguousModelError(
+                    f"ambiguous: {self.formula()} is as good as {rival.formula()} at all known rank counts"
+                )
+        return ranks
 
-    def _own_at(self, process_count: int) -> Progression | None:
-        counts = [whole_at(count, process_count, "the count of ranks") for count in self.counts]
+    def _evaluate(self, process_count: int) -> Progression | None:
+        counts = [evaluate_integer(count, process_count, "the count of ranks") for count in self.counts]
         if any(count < 0 for count in counts):
             raise ValueError(f"a class has {min(counts)} ranks")
         if 0 in counts:
             return None
-        start = whole_at(self.start, process_count, "the first rank")
+        start = evaluate_integer(self.start, process_count, "the first rank")
         dimensions: list[tuple[int, int]] = []
         for count, stride in zip(counts, self.strides, strict=True):
             if count > 1 and stride is None:
-                raise ValueError("the distance between a class's ranks was never seen")
+                raise ValueError(
+                    "the stride of the class's ranks is unknown, since the known traces have one such rank"
+                )
             if count > 1 and stride is not None:
-                dimensions.append((whole_at(stride, process_count, "the rank stride"), count))
+                dimensions.append((evaluate_integer(stride, process_count, "the rank stride"), count))
         inner = 0
         for stride_, count in reversed(dimensions):
             if stride_ <= inner:
-                raise ValueError(f"the ranks of a class overlap: {count} of them lie {stride_} apart")
+                raise ValueError(f"the ranks of a class overlap: {count} ranks have the stride {stride_}")
             inner += stride_ * (count - 1)
         if start < 0 or start + inner >= process_count:
-            raise ValueError(f"a class has ranks {start} to {start + inner}, not of 0 to {process_count - 1}")
-        return progression_of(start, *dimensions)
+            raise ValueError(f"a class has ranks {start} to {start + inner}, beyond 0 to {process_count - 1}")
+        return make_progression(start, *dimensions)
 
     def formula(self) -> str:
-        """Return the model as text, in `n`."""
+        """Format the model in `n`."""
         parts = [
             f"{count.formula()} of stride {stride.formula()}"
             for count, stride in zip(self.counts, self.strides, strict=True)
@@ -79,43 +91,59 @@ class RankListModel:
         return ", ".join([f"from {self.start.formula()}", *parts])
 
 
-def fitted_ranks(
+def fit_rank_lists(
     ranks: Sequence[tuple[int, Ints]], families: Sequence[CountFamily]
 ) -> tuple[RankListModel, ...] | None:
-    """Return the models of a class's ranks, from those at each rank count (rising); None where there are none."""
+    """Fit the rank lists of a class.
+
+    Parameters
+    ----------
+    ranks
+        Rank counts with the class's ranks, ascending.
+    families
+        Kinds of models over n.
+
+    Returns
+    -------
+    tuple[RankListModel, ...] or None
+        One model per list; None if any has no model, or their number differs.
+    """
     counts = [count for count, _ in ranks]
-    lists = [rank_lists(own) for _, own in ranks]
-    if len({len(own) for own in lists}) > 1:
+    lists = [rank_lists(class_ranks) for _, class_ranks in ranks]
+    if len({len(progressions) for progressions in lists}) > 1:
         return None
-    models = [_fitted(list(zip(counts, column, strict=True)), families) for column in zip(*lists, strict=True)]
+    models = [_fit_rank_list(list(zip(counts, column, strict=True)), families) for column in zip(*lists, strict=True)]
     return None if None in models else tuple(model for model in models if model is not None)
 
 
-def _fitted(column: Sequence[tuple[int, Progression]], families: Sequence[CountFamily]) -> RankListModel | None:
-    start = fitted([(count, Fraction(ranks.start)) for count, ranks in column], families)
+def _fit_rank_list(column: Sequence[tuple[int, Progression]], families: Sequence[CountFamily]) -> RankListModel | None:
+    start = fit_count_model([(count, Fraction(ranks.start)) for count, ranks in column], families)
     if start is None:
         return None
     depth = max(len(ranks.counts) for _, ranks in column)
-    ways = product(*(list(_filled(ranks, depth)) for _, ranks in column))
-    found: list[RankListModel] = []
-    for way in islice(ways, _MOST_WAYS):
-        model = _of_way(start, [count for count, _ in column], way, families)
-        if model is not None and model not in found:
-            found.append(model)
-    return replace(found[0], rivals=tuple(found[1:])) if found else None
+    ways = product(*(list(_insert_dimensions(ranks, depth)) for _, ranks in column))
+    models: list[RankListModel] = []
+    for way in islice(ways, _MAX_WAYS):
+        model = _fit_dimensions(start, [count for count, _ in column], way, families)
+        if model is not None and model not in models:
+            models.append(model)
+    return replace(models[0], rivals=tuple(models[1:])) if models else None
 
 
-def _of_way(
-    start: Fitted, process_counts: Sequence[int], way: Sequence[Sequence[_Dimension]], families: Sequence[CountFamily]
+def _fit_dimensions(
+    start: FittedModel,
+    process_counts: Sequence[int],
+    way: Sequence[Sequence[_Dimension]],
+    families: Sequence[CountFamily],
 ) -> RankListModel | None:
-    """Return the model of rank lists that have all their dimensions, those of one member included."""
+    """Fit rank lists whose dimensions of one member have been inserted."""
     counts: list[CountModel] = []
     strides: list[CountModel | None] = []
     for dimension in zip(*way, strict=True):
         known = list(zip(process_counts, dimension, strict=True))
-        length = fitted([(count, Fraction(size)) for count, (size, _) in known], families)
+        length = fit_count_model([(count, Fraction(size)) for count, (size, _) in known], families)
         seen = [(count, Fraction(stride)) for count, (_, stride) in known if stride is not None]
-        stride = fitted(seen, families) if seen else None
+        stride = fit_count_model(seen, families) if seen else None
         if length is None or (seen and stride is None):
             return None
         counts.append(length)
@@ -123,11 +151,11 @@ def _of_way(
     return RankListModel(start, tuple(strides), tuple(counts))
 
 
-def _filled(ranks: Progression, depth: int) -> Iterator[tuple[_Dimension, ...]]:
-    """Yield the dimensions of a rank list with those of one member added wherever they could stand."""
-    own: list[_Dimension] = list(zip(ranks.counts, ranks.strides, strict=True))
-    for places in combinations(range(depth), len(own)):
+def _insert_dimensions(ranks: Progression, depth: int) -> Iterator[tuple[_Dimension, ...]]:
+    """Yield the dimensions of a rank list with dimensions of one member inserted at all possible positions."""
+    proper: list[_Dimension] = list(zip(ranks.counts, ranks.strides, strict=True))
+    for places in combinations(range(depth), len(proper)):
         dimensions: list[_Dimension] = [(1, None)] * depth
-        for place, dimension in zip(places, own, strict=True):
+        for place, dimension in zip(places, proper, strict=True):
             dimensions[place] = dimension
         yield tuple(dimensions)

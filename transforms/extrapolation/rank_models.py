@@ -1,8 +1,8 @@
 """Exact models of a number over ranks and rank counts: the column dimension of the paper's section 3.2.3.
 
-Each coefficient is a model in n of its own (`count_models`), so that `(960/n)*rank` is a slope of 960/n. Beside the
-affine one there is the paper's fifth, `((rank + a) mod n) * b`, and one for groups of ranks, as file_<rank/4> has
-(section 3.2.2). A column that none of them gives exactly at all rank counts has no model.
+Each coefficient is a model in n (`count_models`), so that `(960/n)*rank` has the slope 960/n. In addition to the affine
+model there are the paper's fifth, `((rank + a) mod n) * b`, and one for groups of ranks, such as file_<rank/4> (section
+3.2.2). A column that none of them gives exactly at all rank counts has no model.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import numpy as np
 from iosig.transforms.arrays import Ints
 from iosig.transforms.extrapolation.count_models import (
     FAMILIES,
-    Ambiguous,
+    AmbiguousModelError,
     Constant,
     CountFamily,
     CountModel,
-    Fitted,
-    NotWhole,
-    fitted,
-    times,
-    whole_at,
+    FittedModel,
+    NotAnIntegerError,
+    evaluate_integer,
+    fit_count_model,
+    format_product,
 )
-from iosig.transforms.extrapolation.rank_pieces import in_groups, split_at
+from iosig.transforms.extrapolation.rank_pieces import split_at, split_by_groups
 from iosig.transforms.traces.progressions import Progression
 
-#: products below this are exact in 64 bits
+#: products below this do not overflow 64 bits
 _EXACT = 1 << 62
-#: of a class of so many ranks at each rank count, each rank may follow a rule of its own
-_MOST_SINGLE = 64
+#: maximum number of ranks of a class with a separate model per rank
+_MAX_SEPARATE_RANKS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A number of each rank of a class at one rank count: ranks, rising, and values, both int64[R]."""
+    """Ranks of a class at one rank count, ascending, and a number of each: shape (R,)."""
 
     process_count: int
     ranks: Ints
@@ -47,89 +47,94 @@ class Column:
 
 
 class RankModel(Protocol):
-    """What gives a number for any ranks at any rank count."""
+    """Model of a number over ranks and rank counts."""
 
     def values_at(self, process_count: int, ranks: Ints) -> Ints:
-        """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
+        """Evaluate the model for ranks (R,); raise NotAnIntegerError if a value is invalid."""
 
     def formula(self) -> str:
-        """Return the model as text, in `n` and `rank`."""
+        """Format the model in `n` and `rank`."""
 
 
 @runtime_checkable
-class PiecedModel(RankModel, Protocol):
-    """A model that knows on which ranks its numbers grow evenly, so that these are not looked at one by one.
+class PiecewiseModel(RankModel, Protocol):
+    """Model that is linear on known pieces of ranks, so that these need not be evaluated one by one.
 
-    Those of a user need not: they are asked for the number of each rank.
+    A user's own models may be plain `RankModel`s, which are evaluated for each rank.
     """
 
-    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression] | None:
-        """Return ranks as pieces along whose dimensions the numbers grow evenly; None where there are too many."""
+    def linear_pieces(self, process_count: int, ranks: Progression) -> list[Progression] | None:
+        """Split ranks into pieces on whose dimensions the model is linear; None if there are too many."""
 
 
-#: a kind of model: it returns None where no model of its kind gives all columns, at rank counts that differ
+#: function that fits a kind of model to columns; None if no model gives all of them
 RankFamily = Callable[[Sequence[Column], Sequence[CountFamily]], RankModel | None]
 
 
-def _scaled(slope: Fraction, ranks: Ints, rest: Fraction, what: str) -> Ints:
-    """Return `slope * ranks + rest`, exactly."""
+def _evaluate_linear(slope: Fraction, ranks: Ints, rest: Fraction, name: str) -> Ints:
+    """Evaluate `slope * ranks + rest` exactly."""
     scale = lcm(slope.denominator, rest.denominator)
     factor, term = int(slope * scale), int(rest * scale)
     largest = int(np.abs(ranks).max(initial=0))
     exact = ranks if abs(factor) * largest + abs(term) < _EXACT else ranks.astype(object)
     scaled = exact * factor + term
-    found = scaled // scale
-    is_off = found * scale != scaled
-    if is_off.any():
-        place = int(np.argmax(is_off))
-        raise NotWhole(f"{what} is {slope * int(ranks[place]) + rest} at rank {ranks[place]}, no whole number")
-    if scaled.dtype == object and any(abs(value) >= _EXACT for value in (found.min(), found.max())):
-        raise NotWhole(f"{what} is beyond 64 bits")
-    return found.astype(np.int64)
+    values = scaled // scale
+    is_fraction = values * scale != scaled
+    if is_fraction.any():
+        place = int(np.argmax(is_fraction))
+        raise NotAnIntegerError(f"{name} is {slope * int(ranks[place]) + rest} at rank {ranks[place]}, not an integer")
+    if scaled.dtype == object and any(abs(value) >= _EXACT for value in (values.min(), values.max())):
+        raise NotAnIntegerError(f"{name} exceeds 64 bits")
+    return values.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """`slope * rank + start`."""
+    """Affine model `slope * rank + start`."""
 
     start: CountModel
     slope: CountModel
 
     def values_at(self, process_count: int, ranks: Ints) -> Ints:
-        """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
-        return _scaled(self.slope.at(process_count), ranks, self.start.at(process_count), self.formula())
+        """Evaluate the model for ranks (R,); raise NotAnIntegerError if a value is invalid."""
+        return _evaluate_linear(self.slope.at(process_count), ranks, self.start.at(process_count), self.formula())
 
-    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression]:
-        """Return ranks as pieces along which the numbers grow evenly: all of them do."""
+    def linear_pieces(self, process_count: int, ranks: Progression) -> list[Progression]:
+        """Return the ranks as a single piece, since the model is linear."""
         return [ranks]
 
     def formula(self) -> str:
-        """Return the model as text, in `n` and `rank`."""
+        """Format the model in `n` and `rank`."""
         slope, start = self.slope.formula(), self.start.formula()
         if slope == "0":
             return start
-        product = times(self.slope.at(1), "rank") if _is_constant(self.slope) else f"{_closed(slope)}*rank"
+        product = (
+            format_product(self.slope.at(1), "rank") if _is_constant(self.slope) else f"{_parenthesize(slope)}*rank"
+        )
         return product if start == "0" else f"{product} + {start}"
 
 
 def _is_constant(model: CountModel) -> bool:
-    return isinstance(model.model if isinstance(model, Fitted) else model, Constant)
+    return isinstance(model.model if isinstance(model, FittedModel) else model, Constant)
 
 
-def _closed(text: str) -> str:
+def _parenthesize(text: str) -> str:
     return f"({text})" if " " in text else text
 
 
-def affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Affine | None:
-    """Return the affine model of columns; of one rank a column leaves the slope free, and so do not all of them."""
+def fit_affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Affine | None:
+    """Fit the affine model; None if it does not give all columns.
+
+    Columns of one rank do not determine the slope; at least one column must have more.
+    """
     slopes: list[tuple[int, Fraction]] = []
     for column in columns:
         if column.ranks.size > 1:
-            found = _slope(column)
-            if found is None:
+            column_slope = _find_slope(column)
+            if column_slope is None:
                 return None
-            slopes.append((column.process_count, found))
-    slope = fitted(slopes, families)
+            slopes.append((column.process_count, column_slope))
+    slope = fit_count_model(slopes, families)
     if slope is None:
         return None
     starts = [
@@ -139,68 +144,69 @@ def affine(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES
         )
         for column in columns
     ]
-    start = fitted(starts, families)
+    start = fit_count_model(starts, families)
     return None if start is None else Affine(start, slope)
 
 
-def _slope(column: Column) -> Fraction | None:
-    """Return by how much a column grows with each rank; None where it does not evenly."""
+def _find_slope(column: Column) -> Fraction | None:
+    """Slope of a column over the ranks; None if it is not linear."""
     slope = Fraction(int(column.values[1]) - int(column.values[0]), int(column.ranks[1]) - int(column.ranks[0]))
     rest = int(column.values[0]) - slope * int(column.ranks[0])
-    return slope if _gives(slope, rest, column.ranks, column.values) else None
+    return slope if _is_linear(slope, rest, column.ranks, column.values) else None
 
 
-def _gives(slope: Fraction, rest: Fraction, ranks: Ints, values: Ints) -> bool:
+def _is_linear(slope: Fraction, rest: Fraction, ranks: Ints, values: Ints) -> bool:
     try:
-        return bool((_scaled(slope, ranks, rest, "") == values).all())
-    except NotWhole:
+        return bool((_evaluate_linear(slope, ranks, rest, "") == values).all())
+    except NotAnIntegerError:
         return False
 
 
 @dataclass(frozen=True, slots=True)
-class Shifted:
-    """`((rank + a) mod n) * factor + rest`, the paper's fifth model; it begins anew at the rank `wrap`, n - a."""
+class Rotated:
+    """Rotated model `((rank + a) mod n) * factor + rest`, the paper's fifth; it wraps at the rank `wrap` = n - a."""
 
     wrap: CountModel
     factor: CountModel
     rest: CountModel
 
     def values_at(self, process_count: int, ranks: Ints) -> Ints:
-        """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
-        wrap = whole_at(self.wrap, process_count, "the rank")
-        turned = (ranks - wrap) % process_count
-        return _scaled(self.factor.at(process_count), turned, self.rest.at(process_count), self.formula())
+        """Evaluate the model for ranks (R,); raise NotAnIntegerError if a value is invalid."""
+        wrap = evaluate_integer(self.wrap, process_count, "the rank")
+        rotated = (ranks - wrap) % process_count
+        return _evaluate_linear(self.factor.at(process_count), rotated, self.rest.at(process_count), self.formula())
 
-    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression]:
-        """Return ranks as pieces along which the numbers grow evenly: those before the turn, and those behind it."""
-        return split_at(ranks, whole_at(self.wrap, process_count, "the rank") % process_count)
+    def linear_pieces(self, process_count: int, ranks: Progression) -> list[Progression]:
+        """Split ranks into those below and those at or above the wrap."""
+        return split_at(ranks, evaluate_integer(self.wrap, process_count, "the rank") % process_count)
 
     def formula(self) -> str:
-        """Return the model as text, in `n` and `rank`."""
-        wrap = self.wrap.model if isinstance(self.wrap, Fitted) else self.wrap
-        shift = fitted([(count, count - wrap.at(count)) for count in (1, 2, 3)])
-        turned = f"((rank + {shift.formula() if shift else f'n - ({wrap.formula()})'}) mod n)"
+        """Format the model in `n` and `rank`."""
+        wrap = self.wrap.model if isinstance(self.wrap, FittedModel) else self.wrap
+        shift = fit_count_model([(count, count - wrap.at(count)) for count in (1, 2, 3)])
+        rotated = f"((rank + {shift.formula() if shift else f'n - ({wrap.formula()})'}) mod n)"
         factor, rest = self.factor.formula(), self.rest.formula()
-        product = turned if factor == "1" else f"{turned}*{_closed(factor)}"
+        product = rotated if factor == "1" else f"{rotated}*{_parenthesize(factor)}"
         return product if rest == "0" else f"{product} + {rest}"
 
 
-def shifted(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Shifted | None:
-    """Return the model of columns that are turned by some ranks; the class has all ranks around the turn."""
-    turns = [_turn(column) for column in columns]
-    parts = zip(*(turn for turn in turns if turn is not None), strict=True)
-    if None in turns:
+def fit_rotation(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Rotated | None:
+    """Fit the rotated model; the class must contain the ranks on both sides of the wrap."""
+    wraps = [_find_wrap(column) for column in columns]
+    parts = zip(*(wrap_parts for wrap_parts in wraps if wrap_parts is not None), strict=True)
+    if None in wraps:
         return None
     counts = [column.process_count for column in columns]
-    # A turn so many ranks before the last one is the paper's model itself, and no remainder.
+    # the wrap has no rivals: a constant distance from n is the paper's model, not a remainder
     models = [
-        fitted(list(zip(counts, part, strict=True)), families, has_rivals=place > 0) for place, part in enumerate(parts)
+        fit_count_model(list(zip(counts, part, strict=True)), families, has_rivals=place > 0)
+        for place, part in enumerate(parts)
     ]
-    return None if None in models else Shifted(*(model for model in models if model is not None))
+    return None if None in models else Rotated(*(model for model in models if model is not None))
 
 
-def _turn(column: Column) -> tuple[Fraction, Fraction, Fraction] | None:
-    """Return wrap, factor and rest of a turned column; None for any other."""
+def _find_wrap(column: Column) -> tuple[Fraction, Fraction, Fraction] | None:
+    """Wrap, factor and rest of a rotated column; None for other columns."""
     ranks, values = column.ranks, column.values
     if ranks.size < 3:
         return None
@@ -220,7 +226,7 @@ def _turn(column: Column) -> tuple[Fraction, Fraction, Fraction] | None:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """`by_group * floor(rank / size) + by_member * (rank mod size) + start`, for groups of so many ranks."""
+    """Model `by_group * floor(rank / size) + by_member * (rank mod size) + start` of groups of ranks."""
 
     size: CountModel
     by_group: CountModel
@@ -230,62 +236,68 @@ class Grouped:
     rivals: tuple[Grouped, ...] = ()
 
     def values_at(self, process_count: int, ranks: Ints) -> Ints:
-        """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none, or not the only one."""
-        found = self._own_values(process_count, ranks)
+        """Evaluate the model for ranks (R,); raise NotAnIntegerError if a value is invalid or ambiguous."""
+        values = self._evaluate(process_count, ranks)
         for rival in self.rivals:
-            if (rival._own_values(process_count, ranks) != found).any():
-                raise Ambiguous(f"ambiguous: {self.formula()} is as good as {rival.formula()} at all known rank counts")
-        return found
+            if (rival._evaluate(process_count, ranks) != values).any():
+                raise AmbiguousModelError(
+                    f"ambiguous: {self.formula()} is as good as {rival.formula()} at all known rank counts"
+                )
+        return values
 
-    def _own_values(self, process_count: int, ranks: Ints) -> Ints:
+    def _evaluate(self, process_count: int, ranks: Ints) -> Ints:
         group, member = np.divmod(ranks, self._size_at(process_count))
         start = self.start.at(process_count)
-        by_group = _scaled(self.by_group.at(process_count), group, start, self.formula())
-        return by_group + _scaled(self.by_member.at(process_count), member, Fraction(0), self.formula())
+        by_group = _evaluate_linear(self.by_group.at(process_count), group, start, self.formula())
+        return by_group + _evaluate_linear(self.by_member.at(process_count), member, Fraction(0), self.formula())
 
     def _size_at(self, process_count: int) -> int:
-        size = whole_at(self.size, process_count, "the group's size")
+        size = evaluate_integer(self.size, process_count, "the group's size")
         if size < 1:
-            raise NotWhole(f"the group's size {self.size.formula()} is {size}")
+            raise NotAnIntegerError(f"the group's size {self.size.formula()} is {size}")
         return size
 
-    def pieces_at(self, process_count: int, ranks: Progression) -> list[Progression] | None:
-        """Return ranks as pieces along which the numbers grow evenly: in the first group, whole groups, the last."""
-        found = [ranks]
+    def linear_pieces(self, process_count: int, ranks: Progression) -> list[Progression] | None:
+        """Split ranks into the first group, complete groups and the last group; None if there are too many pieces."""
+        pieces = [ranks]
         for size in {model._size_at(process_count) for model in (self, *self.rivals)}:
-            parts = [in_groups(part, size) for part in found]
+            parts = [split_by_groups(piece, size) for piece in pieces]
             if None in parts:
                 return None
-            found = [piece for part in parts for piece in part or ()]
-        return found
+            pieces = [piece for part in parts for piece in part or ()]
+        return pieces
 
     def formula(self) -> str:
-        """Return the model as text, in `n` and `rank`."""
+        """Format the model in `n` and `rank`."""
         size = self.size.formula()
         size = size if size.isdigit() else f"({size})"
         terms = []
         for factor, name in ((self.by_group, f"floor(rank/{size})"), (self.by_member, f"(rank mod {size})")):
             if (text := factor.formula()) != "0":
-                terms.append(name if text == "1" else f"{_closed(text)}*{name}")
+                terms.append(name if text == "1" else f"{_parenthesize(text)}*{name}")
         if (text := self.start.formula()) != "0" or not terms:
             terms.append(text)
         return " + ".join(terms)
 
 
-def grouped(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Grouped | None:
-    """Return the model of columns that follow groups of ranks, of a fixed size or as many groups at any count.
+def fit_groups(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Grouped | None:
+    """Fit the model of groups, with a fixed group size or a fixed number of groups.
 
-    Where few ranks of each group are in the class, several sizes may give the same numbers: these are rivals.
+    If the class has few ranks per group, several sizes may give the same numbers; these are rivals.
     """
-    found = [model for sizes in _group_sizes(columns) if (model := _grouped(columns, sizes, families)) is not None]
-    return replace(found[0], rivals=tuple(found[1:])) if found else None
+    models = [
+        model for sizes in _group_sizes(columns) if (model := _fit_group_sizes(columns, sizes, families)) is not None
+    ]
+    return replace(models[0], rivals=tuple(models[1:])) if models else None
 
 
-def _grouped(columns: Sequence[Column], sizes: tuple[int, ...], families: Sequence[CountFamily]) -> Grouped | None:
+def _fit_group_sizes(
+    columns: Sequence[Column], sizes: tuple[int, ...], families: Sequence[CountFamily]
+) -> Grouped | None:
     counts = [column.process_count for column in columns]
     parts = []
     for column, size in zip(columns, sizes, strict=True):
-        part = _group(column, size)
+        part = _fit_group_column(column, size)
         if part is None:
             return None
         parts.append(part)
@@ -294,7 +306,7 @@ def _grouped(columns: Sequence[Column], sizes: tuple[int, ...], families: Sequen
         for row in zip(*parts, strict=True)
     ]
     whole = [(count, Fraction(size)) for count, size in zip(counts, sizes, strict=True)]
-    size_model, *models = (fitted(points, families) for points in (whole, *known))
+    size_model, *models = (fit_count_model(points, families) for points in (whole, *known))
     by_group, by_member, start = models
     if size_model is None or by_group is None or by_member is None or start is None:
         return None
@@ -302,23 +314,23 @@ def _grouped(columns: Sequence[Column], sizes: tuple[int, ...], families: Sequen
 
 
 def _group_sizes(columns: Sequence[Column]) -> Iterator[tuple[int, ...]]:
-    """Yield the sizes of groups at each rank count that may be behind where columns first grow by another step."""
+    """Yield group sizes at each rank count that are consistent with the first changes of the columns' steps."""
     counts = [column.process_count for column in columns]
-    edges = [_edges(column) for column in columns]
-    tried = [(size,) * len(counts) for size in range(2, max(counts) // 2 + 1)]
+    edges = [_find_step_changes(column) for column in columns]
+    candidates = [(size,) * len(counts) for size in range(2, max(counts) // 2 + 1)]
     for groups in range(2, min(counts) + 1):
         if all(count % groups == 0 for count in counts):
-            tried.append(tuple(count // groups for count in counts))
-    for sizes in tried if any(edges) else ():
+            candidates.append(tuple(count // groups for count in counts))
+    for sizes in candidates if any(edges) else ():
         if all(
-            not own or any(before // size < after // size for before, after in own)
-            for own, size in zip(edges, sizes, strict=True)
+            not pairs or any(before // size < after // size for before, after in pairs)
+            for pairs, size in zip(edges, sizes, strict=True)
         ):
             yield sizes
 
 
-def _edges(column: Column) -> tuple[tuple[int, int], ...]:
-    """Return the two pairs of neighbours between which values first do not grow alike: one crosses into a group."""
+def _find_step_changes(column: Column) -> tuple[tuple[int, int], ...]:
+    """Pairs of adjacent ranks, the first pair and the first one with a different step: one crosses a group boundary."""
     apart = np.diff(column.ranks)
     if apart.size < 2:
         return ()
@@ -331,34 +343,34 @@ def _edges(column: Column) -> tuple[tuple[int, int], ...]:
     return (ranks[0], ranks[1]), (ranks[place], ranks[place + 1])
 
 
-def _group(column: Column, size: int) -> tuple[Fraction | None, Fraction | None, Fraction] | None:
-    """Return by how much a column grows with each group and with each member, NULL if unseen, and its start."""
+def _fit_group_column(column: Column, size: int) -> tuple[Fraction | None, Fraction | None, Fraction] | None:
+    """Find the steps of a column per group and per member (None if unobservable), and its start; None if nonlinear."""
     group, member = np.divmod(column.ranks, size)
-    by_member = _step(member, column.values, group)
-    rest = column.values - _scaled_or_none(by_member, member)
+    by_member = _find_step(member, column.values, group)
+    rest = column.values - _evaluate_member_part(by_member, member)
     if (rest != rest.astype(np.int64)).any():
         return None
     firsts = np.flatnonzero(np.diff(group, prepend=-1))
-    by_group = _step(group[firsts], rest[firsts], np.zeros(firsts.size, np.int64))
+    by_group = _find_step(group[firsts], rest[firsts], np.zeros(firsts.size, np.int64))
     start = Fraction(int(rest[0])) - (by_group or 0) * int(group[0])
     try:
-        given = _scaled(by_group or Fraction(0), group, start, "") + _scaled(
+        given = _evaluate_linear(by_group or Fraction(0), group, start, "") + _evaluate_linear(
             by_member or Fraction(0), member, Fraction(0), ""
         )
-    except NotWhole:
+    except NotAnIntegerError:
         return None
     return (by_group, by_member, start) if (given == column.values).all() else None
 
 
-def _scaled_or_none(by_member: Fraction | None, member: Ints) -> Ints:
+def _evaluate_member_part(by_member: Fraction | None, member: Ints) -> Ints:
     try:
-        return _scaled(by_member or Fraction(0), member, Fraction(0), "")
-    except NotWhole:
+        return _evaluate_linear(by_member or Fraction(0), member, Fraction(0), "")
+    except NotAnIntegerError:
         return np.zeros(member.size, np.int64)
 
 
-def _step(places: Ints, values: Ints, within: Ints) -> Fraction | None:
-    """Return by how much values grow with each place, from the first two neighbours within one group."""
+def _find_step(places: Ints, values: Ints, within: Ints) -> Fraction | None:
+    """Step per place, from the first two adjacent places within a group."""
     pairs = np.flatnonzero((within[1:] == within[:-1]) & (places[1:] != places[:-1]))
     if not pairs.size:
         return None
@@ -367,34 +379,36 @@ def _step(places: Ints, values: Ints, within: Ints) -> Fraction | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
-    """A model in n for each rank of a class that has the same few ranks, or as many, at all rank counts."""
+class PerRank:
+    """Separate model in n for each rank of a class with the same number of ranks at all rank counts."""
 
     models: tuple[CountModel, ...]
 
     def values_at(self, process_count: int, ranks: Ints) -> Ints:
-        """Return the numbers of these ranks, int64[R]; raise NotWhole where one is none."""
+        """Evaluate the models for ranks (R,); raise NotAnIntegerError if a value is invalid."""
         if ranks.size != len(self.models):
-            raise NotWhole(f"{self.formula()} is known of a class of {len(self.models)} ranks, not of {ranks.size}")
-        return np.array([whole_at(model, process_count, "") for model in self.models], np.int64)
+            raise NotAnIntegerError(
+                f"{self.formula()} is known for a class of {len(self.models)} ranks, not of {ranks.size}"
+            )
+        return np.array([evaluate_integer(model, process_count, "") for model in self.models], np.int64)
 
     def formula(self) -> str:
-        """Return the model as text, in `n` and `rank`."""
+        """Format the model in `n` and `rank`."""
         shown = ", ".join(model.formula() for model in self.models)
         return shown if len(self.models) == 1 else f"by rank: {shown}"
 
 
-def single(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> Single | None:
-    """Return a model for each rank, where the class has equally many at all rank counts."""
+def fit_per_rank(columns: Sequence[Column], families: Sequence[CountFamily] = FAMILIES) -> PerRank | None:
+    """Fit a model for each rank, if the class has the same number of ranks at all rank counts."""
     sizes = {column.ranks.size for column in columns}
-    if len(sizes) > 1 or not sizes <= set(range(1, _MOST_SINGLE + 1)):
+    if len(sizes) > 1 or not sizes <= set(range(1, _MAX_SEPARATE_RANKS + 1)):
         return None
     models = [
-        fitted([(column.process_count, Fraction(int(column.values[place]))) for column in columns], families)
+        fit_count_model([(column.process_count, Fraction(int(column.values[place]))) for column in columns], families)
         for place in range(columns[0].ranks.size)
     ]
-    return None if None in models else Single(tuple(model for model in models if model is not None))
+    return None if None in models else PerRank(tuple(model for model in models if model is not None))
 
 
 #: in the order in which they are tried
-RANK_FAMILIES: tuple[RankFamily, ...] = (affine, shifted, grouped, single)
+RANK_FAMILIES: tuple[RankFamily, ...] = (fit_affine, fit_rotation, fit_groups, fit_per_rank)

@@ -1,4 +1,4 @@
-"""Ranks in pieces on which a number grows evenly along each dimension: where it turns, and by groups of ranks."""
+"""Pieces of rank lists on which a number is linear: split at a rank, or by groups of ranks."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from math import lcm
 
 from iosig.transforms.traces.progressions import Progression
 
-#: a rank list that meets the groups of ranks in more ways than so many is not divided
-MOST_PIECES = 1024
+#: maximum number of pieces of a rank list
+MAX_PIECES = 1024
 
 
-def progression_of(start: int, *dimensions: tuple[int, int]) -> Progression:
-    """Return a progression of these strides and counts, without the dimensions that have one member."""
-    kept = [(stride, count) for stride, count in dimensions if count > 1]
-    return Progression(start, tuple(stride for stride, _ in kept), tuple(count for _, count in kept))
+def make_progression(start: int, *dimensions: tuple[int, int]) -> Progression:
+    """Create a progression, without dimensions of a single member."""
+    proper = [(stride, count) for stride, count in dimensions if count > 1]
+    return Progression(start, tuple(stride for stride, _ in proper), tuple(count for _, count in proper))
 
 
 def split_at(ranks: Progression, first: int) -> list[Progression]:
-    """Return rising ranks as pieces that each lie wholly before a rank, or not."""
+    """Split ascending ranks into pieces entirely below a rank, and entirely at or above it."""
     if not ranks.counts or first <= ranks.start:
         return [ranks]
     (stride, *strides), (count, *counts) = ranks.strides, ranks.counts
     inner = tuple(zip(strides, counts, strict=True))
     reach = sum(step * (size - 1) for step, size in inner)
-    # Blocks that end before the rank, and those that begin before it: the one more of the latter is itself divided.
-    ended = min(max(-((ranks.start + reach - first) // stride), 0), count)
-    begun = min(-((ranks.start - first) // stride), count)
-    found = [progression_of(ranks.start, (stride, ended), *inner)] if ended else []
-    if ended < begun:
-        found += split_at(progression_of(ranks.start + ended * stride, *inner), first)
-    if begun < count:
-        found.append(progression_of(ranks.start + begun * stride, (stride, count - begun), *inner))
-    return found
+    # number of blocks that end below the rank, and that start below it; a block in between is split recursively
+    below_count = min(max(-((ranks.start + reach - first) // stride), 0), count)
+    start_count = min(-((ranks.start - first) // stride), count)
+    pieces = [make_progression(ranks.start, (stride, below_count), *inner)] if below_count else []
+    if below_count < start_count:
+        pieces += split_at(make_progression(ranks.start + below_count * stride, *inner), first)
+    if start_count < count:
+        pieces.append(make_progression(ranks.start + start_count * stride, (stride, count - start_count), *inner))
+    return pieces
 
 
-def in_groups(ranks: Progression, size: int) -> list[Progression] | None:
-    """Return ranks as pieces along which the group, rank // size, and the member in it grow evenly; None if too many.
+def split_by_groups(ranks: Progression, size: int) -> list[Progression] | None:
+    """Split ranks into pieces on which the group, rank // size, and the member in it are linear; None if too many.
 
-    Ranks that meet the groups differently from block to block do so again after a common multiple of both.
+    Alignments of rank blocks to groups repeat after a common multiple of both.
     """
     if not ranks.counts:
         return [ranks]
@@ -45,24 +45,25 @@ def in_groups(ranks: Progression, size: int) -> list[Progression] | None:
     if len(ranks.counts) == 1 and size % stride == 0:
         return _row_in_groups(ranks.start, stride, count, size)
     inner = tuple(zip(strides, counts, strict=True))
-    again = lcm(stride, size)
-    blocks = min(again // stride, count)
-    if blocks > MOST_PIECES:
+    multiple = lcm(stride, size)
+    blocks = min(multiple // stride, count)
+    if blocks > MAX_PIECES:
         return None
-    found: list[Progression] = []
+    pieces: list[Progression] = []
     for block in range(blocks):
-        parts = in_groups(progression_of(ranks.start + block * stride, *inner), size)
-        if parts is None or len(found) + len(parts) > MOST_PIECES:
+        parts = split_by_groups(make_progression(ranks.start + block * stride, *inner), size)
+        if parts is None or len(pieces) + len(parts) > MAX_PIECES:
             return None
-        times = -((block - count) // (again // stride))
-        found += [
-            progression_of(part.start, (again, times), *zip(part.strides, part.counts, strict=True)) for part in parts
+        times = -((block - count) // (multiple // stride))
+        pieces += [
+            make_progression(part.start, (multiple, times), *zip(part.strides, part.counts, strict=True))
+            for part in parts
         ]
-    return found
+    return pieces
 
 
 def _row_in_groups(start: int, stride: int, count: int, size: int) -> list[Progression]:
-    """Return a row of ranks as what is left of its first group, all whole groups, and what there is of the last."""
+    """Split a row of ranks into the rest of its first group, the complete groups, and the start of the last one."""
     members = size // stride
     first = min(count, -((start % size - size) // stride))
     if first == members:
@@ -70,8 +71,8 @@ def _row_in_groups(start: int, stride: int, count: int, size: int) -> list[Progr
     whole, rest = divmod(count - first, members)
     begin = start + first * stride
     pieces = [
-        progression_of(start, (stride, first)),
-        progression_of(begin, (size, whole), (stride, members)),
-        progression_of(begin + whole * size, (stride, rest)),
+        make_progression(start, (stride, first)),
+        make_progression(begin, (size, whole), (stride, members)),
+        make_progression(begin + whole * size, (stride, rest)),
     ]
     return [piece for piece, times in zip(pieces, (first, whole, rest), strict=True) if times]

@@ -1,4 +1,4 @@
-"""What an extrapolation evaluates, models over n, and what it comes to: a compressed trace, or reasons for none."""
+"""Fitted models of a trace over n, and the result of an extrapolation: a compressed trace, or the reasons for none."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from iosig.transforms.extrapolation.iteration_models import FieldModel
 from iosig.transforms.extrapolation.rank_list_models import RankListModel
 from iosig.transforms.traces.trace import Call, CompressedTrace, Gap, TimeHistogram
 
-#: what can become of an extrapolation; all but the first are refusals
+#: outcomes of an extrapolation; all but the first are refusals
 OUTCOMES = ("extrapolated", "too_few_rank_counts", "structures_differ", "no_exact_model", "no_whole_number")
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What explains a field at all rank counts exactly: its formula in `n` (ranks), `rank` and loop indices.
+    """Formula that gives a field at all known rank counts, in `n` (ranks), `rank` and loop indices.
 
-    `field` says where it stands, as in `class 1, call 4 pwrite, argument 4`, with the class in the order of its ranks,
-    the call's node number in its class, and the argument counted from 1.
+    `field` is its location, such as `class 1, call 4 pwrite, argument 4`: number of the class, node number of the call
+    within the class, and number of the argument from 1.
     """
 
     field: str
@@ -26,7 +26,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A field that no model explains, or a place where the traces differ, and why that is so."""
+    """Field without a model, or a place where the traces differ, with the reason."""
 
     outcome: str
     field: str
@@ -35,9 +35,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolated:
-    """The trace at `process_count` ranks, from traces at `rank_counts`; `trace` is None unless it is `extrapolated`.
+    """Trace at `process_count` ranks, from traces at `rank_counts`; None unless the outcome is `extrapolated`.
 
-    `outcome` is that of the first refusal, if there is any.
+    `outcome` is that of the first refusal, if any.
     """
 
     rank_counts: tuple[int, ...]
@@ -50,9 +50,9 @@ class Extrapolated:
 
 @dataclass(frozen=True, slots=True)
 class FittedCall:
-    """A call at several rank counts: what is the same, the models of its slots, its times at each rank count.
+    """Call at several rank counts: common parts, models of its slots, and times at each rank count.
 
-    least: of each slot, the number below which none may be, for it is not known how it would be written.
+    least: minimum value of each slot; the number format of smaller values is unknown.
     """
 
     call: Call
@@ -64,7 +64,7 @@ class FittedCall:
 
 @dataclass(frozen=True, slots=True)
 class FittedLoop:
-    """A loop: the model of its iterations, and whether they are the same whenever and by whomever it is entered."""
+    """Loop with the model of its iterations, and whether these are equal for all entries and ranks."""
 
     is_even: bool
     counts: FieldModel
@@ -76,7 +76,7 @@ FittedNode = FittedCall | FittedLoop
 
 @dataclass(frozen=True, slots=True)
 class FittedClass:
-    """A class: its rank lists over n (None: all ranks that no other class has), and its nodes."""
+    """Class with its rank lists over n (None: all ranks of no other class), and its nodes."""
 
     number: int
     ranks: tuple[RankListModel, ...] | None
@@ -85,7 +85,7 @@ class FittedClass:
 
 @dataclass(frozen=True, slots=True)
 class FittedTrace:
-    """What traces at some rank counts have in common, ready for any other; with refusals, for none."""
+    """Common models of traces at several rank counts; incomplete if there are refusals."""
 
     rank_counts: tuple[int, ...]
     classes: tuple[FittedClass, ...]

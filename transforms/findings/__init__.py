@@ -1,10 +1,10 @@
-"""Findings: what a traced run's I/O is at odds with, by rules, each with its evidence and what helps.
+"""Findings: I/O problems of traced runs by rules, each with its evidence and a remedy.
 
-- `facts` (`TraceFrames`, `facts_of`, `upper_layers`): Facts of traced runs, a row each: what rules are asked of.
-- `finding` (`of_facts`): What is found in traced runs: every rule asked of every run.
-- `finding_files` (`files_of`): In which files a finding lies.
-- `rank_times` (`RankTimes`, `rank_times`, `spread`): Bytes by rank and time: what a heat map shows.
-- `request_facts` (`sizes_and_order`, `distinct_bytes`, `on_stripes`, `movers`): What single requests tell of a run.
-- `rules` (`Rule`, `rules`): The rules: when, by which numbers, and what helps.
-- `thresholds` (`Thresholds`): Above what a rule speaks.
+- `facts` (`TraceFrames`, `compute_facts`, `upper_layers`): Facts of traced runs, one row each, which rules test.
+- `finding` (`apply_rules`): Outcome of every rule for every run.
+- `finding_files` (`find_files`): Files that a finding concerns.
+- `rank_times` (`RankTimes`, `compute_rank_times`, `spread_evenly`): Bytes by rank and time, as a heat map.
+- `request_facts` (`sizes_and_order`, `distinct_bytes`, `count_crossings`, `count_movers`): Facts from single requests.
+- `rules` (`Rule`, `make_rules`): Conditions, evidence and remedies.
+- `thresholds` (`Thresholds`): Thresholds of the rules.
 """

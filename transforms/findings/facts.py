@@ -1,6 +1,6 @@
-"""Facts of traced runs, a row each: what rules are asked of.
+"""Facts of traced runs, one row each, which rules test.
 
-A fact that the trace does not hold is NULL, never 0. Facts with `read_` or `write_` before them are of that direction.
+A fact that is unknown is NULL, never 0. Facts with the prefix `read_` or `write_` concern that direction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iosig.transforms.findings.thresholds import Thresholds
 
 DIRECTIONS = ("read", "write")
 _TRACE = "trace_id"
-#: layers, the nearest to the program first: where ranks are compared
+#: layers in which ranks are compared, from the one nearest to the program
 _UPPER = ("MPIIO", "DFS", "DAOS", "POSIX", "STDIO")
 _SMALL_BINS = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M")
 BYTES = {"read": "read_bytes", "write": "written_bytes"}
@@ -26,11 +26,15 @@ TIMES = ("read_time_s", "write_time_s", "metadata_time_s")
 
 @dataclass(frozen=True, slots=True)
 class TraceFrames:
-    """What is known of traced runs.
+    """Landed frames of traced runs.
 
-    jobs, counters, heatmaps: rows of `trace_jobs`, `trace_counters`, `trace_heatmaps`; records, files, requests: of
-    `trace_records`, `trace_files`, `trace_requests`, without those that were made within others. A table that was not
-    read is None: what only it tells is not known then.
+    Attributes
+    ----------
+    jobs, counters, heatmaps
+        Rows of `trace_jobs`, `trace_counters`, `trace_heatmaps`.
+    records, files, requests
+        Rows of `trace_records`, `trace_files`, `trace_requests`, without nested ones. None if not read; facts that need
+        them are unknown.
     """
 
     jobs: pl.DataFrame
@@ -41,50 +45,65 @@ class TraceFrames:
     requests: pl.DataFrame | None = None
 
 
-def facts_of(frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
-    """Return the facts of traced runs (n rows, in the order of `jobs`)."""
-    counters = frames.counters.with_columns(_decoded())
+def compute_facts(frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
+    """Compute the facts of traced runs.
+
+    Parameters
+    ----------
+    frames
+        Frames of n runs.
+    thresholds
+        Thresholds of the rules.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per run, in the order of `jobs`.
+    """
+    counters = frames.counters.with_columns(_decode_counters())
     parts = [
-        _layers(counters),
-        _posix(counters),
-        _mpiio(counters),
-        _ranks(frames, counters),
-        *_of_records(frames, counters, thresholds),
-        *_of_requests(frames, counters, thresholds),
+        _layer_facts(counters),
+        _posix_facts(counters),
+        _mpiio_facts(counters),
+        _rank_facts(frames, counters),
+        *_record_facts(frames, counters, thresholds),
+        *_request_facts(frames, counters, thresholds),
     ]
     runs = frames.jobs.select(_TRACE, "process_count", "duration_s", "tracer")
     joined = reduce(lambda left, right: left.join(right, on=_TRACE, how="left", maintain_order="left"), parts, runs)
-    return _refined(_with_columns(joined))
+    return _derive_facts(_add_missing_columns(joined))
 
 
-# ---- of counters
+# ---- facts from counters
 
 
-def _names() -> list[str]:
-    bins = [f"POSIX_SIZE_{way}_{size}" for way in ("READ", "WRITE") for size in _SMALL_BINS]
-    order = [f"POSIX_{kind}_{way}S" for kind in ("SEQ", "CONSEC") for way in ("READ", "WRITE")]
-    mpiio = [f"MPIIO_{kind}_{way}S" for kind in ("INDEP", "COLL", "SPLIT", "NB") for way in ("READ", "WRITE")]
+def _counter_names() -> list[str]:
+    bins = [f"POSIX_SIZE_{direction}_{size}" for direction in ("READ", "WRITE") for size in _SMALL_BINS]
+    order = [f"POSIX_{kind}_{direction}S" for kind in ("SEQ", "CONSEC") for direction in ("READ", "WRITE")]
+    mpiio = [
+        f"MPIIO_{kind}_{direction}S" for kind in ("INDEP", "COLL", "SPLIT", "NB") for direction in ("READ", "WRITE")
+    ]
     return [*bins, *order, *mpiio, "POSIX_MEM_NOT_ALIGNED", "POSIX_FILE_NOT_ALIGNED"]
 
 
-def _decoded() -> pl.Expr:
-    fields = pl.Struct({name: pl.Float64() for name in _names()})
-    return pl.col("counters").str.json_decode(fields).alias("told")
+def _decode_counters() -> pl.Expr:
+    fields = pl.Struct({name: pl.Float64() for name in _counter_names()})
+    return pl.col("counters").str.json_decode(fields).alias("decoded")
 
 
-def _told(name: str) -> pl.Expr:
-    return pl.col("told").struct.field(name)
+def _counter(name: str) -> pl.Expr:
+    return pl.col("decoded").struct.field(name)
 
 
-def _layers(counters: pl.DataFrame) -> pl.DataFrame:
-    """Return what all layers come to whose bytes count: bytes by direction, STDIO's part, times, calls, doubts."""
-    counted = pl.col("is_counted")
+def _layer_facts(counters: pl.DataFrame) -> pl.DataFrame:
+    """Totals of all counted layers: bytes by direction, share of STDIO, times, calls, and incomplete modules."""
+    is_counted = pl.col("is_counted")
     is_whole = (pl.col("outcome") == "sound") & ~pl.col("is_partial")
     calls = ("open_count", "stat_count", "read_count", "write_count")
     return counters.group_by(_TRACE).agg(
-        *(pl.col(name).filter(counted).sum().alias(f"{way}_bytes") for way, name in BYTES.items()),
-        *(pl.col(name).filter(counted).sum().alias(f"all_{name}") for name in calls),
-        *(_sum_of_known(name, counted).alias(f"all_{name}") for name in TIMES),
+        *(pl.col(name).filter(is_counted).sum().alias(f"{direction}_bytes") for direction, name in BYTES.items()),
+        *(pl.col(name).filter(is_counted).sum().alias(f"all_{name}") for name in calls),
+        *(_sum_available(name, is_counted).alias(f"all_{name}") for name in TIMES),
         stdio_bytes=pl.sum_horizontal(pl.col(*BYTES.values())).filter(pl.col("module") == "STDIO").sum(),
         stdio_time_s=pl.sum_horizontal(pl.col(*TIMES)).filter(pl.col("module") == "STDIO").sum(),
         posix_moved_bytes=pl.sum_horizontal(pl.col(*BYTES.values())).filter(pl.col("module") == "POSIX").sum(),
@@ -94,52 +113,68 @@ def _layers(counters: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _sum_of_known(name: str, where: pl.Expr) -> pl.Expr:
+def _sum_available(name: str, where: pl.Expr) -> pl.Expr:
     known = pl.col(name).filter(where)
     return pl.when(known.is_not_null().any()).then(known.sum())
 
 
-def _posix(counters: pl.DataFrame) -> pl.DataFrame:
+def _posix_facts(counters: pl.DataFrame) -> pl.DataFrame:
     small = {
-        way: pl.sum_horizontal(_told(f"POSIX_SIZE_{way.upper()}_{size}") for size in _SMALL_BINS) for way in DIRECTIONS
+        direction: pl.sum_horizontal(_counter(f"POSIX_SIZE_{direction.upper()}_{size}") for size in _SMALL_BINS)
+        for direction in DIRECTIONS
     }
-    # a sum over nothing is 0: where the histogram is not there, it is not known
-    known = {way: _told(f"POSIX_SIZE_{way.upper()}_0_100").is_not_null() for way in DIRECTIONS}
+    # the sum over an empty histogram is 0; without a histogram, it must be NULL
+    known = {direction: _counter(f"POSIX_SIZE_{direction.upper()}_0_100").is_not_null() for direction in DIRECTIONS}
     return counters.filter(module="POSIX").select(
         _TRACE,
-        *(pl.col(f"{way}_count").cast(pl.Float64) for way in DIRECTIONS),
-        *(pl.when(known[way]).then(small[way]).alias(f"{way}_small_count") for way in DIRECTIONS),
-        *(_told(f"POSIX_SEQ_{way.upper()}S").alias(f"{way}_sequential_count") for way in DIRECTIONS),
-        *(_told(f"POSIX_CONSEC_{way.upper()}S").alias(f"{way}_consecutive_count") for way in DIRECTIONS),
-        *(pl.col(f"{way}_time_s").alias(f"posix_{way}_time_s") for way in DIRECTIONS),
-        *(pl.col(name).cast(pl.Float64).alias(f"posix_{way}_bytes") for way, name in BYTES.items()),
-        file_misaligned_count=_told("POSIX_FILE_NOT_ALIGNED"),
-        memory_misaligned_count=_told("POSIX_MEM_NOT_ALIGNED"),
+        *(pl.col(f"{direction}_count").cast(pl.Float64) for direction in DIRECTIONS),
+        *(
+            pl.when(known[direction]).then(small[direction]).alias(f"{direction}_small_count")
+            for direction in DIRECTIONS
+        ),
+        *(
+            _counter(f"POSIX_SEQ_{direction.upper()}S").alias(f"{direction}_sequential_count")
+            for direction in DIRECTIONS
+        ),
+        *(
+            _counter(f"POSIX_CONSEC_{direction.upper()}S").alias(f"{direction}_consecutive_count")
+            for direction in DIRECTIONS
+        ),
+        *(pl.col(f"{direction}_time_s").alias(f"posix_{direction}_time_s") for direction in DIRECTIONS),
+        *(pl.col(name).cast(pl.Float64).alias(f"posix_{direction}_bytes") for direction, name in BYTES.items()),
+        file_misaligned_count=_counter("POSIX_FILE_NOT_ALIGNED"),
+        memory_misaligned_count=_counter("POSIX_MEM_NOT_ALIGNED"),
     )
 
 
-def _mpiio(counters: pl.DataFrame) -> pl.DataFrame:
-    def of(kind: str, way: str) -> pl.Expr:
-        return _told(f"MPIIO_{kind}_{way.upper()}S")
+def _mpiio_facts(counters: pl.DataFrame) -> pl.DataFrame:
+    def counter(kind: str, direction: str) -> pl.Expr:
+        return _counter(f"MPIIO_{kind}_{direction.upper()}S")
 
     return counters.filter(module="MPIIO").select(
         _TRACE,
-        *(of("INDEP", way).alias(f"{way}_independent_count") for way in DIRECTIONS),
-        *((of("COLL", way) + of("SPLIT", way)).alias(f"{way}_collective_count") for way in DIRECTIONS),
-        *(of("NB", way).alias(f"{way}_nonblocking_count") for way in DIRECTIONS),
-        *(pl.col(f"{way}_time_s").alias(f"mpiio_{way}_time_s") for way in DIRECTIONS),
-        *(pl.col(name).cast(pl.Float64).alias(f"mpiio_{way}_bytes") for way, name in BYTES.items()),
+        *(counter("INDEP", direction).alias(f"{direction}_independent_count") for direction in DIRECTIONS),
+        *(
+            (counter("COLL", direction) + counter("SPLIT", direction)).alias(f"{direction}_collective_count")
+            for direction in DIRECTIONS
+        ),
+        *(counter("NB", direction).alias(f"{direction}_nonblocking_count") for direction in DIRECTIONS),
+        *(pl.col(f"{direction}_time_s").alias(f"mpiio_{direction}_time_s") for direction in DIRECTIONS),
+        *(pl.col(name).cast(pl.Float64).alias(f"mpiio_{direction}_bytes") for direction, name in BYTES.items()),
     )
 
 
-# ---- of ranks
+# ---- facts of ranks
 
 
 def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
-    """Return the layer nearest to the program that moved bytes, of each run: below it, a few may do the work of all."""
+    """Find the layer nearest to the program that moved bytes, of each run.
+
+    In lower layers, a few processes may do the I/O of all.
+    """
     moved = pl.sum_horizontal(pl.col(*BYTES.values()).fill_null(0)) > 0
     order = pl.DataFrame({"module": _UPPER, "place": range(len(_UPPER))})
-    # what STDIO prints beside is not what the program is about
+    # STDIO is last: its output is rarely the purpose of the program
     return (
         counters.filter(moved, ~pl.col("module").str.starts_with("DXT_"))
         .join(order, on="module")
@@ -149,25 +184,25 @@ def upper_layers(counters: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ranks(frames: TraceFrames, counters: pl.DataFrame) -> pl.DataFrame:
-    """Return, by direction, how many ranks moved bytes, and the most that one did; from records, else heat maps."""
+def _rank_facts(frames: TraceFrames, counters: pl.DataFrame) -> pl.DataFrame:
+    """Count the ranks that moved bytes, and maximum per rank, by direction; from records, otherwise from heat maps."""
     upper = upper_layers(counters)
-    found: pl.DataFrame | None = None
-    for source in (_ranks_of_records(frames, upper), _ranks_of_heatmaps(frames, upper)):
+    known: pl.DataFrame | None = None
+    for source in (_rank_bytes_from_records(frames, upper), _rank_bytes_from_heatmaps(frames, upper)):
         if source is not None:
-            found = source if found is None else pl.concat([found, source.join(found, on=_TRACE, how="anti")])
+            known = source if known is None else pl.concat([known, source.join(known, on=_TRACE, how="anti")])
     schema = {_TRACE: pl.String, "direction": pl.String, "rank": pl.Int64, "bytes": pl.Float64}
-    ranks = pl.DataFrame(schema=schema) if found is None else found
+    ranks = pl.DataFrame(schema=schema) if known is None else known
     parts = [
-        ranks.filter(pl.col("direction") == way, pl.col("bytes") > 0)
+        ranks.filter(pl.col("direction") == direction, pl.col("bytes") > 0)
         .group_by(_TRACE)
         .agg(
-            pl.col("bytes").max().alias(f"{way}_top_bytes"),
-            pl.col("bytes").sum().alias(f"{way}_rank_bytes"),
-            pl.len().alias(f"{way}_rank_count"),
-            pl.col("rank").sort_by("bytes", "rank", descending=[True, False]).first().alias(f"{way}_top_rank"),
+            pl.col("bytes").max().alias(f"{direction}_top_bytes"),
+            pl.col("bytes").sum().alias(f"{direction}_rank_bytes"),
+            pl.len().alias(f"{direction}_rank_count"),
+            pl.col("rank").sort_by("bytes", "rank", descending=[True, False]).first().alias(f"{direction}_top_rank"),
         )
-        for way in DIRECTIONS
+        for direction in DIRECTIONS
     ]
     return (
         upper.rename({"module": "upper_module"})
@@ -176,67 +211,70 @@ def _ranks(frames: TraceFrames, counters: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ranks_of_records(frames: TraceFrames, upper: pl.DataFrame) -> pl.DataFrame | None:
+def _rank_bytes_from_records(frames: TraceFrames, upper: pl.DataFrame) -> pl.DataFrame | None:
     if frames.records is None:
         return None
-    own = frames.records.join(upper, on=[_TRACE, "module"], how="semi")
-    # where some files' ranks are told of together, what each moved is not known
-    single = own.filter((pl.col("rank") >= 0).all().over(_TRACE))
-    return _long(
-        [single.select(_TRACE, "rank", bytes=pl.col(name), direction=pl.lit(way)) for way, name in BYTES.items()]
+    records = frames.records.join(upper, on=[_TRACE, "module"], how="semi")
+    # records of all ranks together (rank -1) make the bytes of single ranks unknown
+    single = records.filter((pl.col("rank") >= 0).all().over(_TRACE))
+    return _sum_by_rank(
+        [
+            single.select(_TRACE, "rank", bytes=pl.col(name), direction=pl.lit(direction))
+            for direction, name in BYTES.items()
+        ]
     )
 
 
-def _ranks_of_heatmaps(frames: TraceFrames, upper: pl.DataFrame) -> pl.DataFrame | None:
+def _rank_bytes_from_heatmaps(frames: TraceFrames, upper: pl.DataFrame) -> pl.DataFrame | None:
     if frames.heatmaps is None:
         return None
-    own = frames.heatmaps.join(upper, on=[_TRACE, "module"], how="semi").filter(pl.col("rank") >= 0)
-    return _long([own.select(_TRACE, "rank", "direction", bytes=pl.col("bin_bytes").list.sum())])
+    heatmaps = frames.heatmaps.join(upper, on=[_TRACE, "module"], how="semi").filter(pl.col("rank") >= 0)
+    return _sum_by_rank([heatmaps.select(_TRACE, "rank", "direction", bytes=pl.col("bin_bytes").list.sum())])
 
 
-def _long(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    found = pl.concat([part.select(_TRACE, "direction", "rank", pl.col("bytes").cast(pl.Float64)) for part in parts])
-    return found.group_by(_TRACE, "direction", "rank").agg(pl.col("bytes").sum())
+def _sum_by_rank(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    rows = pl.concat([part.select(_TRACE, "direction", "rank", pl.col("bytes").cast(pl.Float64)) for part in parts])
+    return rows.group_by(_TRACE, "direction", "rank").agg(pl.col("bytes").sum())
 
 
-# ---- of records and files
+# ---- facts from records and files
 
 
-def _of_records(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thresholds) -> list[pl.DataFrame]:
+def _record_facts(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thresholds) -> list[pl.DataFrame]:
     if frames.records is None:
         return []
     records = frames.records
-    found = [
-        _stragglers(records, frames.jobs, counters),
-        _again(records),
-        _shared(records),
-        _busiest(records, frames.jobs, counters.filter("is_counted").select(_TRACE, "module"), "busiest"),
-        _busiest(records.filter(module="MPIIO"), frames.jobs, counters.select(_TRACE, "module"), "mpiio_busiest"),
+    parts = [
+        _straggler_facts(records, frames.jobs, counters),
+        _repeat_facts(records),
+        _sharing_facts(records),
+        _busiest_times(records, frames.jobs, counters.filter("is_counted").select(_TRACE, "module"), "busiest"),
+        _busiest_times(records.filter(module="MPIIO"), frames.jobs, counters.select(_TRACE, "module"), "mpiio_busiest"),
     ]
     if frames.files is not None:
-        found.append(_targets(records, frames.files, thresholds))
-    return found
+        parts.append(_striping_facts(records, frames.files, thresholds))
+    return parts
 
 
-def _stragglers(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.DataFrame) -> pl.DataFrame:
-    """Return the time of the slowest process and of the mean one, where the others waited longest for it.
+def _straggler_facts(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.DataFrame) -> pl.DataFrame:
+    """Find the times of the slowest and of the mean process, where their difference is largest.
 
-    A file whose processes are told of together has the slowest's time; where each is told of, its times in all files
-    are added.
+    A record of all ranks has the time of the slowest one. For files with records of single ranks, the times of each
+    rank in all files are added.
     """
     upper, spent = upper_layers(counters), pl.sum_horizontal(TIMES)
-    own = records.join(upper, on=[_TRACE, "module"], how="semi").with_columns(spent_s=spent)
-    ranks = jobs.select(_TRACE, "process_count")
-    together = own.filter(pl.col("rank") < 0, pl.col("slowest_time_s").is_not_null()).select(
+    upper_records = records.join(upper, on=[_TRACE, "module"], how="semi").with_columns(spent_s=spent)
+    process_counts = jobs.select(_TRACE, "process_count")
+    shared = upper_records.filter(pl.col("rank") < 0, pl.col("slowest_time_s").is_not_null()).select(
         _TRACE, total_s="spent_s", slowest_s="slowest_time_s"
     )
-    # the ranks of files that are told of together are not among these
+    # only runs without records of all ranks
     is_single = (pl.col("rank") >= 0).all().over(_TRACE)
-    each = own.filter(is_single).group_by(_TRACE, "rank").agg(pl.col("spent_s").sum()).group_by(_TRACE)
-    apart = each.agg(total_s=pl.col("spent_s").sum(), slowest_s=pl.col("spent_s").max())
+    by_rank = upper_records.filter(is_single).group_by(_TRACE, "rank").agg(pl.col("spent_s").sum()).group_by(_TRACE)
+    single = by_rank.agg(total_s=pl.col("spent_s").sum(), slowest_s=pl.col("spent_s").max())
     return (
-        pl.concat([together, apart])
-        .join(ranks, on=_TRACE)
+        pl.concat([shared, single])
+        .join(process_counts, on=_TRACE)
         .filter(pl.col("process_count") > 0)
         .with_columns(mean_s=pl.col("total_s") / pl.col("process_count"))
         .sort(pl.col("slowest_s") - pl.col("mean_s"), descending=True)
@@ -245,23 +283,26 @@ def _stragglers(records: pl.DataFrame, jobs: pl.DataFrame, counters: pl.DataFram
     )
 
 
-def _busiest(records: pl.DataFrame, jobs: pl.DataFrame, layers: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return the time that the busiest process spent in reads, in writes and in metadata, in some layers.
+def _busiest_times(records: pl.DataFrame, jobs: pl.DataFrame, layers: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Read, write and metadata times of the busiest process in some layers.
 
-    Of a file whose processes are told of together, each is given the mean's time.
+    A record of all ranks adds its mean time to each process.
     """
-    own = records.join(layers, on=[_TRACE, "module"], how="semi").join(jobs.select(_TRACE, "process_count"), on=_TRACE)
-    spread = pl.when(pl.col("rank") < 0).then(pl.col("process_count")).otherwise(1)
-    ranks = own.with_columns(pl.col(*TIMES) / spread).group_by(_TRACE, "rank").agg(pl.col(*TIMES).sum())
-    is_one = pl.col("rank") >= 0
+    process_counts = jobs.select(_TRACE, "process_count")
+    selected = records.join(layers, on=[_TRACE, "module"], how="semi").join(process_counts, on=_TRACE)
+    divisor = pl.when(pl.col("rank") < 0).then(pl.col("process_count")).otherwise(1)
+    ranks = selected.with_columns(pl.col(*TIMES) / divisor).group_by(_TRACE, "rank").agg(pl.col(*TIMES).sum())
+    is_single = pl.col("rank") >= 0
     return ranks.group_by(_TRACE).agg(
-        (pl.col(time).filter(is_one).max().fill_null(0) + pl.col(time).filter(~is_one).sum()).alias(f"{name}_{time}")
+        (pl.col(time).filter(is_single).max().fill_null(0) + pl.col(time).filter(~is_single).sum()).alias(
+            f"{name}_{time}"
+        )
         for time in TIMES
     )
 
 
-def _again(records: pl.DataFrame) -> pl.DataFrame:
-    """Return the bytes that files were read or written beyond how far they go: so many at least were moved again."""
+def _repeat_facts(records: pl.DataFrame) -> pl.DataFrame:
+    """Bytes read or written beyond the extents of files: a lower bound of repeated bytes."""
     files = (
         records.filter(module="POSIX")
         .group_by(_TRACE, "file_number")
@@ -270,16 +311,19 @@ def _again(records: pl.DataFrame) -> pl.DataFrame:
             *(pl.col(name).max() for name in EXTENTS.values()),
         )
     )
-    beyond = {way: (pl.col(BYTES[way]) - pl.col(EXTENTS[way])).clip(0) for way in DIRECTIONS}
-    known = {way: pl.col(EXTENTS[way]).is_not_null() | (pl.col(BYTES[way]) == 0) for way in DIRECTIONS}
+    beyond = {direction: (pl.col(BYTES[direction]) - pl.col(EXTENTS[direction])).clip(0) for direction in DIRECTIONS}
+    known = {
+        direction: pl.col(EXTENTS[direction]).is_not_null() | (pl.col(BYTES[direction]) == 0)
+        for direction in DIRECTIONS
+    }
     return files.group_by(_TRACE).agg(
-        pl.when(known[way].all()).then(beyond[way].sum()).cast(pl.Float64).alias(f"{way}_again_bytes")
-        for way in DIRECTIONS
+        pl.when(known[direction].all()).then(beyond[direction].sum()).cast(pl.Float64).alias(f"{direction}_again_bytes")
+        for direction in DIRECTIONS
     )
 
 
-def _shared(records: pl.DataFrame) -> pl.DataFrame:
-    """Return the bytes that several processes moved in one file by POSIX alone, and in how many such files."""
+def _sharing_facts(records: pl.DataFrame) -> pl.DataFrame:
+    """Bytes of files that several processes accessed through POSIX only, and their number."""
     files = records.group_by(_TRACE, "file_number").agg(
         is_shared=((pl.col("rank") < 0) & (pl.col("module") == "POSIX")).any()
         | (pl.col("rank").filter(pl.col("module") == "POSIX").n_unique() > 1),
@@ -292,10 +336,10 @@ def _shared(records: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _targets(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
-    """Return, of the striped file that lacks most targets, its bytes, targets and the targets that it should have.
+def _striping_facts(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    """Bytes, targets and recommended targets of the striped file that lacks most targets.
 
-    And how many striped files there are, and how many lie within one stripe though they have several targets.
+    Also counts striped files, and those of several targets that fit into one stripe.
     """
     striped = files.filter(pl.col("stripe_bytes") > 0, pl.col("osts").list.len() > 0)
     of_files = (
@@ -308,15 +352,15 @@ def _targets(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thresholds)
         )
     )
     wanted = pl.lit(1)
-    for least_bytes, count in thresholds.few_targets:
-        wanted = pl.when(pl.col("bytes") >= least_bytes).then(count).otherwise(wanted)
+    for min_bytes, count in thresholds.min_target_counts:
+        wanted = pl.when(pl.col("bytes") >= min_bytes).then(count).otherwise(wanted)
     placed = (
         striped.join(of_files, on=[_TRACE, "file_number"])
         .with_columns(targets=pl.col("osts").list.len().cast(pl.Int64), wanted=wanted)
         .with_columns(lacking=pl.when("is_shared").then((pl.col("wanted") - pl.col("targets")).clip(0)).otherwise(0))
     )
     if placed.is_empty():
-        # files were told of, and none of them has stripes
+        # files are known, but none is striped
         return files.select(_TRACE).unique().with_columns(striped_file_count=pl.lit(0.0))
     worst = pl.struct("bytes", "targets", "wanted").sort_by("lacking", "bytes", descending=True).first()
     is_wide = (pl.col("targets") > 1) & (pl.col("extent_bytes") <= pl.col("stripe_bytes"))
@@ -329,76 +373,75 @@ def _targets(records: pl.DataFrame, files: pl.DataFrame, thresholds: Thresholds)
     )
 
 
-# ---- of requests
+# ---- facts from requests
 
 
-def _of_requests(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thresholds) -> list[pl.DataFrame]:
-    """Return what requests tell, of runs of which all requests of POSIX are there."""
+def _request_facts(frames: TraceFrames, counters: pl.DataFrame, thresholds: Thresholds) -> list[pl.DataFrame]:
+    """Facts from single requests, of runs with all POSIX requests."""
     if frames.requests is None or frames.requests.is_empty():
         return []
-    movers = request_facts.movers(frames.requests)
-    below = frames.requests.filter(pl.col("module") == "POSIX")
-    sizes = request_facts.sizes_and_order(below, thresholds.small_bytes)
-    told = sizes.join(request_facts.distinct_bytes(below), on=[_TRACE, "module", "direction"])
-    counted = counters.filter(module="POSIX").select(_TRACE, *(f"{way}_count" for way in DIRECTIONS))
-    found = []
-    for way in DIRECTIONS:
-        own = told.filter(direction=way).join(counted, on=_TRACE, how="left")
-        whole = own.filter(pl.col("request_count") >= pl.col(f"{way}_count").fill_null(0))
-        found.append(
+    movers = request_facts.count_movers(frames.requests)
+    posix = frames.requests.filter(pl.col("module") == "POSIX")
+    sizes = request_facts.sizes_and_order(posix, thresholds.small_bytes)
+    facts = sizes.join(request_facts.distinct_bytes(posix), on=[_TRACE, "module", "direction"])
+    counts = counters.filter(module="POSIX").select(_TRACE, *(f"{direction}_count" for direction in DIRECTIONS))
+    parts = []
+    for direction in DIRECTIONS:
+        rows = facts.filter(direction=direction).join(counts, on=_TRACE, how="left")
+        whole = rows.filter(pl.col("request_count") >= pl.col(f"{direction}_count").fill_null(0))
+        parts.append(
             whole.select(
                 _TRACE,
-                pl.col("request_count").cast(pl.Float64).alias(f"{way}_seen_count"),
+                pl.col("request_count").cast(pl.Float64).alias(f"{direction}_seen_count"),
                 *(
-                    pl.col(f"{name}_count").cast(pl.Float64).alias(f"{way}_seen_{name}_count")
+                    pl.col(f"{name}_count").cast(pl.Float64).alias(f"{direction}_seen_{name}_count")
                     for name in ("small", "sequential", "consecutive")
                 ),
-                (pl.col("moved_bytes") - pl.col("distinct_bytes")).clip(0).alias(f"{way}_seen_again_bytes"),
+                (pl.col("moved_bytes") - pl.col("distinct_bytes")).clip(0).alias(f"{direction}_seen_again_bytes"),
             )
         )
-    of_posix = movers.filter(module="POSIX").drop("module")
-    found.append(of_posix)
+    parts.append(movers.filter(module="POSIX").drop("module"))
     if frames.files is not None:
-        found.append(request_facts.on_stripes(below, frames.files))
-    return found
+        parts.append(request_facts.count_crossings(posix, frames.files))
+    return parts
 
 
-def _with_columns(joined: pl.DataFrame) -> pl.DataFrame:
-    """Return the facts with a column, without a value, for each that no part of what was read tells of."""
+def _add_missing_columns(joined: pl.DataFrame) -> pl.DataFrame:
+    """Add a NULL column for each fact that no frame provides."""
     return joined.with_columns(
-        pl.lit(None, dtype).alias(name) for name, dtype in _ALL.items() if name not in joined.columns
+        pl.lit(None, dtype).alias(name) for name, dtype in _OPTIONAL_FACTS.items() if name not in joined.columns
     )
 
 
-_NUMBERS = (
+_OPTIONAL_NAMES = (
     "slowest_s", "mean_s", "bare_shared_bytes", "bare_shared_count", "striped_bytes", "target_count", "wanted_count",
     "striped_file_count", "wide_file_count", "striped_count", "crossing_count", "mover_count", "host_count",
     *(f"{name}_{time}" for name in ("busiest", "mpiio_busiest") for time in TIMES),
     *(
-        f"{way}_{name}" for way in DIRECTIONS
+        f"{direction}_{name}" for direction in DIRECTIONS
         for name in ("again_bytes", "seen_count", "seen_small_count", "seen_sequential_count",
                      "seen_consecutive_count", "seen_again_bytes")
     ),
 )  # fmt: skip
-_ALL = dict.fromkeys(_NUMBERS, pl.Float64)
+_OPTIONAL_FACTS = dict.fromkeys(_OPTIONAL_NAMES, pl.Float64)
 
 
-def _refined(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return the facts with what several of them come to: exact counts before sums, shares of the run's time."""
+def _derive_facts(facts: pl.DataFrame) -> pl.DataFrame:
+    """Add derived facts: exact counts where known, and shares of the run's time."""
     processes_s = pl.col("process_count") * pl.col("duration_s")
-    # what POSIX does not see (DAOS, a device's own library) is not known to be well
+    # I/O that bypasses POSIX (DAOS, vendor libraries) makes the POSIX counts inconclusive
     is_posix = pl.col("posix_moved_bytes") + pl.col("stdio_bytes") >= pl.col("read_bytes") + pl.col("write_bytes")
     exact = [
-        pl.when(pl.col(f"{way}_seen_count").is_not_null())
-        .then(pl.col(f"{way}_seen_{name}"))
-        .otherwise(pl.when(is_posix).then(f"{way}_{name}"))
-        .alias(f"{way}_{name}")
-        for way in DIRECTIONS
+        pl.when(pl.col(f"{direction}_seen_count").is_not_null())
+        .then(pl.col(f"{direction}_seen_{name}"))
+        .otherwise(pl.when(is_posix).then(f"{direction}_{name}"))
+        .alias(f"{direction}_{name}")
+        for direction in DIRECTIONS
         for name in ("small_count", "sequential_count", "consecutive_count", "again_bytes")
     ]
     counts = [
-        pl.coalesce(f"{way}_seen_count", pl.when(is_posix).then(f"{way}_count")).alias(f"{way}_count")
-        for way in DIRECTIONS
+        pl.coalesce(f"{direction}_seen_count", pl.when(is_posix).then(f"{direction}_count")).alias(f"{direction}_count")
+        for direction in DIRECTIONS
     ]
     mean_s = {name: pl.col(f"all_{name}") / pl.col("process_count") for name in TIMES}
     shares = [
@@ -413,21 +456,28 @@ def _refined(facts: pl.DataFrame) -> pl.DataFrame:
         *shares,
         *(
             pl.when(pl.col("process_count") > 1)
-            .then((pl.col(f"mpiio_{way}_time_s") - pl.col(f"posix_{way}_time_s").fill_null(0)) / processes_s)
+            .then(
+                (pl.col(f"mpiio_{direction}_time_s") - pl.col(f"posix_{direction}_time_s").fill_null(0)) / processes_s
+            )
             .otherwise(0.0)
             .clip(0, 1)
-            .alias(f"{way}_waiting_ratio")
-            for way in DIRECTIONS
+            .alias(f"{direction}_waiting_ratio")
+            for direction in DIRECTIONS
         ),
         **{
-            f"mpiio_{way}_time_ratio": (
-                pl.coalesce(f"mpiio_busiest_{way}_time_s", pl.col(f"mpiio_{way}_time_s") / pl.col("process_count"))
+            f"mpiio_{direction}_time_ratio": (
+                pl.coalesce(
+                    f"mpiio_busiest_{direction}_time_s", pl.col(f"mpiio_{direction}_time_s") / pl.col("process_count")
+                )
                 / pl.col("duration_s")
             ).clip(0, 1)
-            for way in DIRECTIONS
+            for direction in DIRECTIONS
         },
-        **{f"{way}_imbalance_ratio": _imbalance(f"{way}_top_bytes", f"{way}_rank_bytes") for way in DIRECTIONS},
-        straggling_ratio=_imbalance("slowest_s", pl.col("mean_s") * pl.col("process_count")),
+        **{
+            f"{direction}_imbalance_ratio": _imbalance_ratio(f"{direction}_top_bytes", f"{direction}_rank_bytes")
+            for direction in DIRECTIONS
+        },
+        straggling_ratio=_imbalance_ratio("slowest_s", pl.col("mean_s") * pl.col("process_count")),
         straggling_time_ratio=((pl.col("slowest_s") - pl.col("mean_s")) / pl.col("duration_s")).clip(0, 1),
         slowest_time_ratio=(pl.col("slowest_s") / pl.col("duration_s")).clip(0, 1),
         stdio_time_ratio=(pl.col("stdio_time_s") / processes_s).clip(0, 1),
@@ -439,12 +489,12 @@ def _refined(facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _imbalance(most: str, total: str | pl.Expr) -> pl.Expr:
-    """Return the imbalance of a load, from 0 (all processes have the same) to 1 (one has all); NULL for one process.
+def _imbalance_ratio(maximum: str, total: str | pl.Expr) -> pl.Expr:
+    """Imbalance of a load, from 0 (equal) to 1 (one process has all); NULL for a single process.
 
-    (most - mean) / most · n / (n - 1): DeRose, Homer and Johnson, "Detecting Application Load Imbalance on High End
+    (max - mean) / max · n / (n - 1): DeRose, Homer and Johnson, "Detecting Application Load Imbalance on High End
     Massively Parallel Systems", Euro-Par 2007, section 3 (DOI 10.1007/978-3-540-74466-5_17).
     """
     count = pl.col("process_count").cast(pl.Float64)
-    top, whole = pl.col(most), pl.col(total) if isinstance(total, str) else total
+    top, whole = pl.col(maximum), pl.col(total) if isinstance(total, str) else total
     return pl.when((count > 1) & (top > 0)).then(((top - whole / count) / top * count / (count - 1)).clip(0, 1))

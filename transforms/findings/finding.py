@@ -1,33 +1,44 @@
-"""What is found in traced runs: every rule asked of every run, and those that hold ranked."""
+"""Findings of traced runs: the outcome of every rule, ranked."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from iosig.transforms.findings.rules import SEVERITIES, Rule, rules
+from iosig.transforms.findings.rules import SEVERITIES, Rule, make_rules
 from iosig.transforms.findings.thresholds import Thresholds
 
-#: what came of a rule: it holds, it does not, the run has nothing that it is about, the trace lacks what it asks for
+#: outcomes of a rule: it holds, it does not, it does not concern the run, or facts are missing
 OUTCOMES = ("found", "not_found", "not_applicable", "unknown")
 _EVIDENCE = pl.List(pl.Struct({"name": pl.String, "value": pl.Float64, "unit": pl.String}))
 
 
-def of_facts(facts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
-    """Return what came of each rule in each run, by trace, what is found first and the worst of that first.
+def apply_rules(facts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    """Apply all rules to traced runs.
 
-    Columns: trace_id, place (from 1 within a trace), rule, direction (NULL where it is about the run), anchor, outcome,
-    severity, impact_ratio (the share of the run that its busiest process spends in it, NULL where not known),
-    evidence (name, value, unit), sentence (with the evidence's names in braces), remedy, missing (facts that are not
-    there). Severity, evidence, sentence and remedy are NULL where nothing is found.
+    Parameters
+    ----------
+    facts
+        Result of `compute_facts`.
+    thresholds
+        Thresholds of the rules.
+
+    Returns
+    -------
+    pl.DataFrame
+        One row per run and rule, by trace, outcome and severity: trace_id, place (from 1 within a trace), rule,
+        direction (NULL if the rule concerns the run), anchor, outcome, severity, impact_ratio (share of the run that
+        its busiest process spends in it, NULL if unknown), evidence (name, value, unit), sentence (with the evidence's
+        names in braces), remedy, missing (names of missing facts). Severity, evidence, sentence and remedy are NULL
+        unless found.
     """
-    # asked together: a plan each, one after the other, would take longer than the rules themselves
-    asked = pl.concat([_asked(facts.lazy(), rule, thresholds) for rule in rules(thresholds)]).collect()
+    # one query, since planning each rule separately takes longer than its evaluation
+    results = pl.concat([_apply_rule(facts.lazy(), rule, thresholds) for rule in make_rules(thresholds)]).collect()
     order = pl.col("outcome").replace_strict(list(OUTCOMES), range(len(OUTCOMES)), return_dtype=pl.Int64)
     rank = pl.col("severity").replace_strict(
         list(SEVERITIES), range(len(SEVERITIES)), default=None, return_dtype=pl.Int64
     )
     return (
-        asked.with_columns(order=order, rank=rank)
+        results.with_columns(order=order, rank=rank)
         .sort(
             "trace_id",
             "order",
@@ -44,14 +55,14 @@ def of_facts(facts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     )
 
 
-def _asked(facts: pl.LazyFrame, rule: Rule, thresholds: Thresholds) -> pl.LazyFrame:
+def _apply_rule(facts: pl.LazyFrame, rule: Rule, thresholds: Thresholds) -> pl.LazyFrame:
     is_known = pl.all_horizontal(pl.col(name).is_not_null() for name in rule.needs)
     missing = pl.concat_str(
         [pl.when(pl.col(name).is_null()).then(pl.lit(f"{name} ")).otherwise(pl.lit("")) for name in rule.needs]
     )
     holds = rule.holds.fill_null(False)
     outcome = (
-        pl.when(~_is_about(rule))
+        pl.when(~_is_applicable(rule))
         .then(pl.lit("not_applicable"))
         .when(~is_known)
         .then(pl.lit("unknown"))
@@ -63,8 +74,8 @@ def _asked(facts: pl.LazyFrame, rule: Rule, thresholds: Thresholds) -> pl.LazyFr
         pl.struct(name=pl.lit(number.name), value=number.value.cast(pl.Float64), unit=pl.lit(number.unit))
         for number in rule.evidence
     ]
-    is_small = (pl.col("impact_ratio") < thresholds.small_impact_ratio).fill_null(False)
-    lowered = pl.when(is_small).then(pl.lit("note")).otherwise(pl.lit(rule.severity))
+    is_small = (pl.col("impact_ratio") < thresholds.min_impact_ratio).fill_null(False)
+    severity = pl.when(is_small).then(pl.lit("note")).otherwise(pl.lit(rule.severity))
     is_found = pl.col("outcome") == "found"
     return facts.select(
         "trace_id",
@@ -77,7 +88,7 @@ def _asked(facts: pl.LazyFrame, rule: Rule, thresholds: Thresholds) -> pl.LazyFr
         missing=missing.str.strip_chars(),
     ).select(
         "trace_id", "rule", "direction", "anchor", "outcome",
-        severity=pl.when(is_found).then(lowered),
+        severity=pl.when(is_found).then(severity),
         impact_ratio=pl.when(is_found).then("impact_ratio"),
         evidence=pl.when(is_found).then("evidence"),
         sentence=pl.when(is_found).then(pl.lit(rule.sentence)),
@@ -86,8 +97,8 @@ def _asked(facts: pl.LazyFrame, rule: Rule, thresholds: Thresholds) -> pl.LazyFr
     )  # fmt: skip
 
 
-def _is_about(rule: Rule) -> pl.Expr:
-    """Tell whether a run used what a rule is about; where nothing was traced, that is not known."""
+def _is_applicable(rule: Rule) -> pl.Expr:
+    """Whether a rule concerns a run; runs without information count as concerned."""
     match rule.layer:
         case "any":
             return pl.lit(True)

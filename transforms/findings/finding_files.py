@@ -1,7 +1,6 @@
-"""In which files a finding lies: those with most of what its rule counts.
+"""Files that a finding concerns: those with the highest values of what its rule measures.
 
-What neither a file's record nor its single requests tell has no files: blocks that requests miss, buffers in memory,
-which rank of a shared file moved how much.
+Rules whose measure is unknown by file have none: misaligned requests, buffers in memory, bytes by rank of shared files.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from iosig.transforms.findings import request_facts
 from iosig.transforms.findings.facts import BYTES, DIRECTIONS, EXTENTS, TIMES, TraceFrames
 from iosig.transforms.findings.thresholds import Thresholds
 
-#: files of a finding, those with most
-MOST_FILES = 3
+#: maximum number of files of a finding
+MAX_FILES = 3
 _FILE = ("trace_id", "file_number")
 _RULE = ("trace_id", "rule", "direction")
 _SCHEMA = {
@@ -24,42 +23,58 @@ _SCHEMA = {
 }  # fmt: skip
 
 
-def files_of(frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
-    """Return the files with most of what each rule counts, by trace, rule and direction, the most first.
+def find_files(frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
+    """Find the files with the highest values of each rule's measure.
 
-    Columns: trace_id, rule, direction (NULL where the rule is about the run), file_number, value, unit. At most
-    `MOST_FILES` each; whether the rule holds is not asked.
+    Parameters
+    ----------
+    frames
+        Frames of traced runs.
+    thresholds
+        Thresholds of the rules.
+
+    Returns
+    -------
+    pl.DataFrame
+        trace_id, rule, direction (NULL if the rule concerns the run), file_number, value, unit; by trace, rule and
+        direction, highest value first, up to `MAX_FILES` each. Rules that do not hold are included.
     """
     if frames.records is None or frames.records.is_empty():
         return pl.DataFrame(schema=_SCHEMA)
-    summed = _summed(frames.records)
-    told = pl.concat([_as_one(rows) for rows in _of_records(summed, frames.jobs, thresholds)])
-    # what single requests tell of a run stands for what its records do
-    exact = pl.concat([told.clear(), *(_as_one(rows) for rows in _of_requests(frames, summed, thresholds))])
-    beside = told.join(exact.select(_RULE).unique(), on=_RULE, how="anti", nulls_equal=True)
+    totals = _sum_records(frames.records)
+    approximate = pl.concat([_cast_to_schema(rows) for rows in _values_from_records(totals, frames.jobs, thresholds)])
+    # values from single requests take precedence over those from records
+    exact = pl.concat(
+        [approximate.clear(), *(_cast_to_schema(rows) for rows in _values_from_requests(frames, totals, thresholds))]
+    )
+    remaining = approximate.join(exact.select(_RULE).unique(), on=_RULE, how="anti", nulls_equal=True)
     return (
-        pl.concat([exact, beside])
+        pl.concat([exact, remaining])
         .filter(pl.col("value") > 0)
         .sort(*_RULE, "value", "file_number", descending=[False, False, False, True, False])
         .group_by(_RULE, maintain_order=True)
-        .head(MOST_FILES)
+        .head(MAX_FILES)
         .select(*_SCHEMA)
     )
 
 
-def _as_one(rows: pl.DataFrame) -> pl.DataFrame:
+def _cast_to_schema(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())
 
 
-def _measured(rows: pl.DataFrame, rule: str, value: pl.Expr, unit: str, way: str | None = None) -> pl.DataFrame:
-    return rows.select(*_FILE, rule=pl.lit(rule), direction=pl.lit(way, pl.String), value=value, unit=pl.lit(unit))
+def _make_values(
+    rows: pl.DataFrame, rule: str, value: pl.Expr, unit: str, direction: str | None = None
+) -> pl.DataFrame:
+    return rows.select(
+        *_FILE, rule=pl.lit(rule), direction=pl.lit(direction, pl.String), value=value, unit=pl.lit(unit)
+    )
 
 
-# ---- of records
+# ---- values from records
 
 
-def _summed(records: pl.DataFrame) -> pl.DataFrame:
-    """Return what the ranks of a file come to, by module."""
+def _sum_records(records: pl.DataFrame) -> pl.DataFrame:
+    """Sum the records of all ranks by module and file."""
     counts = ("open_count", "read_count", "write_count", "stat_count")
     return records.group_by("module", *_FILE, maintain_order=True).agg(
         pl.col(*counts, *BYTES.values(), *TIMES).sum(),
@@ -68,53 +83,53 @@ def _summed(records: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of_records(summed: pl.DataFrame, jobs: pl.DataFrame, thresholds: Thresholds) -> Iterator[pl.DataFrame]:
-    posix, mpiio = (summed.filter(module=name) for name in ("POSIX", "MPIIO"))
-    for way in DIRECTIONS:
-        moved, count, spent_s = pl.col(BYTES[way]), pl.col(f"{way}_count"), pl.col(f"{way}_time_s")
-        # of a file whose requests are small on the mean, all are taken for small
+def _values_from_records(totals: pl.DataFrame, jobs: pl.DataFrame, thresholds: Thresholds) -> Iterator[pl.DataFrame]:
+    posix, mpiio = (totals.filter(module=name) for name in ("POSIX", "MPIIO"))
+    for direction in DIRECTIONS:
+        moved, count, spent_s = pl.col(BYTES[direction]), pl.col(f"{direction}_count"), pl.col(f"{direction}_time_s")
+        # if the mean request of a file is small, all of its requests count as small
         small = posix.filter(moved < thresholds.small_bytes * count)
-        yield _measured(small, "small_requests", count, "requests", way)
-        again = "redundant_reads" if way == "read" else "redundant_writes"
-        yield _measured(posix, again, moved - pl.col(EXTENTS[way]), "B", way)
+        yield _make_values(small, "small_requests", count, "requests", direction)
+        again = "redundant_reads" if direction == "read" else "redundant_writes"
+        yield _make_values(posix, again, moved - pl.col(EXTENTS[direction]), "B", direction)
         for rule in ("collective_not_used", "blocking_io"):
-            yield _measured(mpiio, rule, count, "requests", way)
-        yield _measured(mpiio, "waiting_in_collectives", spent_s, "s", way)
+            yield _make_values(mpiio, rule, count, "requests", direction)
+        yield _make_values(mpiio, "waiting_in_collectives", spent_s, "s", direction)
         below = posix.join(mpiio, on=_FILE, suffix="_above")
-        yield _measured(below, "amplified_by_mpiio", moved - pl.col(f"{BYTES[way]}_above"), "B", way)
+        yield _make_values(below, "amplified_by_mpiio", moved - pl.col(f"{BYTES[direction]}_above"), "B", direction)
     all_bytes = pl.sum_horizontal(*BYTES.values())
-    yield _measured(summed.filter(module="STDIO"), "stdio_used", all_bytes, "B")
-    yield _measured(posix, "metadata_time", pl.col("metadata_time_s"), "s")
-    yield _measured(posix, "metadata_storm", pl.col("open_count") + pl.col("stat_count"), "operations")
-    others = summed.filter(pl.col("module").is_in(["MPIIO", "DFS", "DAOS"]))
+    yield _make_values(totals.filter(module="STDIO"), "stdio_used", all_bytes, "B")
+    yield _make_values(posix, "metadata_time", pl.col("metadata_time_s"), "s")
+    yield _make_values(posix, "metadata_storm", pl.col("open_count") + pl.col("stat_count"), "operations")
+    others = totals.filter(pl.col("module").is_in(["MPIIO", "DFS", "DAOS"]))
     bare = posix.filter("is_shared").join(others, on=_FILE, how="anti")
-    yield _measured(bare, "shared_file_without_mpiio", all_bytes, "B")
+    yield _make_values(bare, "shared_file_without_mpiio", all_bytes, "B")
     waited = posix.join(jobs.select("trace_id", "process_count"), on="trace_id").filter(pl.col("process_count") > 0)
     mean_s = pl.sum_horizontal(TIMES) / pl.col("process_count")
-    yield _measured(waited, "stragglers", pl.col("slowest_time_s") - mean_s, "s")
+    yield _make_values(waited, "stragglers", pl.col("slowest_time_s") - mean_s, "s")
 
 
-# ---- of requests
+# ---- values from requests
 
 
-def _of_requests(frames: TraceFrames, summed: pl.DataFrame, thresholds: Thresholds) -> Iterator[pl.DataFrame]:
-    """Yield what single requests tell, of runs of which all of a direction are there."""
+def _values_from_requests(frames: TraceFrames, totals: pl.DataFrame, thresholds: Thresholds) -> Iterator[pl.DataFrame]:
+    """Yield values from single requests, of runs with all requests of a direction."""
     if frames.requests is None or frames.requests.is_empty():
         return
     requests = frames.requests.filter(pl.col("module") == "POSIX", pl.col("file_number").is_not_null())
-    of_files = ("module", "direction", *_FILE)
-    told = request_facts.sizes_and_order(requests, thresholds.small_bytes, of_files).join(
-        request_facts.distinct_bytes(requests, of_files), on=of_files
+    file_key = ("module", "direction", *_FILE)
+    files = request_facts.sizes_and_order(requests, thresholds.small_bytes, file_key).join(
+        request_facts.distinct_bytes(requests, file_key), on=file_key
     )
-    for way in DIRECTIONS:
-        counted = summed.filter(module="POSIX").group_by("trace_id").agg(counted=pl.col(f"{way}_count").sum())
-        seen = told.filter(direction=way).join(counted, on="trace_id")
-        whole = seen.filter(pl.col("request_count").sum().over("trace_id") >= pl.col("counted"))
-        yield _measured(whole, "small_requests", pl.col("small_count"), "requests", way)
+    for direction in DIRECTIONS:
+        counts = totals.filter(module="POSIX").group_by("trace_id").agg(total_count=pl.col(f"{direction}_count").sum())
+        traced = files.filter(direction=direction).join(counts, on="trace_id")
+        whole = traced.filter(pl.col("request_count").sum().over("trace_id") >= pl.col("total_count"))
+        yield _make_values(whole, "small_requests", pl.col("small_count"), "requests", direction)
         random = pl.col("request_count") - pl.col("sequential_count")
-        yield _measured(whole, "random_access", random, "requests", way)
-        again = "redundant_reads" if way == "read" else "redundant_writes"
-        yield _measured(whole, again, pl.col("moved_bytes") - pl.col("distinct_bytes"), "B", way)
+        yield _make_values(whole, "random_access", random, "requests", direction)
+        again = "redundant_reads" if direction == "read" else "redundant_writes"
+        yield _make_values(whole, again, pl.col("moved_bytes") - pl.col("distinct_bytes"), "B", direction)
     if frames.files is not None:
-        crossed = request_facts.on_stripes(requests, frames.files, _FILE)
-        yield _measured(crossed, "stripes_crossed", pl.col("crossing_count"), "requests")
+        crossings = request_facts.count_crossings(requests, frames.files, _FILE)
+        yield _make_values(crossings, "stripes_crossed", pl.col("crossing_count"), "requests")

@@ -1,4 +1,4 @@
-"""Bytes by rank and time: what a heat map shows, in cells few enough to be drawn, with the sums along both edges."""
+"""Bytes by rank and time, in a limited number of cells, with sums by rank and by time."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 
-#: cells of a heat map at most: ranks, times
-MOST_RANKS, MOST_TIMES = 64, 128
-#: a heat map of fewer bins tells less than requests, where these are there
-_FEWEST_BINS = 32
+#: maximum number of rows (ranks) and columns (times) of a heat map
+MAX_ROWS, MAX_COLUMNS = 64, 128
+#: minimum number of bins of a tracer's heat map that is preferred to requests
+_MIN_BINS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class RankTimes:
-    """What ranks moved over time, in one direction, by one layer.
+    """Bytes of ranks over time, in one direction and layer.
 
-    cell_bytes (ranks, times). rank_edges (ranks + 1): the first rank of each row, and one past the last. time_edges_s
-    (times + 1), from the trace's zero. source: `heatmap` or `requests`.
+    Attributes
+    ----------
+    cell_bytes : (ranks, times)
+        Bytes of each cell.
+    rank_edges : (ranks + 1,)
+        First rank of each row, and one past the last.
+    time_edges_s : (times + 1,)
+        Since the start of the trace [s].
+    source
+        `heatmap` or `requests`.
     """
 
     module: str
@@ -32,52 +40,75 @@ class RankTimes:
 
     @property
     def time_bytes(self) -> Reals:
-        """What all ranks moved in each time (times)."""
-        found: Reals = self.cell_bytes.sum(axis=0)
-        return found
+        """Bytes of all ranks in each time interval (times)."""
+        totals: Reals = self.cell_bytes.sum(axis=0)
+        return totals
 
     @property
     def rank_bytes(self) -> Reals:
-        """What a rank of each row moved, the mean of those that share it (ranks)."""
-        found: Reals = self.cell_bytes.sum(axis=1) / np.diff(self.rank_edges)
-        return found
+        """Mean bytes of the ranks in each row (ranks)."""
+        means: Reals = self.cell_bytes.sum(axis=1) / np.diff(self.rank_edges)
+        return means
 
 
-def rank_times(
+def compute_rank_times(
     heatmaps: pl.DataFrame, requests: pl.DataFrame | None, module: str, process_count: int | None
 ) -> list[RankTimes]:
-    """Return the heat maps of a layer of one traced run, writes first, of directions in which it moved bytes.
+    """Compute the heat maps of a layer of one traced run.
 
-    heatmaps: rows of `trace_heatmaps`; requests: of `trace_requests`; both of one run, of any layers. process_count: of
-    the run, if known: ranks that moved nothing have rows, too. A tracer's own heat map goes before requests if it has
-    32 bins or more. Nothing where neither is there, or single ranks are not told of.
+    Parameters
+    ----------
+    heatmaps
+        Rows of `trace_heatmaps` of the run.
+    requests
+        Rows of `trace_requests` of the run, if read.
+    module
+        Layer.
+    process_count
+        Number of processes, if known; ranks without bytes have rows, too.
+
+    Returns
+    -------
+    list[RankTimes]
+        Directions with bytes, writes first. A tracer's heat map of 32 or more bins is preferred to requests. Empty
+        without data of single ranks.
     """
-    found = []
-    for way in ("write", "read"):
-        bins = heatmaps.filter(pl.col("module") == module, pl.col("direction") == way, pl.col("rank") >= 0)
-        own = None if requests is None else _requested(requests, module, way)
-        is_fine = bins.filter(pl.col("step_count") >= _FEWEST_BINS).height > 0
-        if own is not None and own.height and not is_fine:
-            made = _of(own, module, way, "requests", process_count, None)
+    result = []
+    for direction in ("write", "read"):
+        bins = heatmaps.filter(pl.col("module") == module, pl.col("direction") == direction, pl.col("rank") >= 0)
+        intervals = None if requests is None else _request_intervals(requests, module, direction)
+        is_fine = bins.filter(pl.col("step_count") >= _MIN_BINS).height > 0
+        if intervals is not None and intervals.height and not is_fine:
+            rank_times = _make_heat_map(intervals, module, direction, "requests", process_count, None)
         elif bins.height:
-            made = _of(_binned(bins), module, way, "heatmap", process_count, bins["interval_s"].to_numpy().max())
+            bin_s = bins["interval_s"].to_numpy().max()
+            rank_times = _make_heat_map(_bin_intervals(bins), module, direction, "heatmap", process_count, bin_s)
         else:
             continue
-        if made is not None:
-            found.append(made)
-    return found
+        if rank_times is not None:
+            result.append(rank_times)
+    return result
 
 
-def spread(
+def spread_evenly(
     rank: Ints, start_s: Reals, end_s: Reals, volume_bytes: Reals, rank_edges: Ints, time_edges_s: Reals
 ) -> Reals:
-    """Return bytes (ranks, times) of intervals (n) in cells, each spread evenly over its time.
+    """Spread the bytes of intervals evenly over cells.
 
-    Times are of one width; an interval without a duration lies in the cell of its instant. Intervals lie within the
-    edges.
+    Parameters
+    ----------
+    rank, start_s, end_s, volume_bytes : (n,)
+        Rank, start, end [s] and bytes of each interval, within the edges.
+    rank_edges, time_edges_s
+        Edges of the cells; times are equidistant.
+
+    Returns
+    -------
+    (ranks, times)
+        Bytes; an interval of no duration lies in the cell of its time.
     """
     rows, columns = len(rank_edges) - 1, len(time_edges_s) - 1
-    first, last = (_column(instants, time_edges_s) for instants in (start_s, end_s))
+    first, last = (_find_column(instants, time_edges_s) for instants in (start_s, end_s))
     counts = last - first + 1
     owner = np.repeat(np.arange(len(rank)), counts)
     within = np.arange(len(owner)) - np.repeat(offsets_of(counts)[:-1], counts)
@@ -88,25 +119,25 @@ def spread(
     share = np.where((duration_s <= 0) & (within > 0), 0.0, share)
     row = np.searchsorted(rank_edges, rank, side="right") - 1
     cells = row[owner] * columns + column
-    found = np.bincount(cells, weights=volume_bytes[owner] * share, minlength=rows * columns)
-    return found.astype(np.float64).reshape(rows, columns)
+    totals = np.bincount(cells, weights=volume_bytes[owner] * share, minlength=rows * columns)
+    return totals.astype(np.float64).reshape(rows, columns)
 
 
-def _column(instants_s: Reals, edges_s: Reals) -> Ints:
-    """Return in which cell each instant (n) lies, of cells of one width."""
-    found: Ints = ((instants_s - edges_s[0]) / (edges_s[1] - edges_s[0])).astype(np.int64)
-    kept: Ints = np.clip(found, 0, len(edges_s) - 2)
-    return kept
+def _find_column(instants_s: Reals, edges_s: Reals) -> Ints:
+    """Cell of each time (n); cells are equidistant."""
+    index: Ints = ((instants_s - edges_s[0]) / (edges_s[1] - edges_s[0])).astype(np.int64)
+    clipped: Ints = np.clip(index, 0, len(edges_s) - 2)
+    return clipped
 
 
-def _requested(requests: pl.DataFrame, module: str, way: str) -> pl.DataFrame:
+def _request_intervals(requests: pl.DataFrame, module: str, direction: str) -> pl.DataFrame:
     return requests.filter(
-        pl.col("module") == module, pl.col("direction") == way, pl.col("rank") >= 0, pl.col("request_bytes") > 0
+        pl.col("module") == module, pl.col("direction") == direction, pl.col("rank") >= 0, pl.col("request_bytes") > 0
     ).select("rank", "start_s", "end_s", bytes=pl.col("request_bytes").cast(pl.Float64))
 
 
-def _binned(bins: pl.DataFrame) -> pl.DataFrame:
-    """Return the bins of heat maps that hold bytes, as intervals."""
+def _bin_intervals(bins: pl.DataFrame) -> pl.DataFrame:
+    """Convert the bins of heat maps with bytes to intervals."""
     return (
         bins.select("rank", "interval_s", "bin_bytes", step=pl.int_ranges(pl.col("bin_bytes").list.len()))
         .explode("bin_bytes", "step")
@@ -120,22 +151,22 @@ def _binned(bins: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _of(
-    moved: pl.DataFrame, module: str, way: str, source: str, process_count: int | None, bin_s: float | None
+def _make_heat_map(
+    moved: pl.DataFrame, module: str, direction: str, source: str, process_count: int | None, bin_s: float | None
 ) -> RankTimes | None:
     if moved.is_empty():
         return None
     rank, start_s, end_s, volume = (moved[name].to_numpy() for name in ("rank", "start_s", "end_s", "bytes"))
     count = max(process_count or 0, int(rank.max()) + 1)
-    together = -(-count // MOST_RANKS)
-    rank_edges = np.minimum(np.arange(-(-count // together) + 1) * together, count)
+    ranks_per_row = -(-count // MAX_ROWS)
+    rank_edges = np.minimum(np.arange(-(-count // ranks_per_row) + 1) * ranks_per_row, count)
     until_s = float(end_s.max())
     if bin_s is not None:
         steps = round(until_s / bin_s)
-        width_s = bin_s * -(-steps // MOST_TIMES)
+        width_s = bin_s * -(-steps // MAX_COLUMNS)
     else:
-        width_s = until_s / MOST_TIMES if until_s > 0 else 1.0
+        width_s = until_s / MAX_COLUMNS if until_s > 0 else 1.0
     times = max(int(np.ceil(round(until_s / width_s, 9))), 1)
     time_edges_s: Reals = np.arange(times + 1) * np.float64(width_s)
-    cells = spread(rank, start_s, end_s, volume, rank_edges, time_edges_s)
-    return RankTimes(module, way, source, cells, rank_edges, time_edges_s)
+    cells = spread_evenly(rank, start_s, end_s, volume, rank_edges, time_edges_s)
+    return RankTimes(module, direction, source, cells, rank_edges, time_edges_s)

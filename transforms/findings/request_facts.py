@@ -1,6 +1,6 @@
-"""What single requests tell of a traced run that no sum of counters does: exact sizes, order, and what was read again.
+"""Facts of traced runs from single requests: exact sizes, order, and bytes that are accessed repeatedly.
 
-Frames have a row each trace, or each of what they are asked by; where there are no requests there is no row.
+Frames have one row per trace, or per group. Traces without requests have no row.
 """
 
 from __future__ import annotations
@@ -10,20 +10,34 @@ from collections.abc import Sequence
 import polars as pl
 
 _TRACE = "trace_id"
-#: requests of one process to one file, in the order in which they began
+#: key of the requests of one process to one file
 _STREAM = (_TRACE, "module", "direction", "file_number", "rank")
 _FILE = (_TRACE, "module", "direction", "file_number")
 _KIND = (_TRACE, "module", "direction")
 
 
 def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] = _KIND) -> pl.DataFrame:
-    """Return how many requests there are, how many are small, and how many go on upward.
+    """Count requests, small requests, and sequential and consecutive requests.
 
-    by: of what there is a row each: trace, module and direction, and file if it is asked. requests: trace_id,
-    module, rank, file_number, direction, offset_bytes, request_bytes, start_s. Sequential is a request that begins
-    at or behind the end of its process's request before to the same file, consecutive one that begins where that
-    ended: as Darshan counts them (darshan-runtime, `POSIX_SEQ_READS`, `POSIX_CONSEC_READS`), the first of each file
-    being neither unless it does not begin at 0. They are NULL where an offset is not known.
+    Parameters
+    ----------
+    requests
+        trace_id, module, rank, file_number, direction, offset_bytes, request_bytes, start_s.
+    small_bytes
+        Size below which a request is small.
+    by
+        Group: trace, module and direction, and the file if required.
+
+    Returns
+    -------
+    pl.DataFrame
+        Counts by group; order is NULL if an offset is unknown.
+
+    Notes
+    -----
+    A sequential request begins at or after the end of the previous request of its process to the same file, a
+    consecutive one exactly there, as Darshan counts them (darshan-runtime, `POSIX_SEQ_READS`, `POSIX_CONSEC_READS`).
+    The first request of a file counts only if it does not begin at 0.
     """
     ended = pl.col("offset_bytes") + pl.col("request_bytes")
     ordered = requests.sort(*_STREAM, "start_s", maintain_order=True).with_columns(
@@ -41,10 +55,18 @@ def sizes_and_order(requests: pl.DataFrame, small_bytes: int, by: Sequence[str] 
 
 
 def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.DataFrame:
-    """Return the bytes of files that requests cover at least once; by: as `sizes_and_order`.
+    """Count the distinct bytes that requests cover.
 
-    It is the length of the union of their extents: in order of offsets, each adds what lies behind all before it.
-    NULL where an offset is not known.
+    Parameters
+    ----------
+    requests, by
+        See `sizes_and_order`.
+
+    Returns
+    -------
+    pl.DataFrame
+        Length of the union of extents: in order of offsets, each adds its part beyond all previous ones. NULL if an
+        offset is unknown.
     """
     ended = pl.col("offset_bytes") + pl.col("request_bytes")
     ordered = requests.sort(*_FILE, "offset_bytes").with_columns(ended=ended)
@@ -59,11 +81,23 @@ def distinct_bytes(requests: pl.DataFrame, by: Sequence[str] = _KIND) -> pl.Data
     )
 
 
-def on_stripes(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[str] = (_TRACE,)) -> pl.DataFrame:
-    """Return how many requests go to striped files, and how many touch a stripe more than they need to.
+def count_crossings(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[str] = (_TRACE,)) -> pl.DataFrame:
+    """Count the requests to striped files, and those that access more stripes than necessary.
 
-    files: trace_id, file_number, stripe_bytes, osts. A request needs as many stripes as its bytes fill; one that does
-    not begin at a stripe's start may touch one more, and waits for two targets then.
+    Parameters
+    ----------
+    requests
+        See `sizes_and_order`.
+    files
+        trace_id, file_number, stripe_bytes, osts.
+    by
+        Group.
+
+    Returns
+    -------
+    pl.DataFrame
+        Counts by group. A request that does not begin at a stripe boundary may access an additional stripe, and then
+        waits for two targets.
     """
     striped = files.filter(pl.col("stripe_bytes") > 0, pl.col("osts").list.len() > 1).select(
         _TRACE, "file_number", "stripe_bytes"
@@ -77,8 +111,8 @@ def on_stripes(requests: pl.DataFrame, files: pl.DataFrame, by: Sequence[str] = 
     )
 
 
-def movers(requests: pl.DataFrame) -> pl.DataFrame:
-    """Return, by trace and module, how many processes on how many hosts moved bytes."""
+def count_movers(requests: pl.DataFrame) -> pl.DataFrame:
+    """Count the processes and hosts that moved bytes, by trace and module."""
     return (
         requests.filter(pl.col("request_bytes") > 0)
         .group_by(_TRACE, "module")

@@ -1,7 +1,7 @@
-"""The rules: each says when a run's I/O is at odds with what storage does well, by which numbers, and what helps.
+"""Rules for the I/O of a run: conditions, evidence and remedies.
 
 A rule's anchor is the trigger of Drishti 0.8 that it follows (`drishti/includes/module.py`: S01, P01 to P22, M01 to
-M10), or says that it is ours. Where it differs from its anchor, its docstring says why.
+M10), or `ours`. Docstrings explain deviations from the anchor.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from iosig.transforms.findings.facts import DIRECTIONS
 from iosig.transforms.findings.thresholds import Thresholds
 
 Severity = Literal["critical", "warning", "note"]
-#: what a run has to have used for a rule to be about it
+#: what a run must use for a rule to be applicable
 Layer = Literal["any", "POSIX", "MPIIO", "stripes", "processes"]
-#: the worst first
+#: from most to least severe
 SEVERITIES: tuple[Severity, ...] = ("critical", "warning", "note")
 _NOUNS = {"read": "reads", "write": "writes"}
-_DID = {"read": "read", "write": "wrote"}
-_PAST = {"read": "read", "write": "written"}
+_SIMPLE_PAST = {"read": "read", "write": "wrote"}
+_PARTICIPLE = {"read": "read", "write": "written"}
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of evidence: its name, which fact or expression it is, and its unit (`1` for a share)."""
+    """Named value of evidence: name, expression, and unit (`1` for a share)."""
 
     name: str
     value: pl.Expr
@@ -35,12 +35,30 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule on a row of facts.
+    """Rule that is tested on a row of facts.
 
-    anchor: what it follows. severity: at most. layer: what a run has to have used for the rule to be about it. needs:
-    facts without which it has no answer. holds: whether it is found. impact: the share of the run that its busiest
-    process spends in what the rule is about; NULL where that is not known. evidence: its numbers. sentence: what is
-    found, with the evidence's names in braces. remedy: what helps.
+    Attributes
+    ----------
+    anchor
+        Trigger that it follows.
+    severity
+        Maximum severity.
+    layer
+        What a run must use for the rule to be applicable.
+    needs
+        Facts without which the outcome is unknown.
+    holds
+        Condition of the finding.
+    impact
+        Share of the run that its busiest process spends in the affected operations; NULL if unknown.
+    evidence
+        Values that are reported.
+    sentence
+        Text of the finding, with the names of evidence in braces.
+    remedy
+        Recommendation.
+    direction
+        Read or write, or None if the rule concerns the run.
     """
 
     name: str
@@ -56,294 +74,307 @@ class Rule:
     direction: str | None = None
 
 
-def rules(thresholds: Thresholds) -> tuple[Rule, ...]:
-    """Return every rule with these thresholds, those of a direction twice."""
-    made: list[Rule] = []
-    for way in DIRECTIONS:
-        made += [each(thresholds, way) for each in _OF_DIRECTIONS]
-    made += [each(thresholds) for each in _OF_RUNS]
-    return tuple(made)
+def make_rules(thresholds: Thresholds) -> tuple[Rule, ...]:
+    """Create all rules, one per direction where applicable.
+
+    Parameters
+    ----------
+    thresholds
+        Thresholds of the rules.
+
+    Returns
+    -------
+    tuple[Rule, ...]
+        Rules of reads, of writes, and of runs.
+    """
+    rules = [make(thresholds, direction) for direction in DIRECTIONS for make in _DIRECTION_RULES]
+    return (*rules, *(make(thresholds) for make in _RUN_RULES))
 
 
-def _ratio(part: str, whole: str) -> pl.Expr:
+def _divide(part: str, whole: str) -> pl.Expr:
     return pl.col(part) / pl.when(pl.col(whole) > 0).then(pl.col(whole))
 
 
-# ---- of a direction
+# ---- rules of a direction
 
 
-def _small_requests(most: Thresholds, way: str) -> Rule:
-    """Tell of requests too small (Drishti P05, P06: more than 10 % and 1,000 of a direction's below 1 MB).
+def _small_requests(thresholds: Thresholds, direction: str) -> Rule:
+    """Small requests (Drishti P05, P06: more than 10 % and 1,000 of a direction's below 1 MB).
 
-    Darshan's histogram counts a request of exactly 1 MiB among the small ones; where single requests are there, they
-    are counted themselves, and it is not.
+    Darshan's histogram counts a request of exactly 1 MiB as small; single requests, where known, are counted exactly.
     """
-    share = _ratio(f"{way}_small_count", f"{way}_count")
+    share = _divide(f"{direction}_small_count", f"{direction}_count")
     return Rule(
-        "small_requests", "Drishti P05" if way == "read" else "Drishti P06", "critical", "POSIX",
-        (f"{way}_small_count", f"{way}_count"),
-        (share > most.least_small_ratio) & (pl.col(f"{way}_small_count") > most.least_small_count),
-        pl.col(f"{way}_time_ratio"),
+        "small_requests", "Drishti P05" if direction == "read" else "Drishti P06", "critical", "POSIX",
+        (f"{direction}_small_count", f"{direction}_count"),
+        (share > thresholds.min_small_ratio) & (pl.col(f"{direction}_small_count") > thresholds.min_small_count),
+        pl.col(f"{direction}_time_ratio"),
         (
-            Number("small_count", pl.col(f"{way}_small_count"), "requests"),
-            Number("request_count", pl.col(f"{way}_count"), "requests"),
+            Number("small_count", pl.col(f"{direction}_small_count"), "requests"),
+            Number("request_count", pl.col(f"{direction}_count"), "requests"),
             Number("small_ratio", share, "1"),
         ),
-        f"{{small_count}} of {{request_count}} {_NOUNS[way]} ({{small_ratio}}) are of 1 MiB or less.",
-        f"Gather {_NOUNS[way]} into requests of several MiB: a larger buffer, or collective MPI-IO.",
-        way,
+        f"{{small_count}} of {{request_count}} {_NOUNS[direction]} ({{small_ratio}}) are 1 MiB or smaller.",
+        f"Combine {_NOUNS[direction]} into requests of several MiB: use a larger buffer, or collective MPI-IO.",
+        direction,
     )  # fmt: skip
 
 
-def _random_access(most: Thresholds, way: str) -> Rule:
-    """Tell of requests that go back (Drishti P11, P13: above 20 % and 1,000 of a direction's are not sequential)."""
-    random = pl.col(f"{way}_count") - pl.col(f"{way}_sequential_count")
-    share = random / pl.when(pl.col(f"{way}_count") > 0).then(pl.col(f"{way}_count"))
+def _random_access(thresholds: Thresholds, direction: str) -> Rule:
+    """Random access (Drishti P11, P13: more than 20 % and 1,000 of a direction's requests are not sequential)."""
+    random = pl.col(f"{direction}_count") - pl.col(f"{direction}_sequential_count")
+    share = random / pl.when(pl.col(f"{direction}_count") > 0).then(pl.col(f"{direction}_count"))
     return Rule(
-        "random_access", "Drishti P11" if way == "read" else "Drishti P13", "critical", "POSIX",
-        (f"{way}_sequential_count", f"{way}_count"),
-        (share > most.least_random_ratio) & (random > most.least_random_count),
-        pl.col(f"{way}_time_ratio"),
+        "random_access", "Drishti P11" if direction == "read" else "Drishti P13", "critical", "POSIX",
+        (f"{direction}_sequential_count", f"{direction}_count"),
+        (share > thresholds.min_random_ratio) & (random > thresholds.min_random_count),
+        pl.col(f"{direction}_time_ratio"),
         (
             Number("random_count", random, "requests"),
-            Number("request_count", pl.col(f"{way}_count"), "requests"),
+            Number("request_count", pl.col(f"{direction}_count"), "requests"),
             Number("random_ratio", share, "1"),
         ),
-        f"{{random_count}} of {{request_count}} {_NOUNS[way]} ({{random_ratio}}) do not go on upward in their file.",
-        "Order requests by their offset, lay data out as it is used, or leave the order to collective MPI-IO.",
-        way,
+        f"{{random_count}} of {{request_count}} {_NOUNS[direction]} ({{random_ratio}}) are not sequential.",
+        "Sort requests by offset, store data in the order of use, or use collective MPI-IO, which sorts them.",
+        direction,
     )  # fmt: skip
 
 
-def _unbalanced_ranks(most: Thresholds, way: str) -> Rule:
-    """Tell of processes that move unlike amounts (Drishti P18, P21, P22: by file, (most - least) / most above 30 %).
+def _rank_imbalance(thresholds: Thresholds, direction: str) -> Rule:
+    """Unbalanced processes (Drishti P18, P21, P22: by file, (max - min) / max above 30 %).
 
-    Ours takes all files of the layer nearest to the program together, by DeRose's measure: aggregators below MPI-IO
-    move others' bytes, and each process with a file of its own is no imbalance. Not told where one does all.
+    All files of the layer nearest to the program are combined, by DeRose's measure: aggregators below MPI-IO move bytes
+    of other processes, and one file per process is not an imbalance. Excludes runs where one process moves nearly all
+    bytes.
     """
-    top, share = pl.col(f"{way}_top_bytes"), _ratio(f"{way}_top_bytes", f"{way}_rank_bytes")
+    top, share = pl.col(f"{direction}_top_bytes"), _divide(f"{direction}_top_bytes", f"{direction}_rank_bytes")
     return Rule(
-        "unbalanced_ranks", "Drishti P18, P22" if way == "read" else "Drishti P18, P21", "critical", "processes",
-        (f"{way}_bytes", "process_count"),
-        (pl.col(f"{way}_imbalance_ratio") > most.least_imbalance_ratio)
-        & (top >= most.least_bytes) & (share < most.least_top_ratio),
+        "unbalanced_ranks", "Drishti P18, P22" if direction == "read" else "Drishti P18, P21", "critical", "processes",
+        (f"{direction}_bytes", "process_count"),
+        (pl.col(f"{direction}_imbalance_ratio") > thresholds.min_imbalance_ratio)
+        & (top >= thresholds.min_bytes) & (share < thresholds.min_top_share_ratio),
         pl.col("slowest_time_ratio"),
         (
-            Number("imbalance_ratio", pl.col(f"{way}_imbalance_ratio"), "1"),
+            Number("imbalance_ratio", pl.col(f"{direction}_imbalance_ratio"), "1"),
             Number("top_bytes", top, "B"),
-            Number("mean_bytes", pl.col(f"{way}_rank_bytes") / pl.col("process_count"), "B"),
-            Number("top_rank", pl.col(f"{way}_top_rank"), "rank"),
-            Number("rank_count", pl.col(f"{way}_rank_count"), "processes"),
+            Number("mean_bytes", pl.col(f"{direction}_rank_bytes") / pl.col("process_count"), "B"),
+            Number("top_rank", pl.col(f"{direction}_top_rank"), "rank"),
+            Number("rank_count", pl.col(f"{direction}_rank_count"), "processes"),
             Number("process_count", pl.col("process_count"), "processes"),
         ),
-        f"Rank {{top_rank}} {_DID[way]} {{top_bytes}}, the mean process {{mean_bytes}}; {{rank_count}} of "
-        "{process_count} processes took part.",
-        "Give each process the same share, or let collective MPI-IO spread it.",
-        way,
+        f"Rank {{top_rank}} {_SIMPLE_PAST[direction]} {{top_bytes}}, the mean process {{mean_bytes}}; "
+        "{rank_count} of {process_count} processes took part.",
+        "Assign equal shares to the processes, or let collective MPI-IO distribute the data.",
+        direction,
     )  # fmt: skip
 
 
-def _one_rank(most: Thresholds, way: str) -> Rule:
-    """Tell of one process that moves nearly all (ours; Drishti tells it as P21, P22 of single files)."""
-    share = _ratio(f"{way}_top_bytes", f"{way}_rank_bytes")
+def _single_rank(thresholds: Thresholds, direction: str) -> Rule:
+    """Single process that moves nearly all bytes (ours; Drishti reports it as P21, P22 of single files)."""
+    share = _divide(f"{direction}_top_bytes", f"{direction}_rank_bytes")
     return Rule(
         "one_rank_does_all", "ours (cf. Drishti P21, P22)", "critical", "processes",
-        (f"{way}_bytes", "process_count"),
+        (f"{direction}_bytes", "process_count"),
         (pl.col("process_count") > 1)
-        & (share >= most.least_top_ratio) & (pl.col(f"{way}_top_bytes") >= most.least_bytes),
+        & (share >= thresholds.min_top_share_ratio) & (pl.col(f"{direction}_top_bytes") >= thresholds.min_bytes),
         pl.col("slowest_time_ratio"),
         (
-            Number("top_rank", pl.col(f"{way}_top_rank"), "rank"),
-            Number("top_bytes", pl.col(f"{way}_top_bytes"), "B"),
+            Number("top_rank", pl.col(f"{direction}_top_rank"), "rank"),
+            Number("top_bytes", pl.col(f"{direction}_top_bytes"), "B"),
             Number("top_ratio", share, "1"),
             Number("process_count", pl.col("process_count"), "processes"),
         ),
-        f"Rank {{top_rank}} {_DID[way]} {{top_ratio}} of what {{process_count}} processes did: {{top_bytes}}.",
-        "Let all processes take part, by collective MPI-IO or a file each for few of them; "
-        "one process has one node's network.",
-        way,
+        f"Rank {{top_rank}} {_SIMPLE_PAST[direction]} {{top_ratio}} of the bytes of {{process_count}} processes: "
+        "{top_bytes}.",
+        "Let all processes take part, through collective MPI-IO or one file per process; "
+        "a single process has the network bandwidth of one node only.",
+        direction,
     )  # fmt: skip
 
 
-def _moved_again(most: Thresholds, way: str) -> Rule:
-    """Tell of the same bytes again (Drishti P09, P10: the highest offset of any file above the bytes of all).
+def _redundant(thresholds: Thresholds, direction: str) -> Rule:
+    """Redundant bytes (Drishti P09, P10: highest offset of any file above the bytes of all files).
 
-    P09 and P10 say "more data than the highest offset" where there is less: the comparison is the wrong way round. Ours
-    is by file: bytes beyond the file's own extent, or, where single requests are there, those that another covered.
+    P09 and P10 say "more data than the highest offset" where there is less: the comparison is reversed. Here bytes
+    beyond each file's extent count or, where single requests are known, bytes that another request covered.
     """
-    again, moved = pl.col(f"{way}_again_bytes"), pl.col(f"posix_{way}_bytes")
+    again, moved = pl.col(f"{direction}_again_bytes"), pl.col(f"posix_{direction}_bytes")
     share = again / pl.when(moved > 0).then(moved)
     return Rule(
-        "redundant_reads" if way == "read" else "redundant_writes",
-        "Drishti P09" if way == "read" else "Drishti P10", "warning", "POSIX",
-        (f"{way}_again_bytes", f"posix_{way}_bytes"),
-        (share > most.least_again_ratio) & (again >= most.least_bytes),
-        pl.col(f"{way}_time_ratio"),
+        "redundant_reads" if direction == "read" else "redundant_writes",
+        "Drishti P09" if direction == "read" else "Drishti P10", "warning", "POSIX",
+        (f"{direction}_again_bytes", f"posix_{direction}_bytes"),
+        (share > thresholds.min_repeat_ratio) & (again >= thresholds.min_bytes),
+        pl.col(f"{direction}_time_ratio"),
         (Number("again_bytes", again, "B"), Number("moved_bytes", moved, "B"), Number("again_ratio", share, "1")),
-        f"{{again_bytes}} of {{moved_bytes}} ({{again_ratio}}) were {_PAST[way]} before, by some process.",
-        "Read it once, keep it, and hand it on (MPI_Bcast, a burst buffer)." if way == "read"
-        else "Gather in memory what is written over and over, and write it once.",
-        way,
+        f"{{again_bytes}} of {{moved_bytes}} ({{again_ratio}}) had already been {_PARTICIPLE[direction]}.",
+        "Read the data once, and share it (MPI_Bcast, a burst buffer)." if direction == "read"
+        else "Collect data that is overwritten in memory, and write it once.",
+        direction,
     )  # fmt: skip
 
 
-def _independent(most: Thresholds, way: str) -> Rule:
-    """Tell of MPI-IO without collective calls (Drishti M02, M03: none, and more than 1,000 independent ones)."""
-    name = "read" if way == "read" else "write"
+def _independent(thresholds: Thresholds, direction: str) -> Rule:
+    """MPI-IO without collective calls (Drishti M02, M03: none, and more than 1,000 independent ones)."""
+    name = "read" if direction == "read" else "write"
     return Rule(
-        "collective_not_used", "Drishti M02" if way == "read" else "Drishti M03", "critical", "MPIIO",
-        (f"{way}_collective_count", f"{way}_independent_count"),
+        "collective_not_used", "Drishti M02" if direction == "read" else "Drishti M03", "critical", "MPIIO",
+        (f"{direction}_collective_count", f"{direction}_independent_count"),
         (pl.col("process_count") > 1)
-        & (pl.col(f"{way}_collective_count") == 0)
-        & (pl.col(f"{way}_independent_count") > most.least_independent_count),
-        pl.col(f"mpiio_{way}_time_ratio"),
+        & (pl.col(f"{direction}_collective_count") == 0)
+        & (pl.col(f"{direction}_independent_count") > thresholds.min_independent_count),
+        pl.col(f"mpiio_{direction}_time_ratio"),
         (
-            Number("independent_count", pl.col(f"{way}_independent_count"), "requests"),
-            Number("collective_count", pl.col(f"{way}_collective_count"), "requests"),
+            Number("independent_count", pl.col(f"{direction}_independent_count"), "requests"),
+            Number("collective_count", pl.col(f"{direction}_collective_count"), "requests"),
         ),
-        f"All {{independent_count}} {_NOUNS[way]} by MPI-IO are independent, none is collective.",
-        f"Use MPI_File_{name}_all or MPI_File_{name}_at_all, with an aggregator a node.",
-        way,
+        f"All {{independent_count}} MPI-IO {_NOUNS[direction]} are independent; none is collective.",
+        f"Use MPI_File_{name}_all or MPI_File_{name}_at_all, with one aggregator per node.",
+        direction,
     )  # fmt: skip
 
 
-def _waiting(most: Thresholds, way: str) -> Rule:
-    """Tell of time in MPI-IO that is not spent in the file system (ours): processes wait for a few that do the I/O."""
+def _waiting(thresholds: Thresholds, direction: str) -> Rule:
+    """Time in MPI-IO outside of the file system (ours): processes wait for a few aggregators."""
     return Rule(
         "waiting_in_collectives", "ours", "critical", "MPIIO",
-        (f"{way}_waiting_ratio",),
-        (pl.col(f"{way}_waiting_ratio") > most.least_waiting_ratio) & (pl.col(f"{way}_collective_count") > 0),
-        pl.col(f"{way}_waiting_ratio"),
+        (f"{direction}_waiting_ratio",),
+        (pl.col(f"{direction}_waiting_ratio") > thresholds.min_waiting_ratio)
+        & (pl.col(f"{direction}_collective_count") > 0),
+        pl.col(f"{direction}_waiting_ratio"),
         (
-            Number("waiting_ratio", pl.col(f"{way}_waiting_ratio"), "1"),
-            Number("mpiio_time_s", pl.col(f"mpiio_{way}_time_s"), "s"),
-            Number("posix_time_s", pl.col(f"posix_{way}_time_s"), "s"),
+            Number("waiting_ratio", pl.col(f"{direction}_waiting_ratio"), "1"),
+            Number("mpiio_time_s", pl.col(f"mpiio_{direction}_time_s"), "s"),
+            Number("posix_time_s", pl.col(f"posix_{direction}_time_s"), "s"),
         ),
-        f"Processes spent {{waiting_ratio}} of the run in collective {_NOUNS[way]} without touching the file system "
+        f"Processes spent {{waiting_ratio}} of the run in collective {_NOUNS[direction]} outside of the file system "
         "({mpiio_time_s} in MPI-IO, {posix_time_s} below it).",
-        "Use more aggregators (cb_nodes: one a node at least), larger buffers (cb_buffer_size), and come to the call "
-        "together.",
-        way,
+        "Use more aggregators (cb_nodes: one or more per node), larger buffers (cb_buffer_size), and let all processes "
+        "enter the call at the same time.",
+        direction,
     )  # fmt: skip
 
 
-def _amplified(most: Thresholds, way: str) -> Rule:
-    """Tell of more bytes below MPI-IO than above it (ours): data sieving reads and writes what nobody asked for."""
-    above, below = f"mpiio_{way}_bytes", f"posix_{way}_bytes"
+def _amplification(thresholds: Thresholds, direction: str) -> Rule:
+    """More bytes below MPI-IO than above it (ours), as data sieving causes."""
+    above, below = f"mpiio_{direction}_bytes", f"posix_{direction}_bytes"
     return Rule(
         "amplified_by_mpiio", "ours", "critical", "MPIIO",
         (above, below),
-        (_ratio(below, above) > most.least_amplified_ratio) & (pl.col(below) - pl.col(above) >= most.least_bytes),
-        pl.col(f"{way}_time_ratio"),
+        (_divide(below, above) > thresholds.min_amplified_ratio)
+        & (pl.col(below) - pl.col(above) >= thresholds.min_bytes),
+        pl.col(f"{direction}_time_ratio"),
         (
             Number("above_bytes", pl.col(above), "B"),
             Number("below_bytes", pl.col(below), "B"),
-            Number("times", _ratio(below, above), "times"),
+            Number("times", _divide(below, above), "times"),
         ),
-        f"MPI-IO was asked for {{above_bytes}}, and {{below_bytes}} were {_PAST[way]} below it: {{times}} as much.",
-        f"Data sieving does that: turn it off (romio_ds_{way} = disable), or make the pieces of a call contiguous.",
-        way,
+        f"For MPI-IO requests of {{above_bytes}}, {{below_bytes}} were {_PARTICIPLE[direction]} below MPI-IO: "
+        "{times} as much.",
+        f"The usual cause is data sieving: disable it (romio_ds_{direction} = disable), or make the parts of a call "
+        "contiguous.",
+        direction,
     )  # fmt: skip
 
 
-def _blocking(most: Thresholds, way: str) -> Rule:
-    """Tell of blocking MPI-IO (Drishti M06, M07, of every run without any other); ours where there is time to win."""
-    calls = pl.col(f"{way}_independent_count") + pl.col(f"{way}_collective_count")
+def _blocking(thresholds: Thresholds, direction: str) -> Rule:
+    """Blocking MPI-IO (Drishti M06, M07, for every run without nonblocking calls); here only if it takes long."""
+    calls = pl.col(f"{direction}_independent_count") + pl.col(f"{direction}_collective_count")
     return Rule(
-        "blocking_io", "Drishti M06" if way == "read" else "Drishti M07", "note", "MPIIO",
-        (f"{way}_nonblocking_count", f"mpiio_{way}_time_ratio"),
-        (pl.col(f"{way}_nonblocking_count") == 0) & (calls > 0)
-        & (pl.col(f"mpiio_{way}_time_ratio") >= most.blocking_impact_ratio),
-        pl.col(f"mpiio_{way}_time_ratio"),
+        "blocking_io", "Drishti M06" if direction == "read" else "Drishti M07", "note", "MPIIO",
+        (f"{direction}_nonblocking_count", f"mpiio_{direction}_time_ratio"),
+        (pl.col(f"{direction}_nonblocking_count") == 0) & (calls > 0)
+        & (pl.col(f"mpiio_{direction}_time_ratio") >= thresholds.min_blocking_impact_ratio),
+        pl.col(f"mpiio_{direction}_time_ratio"),
         (
             Number("blocking_count", calls, "requests"),
-            Number("time_ratio", pl.col(f"mpiio_{way}_time_ratio"), "1"),
+            Number("time_ratio", pl.col(f"mpiio_{direction}_time_ratio"), "1"),
         ),
-        f"Processes stood still for {{time_ratio}} of the run in {{blocking_count}} blocking {_NOUNS[way]} by MPI-IO.",
-        f"Overlap them with computing: MPI_File_i{way}, or HDF5's asynchronous VOL connector.",
-        way,
+        f"Processes waited for {{time_ratio}} of the run in {{blocking_count}} blocking MPI-IO {_NOUNS[direction]}.",
+        f"Overlap I/O with computation: MPI_File_i{direction}, or HDF5's asynchronous VOL connector.",
+        direction,
     )  # fmt: skip
 
 
-_OF_DIRECTIONS = (
-    _small_requests, _random_access, _unbalanced_ranks, _one_rank, _moved_again, _independent, _waiting, _amplified,
+_DIRECTION_RULES = (
+    _small_requests, _random_access, _rank_imbalance, _single_rank, _redundant, _independent, _waiting, _amplification,
     _blocking,
 )  # fmt: skip
 
 
-# ---- of a run
+# ---- rules of a run
 
 
-def _misaligned_requests(most: Thresholds) -> Rule:
-    """Tell of requests beside the file system's blocks (Drishti P08: more than 10 % of all)."""
+def _request_alignment(thresholds: Thresholds) -> Rule:
+    """Detect requests that are not aligned to file system blocks (Drishti P08: more than 10 % of all)."""
     total = pl.col("read_count") + pl.col("write_count")
     share = pl.col("file_misaligned_count") / pl.when(total > 0).then(total)
     return Rule(
         "misaligned_requests", "Drishti P08", "critical", "POSIX",
         ("file_misaligned_count", "read_count", "write_count"),
-        (share > most.least_misaligned_ratio) & (pl.col("file_misaligned_count") > most.least_small_count),
+        (share > thresholds.min_misaligned_ratio) & (pl.col("file_misaligned_count") > thresholds.min_small_count),
         pl.col("read_time_ratio") + pl.col("write_time_ratio"),
         (
             Number("misaligned_count", pl.col("file_misaligned_count"), "requests"),
             Number("request_count", total, "requests"),
             Number("misaligned_ratio", share, "1"),
         ),
-        "{misaligned_count} of {request_count} requests ({misaligned_ratio}) begin beside the file system's blocks.",
-        "Begin requests at multiples of the block or stripe; HDF5: H5Pset_alignment.",
+        "{misaligned_count} of {request_count} requests ({misaligned_ratio}) are not aligned to file system blocks.",
+        "Align requests to multiples of the block or stripe size; HDF5: H5Pset_alignment.",
     )  # fmt: skip
 
 
-def _misaligned_memory(most: Thresholds) -> Rule:
-    """Tell of buffers beside memory pages (Drishti P07: more than 10 % of requests, rated high).
+def _memory_alignment(thresholds: Thresholds) -> Rule:
+    """Buffers that are not aligned to memory pages (Drishti P07: more than 10 % of requests, rated high).
 
-    Only direct I/O cares: a note.
+    A note, since only direct I/O requires alignment.
     """
     total = pl.col("read_count") + pl.col("write_count")
     share = pl.col("memory_misaligned_count") / pl.when(total > 0).then(total)
     return Rule(
         "misaligned_memory", "Drishti P07", "note", "POSIX",
         ("memory_misaligned_count", "read_count", "write_count"),
-        (share > most.least_misaligned_ratio) & (pl.col("memory_misaligned_count") > most.least_small_count),
+        (share > thresholds.min_misaligned_ratio) & (pl.col("memory_misaligned_count") > thresholds.min_small_count),
         pl.col("read_time_ratio") + pl.col("write_time_ratio"),
         (
             Number("misaligned_count", pl.col("memory_misaligned_count"), "requests"),
             Number("misaligned_ratio", share, "1"),
         ),
         "{misaligned_count} requests ({misaligned_ratio}) use buffers that are not aligned in memory.",
-        "It matters for direct I/O alone: posix_memalign.",
+        "Relevant for direct I/O only: allocate buffers with posix_memalign.",
     )  # fmt: skip
 
 
-def _stdio(most: Thresholds) -> Rule:
-    """Tell of bytes by STDIO (Drishti S01: more than 10 % of all bytes, of runs that print a line, too).
+def _stdio(thresholds: Thresholds) -> Rule:
+    """Bytes through STDIO (Drishti S01: more than 10 % of all bytes, even of runs that print a line).
 
-    Ours counts every layer whose bytes count, DAOS among them, and asks for a MiB.
+    Counts every layer whose bytes count, including DAOS, and requires a MiB.
     """
     total = pl.col("read_bytes") + pl.col("write_bytes")
     share = pl.col("stdio_bytes") / pl.when(total > 0).then(total)
     return Rule(
         "stdio_used", "Drishti S01", "critical", "any",
         ("stdio_bytes", "read_bytes", "write_bytes"),
-        (share > most.least_stdio_ratio) & (pl.col("stdio_bytes") >= most.least_bytes),
+        (share > thresholds.min_stdio_ratio) & (pl.col("stdio_bytes") >= thresholds.min_bytes),
         pl.col("stdio_time_ratio"),
         (Number("stdio_bytes", pl.col("stdio_bytes"), "B"), Number("stdio_ratio", share, "1")),
-        "{stdio_bytes} ({stdio_ratio} of all) go through STDIO, in its small buffers.",
-        "Use POSIX or MPI-IO for data, or give STDIO a large buffer (setvbuf).",
+        "{stdio_bytes} ({stdio_ratio} of all) go through STDIO and its small buffers.",
+        "Use POSIX or MPI-IO for data, or set a large STDIO buffer (setvbuf).",
     )  # fmt: skip
 
 
-def _stragglers(most: Thresholds) -> Rule:
-    """Tell of processes that keep the others waiting (Drishti P19: slowest - fastest over the time of all > 15 %).
+def _stragglers(thresholds: Thresholds) -> Rule:
+    """Stragglers (Drishti P19: slowest - fastest over the time of all > 15 %).
 
-    That quotient shrinks with the number of processes: of a hundred alike and one that takes ten times as long it is
-    8 %. Ours is DeRose's measure of the time of each, of a second and 1 % of the run at least.
+    That ratio decreases with the number of processes: for one of a hundred that takes ten times as long, it is 8 %.
+    DeRose's measure is used instead, with a minimum of one second and 1 % of the run.
     """
     return Rule(
         "stragglers", "Drishti P19", "critical", "processes",
         ("process_count", "slowest_s", "mean_s"),
-        (pl.col("straggling_ratio") > most.least_straggling_ratio)
-        & (pl.col("slowest_s") - pl.col("mean_s") >= most.least_lost_s)
-        & (pl.col("straggling_time_ratio") >= most.small_impact_ratio),
+        (pl.col("straggling_ratio") > thresholds.min_straggling_ratio)
+        & (pl.col("slowest_s") - pl.col("mean_s") >= thresholds.min_lost_s)
+        & (pl.col("straggling_time_ratio") >= thresholds.min_impact_ratio),
         pl.col("straggling_time_ratio"),
         (
             Number("slowest_s", pl.col("slowest_s"), "s"),
@@ -351,22 +382,22 @@ def _stragglers(most: Thresholds) -> Rule:
             Number("lost_s", pl.col("slowest_s") - pl.col("mean_s"), "s"),
             Number("straggling_ratio", pl.col("straggling_ratio"), "1"),
         ),
-        "The slowest process spent {slowest_s} in I/O, the mean one {mean_s}: where all wait for it, {lost_s} are "
+        "The slowest process spent {slowest_s} in I/O, the mean process {mean_s}: if all wait for it, {lost_s} are "
         "lost.",
-        "Look at that process in the heat map: does it move more, or is its storage target slow (iosig network)?",
+        "Check that process in the heat map: does it move more bytes, or is its storage target slow (iosig network)?",
     )  # fmt: skip
 
 
-def _metadata_time(most: Thresholds) -> Rule:
-    """Tell of time in opens, stats and the like (Drishti P17: records with more than 30 s, called ranks).
+def _metadata_time(thresholds: Thresholds) -> Rule:
+    """Time in opens, stats and similar operations (Drishti P17: records with more than 30 s, called ranks).
 
-    A record of a shared file holds the time of all its processes; ours is the time of the mean process.
+    A record of a shared file has the time of all its processes; here the time of the mean process counts.
     """
     mean_s = pl.col("all_metadata_time_s") / pl.col("process_count")
     return Rule(
         "metadata_time", "Drishti P17", "critical", "any",
         ("all_metadata_time_s", "process_count"),
-        mean_s > most.least_metadata_s,
+        mean_s > thresholds.min_metadata_s,
         pl.col("metadata_time_ratio"),
         (
             Number("metadata_time_s", mean_s, "s"),
@@ -374,49 +405,49 @@ def _metadata_time(most: Thresholds) -> Rule:
             Number("metadata_count", pl.col("metadata_count"), "operations"),
         ),
         "Each process spent {metadata_time_s} ({metadata_time_ratio} of the run) in opens, stats and seeks.",
-        "Use fewer and larger files, open them once and keep them open; HDF5: collective metadata.",
+        "Use fewer, larger files, and open each of them once; HDF5: use collective metadata.",
     )  # fmt: skip
 
 
-def _metadata_storm(most: Thresholds) -> Rule:
-    """Tell of more opens and stats than reads and writes (ours)."""
-    share = _ratio("metadata_count", "data_count")
+def _metadata_storm(thresholds: Thresholds) -> Rule:
+    """More opens and stats than reads and writes (ours)."""
+    share = _divide("metadata_count", "data_count")
     return Rule(
         "metadata_storm", "ours", "warning", "any",
         ("metadata_count", "data_count"),
-        (pl.col("metadata_count") > most.least_metadata_count)
-        & (share.fill_null(float("inf")) > most.least_metadata_ratio),
+        (pl.col("metadata_count") > thresholds.min_metadata_count)
+        & (share.fill_null(float("inf")) > thresholds.min_metadata_ratio),
         pl.col("metadata_time_ratio"),
         (
             Number("metadata_count", pl.col("metadata_count"), "operations"),
             Number("data_count", pl.col("data_count"), "requests"),
             Number("per_s", pl.col("metadata_count") / pl.col("duration_s"), "operations/s"),
         ),
-        "{metadata_count} opens and stats stand beside {data_count} reads and writes: {per_s}.",
-        "Put small files together (an archive, HDF5), open once, and do not ask for states that are known.",
+        "{metadata_count} opens and stats for {data_count} reads and writes: {per_s}.",
+        "Combine small files (an archive, HDF5), open each file once, and cache the results of stat.",
     )  # fmt: skip
 
 
-def _shared_without_mpiio(most: Thresholds) -> Rule:
-    """Tell of a shared file without MPI-IO (Drishti M01: no MPI-IO at all, of every run, also of one process)."""
+def _bare_shared_io(thresholds: Thresholds) -> Rule:
+    """Shared file without MPI-IO (Drishti M01: no MPI-IO at all, even for runs of one process)."""
     return Rule(
         "shared_file_without_mpiio", "Drishti M01", "warning", "processes",
         ("bare_shared_bytes", "process_count"),
         (pl.col("process_count") > 1)
-        & (pl.col("bare_shared_bytes") >= most.least_bytes)
-        & (pl.col("bare_shared_bytes") > most.least_stdio_ratio * (pl.col("read_bytes") + pl.col("write_bytes"))),
+        & (pl.col("bare_shared_bytes") >= thresholds.min_bytes)
+        & (pl.col("bare_shared_bytes") > thresholds.min_stdio_ratio * (pl.col("read_bytes") + pl.col("write_bytes"))),
         pl.col("read_time_ratio") + pl.col("write_time_ratio"),
         (
             Number("shared_bytes", pl.col("bare_shared_bytes"), "B"),
             Number("shared_count", pl.col("bare_shared_count"), "files"),
         ),
-        "{shared_bytes} of files that processes share ({shared_count}) go through POSIX alone.",
-        "MPI-IO, or HDF5 upon it, puts the requests of many processes together.",
+        "{shared_bytes} of shared files ({shared_count}) go through POSIX without MPI-IO.",
+        "Use MPI-IO, or HDF5 on top of it, which combines the requests of many processes.",
     )  # fmt: skip
 
 
-def _few_targets(most: Thresholds) -> Rule:
-    """Tell of a large shared file on less than half of the storage targets that NERSC's table gives it (ours)."""
+def _few_targets(thresholds: Thresholds) -> Rule:
+    """Large shared file on less than half of the storage targets that NERSC's table recommends (ours)."""
     return Rule(
         "stripes_too_few", "ours (NERSC's striping table)", "critical", "stripes",
         ("wanted_count", "target_count"),
@@ -427,48 +458,48 @@ def _few_targets(most: Thresholds) -> Rule:
             Number("target_count", pl.col("target_count"), "targets"),
             Number("wanted_count", pl.col("wanted_count"), "targets"),
         ),
-        "A shared file of {file_bytes} has {target_count} of the {wanted_count} storage targets that would carry it.",
-        "Stripe it wider before it is written: lfs setstripe -c.",
+        "A shared file of {file_bytes} uses {target_count} of {wanted_count} recommended storage targets.",
+        "Increase its stripe count before it is written: lfs setstripe -c.",
     )  # fmt: skip
 
 
-def _many_targets(most: Thresholds) -> Rule:
-    """Tell of files that fit one stripe, on several targets (ours): each open and stat asks all of them."""
-    share = _ratio("wide_file_count", "striped_file_count")
+def _many_targets(thresholds: Thresholds) -> Rule:
+    """Files within one stripe but on several targets (ours): each open and stat contacts all targets."""
+    share = _divide("wide_file_count", "striped_file_count")
     return Rule(
         "stripes_too_many", "ours", "note", "stripes",
         ("wide_file_count", "striped_file_count"),
-        (share > most.least_misaligned_ratio) & (pl.col("wide_file_count") > 1),
+        (share > thresholds.min_misaligned_ratio) & (pl.col("wide_file_count") > 1),
         pl.col("metadata_time_ratio"),
         (
             Number("wide_count", pl.col("wide_file_count"), "files"),
             Number("striped_count", pl.col("striped_file_count"), "files"),
         ),
-        "{wide_count} of {striped_count} striped files lie within one stripe and still have several storage targets.",
-        "Give folders of small files one stripe: lfs setstripe -c 1.",
+        "{wide_count} of {striped_count} striped files fit into one stripe, but have several storage targets.",
+        "Use one stripe for folders of small files: lfs setstripe -c 1.",
     )  # fmt: skip
 
 
-def _crossed_stripes(most: Thresholds) -> Rule:
-    """Tell of requests over a stripe's end (ours; Drishti says so beside P08, for any misaligned file on Lustre)."""
-    share = _ratio("crossing_count", "striped_count")
+def _stripe_crossings(thresholds: Thresholds) -> Rule:
+    """Detect requests that cross a stripe boundary (ours; Drishti has it with P08, for misaligned files on Lustre)."""
+    share = _divide("crossing_count", "striped_count")
     return Rule(
         "stripes_crossed", "ours (cf. Drishti P08)", "warning", "stripes",
         ("crossing_count", "striped_count"),
-        (share > most.least_misaligned_ratio) & (pl.col("crossing_count") > most.least_small_count),
+        (share > thresholds.min_misaligned_ratio) & (pl.col("crossing_count") > thresholds.min_small_count),
         pl.col("read_time_ratio") + pl.col("write_time_ratio"),
         (
             Number("crossing_count", pl.col("crossing_count"), "requests"),
             Number("striped_count", pl.col("striped_count"), "requests"),
             Number("crossing_ratio", share, "1"),
         ),
-        "{crossing_count} of {striped_count} requests to striped files ({crossing_ratio}) touch a stripe too many.",
-        "Let requests begin at multiples of the stripe, or make the stripe a multiple of the request.",
+        "{crossing_count} of {striped_count} requests to striped files ({crossing_ratio}) access an extra stripe.",
+        "Align requests to multiples of the stripe size, or make the stripe size a multiple of the request size.",
     )  # fmt: skip
 
 
-def _aggregators(most: Thresholds) -> Rule:
-    """Tell of more aggregators than nodes (Drishti M09, by the hint cb_nodes); ours counts who did the I/O."""
+def _aggregators(thresholds: Thresholds) -> Rule:
+    """More aggregators than nodes (Drishti M09, by the hint cb_nodes); here processes that did I/O are counted."""
     collective = pl.col("read_collective_count") + pl.col("write_collective_count")
     return Rule(
         "aggregators_share_nodes", "Drishti M09", "note", "MPIIO",
@@ -480,13 +511,13 @@ def _aggregators(most: Thresholds) -> Rule:
             Number("aggregator_count", pl.col("mover_count"), "processes"),
             Number("host_count", pl.col("host_count"), "nodes"),
         ),
-        "{aggregator_count} processes did the I/O of all, on {host_count} nodes.",
-        "One aggregator a node is usual: cb_nodes, or cb_config_list = *:1.",
+        "{aggregator_count} processes performed the I/O of all, on {host_count} nodes.",
+        "Use one aggregator per node: cb_nodes, or cb_config_list = *:1.",
     )  # fmt: skip
 
 
-def _doubtful(most: Thresholds) -> Rule:
-    """Tell of the tracer's own doubts (ours; PyDarshan's summary warns of the same): what follows rests on a part."""
+def _incomplete_trace(thresholds: Thresholds) -> Rule:
+    """Incomplete trace according to the tracer (ours; PyDarshan's summary has the same warning)."""
     return Rule(
         "trace_not_whole", "ours (cf. PyDarshan's summary)", "warning", "any",
         ("doubtful_module_count",),
@@ -496,14 +527,14 @@ def _doubtful(most: Thresholds) -> Rule:
             Number("doubtful_count", pl.col("doubtful_module_count"), "modules"),
             Number("module_count", pl.col("module_count"), "modules"),
         ),
-        "Modules of the trace that are not whole: {doubtful_count} of {module_count}. What is said here may lack "
-        "something.",
-        "Let the run end its trace, or give the tracer more memory or fewer files (Darshan: DARSHAN_MODMEM, "
+        "{doubtful_count} of {module_count} modules of the trace are incomplete. Other findings may be missing or "
+        "imprecise.",
+        "Let the run complete its trace, or increase the tracer's memory or exclude files (Darshan: DARSHAN_MODMEM, "
         "DARSHAN_NAME_EXCLUDE).",
     )  # fmt: skip
 
 
-_OF_RUNS = (
-    _misaligned_requests, _misaligned_memory, _stdio, _stragglers, _metadata_time, _metadata_storm,
-    _shared_without_mpiio, _few_targets, _many_targets, _crossed_stripes, _aggregators, _doubtful,
+_RUN_RULES = (
+    _request_alignment, _memory_alignment, _stdio, _stragglers, _metadata_time, _metadata_storm,
+    _bare_shared_io, _few_targets, _many_targets, _stripe_crossings, _aggregators, _incomplete_trace,
 )  # fmt: skip

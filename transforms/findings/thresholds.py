@@ -1,4 +1,4 @@
-"""Above what a rule speaks: every threshold, declared once, with where it comes from."""
+"""Thresholds of the rules, with their sources."""
 
 from __future__ import annotations
 
@@ -7,47 +7,70 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Thresholds of the rules; the names in brackets are those of Drishti 0.8 (`drishti/includes/config.py`).
+    """Thresholds of the rules; names in brackets are those of Drishti 0.8 (`drishti/includes/config.py`).
 
-    small_bytes: a request of fewer is small (small_bytes; Darshan's histogram has no finer bound above 100 kB).
-    least_small_ratio, least_small_count: so many of a direction's requests (small_requests, small_requests_absolute).
-    least_misaligned_ratio: of all requests (misaligned_requests). least_random_ratio, least_random_count: of a
-    direction's (random_operations, random_operations_absolute). least_stdio_ratio: of all bytes (interface_stdio).
-    least_metadata_s: of each process (metadata_time_rank). least_imbalance_ratio: of bytes (imbalance_size).
-    least_straggling_ratio: of time (imbalance_stragglers). least_independent_count: MPI-IO requests of a direction
-    (collective_operations_absolute).
-
-    The others are ours. least_bytes: less is not worth a change; one request of a good size. least_top_ratio: of a
-    direction's bytes, that one process moves. least_again_ratio: of the bytes that are read or written, those that
-    were before. least_metadata_ratio, least_metadata_count: opens and stats to reads and writes, and how many.
-    least_waiting_ratio: of the run, spent in MPI-IO but not in the file system. least_amplified_ratio: bytes below
-    MPI-IO to those above. least_lost_s: that the slowest process keeps the others waiting. small_impact_ratio: what
-    concerns less of the run's time is a note. blocking_impact_ratio: of the run's time, from which to overlap it is
-    worth it.
-
-    few_targets: from so many bytes of a shared file on, so many storage targets at least (NERSC, "Lustre striping
-    recommendations": 1 GB, 10 GB and 100 GB).
+    Attributes
+    ----------
+    small_bytes
+        Size below which a request is small (small_bytes; above 100 kB, Darshan's histogram has no finer bound).
+    min_small_ratio, min_small_count
+        Share and number of small requests in a direction (small_requests, small_requests_absolute).
+    min_misaligned_ratio
+        Share of misaligned requests (misaligned_requests).
+    min_random_ratio, min_random_count
+        Share and number of random requests in a direction (random_operations, random_operations_absolute).
+    min_stdio_ratio
+        Share of bytes through STDIO (interface_stdio).
+    min_metadata_s
+        Metadata time of the mean process [s] (metadata_time_rank).
+    min_imbalance_ratio
+        Imbalance of bytes (imbalance_size).
+    min_straggling_ratio
+        Imbalance of time (imbalance_stragglers).
+    min_independent_count
+        Independent MPI-IO requests in a direction (collective_operations_absolute).
+    min_bytes
+        Volume that justifies a change: one request of a good size (ours).
+    min_top_share_ratio
+        Share of a direction's bytes that a single process moves (ours).
+    min_repeat_ratio
+        Share of bytes that are read or written repeatedly (ours).
+    min_metadata_ratio, min_metadata_count
+        Ratio of opens and stats to reads and writes, and their number (ours).
+    min_waiting_ratio
+        Share of the run in MPI-IO outside of the file system (ours).
+    min_amplified_ratio
+        Ratio of bytes below MPI-IO to those above (ours).
+    min_impact_ratio
+        Share of the run's time below which a finding is a note (ours).
+    min_blocking_impact_ratio
+        Share of the run's time in blocking I/O from which overlapping is worthwhile (ours).
+    min_lost_s
+        Time that the slowest process delays the others [s] (ours).
+    min_target_counts
+        Minimum number of storage targets of a shared file, by its size in bytes (NERSC, "Lustre striping
+        recommendations": 1 GB, 10 GB and 100 GB).
     """
 
     small_bytes: int = 1 << 20
-    least_small_ratio: float = 0.1
-    least_small_count: int = 1000
-    least_misaligned_ratio: float = 0.1
-    least_random_ratio: float = 0.2
-    least_random_count: int = 1000
-    least_stdio_ratio: float = 0.1
-    least_metadata_s: float = 30.0
-    least_imbalance_ratio: float = 0.3
-    least_straggling_ratio: float = 0.15
-    least_independent_count: int = 1000
-    least_bytes: int = 1 << 20
-    least_top_ratio: float = 0.9
-    least_again_ratio: float = 0.1
-    least_metadata_ratio: float = 1.0
-    least_metadata_count: int = 1000
-    least_waiting_ratio: float = 0.1
-    least_amplified_ratio: float = 1.5
-    small_impact_ratio: float = 0.01
-    blocking_impact_ratio: float = 0.1
-    least_lost_s: float = 1.0
-    few_targets: tuple[tuple[int, int], ...] = ((10**9, 8), (10**10, 24), (10**11, 72))
+    min_small_ratio: float = 0.1
+    min_small_count: int = 1000
+    min_misaligned_ratio: float = 0.1
+    min_random_ratio: float = 0.2
+    min_random_count: int = 1000
+    min_stdio_ratio: float = 0.1
+    min_metadata_s: float = 30.0
+    min_imbalance_ratio: float = 0.3
+    min_straggling_ratio: float = 0.15
+    min_independent_count: int = 1000
+    min_bytes: int = 1 << 20
+    min_top_share_ratio: float = 0.9
+    min_repeat_ratio: float = 0.1
+    min_metadata_ratio: float = 1.0
+    min_metadata_count: int = 1000
+    min_waiting_ratio: float = 0.1
+    min_amplified_ratio: float = 1.5
+    min_impact_ratio: float = 0.01
+    min_blocking_impact_ratio: float = 0.1
+    min_lost_s: float = 1.0
+    min_target_counts: tuple[tuple[int, int], ...] = ((10**9, 8), (10**10, 24), (10**11, 72))

@@ -1,9 +1,10 @@
-"""Synthetic sites: what users mean to do, what storage makes of it, and what a poll daemon sees.
+"""Synthetic sites: the I/O that users plan, its contention on shared storage, and the polls of it.
 
-- `contention` (`Chains`, `Pipe`, `Shared`, `share`): How transfers that share a bandwidth slow each other down.
-- `entries` (`Changes`, `Targets`, `lives`, `are_seen`, `readings`): Entries of counters: when they live, and are read.
-- `job_statistics` (`JobStatisticsParams`, `JobStatistics`, `count_jobs`): What a site's servers count by job.
-- `job_statistics_texts` (`lctl_texts`): Job statistics as `lctl get_param` has them.
-- `site` (`signature`, `SiteParams`, `Site`, `simulate`): A supercomputer's storage that never was: job log.
-- `workload` (`Application`, `bursts`): What the users of a supercomputer mean to do to its storage.
+- `contention` (`Chains`, `SharedBandwidth`, `SharingResult`, `simulate_sharing`): Transfers that share a bandwidth.
+- `entries` (`Changes`, `Targets`, `find_lifetimes`, `mark_observed`, `read_entries`): Lifetimes of counters.
+- `job_statistics` (`JobStatisticsParams`, `JobStatistics`, `count_jobs`): Lustre job statistics of a site.
+- `job_statistics_texts` (`format_lctl`): Job statistics in the format of `lctl get_param`.
+- `polls` (`Faults`, `simulate_arrivals`, `split_polls`): Bytes per controller, and faults of polls.
+- `site` (`signature`, `SiteParams`, `Site`, `simulate`): Job log, polls and ground truth of a site.
+- `workload` (`Application`, `bursts`, `make_plans`): Planned I/O of applications and other users.
 """

@@ -1,10 +1,9 @@
-"""How transfers that share a bandwidth slow each other down: weighted processor sharing, event by event.
+"""Contention of transfers that share a bandwidth: event-driven weighted processor sharing.
 
-The fluid model of a shared storage system: at every instant the active transfers get the max-min fair
-rates that their own peaks, their weights and the system's capacity allow. A chain is what one job does,
-one step after the other: it computes, then transfers, then computes again; a transfer that takes longer
-delays all that follow. That gives both effects that IOSI names (Liu et al., FAST'14, section 4): bursts
-are stretched (scaling) and shifted (drift), and no byte is lost.
+Fluid model of a shared storage system: at any time, the active transfers get the max-min fair rates that their peaks,
+weights and the system's capacity allow. A chain is the sequence of steps of one job, each a computation and then a
+transfer; a slow transfer delays all later steps. This reproduces both effects that IOSI describes (Liu et al., FAST'14,
+section 4): bursts are stretched (scaling) and shifted (drift), and their volume is preserved.
 """
 
 from __future__ import annotations
@@ -16,18 +15,30 @@ import numpy as np
 
 from iosig.transforms.arrays import Ints, Reals
 
-#: a transfer that would end within this time is over: floating-point time could not step any closer
-_DONE_S = 1e-6
+#: remaining time at which a transfer counts as complete; shorter steps would vanish in floating-point times
+_COMPLETION_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Chains of steps, each a wait and then a transfer.
+    """Chains of steps; each step is a wait followed by a transfer.
 
-    start_s (n): when each chain begins, 0 or later. offsets (n + 1): chain i has the steps offsets[i] to
-    offsets[i + 1]. Per step: wait_s, volume_bytes (0: the step only marks an instant), peak_bytes_per_s
-    (what it reaches alone), weight (its share when bandwidth is short, and how much it disturbs others),
-    channel (which of the totals it counts in: 0, 1, ...).
+    Attributes
+    ----------
+    start_s : (n,)
+        Start of each chain, nonnegative [s].
+    offsets : (n + 1,)
+        Chain i has the steps offsets[i] to offsets[i + 1].
+    wait_s : (steps,)
+        Wait before the transfer [s].
+    volume_bytes : (steps,)
+        0 for steps that only mark a time.
+    peak_bytes_per_s : (steps,)
+        Rate without contention.
+    weight : (steps,)
+        Share of limited bandwidth, and strength of the disturbance of other transfers.
+    channel : (steps,)
+        Index of the total that the transfer counts in.
     """
 
     start_s: Reals
@@ -40,11 +51,11 @@ class Chains:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipe:
-    """What is shared: its capacity, and the share of speed that each other transfer's weight costs.
+class SharedBandwidth:
+    """Shared bandwidth with its capacity, and the loss of speed per unit weight of other transfers.
 
-    Disks that serve several streams seek between them (IOSI, section 1): with others of total weight w
-    active, a transfer's peak falls to peak / (1 + seek_loss_ratio * w).
+    Disks that serve several streams seek between them (IOSI, section 1): with other transfers of total weight w, the
+    peak of a transfer is reduced to peak / (1 + seek_loss_ratio * w).
     """
 
     capacity_bytes_per_s: float
@@ -52,13 +63,22 @@ class Pipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """When every transfer ran, and all of them together.
+class SharingResult:
+    """Times of all transfers, and the totals over time.
 
-    start_s, end_s (steps): NaN where the horizon came first. moved_bytes (steps): by the horizon.
-    at_s (events), moved_total_bytes (events, channels): all bytes moved by then; between events they grow
-    linearly. served_event, served_step, served_bytes (m): what a step moved between the event before and that one;
-    what it moved at the event itself has a row of its own.
+    Attributes
+    ----------
+    start_s, end_s : (steps,)
+        NaN if beyond the horizon [s].
+    moved_bytes : (steps,)
+        Bytes moved until the horizon.
+    at_s : (events,)
+        Times of events [s].
+    moved_total_bytes : (events, channels)
+        Cumulative bytes; linear between events.
+    served_event, served_step, served_bytes : (m,)
+        Bytes that a step moved between the previous event and this one. Bytes moved at the event itself have a separate
+        row.
     """
 
     start_s: Reals
@@ -71,50 +91,78 @@ class Shared:
     served_bytes: Reals
 
     def volumes(self, edges_s: Reals) -> Reals:
-        """Return the bytes moved between neighbouring instants (edges - 1, channels)."""
+        """Bytes moved between adjacent times, shape (edges - 1, channels)."""
         totals = [np.interp(edges_s, self.at_s, column) for column in self.moved_total_bytes.T]
         return np.diff(np.stack(totals, axis=1), axis=0)
 
 
-def fair_rates(peaks: list[float], weights: list[float], pipe: Pipe) -> list[float]:
-    """Return the max-min fair rates of active transfers: each its peak, or its weight's share if that is less."""
+def fair_rates(peaks: list[float], weights: list[float], bandwidth: SharedBandwidth) -> list[float]:
+    """Max-min fair rates of active transfers.
+
+    Parameters
+    ----------
+    peaks, weights
+        Peak [bytes/s] and weight of each transfer.
+    pipe
+        Shared bandwidth.
+
+    Returns
+    -------
+    list[float]
+        The reduced peak, or the share of the capacity by weight if that is less [bytes/s].
+    """
     total_weight = sum(weights)
-    loss = pipe.seek_loss_ratio
-    limits = [peak / (1.0 + loss * (total_weight - own)) for peak, own in zip(peaks, weights, strict=True)]
-    left = pipe.capacity_bytes_per_s
-    if sum(limits) <= left:
+    loss = bandwidth.seek_loss_ratio
+    limits = [peak / (1.0 + loss * (total_weight - weight)) for peak, weight in zip(peaks, weights, strict=True)]
+    remaining = bandwidth.capacity_bytes_per_s
+    if sum(limits) <= remaining:
         return limits
     rates = [0.0] * len(limits)
     for index in sorted(range(len(limits)), key=lambda i: limits[i] / weights[i]):
-        rates[index] = min(limits[index], left * weights[index] / total_weight)
-        left -= rates[index]
+        rates[index] = min(limits[index], remaining * weights[index] / total_weight)
+        remaining -= rates[index]
         total_weight -= weights[index]
     return rates
 
 
-def share(chains: Chains, pipe: Pipe, until_s: float) -> Shared:
-    """Run all chains through the pipe until the horizon."""
-    run = _Run.of(chains)
+def simulate_sharing(chains: Chains, bandwidth: SharedBandwidth, until_s: float) -> SharingResult:
+    """Simulate all chains on the shared bandwidth up to a horizon.
+
+    Parameters
+    ----------
+    chains
+        Steps of all chains.
+    pipe
+        Shared bandwidth.
+    until_s
+        Horizon [s].
+
+    Returns
+    -------
+    Shared
+        Times and volumes of all steps.
+    """
+    simulation = _Simulation.from_chains(chains)
     totals = [0.0] * (int(chains.channel.max(initial=0)) + 1)
     events, moved = [0.0], [list(totals)]
-    now = 0.0
-    while (then := run.next_event_s(now)) <= until_s:
-        run.advance(then - now, totals, len(events))
-        now = then
-        run.finish_done(now, totals, len(events))
-        run.begin_due(now)
-        run.set_rates(pipe)
-        events.append(now)
+    now_s = 0.0
+    while (next_s := simulation.next_event_s(now_s)) <= until_s:
+        simulation.advance(next_s - now_s, totals, len(events))
+        now_s = next_s
+        simulation.complete_transfers(now_s, totals, len(events))
+        simulation.start_due(now_s)
+        simulation.set_rates(bandwidth)
+        events.append(now_s)
         moved.append(list(totals))
-    run.advance(until_s - now, totals, len(events))
+    simulation.advance(until_s - now_s, totals, len(events))
     events.append(until_s)
     moved.append(totals)
-    return run.result(np.array(events), np.array(moved))
+    return simulation.result(np.array(events), np.array(moved))
 
 
 @dataclass(slots=True)
-class _Run:
-    """The state of all chains at an instant; plain lists, since few transfers are active at a time."""
+class _Simulation:
+    """State of all chains at one time, in plain lists, since few transfers are active at a time."""
 
     wait_s: list[float]
     peak: list[float]
@@ -131,8 +179,8 @@ class _Run:
     served: list[tuple[int, int, float]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, chains: Chains) -> _Run:
-        """Return the state before anything has begun."""
+    def from_chains(cls, chains: Chains) -> _Simulation:
+        """Create the initial state, in which all chains wait."""
         count = len(chains.wait_s)
         sizes = np.diff(chains.offsets)
         first, last = chains.offsets[:-1][sizes > 0], chains.offsets[1:][sizes > 0] - 1
@@ -148,23 +196,23 @@ class _Run:
             np.full(count, np.nan), np.full(count, np.nan), due,
         )  # fmt: skip
 
-    def next_event_s(self, now: float) -> float:
-        """Return when the next transfer begins or ends; infinity when none is left."""
-        ends = [now + self.remaining[step] / rate for step, rate in zip(self.active, self.rates, strict=True)]
+    def next_event_s(self, now_s: float) -> float:
+        """Time at which the next transfer starts or ends; infinity without any."""
+        ends = [now_s + self.remaining[step] / rate for step, rate in zip(self.active, self.rates, strict=True)]
         begins = self.due[0][0] if self.due else np.inf
-        return max(now, min([begins, *ends]))
+        return max(now_s, min([begins, *ends]))
 
-    def advance(self, lasting_s: float, totals: list[float], event: int) -> None:
-        """Move what the active transfers move in that time, until the event of that number."""
+    def advance(self, duration_s: float, totals: list[float], event: int) -> None:
+        """Move data of the active transfers until the event of that number."""
         for step, rate in zip(self.active, self.rates, strict=True):
-            moved = min(rate * lasting_s, self.remaining[step])
+            moved = min(rate * duration_s, self.remaining[step])
             self.remaining[step] -= moved
             totals[self.channel[step]] += moved
             self.served.append((event, step, moved))
 
-    def begin_due(self, now: float) -> None:
-        """Begin every transfer that is due; one without volume is over at once."""
-        while self.due and self.due[0][0] <= now:
+    def start_due(self, now_s: float) -> None:
+        """Start all transfers that are due; those without volume end immediately."""
+        while self.due and self.due[0][0] <= now_s:
             at, step = heapq.heappop(self.due)
             self.started[step] = at
             if self.volume[step] > 0:
@@ -172,35 +220,35 @@ class _Run:
             else:
                 self.end(step, at)
 
-    def finish_done(self, now: float, totals: list[float], event: int) -> None:
-        """End every transfer of which nothing is left to speak of; the rest of it moves at once."""
-        still: list[int] = []
+    def complete_transfers(self, now_s: float, totals: list[float], event: int) -> None:
+        """End all transfers that are nearly complete, and move their remainder."""
+        active: list[int] = []
         for step, rate in zip(self.active, self.rates, strict=True):
-            if self.remaining[step] > rate * _DONE_S:
-                still.append(step)
+            if self.remaining[step] > rate * _COMPLETION_S:
+                active.append(step)
                 continue
             totals[self.channel[step]] += self.remaining[step]
             self.served.append((event, step, self.remaining[step]))
             self.remaining[step] = 0.0
-            self.end(step, now)
-        self.active = still
+            self.end(step, now_s)
+        self.active = active
 
     def end(self, step: int, at: float) -> None:
-        """Note a step's end and when the chain's next one is due."""
+        """Record a step's end, and schedule the next step of its chain."""
         self.ended[step] = at
         if not self.is_last[step]:
             heapq.heappush(self.due, (at + self.wait_s[step + 1], step + 1))
 
-    def set_rates(self, pipe: Pipe) -> None:
-        """Share the pipe among the transfers that are active now."""
+    def set_rates(self, bandwidth: SharedBandwidth) -> None:
+        """Divide the bandwidth among the active transfers."""
         peaks, weights = [self.peak[i] for i in self.active], [self.weight[i] for i in self.active]
-        self.rates = fair_rates(peaks, weights, pipe)
+        self.rates = fair_rates(peaks, weights, bandwidth)
 
-    def result(self, events_s: Reals, totals: Reals) -> Shared:
-        """Return all that came of it."""
+    def result(self, events_s: Reals, totals: Reals) -> SharingResult:
+        """Collect times and volumes of all steps."""
         moved = np.array(self.volume) - np.array(self.remaining)
         events, steps, served = zip(*self.served, strict=True) if self.served else ((), (), ())
-        return Shared(
+        return SharingResult(
             self.started, self.ended, moved, events_s, totals,
             np.array(events, dtype=np.int64), np.array(steps, dtype=np.int64), np.array(served, dtype=np.float64),
         )  # fmt: skip

@@ -1,7 +1,8 @@
-"""Entries of counters: when they live, begin anew at 0 and are read, all of them at once.
+"""Lifetimes of counter entries: when entries are dropped or reset, and what scrapes read of them.
 
-A target drops an entry that was not used for the cleanup interval, and looks for such every half interval; when its
-server restarts, it loses all (lprocfs_job_cleanup in lustre/obdclass/lprocfs_jobstats.c). Times are whole microseconds.
+A target drops an entry that was not used for the cleanup interval, and looks for such entries every half interval. When
+its server restarts, all entries are lost (lprocfs_job_cleanup in lustre/obdclass/lprocfs_jobstats.c). Times are integer
+microseconds.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, places_of
 
-#: beyond all times [us]: half a year and more
+#: upper limit of times [us], about half a year
 NEVER_US = 1 << 44
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """When entries counted something (n), those of one entry in order of time: entry, its target, and when [us]."""
+    """Changes of entries (n), in order of entry and time: entry, its target, and time [us]."""
 
     entry: Ints
     target: Ints
@@ -28,7 +29,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Of each target when it was scraped, when it restarted, and when it first looks for entries without use [us]."""
+    """Times of scrapes and of restarts of each target, and of its first cleanup [us]."""
 
     scraped_us: Sequence[Ints]
     restarted_us: Sequence[Ints]
@@ -36,10 +37,10 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
-class Lives:
-    """Entries' lives: of each change (n) its life; of each life its first change, its target and its end [us]."""
+class Lifetimes:
+    """Lifetimes of entries, with that of each change (n); first change, target and end [us] of each lifetime."""
 
-    life: Ints
+    lifetime: Ints
     first: Ints
     target: Ints
     ended_us: Ints
@@ -47,60 +48,94 @@ class Lives:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What scrapes read: the life, the last change before the scrape, and which of its target's scrapes (m)."""
+    """Results of scrapes with lifetime, last change before the scrape, and time of the scrape (m)."""
 
-    life: Ints
+    lifetime: Ints
     change: Ints
     scraped_us: Ints
 
 
-def lives(changes: Changes, targets: Targets, cleanup_us: int) -> Lives:
-    """Return the lives of entries."""
+def find_lifetimes(changes: Changes, targets: Targets, cleanup_us: int) -> Lifetimes:
+    """Find the lifetimes of entries.
+
+    Parameters
+    ----------
+    changes
+        Changes of entries.
+    targets
+        Scrapes, restarts and cleanups.
+    cleanup_us
+        Cleanup interval [us].
+
+    Returns
+    -------
+    Lives
+        An entry has a new lifetime after it was dropped or its server restarted.
+    """
     half, looks = cleanup_us // 2, targets.looks_us[changes.target]
     dropped = looks + half * ((changes.at_us + cleanup_us - looks) // half + 1)
-    restarts = _coded(targets.restarted_us)
-    passed = np.searchsorted(restarts, _code(changes.target, changes.at_us))
+    restarts = _encode_all(targets.restarted_us)
+    restart_count = np.searchsorted(restarts, _encode(changes.target, changes.at_us))
     is_new = np.ones(len(changes.entry), dtype=np.bool_)
     is_new[1:] = (
         (changes.entry[1:] != changes.entry[:-1])
-        | (passed[1:] != passed[:-1])
+        | (restart_count[1:] != restart_count[:-1])
         | (changes.at_us[1:] >= dropped[:-1])
     )  # fmt: skip
     first = np.flatnonzero(is_new)
     last = np.append(first[1:], len(is_new))[: len(first)] - 1
-    restarted = _next(restarts, changes.target[last], passed[last])
-    return Lives(np.cumsum(is_new) - 1, first, changes.target[first], np.minimum(dropped[last], restarted))
+    restarted = _decode(restarts, changes.target[last], restart_count[last])
+    return Lifetimes(np.cumsum(is_new) - 1, first, changes.target[first], np.minimum(dropped[last], restarted))
 
 
-def are_seen(changes: Changes, found: Lives, targets: Targets) -> Bools:
-    """Mark the changes that a scrape saw before the entry's end (n)."""
-    scrapes = _coded(targets.scraped_us)
-    place = np.searchsorted(scrapes, _code(changes.target, changes.at_us))
-    seen: Bools = _next(scrapes, changes.target, place) < found.ended_us[found.life]
-    return seen
+def mark_observed(changes: Changes, lifetimes: Lifetimes, targets: Targets) -> Bools:
+    """Mark the changes (n) that a scrape observed before the end of their lifetime."""
+    scrapes = _encode_all(targets.scraped_us)
+    position = np.searchsorted(scrapes, _encode(changes.target, changes.at_us))
+    is_observed: Bools = _decode(scrapes, changes.target, position) < lifetimes.ended_us[lifetimes.lifetime]
+    return is_observed
 
 
-def readings(changes: Changes, found: Lives, targets: Targets) -> Readings:
-    """Return what each scrape read of all lives, life after life."""
-    scrapes = _coded(targets.scraped_us)
-    begin = np.searchsorted(scrapes, _code(found.target, changes.at_us[found.first]))
-    end = np.searchsorted(scrapes, _code(found.target, np.minimum(found.ended_us, NEVER_US - 1)))
-    life = np.repeat(np.arange(len(found.first)), end - begin)
+def read_entries(changes: Changes, lifetimes: Lifetimes, targets: Targets) -> Readings:
+    """Find what scrapes read of all entries, lifetime by lifetime.
+
+    Parameters
+    ----------
+    changes
+        Changes of entries.
+    lifetimes
+        Result of `find_lifetimes`.
+    targets
+        Scrapes of each target.
+
+    Returns
+    -------
+    Readings
+        One row per lifetime and scrape within it.
+    """
+    scrapes = _encode_all(targets.scraped_us)
+    begin = np.searchsorted(scrapes, _encode(lifetimes.target, changes.at_us[lifetimes.first]))
+    end = np.searchsorted(scrapes, _encode(lifetimes.target, np.minimum(lifetimes.ended_us, NEVER_US - 1)))
+    lifetime = np.repeat(np.arange(len(lifetimes.first)), end - begin)
     scraped_us = scrapes[places_of(begin, end - begin)] % NEVER_US
-    change = np.searchsorted(_code(found.life, changes.at_us), _code(life, scraped_us), side="right") - 1
-    return Readings(life, change, scraped_us)
+    change = (
+        np.searchsorted(_encode(lifetimes.lifetime, changes.at_us), _encode(lifetime, scraped_us), side="right") - 1
+    )
+    return Readings(lifetime, change, scraped_us)
 
 
-def _code(owner: Ints, at_us: Ints) -> Ints:
-    """Return times of several owners as numbers that are in order."""
+def _encode(owner: Ints, at_us: Ints) -> Ints:
+    """Encode owners and times as integers in order of owner and time."""
     return owner * NEVER_US + at_us
 
 
-def _coded(times: Sequence[Ints]) -> Ints:
-    return np.concatenate([np.empty(0, np.int64), *(_code(np.full(1, i), own) for i, own in enumerate(times))])
+def _encode_all(times: Sequence[Ints]) -> Ints:
+    return np.concatenate(
+        [np.empty(0, np.int64), *(_encode(np.full(1, owner), owner_us) for owner, owner_us in enumerate(times))]
+    )
 
 
-def _next(coded: Ints, owner: Ints, place: Ints) -> Ints:
-    """Return the owner's time at that place; NEVER_US where it has none any more."""
-    known = np.append(coded, NEVER_US * (1 << 18))[place]
+def _decode(coded: Ints, owner: Ints, position: Ints) -> Ints:
+    """Decode the time at a position; NEVER_US if it belongs to another owner."""
+    known = np.append(coded, NEVER_US * (1 << 18))[position]
     return np.where(known // NEVER_US == owner, known % NEVER_US, NEVER_US)

@@ -1,7 +1,7 @@
-"""Job statistics of a synthetic site: what its servers count by job, and what a collector reads of that.
+"""Job statistics of a synthetic site: what its servers count by job, and what a collector reads.
 
-A scrape reads all entries of all targets of a server; some scrapes are lost, one by one or for a while. What was
-counted and never read, because its entry was gone before the next scrape, is lost, and known here.
+A scrape reads all entries of all targets of a server. Single scrapes, or scrapes over a period, may be lost. Counts of
+entries that disappear before the next scrape are lost; the ground truth contains them.
 """
 
 from __future__ import annotations
@@ -13,28 +13,45 @@ import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals, places_of
 from iosig.transforms.synthetic import entries
-from iosig.transforms.synthetic.entries import Changes, Lives, Readings, Targets
-from iosig.transforms.synthetic.site import Site, uneven_edges
+from iosig.transforms.synthetic.entries import Changes, Lifetimes, Readings, Targets
+from iosig.transforms.synthetic.site import Site, jitter_edges
 from iosig.transforms.synthetic.workload import DAY_S, DIRECTIONS, stream
 
-#: what a request moves at most: Lustre's bulk transfers of 4 MiB
+#: maximum size of a request: Lustre's bulk transfers of 4 MiB
 REQUEST_BYTES = 4 << 20
-#: users who move files by hand: servers know them by program and number
-_HAND_COUNT = 20
-_FIRST_USER = 1000
-_COUNTED = ("read_bytes", "written_bytes", "open_count", "close_count")
+#: number of users of interactive transfers, whose keys consist of program and user number
+_INTERACTIVE_USER_COUNT = 20
+_FIRST_USER_ID = 1000
+_COUNTERS = ("read_bytes", "written_bytes", "open_count", "close_count")
 _INSTANT = pl.Datetime("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
 class JobStatisticsParams:
-    """What counts, and how it is read.
+    """Servers, and the collector that reads them.
 
-    filesystem: what the targets' names begin with. ost_count, mdt_count, targets_per_server: the targets.
-    stripe_count: on how many of them a job's files lie.
-    job_key: what servers call a job, `%j` its id. interval_s: from scrape to scrape. cleanup_interval_s: an entry that
-    is not used for longer is dropped (Lustre: 600 s). restarts_per_day: of each server. lost_ratio: scrapes of a server
-    that are lost; outages_per_day, outage_s: times without any scrape of a server, the shortest and the longest.
+    Attributes
+    ----------
+    seed
+        Random seed.
+    filesystem
+        Prefix of target names.
+    ost_count, mdt_count, targets_per_server
+        Number of targets.
+    stripe_count
+        Number of OSTs of a job's files.
+    job_key
+        Name of a job on the servers; `%j` is its id.
+    interval_s
+        Interval between scrapes [s].
+    cleanup_interval_s
+        Idle time after which an entry is dropped (Lustre: 600 s).
+    restarts_per_day
+        Restarts of each server.
+    lost_ratio
+        Share of a server's scrapes that are lost.
+    outages_per_day, outage_s
+        Number of periods without scrapes of a server, and their minimum and maximum duration [s].
     """
 
     seed: int = 1
@@ -53,7 +70,7 @@ class JobStatisticsParams:
 
     @property
     def targets(self) -> pl.DataFrame:
-        """The targets: server, component, target."""
+        """Server, component and name of each target."""
         kinds = (("ost", "oss", self.ost_count), ("mdt", "mds", self.mdt_count))
         rows = [
             (f"{server}{number // self.targets_per_server + 1:02d}", kind, f"{start}{number:04x}")
@@ -66,12 +83,18 @@ class JobStatisticsParams:
 
 @dataclass(frozen=True, slots=True)
 class JobStatistics:
-    """What servers counted, what was read of it, and what is true.
+    """Counts of servers, the readings of a collector, and the ground truth.
 
-    scrapes: server, component, target, scraped_at, in order of server, time and target. readings: every entry that
-    there was at a scrape: the same columns and job_key, sampled_at (when it counted last), counter_started_at,
-    read_bytes, written_bytes, open_count, close_count, all since then. moved: job_key, job_id (NULL: none), target,
-    polled_at (the right edge of the site's poll), the same four counts, and whether they are lost: no scrape saw them.
+    Attributes
+    ----------
+    scrapes
+        server, component, target, scraped_at; sorted by server, time and target.
+    readings
+        Entries at each scrape: the columns of `scrapes`, job_key, sampled_at (last change), counter_started_at, and
+        read_bytes, written_bytes, open_count and close_count since then.
+    moved
+        Ground truth: job_key, job_id (NULL without job), target, polled_at (right edge of the site's poll), the four
+        counts, and is_lost (no scrape observed them).
     """
 
     params: JobStatisticsParams
@@ -81,104 +104,124 @@ class JobStatistics:
 
 
 def count_jobs(site: Site, params: JobStatisticsParams | None = None) -> JobStatistics:
-    """Let the servers of a site count by job, and a collector read them: the same seed gives the same frames."""
+    """Simulate the job statistics of a site's servers.
+
+    Parameters
+    ----------
+    site
+        Simulated site.
+    params
+        Servers and collector.
+
+    Returns
+    -------
+    JobStatistics
+        Deterministic for a seed.
+    """
     params = params or JobStatisticsParams()
-    targets = _targets(site, params)
-    counted = _counted(site, params)
-    whose = counted.select(pl.struct("target_number", "job_key").rle_id()).to_series().to_numpy().astype(np.int64)
-    changes = Changes(whose, counted["target_number"].to_numpy(), counted["at_us"].to_numpy())
-    found = entries.lives(changes, targets, round(params.cleanup_interval_s * 1e6))
-    read = entries.readings(changes, found, targets)
-    is_lost = pl.Series("is_lost", ~entries.are_seen(changes, found, targets))
+    targets = _draw_targets(site, params)
+    counts_by_tick = _count_by_tick(site, params)
+    entry = (
+        counts_by_tick.select(pl.struct("target_number", "job_key").rle_id()).to_series().to_numpy().astype(np.int64)
+    )
+    changes = Changes(entry, counts_by_tick["target_number"].to_numpy(), counts_by_tick["at_us"].to_numpy())
+    lifetimes = entries.find_lifetimes(changes, targets, round(params.cleanup_interval_s * 1e6))
+    read = entries.read_entries(changes, lifetimes, targets)
+    is_lost = pl.Series("is_lost", ~entries.mark_observed(changes, lifetimes, targets))
     return JobStatistics(
         params=params,
-        scrapes=_scrapes(targets, params.targets, site),
-        readings=_readings(counted, changes, found, read, params.targets, site),
-        moved=_moved(params.targets, counted.hstack([is_lost]), site),
+        scrapes=_list_scrapes(targets, params.targets, site),
+        readings=_entry_counts(counts_by_tick, changes, lifetimes, read, params.targets, site),
+        moved=_true_counts(params.targets, counts_by_tick.hstack([is_lost]), site),
     )
 
 
-def _readings(
-    counted: pl.DataFrame, changes: Changes, lives: Lives, read: Readings, names: pl.DataFrame, site: Site
-) -> pl.DataFrame:  # fmt: skip
-    """Return what scrapes read, with all that each entry counted since it began."""
-    since_site = counted.select(pl.col(_COUNTED).cum_sum().over(pl.Series(changes.entry)))
-    before = since_site[lives.first] - counted.select(_COUNTED)[lives.first]
-    values = since_site[read.change] - before[read.life]
-    told = [
-        _instants("scraped_at", read.scraped_us, site),
-        counted["job_key"].gather(read.change),
-        _instants("sampled_at", changes.at_us[read.change], site),
-        _instants("counter_started_at", changes.at_us[lives.first][read.life], site),
+def _entry_counts(
+    counts_by_tick: pl.DataFrame,
+    changes: Changes,
+    lifetimes: Lifetimes,
+    read: Readings,
+    names: pl.DataFrame,
+    site: Site,
+) -> pl.DataFrame:
+    """List the counts of each entry since its start, at each scrape."""
+    since_site = counts_by_tick.select(pl.col(_COUNTERS).cum_sum().over(pl.Series(changes.entry)))
+    before = since_site[lifetimes.first] - counts_by_tick.select(_COUNTERS)[lifetimes.first]
+    values = since_site[read.change] - before[read.lifetime]
+    columns = [
+        _to_timestamps("scraped_at", read.scraped_us, site),
+        counts_by_tick["job_key"].gather(read.change),
+        _to_timestamps("sampled_at", changes.at_us[read.change], site),
+        _to_timestamps("counter_started_at", changes.at_us[lifetimes.first][read.lifetime], site),
         *values,
     ]
-    rows = names[lives.target[read.life]].hstack(told)
+    rows = names[lifetimes.target[read.lifetime]].hstack(columns)
     return rows.sort("server", "scraped_at", "target", "counter_started_at", "job_key")
 
 
-def _instants(name: str, us: Ints, site: Site) -> pl.Series:
-    began = np.datetime64(site.params.start.replace(tzinfo=None), "us")
-    return pl.Series(name, began + us.astype("timedelta64[us]")).dt.replace_time_zone("UTC")
+def _to_timestamps(name: str, us: Ints, site: Site) -> pl.Series:
+    start = np.datetime64(site.params.start.replace(tzinfo=None), "us")
+    return pl.Series(name, start + us.astype("timedelta64[us]")).dt.replace_time_zone("UTC")
 
 
-def _scrapes(targets: Targets, names: pl.DataFrame, site: Site) -> pl.DataFrame:
+def _list_scrapes(targets: Targets, names: pl.DataFrame, site: Site) -> pl.DataFrame:
     parts = [
-        names[number].join(_instants("scraped_at", own, site).to_frame(), how="cross")
-        for number, own in enumerate(targets.scraped_us)
+        names[number].join(_to_timestamps("scraped_at", scraped_us, site).to_frame(), how="cross")
+        for number, scraped_us in enumerate(targets.scraped_us)
     ]
     return pl.concat(parts).sort("server", "scraped_at", "target")
 
 
-def _moved(names: pl.DataFrame, counted: pl.DataFrame, site: Site) -> pl.DataFrame:
+def _true_counts(names: pl.DataFrame, counts_by_tick: pl.DataFrame, site: Site) -> pl.DataFrame:
     step_us = round(site.params.interval_s * 1e6)
-    return counted.select(
+    return counts_by_tick.select(
         "job_key", "job_id",
-        names["target"].gather(counted["target_number"]),
-        _instants("polled_at", counted["tick"].to_numpy() * step_us, site),
-        *_COUNTED, "is_lost",
+        names["target"].gather(counts_by_tick["target_number"]),
+        _to_timestamps("polled_at", counts_by_tick["tick"].to_numpy() * step_us, site),
+        *_COUNTERS, "is_lost",
     )  # fmt: skip
 
 
-# ---- what servers do, and who reads them
+# ---- servers and collector
 
 
-def _targets(site: Site, params: JobStatisticsParams) -> Targets:
-    """Draw when each server restarts, and when it is read; each server draws from a stream of its own."""
+def _draw_targets(site: Site, params: JobStatisticsParams) -> Targets:
+    """Draw scrapes, restarts and cleanups of each server from separate random streams."""
     servers = params.targets["server"]
     looks = stream(params.seed, "cleanup").integers(0, round(params.cleanup_interval_s * 5e5), len(servers))
     return Targets(
-        [_scraped_us(server, site, params) for server in servers],
-        [_restarted_us(server, site, params) for server in servers],
+        [_scrape_times_us(server, site, params) for server in servers],
+        [_restart_times_us(server, site, params) for server in servers],
         looks,
     )
 
 
-def _restarted_us(server: str, site: Site, params: JobStatisticsParams) -> Ints:
+def _restart_times_us(server: str, site: Site, params: JobStatisticsParams) -> Ints:
     rng, span = stream(params.seed, "restarts", server), site.params.span_s
     return np.sort((rng.uniform(0.0, span, rng.poisson(params.restarts_per_day * span / DAY_S)) * 1e6).astype(np.int64))
 
 
-def _scraped_us(server: str, site: Site, params: JobStatisticsParams) -> Ints:
+def _scrape_times_us(server: str, site: Site, params: JobStatisticsParams) -> Ints:
     rng, span = stream(params.seed, "scrapes", server), site.params.span_s
     at_s = np.arange(int(span / params.interval_s) + 1) * params.interval_s
-    keeps = rng.random(len(at_s)) >= params.lost_ratio
+    is_kept = rng.random(len(at_s)) >= params.lost_ratio
     for _ in range(rng.poisson(params.outages_per_day * span / DAY_S)):
-        began = rng.uniform(0.0, span)
-        keeps &= (at_s < began) | (at_s > began + rng.uniform(*params.outage_s))
-    return (at_s[keeps] * 1e6).round().astype(np.int64)
+        start_s = rng.uniform(0.0, span)
+        is_kept &= (at_s < start_s) | (at_s > start_s + rng.uniform(*params.outage_s))
+    return (at_s[is_kept] * 1e6).round().astype(np.int64)
 
 
-# ---- what is counted
+# ---- counts
 
 
-def _counted(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
-    """Return what each target counted for each job in each tick of the site.
+def _count_by_tick(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
+    """List the counts of each target, job and tick of the site.
 
-    Columns: target_number, job_key, job_id, tick, at_us (when it counted last), and what it counted; in order of
-    target, job and time.
+    Columns: target_number, job_key, job_id, tick, at_us (time of the last change), and the counts; sorted by target,
+    job and time.
     """
-    both = pl.concat([_data(site, params), _metadata(site, params)], how="diagonal")
-    summed = both.group_by("target_number", "job_key", "job_id", "tick").agg(pl.col(_COUNTED).sum())
+    parts = pl.concat([_count_bytes(site, params), _count_metadata(site, params)], how="diagonal")
+    summed = parts.group_by("target_number", "job_key", "job_id", "tick").agg(pl.col(_COUNTERS).sum())
     ordered = summed.sort("target_number", "job_key", "tick")
     step_us = round(site.params.interval_s * 1e6)
     early = stream(params.seed, "changes").integers(0, step_us, ordered.height)
@@ -187,45 +230,46 @@ def _counted(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
 
 
 def _job_key(params: JobStatisticsParams) -> pl.Expr:
-    """Return what servers call who moves something: a job by its id, a user's program, and what nobody named."""
-    hand = pl.format("{}.{}", "name", _FIRST_USER + pl.col("chain") % _HAND_COUNT)
-    told = pl.when(pl.col("source") == "transfer").then(hand).otherwise(pl.lit(""))
+    """Key of each transfer on the servers: a job's id, an interactive user's program and number, or an empty string."""
+    interactive = pl.format("{}.{}", "name", _FIRST_USER_ID + pl.col("chain") % _INTERACTIVE_USER_COUNT)
+    other = pl.when(pl.col("source") == "transfer").then(interactive).otherwise(pl.lit(""))
     before, _, after = params.job_key.partition("%j")
     job = pl.concat_str(pl.lit(before), "job_id", pl.lit(after))
-    return pl.when(pl.col("job_id").is_null()).then(told).otherwise(job)
+    return pl.when(pl.col("job_id").is_null()).then(other).otherwise(job)
 
 
-def _data(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
-    """Return the whole bytes that each OST served for each job in each tick."""
+def _count_bytes(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
+    """Integer bytes that each OST served for each job in each tick."""
     owner = pl.struct("chain", "job_id", "direction").rank("dense").cast(pl.Int64) - 1
     served = site.served.with_columns(_job_key(params).alias("job_key"), owner=owner)
     served = served.sort("owner", "until_s", maintain_order=True)
-    who = served.unique("owner", keep="first", maintain_order=True)
-    first, counts, moved = _curves(served, uneven_edges(site.params))
-    whose, ticks = np.repeat(np.arange(who.height), counts), places_of(first, counts)
-    # a job reads what it wrote from where it lies
-    number = who["job_key"].rank("dense").to_numpy().astype(np.int64) - 1
-    place, shares = _stripes(int(number.max(initial=-1)) + 1, params)
-    is_first = np.append(True, whose[1:] != whose[:-1])[: len(whose)]
+    owners = served.unique("owner", keep="first", maintain_order=True)
+    first, counts, moved = _accumulate(served, jitter_edges(site.params))
+    row_owner, ticks = np.repeat(np.arange(owners.height), counts), places_of(first, counts)
+    # reads and writes of a job use the same stripes
+    number = owners["job_key"].rank("dense").to_numpy().astype(np.int64) - 1
+    place, shares = _draw_stripes(int(number.max(initial=-1)) + 1, params)
+    is_first = np.append(True, row_owner[1:] != row_owner[:-1])[: len(row_owner)]
     parts = []
     for stripe in range(place.shape[1]):
-        total = np.floor(moved * shares[number, stripe][whose])
-        own = np.where(is_first, total, np.diff(total, prepend=0.0)).astype(np.int64)
-        target = place[number, stripe][whose]
-        counted = {"target_number": target, "tick": ticks, "own_bytes": own, "owner": whose}
-        parts.append(pl.DataFrame(counted).filter(pl.col("own_bytes") > 0))
-    found = pl.concat(parts).join(who.select("owner", "job_key", "job_id", "direction"), on="owner", how="left")
-    ways = [
-        pl.when(pl.col("direction") == direction).then("own_bytes").otherwise(0).alias(name)
-        for direction, name in zip(DIRECTIONS, _COUNTED[:2], strict=True)
+        total = np.floor(moved * shares[number, stripe][row_owner])
+        tick_bytes = np.where(is_first, total, np.diff(total, prepend=0.0)).astype(np.int64)
+        target = place[number, stripe][row_owner]
+        columns = {"target_number": target, "tick": ticks, "tick_bytes": tick_bytes, "owner": row_owner}
+        parts.append(pl.DataFrame(columns).filter(pl.col("tick_bytes") > 0))
+    keys = owners.select("owner", "job_key", "job_id", "direction")
+    rows = pl.concat(parts).join(keys, on="owner", how="left")
+    byte_columns = [
+        pl.when(pl.col("direction") == direction).then("tick_bytes").otherwise(0).alias(name)
+        for direction, name in zip(DIRECTIONS, _COUNTERS[:2], strict=True)
     ]
-    return found.select("target_number", "job_key", "job_id", "tick", *ways)
+    return rows.select("target_number", "job_key", "job_id", "tick", *byte_columns)
 
 
-def _curves(served: pl.DataFrame, edges_s: Reals) -> tuple[Ints, Ints, Reals]:
-    """Return the first tick and the number of ticks of each owner (n), and what it had been served by each one's end.
+def _accumulate(served: pl.DataFrame, edges_s: Reals) -> tuple[Ints, Ints, Reals]:
+    """First tick and number of ticks of each owner (n), and the cumulative bytes at the end of each tick.
 
-    served: pieces at one rate each, in order of `owner` and time. edges_s: of the ticks, on the servers' clock.
+    served: intervals of constant rate, sorted by `owner` and time. edges_s: edges of ticks on the servers' clock.
     """
     owner = served["owner"].to_numpy()
     begins = np.flatnonzero(np.diff(owner, prepend=-1))
@@ -235,17 +279,17 @@ def _curves(served: pl.DataFrame, edges_s: Reals) -> tuple[Ints, Ints, Reals]:
     last = np.searchsorted(edges_s, until_s[ends]) - 1
     counts = np.maximum(last - first + 1, 0)
     after = served.select(pl.col("moved_bytes").cum_sum().over("owner")).to_series().to_numpy()
-    # all curves one after the other in one: each has a span of its own
+    # all curves are concatenated with separate time ranges, and interpolated in one call
     span = float(edges_s[-1] - edges_s[0]) + 1.0
     at = np.stack([from_s, until_s], axis=1).ravel() + np.repeat(owner, 2) * span
     total = np.stack([after - served["moved_bytes"].to_numpy(), after], axis=1).ravel()
-    whose = np.repeat(np.arange(len(begins)), counts)
-    right = np.clip(edges_s[places_of(first, counts) + 1], from_s[begins][whose], until_s[ends][whose])
-    return first, counts, np.interp(right + whose * span, at, total) if len(at) else np.empty(0)
+    row_owner = np.repeat(np.arange(len(begins)), counts)
+    right = np.clip(edges_s[places_of(first, counts) + 1], from_s[begins][row_owner], until_s[ends][row_owner])
+    return first, counts, np.interp(right + row_owner * span, at, total) if len(at) else np.empty(0)
 
 
-def _stripes(count: int, params: JobStatisticsParams) -> tuple[Ints, Reals]:
-    """Draw on which OSTs the files of so many jobs lie, and how much of them: two arrays (jobs, stripes)."""
+def _draw_stripes(count: int, params: JobStatisticsParams) -> tuple[Ints, Reals]:
+    """Draw the OSTs of each job's files, and their shares of the bytes: two arrays (jobs, stripes)."""
     rng = stream(params.seed, "stripes")
     stripes = min(params.stripe_count, params.ost_count)
     place = rng.permuted(np.tile(np.arange(params.ost_count), (count, 1)), axis=1)[:, :stripes]
@@ -253,18 +297,18 @@ def _stripes(count: int, params: JobStatisticsParams) -> tuple[Ints, Reals]:
     return place, shares / shares.sum(axis=1, keepdims=True)
 
 
-def _metadata(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
-    """Return the files that each job opened and closed in each tick: each task has one for each burst."""
+def _count_metadata(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
+    """List the opens and closes of each job in each tick: one file per task and burst."""
     bursts = site.bursts.filter(pl.col("job_id").is_not_null()).join(
         site.jobs.select("job_id", "task_count"), on="job_id", how="inner", maintain_order="left"
     )
     number = pl.col("job_id").rank("dense").cast(pl.Int64) - 1
     mdt = stream(params.seed, "directories").integers(0, max(params.mdt_count, 1), max(site.jobs.height, 1))
-    named = bursts.with_columns(pl.Series("mdt", mdt).gather(bursts.select(number).to_series()), chain=pl.lit(0))
+    with_mdt = bursts.with_columns(pl.Series("mdt", mdt).gather(bursts.select(number).to_series()), chain=pl.lit(0))
     seconds = (pl.col("at") - pl.lit(site.params.start, _INSTANT)).dt.total_microseconds() / 1e6
     parts = [
-        named.select("job_id", "mdt", "task_count", "source", "name", "chain", at=edge, what=pl.lit(what))
-        for edge, what in (("started_at", "open_count"), ("ended_at", "close_count"))
+        with_mdt.select("job_id", "mdt", "task_count", "source", "name", "chain", at=edge, counter=pl.lit(counter))
+        for edge, counter in (("started_at", "open_count"), ("ended_at", "close_count"))
     ]
     last = round(site.params.span_s / site.params.interval_s)
     return (
@@ -276,8 +320,8 @@ def _metadata(site: Site, params: JobStatisticsParams) -> pl.DataFrame:
             "job_id",
             (seconds / site.params.interval_s).ceil().cast(pl.Int64).clip(0, last).alias("tick"),
             *(
-                pl.when(pl.col("what") == what).then("task_count").otherwise(0).alias(what)
-                for what in ("open_count", "close_count")
+                pl.when(pl.col("counter") == counter).then("task_count").otherwise(0).alias(counter)
+                for counter in ("open_count", "close_count")
             ),
         )
     )

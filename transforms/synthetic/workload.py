@@ -1,9 +1,9 @@
-"""What the users of a supercomputer mean to do to its storage, before anybody is in anybody's way.
+"""Planned I/O of the users of a supercomputer, before contention.
 
-Applications that run again and again with the same bursts (IOSI: Liu et al., FAST'14, section 2.1), foreign
-jobs with a period of their own (6.1), interactive transfers (4) and rare storms (5.1, outliers). Each is a
-plan: jobs one after the other, or a transfer without a job. Each draws from a stream of random numbers of
-its own, so that a further application changes nobody else's plans.
+Applications that run repeatedly with the same bursts (IOSI: Liu et al., FAST'14, section 2.1), foreign jobs with their
+own periods (6.1), interactive transfers (4) and rare storms (5.1, outliers). Each is a plan: consecutive jobs, or a
+transfer without a job. Each plan has a separate random stream, so that an additional application does not change the
+others.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ DIRECTIONS: tuple[Direction, ...] = ("read", "write")
 
 GB = 1e9
 DAY_S = 86400.0
-#: a burst rises, holds and ebbs: shares of its volume, and of its peak (ours)
+#: shares of a burst's volume and of its peak rate while it rises, holds and falls (our choice)
 PROFILE = ((0.05, 0.5), (0.80, 1.0), (0.15, 0.6))
 _PROFILE_S = sum(volume / peak for volume, peak in PROFILE)
-#: the pieces of a plan that only mark an instant: a job's start and its end
+#: burst numbers of the pieces that mark a job's start and end
 START, END = -1, -2
 _STOPPED_STATES = ("FAILED", "TIMEOUT", "NODE_FAIL", "CANCELLED")
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """One burst of an application: when it begins in a run alone on the machine, and what it moves.
+    """Burst of an application in a run without contention.
 
-    It reaches peak_bytes_per_s, and takes `duration_s` alone.
+    It reaches `peak_bytes_per_s`, and lasts `duration_s`.
     """
 
     offset_s: float
@@ -43,18 +43,18 @@ class Burst:
 
     @property
     def duration_s(self) -> float:
-        """How long the burst takes alone."""
+        """Duration without contention [s]."""
         return self.volume_bytes / self.peak_bytes_per_s * _PROFILE_S
 
     @property
     def end_s(self) -> float:
-        """When it ends in a run alone."""
+        """End of the burst in a run without contention [s]."""
         return self.offset_s + self.duration_s
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A new version of an application: runs that start at `from_s` or later have this duration and these bursts."""
+    """New version of an application: duration and bursts of runs that start at `from_s` or later."""
 
     from_s: float
     duration_s: float
@@ -63,11 +63,18 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What one user runs again and again: its size, its duration and its bursts alone on the machine.
+    """Application that a user runs repeatedly: size, duration, and bursts without contention.
 
-    starts_s: when its runs start; such planned runs are all complete. Empty: `run_count` runs at random times, some of
-    which stop. revision: what a later version does, if there is one. weight: of its transfers, see `Piece`: how many
-    streams of a usual application they are.
+    Attributes
+    ----------
+    run_count
+        Number of runs at random times, some of which stop early.
+    starts_s
+        Start times of runs, which are all complete; replaces `run_count` unless empty [s].
+    revision
+        Later version, if any.
+    weight
+        Weight of its transfers, see `Piece`, relative to a typical application.
     """
 
     name: str
@@ -82,45 +89,62 @@ class Application:
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse bursts that overlap: a run does one thing at a time."""
+        """Raise ValueError if bursts overlap."""
         if self.revision:
             self.at(self.revision.from_s)
         ends = [0.0, *(burst.end_s for burst in self.bursts)]
         begins = [*(burst.offset_s for burst in self.bursts), self.duration_s]
         if any(end > begin for end, begin in zip(ends, begins, strict=True)):
-            raise ValueError(f"{self.name}: a burst begins before the one before it ends, or ends after the run")
+            raise ValueError(f"{self.name}: a burst overlaps the previous one, or ends after the run")
 
     def at(self, time_s: float) -> Application:
-        """Return the version that runs which start at a time have."""
+        """Version of the application for runs that start at a time."""
         if self.revision is None or time_s < self.revision.from_s:
             return self
         return replace(self, duration_s=self.revision.duration_s, bursts=self.revision.bursts, revision=None)
 
     @property
     def waits_s(self) -> tuple[float, ...]:
-        """The time without I/O before each burst, and after the last one."""
+        """Time without I/O before each burst, and after the last one [s]."""
         ends = [0.0, *(burst.end_s for burst in self.bursts)]
         begins = [*(burst.offset_s for burst in self.bursts), self.duration_s]
         return tuple(begin - end for end, begin in zip(ends, begins, strict=True))
 
     def volume_bytes(self, direction: Direction) -> float:
-        """Return what one whole run moves."""
+        """Bytes of a complete run in one direction."""
         return sum(burst.volume_bytes for burst in self.bursts if burst.direction == direction)
 
 
 def bursts(
     first_s: float, every_s: float, volumes_gb: Sequence[float], peaks_gb_per_s: Sequence[float], direction: Direction
 ) -> tuple[Burst, ...]:
-    """Return one burst per volume at a fixed step; the peaks are taken in turn."""
+    """Create bursts at a fixed interval.
+
+    Parameters
+    ----------
+    first_s, every_s
+        Start of the first burst, and interval [s].
+    volumes_gb
+        Volume of each burst.
+    peaks_gb_per_s
+        Peak rates, used cyclically.
+    direction
+        Read or write.
+
+    Returns
+    -------
+    tuple[Burst, ...]
+        One per volume.
+    """
     return tuple(
         Burst(first_s + i * every_s, volume * GB, peaks_gb_per_s[i % len(peaks_gb_per_s)] * GB, direction)
         for i, volume in enumerate(volumes_gb)
     )
 
 
-#: The volumes and steps of the three IOR jobs are section 6's, at its 2 to 3 GB/s; they make 25 bursts
-#: in all, as in 6.1. S3D stands for short tall bursts of uneven height (6.2). The others are ours:
-#: one without a period, and shapes that give the classifier something to tell apart.
+#: The volumes and intervals of the three IOR jobs are those of section 6, at 2 to 3 GB/s; they have 25 bursts in total,
+#: as in 6.1. S3D represents short, high bursts of different heights (6.2). The others are our own: one without a
+#: period, and shapes of different classes.
 APPLICATIONS: tuple[Application, ...] = (
     Application("ior_a", "ana", "prj101", 16, 1520.0, bursts(240, 300, [128] * 5, [2.7], "write")),
     Application("ior_b", "ana", "prj101", 16, 1270.0, bursts(100, 120, [64, 16] * 5, [2.6], "write")),
@@ -174,12 +198,21 @@ APPLICATIONS: tuple[Application, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How much is going on.
+    """Activity level and randomness of a workload.
 
-    seed, span_s: what is drawn, for how long. foreign_level: other users' activity as a multiple of the
-    usual. drift_ratio: how much the computing between bursts differs from run to run, and half of what the
-    speed of bursts does. stop_ratio: runs that do not come to their end. storm_bytes_per_s: what a storm
-    reaches alone.
+    Attributes
+    ----------
+    seed, span_s
+        Random seed, and duration [s].
+    foreign_level
+        Activity of other users, as a multiple of the typical one.
+    drift_ratio
+        Standard deviation of the computing time between bursts, relative to its mean, and half of that of the bursts'
+        speed.
+    stop_ratio
+        Share of runs that stop early.
+    storm_bytes_per_s
+        Rate of a storm without contention.
     """
 
     seed: int
@@ -191,16 +224,22 @@ class Workload:
 
     @property
     def days(self) -> range:
-        """The days on which anything can begin: each has a stream of its own, so that the first is always the same."""
+        """Days on which plans can start; each has a separate random stream."""
         return range(math.ceil(self.span_s / DAY_S))
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the log will have it; queue_s: how long it waits for its nodes.
+    """Job as it will appear in the log.
 
-    source: `application`, `foreign`, `transfer` or `storm`. kind, first_burst: of an application's runs,
-    whether it is `complete`, `stopped` or a `restart`, and with which burst it begins.
+    Attributes
+    ----------
+    queue_s
+        Time in the queue [s].
+    source
+        `application`, `foreign`, `transfer` or `storm`.
+    kind, first_burst
+        For runs of applications: `complete`, `stopped` or `restart`, and the number of the first burst.
     """
 
     name: str
@@ -216,7 +255,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A wait and then a transfer; `burst` is its number in the run, or START or END for a job's own edges."""
+    """Wait followed by a transfer; `burst` is its number in the run, or START or END."""
 
     wait_s: float
     burst: int
@@ -228,19 +267,19 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one actor does from `start_s` on: jobs one after the other, or a transfer without a job."""
+    """Activities from `start_s` on, either consecutive jobs, or a transfer without a job."""
 
     start_s: float
     parts: tuple[tuple[Job, tuple[Piece, ...]], ...]
 
 
 def stream(seed: int, *key: str | int) -> np.random.Generator:
-    """Return a stream of random numbers of its own for each key."""
+    """Create a separate random generator for each key."""
     words = tuple(zlib.crc32(str(part).encode()) for part in key)
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=words))
 
 
-def _shaped(burst: Burst, number: int, wait_s: float, speed: float, weight: float) -> Iterator[Piece]:
+def _shape_burst(burst: Burst, number: int, wait_s: float, speed: float, weight: float) -> Iterator[Piece]:
     for volume, peak in PROFILE:
         rate = burst.peak_bytes_per_s * peak * speed
         yield Piece(wait_s, number, burst.volume_bytes * volume, rate, burst.direction, weight)
@@ -249,14 +288,14 @@ def _shaped(burst: Burst, number: int, wait_s: float, speed: float, weight: floa
 
 @dataclass(frozen=True, slots=True)
 class _Pace:
-    """How one run differs from the signature: its computing times, and the speed of its bursts."""
+    """Deviations of a run from the signature: computing times and speeds of bursts."""
 
     waits_s: tuple[float, ...]
     speeds: tuple[float, ...]
 
     @classmethod
     def draw(cls, application: Application, drift_ratio: float, rng: np.random.Generator) -> _Pace:
-        """Draw a run's pace: one factor for all of its computing, and a smaller one for each wait."""
+        """Draw a common factor for all computing times, and a smaller one for each."""
         count = len(application.bursts)
         stretch = 1.0 + drift_ratio * (rng.standard_normal() + 0.3 * rng.standard_normal(count + 1))
         waits = np.array(application.waits_s) * np.maximum(stretch, 0.5)
@@ -264,24 +303,24 @@ class _Pace:
         return cls(tuple(waits.tolist()), tuple(speeds.tolist()))
 
 
-def _work(application: Application, pace: _Pace, first: int, last: int, cut: float) -> tuple[Piece, ...]:
-    """Return a job's pieces: bursts `first` to `last`, and a share `cut` of the way to the end of the next.
+def _make_pieces(application: Application, pace: _Pace, first: int, last: int, cut: float) -> tuple[Piece, ...]:
+    """Create the pieces of a job from bursts `first` to `last`, and a fraction of the way to the end of the next.
 
-    Up to a half of that way is computing, from there on the burst is under way.
+    The first half of that way is the computation, the second half the burst.
     """
     pieces = [Piece(0.0, START)]
     for i in range(first, last):
-        pieces += _shaped(application.bursts[i], i, pace.waits_s[i], pace.speeds[i], application.weight)
+        pieces += _shape_burst(application.bursts[i], i, pace.waits_s[i], pace.speeds[i], application.weight)
     wait = pace.waits_s[last]
     if last < len(application.bursts) and cut > 0.5:
-        begun = replace(application.bursts[last], volume_bytes=application.bursts[last].volume_bytes * (2 * cut - 1))
-        pieces += _shaped(begun, last, wait, pace.speeds[last], application.weight)
+        partial = replace(application.bursts[last], volume_bytes=application.bursts[last].volume_bytes * (2 * cut - 1))
+        pieces += _shape_burst(partial, last, wait, pace.speeds[last], application.weight)
         wait = 0.0
     return (*pieces, Piece(wait * min(1.0, 2 * cut), END))
 
 
-def _run(application: Application, number: int, workload: Workload) -> Plan:
-    """Plan one run: complete, or stopped somewhere and perhaps begun again from its last whole burst."""
+def _plan_run(application: Application, number: int, workload: Workload) -> Plan:
+    """Plan one run, which is complete, or stopped early and possibly restarted from its last complete burst."""
     rng = stream(workload.seed, "application", application.name, application.user, number)
     slot = max(0.0, workload.span_s - 1.2 * application.duration_s) / max(1, application.run_count)
     started = (number + rng.random()) * slot
@@ -290,7 +329,7 @@ def _run(application: Application, number: int, workload: Workload) -> Plan:
     application = application.at(started)
     pace = _Pace.draw(application, workload.drift_ratio, rng)
     queues = rng.lognormal(5.5, 1.2, 2)
-    is_stopped, is_restarted = rng.random() < workload.stop_ratio, rng.random() < 0.75
+    is_stopped, has_restart = rng.random() < workload.stop_ratio, rng.random() < 0.75
     count = len(application.bursts)
     stop, cut, state = int(rng.integers(1, max(2, count))), rng.random(), str(rng.choice(_STOPPED_STATES))
     job = Job(
@@ -298,15 +337,15 @@ def _run(application: Application, number: int, workload: Workload) -> Plan:
         kind="complete",
     )  # fmt: skip
     if not is_stopped or count < 2 or application.starts_s:
-        return Plan(started, ((job, _work(application, pace, 0, count, 1.0)),))
-    stopped = (replace(job, kind="stopped", state=state), _work(application, pace, 0, stop, cut))
-    if not is_restarted:
+        return Plan(started, ((job, _make_pieces(application, pace, 0, count, 1.0)),))
+    stopped = (replace(job, kind="stopped", state=state), _make_pieces(application, pace, 0, stop, cut))
+    if not has_restart:
         return Plan(started, (stopped,))
-    again = replace(job, kind="restart", queue_s=queues[1], first_burst=stop)
-    return Plan(started, (stopped, (again, _work(application, pace, stop, count, 1.0))))
+    restart = replace(job, kind="restart", queue_s=queues[1], first_burst=stop)
+    return Plan(started, (stopped, (restart, _make_pieces(application, pace, stop, count, 1.0))))
 
 
-# ---- everybody else
+# ---- other users
 
 
 _FOREIGN_NAMES = (
@@ -326,8 +365,8 @@ _FOREIGN_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Foreign:
-    """A foreign application: bursts at a step of its own, for as many cycles as the run has."""
+class _ForeignApplication:
+    """Foreign application with bursts at its own interval, for as many cycles as the run has."""
 
     name: str
     user: str
@@ -340,11 +379,11 @@ class _Foreign:
     cycles: float
 
     @classmethod
-    def draw(cls, name: str, seed: int) -> _Foreign:
-        """Draw what an application of that name does."""
+    def draw(cls, name: str, seed: int) -> _ForeignApplication:
+        """Draw the parameters of an application with this name."""
         rng = stream(seed, "foreign", name)
         every = float(rng.choice([60, 90, 180, 300, 450, 600, 900, 1200, 1800]))
-        # IOSI, 5.3: applications keep their I/O to 5 to 10 percent of the run, and there are lighter ones
+        # IOSI, 5.3: I/O takes 5 to 10 percent of the run, and less in some applications
         peak = rng.uniform(0.5, 2.5) * GB
         volume = every * rng.uniform(0.03, 0.10) * peak
         return cls(
@@ -354,7 +393,7 @@ class _Foreign:
         )  # fmt: skip
 
     def run(self, start_s: float, rng: np.random.Generator) -> Plan:
-        """Plan one run of it."""
+        """Plan one run of the application as a job."""
         cycles = max(1, int(rng.lognormal(np.log(self.cycles), 0.5)))
         state = str(rng.choice(_STOPPED_STATES)) if rng.random() < 0.1 else "COMPLETED"
         job = Job(self.name, self.user, self.account, self.node_count, rng.lognormal(5.5, 1.2), "foreign", state)
@@ -368,17 +407,17 @@ class _Foreign:
         return Plan(start_s, ((job, (*pieces, Piece(rng.uniform(5, 60), END))),))
 
 
-def _foreign(workload: Workload) -> Iterator[Plan]:
-    """Plan foreign jobs: about 30 a day, of a dozen applications."""
-    known = [_Foreign.draw(name, workload.seed) for name in _FOREIGN_NAMES]
+def _plan_foreign(workload: Workload) -> Iterator[Plan]:
+    """Plan foreign jobs: about 30 per day, of twelve applications."""
+    known = [_ForeignApplication.draw(name, workload.seed) for name in _FOREIGN_NAMES]
     for day in workload.days:
         rng = stream(workload.seed, "foreign-day", day)
         for at in np.sort(rng.uniform(0.0, DAY_S, rng.poisson(30 * workload.foreign_level))):
             yield known[int(rng.integers(len(known)))].run(day * DAY_S + float(at), rng)
 
 
-def _transfers(workload: Workload) -> Iterator[Plan]:
-    """Plan interactive transfers: slow, of all sizes, mostly in working hours."""
+def _plan_transfers(workload: Workload) -> Iterator[Plan]:
+    """Plan interactive transfers: slow, of all sizes, mostly during working hours."""
     hours = 1.0 + 0.9 * np.sin((np.arange(24) - 10.0) / 24.0 * 2.0 * np.pi)
     for day in workload.days:
         rng = stream(workload.seed, "transfers", day)
@@ -391,22 +430,22 @@ def _transfers(workload: Workload) -> Iterator[Plan]:
             yield Plan(float(at[i]), ((Job("scp", "", "", 0, 0.0, "transfer"), (piece,)),))
 
 
-def _storms(workload: Workload) -> Iterator[Plan]:
-    """Plan storms: rare, many streams at once, half of the bandwidth for minutes."""
+def _plan_storms(workload: Workload) -> Iterator[Plan]:
+    """Plan storms, which are rare and have many simultaneous streams, half of the bandwidth for minutes."""
     for day in workload.days:
         rng = stream(workload.seed, "storms", day)
         for _ in range(rng.poisson(1.0 * workload.foreign_level)):
             peak = workload.storm_bytes_per_s
-            at, lasting, way = day * DAY_S + rng.uniform(0.0, DAY_S), rng.uniform(240, 900), rng.integers(2)
-            piece = Piece(0.0, 0, peak * lasting, peak, DIRECTIONS[way], 4.0)
+            at, duration_s, way = day * DAY_S + rng.uniform(0.0, DAY_S), rng.uniform(240, 900), rng.integers(2)
+            piece = Piece(0.0, 0, peak * duration_s, peak, DIRECTIONS[way], 4.0)
             yield Plan(at, ((Job("storm", "", "", 0, 0.0, "storm"), (piece,)),))
 
 
-def plans(applications: Sequence[Application], workload: Workload) -> list[Plan]:
-    """Plan everything that anybody does: the applications' runs first, in order, then the others."""
+def make_plans(applications: Sequence[Application], workload: Workload) -> list[Plan]:
+    """Plan all activities, with the runs of the applications, in order, then those of other users."""
     runs = [
-        _run(application, number, workload)
+        _plan_run(application, number, workload)
         for application in applications
         for number in range(len(application.starts_s) or application.run_count)
     ]
-    return [*runs, *_foreign(workload), *_transfers(workload), *_storms(workload)]
+    return [*runs, *_plan_foreign(workload), *_plan_transfers(workload), *_plan_storms(workload)]

@@ -1,11 +1,10 @@
-"""Whether a compressed trace keeps what its form promises: what a damaged or hostile file may break.
+"""Validation of compressed traces, which a damaged or hostile file may violate.
 
-Nothing is expanded: the work grows with nodes, shares and stretches, not with ranks or iterations. That shares tile
-their class, and that each rank has as many values as it executes the node, are equations between sums over ranks. With
-a number x for each rank's place, the ranks of a list are the sum of x^rank and the executions of a node are the sum of
-executions(rank) * x^rank; both have closed forms over nested progressions, and two such sums that are equal at one
-number, chosen after the trace is known, modulo a prime of 127 bits are the same for every rank but for a chance
-below 2^-60 [1].
+Nothing is expanded: the run time grows with nodes, shares and stretches, not with ranks or iterations. Two invariants
+are equations between sums over ranks: shares tile their class, and each rank has as many values as executions of the
+node. Both are verified as polynomial identities: the ranks of a list are the polynomial sum of x^rank, the executions
+of a node the sum of executions(rank) * x^rank. Both have closed forms over nested progressions. They are compared at
+one point, which is derived from the trace, modulo a 127-bit prime; a false match has probability below 2^-60 [1].
 
 [1] J. T. Schwartz, Fast probabilistic algorithms for verification of polynomial identities, J. ACM 27(4), 1980,
     DOI 10.1145/322217.322225
@@ -21,7 +20,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from iosig.transforms.traces.progressions import Progression, Stretch, distinct_count, extremes, size_of, sum_of, values
+from iosig.transforms.traces.progressions import (
+    Progression,
+    Stretch,
+    count_distinct,
+    expand_values,
+    row_bounds,
+    row_size,
+    row_sum,
+)
 from iosig.transforms.traces.trace import (
     START,
     Call,
@@ -34,45 +41,56 @@ from iosig.transforms.traces.trace import (
     TimeHistogram,
     Vector,
 )
-from iosig.transforms.traces.vectors import Tiles
+from iosig.transforms.traces.vectors import RankClaims
 
 #: MPI counts processes in a C int
-MOST_PROCESSES = (1 << 31) - 1
-#: loops in one another
-MOST_DEPTH = 64
-#: no dimension of two or more fits beside 62 others into 64 bits
-MOST_DIMENSIONS = 64
-#: digits of a number in a text; longer ones are several numbers, one behind the other
-MOST_WIDTH = 18
-#: Recorder has the level in a byte
-MOST_LEVEL = 255
-#: by the number that recorder2text prints
+MAX_PROCESSES = (1 << 31) - 1
+#: maximum nesting of loops
+MAX_DEPTH = 64
+#: maximum dimensions of a progression: 64-bit numbers have room for 63 dimensions of two or more
+MAX_DIMENSIONS = 64
+#: maximum digits of a number in a text; longer numbers are split
+MAX_WIDTH = 18
+#: Recorder stores the level in a byte
+MAX_LEVEL = 255
+#: in order of the module numbers that recorder2text prints
 MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
 
 _LONGS = np.iinfo(np.int64)
-_LEAST, _MOST = int(_LONGS.min), int(_LONGS.max)
+_MIN_INT64, _MAX_INT64 = int(_LONGS.min), int(_LONGS.max)
 _PRIME = (1 << 127) - 1
-#: values that are looked at one by one, in all, where the bounds of their stretches are too wide to tell
-_MOST_VALUES = 1 << 24
-#: of these, in one share whose values and shifts may together leave 64 bits
-_MOST_LARGE_VALUES = 1 << 18
-#: ranks of which each is looked at: is it in one class only
-_MOST_TILED = 1 << 27
-#: means are rounded, and may so lie outside of what they are the means of
+#: maximum number of values that are expanded, in total, because closed-form bounds are inconclusive
+_MAX_VALUES = 1 << 24
+#: maximum number of expanded values of a share that needs integers of more than 64 bits
+_MAX_LARGE_VALUES = 1 << 18
+#: maximum number of processes whose ranks are marked one by one to detect overlapping classes
+_MAX_MARKED_PROCESSES = 1 << 27
+#: relative rounding error of means, which may exceed the range of the values
 _ROUNDING = 1e-9
 
 
 def check(trace: CompressedTrace) -> None:
-    """Raise ValueError, naming class and node, where a trace is not what `CompressedTrace` says."""
-    if not 1 <= trace.process_count <= MOST_PROCESSES:
-        raise ValueError(f"{trace.process_count} processes are none, or more than MPI can count.")
+    """Validate a compressed trace.
+
+    Parameters
+    ----------
+    trace
+        Trace, for example from a file.
+
+    Raises
+    ------
+    ValueError
+        If an invariant of `CompressedTrace` is violated; the message names class and node.
+    """
+    if not 1 <= trace.process_count <= MAX_PROCESSES:
+        raise ValueError(f"The number of processes must be between 1 and {MAX_PROCESSES}, not {trace.process_count}.")
     form = _Form(trace.process_count)
     for number, rank_class in enumerate(trace.classes):
         form.check_class(f"class {number}", rank_class)
-    sums = _Sums(_place_for(trace))
+    sums = _Sums(_evaluation_point(trace))
     for number, rank_class in enumerate(trace.classes):
         _check_sums(f"class {number}", rank_class, sums)
-    _check_apart(trace)
+    _check_disjoint(trace)
 
 
 # ---- progressions
@@ -81,13 +99,17 @@ def check(trace: CompressedTrace) -> None:
 def _check_stretch(where: str, stretch: Stretch) -> None:
     if len(stretch.strides) != len(stretch.counts):
         raise ValueError(f"{where}: a progression has {len(stretch.strides)} strides and {len(stretch.counts)} counts.")
-    if len(stretch.counts) > MOST_DIMENSIONS:
+    if len(stretch.counts) > MAX_DIMENSIONS:
         raise ValueError(f"{where}: a progression has {len(stretch.counts)} dimensions.")
-    if any(count < 1 for count in stretch.counts) or stretch.size > _MOST:
+    if any(count < 1 for count in stretch.counts) or stretch.size > _MAX_INT64:
         raise ValueError(f"{where}: a progression has counts {stretch.counts}.")
-    low, high = extremes((stretch,))
-    if low < _LEAST or high > _MOST or any(not _LEAST <= stride <= _MOST for stride in stretch.strides):
-        raise ValueError(f"{where}: a progression leaves the range of 64-bit integers.")
+    low, high = row_bounds((stretch,))
+    if (
+        low < _MIN_INT64
+        or high > _MAX_INT64
+        or any(not _MIN_INT64 <= stride <= _MAX_INT64 for stride in stretch.strides)
+    ):
+        raise ValueError(f"{where}: a progression exceeds the range of 64-bit integers.")
 
 
 def _check_row(where: str, row: Sequence[Stretch]) -> None:
@@ -96,15 +118,17 @@ def _check_row(where: str, row: Sequence[Stretch]) -> None:
 
 
 def _check_ranks(where: str, ranks: Progression, process_count: int) -> None:
-    """Raise ValueError unless ranks rise, each stride leaving behind all that is inside it, and are some of the run."""
+    """Raise ValueError unless ranks ascend, strides exceed the extent of inner dimensions, and all ranks exist."""
     _check_stretch(where, ranks)
     inner = 0
     for stride, count in zip(reversed(ranks.strides), reversed(ranks.counts), strict=True):
         if count > 1 and stride <= inner:
-            raise ValueError(f"{where}: the ranks {ranks.start}, strides {ranks.strides}, do not rise.")
+            raise ValueError(f"{where}: the ranks from {ranks.start}, strides {ranks.strides}, do not ascend.")
         inner += stride * (count - 1)
     if ranks.start < 0 or ranks.start + inner >= process_count:
-        raise ValueError(f"{where}: ranks {ranks.start} to {ranks.start + inner} are not of {process_count} processes.")
+        raise ValueError(
+            f"{where}: ranks {ranks.start} to {ranks.start + inner} exceed the {process_count} processes of the run."
+        )
 
 
 # ---- values of shares
@@ -112,33 +136,33 @@ def _check_ranks(where: str, ranks: Progression, process_count: int) -> None:
 
 @dataclass(slots=True)
 class _Bounds:
-    """Finds the least and the largest value of shares, looking at so many values one by one at most."""
+    """Bounds of the values of shares, with a budget of values that are expanded."""
 
-    left: int = _MOST_VALUES
+    left: int = _MAX_VALUES
 
-    def of(self, share: Share, least: int) -> tuple[int, int]:
-        """Return bounds of the values of all ranks, the true ones where wider ones would be below `least`.
+    def compute(self, share: Share, min_value: int) -> tuple[int, int]:
+        """Bounds of the values of all ranks; exact if closed-form bounds would be below `min_value`.
 
-        Of more values than can be looked at, only that they are of 64 bits is known.
+        If the budget is exhausted, only the range of 64-bit integers is known.
         """
-        low, high = extremes(share.values)
+        low, high = row_bounds(share.values)
         for row, count in zip(share.shifts, share.ranks.counts, strict=True):
-            fall, rise = extremes(row)
+            fall, rise = row_bounds(row)
             low, high = low + min(0, fall * (count - 1)), high + max(0, rise * (count - 1))
-        if least <= low and high <= _MOST:
+        if min_value <= low and high <= _MAX_INT64:
             return low, high
-        size, is_large = size_of(share.values), low < _LEAST or high > _MOST
+        size, is_large = row_size(share.values), low < _MIN_INT64 or high > _MAX_INT64
         self.left -= size
-        if is_large and (self.left < 0 or size > _MOST_LARGE_VALUES):
+        if is_large and (self.left < 0 or size > _MAX_LARGE_VALUES):
             return low, high
-        return (least, high) if self.left < 0 else _exact_reach(share, np.dtype(object if is_large else np.int64))
+        return (min_value, high) if self.left < 0 else _exact_bounds(share, np.dtype(object if is_large else np.int64))
 
 
-def _exact_reach(share: Share, dtype: np.dtype[np.int64] | np.dtype[np.object_]) -> tuple[int, int]:
-    """Return the true bounds, from all values of the ranks at the corners; `dtype` holds them without overflow."""
-    lows = highs = values(share.values).astype(dtype)
+def _exact_bounds(share: Share, dtype: np.dtype[np.int64] | np.dtype[np.object_]) -> tuple[int, int]:
+    """Exact bounds, from the values of the ranks at the corners; `dtype` holds them without overflow."""
+    lows = highs = expand_values(share.values).astype(dtype)
     for row, count in zip(share.shifts, share.ranks.counts, strict=True):
-        steps = values(row).astype(dtype) * (count - 1)
+        steps = expand_values(row).astype(dtype) * (count - 1)
         lows, highs = lows + np.minimum(steps, 0), highs + np.maximum(steps, 0)
     return (int(lows.min()), int(highs.max())) if lows.size else (0, 0)
 
@@ -146,38 +170,38 @@ def _exact_reach(share: Share, dtype: np.dtype[np.int64] | np.dtype[np.object_])
 # ---- sums over ranks
 
 
-def _nodes(body: Sequence[Node], depth: int = 0) -> Iterator[Node]:
+def _iterate_nodes(body: Sequence[Node], depth: int = 0) -> Iterator[Node]:
     """Yield the nodes of a class in the order of their numbers."""
-    if depth > MOST_DEPTH:
-        raise ValueError(f"Loops stand in one another more than {MOST_DEPTH} deep.")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"Loops are nested more than {MAX_DEPTH} deep.")
     for node in body:
         yield node
         if isinstance(node, Loop):
-            yield from _nodes(node.body, depth + 1)
+            yield from _iterate_nodes(node.body, depth + 1)
 
 
 def _vectors(node: Node) -> list[Vector]:
     return [node.counts] if isinstance(node, Loop) else [slot.vector for slot in node.slots]
 
 
-def _place_for(trace: CompressedTrace) -> int:
-    """Return the number at which sums are compared: one that whoever wrote the trace could not reckon with."""
+def _evaluation_point(trace: CompressedTrace) -> int:
+    """Choose the evaluation point of the polynomials: a hash of the trace, which its author cannot exploit."""
     digest = hashlib.blake2b(repr(trace.classes).encode(), digest_size=16)
     return 2 + int.from_bytes(digest.digest()) % (_PRIME - 3)
 
 
 @dataclass(slots=True)
 class _Sums:
-    """Sums over rank lists of x^rank, and of index * x^rank for each dimension, modulo a prime."""
+    """Cached sums over rank lists of x^rank, and of index * x^rank for each dimension, modulo a prime."""
 
     place: int
     known: dict[Progression, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
 
-    def of(self, ranks: Progression) -> tuple[int, tuple[int, ...]]:
-        """Return the sum of x^rank and, for each dimension, that of its index times x^rank."""
+    def compute(self, ranks: Progression) -> tuple[int, tuple[int, ...]]:
+        """Sum of x^rank and, for each dimension, of its index times x^rank."""
         if ranks not in self.known:
             factors = [
-                _powers(pow(self.place, stride, _PRIME), count)
+                _power_sums(pow(self.place, stride, _PRIME), count)
                 for stride, count in zip(ranks.strides, ranks.counts, strict=True)
             ]
             first = pow(self.place, ranks.start, _PRIME)
@@ -190,8 +214,8 @@ class _Sums:
         return self.known[ranks]
 
 
-def _powers(ratio: int, count: int) -> tuple[int, int]:
-    """Return the sums of ratio^i and of i * ratio^i, for 0 <= i < count, modulo the prime."""
+def _power_sums(ratio: int, count: int) -> tuple[int, int]:
+    """Compute the sums of ratio^i and of i * ratio^i for 0 <= i < count, modulo the prime."""
     if ratio == 1:
         return count % _PRIME, count * (count - 1) // 2 % _PRIME
     last, inverse = pow(ratio, count, _PRIME), pow(ratio - 1, -1, _PRIME)
@@ -215,11 +239,11 @@ class _Form:
         for ranks in rank_class.ranks:
             _check_ranks(name, ranks, self.process_count)
             if ranks.start <= last:
-                raise ValueError(f"{name}: its ranks do not rise.")
-            last = extremes((ranks,))[1]
+                raise ValueError(f"{name}: its ranks do not ascend.")
+            last = row_bounds((ranks,))[1]
         if not rank_class.ranks or not rank_class.body:
             raise ValueError(f"{name}: it has no {'calls' if rank_class.ranks else 'ranks'}.")
-        nodes = list(_nodes(rank_class.body))
+        nodes = list(_iterate_nodes(rank_class.body))
         calls = frozenset(number for number, node in enumerate(nodes) if isinstance(node, Call))
         for number, node in enumerate(nodes):
             where = f"{name}, node {number}"
@@ -232,25 +256,25 @@ class _Form:
 
     def _check_call(self, where: str, call: Call, calls: frozenset[int]) -> None:
         if call.module not in MODULES:
-            raise ValueError(f"{where}: there is no module {call.module!r}.")
+            raise ValueError(f"{where}: unknown module {call.module!r}.")
         if not call.function:
             raise ValueError(f"{where}: the function has no name.")
-        if not 0 <= call.level <= MOST_LEVEL:
+        if not 0 <= call.level <= MAX_LEVEL:
             raise ValueError(f"{where}: the level is {call.level}.")
         if len(call.texts) != len(call.slots) + 1:
-            raise ValueError(f"{where}: there are {len(call.texts)} texts around {len(call.slots)} slots.")
+            raise ValueError(f"{where}: {len(call.texts)} texts for {len(call.slots)} slots; one more is required.")
         for place, slot in enumerate(call.slots):
-            if not 0 <= slot.width <= MOST_WIDTH:
+            if not 0 <= slot.width <= MAX_WIDTH:
                 raise ValueError(f"{where}, slot {place}: the width is {slot.width}.")
-            self._check_shares(f"{where}, slot {place}", slot.vector, _LEAST if call.is_signed(place) else 0)
+            self._check_shares(f"{where}, slot {place}", slot.vector, _MIN_INT64 if call.is_signed(place) else 0)
         before = [gap.previous for gap in call.gaps]
         if len(set(before)) != len(before) or not set(before) <= calls | {START}:
-            raise ValueError(f"{where}: the gaps follow {before}, which are not calls of the class, each once.")
+            raise ValueError(f"{where}: the gaps follow {before}, which are not distinct calls of the class.")
         for gap in call.gaps:
             _check_histogram(f"{where}, gap after {gap.previous}", gap.histogram)
         _check_histogram(f"{where}, durations", call.durations)
 
-    def _check_shares(self, where: str, vector: Vector, least: int = 0) -> None:
+    def _check_shares(self, where: str, vector: Vector, min_value: int = 0) -> None:
         for share in vector:
             _check_ranks(where, share.ranks, self.process_count)
             if len(share.shifts) != len(share.ranks.counts):
@@ -258,13 +282,13 @@ class _Form:
                     f"{where}: {len(share.shifts)} shifts for {len(share.ranks.counts)} dimensions of ranks."
                 )
             _check_row(where, share.values)
-            size = size_of(share.values)
+            size = row_size(share.values)
             for row in share.shifts:
                 _check_row(where, row)
-                if size_of(row) != size:
-                    raise ValueError(f"{where}: {size_of(row)} shifts for {size} values.")
-            low, high = self.bounds.of(share, least)
-            if low < least or high > _MOST:
+                if row_size(row) != size:
+                    raise ValueError(f"{where}: {row_size(row)} shifts for {size} values.")
+            low, high = self.bounds.compute(share, min_value)
+            if low < min_value or high > _MAX_INT64:
                 raise ValueError(f"{where}: values from {low} to {high} are out of range.")
 
 
@@ -272,24 +296,24 @@ def _check_histogram(where: str, times: TimeHistogram) -> None:
     parts: list[TimeHistogram | TimeBin] = [times, *times.bins]
     numbers = [number for part in parts for number in (part.minimum_s, part.mean_s, part.maximum_s)]
     if not all(map(math.isfinite, [*numbers, times.variance_s2])) or times.variance_s2 < 0:
-        raise ValueError(f"{where}: a time or the variance is not a number that it can be.")
+        raise ValueError(f"{where}: times must be finite, and the variance nonnegative.")
     slack_s = _ROUNDING * max(map(abs, numbers))
     ordered = [number for part in times.bins for number in (part.minimum_s, part.mean_s, part.maximum_s)]
     for row in ((times.minimum_s, times.mean_s, times.maximum_s), (times.minimum_s, *ordered, times.maximum_s)):
         if any(second < first - slack_s for first, second in itertools.pairwise(row)):
             raise ValueError(f"{where}: the times are not in order.")
-    if not all(0 <= part.count <= _MOST for part in parts):
+    if not all(0 <= part.count <= _MAX_INT64 for part in parts):
         raise ValueError(f"{where}: a count is negative or too large.")
     if sum(part.count for part in times.bins) != times.count:
-        raise ValueError(f"{where}: the bins do not hold as many times as the histogram.")
+        raise ValueError(f"{where}: the counts of the bins do not add up to that of the histogram.")
 
 
 # ---- one class in sums over its ranks
 
 
 def _check_sums(name: str, rank_class: RankClass, sums: _Sums) -> None:
-    """Raise ValueError where shares do not tile the class, or values are more or fewer than executions."""
-    tiles = sum(sums.of(ranks)[0] for ranks in rank_class.ranks) % _PRIME
+    """Raise ValueError unless shares tile the class and values match the executions."""
+    tiles = sum(sums.compute(ranks)[0] for ranks in rank_class.ranks) % _PRIME
     numbers = itertools.count()
 
     def check_body(body: Sequence[Node], executions: int) -> None:
@@ -304,26 +328,28 @@ def _check_sums(name: str, rank_class: RankClass, sums: _Sums) -> None:
 
 
 def _check_tiles(where: str, vector: Vector, tiles: int, executions: int, sums: _Sums) -> None:
-    tiled = counted = 0
+    tile_sum = value_sum = 0
     for share in vector:
-        plain, _ = sums.of(share.ranks)
-        tiled += plain
-        counted += size_of(share.values) * plain
-    if tiled % _PRIME != tiles:
-        raise ValueError(f"{where}: the ranks of the shares are not those of the class, each of them once.")
-    if counted % _PRIME != executions:
-        raise ValueError(f"{where}: there are not as many values as executions.")
+        plain, _ = sums.compute(share.ranks)
+        tile_sum += plain
+        value_sum += row_size(share.values) * plain
+    if tile_sum % _PRIME != tiles:
+        raise ValueError(f"{where}: the ranks of the shares differ from those of the class, or occur twice.")
+    if value_sum % _PRIME != executions:
+        raise ValueError(f"{where}: the number of values differs from the number of executions.")
 
 
 def _body_executions(where: str, counts: Vector, sums: _Sums) -> int:
-    """Return how often the ranks execute a loop's body, as a sum over them."""
+    """Total executions of a loop's body, as a polynomial over the ranks."""
     total = 0
     for share in counts:
-        plain, by_index = sums.of(share.ranks)
-        first, steps = sum_of(share.values), [sum_of(row) for row in share.shifts]
-        most = first + sum(max(0, step * (count - 1)) for step, count in zip(steps, share.ranks.counts, strict=True))
-        if most > _MOST:
-            raise ValueError(f"{where}: the loop iterates {most} times in all.")
+        plain, by_index = sums.compute(share.ranks)
+        first, steps = row_sum(share.values), [row_sum(row) for row in share.shifts]
+        max_iterations = first + sum(
+            max(0, step * (count - 1)) for step, count in zip(steps, share.ranks.counts, strict=True)
+        )
+        if max_iterations > _MAX_INT64:
+            raise ValueError(f"{where}: the loop has {max_iterations} iterations in total, which is too many.")
         total += first * plain + sum(step * indexed for step, indexed in zip(steps, by_index, strict=True))
     return total % _PRIME
 
@@ -331,16 +357,16 @@ def _body_executions(where: str, counts: Vector, sums: _Sums) -> int:
 # ---- ranks in common
 
 
-def _check_apart(trace: CompressedTrace) -> None:
+def _check_disjoint(trace: CompressedTrace) -> None:
     """Raise ValueError if a rank is in two classes."""
     lists = [ranks for rank_class in trace.classes for ranks in rank_class.ranks]
-    if trace.process_count <= _MOST_TILED:
-        tiles = Tiles(trace.process_count)
+    if trace.process_count <= _MAX_MARKED_PROCESSES:
+        tiles = RankClaims(trace.process_count)
         for ranks in lists:
-            tiles.take(ranks)
+            tiles.claim(ranks)
         return
-    count = distinct_count(lists)
+    count = count_distinct(lists)
     if count is None:
-        raise ValueError("The classes' rank lists are too entangled to tell whether they have a rank in common.")
-    if count < size_of(tuple(lists)):
-        raise ValueError("a rank would be in two classes")
+        raise ValueError("The rank lists of the classes are too irregular to check that no rank is in two classes.")
+    if count < row_size(tuple(lists)):
+        raise ValueError("a rank is in two classes")

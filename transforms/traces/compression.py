@@ -1,14 +1,14 @@
-"""Compression of traces as ScalaTrace does it: loops within a rank, values with rank lists across ranks.
+"""Compression of traces after ScalaTrace: loops within a rank, values with rank lists across ranks.
 
-Ranks whose calls fold into the same loops over the same templates are one rank class; each number in its calls
-becomes a vector over the class's ranks and executions (paper: DOI 10.1145/2832106.2832108, section 2). ScalaTrace
-merges ranks pairwise along a radix tree, matching event by event; here whole foldings are compared, which gives the
-same sharing for SPMD programs and takes one pass.
+Ranks whose calls fold into the same loops over the same templates form a rank class. Each number in its calls becomes a
+vector over the class's ranks and executions (paper: DOI 10.1145/2832106.2832108, section 2). ScalaTrace merges ranks
+pairwise along a radix tree, event by event. Here whole foldings are compared, which gives the same sharing for SPMD
+programs in a single pass.
 
-Repeats right behind one another become a loop, the shortest first, until there are none; loops are alike whose
-bodies are, however often they iterate, so that a loop whose inner loop's length changes is one loop still. ScalaTrace
-matches as calls arrive, within a window (M. Noeth et al., JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001, section
-3); here all calls are there, and each length at which anything comes again is tried.
+Contiguous repeats become loops, shortest body first, until none remain. Loops with equal bodies are equal, regardless
+of their iterations, so that a loop remains a single loop if the length of its inner loop varies. ScalaTrace matches
+calls as they arrive, within a window (M. Noeth et al., JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001, section 3).
+Here all calls are available, and every distance at which symbols recur is tried.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals, offsets_of, places_within
-from iosig.transforms.traces.templates import Templates, templates_of
-from iosig.transforms.traces.time_histograms import gaps_and_durations, histograms
+from iosig.transforms.traces.templates import Templates, find_templates
+from iosig.transforms.traces.time_histograms import compute_histograms, gaps_and_durations
 from iosig.transforms.traces.trace import (
     START,
     Call,
@@ -37,20 +37,20 @@ from iosig.transforms.traces.trace import (
     TimeHistogram,
     Vector,
 )
-from iosig.transforms.traces.vectors import rank_lists, vector_of
+from iosig.transforms.traces.vectors import fold_values, rank_lists
 
-#: how far to look for the next occurrences of a symbol: a body in which each symbol comes more often is not found
-_OCCURRENCES = 8
-#: at least this share of a body's symbols must be seen to come again, at the distance of the body's length
-_LEAST_RATIO = 0.25
-#: how often each call may be looked at, and how often any rank's calls together: what follows no rule costs no more
-_MOST_LOOKS = 500
-_FREE_LOOKS = 10_000_000
+#: number of next occurrences of a symbol that are considered; bodies that contain each symbol more often are not found
+_MAX_OCCURRENCES = 8
+#: minimum share of a body's symbols that must recur at the distance of the body's length
+_MIN_RECURRENCE_RATIO = 0.25
+#: budget of comparisons per call, and per rank in addition, which bounds the time for irregular traces
+_COMPARISONS_PER_CALL = 500
+_BASE_COMPARISONS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedCall:
-    """A call in the folded order: its symbol, and the positions in the rank's calls at which it was executed."""
+    """Call in the folded order: its symbol, and the positions of its executions among the rank's calls."""
 
     symbol: int
     positions: Ints
@@ -58,7 +58,7 @@ class FoldedCall:
 
 @dataclass(frozen=True, slots=True)
 class FoldedLoop:
-    """A loop in the folded order: the iterations of each time that it was entered, and its body."""
+    """Loop in the folded order: number of iterations of each entry, and the body."""
 
     counts: Ints
     body: tuple[FoldedNode, ...]
@@ -69,9 +69,9 @@ FoldedNode = FoldedCall | FoldedLoop
 
 @dataclass(frozen=True, slots=True)
 class _Loops:
-    """Where loops of one body were entered, how often they iterated, where each item of each iteration starts.
+    """Entries of loops with the same body: positions, iterations, and the position of each item of each iteration.
 
-    `firsts` says where the iterations of each one begin among `items`.
+    `firsts` is the index in `items` of each entry's first iteration.
     """
 
     starts: Ints
@@ -82,56 +82,64 @@ class _Loops:
 
 @dataclass(slots=True)
 class Folder:
-    """Folds the calls of several ranks; `shape` of two of them is the same if they differ in iterations alone.
+    """Folds the calls of ranks; two ranks have equal shapes if they differ in iterations only.
 
-    Loops have negative symbols, the same for the same body.
+    Loops have negative symbols, which are equal for equal bodies.
     """
 
     loops: dict[tuple[int, ...], int] = field(default_factory=dict)
     bodies: list[tuple[int, ...]] = field(default_factory=list)
 
     def fold(self, symbols: npt.NDArray[np.signedinteger]) -> tuple[tuple[int, ...], tuple[FoldedNode, ...]]:
-        """Return the shape and the nodes of a rank's calls.
+        """Fold a rank's calls into loops.
 
-        symbols: integers[N] from 0 on, what is called; equal ones can be the same node of a loop.
+        Parameters
+        ----------
+        symbols : (N,)
+            Nonnegative symbol of each call; equal symbols can be the same node of a loop.
+
+        Returns
+        -------
+        tuple[tuple[int, ...], tuple[FoldedNode, ...]]
+            Shape (symbols of the top-level nodes) and nodes.
         """
-        looks = _MOST_LOOKS * symbols.size + _FREE_LOOKS
-        folding = _Folding(self, symbols.astype(np.int64), np.arange(symbols.size), looks)
+        budget = _COMPARISONS_PER_CALL * symbols.size + _BASE_COMPARISONS
+        folding = _Folding(self, symbols.astype(np.int64), np.arange(symbols.size), budget)
         while folding.fold_once():
             pass
         shape = tuple(folding.symbols.tolist())
         return shape, folding.nodes(shape, folding.starts[None, :])
 
-    def around(self, body: tuple[int, ...]) -> int:
-        """Return the symbol of the loop that has this body."""
+    def loop_symbol(self, body: tuple[int, ...]) -> int:
+        """Symbol of the loop with this body."""
         if body not in self.loops:
             self.bodies.append(body)
             self.loops[body] = -len(self.bodies)
         return self.loops[body]
 
-    def body_of(self, symbol: int) -> tuple[int, ...]:
-        """Return the body of a loop."""
+    def loop_body(self, symbol: int) -> tuple[int, ...]:
+        """Look up the body of a loop by its symbol."""
         return self.bodies[-symbol - 1]
 
 
 @dataclass(slots=True)
 class _Folding:
-    """A rank's calls on the way to loops: the symbols that are left, and where each one starts."""
+    """State of a rank's folding: remaining symbols, and the position at which each starts."""
 
     folder: Folder
     symbols: Ints
     starts: Ints
-    looks: int
-    found: dict[int, list[_Loops]] = field(default_factory=dict)
+    budget: int
+    entries: dict[int, list[_Loops]] = field(default_factory=dict)
 
     def fold_once(self) -> bool:
-        """Fold the repeats of the shortest body that repeats; return whether there was any."""
-        self.looks -= _OCCURRENCES * self.symbols.size
-        for length in _distances(self.symbols):
-            self.looks -= self.symbols.size
-            if self.looks < 0:
+        """Fold all repeats of the shortest repeated body; return whether there were any."""
+        self.budget -= _MAX_OCCURRENCES * self.symbols.size
+        for length in _find_distances(self.symbols):
+            self.budget -= self.symbols.size
+            if self.budget < 0:
                 return False
-            firsts, counts = _repeats(self.symbols, length)
+            firsts, counts = _find_repeats(self.symbols, length)
             if firsts.size:
                 self._fold(length, firsts, counts)
                 return True
@@ -139,122 +147,122 @@ class _Folding:
 
     def _fold(self, length: int, firsts: Ints, counts: Ints) -> None:
         bodies, which = np.unique(self.symbols[firsts[:, None] + np.arange(length)], axis=0, return_inverse=True)
-        loops = np.array([self.folder.around(tuple(body)) for body in bodies.tolist()], np.int64)
+        loops = np.array([self.folder.loop_symbol(tuple(body)) for body in bodies.tolist()], np.int64)
         order = np.argsort(which.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(which.reshape(-1), minlength=loops.size))[:-1]
-        for loop, own in zip(loops.tolist(), np.split(order, ends), strict=True):
-            self._keep(loop, firsts[own], counts[own], length)
-        is_left = np.ones(self.symbols.size, np.bool_)
-        is_left[spread(firsts, counts * length, 1)] = False
-        is_left[firsts] = True
+        for loop, entries in zip(loops.tolist(), np.split(order, ends), strict=True):
+            self._add_entries(loop, firsts[entries], counts[entries], length)
+        is_remaining = np.ones(self.symbols.size, np.bool_)
+        is_remaining[arithmetic_ranges(firsts, counts * length, 1)] = False
+        is_remaining[firsts] = True
         self.symbols[firsts] = loops[which.reshape(-1)]
-        self.symbols, self.starts = self.symbols[is_left], self.starts[is_left]
+        self.symbols, self.starts = self.symbols[is_remaining], self.starts[is_remaining]
 
-    def _keep(self, loop: int, firsts: Ints, counts: Ints, length: int) -> None:
-        items = self.starts[spread(firsts, counts, length)[:, None] + np.arange(length)]
-        self.found.setdefault(loop, []).append(_Loops(self.starts[firsts], counts, offsets_of(counts)[:-1], items))
+    def _add_entries(self, loop: int, firsts: Ints, counts: Ints, length: int) -> None:
+        items = self.starts[arithmetic_ranges(firsts, counts, length)[:, None] + np.arange(length)]
+        self.entries.setdefault(loop, []).append(_Loops(self.starts[firsts], counts, offsets_of(counts)[:-1], items))
 
     def nodes(self, body: tuple[int, ...], starts: Ints) -> tuple[FoldedNode, ...]:
-        """Return the nodes of a body, whose items start at these positions at each execution, int64[E, items]."""
+        """Nodes of a body, from the start positions of its items in each execution (E, items)."""
         return tuple(
             FoldedCall(symbol, starts[:, place]) if symbol >= 0 else self._loop(symbol, starts[:, place])
             for place, symbol in enumerate(body)
         )
 
     def _loop(self, symbol: int, starts: Ints) -> FoldedLoop:
-        kept = self._kept(symbol)
-        entered = np.searchsorted(kept.starts, starts)
-        counts = kept.counts[entered]
-        iterations = spread(kept.firsts[entered], counts, 1)
-        return FoldedLoop(counts, self.nodes(self.folder.body_of(symbol), kept.items[iterations]))
+        loops = self._merge_entries(symbol)
+        entries = np.searchsorted(loops.starts, starts)
+        counts = loops.counts[entries]
+        iterations = arithmetic_ranges(loops.firsts[entries], counts, 1)
+        return FoldedLoop(counts, self.nodes(self.folder.loop_body(symbol), loops.items[iterations]))
 
-    def _kept(self, symbol: int) -> _Loops:
-        """Return all loops of a body, in the order in which they were entered."""
-        parts = self.found[symbol]
+    def _merge_entries(self, symbol: int) -> _Loops:
+        """All entries of the loops with a body, in order of position."""
+        parts = self.entries[symbol]
         if len(parts) > 1:
             counts = np.concatenate([part.counts for part in parts])
             starts, items = (np.concatenate([getattr(part, name) for part in parts]) for name in ("starts", "items"))
             order = np.argsort(starts)
             firsts = offsets_of(counts)[:-1]
-            self.found[symbol] = parts = [_Loops(starts[order], counts[order], firsts[order], items)]
+            self.entries[symbol] = parts = [_Loops(starts[order], counts[order], firsts[order], items)]
         return parts[0]
 
 
-def spread(firsts: Ints, counts: Ints, stride: int) -> Ints:
-    """Return `first, first + stride, ...`, so many as its count says, for each of the firsts, in a row."""
+def arithmetic_ranges(firsts: Ints, counts: Ints, stride: int) -> Ints:
+    """Concatenate the arithmetic sequences first, first + stride, ... of `count` numbers each."""
     within = places_within(counts)
     return np.repeat(firsts, counts) + stride * within
 
 
-def _distances(symbols: Ints) -> list[int]:
-    """Return, rising, the distances at which enough symbols come again: no body of another length can repeat."""
+def _find_distances(symbols: Ints) -> list[int]:
+    """Distances at which enough symbols recur, ascending; bodies of other lengths cannot repeat."""
     order = np.argsort(symbols, kind="stable")
     grouped = symbols[order]
-    found = np.zeros(symbols.size // 2 + 1, np.int64)
-    for further in range(1, min(_OCCURRENCES, symbols.size - 1) + 1):
-        distances = (order[further:] - order[:-further])[grouped[further:] == grouped[:-further]]
-        found += np.bincount(distances[distances < found.size], minlength=found.size)
-    lengths = np.arange(found.size)
-    return [int(length) for length in np.flatnonzero((found > 0) & (found >= _LEAST_RATIO * lengths))]
+    counts = np.zeros(symbols.size // 2 + 1, np.int64)
+    for occurrence in range(1, min(_MAX_OCCURRENCES, symbols.size - 1) + 1):
+        distances = (order[occurrence:] - order[:-occurrence])[grouped[occurrence:] == grouped[:-occurrence]]
+        counts += np.bincount(distances[distances < counts.size], minlength=counts.size)
+    lengths = np.arange(counts.size)
+    return [int(length) for length in np.flatnonzero((counts > 0) & (counts >= _MIN_RECURRENCE_RATIO * lengths))]
 
 
-def _repeats(symbols: Ints, length: int) -> tuple[Ints, Ints]:
-    """Return where bodies of this length begin that repeat at once, and how often each comes."""
+def _find_repeats(symbols: Ints, length: int) -> tuple[Ints, Ints]:
+    """Start and number of contiguous repeats of bodies of a length."""
     is_same = symbols[length:] == symbols[:-length]
     edges = np.flatnonzero(np.diff(is_same, prepend=False, append=False))
     firsts, ends = edges[::2], edges[1::2]
     long = ends - firsts >= length
     firsts, ends = firsts[long], ends[long]
     if length > 1 and (firsts[1:] < ends[:-1] + length).any():
-        return _apart(firsts, ends, length)
+        return _drop_overlaps(firsts, ends, length)
     return firsts, (ends - firsts) // length + 1
 
 
-def _apart(firsts: Ints, ends: Ints, length: int) -> tuple[Ints, Ints]:
-    """Return those repeats that do not overlap those before them, or what is left of them."""
-    kept: list[tuple[int, int]] = []
+def _drop_overlaps(firsts: Ints, ends: Ints, length: int) -> tuple[Ints, Ints]:
+    """Truncate or drop repeats that overlap earlier ones."""
+    disjoint: list[tuple[int, int]] = []
     free = 0
     for first, end in zip(firsts.tolist(), ends.tolist(), strict=True):
         begin = max(first, free)
         if end - begin >= length:
-            kept.append((begin, (end - begin) // length + 1))
-            free = begin + kept[-1][1] * length
-    found = np.array(kept, np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+            disjoint.append((begin, (end - begin) // length + 1))
+            free = begin + disjoint[-1][1] * length
+    table = np.array(disjoint, np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
 
 
 class RankCalls(Protocol):
-    """The calls of a rank: its distinct calls, which of them each one is, and when it began and was over.
+    """Distinct calls of a rank, and which of them was made when.
 
     signatures: level, module, function, arguments. order (N): rows of `signatures`. start_s, end_s (N) [s].
     """
 
     @property
     def rank(self) -> int:
-        """Return the rank."""
+        """Number of the rank in MPI_COMM_WORLD."""
 
     @property
     def signatures(self) -> pl.DataFrame:
-        """Return the distinct calls."""
+        """Level, module, function and arguments of distinct calls."""
 
     @property
     def order(self) -> npt.NDArray[np.int32]:
-        """Return which of the distinct calls each call is."""
+        """Row of `signatures` of each call."""
 
     @property
     def start_s(self) -> Reals:
-        """Return when each call began [s]."""
+        """Start of each call [s]."""
 
     @property
     def end_s(self) -> Reals:
-        """Return when each call was over [s]."""
+        """End of each call [s]."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
-    """Ranks with the same templates in the same order: their common nodes, and what differs.
+class _RankGroup:
+    """Ranks with the same sequence of templates: common nodes, and what differs.
 
-    ranks (R), rising. first (R, N): where the numbers of each call's slots begin. gaps_s, durations_s (R, N).
+    ranks (R), ascending. first (R, N): index of the first slot number of each call. gaps_s, durations_s (R, N).
     """
 
     nodes: tuple[FoldedNode, ...]
@@ -265,53 +273,80 @@ class _Alike:
 
 
 def compress(process_count: int, ranks: Iterable[RankCalls]) -> CompressedTrace:
-    """Return the compressed trace of a run of so many processes; expansion gives back each call of each rank.
+    """Compress the trace of a run; expansion restores each call of each rank.
 
-    Raises ValueError where arguments have a NUL in them.
+    Parameters
+    ----------
+    process_count
+        Number of processes of the run.
+    ranks
+        Calls of the ranks, in any order.
+
+    Returns
+    -------
+    CompressedTrace
+        Ranks without calls are in no class.
+
+    Raises
+    ------
+    ValueError
+        If arguments contain a NUL character, or ranks are invalid.
     """
     return compress_together([(process_count, ranks)])[0]
 
 
 def compress_together(traces: Sequence[tuple[int, Iterable[RankCalls]]]) -> tuple[CompressedTrace, ...]:
-    """Return several traces compressed, with the same templates for the same calls in all of them.
+    """Compress several traces with common templates.
 
-    A number that is filled up with zeros in one of the traces is so in all of them. Raises ValueError where a rank
-    comes twice, or is not one of its run.
+    Parameters
+    ----------
+    traces
+        Number of processes and calls of the ranks of each run.
+
+    Returns
+    -------
+    tuple[CompressedTrace, ...]
+        Numbers that are padded with zeros in one of the traces are padded in all.
+
+    Raises
+    ------
+    ValueError
+        If a rank occurs twice or does not exist, or arguments contain a NUL character.
     """
-    held = [(count, [calls for calls in ranks if calls.order.size]) for count, ranks in traces]
-    for count, ranks in held:
+    runs = [(count, [calls for calls in ranks if calls.order.size]) for count, ranks in traces]
+    for count, ranks in runs:
         _check_ranks(count, [calls.rank for calls in ranks])
-    signatures = [calls.signatures for _, ranks in held for calls in ranks]
+    signatures = [calls.signatures for _, ranks in runs for calls in ranks]
     if not signatures:
-        return tuple(CompressedTrace(count, ()) for count, _ in held)
-    templates = templates_of(signatures)
+        return tuple(CompressedTrace(count, ()) for count, _ in runs)
+    templates = find_templates(signatures)
     places = iter(offsets_of([frame.height for frame in signatures]).tolist())
-    return tuple(CompressedTrace(count, _classes(ranks, templates, places)) for count, ranks in held)
+    return tuple(CompressedTrace(count, _find_classes(ranks, templates, places)) for count, ranks in runs)
 
 
 def _check_ranks(process_count: int, ranks: Sequence[int]) -> None:
     if len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(process_count)):
-        raise ValueError(f"the ranks are not those of {process_count} processes, each of them once")
+        raise ValueError(f"Ranks must be distinct, and between 0 and {process_count - 1}.")
 
 
-def _classes(ranks: Sequence[RankCalls], templates: Templates, places: Iterator[int]) -> tuple[RankClass, ...]:
-    """Return the classes of a trace's ranks; `places` says where each rank's signatures begin among all."""
-    alike: dict[bytes, list[tuple[RankCalls, int]]] = {}
+def _find_classes(ranks: Sequence[RankCalls], templates: Templates, places: Iterator[int]) -> tuple[RankClass, ...]:
+    """Group a trace's ranks into classes; `places` is the index of each rank's first signature."""
+    members_by_symbols: dict[bytes, list[tuple[RankCalls, int]]] = {}
     for calls, place in zip(ranks, places, strict=False):
         symbols = templates.number[calls.order.astype(np.int64) + place]
-        alike.setdefault(hashlib.blake2b(symbols.tobytes()).digest(), []).append((calls, place))
+        members_by_symbols.setdefault(hashlib.blake2b(symbols.tobytes()).digest(), []).append((calls, place))
     folder = Folder()
-    classes: dict[tuple[int, ...], list[_Alike]] = {}
-    for members in alike.values():
-        shape, group = _folded(members, templates, folder)
+    classes: dict[tuple[int, ...], list[_RankGroup]] = {}
+    for members in members_by_symbols.values():
+        shape, group = _fold_group(members, templates, folder)
         classes.setdefault(shape, []).append(group)
-    found = [_Class(templates, groups).built() for groups in classes.values()]
-    return tuple(sorted(found, key=lambda one: one.ranks[0].start))
+    rank_classes = [_ClassBuilder(templates, groups).build() for groups in classes.values()]
+    return tuple(sorted(rank_classes, key=lambda rank_class: rank_class.ranks[0].start))
 
 
-def _folded(
+def _fold_group(
     members: Sequence[tuple[RankCalls, int]], templates: Templates, folder: Folder
-) -> tuple[tuple[int, ...], _Alike]:
+) -> tuple[tuple[int, ...], _RankGroup]:
     members = sorted(members, key=lambda member: member[0].rank)
     rows = np.stack([calls.order.astype(np.int64) + place for calls, place in members])
     shape, nodes = folder.fold(templates.number[rows[0]])
@@ -321,20 +356,20 @@ def _folded(
     ]
     ranks = np.array([calls.rank for calls, _ in members], np.int64)
     gaps_s, durations_s = (np.stack(part) for part in zip(*times, strict=True))
-    return shape, _Alike(nodes, ranks, templates.first[rows], gaps_s, durations_s)
+    return shape, _RankGroup(nodes, ranks, templates.first[rows], gaps_s, durations_s)
 
 
-class _Class:
-    """Groups of ranks that fold alike, on the way to a rank class."""
+class _ClassBuilder:
+    """Builder of a rank class from groups of ranks with the same shape."""
 
-    def __init__(self, templates: Templates, groups: Sequence[_Alike]) -> None:
+    def __init__(self, templates: Templates, groups: Sequence[_RankGroup]) -> None:
         self._templates = templates
         self._groups = groups
-        self._gaps, self._durations = _times(groups)
+        self._gaps, self._durations = _compute_times(groups)
         self._numbers = iter(range(len(self._durations)))
 
-    def built(self) -> RankClass:
-        """Return the rank class."""
+    def build(self) -> RankClass:
+        """Merge the groups into vectors and histograms."""
         ranks = np.sort(np.concatenate([group.ranks for group in self._groups]))
         return RankClass(rank_lists(ranks), self._body([group.nodes for group in self._groups]))
 
@@ -361,52 +396,52 @@ class _Class:
         return Call(template.module, template.function, template.level, template.texts, tuple(slots), gaps, durations)
 
     def _vector(self, rows: Sequence[Ints]) -> Vector:
-        """Return the vector of rows of values, one for each rank of each group; they can differ in length."""
+        """Fold the values of all groups' ranks, which may differ in length."""
         if len(rows) == 1:
-            return vector_of(self._groups[0].ranks, rows[0])
+            return fold_values(self._groups[0].ranks, rows[0])
         lengths = np.array([part.shape[1] for part in rows])
         shares: list[Vector] = []
         for length in np.unique(lengths).tolist():
             places = np.flatnonzero(lengths == length).tolist()
             ranks = np.concatenate([self._groups[place].ranks for place in places])
             order = np.argsort(ranks)
-            shares.append(vector_of(ranks[order], np.concatenate([rows[place] for place in places])[order]))
+            shares.append(fold_values(ranks[order], np.concatenate([rows[place] for place in places])[order]))
         return tuple(sorted((share for part in shares for share in part), key=lambda share: share.ranks.start))
 
 
-def _times(groups: Sequence[_Alike]) -> tuple[list[tuple[Gap, ...]], list[TimeHistogram]]:
-    """Return the gaps and the durations of each node of a class; those of loops are empty."""
-    nodes = [_node_at(group.nodes, group.first.shape[1]) for group in groups]
-    total = _node_count(groups[0].nodes)
+def _compute_times(groups: Sequence[_RankGroup]) -> tuple[list[tuple[Gap, ...]], list[TimeHistogram]]:
+    """Gaps and durations of each node of a class; empty for loops."""
+    nodes = [_assign_nodes(group.nodes, group.first.shape[1]) for group in groups]
+    total = _count_nodes(groups[0].nodes)
     previous = [np.concatenate([[START], node[:-1]]) for node in nodes]
     pairs = [(before + 1) * total + node for before, node in zip(previous, nodes, strict=True)]
     sizes = [group.ranks.size for group in groups]
-    spread = np.concatenate([np.tile(part, size) for part, size in zip(pairs, sizes, strict=True)])
-    known, which = np.unique(spread, return_inverse=True)
+    tiled = np.concatenate([np.tile(part, size) for part, size in zip(pairs, sizes, strict=True)])
+    unique, which = np.unique(tiled, return_inverse=True)
     gaps_s = np.concatenate([group.gaps_s.reshape(-1) for group in groups])
     durations_s = np.concatenate([group.durations_s.reshape(-1) for group in groups])
     gaps: list[list[Gap]] = [[] for _ in range(total)]
-    for pair, histogram in zip(known.tolist(), histograms(gaps_s, which, known.size), strict=True):
+    for pair, histogram in zip(unique.tolist(), compute_histograms(gaps_s, which, unique.size), strict=True):
         gaps[pair % total].append(Gap(pair // total - 1, histogram))
-    return [tuple(part) for part in gaps], histograms(durations_s, spread % total, total)
+    return [tuple(part) for part in gaps], compute_histograms(durations_s, tiled % total, total)
 
 
-def _node_at(nodes: Sequence[FoldedNode], call_count: int) -> Ints:
-    """Return the number of the node that each call of a rank is."""
-    found = np.empty(call_count, np.int64)
+def _assign_nodes(nodes: Sequence[FoldedNode], call_count: int) -> Ints:
+    """Node number of each call of a rank."""
+    numbers = np.empty(call_count, np.int64)
 
-    def place(nodes: Sequence[FoldedNode], number: int) -> int:
+    def assign(nodes: Sequence[FoldedNode], number: int) -> int:
         for node in nodes:
             if isinstance(node, FoldedCall):
-                found[node.positions] = number
+                numbers[node.positions] = number
                 number += 1
             else:
-                number = place(node.body, number + 1)
+                number = assign(node.body, number + 1)
         return number
 
-    place(nodes, 0)
-    return found
+    assign(nodes, 0)
+    return numbers
 
 
-def _node_count(nodes: Sequence[FoldedNode]) -> int:
-    return sum(1 if isinstance(node, FoldedCall) else 1 + _node_count(node.body) for node in nodes)
+def _count_nodes(nodes: Sequence[FoldedNode]) -> int:
+    return sum(1 if isinstance(node, FoldedCall) else 1 + _count_nodes(node.body) for node in nodes)

@@ -1,13 +1,12 @@
-"""One rank's calls out of a compressed trace, in order, without expanding any other rank.
+"""Expansion of a single rank's calls from a compressed trace, in order.
 
-Which share of a vector has a rank, and which place in it, follows from its nested strides by division; how often each
-node is executed and where its executions stand among all calls follow from the loops' counts. So the work grows with
-the nodes of the rank's class and its own calls, not with the ranks.
+Division by the nested strides gives the share of a vector that contains a rank, and the rank's index in it. The counts
+of loops determine how often each node is executed and at which positions. The run time therefore grows with the nodes
+of the rank's class and its own calls, not with the number of ranks.
 
-Times are made of means: each call begins its mean gap after what came before it, as `Gap` says, and lasts its mean
-duration [1, section 3: delta times]. The calls' order is the traced one; where means of different executions do not
-fit one another (a call within another that would begin after what follows), a call begins no earlier than the one
-before it.
+Times are means: each call begins its mean gap after the preceding event, see `Gap`, and lasts its mean duration
+[1, section 3: delta times]. The order of calls is that of the trace. Where means of different executions contradict it
+(an inner call would begin after a later outer one), a call begins no earlier than the previous one.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
 """
@@ -25,15 +24,15 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals, offsets_of, owners
-from iosig.transforms.traces.progressions import Progression, Stretch, extremes, size_of, sum_of
+from iosig.transforms.traces.progressions import Progression, Stretch, row_bounds, row_size, row_sum
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, Loop, Node, RankClass, Share, Slot, Vector
 
 Ints32 = npt.NDArray[np.int32]
 
-#: calls of one rank, some 2 GB of frame
-MOST_CALLS = 1 << 24
-#: steps of the search for a rank in a rank list whose strides are not nested, as rank lists are
-_MOST_STEPS = 10_000
+#: maximum number of calls of a rank, which take about 2 GB as a frame
+MAX_CALLS = 1 << 24
+#: maximum number of steps in the search for a rank if strides are not nested
+_MAX_STEPS = 10_000
 _LONGS = np.iinfo(np.int64)
 
 SCHEMA = {
@@ -51,36 +50,51 @@ SCHEMA = {
 # ---- rank lists and values
 
 
-def place_in(ranks: Progression, rank: int) -> tuple[int, ...] | None:
-    """Return the index of a number in a progression, one for each dimension; None if it is not in it.
+def find_index(ranks: Progression, rank: int) -> tuple[int, ...] | None:
+    """Find the index of a number in a progression.
 
-    Of nested strides (each larger than all that is inside it reaches) there is one candidate per dimension; others
-    are searched, the larger strides first, and the lowest indices are taken.
+    Parameters
+    ----------
+    ranks
+        Progression, in general with nested strides.
+    rank
+        Number to look up.
+
+    Returns
+    -------
+    tuple[int, ...] or None
+        One index per dimension; None if the number does not occur. Nested strides have one candidate per dimension.
+        Others need a search, in descending order of strides, which returns the lowest indices.
+
+    Raises
+    ------
+    ValueError
+        If the search exceeds its limit.
     """
     dims = sorted(range(len(ranks.counts)), key=lambda d: (-abs(ranks.strides[d]), d))
     reach = [abs(ranks.strides[d]) * (ranks.counts[d] - 1) for d in dims]
     low = [min(0, ranks.strides[d]) * (ranks.counts[d] - 1) for d in dims]
     if not ranks.size:
         return None
-    # those still to be tried: the dimension, what is left for it and those inside it, the indices before it
+    # depth-first search: dimension, remainder for it and the inner dimensions, indices of the outer dimensions
     stack: list[tuple[int, int, tuple[int, ...]]] = [(0, rank - ranks.start, ())]
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if not stack:
             return None
-        depth, left, taken = stack.pop()
+        depth, remainder, outer = stack.pop()
         if depth == len(dims):
-            if left == 0:
-                return tuple(index for _, index in sorted(zip(dims, taken, strict=True)))
+            if remainder == 0:
+                return tuple(index for _, index in sorted(zip(dims, outer, strict=True)))
             continue
         inner_low, inner_reach = sum(low[depth + 1 :]), sum(reach[depth + 1 :])
         stride, count = ranks.strides[dims[depth]], ranks.counts[dims[depth]]
-        found = _candidates(left - inner_low - inner_reach, left - inner_low, stride, count)
-        stack += [(depth + 1, left - stride * index, (*taken, index)) for index in reversed(found[:_MOST_STEPS])]
+        indices = _candidates(remainder - inner_low - inner_reach, remainder - inner_low, stride, count)
+        stack += [(depth + 1, remainder - stride * index, (*outer, index)) for index in reversed(indices[:_MAX_STEPS])]
     raise ValueError(f"The strides {ranks.strides} of a rank list of {ranks.size} ranks are not nested.")
 
 
 def _candidates(lowest: int, highest: int, stride: int, count: int) -> range:
-    """Return the indices whose steps lie from lowest to highest."""
+    """Find the indices whose offsets lie between lowest and highest."""
     if stride == 0:
         return range(1 if lowest <= 0 <= highest else 0)
     if stride < 0:
@@ -88,69 +102,72 @@ def _candidates(lowest: int, highest: int, stride: int, count: int) -> range:
     return range(max(0, -(-lowest // stride)), min(count - 1, highest // stride) + 1)
 
 
-def class_of(trace: CompressedTrace, rank: int) -> RankClass | None:
-    """Return the class that a rank is of; None if it made no calls."""
-    for found in trace.classes:
-        if any(place_in(ranks, rank) is not None for ranks in found.ranks):
-            return found
+def find_class(trace: CompressedTrace, rank: int) -> RankClass | None:
+    """Find the class of a rank; None if the rank makes no calls."""
+    for rank_class in trace.classes:
+        if any(find_index(ranks, rank) is not None for ranks in rank_class.ranks):
+            return rank_class
     return None
 
 
-#: the values of one rank as rows of equal length that are to be added up, each so many times
+#: linear combination of rows of equal length, as (factor, row) pairs: the values of one rank
 Rows = tuple[tuple[int, tuple[Stretch, ...]], ...]
 
 
-def share_of(vector: Vector, rank: int) -> tuple[Share, tuple[int, ...]]:
-    """Return the share of a vector that has a rank, and the rank's place in the share's rank list."""
+def find_share(vector: Vector, rank: int) -> tuple[Share, tuple[int, ...]]:
+    """Find the share of a vector that contains a rank, and the rank's index in it."""
     for share in vector:
-        place = place_in(share.ranks, rank)
+        place = find_index(share.ranks, rank)
         if place is not None:
             return share, place
     raise ValueError(f"Rank {rank} is in no share of a vector of its class.")
 
 
-def rows_of(vector: Vector, rank: int, executed: int) -> Rows:
-    """Return the values of one rank as rows to be added up, unexpanded.
+def find_rows(vector: Vector, rank: int, executed: int) -> Rows:
+    """Values of one rank as a linear combination of rows, without expansion.
 
-    Raises ValueError where they are not as many as the node is executed.
+    Raises
+    ------
+    ValueError
+        If the number of values differs from the number of executions.
     """
-    share, place = share_of(vector, rank)
+    share, place = find_share(vector, rank)
     rows = ((1, share.values), *zip(place, share.shifts, strict=True))
-    sizes = {size_of(row) for _, row in rows}
+    sizes = {row_size(row) for _, row in rows}
     if sizes != {executed}:
         raise ValueError(f"Rank {rank} has {sorted(sizes)} values for {executed} executions of a node.")
     return tuple((times, row) for times, row in rows if times)
 
 
-def values_of(vector: Vector, rank: int) -> Ints:
-    """Return the values of one rank, one for each time that the node is executed."""
-    return row_values(rows_of(vector, rank, size_of(share_of(vector, rank)[0].values)))
+def rank_values(vector: Vector, rank: int) -> Ints:
+    """Values of one rank, one per execution of the node."""
+    return expand_rows(find_rows(vector, rank, row_size(find_share(vector, rank)[0].values)))
 
 
-def row_values(rows: Rows) -> Ints:
-    """Return rows expanded and added up; raise ValueError where that leaves 64 bits."""
-    # each row by itself as well: one that leaves 64 bits cannot be had back by another
-    ends = [(times * low, times * high) for times, row in rows for low, high in [extremes(row)]]
-    reached = [
+def expand_rows(rows: Rows) -> Ints:
+    """Expand a linear combination of rows; raise ValueError on 64-bit overflow."""
+    # intermediate results must not overflow either
+    ends = [(factor * low, factor * high) for factor, row in rows for low, high in [row_bounds(row)]]
+    bounds = [
         sum(min(pair) for pair in ends),
         sum(max(pair) for pair in ends),
         *(end for pair in ends for end in pair),
     ]
-    if min(reached) < _LONGS.min or max(reached) > _LONGS.max:
-        raise ValueError("The values of a rank are beyond 64 bits.")
-    found = np.zeros(size_of(rows[0][1]), np.int64)
-    for times, row in rows:
-        place = 0
+    if min(bounds) < _LONGS.min or max(bounds) > _LONGS.max:
+        raise ValueError("The values of a rank exceed 64 bits.")
+    total = np.zeros(row_size(rows[0][1]), np.int64)
+    for factor, row in rows:
+        first = 0
         for stretch in row:
-            found[place : place + stretch.size] += times * (
+            total[first : first + stretch.size] += factor * (
                 stretch.start if _is_constant(stretch) else stretch.values()
             )
-            place += stretch.size
-    return found
+            first += stretch.size
+    return total
 
 
 def _is_constant(stretch: Stretch) -> TypeGuard[Progression]:
-    """Whether a stretch is one number again and again, as most are."""
+    """Whether a stretch repeats a single number, which is the common case."""
     return isinstance(stretch, Progression) and not any(stretch.strides)
 
 
@@ -159,9 +176,9 @@ def _is_constant(stretch: Stretch) -> TypeGuard[Progression]:
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """The calls of a rank in order: the node of each (N), and which execution of that node it is (N, from 0).
+    """Calls of a rank in order: the node of each (N), and the number of that node's execution (N, from 0).
 
-    nodes: all nodes of the class by number; counts: how often each is executed (of a loop: how often it is entered).
+    nodes: all nodes of the class by number. counts: executions of each node; for a loop, the number of entries.
     """
 
     nodes: tuple[Node, ...]
@@ -170,8 +187,14 @@ class Executions:
     occurrence: Ints
 
 
-def numbered(body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[int, ...]]:
-    """Return the nodes of a body by their numbers, a loop before its body, and the loop around each (-1: none)."""
+def number_nodes(body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[int, ...]]:
+    """Assign numbers to the nodes of a body depth-first, a loop before its body.
+
+    Returns
+    -------
+    tuple[tuple[Node, ...], tuple[int, ...]]
+        Nodes by number, and the number of the loop around each; -1 at the top level.
+    """
     nodes: list[Node] = []
     parents: list[int] = []
     stack: list[tuple[Node, int]] = [(node, -1) for node in reversed(body)]
@@ -184,10 +207,13 @@ def numbered(body: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[int, ...]]
     return tuple(nodes), tuple(parents)
 
 
-def node_counts(nodes: Sequence[Node], parents: Sequence[int], rank: int) -> tuple[int, ...]:
-    """Return how often a rank executes each node (a loop: enters it), in closed form.
+def count_executions(nodes: Sequence[Node], parents: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Count the executions of each node by a rank (for a loop: entries), in closed form.
 
-    Raises ValueError where a loop has not as many counts as it is entered.
+    Raises
+    ------
+    ValueError
+        If the counts of a loop do not match its entries.
     """
     counts: list[int] = []
     iterations: dict[int, int] = {-1: 1}
@@ -198,24 +224,41 @@ def node_counts(nodes: Sequence[Node], parents: Sequence[int], rank: int) -> tup
     return tuple(counts)
 
 
-def _iterations(loop: Loop, entered: int, rank: int) -> int:
-    """Return how often a rank goes through a loop in all."""
-    if not entered:
+def _iterations(loop: Loop, entry_count: int, rank: int) -> int:
+    """Total number of iterations of a loop by a rank."""
+    if not entry_count:
         return 0
-    return sum(times * sum_of(row) for times, row in rows_of(loop.counts, rank, entered))
+    return sum(factor * row_sum(row) for factor, row in find_rows(loop.counts, rank, entry_count))
 
 
-def executions(rank_class: RankClass, rank: int, most_calls: int = MOST_CALLS) -> Executions:
-    """Return the calls of a rank of this class in order.
+def list_executions(rank_class: RankClass, rank: int, max_calls: int = MAX_CALLS) -> Executions:
+    """List the calls of a rank in order.
 
-    Raises ValueError where these, or the entries of a loop, are more than most_calls: before any is expanded.
+    Parameters
+    ----------
+    rank_class
+        Class of the rank.
+    rank
+        Rank to expand.
+    max_calls
+        Maximum number of calls, and of entries of a loop.
+
+    Returns
+    -------
+    Executions
+        Node and execution number of each call.
+
+    Raises
+    ------
+    ValueError
+        If the rank exceeds the maximum; nothing is expanded in that case.
     """
-    nodes, parents = numbered(rank_class.body)
-    counts = node_counts(nodes, parents, rank)
+    nodes, parents = number_nodes(rank_class.body)
+    counts = count_executions(nodes, parents, rank)
     calls = sum(count for node, count in zip(nodes, counts, strict=True) if isinstance(node, Call))
-    if max(calls, *counts, 0) > most_calls:
-        raise ValueError(f"Rank {rank} has {max(calls, *counts):,} calls, more than {most_calls:,}.")
-    starts = _starts(nodes, parents, counts, rank)
+    if max(calls, *counts, 0) > max_calls:
+        raise ValueError(f"Rank {rank} has {max(calls, *counts):,} calls, more than {max_calls:,}.")
+    starts = _find_positions(nodes, parents, counts, rank)
     node = np.empty(calls, np.int32)
     occurrence = np.empty(calls, np.int64)
     for number, places in starts.items():
@@ -224,21 +267,23 @@ def executions(rank_class: RankClass, rank: int, most_calls: int = MOST_CALLS) -
     return Executions(nodes, counts, node, occurrence)
 
 
-def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int], rank: int) -> dict[int, Ints]:
-    """Return the places of each call node's executions among all calls.
+def _find_positions(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int], rank: int) -> dict[int, Ints]:
+    """Positions of each call node's executions among all calls.
 
-    Lengths, in calls, of every execution of every node from the innermost out; then where each execution begins from
-    the outermost in.
+    First computes the lengths, in calls, of all executions of all nodes from the innermost outward, then the positions
+    from the outermost inward.
     """
     loops = {
-        number: row_values(rows_of(node.counts, rank, counts[number])) if counts[number] else np.empty(0, np.int64)
+        number: expand_rows(find_rows(node.counts, rank, counts[number])) if counts[number] else np.empty(0, np.int64)
         for number, node in enumerate(nodes)
         if isinstance(node, Loop)
     }
     if any((iterations < 0).any() for iterations in loops.values()):
-        raise ValueError(f"A loop has fewer than 0 iterations on rank {rank}.")
-    # of each body, by the number of its loop: the calls of each time that it is gone through
-    lengths: dict[int, Ints] = {number: np.zeros(int(entered.sum()), np.int64) for number, entered in loops.items()}
+        raise ValueError(f"A loop has a negative number of iterations on rank {rank}.")
+    # by loop number: number of calls in each iteration of the body
+    lengths: dict[int, Ints] = {
+        number: np.zeros(int(entry_count.sum()), np.int64) for number, entry_count in loops.items()
+    }
     lengths[-1] = np.zeros(1, np.int64)
     children: defaultdict[int, list[int]] = defaultdict(list)
     for number in reversed(range(len(nodes))):
@@ -250,7 +295,7 @@ def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int]
         for number in reversed(children[parent]):
             starts[number] = place
             if number in loops:
-                starts[number] = np.repeat(place, loops[number]) + _before(lengths[number], loops[number])
+                starts[number] = np.repeat(place, loops[number]) + _iteration_offsets(lengths[number], loops[number])
                 place = place + _entry_lengths(lengths[number], loops[number])
             else:
                 place = place + 1
@@ -258,30 +303,30 @@ def _starts(nodes: Sequence[Node], parents: Sequence[int], counts: Sequence[int]
 
 
 def _entry_lengths(lengths: Ints, iterations: Ints) -> Ints:
-    """Return the calls of each time that a loop is entered, from those of each time that its body is gone through."""
+    """Count the calls per entry of a loop, from the number of calls per iteration."""
     bounds = offsets_of(lengths)[offsets_of(iterations)]
     return np.diff(bounds)
 
 
-def _before(lengths: Ints, iterations: Ints) -> Ints:
-    """Return, of each time that a body is gone through, the calls since the loop was entered."""
+def _iteration_offsets(lengths: Ints, iterations: Ints) -> Ints:
+    """Count the calls between the entry of a loop and each iteration."""
     starts = offsets_of(lengths)
-    found: Ints = starts[:-1] - np.repeat(starts[offsets_of(iterations)[:-1]], iterations)
-    return found
+    offsets: Ints = starts[:-1] - np.repeat(starts[offsets_of(iterations)[:-1]], iterations)
+    return offsets
 
 
 def previous_nodes(node: Ints32) -> Ints32:
-    """Return the node executed before each call, `START` before the first."""
+    """Node that was executed before each call; `START` for the first call."""
     return np.concatenate((np.array([START], np.int32), node[:-1]))[: node.size]
 
 
 # ---- arguments
 
 
-def _texts_of(executed: Executions, rank: int) -> pl.Series:
-    """Return the arguments of all calls in order.
+def _format_arguments(executed: Executions, rank: int) -> pl.Series:
+    """Arguments of all calls in order.
 
-    Nodes with equally many slots are put together at once: the texts and the numbers between them, side by side.
+    Nodes with equal numbers of slots are concatenated in one operation, column by column.
     """
     by_slots: defaultdict[int, list[int]] = defaultdict(list)
     for number, node in enumerate(executed.nodes):
@@ -293,15 +338,15 @@ def _texts_of(executed: Executions, rank: int) -> pl.Series:
     starts = np.zeros(len(executed.nodes), np.int64)
     place = 0
     for numbers in by_slots.values():
-        parts.append(_joined(executed, numbers, rank))
+        parts.append(_format_nodes(executed, numbers, rank))
         for number in numbers:
             starts[number] = place
             place += executed.counts[number]
     return pl.concat(parts).gather(starts[executed.node] + executed.occurrence).alias("arguments")
 
 
-def _joined(executed: Executions, numbers: list[int], rank: int) -> pl.Series:
-    """Return the arguments of nodes with equally many slots, one node behind the other."""
+def _format_nodes(executed: Executions, numbers: list[int], rank: int) -> pl.Series:
+    """Arguments of nodes with equal numbers of slots, node by node."""
     calls = [node for number in numbers if isinstance(node := executed.nodes[number], Call)]
     counts = [executed.counts[number] for number in numbers]
     which = owners(offsets_of(counts))
@@ -310,15 +355,15 @@ def _joined(executed: Executions, numbers: list[int], rank: int) -> pl.Series:
         columns.append(pl.Series([call.texts[place] for call in calls], dtype=pl.String).gather(which))
         if place < len(calls[0].slots):
             slots = [call.slots[place] for call in calls]
-            columns.append(_digits(slots, counts, rank))
+            columns.append(_format_numbers(slots, counts, rank))
     return pl.select(pl.concat_str(columns)).to_series()
 
 
-def _digits(slots: list[Slot], counts: list[int], rank: int) -> pl.Series:
-    """Return the numbers in slots as they are logged, one slot behind the other."""
+def _format_numbers(slots: list[Slot], counts: list[int], rank: int) -> pl.Series:
+    """Numbers of slots as they are logged, padded with zeros, slot by slot."""
     rows: list[Ints] = []
     for slot, count in zip(slots, counts, strict=True):
-        rows.append(row_values(rows_of(slot.vector, rank, count)))
+        rows.append(expand_rows(find_rows(slot.vector, rank, count)))
     text = pl.Series(np.concatenate(rows)).cast(pl.String)
     if max(slot.width for slot in slots) <= 1:
         return text
@@ -329,70 +374,101 @@ def _digits(slots: list[Slot], counts: list[int], rank: int) -> pl.Series:
 # ---- times
 
 
-def mean_times(executed: Executions) -> tuple[Reals, Reals]:
-    """Return when each call of a rank began and ceased [s], from the means of its histograms."""
+def compute_mean_times(executed: Executions) -> tuple[Reals, Reals]:
+    """Start and end of each call of a rank [s], from the means of its histograms."""
     durations = np.array([node.durations.mean_s if isinstance(node, Call) else 0.0 for node in executed.nodes])
     levels = np.array([node.level if isinstance(node, Call) else 0 for node in executed.nodes], np.int64)
     node = executed.node
-    return placed_in_time(levels[node], _mean_gaps(executed), durations[node])
+    return place_in_time(levels[node], _mean_gaps(executed), durations[node])
 
 
 def _mean_gaps(executed: Executions) -> Reals:
-    """Return the mean gap of each call after the node that was executed before it, else that of all its gaps [s]."""
+    """Mean gap of each call after its predecessor; without one, the mean of all gaps of the node [s]."""
     width = len(executed.nodes) + 1
     keyed: dict[int, float] = {}
-    of_all = np.zeros(len(executed.nodes))
+    overall = np.zeros(len(executed.nodes))
     for number, node in enumerate(executed.nodes):
         if isinstance(node, Call) and (known := [gap for gap in node.gaps if gap.histogram.count > 0]):
             total = sum(gap.histogram.count for gap in known)
-            of_all[number] = math.fsum(gap.histogram.mean_s * (gap.histogram.count / total) for gap in known)
+            overall[number] = math.fsum(gap.histogram.mean_s * (gap.histogram.count / total) for gap in known)
             keyed |= {number * width + gap.previous + 1: gap.histogram.mean_s for gap in known}
-    found = of_all[executed.node]
+    defaults = overall[executed.node]
     if not keyed:
-        return found
+        return defaults
     keys = np.array(sorted(keyed))
     means = np.array([keyed[key] for key in keys.tolist()])
-    asked = executed.node.astype(np.int64) * width + previous_nodes(executed.node) + 1
-    at = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
-    return np.where(keys[at] == asked, means[at], found)
+    call_keys = executed.node.astype(np.int64) * width + previous_nodes(executed.node) + 1
+    at = np.minimum(np.searchsorted(keys, call_keys), keys.size - 1)
+    return np.where(keys[at] == call_keys, means[at], defaults)
 
 
-def placed_in_time(levels: Ints, gaps_s: Reals, durations_s: Reals) -> tuple[Reals, Reals]:
-    """Return when calls in order began and ceased [s], all arrays (N).
+def place_in_time(levels: Ints, gaps_s: Reals, durations_s: Reals) -> tuple[Reals, Reals]:
+    """Compute start and end of calls from gaps and durations.
 
-    A gap is counted from the end of the last call before that is not deeper, if it has the same level, else from its
-    start; from 0 where there is none. Begins never decrease.
+    Parameters
+    ----------
+    levels : (N,)
+        Nesting level of each call, in order.
+    gaps_s, durations_s : (N,)
+        Gap before each call, and its duration [s].
+
+    Returns
+    -------
+    tuple[Reals, Reals]
+        Start and end [s]; starts never decrease.
+
+    Notes
+    -----
+    The reference of a gap is the last earlier call that is not nested deeper: its end if the levels are equal, else its
+    start; 0 if there is none.
     """
-    began = np.zeros(levels.size)
+    start_s = np.zeros(levels.size)
     for level in np.unique(levels).tolist():
         at = np.flatnonzero(levels <= level)
         is_own = levels[at] == level
-        # within one enclosing call the calls of a level follow each other: one sum over all, less what was before
+        # cumulative sum over all calls of the level, minus the sum up to the start of the enclosing call
         steps = np.where(is_own, gaps_s[at] + durations_s[at], 0.0)
         ends = np.cumsum(steps)
         opener = np.maximum.accumulate(np.where(is_own, -1, np.arange(at.size)))
-        base = np.where(opener >= 0, began[at][opener] - ends[opener], 0.0)
+        base = np.where(opener >= 0, start_s[at][opener] - ends[opener], 0.0)
         own = at[is_own]
-        began[own] = (base + ends)[is_own] - durations_s[own]
-    began = np.maximum.accumulate(np.maximum(began, 0.0)) if began.size else began
-    return began, began + np.maximum(durations_s, 0.0)
+        start_s[own] = (base + ends)[is_own] - durations_s[own]
+    start_s = np.maximum.accumulate(np.maximum(start_s, 0.0)) if start_s.size else start_s
+    return start_s, start_s + np.maximum(durations_s, 0.0)
 
 
-# ---- all of it
+# ---- calls of a rank
 
 
-def rank_calls(trace: CompressedTrace, rank: int, most_calls: int = MOST_CALLS) -> pl.DataFrame:
-    """Return the calls of one rank in the order of execution, a row each; `call` counts from 0.
+def rank_calls(trace: CompressedTrace, rank: int, max_calls: int = MAX_CALLS) -> pl.DataFrame:
+    """Expand the calls of one rank in order of execution.
 
-    Raises ValueError where there is no such rank, or it has more calls than most_calls.
+    Parameters
+    ----------
+    trace
+        Compressed trace.
+    rank
+        Rank to expand.
+    max_calls
+        Maximum number of calls.
+
+    Returns
+    -------
+    SCHEMA
+        One row per call; `call` counts from 0.
+
+    Raises
+    ------
+    ValueError
+        If the rank does not exist, or exceeds the maximum.
     """
     if not 0 <= rank < trace.process_count:
-        raise ValueError(f"There is no rank {rank} among {trace.process_count}.")
-    found = class_of(trace, rank)
-    if found is None:
+        raise ValueError(f"Rank {rank} does not exist: the trace has {trace.process_count} processes.")
+    rank_class = find_class(trace, rank)
+    if rank_class is None:
         return pl.DataFrame(schema=SCHEMA)
-    executed = executions(found, rank, most_calls)
-    began, ceased = mean_times(executed)
+    executed = list_executions(rank_class, rank, max_calls)
+    start_s, end_s = compute_mean_times(executed)
     calls = [node if isinstance(node, Call) else None for node in executed.nodes]
     known = {
         "level": pl.Series([call and call.level for call in calls], dtype=pl.Int64),
@@ -404,9 +480,9 @@ def rank_calls(trace: CompressedTrace, rank: int, most_calls: int = MOST_CALLS) 
             "call": np.arange(executed.node.size, dtype=np.int64),
             "node": executed.node,
             **{name: column.gather(executed.node) for name, column in known.items()},
-            "arguments": _texts_of(executed, rank),
-            "start_s": began,
-            "end_s": ceased,
+            "arguments": _format_arguments(executed, rank),
+            "start_s": start_s,
+            "end_s": end_s,
         },
         schema=SCHEMA,
     )

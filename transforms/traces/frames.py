@@ -1,8 +1,7 @@
-"""Compressed traces as one frame, a row for each node: the form in which they are kept in files, and back.
+"""Conversion of compressed traces to frames, one row per node, as stored in files, and back.
 
-Each rank class begins with a row of kind `ranks`, which holds its rank list; its nodes follow in the order of their
-numbers, a loop before its body. Rank lists and values stay the nested progressions that they are, so that a frame is
-as small as the trace.
+Each rank class begins with a row of kind `ranks` with its rank list. Its nodes follow in the order of their numbers, a
+loop before its body. Rank lists and values remain nested progressions, so that a frame is as small as the trace.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from iosig.transforms.traces.checks import MOST_DEPTH, check
+from iosig.transforms.traces.checks import MAX_DEPTH, check
 from iosig.transforms.traces.progressions import Listed, Progression, Stretch
 from iosig.transforms.traces.trace import (
     Call,
@@ -36,7 +35,7 @@ _VECTOR = pl.List(pl.Struct({"ranks": pl.Struct(_PROGRESSION), "shifts": pl.List
 _SPREAD = {"count": pl.Int64(), "minimum_s": pl.Float64(), "mean_s": pl.Float64(), "maximum_s": pl.Float64()}
 _HISTOGRAM = pl.Struct({**_SPREAD, "variance_s2": pl.Float64(), "bins": pl.List(pl.Struct(_SPREAD))})
 
-#: the columns that `iosig.warehouse.sources.extrapolations.compressed_traces` documents
+#: columns, which `iosig.warehouse.sources.extrapolations.compressed_traces` documents
 SCHEMA = pl.Schema(
     {
         "rank_class": pl.Int64(),
@@ -54,8 +53,8 @@ SCHEMA = pl.Schema(
         "durations": _HISTOGRAM,
     }
 )
-#: which columns a row of each kind fills, besides its class and kind; the others are NULL there
-_FILLED = {
+#: columns of each kind of row besides class and kind; the other columns are NULL
+_COLUMNS_BY_KIND = {
     "ranks": ("ranks",),
     "loop": ("node", "iterations"),
     "call": ("node", "module", "function", "level", "texts", "slots", "gaps", "durations"),
@@ -63,11 +62,22 @@ _FILLED = {
 _Row = Mapping[str, Any]
 
 
-# ---- into a frame
+# ---- conversion to a frame
 
 
 def to_frame(trace: CompressedTrace) -> pl.DataFrame:
-    """Return a trace as a frame of `SCHEMA`; only its count of processes is not in it."""
+    """Convert a trace to a frame.
+
+    Parameters
+    ----------
+    trace
+        Compressed trace.
+
+    Returns
+    -------
+    SCHEMA
+        One row per class and node; the number of processes is not part of it.
+    """
     rows: list[dict[str, Any]] = []
     for number, rank_class in enumerate(trace.classes):
         ranks = [_progression_row(ranks) for ranks in rank_class.ranks]
@@ -77,7 +87,7 @@ def to_frame(trace: CompressedTrace) -> pl.DataFrame:
 
 
 def _body_rows(body: Sequence[Node], parent: int | None = None, first: int = 0) -> list[dict[str, Any]]:
-    """Return the rows of nodes beside one another, the first of which has the number `first`."""
+    """Rows of sibling nodes and their bodies; `first` is the number of the first node."""
     rows: list[dict[str, Any]] = []
     for node in body:
         if isinstance(node, Call):
@@ -114,10 +124,10 @@ def _vector_rows(vector: Vector) -> list[dict[str, Any]]:
 
 
 def _stretch_rows(row: Sequence[Stretch]) -> list[dict[str, Any]]:
-    return [_listed_row(stretch) if isinstance(stretch, Listed) else _progression_row(stretch) for stretch in row]
+    return [_list_row(stretch) if isinstance(stretch, Listed) else _progression_row(stretch) for stretch in row]
 
 
-def _listed_row(stretch: Listed) -> dict[str, Any]:
+def _list_row(stretch: Listed) -> dict[str, Any]:
     return {"strides": list(stretch.strides), "counts": list(stretch.counts), "listed": list(stretch.numbers)}
 
 
@@ -134,29 +144,43 @@ def _spread_row(part: TimeHistogram | TimeBin) -> dict[str, Any]:
     return {"count": part.count, "minimum_s": part.minimum_s, "mean_s": part.mean_s, "maximum_s": part.maximum_s}
 
 
-# ---- out of a frame
+# ---- conversion from a frame
 
 
 def from_frame(frame: pl.DataFrame, process_count: int) -> CompressedTrace:
-    """Return the trace of a frame that `to_frame` made, of so many processes.
+    """Convert a frame back to a trace.
 
-    Raises ValueError, naming class and node, for a frame of another schema, with rows that are not in order or lack
-    values, or whose trace is not what `CompressedTrace` says.
+    Parameters
+    ----------
+    frame : SCHEMA
+        Result of `to_frame`.
+    process_count
+        Number of processes.
+
+    Returns
+    -------
+    CompressedTrace
+        Validated by `check`.
+
+    Raises
+    ------
+    ValueError
+        If the schema differs, rows are out of order, values are missing, or the trace is invalid; names class and node.
     """
     if frame.schema != SCHEMA:
         wrong = [name for name in {**SCHEMA, **frame.schema} if frame.schema.get(name) != SCHEMA.get(name)]
-        raise ValueError(f"The columns {', '.join(wrong) or 'of the frame'} are not those of a compressed trace.")
-    reading = _Reading()
+        raise ValueError(f"Columns that differ from those of a compressed trace: {', '.join(wrong) or 'their order'}.")
+    builder = _TraceBuilder()
     for row in frame.iter_rows(named=True):
-        reading.add(row)
-    trace = CompressedTrace(process_count, reading.classes())
+        builder.add(row)
+    trace = CompressedTrace(process_count, builder.classes())
     check(trace)
     return trace
 
 
 @dataclass(slots=True)
 class _OpenLoop:
-    """A loop whose body is still being read."""
+    """Loop whose body is incomplete."""
 
     number: int | None
     counts: Vector
@@ -164,92 +188,92 @@ class _OpenLoop:
 
 
 @dataclass(slots=True)
-class _Reading:
-    """Takes the rows in order and builds the classes; the loops around the last row are open."""
+class _TraceBuilder:
+    """Builder of classes from rows in order; the loops around the last row are open."""
 
-    done: list[RankClass] = field(default_factory=list)
+    finished: list[RankClass] = field(default_factory=list)
     ranks: tuple[Progression, ...] | None = None
-    open: list[_OpenLoop] = field(default_factory=list)
+    open_loops: list[_OpenLoop] = field(default_factory=list)
     node_count: int = 0
 
     def add(self, row: _Row) -> None:
-        """Add a row, or raise ValueError if it cannot stand here."""
+        """Add a row; raise ValueError if it is invalid at this position."""
         kind, where = row["kind"], f"class {row['rank_class']}, node {row['node']}"
-        if kind not in _FILLED:
-            raise ValueError(f"{where}: there is no kind {kind!r} of rows.")
-        missing = [name for name in _FILLED[kind] if row[name] is None]
+        if kind not in _COLUMNS_BY_KIND:
+            raise ValueError(f"{where}: unknown kind of row {kind!r}.")
+        missing = [name for name in _COLUMNS_BY_KIND[kind] if row[name] is None]
         if missing:
-            raise ValueError(f"{where}: it lacks {', '.join(missing)}.")
-        foreign = set(row) - {"rank_class", "kind", "parent", *_FILLED[kind]}
-        if too_many := [name for name in SCHEMA if name in foreign and row[name] is not None]:
-            raise ValueError(f"{where}: a row of kind {kind} has no {', '.join(too_many)}.")
+            raise ValueError(f"{where}: missing {', '.join(missing)}.")
+        excluded = set(row) - {"rank_class", "kind", "parent", *_COLUMNS_BY_KIND[kind]}
+        if unexpected := [name for name in SCHEMA if name in excluded and row[name] is not None]:
+            raise ValueError(f"{where}: a row of kind {kind} must not have {', '.join(unexpected)}.")
         try:
-            self._take(kind, row)
-        except _Lacking:
-            raise ValueError(f"{where}: it lacks a part of its values.") from None
+            self._add_to_class(kind, row)
+        except _MissingValueError:
+            raise ValueError(f"{where}: some of its values are missing.") from None
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
 
     def classes(self) -> tuple[RankClass, ...]:
-        """Return what was read."""
+        """Classes of all rows added so far."""
         self._close_class()
-        return tuple(self.done)
+        return tuple(self.finished)
 
-    def _take(self, kind: str, row: _Row) -> None:
+    def _add_to_class(self, kind: str, row: _Row) -> None:
         if kind == "ranks":
             self._close_class()
-            if row["rank_class"] != len(self.done) or row["parent"] is not None:
-                raise ValueError("the class stands out of order, or in another row.")
-            self.ranks, self.open = tuple(map(_progression, row["ranks"])), [_OpenLoop(None, ())]
+            if row["rank_class"] != len(self.finished) or row["parent"] is not None:
+                raise ValueError("the class is out of order, or has a parent.")
+            self.ranks, self.open_loops = tuple(map(_progression, row["ranks"])), [_OpenLoop(None, ())]
             return
-        if self.ranks is None or row["rank_class"] != len(self.done):
-            raise ValueError("it stands before the row with the ranks of its class.")
+        if self.ranks is None or row["rank_class"] != len(self.finished):
+            raise ValueError("the row precedes the ranks of its class.")
         if row["node"] != self.node_count:
-            raise ValueError(f"it stands where node {self.node_count} should.")
-        while self.open and self.open[-1].number != row["parent"]:
+            raise ValueError(f"the row is out of order; node {self.node_count} is expected.")
+        while self.open_loops and self.open_loops[-1].number != row["parent"]:
             self._close_loop()
-        if not self.open:
-            raise ValueError(f"its parent {row['parent']} is no loop that is open here.")
+        if not self.open_loops:
+            raise ValueError(f"its parent {row['parent']} is not an enclosing loop.")
         self.node_count += 1
         if kind == "call":
-            self.open[-1].body.append(_call(row))
-        elif len(self.open) > MOST_DEPTH:
-            raise ValueError(f"it stands in more than {MOST_DEPTH} loops.")
+            self.open_loops[-1].body.append(_call(row))
+        elif len(self.open_loops) > MAX_DEPTH:
+            raise ValueError(f"it is nested in more than {MAX_DEPTH} loops.")
         else:
-            self.open.append(_OpenLoop(row["node"], _vector(row["iterations"])))
+            self.open_loops.append(_OpenLoop(row["node"], _vector(row["iterations"])))
 
     def _close_loop(self) -> None:
-        closed = self.open.pop()
-        if self.open:
-            self.open[-1].body.append(Loop(closed.counts, tuple(closed.body)))
+        closed = self.open_loops.pop()
+        if self.open_loops:
+            self.open_loops[-1].body.append(Loop(closed.counts, tuple(closed.body)))
 
     def _close_class(self) -> None:
         if self.ranks is None:
             return
-        while len(self.open) > 1:
+        while len(self.open_loops) > 1:
             self._close_loop()
-        self.done.append(RankClass(self.ranks, tuple(self.open[0].body)))
+        self.finished.append(RankClass(self.ranks, tuple(self.open_loops[0].body)))
         self.ranks, self.node_count = None, 0
 
 
-class _Lacking(Exception):
-    """A NULL where the form has none."""
+class _MissingValueError(Exception):
+    """NULL in a field that must not be NULL."""
 
 
-def _each(row: _Row | None, *names: str) -> Iterator[Any]:
-    """Yield the fields of a struct, none of which may be NULL."""
+def _iterate_fields(row: _Row | None, *names: str) -> Iterator[Any]:
+    """Yield the fields of a struct; none may be NULL."""
     if row is None:
-        raise _Lacking
+        raise _MissingValueError
     for name in names:
         if row[name] is None:
-            raise _Lacking
+            raise _MissingValueError
         yield row[name]
 
 
-def _whole(row: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a list as a tuple; none of its elements may be NULL."""
+def _to_tuple(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Convert a list to a tuple; no element may be NULL."""
     if None in row:
-        raise _Lacking
+        raise _MissingValueError
     return tuple(row)
 
 
@@ -258,7 +282,7 @@ def _call(row: _Row) -> Call:
         row["module"],
         row["function"],
         row["level"],
-        _whole(row["texts"]),
+        _to_tuple(row["texts"]),
         tuple(map(_slot, row["slots"])),
         tuple(map(_gap, row["gaps"])),
         _histogram(row["durations"]),
@@ -266,12 +290,12 @@ def _call(row: _Row) -> Call:
 
 
 def _slot(row: _Row | None) -> Slot:
-    width, shares = _each(row, "width", "shares")
+    width, shares = _iterate_fields(row, "width", "shares")
     return Slot(width, _vector(shares))
 
 
 def _gap(row: _Row | None) -> Gap:
-    previous, times = _each(row, "previous", "times")
+    previous, times = _iterate_fields(row, "previous", "times")
     return Gap(previous, _histogram(times))
 
 
@@ -280,8 +304,8 @@ def _vector(rows: Sequence[_Row | None]) -> Vector:
 
 
 def _share(row: _Row | None) -> Share:
-    ranks, shifts, values = _each(row, "ranks", "shifts", "values")
-    return Share(_progression(ranks), tuple(_row(own) for own in _whole(shifts)), _row(values))
+    ranks, shifts, values = _iterate_fields(row, "ranks", "shifts", "values")
+    return Share(_progression(ranks), tuple(_row(shift) for shift in _to_tuple(shifts)), _row(values))
 
 
 def _row(rows: Sequence[_Row | None]) -> tuple[Stretch, ...]:
@@ -290,21 +314,21 @@ def _row(rows: Sequence[_Row | None]) -> tuple[Stretch, ...]:
 
 def _stretch(row: _Row | None) -> Stretch:
     if row is None:
-        raise _Lacking
+        raise _MissingValueError
     if row["listed"] is None:
         return _progression(row)
     if row["start"] is not None:
-        raise ValueError("a stretch is both a progression and a list.")
-    strides, counts, numbers = _each(row, "strides", "counts", "listed")
-    return Listed(_whole(numbers), _whole(strides), _whole(counts))
+        raise ValueError("a row element is both a progression and a list.")
+    strides, counts, numbers = _iterate_fields(row, "strides", "counts", "listed")
+    return Listed(_to_tuple(numbers), _to_tuple(strides), _to_tuple(counts))
 
 
 def _progression(row: _Row | None) -> Progression:
-    start, strides, counts = _each(row, *_PROGRESSION)
-    return Progression(start, _whole(strides), _whole(counts))
+    start, strides, counts = _iterate_fields(row, *_PROGRESSION)
+    return Progression(start, _to_tuple(strides), _to_tuple(counts))
 
 
 def _histogram(row: _Row | None) -> TimeHistogram:
-    count, minimum_s, mean_s, maximum_s, variance_s2, bins = _each(row, *_SPREAD, "variance_s2", "bins")
-    parts = tuple(TimeBin(*_each(part, *_SPREAD)) for part in bins)
+    count, minimum_s, mean_s, maximum_s, variance_s2, bins = _iterate_fields(row, *_SPREAD, "variance_s2", "bins")
+    parts = tuple(TimeBin(*_iterate_fields(part, *_SPREAD)) for part in bins)
     return TimeHistogram(count, minimum_s, mean_s, maximum_s, variance_s2, parts)

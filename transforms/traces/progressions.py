@@ -1,10 +1,9 @@
-"""Whole numbers in a row as nested arithmetic progressions: the form of rank lists and of parameters' values.
+"""Integer sequences as nested arithmetic progressions, the representation of rank lists and of parameter values.
 
-A regular section descriptor (RSD) is a start, a stride and a count; nested in one another they are power RSDs
-(PRSDs) [1]. Here a `Progression` is a PRSD of numbers, and a row of numbers that is not one progression is several,
-one behind the other, with what follows no rule `Listed` as it stands.
-
-Numbers without a rule can come again by one, as the offsets of a file's unequal parts do with each time step.
+A regular section descriptor (RSD) has a start, a stride and a count; nested RSDs are power RSDs (PRSDs) [1]. A
+`Progression` is a PRSD of numbers. A row of numbers that is not a single progression is a concatenation of
+progressions and lists (`Listed`). A list can repeat along a progression: for example, the offsets of unequal parts of
+a file in each time step.
 
 [1] M. Noeth et al., ScalaTrace: Scalable compression and replay of communication traces for high-performance
 computing, JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001
@@ -24,9 +23,9 @@ from iosig.transforms.arrays import Ints
 
 @dataclass(frozen=True, slots=True)
 class Progression:
-    """The numbers `start + sum of strides[d] * index[d]`, for all 0 <= index[d] < counts[d], the last index fastest.
+    """Numbers `start + sum of strides[d] * index[d]` for all 0 <= index[d] < counts[d]; the last index varies fastest.
 
-    Without dimensions it is the one number `start`.
+    Without dimensions it is the single number `start`.
     """
 
     start: int
@@ -35,22 +34,22 @@ class Progression:
 
     @property
     def size(self) -> int:
-        """Return how many numbers these are."""
+        """Number of values in the progression."""
         return math.prod(self.counts)
 
     def values(self) -> Ints:
-        """Return all of the numbers, in order."""
-        found = np.array([self.start], np.int64)
+        """Expand the progression, in order."""
+        numbers = np.array([self.start], np.int64)
         for stride, count in zip(self.strides, self.counts, strict=True):
-            found = np.add.outer(found, np.arange(count, dtype=np.int64) * stride).reshape(-1)
-        return found
+            numbers = np.add.outer(numbers, np.arange(count, dtype=np.int64) * stride).reshape(-1)
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Numbers that follow no rule, all of them again and again as a progression from 0 says, the numbers fastest.
+    """Irregular numbers, repeated with the offsets of a progression from 0; the numbers vary fastest.
 
-    Without strides and counts, it is the numbers as they stand.
+    Without strides and counts, the numbers occur once.
     """
 
     numbers: tuple[int, ...]
@@ -59,95 +58,113 @@ class Listed:
 
     @property
     def size(self) -> int:
-        """Return how many numbers these are."""
+        """Number of values, including repetitions."""
         return len(self.numbers) * math.prod(self.counts)
 
     def values(self) -> Ints:
-        """Return all of the numbers, in order."""
+        """Expand the repetitions, in order."""
         starts = Progression(0, self.strides, self.counts).values()
         return np.add.outer(starts, np.array(self.numbers, np.int64)).reshape(-1)
 
 
-#: a row of numbers is a tuple of these
+#: element of a row of numbers
 Stretch = Progression | Listed
 
 
-def values(stretches: tuple[Stretch, ...]) -> Ints:
-    """Return all numbers of a row."""
+def expand_values(stretches: tuple[Stretch, ...]) -> Ints:
+    """Expand a row of progressions and lists.
+
+    Parameters
+    ----------
+    stretches
+        Concatenated elements of the row.
+
+    Returns
+    -------
+    (n,)
+        All numbers, in order.
+    """
     return np.concatenate([np.empty(0, np.int64), *(stretch.values() for stretch in stretches)])
 
 
-def extremes(stretches: tuple[Stretch, ...]) -> tuple[int, int]:
-    """Return the least and the largest of the numbers; 0 and 0 where there are none."""
+def row_bounds(stretches: tuple[Stretch, ...]) -> tuple[int, int]:
+    """Minimum and maximum of a row, in closed form; 0 and 0 for an empty row."""
     ends: list[int] = []
     for stretch in stretches:
         if not stretch.size:
             continue
-        reaches = [stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True)]
+        spans = [stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True)]
         numbers = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
-        ends.append(min(numbers) + sum(min(0, reach) for reach in reaches))
-        ends.append(max(numbers) + sum(max(0, reach) for reach in reaches))
+        ends.append(min(numbers) + sum(min(0, span) for span in spans))
+        ends.append(max(numbers) + sum(max(0, span) for span in spans))
     return (min(ends), max(ends)) if ends else (0, 0)
 
 
-def size_of(stretches: tuple[Stretch, ...]) -> int:
-    """Return how many numbers a row has."""
+def row_size(stretches: tuple[Stretch, ...]) -> int:
+    """Count the values of a row without expansion."""
     return sum(stretch.size for stretch in stretches)
 
 
-def sum_of(stretches: tuple[Stretch, ...]) -> int:
-    """Return the sum of the numbers of a row, exact and in closed form."""
+def row_sum(stretches: tuple[Stretch, ...]) -> int:
+    """Exact sum of a row, in closed form."""
     return sum(map(stretch_sum, stretches))
 
 
 def stretch_sum(stretch: Stretch) -> int:
-    """Return the sum of a stretch: the mean of its steps, which is that of their ends, beside each number."""
+    """Exact sum of a stretch, from the mean of its offsets."""
     numbers = stretch.numbers if isinstance(stretch, Listed) else (stretch.start,)
     twice_mean = sum(stride * (count - 1) for stride, count in zip(stretch.strides, stretch.counts, strict=True))
     times = math.prod(stretch.counts)
     return (2 * sum(numbers) + twice_mean * len(numbers)) * times // 2
 
 
-# ---- sets of numbers: how many distinct ones there are, without listing them
+# ---- sets of numbers, and their sizes without expansion
 
-# Which numbers the ranks of a program put into file names follows rules, so the set of all names is a few
-# progressions, whatever the number of ranks. Those that lie across one another irregularly are listed, as far as that
-# is bounded.
+# The numbers in file names are regular, so the set of all names is a few progressions for any number of ranks.
+# Progressions that overlap irregularly are expanded, up to a limit.
 
-#: numbers that are listed at most where progressions lie across one another
-_MOST_LISTED = 1 << 22
-#: progressions that are held against one another, pair by pair
-_MOST_PAIRED = 256
+#: maximum number of values that are expanded if progressions overlap
+_MAX_EXPANDED = 1 << 22
+#: maximum number of progressions that are compared pairwise
+_MAX_COMPARED = 256
 _LONGS = np.iinfo(np.int64)
 
 
-def distinct(parts: Iterable[Progression]) -> tuple[Progression, ...] | None:
-    """Return the numbers of all parts as progressions with rising numbers that share none; None if not to be had.
+def find_distinct(parts: Iterable[Progression]) -> tuple[Progression, ...] | None:
+    """Convert progressions to disjoint, ascending progressions of the same set of numbers.
 
-    That is so where they lie across one another irregularly, and are too many to be listed.
+    Parameters
+    ----------
+    parts
+        Progressions that may overlap.
+
+    Returns
+    -------
+    tuple[Progression, ...] or None
+        None if the progressions overlap irregularly and are too long to be expanded.
     """
-    known = list(dict.fromkeys(map(_folded, (part for part in parts if part.size))))
-    nested = [part for part in known if _is_nested(part)]
-    if len(nested) == len(known):
-        found = _apart(_merged(nested))
-        if found is not None:
-            return found
-    return _listed(known)
+    normalized = list(dict.fromkeys(map(_normalize, (part for part in parts if part.size))))
+    nested = [part for part in normalized if _is_nested(part)]
+    if len(nested) == len(normalized):
+        disjoint = _drop_subsets(_merge_linear(nested))
+        if disjoint is not None:
+            return disjoint
+    return _fold_union(normalized)
 
 
-def distinct_count(parts: Iterable[Progression]) -> int | None:
-    """Return how many distinct numbers there are; None if that is not to be had."""
-    found = distinct(parts)
-    return None if found is None else sum(part.size for part in found)
+def count_distinct(parts: Iterable[Progression]) -> int | None:
+    """Count distinct values; None if unknown, see `find_distinct`."""
+    disjoint = find_distinct(parts)
+    return None if disjoint is None else sum(part.size for part in disjoint)
 
 
-def reach(part: Progression) -> int:
-    """Return the difference of the largest number and the least of a part that rises."""
+def value_span(part: Progression) -> int:
+    """Difference between maximum and minimum of an ascending progression."""
     return sum(stride * (count - 1) for stride, count in zip(part.strides, part.counts, strict=True))
 
 
-def _folded(part: Progression) -> Progression:
-    """Return the same set with positive strides, the largest first, and dimensions that continue one another as one."""
+def _normalize(part: Progression) -> Progression:
+    """Normalize a progression, as a set, to positive strides in descending order, and contiguous dimensions merged."""
     start = part.start
     dims: list[tuple[int, int]] = []
     for stride, count in zip(part.strides, part.counts, strict=True):
@@ -167,7 +184,7 @@ def _folded(part: Progression) -> Progression:
 
 
 def _is_nested(part: Progression) -> bool:
-    """Return whether each stride is larger than all that is inside it reaches: then no number comes twice."""
+    """Whether each stride exceeds the extent of the inner dimensions, so that all values are distinct."""
     inner = 0
     for stride, count in zip(reversed(part.strides), reversed(part.counts), strict=True):
         if stride <= inner:
@@ -176,15 +193,15 @@ def _is_nested(part: Progression) -> bool:
     return True
 
 
-def _merged(parts: Sequence[Progression]) -> list[Progression]:
-    """Return parts with those put together that continue one another in one dimension."""
-    flat = [part for part in parts if len(part.strides) == 1]
+def _merge_linear(parts: Sequence[Progression]) -> list[Progression]:
+    """Merge progressions that continue one another in one dimension."""
+    linear = [part for part in parts if len(part.strides) == 1]
     points = sorted({part.start for part in parts if not part.strides})
     others = [part for part in parts if len(part.strides) > 1]
     by_stride: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for part in flat:
+    for part in linear:
         (stride,) = part.strides
-        by_stride.setdefault((stride, part.start % stride), []).append((part.start, part.start + reach(part)))
+        by_stride.setdefault((stride, part.start % stride), []).append((part.start, part.start + value_span(part)))
     left: list[int] = []
     for point in points:
         keys = [key for key in by_stride if point % key[0] == key[1]]
@@ -193,78 +210,78 @@ def _merged(parts: Sequence[Progression]) -> list[Progression]:
             by_stride[near[0]].append((point, point))
         else:
             left.append(point)
-    return [*others, *_joined(by_stride), *progressions_of(np.array(left, object))]
+    return [*others, *_merge_intervals(by_stride), *fold_ascending(np.array(left, object))]
 
 
-def _joined(by_stride: dict[tuple[int, int], list[tuple[int, int]]]) -> list[Progression]:
-    """Return stretches of numbers of one stride and remainder, joined where they touch."""
-    found: list[Progression] = []
-    for (stride, _), stretches in by_stride.items():
+def _merge_intervals(by_stride: dict[tuple[int, int], list[tuple[int, int]]]) -> list[Progression]:
+    """Merge intervals of equal stride and remainder where they touch or overlap."""
+    merged: list[Progression] = []
+    for (stride, _), intervals in by_stride.items():
         ends: list[tuple[int, int]] = []
-        for low, high in sorted(stretches):
+        for low, high in sorted(intervals):
             if ends and low <= ends[-1][1] + stride:
                 ends[-1] = ends[-1][0], max(ends[-1][1], high)
             else:
                 ends.append((low, high))
-        found += [Progression(low, (stride,), ((high - low) // stride + 1,)) for low, high in ends]
-    return found
+        merged += [Progression(low, (stride,), ((high - low) // stride + 1,)) for low, high in ends]
+    return merged
 
 
-def _apart(parts: list[Progression]) -> tuple[Progression, ...] | None:
-    """Return parts without those that lie in others; None where two may share some of their numbers."""
-    if len(parts) > _MOST_PAIRED:
+def _drop_subsets(parts: list[Progression]) -> tuple[Progression, ...] | None:
+    """Drop progressions that are contained in others; None if two may overlap partially."""
+    if len(parts) > _MAX_COMPARED:
         return None
     kept: list[Progression] = []
     for part in sorted(parts, key=lambda part: -part.size):
-        if any(_is_within(part, other) for other in kept):
+        if any(_is_subset(part, other) for other in kept):
             continue
-        if not all(_is_apart(part, other) for other in kept):
+        if not all(_is_disjoint(part, other) for other in kept):
             return None
         kept.append(part)
     return tuple(sorted(kept, key=lambda part: part.start))
 
 
-def _is_within(part: Progression, other: Progression) -> bool:
-    """Return whether all of a part's numbers are surely among those of another one, which has one dimension."""
+def _is_subset(part: Progression, other: Progression) -> bool:
+    """Whether a progression is certainly a subset of another one, which has one dimension."""
     if len(other.strides) != 1:
         return part == other
     (stride,) = other.strides
-    fits = all(own % stride == 0 for own in part.strides) and (part.start - other.start) % stride == 0
-    return fits and other.start <= part.start and part.start + reach(part) <= other.start + reach(other)
+    is_aligned = all(step % stride == 0 for step in part.strides) and (part.start - other.start) % stride == 0
+    return is_aligned and other.start <= part.start and part.start + value_span(part) <= other.start + value_span(other)
 
 
-def _is_apart(part: Progression, other: Progression) -> bool:
-    """Return whether two parts surely share no number: by their ranges, or their remainders."""
-    if part.start + reach(part) < other.start or other.start + reach(other) < part.start:
+def _is_disjoint(part: Progression, other: Progression) -> bool:
+    """Whether two progressions are certainly disjoint, by their ranges or remainders."""
+    if part.start + value_span(part) < other.start or other.start + value_span(other) < part.start:
         return True
     common = math.gcd(*part.strides, *other.strides)
     return common > 1 and (part.start - other.start) % common != 0
 
 
-def _listed(parts: Sequence[Progression]) -> tuple[Progression, ...] | None:
-    """Return what parts hold, by listing it; None where that is too much."""
-    is_large = any(part.start < _LONGS.min or part.start + reach(part) > _LONGS.max for part in parts)
-    if is_large or sum(part.size for part in parts) > _MOST_LISTED:
+def _fold_union(parts: Sequence[Progression]) -> tuple[Progression, ...] | None:
+    """Expand progressions and fold their union; None if that exceeds the limit."""
+    is_large = any(part.start < _LONGS.min or part.start + value_span(part) > _LONGS.max for part in parts)
+    if is_large or sum(part.size for part in parts) > _MAX_EXPANDED:
         return None
     numbers = np.unique(np.concatenate([np.empty(0, np.int64), *(part.values() for part in parts)]))
-    return tuple(progressions_of(numbers))
+    return tuple(fold_ascending(numbers))
 
 
-def progressions_of(rising: Ints | npt.NDArray[np.object_]) -> list[Progression]:
-    """Return rising numbers as progressions, from the first on each as long as it goes; pairs stay single numbers."""
-    steps = np.diff(rising)
-    found: list[Progression] = []
-    # where the distance changes: the only places at which a progression can end
+def fold_ascending(ascending: Ints | npt.NDArray[np.object_]) -> list[Progression]:
+    """Fold ascending numbers into progressions, greedily from the left; pairs remain single numbers."""
+    steps = np.diff(ascending)
+    folded: list[Progression] = []
+    # a progression can end only where the distance changes
     turns = np.flatnonzero(steps[1:] != steps[:-1]) + 1 if steps.size else np.empty(0, np.int64)
-    place, turn = 0, 0
-    while place < rising.size:
-        while turn < turns.size and turns[turn] <= place:
+    first, turn = 0, 0
+    while first < ascending.size:
+        while turn < turns.size and turns[turn] <= first:
             turn += 1
-        last = int(turns[turn]) if turn < turns.size else rising.size - 1
-        if last - place < 2:
-            found.append(Progression(int(rising[place])))
-            place += 1
+        last = int(turns[turn]) if turn < turns.size else ascending.size - 1
+        if last - first < 2:
+            folded.append(Progression(int(ascending[first])))
+            first += 1
         else:
-            found.append(Progression(int(rising[place]), (int(steps[place]),), (last - place + 1,)))
-            place = last + 1
-    return found
+            folded.append(Progression(int(ascending[first]), (int(steps[first]),), (last - first + 1,)))
+            first = last + 1
+    return folded

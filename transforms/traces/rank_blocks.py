@@ -1,8 +1,8 @@
-"""Blocks of ranks: parts of rank lists within which all values in question grow evenly from rank to rank.
+"""Blocks of ranks: parts of rank lists within which all values of interest are linear in the rank index.
 
-The vectors of a call need not divide the ranks in the same way: a file's number may be in one share for all of them,
-an offset in a share for each group of four. What needs several of them together (bytes of a count and a size, names
-with two numbers) is done in blocks that each lie in one share of each vector, without going through the ranks.
+The vectors of a call need not divide the ranks in the same way: a file number may be in one share for all ranks, and an
+offset in one share per group of four. Computations on several vectors (bytes as count times size, names with two
+numbers) work on blocks that lie in a single share of each vector, without iterating over ranks.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from iosig.transforms.traces.expansion import Rows, place_in, row_values
-from iosig.transforms.traces.progressions import Progression, extremes, size_of, sum_of
+from iosig.transforms.traces.expansion import Rows, expand_rows, find_index
+from iosig.transforms.traces.progressions import Progression, row_bounds, row_size, row_sum
 from iosig.transforms.traces.trace import Share, Vector
 
 Objects = npt.NDArray[np.object_]
 
-#: blocks that the ranks are divided into at most
-MOST_BLOCKS = 1024
+#: maximum number of blocks
+MAX_BLOCKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Ranks, the values of the first of them, and by how much these grow along each dimension of the ranks.
+    """Ranks, the values of the first rank, and their increments along each dimension of the ranks.
 
-    The values of the rank at `index` are values + sum of shifts[d] * index[d]; all of them rows (T) of the same length.
+    The values of the rank at `index` are values + sum of shifts[d] * index[d]; all rows have the same length (T).
     """
 
     ranks: Progression
@@ -36,120 +36,125 @@ class Block:
 
     @property
     def executed(self) -> int:
-        """Return how many values each rank has."""
-        return size_of(self.values[0][1])
+        """Number of values of each rank."""
+        return row_size(self.values[0][1])
 
     def total(self) -> int:
-        """Return the sum of all values of all ranks, exact and in closed form."""
-        return mean_total(self.ranks, rows_sum(self.values), [rows_sum(shift) for shift in self.shifts])
+        """Exact sum of all values of all ranks, in closed form."""
+        return sum_linear(self.ranks, rows_sum(self.values), [rows_sum(shift) for shift in self.shifts])
 
     def totals(self) -> Objects:
-        """Return the sums over the ranks, one for each execution (T), as whole numbers of any size."""
-        twice = 2 * row_values(self.values).astype(object)
+        """Compute the sums over the ranks for each execution (T), as Python integers."""
+        twice = 2 * expand_rows(self.values).astype(object)
         for shift, count in zip(self.shifts, self.ranks.counts, strict=True):
             if count > 1:
-                twice += row_values(shift).astype(object) * (count - 1)
-        found: Objects = twice * self.ranks.size // 2
-        return found
+                twice += expand_rows(shift).astype(object) * (count - 1)
+        totals: Objects = twice * self.ranks.size // 2
+        return totals
 
     @property
     def first(self) -> int:
-        """Return the first value of the first rank."""
+        """First value of the first rank."""
         return rows_first(self.values)
 
-    def moving_dims(self) -> list[int]:
-        """Return the dimensions of the ranks along which the values may differ."""
+    def varying_dimensions(self) -> list[int]:
+        """Dimensions of the ranks along which values may differ."""
         dims = enumerate(zip(self.shifts, self.ranks.counts, strict=True))
-        return [place for place, (shift, count) in dims if count > 1 and not (is_one(shift) and not rows_first(shift))]
+        return [
+            place
+            for place, (shift, count) in dims
+            if count > 1 and not (is_constant_row(shift) and not rows_first(shift))
+        ]
 
-    def is_even(self) -> bool:
-        """Return whether all ranks surely have the same values."""
-        return not self.moving_dims()
+    def is_uniform(self) -> bool:
+        """Whether all ranks certainly have the same values."""
+        return not self.varying_dimensions()
 
     def is_constant(self) -> bool:
-        """Return whether all values of all ranks are surely one number."""
-        return is_one(self.values) and self.is_even()
+        """Whether all values of all ranks are certainly equal."""
+        return is_constant_row(self.values) and self.is_uniform()
 
     def least(self) -> int:
-        """Return the least value of all: a bound first, and where that is below 0, the least itself."""
-        bound = rows_least(self.values) + sum(
-            min(0, rows_least(shift)) * (count - 1) for shift, count in zip(self.shifts, self.ranks.counts, strict=True)
+        """Lower bound of all values; exact if the bound would be negative."""
+        bound = rows_lower_bound(self.values) + sum(
+            min(0, rows_lower_bound(shift)) * (count - 1)
+            for shift, count in zip(self.shifts, self.ranks.counts, strict=True)
         )
         if bound >= 0 or not self.executed:
             return bound
-        low = row_values(self.values).astype(object)
+        low = expand_rows(self.values).astype(object)
         for shift, count in zip(self.shifts, self.ranks.counts, strict=True):
-            low = low + np.minimum(row_values(shift).astype(object), 0) * (count - 1)
+            low = low + np.minimum(expand_rows(shift).astype(object), 0) * (count - 1)
         return int(low.min())
 
 
-def mean_total(ranks: Progression, first: int, steps: Sequence[int]) -> int:
-    """Return the sum over the ranks of a number that grows by a step along each dimension."""
+def sum_linear(ranks: Progression, first: int, steps: Sequence[int]) -> int:
+    """Sum over the ranks of a number that grows by a step along each dimension."""
     twice = 2 * first + sum(step * (count - 1) for step, count in zip(steps, ranks.counts, strict=True))
     return twice * ranks.size // 2
 
 
 def rows_sum(rows: Rows) -> int:
-    """Return the sum of rows that are to be added up."""
-    return sum(times * sum_of(row) for times, row in rows)
+    """Sum of a linear combination of rows."""
+    return sum(times * row_sum(row) for times, row in rows)
 
 
 def rows_first(rows: Rows) -> int:
-    """Return the first number of rows that are to be added up, which are not empty."""
+    """First number of a linear combination of rows, which must not be empty."""
     firsts = [(times, next(stretch for stretch in row if stretch.size)) for times, row in rows]
     return sum(
         times * (stretch.start if isinstance(stretch, Progression) else stretch.numbers[0]) for times, stretch in firsts
     )
 
 
-def rows_least(rows: Rows) -> int:
-    """Return a number that none of the rows' sums is below."""
-    return sum(min(times * end for end in extremes(row)) for times, row in rows)
+def rows_lower_bound(rows: Rows) -> int:
+    """Lower bound of a linear combination of rows."""
+    return sum(min(times * end for end in row_bounds(row)) for times, row in rows)
 
 
-def is_one(rows: Rows) -> bool:
-    """Return whether rows are surely one number all along; those that make up for one another are not found."""
-    return all(not times or low == high for times, row in rows for low, high in [extremes(row)])
+def is_constant_row(rows: Rows) -> bool:
+    """Whether a linear combination of rows is certainly constant; cancellation between rows is not detected."""
+    return all(not times or low == high for times, row in rows for low, high in [row_bounds(row)])
 
 
 # ---- blocks of shares
 
 
-def of_share(share: Share) -> Block:
-    """Return a share as a block."""
+def block_from_share(share: Share) -> Block:
+    """Convert a share to a block."""
     return Block(share.ranks, ((1, share.values),), tuple(((1, shift),) for shift in share.shifts))
 
 
-def within(share: Share, ranks: Progression) -> Block | None:
-    """Return the values of ranks that lie evenly in a share; None if they do not, or not all of them in it."""
+def restrict_share(share: Share, ranks: Progression) -> Block | None:
+    """Restrict a share to some of its ranks; None if they are not a sub-lattice of the share's ranks."""
     if ranks == share.ranks:
-        return of_share(share)
-    found = _steps(share.ranks, ranks)
-    if found is None:
+        return block_from_share(share)
+    lattice = _find_lattice(share.ranks, ranks)
+    if lattice is None:
         return None
-    first, steps = found
+    first, steps = lattice
     values = ((1, share.values), *zip(first, share.shifts, strict=True))
-    # a row without a part that counts has its length nevertheless
+    # the first row has factor 0 and preserves the length
     shifts = [((0, share.values), *zip(step, share.shifts, strict=True)) for step in steps]
-    return Block(ranks, _counted(values), tuple(map(_counted, shifts)))
+    return Block(ranks, _drop_zero_factors(values), tuple(map(_drop_zero_factors, shifts)))
 
 
-def _counted(rows: Rows) -> Rows:
+def _drop_zero_factors(rows: Rows) -> Rows:
     return tuple((times, row) for place, (times, row) in enumerate(rows) if times or not place)
 
 
-def _steps(outer: Progression, inner: Progression) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
-    """Return the place in `outer` of the first of `inner`, and the steps of places along each dimension of `inner`.
+def _find_lattice(outer: Progression, inner: Progression) -> tuple[tuple[int, ...], list[tuple[int, ...]]] | None:
+    """Index in `outer` of the first rank of `inner`, and the index steps along each dimension of `inner`.
 
-    None unless all of `inner` lies in `outer`, each step along a dimension the same step of places.
+    None unless all of `inner` lies in `outer`, with constant index steps.
     """
-    first = place_in(outer, inner.start)
+    first = find_index(outer, inner.start)
     if first is None:
         return None
     steps: list[tuple[int, ...]] = []
     low, high = list(first), list(first)
     for stride, count in zip(inner.strides, inner.counts, strict=True):
-        second = place_in(outer, inner.start + stride) if count > 1 else first
+        second = find_index(outer, inner.start + stride) if count > 1 else first
         if second is None:
             return None
         step = tuple(b - a for a, b in zip(first, second, strict=True))
@@ -160,80 +165,88 @@ def _steps(outer: Progression, inner: Progression) -> tuple[tuple[int, ...], lis
     return (first, steps) if is_inside else None
 
 
-def divided(vectors: Sequence[Vector]) -> list[Progression] | None:
-    """Return rank lists that each lie evenly in one share of each of the vectors, which are of the same ranks.
+def divide_ranks(vectors: Sequence[Vector]) -> list[Progression] | None:
+    """Divide ranks into blocks that each lie in a single share of every vector.
 
-    None where they would be too many.
+    Parameters
+    ----------
+    vectors
+        One or more vectors over the same ranks.
+
+    Returns
+    -------
+    list[Progression] or None
+        None if the number of blocks exceeds `MAX_BLOCKS`.
     """
     blocks = [share.ranks for share in vectors[0] if share.ranks.size]
     for vector in vectors[1:]:
         parts: list[Progression] = []
         for block in blocks:
-            found = refined(block, vector)
-            if found is None or len(parts) + len(found) > MOST_BLOCKS:
+            refined_blocks = divide_block(block, vector)
+            if refined_blocks is None or len(parts) + len(refined_blocks) > MAX_BLOCKS:
                 return None
-            parts += found
+            parts += refined_blocks
         blocks = parts
     return blocks
 
 
-def refined(block: Progression, vector: Vector) -> list[Progression] | None:
-    """Return parts of a block that each lie evenly in one share of a vector; None where they would be too many."""
-    done: list[Progression] = []
-    waiting = [block]
-    while waiting:
-        if len(done) + len(waiting) > MOST_BLOCKS:
+def divide_block(block: Progression, vector: Vector) -> list[Progression] | None:
+    """Divide a block into parts that each lie in a single share of a vector; None if they exceed `MAX_BLOCKS`."""
+    finished: list[Progression] = []
+    pending = [block]
+    while pending:
+        if len(finished) + len(pending) > MAX_BLOCKS:
             return None
-        ranks = waiting.pop()
-        if any(within(share, ranks) is not None for share in vector):
-            done.append(ranks)
+        ranks = pending.pop()
+        if any(restrict_share(share, ranks) is not None for share in vector):
+            finished.append(ranks)
             continue
-        inside = [share.ranks for share in vector if share.ranks.size and _steps(ranks, share.ranks) is not None]
+        inside = [share.ranks for share in vector if share.ranks.size and _find_lattice(ranks, share.ranks) is not None]
         if sum(part.size for part in inside) == ranks.size:
-            done += inside
+            finished += inside
         elif ranks.size == 1:
             raise ValueError(f"Rank {ranks.start} is in no share of a vector of its class.")
         else:
-            waiting += _halves(ranks)
-    return done
+            pending += _bisect(ranks)
+    return finished
 
 
-def _halves(ranks: Progression) -> list[Progression]:
-    """Return a rank list in two, cut across its first dimension that has more than one step."""
+def _bisect(ranks: Progression) -> list[Progression]:
+    """Bisect a rank list along its first dimension of more than one step."""
     place = next(place for place, count in enumerate(ranks.counts) if count > 1)
     half = ranks.counts[place] // 2
-    counts = [_with(ranks.counts, place, count) for count in (half, ranks.counts[place] - half)]
+    counts = [_replace_count(ranks.counts, place, count) for count in (half, ranks.counts[place] - half)]
     starts = (ranks.start, ranks.start + half * ranks.strides[place])
-    return [Progression(start, ranks.strides, own) for start, own in zip(starts, counts, strict=True)]
+    return [Progression(start, ranks.strides, part) for start, part in zip(starts, counts, strict=True)]
 
 
-def block_of(vector: Vector, ranks: Progression) -> Block:
-    """Return the values of ranks that `divided` gave."""
+def find_block(vector: Vector, ranks: Progression) -> Block:
+    """Values of a block of ranks from `divide_ranks`."""
     for share in vector:
-        found = within(share, ranks)
-        if found is not None:
-            return found
+        block = restrict_share(share, ranks)
+        if block is not None:
+            return block
     raise ValueError(f"Rank {ranks.start} is in no share of a vector of its class.")
 
 
-def moving(ranks: Progression, entered: Block) -> list[Progression]:
-    """Return the ranks of a block whose values, which are not negative, are not all 0."""
+def find_active_ranks(ranks: Progression, entered: Block) -> list[Progression]:
+    """Ranks of a block with any nonzero value; values must be nonnegative."""
     first = rows_sum(entered.values)
     steps = [rows_sum(shift) for shift in entered.shifts]
     if first + sum(min(0, step) * (count - 1) for step, count in zip(steps, ranks.counts, strict=True)) > 0:
         return [ranks]
-    # What grows evenly and is nowhere negative is 0 at one end of each dimension along which it grows, and only there.
-    found: list[Progression] = []
+    # a nonnegative linear function is 0 only at one end of each dimension along which it changes
+    nonzero: list[Progression] = []
     for place, (step, count) in enumerate(zip(steps, ranks.counts, strict=True)):
         if not step or count == 1:
             continue
         stride = ranks.strides[place]
         at_zero = 0 if step > 0 else count - 1
         rest = ranks.start + (stride if step > 0 else 0)
-        found.append(Progression(rest, ranks.strides, _with(ranks.counts, place, count - 1)))
-        ranks = Progression(ranks.start + at_zero * stride, ranks.strides, _with(ranks.counts, place, 1))
-    return found
+        nonzero.append(Progression(rest, ranks.strides, _replace_count(ranks.counts, place, count - 1)))
+        ranks = Progression(ranks.start + at_zero * stride, ranks.strides, _replace_count(ranks.counts, place, 1))
+    return nonzero
 
 
-def _with(counts: tuple[int, ...], place: int, count: int) -> tuple[int, ...]:
+def _replace_count(counts: tuple[int, ...], place: int, count: int) -> tuple[int, ...]:
     return (*counts[:place], count, *counts[place + 1 :])

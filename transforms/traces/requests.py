@@ -1,7 +1,7 @@
-"""What the calls of a compressed trace do to files: the fields of their arguments, and which are within others.
+"""Arguments of I/O calls in compressed traces: files, request sizes, and nesting of calls.
 
-Recorder logs arguments, separated by spaces, and no return values: a request's bytes are those asked for. How each
-function's arguments are to be read is knowledge of the format, and is handed in as `Forms`.
+Recorder logs arguments, separated by spaces, but no return values: the bytes of a request are those requested. The
+meaning of each function's arguments belongs to the trace format, and is passed in as `CallFormats`.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from iosig.transforms.traces.expansion import numbered
+from iosig.transforms.traces.expansion import number_nodes
 from iosig.transforms.traces.progressions import Progression
-from iosig.transforms.traces.rank_blocks import Block, block_of, divided, of_share
+from iosig.transforms.traces.rank_blocks import Block, block_from_share, divide_ranks, find_block
 from iosig.transforms.traces.trace import Call, Loop, Node, RankClass, Slot, Vector
 
-#: whole numbers of any size
+#: Python integers of any size
 Objects = npt.NDArray[np.object_]
 
-#: what is logged where the file is not known
+#: logged values of an unknown file
 _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN", "")
-#: calls around a call in any order that loops allow; more are not told apart
-_MOST_STATES = 64
-#: loops within loops that are gone through
-_MOST_DEPTH = 12
+#: maximum number of states in the fixed-point iteration over a loop
+_MAX_STATES = 64
+#: maximum nesting of loops that is analyzed
+_MAX_DEPTH = 12
 _DIGITS = re.compile(r"([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """How a function's arguments are logged: which of them, counted from 0, says what; None where none does.
+class CallFormat:
+    """Positions of a function's arguments, from 0; None if there is no such argument.
 
-    layer: POSIX or MPIIO. deed: `read`, `write`, `open` or whatever else it does. A request has `count` elements, of
-    `size` bytes or of a type, less `surplus` bytes.
+    layer: POSIX or MPIIO. operation: `read`, `write`, `open` or another one. A request has `count` elements of `size`
+    bytes or of a datatype, minus `surplus` bytes.
     """
 
     layer: str
-    deed: str
+    operation: str
     file_at: int | None
     count_at: int | None = None
     size_at: int | None = None
@@ -49,20 +49,20 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
-class Forms:
-    """How each function is logged that touches files, and the bytes of each named datatype."""
+class CallFormats:
+    """Formats of all functions that access files, and the bytes of each named datatype."""
 
-    by_function: Mapping[str, Form]
+    by_function: Mapping[str, CallFormat]
     type_bytes: Mapping[str, int]
 
-    def of(self, call: Call) -> Form | None:
-        """Return how a call is logged; None if it touches no file."""
+    def find(self, call: Call) -> CallFormat | None:
+        """Format of a call; None if it does not access a file."""
         return self.by_function.get(call.function)
 
 
-def is_request(form: Form | None) -> bool:
-    """Return whether a call moves bytes of a file."""
-    return form is not None and form.deed in ("read", "write")
+def is_request(call_format: CallFormat | None) -> bool:
+    """Whether a call reads or writes a file."""
+    return call_format is not None and call_format.operation in ("read", "write")
 
 
 # ---- arguments
@@ -70,62 +70,62 @@ def is_request(form: Form | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in a text: its least width, and its values, or the only one."""
+    """Integer in an argument text: minimum width, and its values or a constant."""
 
     width: int
     values: Vector | int
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """An argument: texts with numbers between them, one text more than numbers."""
+class Argument:
+    """Argument of a call as texts with numbers in between, one text more than numbers."""
 
     texts: tuple[str, ...]
     numbers: tuple[Number, ...]
 
     @property
     def constant(self) -> str | None:
-        """Return what it always is; None if that differs."""
-        found = [self.texts[0]]
+        """Text of the argument if it is constant, else None."""
+        parts = [self.texts[0]]
         for number, text in zip(self.numbers, self.texts[1:], strict=True):
             if not isinstance(number.values, int):
                 return None
-            found += [str(number.values).zfill(number.width), text]
-        return "".join(found)
+            parts += [str(number.values).zfill(number.width), text]
+        return "".join(parts)
 
     @property
     def is_unknown(self) -> bool:
-        """Return whether it says that nothing is known."""
+        """Whether the logged value stands for an unknown file."""
         return self.constant in _UNKNOWN
 
-    def whole(self) -> Vector | int | None:
-        """Return what it is as a whole number; None if it is none, or is in parts."""
+    def integer_values(self) -> Vector | int | None:
+        """Value of the argument if it is an integer, else None."""
         constant = self.constant
         if constant is not None:
             return int(constant) if re.fullmatch(r"-?[0-9]{1,18}", constant) else None
         return self.numbers[0].values if self.texts == ("", "") else None
 
 
-def fields(call: Call) -> list[Field]:
-    """Return the arguments of a call: spaces stand between them and nowhere else."""
-    found: list[Field] = []
+def split_arguments(call: Call) -> list[Argument]:
+    """Split the arguments of a call, which are separated by spaces."""
+    arguments: list[Argument] = []
     texts: list[str] = []
     numbers: list[Number] = []
     for place, text in enumerate(call.texts):
         first, *others = text.split(" ")
         texts.append(first)
         for other in others:
-            found.append(_field(texts, numbers))
+            arguments.append(_convert_argument(texts, numbers))
             texts, numbers = [other], []
         if place < len(call.slots):
-            numbers.append(_number(call.slots[place]))
-    found.append(_field(texts, numbers))
-    return found
+            numbers.append(_convert_slot(call.slots[place]))
+    arguments.append(_convert_argument(texts, numbers))
+    return arguments
 
 
-def _number(slot: Slot) -> Number:
-    """Return a slot's number: one, if all ranks have the same all along."""
-    blocks = [block for block in map(of_share, slot.vector) if block.executed and block.ranks.size]
+def _convert_slot(slot: Slot) -> Number:
+    """Convert a slot; its values become a constant if all ranks always have the same."""
+    blocks = [block for block in map(block_from_share, slot.vector) if block.executed and block.ranks.size]
     if blocks and all(block.is_constant() for block in blocks):
         values = {block.least() for block in blocks}
         if len(values) == 1 and min(values) >= 0:
@@ -133,192 +133,219 @@ def _number(slot: Slot) -> Number:
     return Number(slot.width, slot.vector)
 
 
-def _field(texts: Sequence[str], numbers: Sequence[Number]) -> Field:
-    """Return a field with the numbers that stand in its texts as numbers, too."""
+def _convert_argument(texts: Sequence[str], numbers: Sequence[Number]) -> Argument:
+    """Convert texts and slots to an argument, with the constant numbers in its texts as numbers."""
     parts: list[str] = [""]
-    known: list[Number] = []
+    values: list[Number] = []
     for place, text in enumerate(texts):
         if place:
-            known.append(numbers[place - 1])
+            values.append(numbers[place - 1])
             parts.append("")
         first, *others = _DIGITS.split(text)
         parts[-1] += first
         for digits, rest in zip(others[::2], others[1::2], strict=True):
-            known.append(Number(len(digits), int(digits)))
+            values.append(Number(len(digits), int(digits)))
             parts.append(rest)
-    return Field(tuple(parts), tuple(known))
+    return Argument(tuple(parts), tuple(values))
 
 
-def vectors_of(field: Field) -> list[Vector]:
-    """Return the vectors of a field's numbers that are not always the same."""
+def varying_vectors(field: Argument) -> list[Vector]:
+    """Vectors of an argument's numbers that are not constant."""
     return [number.values for number in field.numbers if not isinstance(number.values, int)]
 
 
-def field_at(known: Sequence[Field], place: int | None) -> Field | None:
-    """Return an argument; None if there is none there."""
-    return known[place] if place is not None and place < len(known) else None
+def argument_at(arguments: Sequence[Argument], place: int | None) -> Argument | None:
+    """Argument at a position; None if it does not exist."""
+    return arguments[place] if place is not None and place < len(arguments) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The bytes of a request: two factors, each a number or a vector, less a surplus."""
+    """Requested bytes as a product of two factors, constants or vectors, minus a surplus of the count."""
 
     count: Vector | int
-    each: Vector | int
+    element_bytes: Vector | int
     surplus: int
 
 
-def size_asked(known: Sequence[Field], form: Form, forms: Forms) -> Size | None:
-    """Return the bytes that a request asks for; None where its datatype hides them, or it is malformed."""
-    count = field_at(known, form.count_at)
-    values = count.whole() if count else None
-    each: Vector | int | None = 1
-    if form.layer == "MPIIO":
-        kind = field_at(known, form.type_at)
-        each = forms.type_bytes.get(kind.constant or "") if kind else None
-    elif form.size_at is not None:
-        size = field_at(known, form.size_at)
-        each = size.whole() if size else None
-    return None if values is None or each is None else Size(values, each, form.surplus)
+def request_size(arguments: Sequence[Argument], call_format: CallFormat, formats: CallFormats) -> Size | None:
+    """Find the requested bytes of a call; None if the datatype is unknown or the arguments are malformed."""
+    count = argument_at(arguments, call_format.count_at)
+    values = count.integer_values() if count else None
+    element_bytes: Vector | int | None = 1
+    if call_format.layer == "MPIIO":
+        datatype = argument_at(arguments, call_format.type_at)
+        element_bytes = formats.type_bytes.get(datatype.constant or "") if datatype else None
+    elif call_format.size_at is not None:
+        size = argument_at(arguments, call_format.size_at)
+        element_bytes = size.integer_values() if size else None
+    return None if values is None or element_bytes is None else Size(values, element_bytes, call_format.surplus)
 
 
-def volume(size: Size | None, call_count: int) -> int | None:
-    """Return the bytes of all executions of all ranks, in closed form; None where they are not known.
+def total_volume(size: Size | None, call_count: int) -> int | None:
+    """Total bytes of all executions of all ranks, in closed form.
 
-    A negative count, which no request has, hides them. So do two factors that both differ within the ranks of a share.
+    Parameters
+    ----------
+    size
+        Requested bytes, if known.
+    call_count
+        Executions of all ranks.
+
+    Returns
+    -------
+    int or None
+        None if unknown: with negative counts, or if both factors vary within the ranks of a share.
     """
     if size is None:
         return None
-    count, each = size.count, size.each
-    if isinstance(count, int) and isinstance(each, int):
-        return _sound(count - size.surplus, each, (count - size.surplus) * each * call_count)
-    vectors = [factor for factor in (count, each) if not isinstance(factor, int)]
-    ranks = divided(vectors)
+    count, element = size.count, size.element_bytes
+    if isinstance(count, int) and isinstance(element, int):
+        return _validate_total(count - size.surplus, element, (count - size.surplus) * element * call_count)
+    vectors = [factor for factor in (count, element) if not isinstance(factor, int)]
+    ranks = divide_ranks(vectors)
     if ranks is None:
         return None
-    executed = [block_of(vectors[0], block).executed for block in ranks]
+    executed = [find_block(vectors[0], block).executed for block in ranks]
     parts = [_block_volume(size, *pair) for pair in zip(ranks, executed, strict=True)]
     return None if None in parts else sum(part for part in parts if part is not None)
 
 
-def _sound(least_count: int, least_each: int, found: int) -> int | None:
-    return found if least_count >= 0 and least_each >= 0 else None
+def _validate_total(min_count: int, min_element_bytes: int, total: int) -> int | None:
+    return total if min_count >= 0 and min_element_bytes >= 0 else None
 
 
 def _block_volume(size: Size, ranks: Progression, executed: int) -> int | None:
-    """Return the bytes of all executions of ranks that lie in one share of each factor."""
+    """Total bytes of ranks that lie in one share of each factor."""
     if not executed:
         return 0
-    factors = [factor if isinstance(factor, int) else block_of(factor, ranks) for factor in (size.count, size.each)]
-    count, each = (factor.first if isinstance(factor, Block) and factor.is_constant() else factor for factor in factors)
-    least = [factor if isinstance(factor, int) else factor.least() for factor in (count, each)]
-    times = ranks.size * executed
-    if isinstance(each, int):
-        total = count * times if isinstance(count, int) else count.total()
-        return _sound(least[0] - size.surplus, each, (total - size.surplus * times) * each)
+    factors = [
+        factor if isinstance(factor, int) else find_block(factor, ranks) for factor in (size.count, size.element_bytes)
+    ]
+    count, element = (
+        factor.first if isinstance(factor, Block) and factor.is_constant() else factor for factor in factors
+    )
+    min_count, min_element = (factor if isinstance(factor, int) else factor.least() for factor in (count, element))
+    call_count = ranks.size * executed
+    if isinstance(element, int):
+        total = count * call_count if isinstance(count, int) else count.total()
+        return _validate_total(min_count - size.surplus, element, (total - size.surplus * call_count) * element)
     if isinstance(count, int):
-        return _sound(count - size.surplus, least[1], (count - size.surplus) * each.total())
+        return _validate_total(count - size.surplus, min_element, (count - size.surplus) * element.total())
     return None
 
 
-def exact_volumes(size: Size | None, ranks: Progression, executed: int) -> Objects | None:
-    """Return the bytes of all ranks of a block, for each execution (T), as whole numbers of any size; None if unknown.
+def volumes_by_execution(size: Size | None, ranks: Progression, executed: int) -> Objects | None:
+    """Bytes of all ranks of a block for each execution (T), as Python integers; None if unknown.
 
-    ranks: lie in one share of each factor.
+    The ranks must lie in one share of each factor.
     """
-    factors = [] if size is None else [_factor(size.count, ranks, size.surplus), _factor(size.each, ranks, 0)]
-    if not factors or any(factor.least < 0 for factor in factors) or not any(factor.is_even for factor in factors):
+    factors = (
+        []
+        if size is None
+        else [_sum_factor(size.count, ranks, size.surplus), _sum_factor(size.element_bytes, ranks, 0)]
+    )
+    if not factors or any(factor.least < 0 for factor in factors) or not any(factor.is_uniform for factor in factors):
         return None
-    first, other = sorted(factors, key=lambda factor: factor.is_even)
-    found: Objects = np.broadcast_to(first.totals * (other.totals // ranks.size), (executed,))
-    return found
+    first, other = sorted(factors, key=lambda factor: factor.is_uniform)
+    volumes: Objects = np.broadcast_to(first.totals * (other.totals // ranks.size), (executed,))
+    return volumes
 
 
 @dataclass(frozen=True, slots=True)
 class _Factor:
-    """A factor of requests' bytes: summed over the ranks for each execution, its least, and if all ranks have it."""
+    """Factor of the requested bytes: sums over ranks by execution, minimum, and whether all ranks have equal values."""
 
     totals: Objects
     least: int
-    is_even: bool
+    is_uniform: bool
 
 
-def _factor(values: Vector | int, ranks: Progression, surplus: int) -> _Factor:
+def _sum_factor(values: Vector | int, ranks: Progression, surplus: int) -> _Factor:
     if isinstance(values, int):
         return _Factor(np.array([(values - surplus) * ranks.size], object), values - surplus, True)
-    block = block_of(values, ranks)
-    return _Factor(block.totals() - surplus * ranks.size, block.least() - surplus, block.is_even())
+    block = find_block(values, ranks)
+    return _Factor(block.totals() - surplus * ranks.size, block.least() - surplus, block.is_uniform())
 
 
 # ---- calls within calls
 
 
-#: the calls that enclose what comes next: their levels, and whether they touch files
+#: enclosing calls of the next call: their levels, and whether they access files
 _State = tuple[tuple[int, bool], ...]
 
 
 @dataclass(slots=True)
 class _Nesting:
-    """A walk through a class's nodes in every order that its loops allow; children are the nodes of each loop."""
+    """Traversal of a class's nodes in every order that its loops allow; children are the nodes of each loop."""
 
     nodes: Sequence[Node]
     children: Mapping[int, list[int]]
-    found: dict[int, set[bool]]
-    left: dict[tuple[int, frozenset[_State]], set[_State]] = field(default_factory=dict)
+    is_nested: dict[int, set[bool]]
+    memo: dict[tuple[int, frozenset[_State]], set[_State]] = field(default_factory=dict)
 
-    def body(self, parent: int, states: set[_State]) -> set[_State]:
-        """Note what encloses the calls of a body that is entered in one of some states; return those it is left in."""
-        # a loop's body is entered in the same states again and again: once is enough
+    def visit_body(self, parent: int, states: set[_State]) -> set[_State]:
+        """Traverse a body that is entered in any of these states, and return the states in which it is left."""
+        # memoized, since a body is entered in the same states repeatedly
         key = parent, frozenset(states)
-        if key not in self.left:
-            self.left[key] = self._body(parent, states)
-        return self.left[key]
+        if key not in self.memo:
+            self.memo[key] = self._visit_body(parent, states)
+        return self.memo[key]
 
-    def _body(self, parent: int, states: set[_State]) -> set[_State]:
+    def _visit_body(self, parent: int, states: set[_State]) -> set[_State]:
         for number in self.children.get(parent, ()):
             node = self.nodes[number]
             if isinstance(node, Call):
                 states = {self._step(number, node, state) for state in states}
                 continue
-            reached, left = set(states), set(states) if _may_be_empty(node) else set[_State]()
+            entry_states, exit_states = set(states), set(states) if _may_be_empty(node) else set[_State]()
             while True:
-                after = self.body(number, reached)
-                left |= after
-                if after <= reached or len(reached) > _MOST_STATES:
+                after = self.visit_body(number, entry_states)
+                exit_states |= after
+                if after <= entry_states or len(entry_states) > _MAX_STATES:
                     break
-                reached |= after
-            states = left
+                entry_states |= after
+            states = exit_states
         return states
 
     def _step(self, number: int, call: Call, state: _State) -> _State:
-        around = tuple(pair for pair in state if pair[0] < call.level)
-        self.found.setdefault(number, set()).add(any(touches for _, touches in around))
-        return (*around, (call.level, _touches_files(call)))
+        enclosing = tuple(pair for pair in state if pair[0] < call.level)
+        self.is_nested.setdefault(number, set()).add(any(accesses_file for _, accesses_file in enclosing))
+        return (*enclosing, (call.level, _accesses_files(call)))
 
 
 def _may_be_empty(loop: Loop) -> bool:
-    return any(of_share(share).least() <= 0 for share in loop.counts)
+    return any(block_from_share(share).least() <= 0 for share in loop.counts)
 
 
-def nested_nodes(rank_class: RankClass) -> dict[int, bool | None]:
-    """Return for each call node whether its calls are made within calls to files that are traced as well.
+def find_nested_calls(rank_class: RankClass) -> dict[int, bool | None]:
+    """Determine which call nodes are made within other traced calls that access files.
 
-    None where that is so of some and not of others, which happens where a loop begins with inner calls that another
-    call encloses the first time. A call that the trace does not show encloses nothing.
+    Parameters
+    ----------
+    rank_class
+        Class of ranks.
+
+    Returns
+    -------
+    dict[int, bool | None]
+        By number of the call node. None if only some executions are nested, for example if a loop begins with inner
+        calls that are enclosed in the first iteration only, or if loops are nested too deep.
     """
-    nodes, parents = numbered(rank_class.body)
+    nodes, parents = number_nodes(rank_class.body)
     calls = {number: node for number, node in enumerate(nodes) if isinstance(node, Call)}
-    if _depth(parents) > _MOST_DEPTH:
+    if _depth(parents) > _MAX_DEPTH:
         return {number: False if call.level == 0 else None for number, call in calls.items()}
     children: dict[int, list[int]] = {}
     for number, parent in enumerate(parents):
         children.setdefault(parent, []).append(number)
-    walk = _Nesting(nodes, children, {})
-    walk.body(-1, {()})
-    return {number: next(iter(told)) if len(told := walk.found.get(number, {False})) == 1 else None for number in calls}
+    nesting = _Nesting(nodes, children, {})
+    nesting.visit_body(-1, {()})
+    outcomes = {number: nesting.is_nested.get(number, {False}) for number in calls}
+    return {number: next(iter(outcome)) if len(outcome) == 1 else None for number, outcome in outcomes.items()}
 
 
-def _touches_files(call: Call) -> bool:
+def _accesses_files(call: Call) -> bool:
     return call.function.startswith("MPI_File_") or call.module in ("POSIX", "MPIIO", "STDIO")
 
 

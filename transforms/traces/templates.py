@@ -1,9 +1,9 @@
-"""Calls by what they have in common: the text of their arguments, and the numbers in it as slots to be filled.
+"""Call templates: the text of a call's arguments, with its numbers as slots.
 
-Two calls are of one template if they differ in numbers only. What stands for ScalaTrace's stack signature, which
-Recorder does not log, is the function, its level and that text. File names with numbers come out of it by themselves
-(paper, section 3.2.2): `f.00000012` is the text `f.` and the number 12 of eight digits. A minus sign is text, too:
-`0-3` is the fourth handle of rank 0, and no -3; but for those of statuses, whose numbers and signs are chance.
+Two calls have the same template if they differ in numbers only. Function, level and text replace ScalaTrace's stack
+signature, which Recorder does not log. Numbered file names need no special treatment (paper, section 3.2.2):
+`f.00000012` is the text `f.` and the number 12 of eight digits. A minus sign belongs to the text, since `0-3` is the
+fourth handle of rank 0. Statuses are an exception: their numbers and signs are uninitialized memory.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import polars as pl
 from iosig.transforms.arrays import Ints, offsets_of, places_within
 from iosig.transforms.traces.trace import STATUS_MODULES
 
-#: no 64-bit number has more digits; longer ones are several numbers, one behind the other
+#: digits that fit into 64 bits; longer numbers are split
 _NUMBER = "[0-9]{1,18}"
-#: strings of C do not have it
+#: placeholder that cannot occur in C strings
 _MARK = "\0"
 _KEY = ["module", "function", "level", "text"]
-#: the text of an MPI_Status, whose numbers are what memory held, and the signs of these: `[source_tag]`
+#: text of an MPI_Status, `[source_tag]`, whose numbers and signs are uninitialized memory
 _STATUS = re.compile(f"(^| )\\[(-?){_MARK}_(-?){_MARK}\\]")
 _UNSIGNED_STATUS = rf"\1[{_MARK}_{_MARK}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What calls have in common; `texts` stand around the slots, and `widths` are the slots' least widths."""
+    """Common part of calls; `texts` surround the slots, and `widths` are their minimum widths."""
 
     module: str
     function: str
@@ -41,9 +41,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Templates:
-    """The templates of signatures: the number of each one's template, and where its slots' numbers begin.
+    """Templates of signatures, with the numbers in their slots.
 
-    number (S): index into `templates`. first (S): index into `numbers` of the signature's first slot.
+    number (S): index of each signature's template. first (S): index into `numbers` of its first slot.
     """
 
     templates: tuple[Template, ...]
@@ -52,14 +52,27 @@ class Templates:
     numbers: Ints
 
 
-def templates_of(signatures: Sequence[pl.DataFrame]) -> Templates:
-    """Return the templates of signatures, which have level, module, function and arguments, one frame behind the other.
+def find_templates(signatures: Sequence[pl.DataFrame]) -> Templates:
+    """Find the templates of signatures.
 
-    Raises ValueError where arguments have a NUL in them.
+    Parameters
+    ----------
+    signatures
+        Frames with the columns `level`, `module`, `function` and `arguments`.
+
+    Returns
+    -------
+    Templates
+        For the signatures of all frames, concatenated (S).
+
+    Raises
+    ------
+    ValueError
+        If arguments contain a NUL character.
     """
     rows = pl.concat(signatures).with_row_index("row")
     if rows["arguments"].str.contains(_MARK, literal=True).any():
-        raise ValueError("arguments have a NUL in them")
+        raise ValueError("Arguments contain a NUL character.")
     marked = rows.select(
         "row",
         *_KEY[:3],
@@ -67,102 +80,104 @@ def templates_of(signatures: Sequence[pl.DataFrame]) -> Templates:
         digits=pl.col("arguments").str.extract_all(_NUMBER),
     )
     counts = marked["digits"].list.len().to_numpy().astype(np.int64)
-    coarse, slots = _signed(_numbered(marked, _KEY), _slots(marked["digits"], counts))
-    fine = _widened(coarse, slots)
+    coarse, slots = _move_signs(_add_template_numbers(marked, _KEY), _extract_numbers(marked["digits"], counts))
+    fine = _add_widths(coarse, slots)
     return Templates(
-        tuple(map(_template, fine.unique("template", maintain_order=True).iter_rows(named=True))),
+        tuple(map(_to_template, fine.unique("template", maintain_order=True).iter_rows(named=True))),
         fine["template"].to_numpy().astype(np.int64),
         offsets_of(counts)[:-1],
         slots["value"].to_numpy(),
     )
 
 
-def _widened(coarse: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
-    """Add the widths of each row's slots, and divide the templates in which numbers are filled up to several widths.
+def _add_widths(coarse: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
+    """Add the minimum widths of slots, and split templates whose numbers are padded to several widths.
 
-    Rows without widths have none filled up.
+    Rows without widths have no padded numbers.
     """
-    padded = _padded(slots, coarse)
+    padded = _find_widths(slots, coarse)
     shared = padded.sort("slot").group_by("template").agg(widths="width")
     fine = coarse.join(shared, on="template", how="left", maintain_order="left")
     is_rigid = pl.col("template").is_in(padded.filter(~pl.col("is_sound"))["template"].unique().implode())
     rigid = fine.filter(is_rigid).select("row")
     if rigid.is_empty():
         return fine
-    own = slots.join(rigid, on="row", maintain_order="left").group_by("row").agg(own_widths="own_width")
-    told = fine.join(own, on="row", how="left", maintain_order="left")
-    widths = pl.coalesce("own_widths", "widths")
-    return _numbered(told.with_columns(widths=widths).drop("template", "own_widths"), [*_KEY, "widths"])
+    row_widths = slots.join(rigid, on="row", maintain_order="left").group_by("row").agg(row_widths="own_width")
+    split = fine.join(row_widths, on="row", how="left", maintain_order="left")
+    widths = pl.coalesce("row_widths", "widths")
+    return _add_template_numbers(split.with_columns(widths=widths).drop("template", "row_widths"), [*_KEY, "widths"])
 
 
-def _signed(coarse: pl.DataFrame, slots: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Make the signs of statuses those of their numbers; but for a 0 or one filled up, which have no sign."""
+def _move_signs(coarse: pl.DataFrame, slots: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Move the signs of statuses from the text to the numbers, except for zeros and padded numbers."""
     is_status = pl.col("module").is_in(STATUS_MODULES) & pl.col("text").str.contains(f"[_\\[]-{_MARK}")
     known = coarse.filter(is_status).unique("template").select("template", "text")
-    signs = [(template, slot) for template, text in known.iter_rows() for slot in _signs(text)]
+    signs = [(template, slot) for template, text in known.iter_rows() for slot in _find_signs(text)]
     if not signs:
         return coarse, slots
     negative = pl.DataFrame(signs, {"template": pl.Int64, "slot": pl.Int64}, orient="row").with_columns(sign=-1)
     plain = known.select("template", plain=pl.Series([_STATUS.sub(_UNSIGNED_STATUS, text) for text in known["text"]]))
-    told = slots.join(coarse.select("row", "template"), on="row", maintain_order="left").join(
+    signed = slots.join(coarse.select("row", "template"), on="row", maintain_order="left").join(
         negative, on=["template", "slot"], how="left", maintain_order="left"
     )
-    kept = told.filter(pl.col("sign").is_not_null() & pl.col("is_zero_first"))["row"].unique()
-    is_kept = pl.col("row").is_in(kept.implode())
+    unchanged = signed.filter(pl.col("sign").is_not_null() & pl.col("is_zero_first"))["row"].unique()
+    is_unchanged = pl.col("row").is_in(unchanged.implode())
     texts = coarse.join(plain, on="template", how="left", maintain_order="left").with_columns(
-        text=pl.when(is_kept).then("text").otherwise(pl.coalesce("plain", "text"))
+        text=pl.when(is_unchanged).then("text").otherwise(pl.coalesce("plain", "text"))
     )
-    value = pl.when(is_kept).then("value").otherwise(pl.col("value") * pl.col("sign").fill_null(1))
-    return _numbered(texts.drop("template", "plain"), _KEY), told.with_columns(value=value).select(slots.columns)
+    value = pl.when(is_unchanged).then("value").otherwise(pl.col("value") * pl.col("sign").fill_null(1))
+    return _add_template_numbers(texts.drop("template", "plain"), _KEY), signed.with_columns(value=value).select(
+        slots.columns
+    )
 
 
-def _signs(text: str) -> list[int]:
-    """Return the slots of a text that have the sign of a status before them."""
-    found = []
+def _find_signs(text: str) -> list[int]:
+    """Slots of a text that are preceded by the sign of a status."""
+    slots = []
     for status in _STATUS.finditer(text):
-        slot = text.count(_MARK, 0, status.start())
-        found += [slot + place for place in (0, 1) if status[2 + place]]
-    return found
+        first = text.count(_MARK, 0, status.start())
+        slots += [first + part for part in (0, 1) if status[2 + part]]
+    return slots
 
 
-def _numbered(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """Add the number of each row's template, in the order in which they first come."""
+def _add_template_numbers(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """Add template numbers in order of first occurrence."""
     known = rows.select(key).unique(maintain_order=True)
     numbered = known.with_columns(template=pl.int_range(pl.len(), dtype=pl.Int64))
     return rows.join(numbered, on=key, how="left", nulls_equal=True, maintain_order="left")
 
 
-def _slots(digits: pl.Series, counts: Ints) -> pl.DataFrame:
-    """Return a row for each number: the row and the slot it is of, its value, its length, its width if filled up.
+def _extract_numbers(digits: pl.Series, counts: Ints) -> pl.DataFrame:
+    """Convert digits to one row per number: its row and slot, value, length, and width if padded.
 
-    counts (S): how many numbers each row has.
+    counts (S): number of numbers in each row.
     """
-    each = digits.filter(pl.Series(counts > 0)).explode()
+    texts = digits.filter(pl.Series(counts > 0)).explode()
     numbers = pl.DataFrame(
         {
             "row": np.repeat(np.arange(counts.size, dtype=np.uint32), counts),
             "slot": places_within(counts),
-            "value": each.cast(pl.Int64),
-            "length": each.str.len_bytes().cast(pl.Int64),
-            "is_zero_first": each.str.starts_with("0"),
+            "value": texts.cast(pl.Int64),
+            "length": texts.str.len_bytes().cast(pl.Int64),
+            "is_zero_first": texts.str.starts_with("0"),
         }
     )
     return numbers.with_columns(own_width=pl.when("is_zero_first").then("length").otherwise(pl.lit(1, pl.Int64)))
 
 
-def _padded(slots: pl.DataFrame, coarse: pl.DataFrame) -> pl.DataFrame:
-    """Return the width of each slot of templates with numbers filled up, and whether all of its numbers have it."""
-    filled = slots.filter(pl.col("own_width") > 1).select("row").unique()
-    templates = coarse.join(filled, on="row", how="semi")["template"].unique()
-    own = coarse.filter(pl.col("template").is_in(templates.implode())).select("row", "template")
-    known = slots.join(own, on="row")
+def _find_widths(slots: pl.DataFrame, coarse: pl.DataFrame) -> pl.DataFrame:
+    """Width of each slot of templates with padded numbers, and whether all numbers of the slot are consistent."""
+    padded = slots.filter(pl.col("own_width") > 1).select("row").unique()
+    templates = coarse.join(padded, on="row", how="semi")["template"].unique()
+    rows = coarse.filter(pl.col("template").is_in(templates.implode())).select("row", "template")
+    numbers = slots.join(rows, on="row")
     width = pl.col("own_width").max()
     is_sound = ((pl.col("own_width") == width) | ((pl.col("own_width") == 1) & (pl.col("length") >= width))).all()
-    # A lone 0 is filled up to one digit, like any number: where others have more, it is not of their width.
-    return known.group_by("template", "slot").agg(width=width, is_sound=is_sound)
+    # a single 0 has width 1, and is inconsistent with wider numbers
+    return numbers.group_by("template", "slot").agg(width=width, is_sound=is_sound)
 
 
-def _template(row: dict[str, object]) -> Template:
+def _to_template(row: dict[str, object]) -> Template:
     text, widths = row["text"], row["widths"]
     assert isinstance(text, str)
     texts = tuple(text.split(_MARK))
@@ -175,37 +190,46 @@ def _template(row: dict[str, object]) -> Template:
     )
 
 
-# ---- arguments that are no parameters: addresses and what uninitialized memory held, which no run shares with another
+# ---- arguments that differ between runs: addresses and uninitialized memory
 
 # Recorder writes `%p` for pointers. It writes MPI_Op and MPI_Group as the numbers that they are in the MPI library,
 # which with Open MPI are addresses, and MPI_Status as `[source_tag]`, which MPI-IO leaves uninitialized.
 
-#: what Recorder itself writes for a pointer
+#: Recorder's placeholder for pointers
 POINTER = "%p"
 _STATUS_ARGUMENT = r"^\[-?[0-9]+_-?[0-9]+\]$"
-#: counts, ranks and tags of MPI are C ints, of 31 bits and the sign
+#: counts, ranks and tags of MPI are 32-bit C ints
 _LARGEST_INT = (1 << 31) - 1
 
 
-def without_addresses(signatures: pl.DataFrame) -> pl.DataFrame:
-    """Return calls (level, module, function, arguments) with `%p` for addresses and statuses; rows can become equal.
+def mask_addresses(signatures: pl.DataFrame) -> pl.DataFrame:
+    """Replace addresses and statuses in arguments by `%p`.
 
-    In calls of MPI that are not of MPI-IO, a whole argument is an address if it is a number that no C int holds.
+    Parameters
+    ----------
+    signatures
+        Columns `level`, `module`, `function` and `arguments`.
+
+    Returns
+    -------
+    pl.DataFrame
+        The same rows, which may become equal. In MPI calls other than MPI-IO, an argument is an address if it is a
+        number that exceeds a C int.
     """
     each = pl.element()
     is_status = each.str.contains(_STATUS_ARGUMENT)
     is_too_large = (each.cast(pl.Int64, strict=False) > _LARGEST_INT).fill_null(value=True)
     is_address = each.str.contains("^[0-9]+$") & is_too_large
-    given = pl.col("arguments").str.split(" ")
+    arguments = pl.col("arguments").str.split(" ")
 
-    def marked(is_hidden: pl.Expr) -> pl.Expr:
-        return given.list.eval(pl.when(is_hidden).then(pl.lit(POINTER)).otherwise(each)).list.join(" ")
+    def mask(is_masked: pl.Expr) -> pl.Expr:
+        return arguments.list.eval(pl.when(is_masked).then(pl.lit(POINTER)).otherwise(each)).list.join(" ")
 
     masked = (
         pl.when(pl.col("module") == "MPI")
-        .then(marked(is_status | is_address))
+        .then(mask(is_status | is_address))
         .when(pl.col("module") == "MPIIO")
-        .then(marked(is_status))
+        .then(mask(is_status))
         .otherwise("arguments")
     )
     return signatures.with_columns(arguments=masked)

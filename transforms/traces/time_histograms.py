@@ -1,11 +1,11 @@
-"""Times as histograms, as ScalaTrace keeps them: statistics and a few bins.
+"""Histograms of times after ScalaTrace: summary statistics and a few bins.
 
-ScalaTrace [1, 2, section 2] has the count, least, mean, largest and variance of the times of an event, and five bins
-that are made as times come. Here the bins are the fifths of the sorted times: they do not depend on the order of the
-times, and bin k of a run compares with bin k of another, whatever their number of ranks.
+ScalaTrace [1, 2, section 2] keeps count, minimum, mean, maximum and variance of an event's times, and five bins that it
+builds incrementally. Here the bins are quintiles of the sorted times: they do not depend on the order of the times, and
+bin k of one run is comparable with bin k of another, for any number of ranks.
 
-Between the least and the largest time of a bin, times are taken to be spread as `least + (largest - least) * u**p`
-for u from 0 to 1, with p such that the mean is the bin's own.
+Within a bin, times are assumed to be distributed as `minimum + (maximum - minimum) * u**p` for u from 0 to 1, with p
+chosen to match the mean of the bin.
 
 [1] P. Ratn et al., Preserving time in large-scale communication traces, ICS 2008, DOI 10.1145/1375527.1375537
 [2] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
@@ -27,52 +27,78 @@ AnyInts = npt.NDArray[np.integer]
 #: ScalaTrace's number of bins
 BIN_COUNT = 5
 EMPTY = TimeHistogram(0, 0.0, 0.0, 0.0, 0.0, ())
-_MOST_POWER = 1e100
-#: halvings of an interval until nothing is left of it in double precision
-_HALVINGS = 64
+_MAX_POWER = 1e100
+#: number of bisections, which exhausts double precision
+_BISECTION_COUNT = 64
 
 
 # ---- histograms of times
 
 
-def histograms(times_s: Reals, groups: AnyInts, group_count: int) -> list[TimeHistogram]:
-    """Return the histogram of each group of times, by the group's number; that of none is `EMPTY`.
+def compute_histograms(times_s: Reals, groups: AnyInts, group_count: int) -> list[TimeHistogram]:
+    """Compute the histogram of each group of times.
 
-    times_s, groups (n): times in seconds, and the group of each, from 0 to group_count - 1. Bins hold equally many
-    times but for one; of fewer than five times, each is a bin.
+    Parameters
+    ----------
+    times_s, groups : (n,)
+        Times [s], and the group of each, from 0 to group_count - 1.
+    group_count
+        Number of groups.
+
+    Returns
+    -------
+    list[TimeHistogram]
+        By group; `EMPTY` for groups without times. Bins have counts that differ by at most one; each of fewer than five
+        times is a bin of its own.
+
+    Raises
+    ------
+    ValueError
+        If times are not finite, or groups do not match.
     """
     _check(times_s, groups, group_count)
     order = np.lexsort((times_s, groups))
     ordered = times_s[order]
     counts = np.bincount(groups, minlength=group_count).astype(np.int64)
-    held = np.flatnonzero(counts)
-    if not held.size:
+    occupied = np.flatnonzero(counts)
+    if not occupied.size:
         return [EMPTY] * group_count
-    bin_counts = np.minimum(counts[held], BIN_COUNT)
-    sizes = even_sizes(counts[held], bin_counts)
-    whole = _statistics(ordered, counts[held])
+    bin_counts = np.minimum(counts[occupied], BIN_COUNT)
+    sizes = split_evenly(counts[occupied], bin_counts)
+    whole = _statistics(ordered, counts[occupied])
     parts = _statistics(ordered, sizes)
     bins = [TimeBin(*row) for row in zip(sizes.tolist(), *(column.tolist() for column in parts[:3]), strict=True)]
     ends = np.cumsum(bin_counts)
     cuts = zip((ends - bin_counts).tolist(), ends.tolist(), strict=True)
-    found = [EMPTY] * group_count
-    rows = zip(held.tolist(), counts[held].tolist(), *(column.tolist() for column in whole), cuts, strict=True)
-    for group, count, least, mean, most, variance, (first, last) in rows:
-        found[group] = TimeHistogram(count, least, mean, most, variance, tuple(bins[first:last]))
-    return found
+    result = [EMPTY] * group_count
+    rows = zip(occupied.tolist(), counts[occupied].tolist(), *(column.tolist() for column in whole), cuts, strict=True)
+    for group, count, minimum, mean, maximum, variance, (first, last) in rows:
+        result[group] = TimeHistogram(count, minimum, mean, maximum, variance, tuple(bins[first:last]))
+    return result
 
 
 def _check(times_s: Reals, groups: AnyInts, group_count: int) -> None:
     if times_s.shape != groups.shape or times_s.ndim != 1:
-        raise ValueError("each time needs one group")
+        raise ValueError("times and groups must have equal lengths")
     if not np.isfinite(times_s).all():
         raise ValueError("times must be finite")
     if groups.size and not 0 <= int(groups.min()) <= int(groups.max()) < group_count:
         raise ValueError(f"groups must be from 0 to {group_count - 1}")
 
 
-def even_sizes(counts: Ints, parts: Ints) -> Ints:
-    """Return the sizes of so many parts of each count, one behind the other, as even as whole numbers can be."""
+def split_evenly(counts: Ints, parts: Ints) -> Ints:
+    """Split counts into parts of nearly equal integer sizes.
+
+    Parameters
+    ----------
+    counts, parts : (n,)
+        Number of items, and number of parts.
+
+    Returns
+    -------
+    (sum of parts,)
+        Sizes of the parts, count by count.
+    """
     count, part = np.repeat(counts, parts), np.repeat(parts, parts)
     index = places_within(parts)
     sizes: Ints = (index + 1) * count // part - index * count // part
@@ -80,14 +106,14 @@ def even_sizes(counts: Ints, parts: Ints) -> Ints:
 
 
 def _statistics(ordered: Reals, sizes: Ints) -> tuple[Reals, Reals, Reals, Reals]:
-    """Return least, mean, largest and variance of pieces of so many times, each of which is sorted."""
+    """Minimum, mean, maximum and variance of consecutive pieces of sorted times."""
     ends = np.cumsum(sizes)
     starts = ends - sizes
-    least, most = ordered[starts], ordered[ends - 1]
-    mean = np.clip(np.add.reduceat(ordered, starts) / sizes, least, most)
-    # The second pass takes off the mean first: large times that hardly differ keep their variance.
-    off = ordered - np.repeat(mean, sizes)
-    return least, mean, most, np.add.reduceat(off * off, starts) / sizes
+    minimum, maximum = ordered[starts], ordered[ends - 1]
+    mean = np.clip(np.add.reduceat(ordered, starts) / sizes, minimum, maximum)
+    # two passes, since the one-pass variance of large, similar times is inaccurate
+    deviation = ordered - np.repeat(mean, sizes)
+    return minimum, mean, maximum, np.add.reduceat(deviation * deviation, starts) / sizes
 
 
 # ---- bins as distributions
@@ -95,55 +121,63 @@ def _statistics(ordered: Reals, sizes: Ints) -> tuple[Reals, Reals, Reals, Reals
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Bins as arrays of one shape: how many times are in each, which need not be whole, and their statistics [s]."""
+    """Columns of bins with the number of times, which may be fractional, and minimum, mean and maximum [s]."""
 
     counts: Reals
-    least: Reals
+    minima: Reals
     means: Reals
-    most: Reals
+    maxima: Reals
 
     @classmethod
-    def of(cls, bins: Sequence[TimeBin]) -> Bins:
-        """Return bins in a row."""
-        rows = [(each.count, each.minimum_s, each.mean_s, each.maximum_s) for each in bins]
+    def from_bins(cls, bins: Sequence[TimeBin]) -> Bins:
+        """Convert a sequence of n bins to arrays of shape (n,)."""
+        rows = [(part.count, part.minimum_s, part.mean_s, part.maximum_s) for part in bins]
         return cls(*np.array(rows, np.float64).reshape(-1, 4).T)
 
     @property
     def is_point(self) -> Bools:
-        """Whether all times of a bin are taken to be its mean: there is no spread to either side of it."""
-        return ~((self.least < self.means) & (self.means < self.most))
+        """Whether a bin has no spread on one side of its mean; all of its times count as the mean."""
+        return ~((self.minima < self.means) & (self.means < self.maxima))
 
     def powers(self) -> Reals:
-        """Return p of each bin, 1 where the bin is a point."""
+        """Exponent p of each bin; 1 if the bin is a point."""
         point = self.is_point
         with np.errstate(all="ignore"):
-            found = (self.most - self.means) / np.where(point, 1.0, self.means - self.least)
-        # A mean next to the least time could have a power that no number holds.
-        return np.where(point, 1.0, np.minimum(found, _MOST_POWER))
+            powers = (self.maxima - self.means) / np.where(point, 1.0, self.means - self.minima)
+        # avoids overflow if the mean is close to the minimum
+        return np.where(point, 1.0, np.minimum(powers, _MAX_POWER))
 
-    def at(self, shares: Reals) -> Reals:
-        """Return the time below which this share of each bin's times is."""
-        spread = self.least + (self.most - self.least) * shares ** self.powers()
-        return np.where(self.is_point, self.means, np.clip(spread, self.least, self.most))
+    def quantiles(self, shares: Reals) -> Reals:
+        """Quantile function of each bin."""
+        spread = self.minima + (self.maxima - self.minima) * shares ** self.powers()
+        return np.where(self.is_point, self.means, np.clip(spread, self.minima, self.maxima))
 
     def sums(self, shares: Reals) -> Reals:
-        """Return the sum of this share of each bin's times, the shortest."""
+        """Sum of the given share of each bin's times, from the shortest."""
         powers = self.powers()
-        spread = shares * self.least + (self.means - self.least) * shares ** (powers + 1)
+        spread = shares * self.minima + (self.means - self.minima) * shares ** (powers + 1)
         return self.counts * np.where(self.is_point, self.means * shares, spread)
 
     def shares(self, times_s: Reals) -> Reals:
-        """Return the share of each bin's times that are at most this long."""
-        width = np.where(self.is_point, 1.0, self.most - self.least)
+        """Cumulative distribution function of each bin."""
+        width = np.where(self.is_point, 1.0, self.maxima - self.minima)
         with np.errstate(over="ignore", under="ignore"):
-            spread = np.clip((times_s - self.least) / width, 0.0, 1.0) ** (1 / self.powers())
-        return np.where(self.is_point, times_s >= self.means, np.where(times_s < self.least, 0.0, spread))
+            spread = np.clip((times_s - self.minima) / width, 0.0, 1.0) ** (1 / self.powers())
+        return np.where(self.is_point, times_s >= self.means, np.where(times_s < self.minima, 0.0, spread))
 
 
-def merged(parts: Iterable[TimeHistogram]) -> TimeHistogram:
-    """Return the histogram of the times of all of these; its statistics are exact.
+def merge_histograms(parts: Iterable[TimeHistogram]) -> TimeHistogram:
+    """Merge histograms; statistics are exact.
 
-    Its bins are the fifths of the times that the bins stand for: what the times within a bin were is not known.
+    Parameters
+    ----------
+    parts
+        Histograms, possibly empty.
+
+    Returns
+    -------
+    TimeHistogram
+        Its bins are quintiles of the distributions that the bins of `parts` approximate.
     """
     known = [part for part in parts if part.count]
     if len(known) <= 1:
@@ -151,44 +185,44 @@ def merged(parts: Iterable[TimeHistogram]) -> TimeHistogram:
     counts = np.array([part.count for part in known], np.float64)
     means = np.array([part.mean_s for part in known])
     count = sum(part.count for part in known)
-    least, most = min(part.minimum_s for part in known), max(part.maximum_s for part in known)
-    mean = float(np.clip((counts / count * means).sum(), least, most))
+    minimum, maximum = min(part.minimum_s for part in known), max(part.maximum_s for part in known)
+    mean = float(np.clip((counts / count * means).sum(), minimum, maximum))
     within = np.array([part.variance_s2 for part in known])
     variance = float((counts / count * (within + (means - mean) ** 2)).sum())
-    pieces = Bins.of([each for part in known for each in part.bins])
-    return TimeHistogram(count, least, mean, most, variance, _fifths(pieces, count))
+    pieces = Bins.from_bins([part_bin for part in known for part_bin in part.bins])
+    return TimeHistogram(count, minimum, mean, maximum, variance, _compute_quintiles(pieces, count))
 
 
-def _fifths(pieces: Bins, count: int) -> tuple[TimeBin, ...]:
-    """Return the bins of the times that all of these bins hold, which may overlap."""
-    sizes = even_sizes(np.array([count]), np.array([min(BIN_COUNT, count)]))
+def _compute_quintiles(pieces: Bins, count: int) -> tuple[TimeBin, ...]:
+    """Quintile bins of the times in bins, which may overlap."""
+    sizes = split_evenly(np.array([count]), np.array([min(BIN_COUNT, count)]))
     cuts = np.cumsum(sizes)[:-1]
-    times, shares = _cut(pieces, cuts.astype(np.float64))
+    times, shares = _find_cuts(pieces, cuts.astype(np.float64))
     edges = np.concatenate([np.zeros((1, pieces.counts.size)), shares, np.ones((1, pieces.counts.size))])
     sums = np.diff(pieces.sums(edges).sum(axis=1))
-    # What stands next to a cut on either side: between times that are points there is nothing.
-    at = pieces.at(shares)
-    before = np.minimum(np.where(shares > 0, at, pieces.least.min()).max(axis=1, initial=0.0), times)
+    # times adjacent to each cut; points leave a gap in between
+    at = pieces.quantiles(shares)
+    before = np.minimum(np.where(shares > 0, at, pieces.minima.min()).max(axis=1, initial=0.0), times)
     after = np.maximum(np.where(shares < 1, at, np.inf).min(axis=1), before) if cuts.size else before
-    least = np.concatenate([[pieces.least.min()], after])
-    most = np.concatenate([before, [pieces.most.max()]])
-    means = np.clip(sums / sizes, least, most)
-    rows = zip(sizes.tolist(), least.tolist(), means.tolist(), most.tolist(), strict=True)
+    minima = np.concatenate([[pieces.minima.min()], after])
+    maxima = np.concatenate([before, [pieces.maxima.max()]])
+    means = np.clip(sums / sizes, minima, maxima)
+    rows = zip(sizes.tolist(), minima.tolist(), means.tolist(), maxima.tolist(), strict=True)
     return tuple(TimeBin(*row) for row in rows)
 
 
-def _cut(pieces: Bins, cuts: Reals) -> tuple[Reals, Reals]:
-    """Return the times (k) that have so many times (k) below them, and the shares of the bins (k, b) that these are."""
-    low = np.full(cuts.shape, np.nextafter(pieces.least.min(), -np.inf))
-    high = np.full(cuts.shape, pieces.most.max())
-    for _ in range(_HALVINGS):
+def _find_cuts(pieces: Bins, cuts: Reals) -> tuple[Reals, Reals]:
+    """Find the times (k) at cumulative counts by bisection, and the shares of the bins below them (k, b)."""
+    low = np.full(cuts.shape, np.nextafter(pieces.minima.min(), -np.inf))
+    high = np.full(cuts.shape, pieces.maxima.max())
+    for _ in range(_BISECTION_COUNT):
         middle = low + (high - low) / 2
         is_enough = pieces.shares(middle[:, None]) @ pieces.counts >= cuts
         low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
     below, upto = pieces.shares(low[:, None]), pieces.shares(high[:, None])
-    # Bins that are points at the cut have only some of their times below it.
-    lacking, given = cuts - below @ pieces.counts, (upto - below) @ pieces.counts
-    part = np.clip(np.divide(lacking, given, out=np.zeros_like(given), where=given > 0), 0.0, 1.0)
+    # a point at the cut is split
+    missing, available = cuts - below @ pieces.counts, (upto - below) @ pieces.counts
+    part = np.clip(np.divide(missing, available, out=np.zeros_like(available), where=available > 0), 0.0, 1.0)
     return high, below + part[:, None] * (upto - below)
 
 
@@ -196,13 +230,26 @@ def _cut(pieces: Bins, cuts: Reals) -> tuple[Reals, Reals]:
 
 
 def gaps_and_durations(levels: AnyInts, start_s: Reals, end_s: Reals) -> tuple[Reals, Reals]:
-    """Return the gap before each call of a rank (n), as `Gap` has it, and how long it lasted (n), both [s].
+    """Compute the gap before each call of a rank, and its duration.
 
-    levels (n): how deep each call is, in order; calls stand before those that they make. The first call's gap is
-    since 0 of the trace's clock. Traces cut their times off at the tick, so gaps come out a tick below 0: they are 0.
+    Parameters
+    ----------
+    levels : (n,)
+        Nesting level of each call, in order; calls precede their inner calls.
+    start_s, end_s : (n,)
+        Start and end of each call [s].
+
+    Returns
+    -------
+    tuple[Reals, Reals]
+        Gaps, see `Gap`, and durations (n) [s]. The gap of the first call counts from time 0 of the trace.
+
+    Notes
+    -----
+    The clock resolution of traces can make gaps negative by a tick; they are set to 0.
     """
     before = np.zeros(levels.size, np.float64)
-    # Calls no deeper than a depth, from the deepest on: the one before is a call's sibling, or what it is within.
+    # from the deepest level outward: the previous call that is not deeper is a sibling or the enclosing call
     places = np.arange(levels.size)
     for depth in np.unique(levels)[::-1].tolist():
         is_of_depth = levels[places] == depth

@@ -1,9 +1,9 @@
-"""The server's side of a compressed trace: when all ranks together read and write how many bytes.
+"""Server view of a compressed trace: bytes that all ranks together read and write over time.
 
-Ranks that go through their loops equally often have one timeline, made of the mean times of the calls [1, section 3];
-each of their reads and writes is then one interval, with the bytes of all of these ranks, in closed form. So its size
-is that of one rank's calls for each kind of rank, whatever the number of ranks. Ranks whose loops' counts grow from
-rank to rank are taken together in up to 16 parts along each such dimension; the one in the middle stands for its part.
+Ranks with the same loop counts share one timeline, made of the mean times of the calls [1, section 3]. Each of their
+requests is one interval with the bytes of all of these ranks, in closed form. The size of the result is therefore that
+of one rank's calls per group of ranks, for any number of ranks. Ranks whose loop counts grow with the rank are
+approximated by up to 16 groups along each such dimension; the middle rank represents its group.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108
 """
@@ -19,16 +19,24 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.traces.expansion import MOST_CALLS, executions, mean_times, numbered
+from iosig.transforms.traces.expansion import MAX_CALLS, compute_mean_times, list_executions, number_nodes
 from iosig.transforms.traces.progressions import Progression
-from iosig.transforms.traces.rank_blocks import block_of, refined, rows_sum
-from iosig.transforms.traces.requests import Forms, Size, exact_volumes, fields, is_request, nested_nodes, size_asked
+from iosig.transforms.traces.rank_blocks import divide_block, find_block, rows_sum
+from iosig.transforms.traces.requests import (
+    CallFormats,
+    Size,
+    find_nested_calls,
+    is_request,
+    request_size,
+    split_arguments,
+    volumes_by_execution,
+)
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass, Vector
 
-#: parts along a dimension of ranks whose loops' counts differ from rank to rank
-_PARTS = 16
-#: kinds of ranks
-_MOST_KINDS = 4096
+#: number of groups along a dimension of ranks with different loop counts
+_GROUPS_PER_DIMENSION = 16
+#: maximum number of groups of ranks
+_MAX_GROUPS = 4096
 
 SCHEMA = {
     "module": pl.String,
@@ -42,141 +50,172 @@ SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The outer reads and writes of all ranks, and when the last call of any rank is over [s].
+    """Reads and writes of all ranks, without nested ones, and the end of the last call of any rank [s].
 
-    intervals: in order of time, with the columns of `SCHEMA`: each with the bytes of all ranks that make the request
-    at once, NULL where they are not known; `request_count` is how many ranks these are.
+    intervals: in order of time, with the columns of `SCHEMA`; each has the bytes of all ranks that make the request,
+    NULL if unknown, and the number of these ranks as `request_count`.
     """
 
     intervals: pl.DataFrame
     duration_s: float
 
 
-def timeline(trace: CompressedTrace, forms: Forms, most_calls: int = MOST_CALLS) -> Timeline:
-    """Return the reads and writes of a trace over time.
+def compute_timeline(trace: CompressedTrace, formats: CallFormats, max_calls: int = MAX_CALLS) -> Timeline:
+    """Compute the reads and writes of a trace over time.
 
-    Raises ValueError where the calls of all kinds of ranks are more than most_calls, or their loops too irregular.
+    Parameters
+    ----------
+    trace
+        Compressed trace.
+    forms
+        Formats of the calls' arguments.
+    max_calls
+        Maximum number of calls of one rank per group, in total.
+
+    Returns
+    -------
+    Timeline
+        Intervals of requests.
+
+    Raises
+    ------
+    ValueError
+        If there are too many calls, or loops are too irregular.
     """
-    kinds = [kind for rank_class in trace.classes for kind in kinds_of(rank_class)]
-    if len(kinds) > _MOST_KINDS:
-        raise ValueError(f"The ranks go through their loops in {len(kinds):,} ways, which are too many.")
+    rank_groups = [group for rank_class in trace.classes for group in group_ranks(rank_class)]
+    if len(rank_groups) > _MAX_GROUPS:
+        raise ValueError(
+            f"The ranks have {len(rank_groups):,} different combinations of loop counts, which is too many."
+        )
     pieces: list[pl.DataFrame] = []
     duration_s = 0.0
-    for kind in kinds:
-        made = executions(kind.rank_class, kind.ranks.start, most_calls)
-        most_calls -= made.node.size
-        start_s, end_s = mean_times(made)
+    for group in rank_groups:
+        order = list_executions(group.rank_class, group.ranks.start, max_calls)
+        max_calls -= order.node.size
+        start_s, end_s = compute_mean_times(order)
         duration_s = max(duration_s, float(end_s.max(initial=0.0)))
-        pieces += _requests(kind, forms, made.node, start_s, end_s)
+        pieces += _list_requests(group, formats, order.node, start_s, end_s)
     intervals = pl.concat([pl.DataFrame(schema=SCHEMA), *pieces])
     return Timeline(intervals.sort("start_s", "end_s", "direction", "module"), duration_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Ranks of a class that go through all loops equally often; each stands for `weight` ranks."""
+class RankGroup:
+    """Ranks of a class with equal loop counts; each represents `weight` ranks."""
 
     rank_class: RankClass
     ranks: Progression
     weight: int = 1
 
 
-def kinds_of(rank_class: RankClass) -> list[Kind]:
-    """Return the ranks of a class by how often they go through each loop."""
-    nodes, parents = numbered(rank_class.body)
-    # each kind with the iterations of the loops so far
-    found = [(Kind(rank_class, ranks), {-1: 1}) for ranks in rank_class.ranks]
+def group_ranks(rank_class: RankClass) -> list[RankGroup]:
+    """Group the ranks of a class by their loop counts.
+
+    Raises
+    ------
+    ValueError
+        If there are too many groups, or counts follow no rule.
+    """
+    nodes, parents = number_nodes(rank_class.body)
+    # each group with the total iterations of the loops so far
+    groups = [(RankGroup(rank_class, ranks), {-1: 1}) for ranks in rank_class.ranks]
     for number, node in enumerate(nodes):
         if not isinstance(node, Loop):
             continue
-        split: list[tuple[Kind, dict[int, int]]] = []
-        for kind, iterations in found:
-            entered = iterations[parents[number]]
-            parts = _alike(kind, node.counts) if entered else [(kind, 0)]
+        split: list[tuple[RankGroup, dict[int, int]]] = []
+        for group, iterations in groups:
+            entry_count = iterations[parents[number]]
+            parts = _split_by_counts(group, node.counts) if entry_count else [(group, 0)]
             split += [(part, iterations | {number: total}) for part, total in parts]
-        found = split
-        if len(found) > _MOST_KINDS:
-            raise ValueError(f"The ranks go through their loops in {len(found):,} ways, which are too many.")
-    return [kind for kind, _ in found]
+        groups = split
+        if len(groups) > _MAX_GROUPS:
+            raise ValueError(
+                f"The ranks have {len(groups):,} different combinations of loop counts, which is too many."
+            )
+    return [group for group, _ in groups]
 
 
-def _alike(kind: Kind, counts: Vector) -> list[tuple[Kind, int]]:
-    """Return a kind's ranks by the counts of a loop, and how often each goes through it in all."""
-    blocks = refined(kind.ranks, counts)
+def _split_by_counts(group: RankGroup, counts: Vector) -> list[tuple[RankGroup, int]]:
+    """Split a group by the counts of a loop, and compute the total iterations of each part."""
+    blocks = divide_block(group.ranks, counts)
     if blocks is None:
-        raise ValueError("The iterations of a loop follow no rule over the ranks.")
-    found: list[tuple[Kind, int]] = []
+        raise ValueError("The loop counts of the ranks are too irregular.")
+    parts: list[tuple[RankGroup, int]] = []
     for block in blocks:
-        for part in _evened(replace(kind, ranks=block), counts):
-            found.append((part, rows_sum(block_of(counts, Progression(part.ranks.start)).values)))
-    return found
+        for part in _split_varying(replace(group, ranks=block), counts):
+            parts.append((part, rows_sum(find_block(counts, Progression(part.ranks.start)).values)))
+    return parts
 
 
-def _evened(kind: Kind, counts: Vector) -> Iterator[Kind]:
-    """Yield ranks in parts whose counts do not grow from rank to rank: of those that do, single ones for many."""
-    block = block_of(counts, kind.ranks)
-    moving = block.moving_dims()
-    if not moving:
-        yield kind
+def _split_varying(group: RankGroup, counts: Vector) -> Iterator[RankGroup]:
+    """Yield groups of equal counts; along dimensions with different counts, representative ranks stand for several."""
+    block = find_block(counts, group.ranks)
+    varying = block.varying_dimensions()
+    if not varying:
+        yield group
         return
-    parts = [kind]
-    for place in moving:
-        parts = [part for whole in parts for part in _middles(whole, place)]
+    parts = [group]
+    for place in varying:
+        parts = [part for whole in parts for part in _represent_dimension(whole, place)]
     yield from parts
 
 
-def _middles(kind: Kind, place: int) -> Iterator[Kind]:
-    """Yield the middle steps of the parts of a dimension, each for all steps of its part."""
-    count, stride = kind.ranks.counts[place], kind.ranks.strides[place]
-    edges = [count * part // min(count, _PARTS) for part in range(min(count, _PARTS) + 1)]
+def _represent_dimension(group: RankGroup, place: int) -> Iterator[RankGroup]:
+    """Divide a dimension into parts, and yield the middle step of each with the weight of the part."""
+    count, stride = group.ranks.counts[place], group.ranks.strides[place]
+    edges = [count * part // min(count, _GROUPS_PER_DIMENSION) for part in range(min(count, _GROUPS_PER_DIMENSION) + 1)]
     for low, high in pairwise(edges):
-        start = kind.ranks.start + stride * ((low + high - 1) // 2)
-        counts = (*kind.ranks.counts[:place], 1, *kind.ranks.counts[place + 1 :])
-        yield replace(kind, ranks=replace(kind.ranks, start=start, counts=counts), weight=kind.weight * (high - low))
+        start = group.ranks.start + stride * ((low + high - 1) // 2)
+        counts = (*group.ranks.counts[:place], 1, *group.ranks.counts[place + 1 :])
+        yield replace(group, ranks=replace(group.ranks, start=start, counts=counts), weight=group.weight * (high - low))
 
 
-def _requests(
-    kind: Kind, forms: Forms, node: npt.NDArray[np.int32], start_s: Reals, end_s: Reals
+def _list_requests(
+    group: RankGroup, formats: CallFormats, node: npt.NDArray[np.int32], start_s: Reals, end_s: Reals
 ) -> Iterator[pl.DataFrame]:
-    """Yield the requests of each node of a kind of ranks."""
-    nested = nested_nodes(kind.rank_class)
+    """Yield the requests of each node for a group of ranks."""
+    nested = find_nested_calls(group.rank_class)
     order = np.argsort(node, kind="stable")
-    nodes, _ = numbered(kind.rank_class.body)
+    nodes, _ = number_nodes(group.rank_class.body)
     edges = np.searchsorted(node[order], np.arange(len(nodes) + 1))
     for number, call in enumerate(nodes):
         at = order[edges[number] : edges[number + 1]]
         if not isinstance(call, Call) or nested[number] or not at.size:
             continue
-        form = forms.of(call)
-        if form is None or not is_request(form):
+        call_format = formats.find(call)
+        if call_format is None or not is_request(call_format):
             continue
-        asked = _volumes(size_asked(fields(call), form, forms), kind, at.size)
+        volumes = _volumes(request_size(split_arguments(call), call_format, formats), group, at.size)
         yield pl.DataFrame(
             {
-                "module": pl.repeat(form.layer, at.size, eager=True),
-                "direction": pl.repeat(form.deed, at.size, eager=True),
+                "module": pl.repeat(call_format.layer, at.size, eager=True),
+                "direction": pl.repeat(call_format.operation, at.size, eager=True),
                 "start_s": start_s[at],
                 "end_s": end_s[at],
-                "bytes": pl.repeat(None, at.size, dtype=pl.Float64, eager=True) if asked is None else asked,
-                "request_count": np.full(at.size, kind.ranks.size * kind.weight),
+                "bytes": pl.repeat(None, at.size, dtype=pl.Float64, eager=True) if volumes is None else volumes,
+                "request_count": np.full(at.size, group.ranks.size * group.weight),
             },
             schema=SCHEMA,
         )
 
 
-def _volumes(size: Size | None, kind: Kind, executed: int) -> Reals | None:
-    """Return the bytes of all ranks of a kind for each execution of a call; None if they are not known."""
-    vectors = [] if size is None else [part for part in (size.count, size.each) if not isinstance(part, int)]
-    blocks: list[Progression] | None = [kind.ranks]
+def _volumes(size: Size | None, group: RankGroup, executed: int) -> Reals | None:
+    """Bytes of all ranks of a group for each execution of a call; None if unknown."""
+    vectors = [] if size is None else [part for part in (size.count, size.element_bytes) if not isinstance(part, int)]
+    blocks: list[Progression] | None = [group.ranks]
     for vector in vectors:
-        parts = [refined(block, vector) for block in blocks or ()]
-        blocks = None if blocks is None or None in parts else [part for own in parts if own for part in own]
+        parts = [divide_block(block, vector) for block in blocks or ()]
+        blocks = (
+            None
+            if blocks is None or None in parts
+            else [block for divide_block in parts if divide_block for block in divide_block]
+        )
     if blocks is None:
         return None
-    found = np.zeros(executed)
+    total = np.zeros(executed)
     for block in blocks:
-        own = exact_volumes(size, block, executed)
-        if own is None:
+        volumes = volumes_by_execution(size, block, executed)
+        if volumes is None:
             return None
-        found += own.astype(np.float64)
-    return found * kind.weight
+        total += volumes.astype(np.float64)
+    return total * group.weight

@@ -1,13 +1,13 @@
-"""What a compressed trace adds up to: calls, bytes and files of all ranks, without expanding any.
+"""Totals of a compressed trace: calls, bytes and files of all ranks, without expansion.
 
-Numbers of progressions are summed in closed form, in whole numbers of any size. Files are told by the pattern of
-their names: those that differ in numbers only, of a program that gives each rank its own, are one row, whatever the
-number of ranks. Bytes of MPI-IO calls belong to the file on which their handle was opened.
+Progressions are summed in closed form, as Python integers. Files are identified by the pattern of their names: names
+that differ in numbers only, as in file-per-process programs, are one row for any number of ranks. Bytes of MPI-IO calls
+belong to the file that was opened with their handle.
 
-Recorder calls handles `<world rank>-<counter>`, and gives a number again once it is free. A call whose handle is
-written as that of opens of one file belongs to it on all ranks at once. Else the executions of one rank are held
-against those of the opens, one by one and in their order, at the corners of each block of ranks within which handle
-and loops grow evenly: between them it is the same. A call goes back to the last open of its handle before it.
+Recorder writes handles as `<world rank>-<counter>`, and reuses numbers. If the handle of a call is written like that of
+the opens of a single file, the assignment holds for all ranks at once. Otherwise the executions of one rank are
+compared with those of the opens one by one, in order, at the corners of each block of ranks within which handles and
+loops are linear; between the corners the result is the same. A call belongs to the last preceding open of its handle.
 """
 
 from __future__ import annotations
@@ -22,118 +22,142 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.transforms.arrays import Ints
-from iosig.transforms.traces.expansion import executions, numbered, place_in, values_of
-from iosig.transforms.traces.name_patterns import Member, Pattern, patterns
-from iosig.transforms.traces.progressions import Progression, distinct_count, size_of
-from iosig.transforms.traces.rank_blocks import block_of, divided, moving, of_share, refined
+from iosig.transforms.traces.expansion import find_index, list_executions, number_nodes, rank_values
+from iosig.transforms.traces.name_patterns import Member, Pattern, group_by_pattern
+from iosig.transforms.traces.progressions import Progression, count_distinct, row_size
+from iosig.transforms.traces.rank_blocks import (
+    block_from_share,
+    divide_block,
+    divide_ranks,
+    find_active_ranks,
+    find_block,
+)
 from iosig.transforms.traces.requests import (
-    Field,
-    Form,
-    Forms,
+    Argument,
+    CallFormat,
+    CallFormats,
     Size,
-    exact_volumes,
-    field_at,
-    fields,
+    argument_at,
+    find_nested_calls,
     is_request,
-    nested_nodes,
-    size_asked,
-    vectors_of,
-    volume,
+    request_size,
+    split_arguments,
+    total_volume,
+    varying_vectors,
+    volumes_by_execution,
 )
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Node, RankClass, Vector
 
-#: the number of the node that each call of a rank is, in order; raises ValueError where these are too many
+#: maps a rank to the node numbers of its calls, in order; raises ValueError if there are too many
 Order = Callable[[int], npt.NDArray[np.int32]]
 
-#: executions of one call by one rank that are looked at one by one
-_MOST_EXECUTED = 1 << 22
+#: maximum number of executions of a call by a rank that are compared one by one
+_MAX_COMPARED = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A call that opens a file: its node, the handle that it gives, and the file's name."""
+class OpenCall:
+    """Call that opens a file: its node, the handle that it returns, and the file name."""
 
     number: int
-    handle: Field
-    path: Field
+    handle: Argument
+    path: Argument
 
 
 @dataclass(frozen=True, slots=True)
-class OfFile:
-    """The calls of one node on one open, of all ranks, and their bytes; None for an open that is not to be found."""
+class FileCalls:
+    """Calls of one node that belong to one open, of all ranks, and their bytes; the open is None if unknown."""
 
-    opened: Opened | None
+    open_call: OpenCall | None
     call_count: int
     volume: int | None
 
 
-def files_of(
-    handle: Field,
+def assign_to_files(
+    handle: Argument,
     number: int,
-    opened: Sequence[Opened],
+    opens: Sequence[OpenCall],
     ranks: Callable[[], list[Progression] | None],
     call_count: int,
     size: Size | None,
     order: Order,
     loops: Sequence[Vector],
-) -> list[OfFile]:
-    """Return the opens of one class that the calls of a node of this class go back to.
+) -> list[FileCalls]:
+    """Assign the calls of a node to the opens of the same class.
 
-    ranks: those that execute the node. size: what each call asks for. order: the number of the node that each call
-    of a rank is. loops: the iterations of the class's loops.
+    Parameters
+    ----------
+    handle, number
+        Handle argument and number of the node.
+    opened
+        Opens of the class.
+    ranks
+        Returns the ranks that execute the node.
+    call_count
+        Executions of all ranks.
+    size
+        Requested bytes of each call.
+    order
+        Node numbers of each rank's calls.
+    loops
+        Iterations of the class's loops.
+
+    Returns
+    -------
+    list[OfFile]
+        One per open; a single one without open if the assignment is unknown.
     """
-    unknown = [OfFile(None, call_count, volume(size, call_count))]
-    candidates = [known for known in opened if _may_be(known.handle, handle)]
+    unknown = [FileCalls(None, call_count, total_volume(size, call_count))]
+    candidates = [known for known in opens if _may_be_equal(known.handle, handle)]
     if not candidates:
         return unknown
     if {(known.handle, known.path) for known in candidates} == {(handle, candidates[0].path)}:
-        return [OfFile(_latest(candidates, number), call_count, volume(size, call_count))]
-    factors = [] if size is None else [part for part in (size.count, size.each) if not isinstance(part, int)]
-    vectors = [*vectors_of(handle), *factors, *loops]
-    blocks = divided(vectors) if vectors else ranks()
-    return unknown if blocks is None else _divided_among(handle, number, candidates, blocks, size, order) or unknown
+        return [FileCalls(_latest(candidates, number), call_count, total_volume(size, call_count))]
+    factors = [] if size is None else [part for part in (size.count, size.element_bytes) if not isinstance(part, int)]
+    vectors = [*varying_vectors(handle), *factors, *loops]
+    blocks = divide_ranks(vectors) if vectors else ranks()
+    return unknown if blocks is None else _assign_blocks(handle, number, candidates, blocks, size, order) or unknown
 
 
-def _may_be(one: Field, other: Field) -> bool:
-    """Return whether two handles can ever be the same: some differ in a number that is always the same."""
-    pairs = zip(one.numbers, other.numbers, strict=False)
-    constants = ((own.values, its.values) for own, its in pairs)
-    return one.texts == other.texts and not any(
-        isinstance(own, int) and isinstance(its, int) and own != its for own, its in constants
+def _may_be_equal(first: Argument, second: Argument) -> bool:
+    """Whether two handles can be equal; constant numbers that differ exclude it."""
+    pairs = ((left.values, right.values) for left, right in zip(first.numbers, second.numbers, strict=False))
+    return first.texts == second.texts and not any(
+        isinstance(left, int) and isinstance(right, int) and left != right for left, right in pairs
     )
 
 
-def _divided_among(
-    handle: Field,
+def _assign_blocks(
+    handle: Argument,
     number: int,
-    opened: Sequence[Opened],
+    opens: Sequence[OpenCall],
     blocks: Sequence[Progression],
     size: Size | None,
     order: Order,
-) -> list[OfFile] | None:
-    """Return the opens to which a node's calls go back in turn; None where that cannot be told."""
+) -> list[FileCalls] | None:
+    """Assign the calls of a node to opens block by block; None if unknown."""
     counts: defaultdict[int, int] = defaultdict(int)
-    moved: dict[int, int | None] = {}
+    total_bytes: dict[int, int | None] = {}
     for block in blocks:
-        which = _which(handle, number, opened, block, order)
+        which = _find_common_opens(handle, number, opens, block, order)
         if which is None:
             return None
         if not which.size:
             continue
-        asked = exact_volumes(size, block, which.size)
-        for found in np.unique(which).tolist():
-            is_own = which == found
-            counts[found] += int(is_own.sum()) * block.size
-            before, part = moved.get(found, 0), None if asked is None else sum(asked[is_own].tolist())
-            moved[found] = None if before is None or part is None else before + part
-    by_number = {known.number: known for known in opened}
-    return [OfFile(by_number.get(found), count, moved[found]) for found, count in counts.items()]
+        volumes = volumes_by_execution(size, block, which.size)
+        for node in np.unique(which).tolist():
+            is_node = which == node
+            counts[node] += int(is_node.sum()) * block.size
+            before, part = total_bytes.get(node, 0), None if volumes is None else sum(volumes[is_node].tolist())
+            total_bytes[node] = None if before is None or part is None else before + part
+    by_number = {known.number: known for known in opens}
+    return [FileCalls(by_number.get(node), count, total_bytes[node]) for node, count in counts.items()]
 
 
-def _latest(opened: Sequence[Opened], number: int) -> Opened:
-    """Return the last of some opens before a node, else the last of all: the one that it follows in a loop."""
-    before = [known for known in opened if known.number < number]
-    return max(before or opened, key=lambda known: known.number)
+def _latest(opens: Sequence[OpenCall], number: int) -> OpenCall:
+    """Last open before a node; the last open of all if it follows the node in a loop."""
+    before = [known for known in opens if known.number < number]
+    return max(before or opens, key=lambda known: known.number)
 
 
 def _corners(block: Progression) -> Iterator[int]:
@@ -145,28 +169,29 @@ def _corners(block: Progression) -> Iterator[int]:
     return (block.start + sum(place) for place in product(*ends))
 
 
-def _which(handle: Field, number: int, opened: Sequence[Opened], block: Progression, order: Order) -> Ints | None:
-    """Return the node of the open that each execution of one rank goes back to, -1 for none; None if ranks differ."""
-    found: Ints | None = None
+def _find_common_opens(
+    handle: Argument, number: int, opens: Sequence[OpenCall], block: Progression, order: Order
+) -> Ints | None:
+    """Node of the open that each execution belongs to, -1 for none; None if the ranks of the block differ."""
+    common: Ints | None = None
     for rank in _corners(block):
-        own = _open_of_each(handle, number, opened, rank, order)
-        if own is None or (found is not None and not np.array_equal(found, own)):
+        nodes = _find_opens(handle, number, opens, rank, order)
+        if nodes is None or (common is not None and not np.array_equal(common, nodes)):
             return None
-        found = own
-    return found
+        common = nodes
+    return common
 
 
-def _open_of_each(handle: Field, number: int, opened: Sequence[Opened], rank: int, order: Order) -> Ints | None:
-    """Return the node of the last open of its handle before each execution of a node by one rank, -1 for none."""
+def _find_opens(handle: Argument, number: int, opens: Sequence[OpenCall], rank: int, order: Order) -> Ints | None:
+    """Node of the last open of the same handle before each execution of a node by one rank, -1 for none."""
     try:
         sequence = order(rank)
     except ValueError:
-        # more calls than are looked at one by one
-        return None
-    places = [np.flatnonzero(sequence == node) for node in (number, *(known.number for known in opened))]
+        return None  # too many calls
+    places = [np.flatnonzero(sequence == node) for node in (number, *(known.number for known in opens))]
     rows = [
-        _numbers(field, rank) if place.size else np.empty((len(handle.numbers), 0), np.int64)
-        for field, place in zip((handle, *(known.handle for known in opened)), places, strict=True)
+        _expand_numbers(field, rank) if place.size else np.empty((len(handle.numbers), 0), np.int64)
+        for field, place in zip((handle, *(known.handle for known in opens)), places, strict=True)
     ]
     spread = [
         np.broadcast_to(row, (row.shape[0], place.size))
@@ -175,38 +200,38 @@ def _open_of_each(handle: Field, number: int, opened: Sequence[Opened], rank: in
     ]
     if len(spread) < len(places):
         return None
-    # Handles as numbers: of one handle, opens and calls are then compared by where they are.
+    # keys of handle number and position order the opens and calls of each handle
     _, handles = np.unique(np.concatenate(spread, axis=1), axis=1, return_inverse=True)
     keys = handles.reshape(-1) * (sequence.size + 1) + np.concatenate(places)
-    asked, given = keys[: places[0].size], keys[places[0].size :]
-    nodes = np.repeat([known.number for known in opened], [place.size for place in places[1:]])
-    if not given.size:
-        return np.full(asked.size, -1, np.int64)
-    by_key = np.argsort(given)
-    last = np.searchsorted(given[by_key], asked) - 1
+    call_keys, open_keys = keys[: places[0].size], keys[places[0].size :]
+    nodes = np.repeat([known.number for known in opens], [place.size for place in places[1:]])
+    if not open_keys.size:
+        return np.full(call_keys.size, -1, np.int64)
+    by_key = np.argsort(open_keys)
+    last = np.searchsorted(open_keys[by_key], call_keys) - 1
     before = by_key[np.maximum(last, 0)]
-    is_own = (last >= 0) & (given[before] // (sequence.size + 1) == asked // (sequence.size + 1))
-    return np.where(is_own, nodes[before], -1).astype(np.int64)
+    is_same_handle = (last >= 0) & (open_keys[before] // (sequence.size + 1) == call_keys // (sequence.size + 1))
+    return np.where(is_same_handle, nodes[before], -1).astype(np.int64)
 
 
-def _numbers(field: Field, rank: int) -> Ints | None:
-    """Return the numbers of a field of one rank (numbers, executions); one execution if they are always the same.
+def _expand_numbers(field: Argument, rank: int) -> Ints | None:
+    """Numbers of an argument of one rank (numbers, executions); a single column if they are constant.
 
-    None where they are too many, or the rank has none.
+    None if there are too many, or the rank has none.
     """
     sizes = set()
-    for vector in vectors_of(field):
-        share = next((share for share in vector if place_in(share.ranks, rank) is not None), None)
+    for vector in varying_vectors(field):
+        share = next((share for share in vector if find_index(share.ranks, rank) is not None), None)
         if share is None:
             return None
-        sizes.add(size_of(share.values))
+        sizes.add(row_size(share.values))
     if not sizes:
         return np.array([[number.values] for number in field.numbers], np.int64).reshape(len(field.numbers), 1)
-    if len(sizes) > 1 or max(sizes) > _MOST_EXECUTED:
+    if len(sizes) > 1 or max(sizes) > _MAX_COMPARED:
         return None
     (executed,) = sizes
     rows = [
-        np.full(executed, number.values) if isinstance(number.values, int) else values_of(number.values, rank)
+        np.full(executed, number.values) if isinstance(number.values, int) else rank_values(number.values, rank)
         for number in field.numbers
     ]
     return np.array(rows, np.int64)
@@ -214,7 +239,7 @@ def _numbers(field: Field, rank: int) -> Ints | None:
 
 @dataclass(frozen=True, slots=True)
 class CallTotal:
-    """How often a function was called."""
+    """Number of calls of a function."""
 
     module: str
     function: str
@@ -223,9 +248,9 @@ class CallTotal:
 
 @dataclass(frozen=True, slots=True)
 class ModuleTotal:
-    """What a layer's requests ask for: the outer ones, or those within others, whose bytes are the same once more.
+    """Requested bytes of a layer, separately for outer and nested requests; nested bytes are counted a second time.
 
-    is_nested: None of calls that are within others at some times. Bytes are None where those of any are not known.
+    is_nested: None for calls that are nested in some executions only. Bytes are None if those of any call are unknown.
     """
 
     module: str
@@ -238,11 +263,11 @@ class ModuleTotal:
 
 @dataclass(frozen=True, slots=True)
 class FileTotal:
-    """What is done to a file, or to all whose names differ in numbers only.
+    """Accesses to a file, or to all files whose names differ in numbers only.
 
-    path: `{0..7}` stands for numbers, `{0..8..4}` for those that far apart; None where the calls do not tell the file.
-    file_count: distinct names, of all ranks together; None where they follow no rule and are too many to be listed.
-    Bytes are those of outer calls, and of calls within others apart: the same once more.
+    path: `{0..7}` stands for a range of numbers, `{0..8..4}` for one with a stride; None if the calls do not name the
+    file. file_count: number of distinct names over all ranks; None if unknown. Bytes of outer and nested calls are
+    separate, since nested calls move the same bytes again.
     """
 
     path: str | None
@@ -258,7 +283,7 @@ class FileTotal:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a trace adds up to, each table in order of names."""
+    """Totals of a trace; each table is sorted by name."""
 
     process_count: int
     calls: tuple[CallTotal, ...]
@@ -267,25 +292,44 @@ class Totals:
 
     @property
     def call_count(self) -> int:
-        """Return how many calls all ranks make."""
+        """Number of calls of all ranks."""
         return sum(row.call_count for row in self.calls)
 
 
-def totals(trace: CompressedTrace, forms: Forms) -> Totals:
-    """Return what a trace adds up to; nothing of it grows with the ranks or the iterations that follow rules.
+def compute_totals(trace: CompressedTrace, formats: CallFormats) -> Totals:
+    """Compute the totals of a trace.
 
-    Raises ValueError where the trace contradicts itself.
+    Parameters
+    ----------
+    trace
+        Compressed trace.
+    forms
+        Formats of the calls' arguments.
+
+    Returns
+    -------
+    Totals
+        Calls by function, bytes by module and by file.
+
+    Raises
+    ------
+    ValueError
+        If the trace is inconsistent.
+
+    Notes
+    -----
+    Run time and memory are independent of the number of ranks and iterations if these are regular.
     """
-    made = [part for rank_class in trace.classes for part in _made(rank_class, forms)]
-    return Totals(trace.process_count, _calls(made), _modules(made), _files(made))
+    node_calls = [part for rank_class in trace.classes for part in _collect_calls(rank_class, formats)]
+    return Totals(trace.process_count, _call_totals(node_calls), _module_totals(node_calls), _file_totals(node_calls))
 
 
-# ---- what a node's calls come to
+# ---- calls of nodes
 
 
 @dataclass(frozen=True)
-class _Own:
-    """A class and a call node in it."""
+class _CallNode:
+    """Call node within its class."""
 
     rank_class: RankClass
     nodes: Sequence[Node]
@@ -296,187 +340,204 @@ class _Own:
     def _loop(self, number: int) -> Loop:
         loop = self.nodes[number]
         if not isinstance(loop, Loop):
-            raise TypeError("A node's parent is a loop.")
+            raise TypeError(f"Node {number} is a parent, but not a loop.")
         return loop
 
     @cached_property
     def call_count(self) -> int:
-        """Return how often all ranks of the class execute the node."""
+        """Number of executions by all ranks of the class."""
         parent = self.parents[self.number]
         if parent < 0:
             return sum(part.size for part in self.rank_class.ranks)
-        return sum(of_share(share).total() for share in self._loop(parent).counts)
+        return sum(block_from_share(share).total() for share in self._loop(parent).counts)
 
     @cached_property
     def ranks(self) -> list[Progression] | None:
-        """Return the ranks that execute the node at all; None where they are not to be had."""
+        """Ranks that execute the node; None if unknown."""
         chain: list[int] = []
         parent = self.parents[self.number]
         while parent >= 0:
             chain.append(parent)
             parent = self.parents[parent]
-        found = list(self.rank_class.ranks)
+        executing = list(self.rank_class.ranks)
         for number in reversed(chain):
             counts = self._loop(number).counts
             inside: list[Progression] = []
-            for ranks in found:
-                parts = refined(ranks, counts)
+            for ranks in executing:
+                parts = divide_block(ranks, counts)
                 if parts is None:
                     return None
-                inside += [part for block in parts for part in moving(block, block_of(counts, block))]
-            found = inside
-        return found
+                inside += [part for block in parts for part in find_active_ranks(block, find_block(counts, block))]
+            executing = inside
+        return executing
 
 
 @dataclass(frozen=True)
-class _Made:
-    """The calls of one node, or of those of its executions that are to one file: `path` is that of node `path_of`.
+class _Calls:
+    """Calls of one node, or those of its executions that access one file, which is named by node `path_of`.
 
-    volume: bytes; None where they are not known, and of calls that are no requests.
+    volume: bytes; None if unknown, and for calls other than requests.
     """
 
     call: Call
     call_count: int
-    own: _Own
-    form: Form | None = None
+    call_node: _CallNode
+    call_format: CallFormat | None = None
     is_nested: bool | None = None
     volume: int | None = None
-    path: Field | None = None
+    path: Argument | None = None
     path_of: int = -1
 
 
-def _made(rank_class: RankClass, forms: Forms) -> Iterator[_Made]:
-    """Yield what the nodes of a class come to."""
-    nodes, parents = numbered(rank_class.body)
-    nesting = nested_nodes(rank_class)
+def _collect_calls(rank_class: RankClass, formats: CallFormats) -> Iterator[_Calls]:
+    """Yield the calls of each node of a class, by file."""
+    nodes, parents = number_nodes(rank_class.body)
+    nesting = find_nested_calls(rank_class)
     calls = {number: node for number, node in enumerate(nodes) if isinstance(node, Call)}
 
     @cache
     def order(rank: int) -> npt.NDArray[np.int32]:
-        return executions(rank_class, rank).node
+        return list_executions(rank_class, rank).node
 
-    owns = {number: _Own(rank_class, nodes, parents, number, order) for number in calls}
-    known: dict[int, list[Field]] = {}
+    call_nodes = {number: _CallNode(rank_class, nodes, parents, number, order) for number in calls}
+    known: dict[int, list[Argument]] = {}
     for number, call in calls.items():
-        _check(call, owns[number])
-        if forms.of(call) is not None:
-            known[number] = fields(call)
-    opened = [
-        Opened(number, handle, path)
+        _check(call, call_nodes[number])
+        if formats.find(call) is not None:
+            known[number] = split_arguments(call)
+    opens = [
+        OpenCall(number, handle, path)
         for number, arguments in known.items()
-        if (form := forms.of(calls[number])) is not None and form.path_at is not None
-        if (handle := field_at(arguments, form.file_at)) is not None
-        if (path := field_at(arguments, form.path_at)) is not None
+        if (call_format := formats.find(calls[number])) is not None and call_format.path_at is not None
+        if (handle := argument_at(arguments, call_format.file_at)) is not None
+        if (path := argument_at(arguments, call_format.path_at)) is not None
     ]
     for number, call in calls.items():
-        form, own = forms.of(call), owns[number]
-        if form is None:
-            yield _Made(call, own.call_count, own)
+        call_format, call_node = formats.find(call), call_nodes[number]
+        if call_format is None:
+            yield _Calls(call, call_node.call_count, call_node)
             continue
-        size = size_asked(known[number], form, forms) if is_request(form) else None
-        for path_of, path, count, moved in _by_file(known[number], form, size, opened, own):
-            yield _Made(call, count, own, form, nesting[number], moved, path, path_of)
+        size = request_size(known[number], call_format, formats) if is_request(call_format) else None
+        for path_of, path, count, total_bytes in _split_by_file(known[number], call_format, size, opens, call_node):
+            yield _Calls(call, count, call_node, call_format, nesting[number], total_bytes, path, path_of)
 
 
-def _check(call: Call, own: _Own) -> None:
-    """Refuse a slot that has more or fewer values than its call is made."""
+def _check(call: Call, call_node: _CallNode) -> None:
+    """Raise ValueError if the number of values of a slot differs from the number of executions."""
     for slot in call.slots:
-        count = sum(share.ranks.size * of_share(share).executed for share in slot.vector)
-        if count != own.call_count:
+        count = sum(share.ranks.size * block_from_share(share).executed for share in slot.vector)
+        if count != call_node.call_count:
             raise ValueError(
-                f"Call {own.number} {call.function} has {count} values, and is made {own.call_count} times."
+                f"Call {call_node.number} {call.function} has {count} values for {call_node.call_count} executions."
             )
 
 
-def _by_file(
-    known: Sequence[Field], form: Form, size: Size | None, opened: Sequence[Opened], own: _Own
-) -> Iterator[tuple[int, Field | None, int, int | None]]:
-    """Yield the files of a node's calls: the node and the field that name them, the calls and bytes to them."""
-    named = form.path_at if form.path_at is not None else form.file_at
-    name = field_at(known, named)
+def _split_by_file(
+    known: Sequence[Argument],
+    call_format: CallFormat,
+    size: Size | None,
+    opens: Sequence[OpenCall],
+    call_node: _CallNode,
+) -> Iterator[tuple[int, Argument | None, int, int | None]]:
+    """Yield the files of a node's calls: number and argument of the naming node, calls and bytes."""
+    named = call_format.path_at if call_format.path_at is not None else call_format.file_at
+    name = argument_at(known, named)
     if name is None or name.is_unknown:
-        yield own.number, None, own.call_count, volume(size, own.call_count)
-    elif form.layer != "MPIIO" or form.path_at is not None:
-        yield own.number, name, own.call_count, volume(size, own.call_count)
+        yield call_node.number, None, call_node.call_count, total_volume(size, call_node.call_count)
+    elif call_format.layer != "MPIIO" or call_format.path_at is not None:
+        yield call_node.number, name, call_node.call_count, total_volume(size, call_node.call_count)
     else:
-        loops = [node.counts for node in own.nodes if isinstance(node, Loop)]
-        for found in files_of(name, own.number, opened, lambda: own.ranks, own.call_count, size, own.order, loops):
-            path = found.opened.path if found.opened and not found.opened.path.is_unknown else None
-            yield found.opened.number if found.opened else own.number, path, found.call_count, found.volume
+        loops = [node.counts for node in call_node.nodes if isinstance(node, Loop)]
+        for part in assign_to_files(
+            name, call_node.number, opens, lambda: call_node.ranks, call_node.call_count, size, call_node.order, loops
+        ):
+            path = part.open_call.path if part.open_call and not part.open_call.path.is_unknown else None
+            yield part.open_call.number if part.open_call else call_node.number, path, part.call_count, part.volume
 
 
 # ---- tables
 
 
-def _calls(made: Iterable[_Made]) -> tuple[CallTotal, ...]:
-    found: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for part in made:
-        found[part.call.module, part.call.function] += part.call_count
-    return tuple(CallTotal(*names, count) for names, count in sorted(found.items()))
+def _call_totals(node_calls: Iterable[_Calls]) -> tuple[CallTotal, ...]:
+    counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for part in node_calls:
+        counts[part.call.module, part.call.function] += part.call_count
+    return tuple(CallTotal(*names, count) for names, count in sorted(counts.items()))
 
 
-def _sum(made: Iterable[_Made], deed: str) -> int | None:
-    """Return the bytes of the reads or writes among some calls; a sum with an unknown part is not known."""
-    found = [part.volume for part in made if part.form and part.form.deed == deed and part.call_count]
-    return sum(part for part in found if part is not None) if None not in found else None
+def _sum_bytes(node_calls: Iterable[_Calls], operation: str) -> int | None:
+    """Sum the bytes of reads or writes; None if any of them is unknown."""
+    volumes = [
+        part.volume
+        for part in node_calls
+        if part.call_format and part.call_format.operation == operation and part.call_count
+    ]
+    return sum(total_volume for total_volume in volumes if total_volume is not None) if None not in volumes else None
 
 
-def _count(made: Iterable[_Made], deed: str) -> int:
-    return sum(part.call_count for part in made if part.form and part.form.deed == deed)
+def _count_calls(node_calls: Iterable[_Calls], operation: str) -> int:
+    return sum(part.call_count for part in node_calls if part.call_format and part.call_format.operation == operation)
 
 
-def _modules(made: Iterable[_Made]) -> tuple[ModuleTotal, ...]:
-    found: defaultdict[tuple[str, bool | None], list[_Made]] = defaultdict(list)
-    for part in made:
-        if part.form is not None and is_request(part.form) and part.call_count:
-            found[part.form.layer, part.is_nested].append(part)
+def _module_totals(node_calls: Iterable[_Calls]) -> tuple[ModuleTotal, ...]:
+    groups: defaultdict[tuple[str, bool | None], list[_Calls]] = defaultdict(list)
+    for part in node_calls:
+        if part.call_format is not None and is_request(part.call_format) and part.call_count:
+            groups[part.call_format.layer, part.is_nested].append(part)
     rows = [
-        ModuleTotal(module, is_nested, _count(own, "read"), _count(own, "write"), _sum(own, "read"), _sum(own, "write"))
-        for (module, is_nested), own in found.items()
+        ModuleTotal(
+            module,
+            is_nested,
+            _count_calls(group, "read"),
+            _count_calls(group, "write"),
+            _sum_bytes(group, "read"),
+            _sum_bytes(group, "write"),
+        )
+        for (module, is_nested), group in groups.items()
     ]
     return tuple(sorted(rows, key=lambda row: (row.module, str(row.is_nested))))
 
 
-def _files(made: Iterable[_Made]) -> tuple[FileTotal, ...]:
-    touching = [part for part in made if part.form is not None and part.call_count]
-    members: dict[tuple[int, int, Field], Member] = {}
-    keyed: defaultdict[tuple[int, int, Field] | None, list[_Made]] = defaultdict(list)
+def _file_totals(node_calls: Iterable[_Calls]) -> tuple[FileTotal, ...]:
+    touching = [part for part in node_calls if part.call_format is not None and part.call_count]
+    members: dict[tuple[int, int, Argument], Member] = {}
+    keyed: defaultdict[tuple[int, int, Argument] | None, list[_Calls]] = defaultdict(list)
     for part in touching:
-        key = (id(part.own.rank_class), part.path_of, part.path) if part.path is not None else None
+        key = (id(part.call_node.rank_class), part.path_of, part.path) if part.path is not None else None
         keyed[key].append(part)
         if key is not None and part.path is not None:
             members.setdefault(key, Member(part.path))
     by_member = {id(members[key]): parts for key, parts in keyed.items() if key is not None}
     rows = [
-        _file(pattern, [part for member in pattern.members for part in by_member[id(member)]])
-        for pattern in patterns(list(members.values()))
+        _file_total(pattern, [part for member in pattern.members for part in by_member[id(member)]])
+        for pattern in group_by_pattern(list(members.values()))
     ]
     rows.sort(key=lambda row: row.path or "")
-    return tuple(rows + ([_file(None, keyed[None])] if None in keyed else []))
+    return tuple(rows + ([_file_total(None, keyed[None])] if None in keyed else []))
 
 
-def _file(pattern: Pattern | None, made: Sequence[_Made]) -> FileTotal:
-    # Calls that are within others at some times only: neither sum of bytes is known.
-    outer = [part for part in made if part.is_nested is not True]
-    inner = [part for part in made if part.is_nested is not False]
-    unclear = {part.form.deed for part in made if part.form and part.is_nested is None}
-    moved = {
-        (is_inner, deed): None if deed in unclear else _sum(own, deed)
-        for is_inner, own in ((False, outer), (True, inner))
-        for deed in ("read", "write")
+def _file_total(pattern: Pattern | None, node_calls: Sequence[_Calls]) -> FileTotal:
+    # calls that are nested in some executions only make both sums unknown
+    outer = [part for part in node_calls if part.is_nested is not True]
+    inner = [part for part in node_calls if part.is_nested is not False]
+    unknown = {part.call_format.operation for part in node_calls if part.call_format and part.is_nested is None}
+    total_bytes = {
+        (is_inner, operation): None if operation in unknown else _sum_bytes(group, operation)
+        for is_inner, group in ((False, outer), (True, inner))
+        for operation in ("read", "write")
     }
     ranks: list[Progression] | None = []
-    for own in {id(part.own): part.own for part in made}.values():
-        ranks = None if ranks is None or own.ranks is None else ranks + own.ranks
-    nested_count = sum(part.call_count for part in made if part.is_nested)
+    for call_node in {id(part.call_node): part.call_node for part in node_calls}.values():
+        ranks = None if ranks is None or call_node.ranks is None else ranks + call_node.ranks
+    nested_count = sum(part.call_count for part in node_calls if part.is_nested)
     return FileTotal(
         path=None if pattern is None else pattern.text,
         file_count=None if pattern is None else pattern.file_count,
-        rank_count=None if ranks is None else distinct_count(ranks),
-        call_count=sum(part.call_count for part in made) - nested_count,
-        read_bytes=moved[False, "read"],
-        written_bytes=moved[False, "write"],
+        rank_count=None if ranks is None else count_distinct(ranks),
+        call_count=sum(part.call_count for part in node_calls) - nested_count,
+        read_bytes=total_bytes[False, "read"],
+        written_bytes=total_bytes[False, "write"],
         nested_call_count=nested_count,
-        nested_read_bytes=moved[True, "read"],
-        nested_written_bytes=moved[True, "write"],
+        nested_read_bytes=total_bytes[True, "read"],
+        nested_written_bytes=total_bytes[True, "write"],
     )

@@ -9,5 +9,5 @@ from iosig.transforms.traces.trace import START, RankClass
 from tests.compressed import call_order
 
 
-def transitions(rank_class: RankClass, rank: int) -> Counter[tuple[int, int]]:
+def count_transitions(rank_class: RankClass, rank: int) -> Counter[tuple[int, int]]:
     return Counter(pairwise([START, *call_order(rank_class, rank)]))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iosig.transforms.synthetic.contention import Chains, Pipe
+from iosig.transforms.synthetic.contention import Chains, SharedBandwidth
 
 
-def fair_rates(peaks: Sequence[float], weights: Sequence[float], pipe: Pipe) -> list[float]:
+def fair_rates(peaks: Sequence[float], weights: Sequence[float], pipe: SharedBandwidth) -> list[float]:
     """Raise one water level until the capacity is used or every transfer has its limit."""
     total = sum(weights)
     limits = [p / (1 + pipe.seek_loss_ratio * (total - w)) for p, w in zip(peaks, weights, strict=True)]
@@ -19,7 +19,7 @@ def fair_rates(peaks: Sequence[float], weights: Sequence[float], pipe: Pipe) -> 
     return [min(limit, w * high) for limit, w in zip(limits, weights, strict=True)]
 
 
-def end_s(chains: Chains, pipe: Pipe, until_s: float, step_s: float) -> list[list[float | None]]:
+def end_s(chains: Chains, pipe: SharedBandwidth, until_s: float, step_s: float) -> list[list[float | None]]:
     """When each transfer of each chain ends, found by walking time in small steps."""
     bounds = list(zip(chains.offsets[:-1], chains.offsets[1:], strict=True))
     position = [int(low) for low, _ in bounds]

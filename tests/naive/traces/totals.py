@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from iosig.transforms.traces.requests import Form, Forms
+from iosig.transforms.traces.requests import CallFormat, CallFormats
 from iosig.transforms.traces.trace import CompressedTrace
 from tests.naive.traces import expansion
 
@@ -49,7 +49,7 @@ def kind(path: str) -> str:
     return re.sub(r"\{-?[0-9]+\.\.-?[0-9]+(\.\.[0-9]+)?\}|[0-9]+", "#", path)
 
 
-def asked_of(given: Sequence[str], form: Form, forms: Forms) -> int | None:
+def asked_of(given: Sequence[str], form: CallFormat, forms: CallFormats) -> int | None:
     """Return the bytes that a request with these arguments asks for."""
 
     def number(place: int | None) -> int | None:
@@ -71,7 +71,7 @@ def _plus(left: int | None, right: int | None) -> int | None:
     return None if left is None or right is None else left + right
 
 
-def totals(made: Iterable[Made], forms: Forms) -> Sums:
+def compute_totals(made: Iterable[Made], forms: CallFormats) -> Sums:
     """Return what calls come to, one by one."""
     found = Sums()
     handles: dict[str, str] = {}
@@ -100,10 +100,10 @@ def totals(made: Iterable[Made], forms: Forms) -> Sums:
         file.paths |= {known} if known is not None else set()
         file.ranks.add(rank)
         file.calls[is_nested] += 1
-        if form.deed in ("read", "write"):
+        if form.operation in ("read", "write"):
             asked = asked_of(given, form, forms)
-            found.requests[form.layer, is_nested, form.deed] += 1
-            key = form.layer, is_nested, form.deed
+            found.requests[form.layer, is_nested, form.operation] += 1
+            key = form.layer, is_nested, form.operation
             found.bytes[key] = _plus(found.bytes[key], asked)
-            file.bytes[is_nested, form.deed] = _plus(file.bytes[is_nested, form.deed], asked)
+            file.bytes[is_nested, form.operation] = _plus(file.bytes[is_nested, form.operation], asked)
     return found

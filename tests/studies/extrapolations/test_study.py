@@ -20,7 +20,7 @@ from iosig.studies.extrapolations.maps import map_rows
 from iosig.studies.extrapolations.programs import programs, runs
 from iosig.studies.extrapolations.running import CHECKS, Results, StudyParams, study
 from iosig.traces.extrapolation.extrapolating import families
-from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolated_at, fitted_trace
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate_to, fit_trace
 from iosig.transforms.traces.compression import compress, compress_together
 from iosig.warehouse.errors import InputRefused
 from tests.naive.recorder_traces import FUNCTIONS, Call, separate, text
@@ -235,7 +235,7 @@ def test_offsets_are_mapped(results: Results) -> None:
 def test_offsets_that_nobody_shares_out_are_not(root: Path) -> None:
     known = [(run.process_count, run.comparable(has_nested=False)) for run in runs(programs(root / "deep")[0])]
     together = compress_together(known)
-    assert list(map_rows(fitted_trace(together, ExtrapolationParams()), together)) == []
+    assert list(map_rows(fit_trace(together, ExtrapolationParams()), together)) == []
 
 
 def test_too_few_rank_counts_are_refused(tmp_path: Path) -> None:
@@ -350,9 +350,9 @@ def test_models_of_the_guide_work(tmp_path: Path) -> None:
     counts = (8, 12, 16, 24, 53)
     known = [runs(programs(traced(tmp_path / str(n) / str(n), rounding, n).parent)[0])[0] for n in counts]
     together = compress_together([(run.process_count, run.comparable(has_nested=False)) for run in known[:-1]])
-    assert extrapolated_at(fitted_trace(together, ExtrapolationParams()), 53).trace is None
+    assert extrapolate_to(fit_trace(together, ExtrapolationParams()), 53).trace is None
     own = ExtrapolationParams(families=families(tmp_path / "models.py"))
-    found = extrapolated_at(fitted_trace(together, own), 53)
+    found = extrapolate_to(fit_trace(together, own), 53)
     assert found.trace is not None
     assert compared(known[-1].comparable(has_nested=False), found.trace).is_exact
     formulas = {model.formula for model in found.models}

@@ -7,20 +7,20 @@ from hypothesis import assume, given, settings, strategies as st
 
 from iosig.transforms.extrapolation.count_models import (
     FAMILIES,
-    Ambiguous,
+    AmbiguousModelError,
     Constant,
     CountFamily,
-    Fitted,
+    FittedModel,
     Inverse,
     Linear,
-    NotWhole,
+    NotAnIntegerError,
     Point,
-    Rounded,
-    fitted,
-    rounded_like,
-    roundest,
-    times,
-    whole_at,
+    RoundedFormula,
+    evaluate_integer,
+    find_rivals,
+    find_roundest,
+    fit_count_model,
+    format_product,
 )
 from tests.budget import examples
 from tests.naive.extrapolation.count_models import FORMULAS, parameters
@@ -50,37 +50,37 @@ def points_of(*values: int | Fraction, counts: tuple[int, ...] = COUNTS) -> list
         ((-120, -80, -60, -40), "-960/n"),
     ],
 )
-def test_formulas(values: tuple[int, ...], formula: str) -> None:
-    found = fitted(points_of(*values))
+def test_formats_formulas(values: tuple[int, ...], formula: str) -> None:
+    found = fit_count_model(points_of(*values))
     assert found is not None
     assert found.formula() == formula
 
 
 @pytest.mark.parametrize("values", [(3, 3, 4, 4), (64, 144, 256, 576), (1, 1, 2, 3), (0, 0, 0, 1), (12, 9, 7, 5)])
-def test_what_no_model_gives(values: tuple[int, ...]) -> None:
-    assert fitted(points_of(*values)) is None
+def test_numbers_without_a_model(values: tuple[int, ...]) -> None:
+    assert fit_count_model(points_of(*values)) is None
 
 
 @settings(deadline=None)
 @given(count_sets, whole, whole, st.integers(1, 500))
-def test_linear_models_come_back(counts: list[int], slope: Fraction, rest: Fraction, other: int) -> None:
-    found = fitted([(count, slope * count + rest) for count in counts], has_rivals=False)
+def test_recovers_linear_models(counts: list[int], slope: Fraction, rest: Fraction, other: int) -> None:
+    found = fit_count_model([(count, slope * count + rest) for count in counts], has_rivals=False)
     assert found is not None
     assert found.at(other) == slope * other + rest
 
 
 @settings(deadline=None, max_examples=examples(50))
 @given(count_sets, whole, st.fractions(-50, 50, max_denominator=7), st.integers(1, 500))
-def test_inverse_models_come_back(counts: list[int], share: Fraction, rest: Fraction, other: int) -> None:
-    found = fitted([(count, share / count + rest) for count in counts], has_rivals=False)
+def test_recovers_inverse_models(counts: list[int], share: Fraction, rest: Fraction, other: int) -> None:
+    found = fit_count_model([(count, share / count + rest) for count in counts], has_rivals=False)
     assert found is not None
     assume(not found.is_whole)
     assert found.at(other) == share / other + rest
 
 
 @given(st.lists(st.tuples(st.sampled_from([4, 8, 12, 16, 24]), st.integers(0, 5).map(Fraction)), max_size=7))
-def test_a_model_gives_every_point_and_is_held_to_one_more_than_its_parameters(points: list[Point]) -> None:
-    found = fitted(points)
+def test_model_needs_one_more_point_than_parameters(points: list[Point]) -> None:
+    found = fit_count_model(points)
     if found is None:
         return
     assert all(found.at(count) == value for count, value in points)
@@ -88,17 +88,17 @@ def test_a_model_gives_every_point_and_is_held_to_one_more_than_its_parameters(p
     assert known > (1 if isinstance(found.model, Constant) or not getattr(found.model, "rest", 0) else 2)
 
 
-def test_as_many_points_as_parameters_are_no_evidence() -> None:
-    assert fitted([]) is None
-    assert fitted(points_of(5)) is None
-    assert fitted([(8, Fraction(5)), (8, Fraction(5))]) is None
-    assert fitted(points_of(5, 6)) is None
-    assert fitted(points_of(5, 5)) is not None
+def test_as_many_points_as_parameters_are_insufficient() -> None:
+    assert fit_count_model([]) is None
+    assert fit_count_model(points_of(5)) is None
+    assert fit_count_model([(8, Fraction(5)), (8, Fraction(5))]) is None
+    assert fit_count_model(points_of(5, 6)) is None
+    assert fit_count_model(points_of(5, 5)) is not None
 
 
 def test_points_at_one_rank_count_must_agree() -> None:
-    assert fitted([*points_of(5, 5, 5), (8, Fraction(5))]) is not None
-    assert fitted([*points_of(5, 5, 5), (8, Fraction(6))]) is None
+    assert fit_count_model([*points_of(5, 5, 5), (8, Fraction(5))]) is not None
+    assert fit_count_model([*points_of(5, 5, 5), (8, Fraction(6))]) is None
 
 
 # ---- rounding
@@ -116,17 +116,17 @@ def test_points_at_one_rank_count_must_agree() -> None:
         ([-(1000 // n) for n in COUNTS], ("-1008/n + 1", "ceil(-1000/n), -166 at 6")),
     ],
 )
-def test_what_rounding_gives_as_well_is_ambiguous(values: list[int], texts: tuple[str, ...]) -> None:
-    found = fitted(points_of(*values))
+def test_equivalent_rounded_formulas_are_ambiguous(values: list[int], texts: tuple[str, ...]) -> None:
+    found = fit_count_model(points_of(*values))
     assert found is not None
-    with pytest.raises(Ambiguous, match="ambiguous") as told:
+    with pytest.raises(AmbiguousModelError, match="ambiguous") as told:
         found.at(6)
     assert all(text in str(told.value) for text in texts)
     assert [found.at(count) for count in COUNTS] == values
 
 
-def test_where_all_agree_nothing_is_ambiguous() -> None:
-    found = fitted(points_of(*(1000 // n for n in COUNTS)))
+def test_agreeing_formulas_are_not_ambiguous() -> None:
+    found = fit_count_model(points_of(*(1000 // n for n in COUNTS)))
     assert found is not None
     assert found.at(48) == 1000 // 48
     assert found.at(28) == 1000 // 28
@@ -140,25 +140,25 @@ def test_where_all_agree_nothing_is_ambiguous() -> None:
     st.integers(8, 400),
     st.sampled_from([0, 0, 1, 8, 100]),
 )
-def test_a_rounded_share_is_never_wrong(k: int, scale: int, is_up: bool, other: int, rest: int) -> None:
+def test_rounded_numbers_are_never_extrapolated_wrongly(k: int, scale: int, is_up: bool, other: int, rest: int) -> None:
     """At no rank count from the least known one on; below it, what is shared out may be a little more than it seems."""
 
     def value(n: int) -> Fraction:
         return Fraction(scale * (-(-k // n) if is_up else k // n) + rest)
 
-    found = fitted([(n, value(n)) for n in COUNTS])
+    found = fit_count_model([(n, value(n)) for n in COUNTS])
     if found is None or k < 48:
         return
     try:
         given_value = found.at(other)
-    except NotWhole:
+    except NotAnIntegerError:
         return
     # What is shared out is seen, and not that it was so many parts of a size, of which a rank could have no fraction.
     is_of_parts = scale > 1 and isinstance(found.model, Inverse) and (rest or not found.model.rest)
     assert given_value == value(other) or is_of_parts or isinstance(found.model, Constant)
 
 
-def test_what_a_user_adds_settles_it() -> None:
+def test_user_family_resolves_ambiguity() -> None:
     class Floor:
         def __init__(self, k: int) -> None:
             self.k = k
@@ -170,18 +170,18 @@ def test_what_a_user_adds_settles_it() -> None:
             return f"floor({self.k}/n)"
 
     own = CountFamily("floor", 1, lambda points: Floor(1000))
-    found = fitted(points_of(*(1000 // n for n in COUNTS)), (*FAMILIES, own))
+    found = fit_count_model(points_of(*(1000 // n for n in COUNTS)), (*FAMILIES, own))
     assert found is not None
     assert found.formula() == "floor(1000/n)"
     assert found.at(6) == 166
 
 
-def test_what_was_whole_must_stay_so() -> None:
-    found = fitted(points_of(2, 3, 4, 6))
+def test_integers_must_remain_integers() -> None:
+    found = fit_count_model(points_of(2, 3, 4, 6))
     assert found is not None
-    with pytest.raises(NotWhole, match="n/4 is 3/2, no whole number"):
+    with pytest.raises(NotAnIntegerError, match="n/4 is 3/2, not an integer"):
         found.at(6)
-    halves = fitted(points_of(*(Fraction(n, 16) for n in COUNTS)))
+    halves = fit_count_model(points_of(*(Fraction(n, 16) for n in COUNTS)))
     assert halves is not None
     assert halves.at(6) == Fraction(3, 8)
 
@@ -189,26 +189,26 @@ def test_what_was_whole_must_stay_so() -> None:
 # ---- whole numbers and texts
 
 
-def test_whole_numbers_say_why_they_are_none() -> None:
-    assert whole_at(Inverse(Fraction(960), Fraction(0)), 20, "") == 48
-    with pytest.raises(NotWhole, match=r"^the count 960/n is 240/7, no whole number: 28 does not divide 960$"):
-        whole_at(Inverse(Fraction(960), Fraction(0)), 28, "the count")
-    with pytest.raises(NotWhole, match=r"^n/4 is 3/2, no whole number$"):
-        whole_at(Linear(Fraction(1, 4), Fraction(0)), 6, "")
+def test_messages_explain_fractions() -> None:
+    assert evaluate_integer(Inverse(Fraction(960), Fraction(0)), 20, "") == 48
+    with pytest.raises(NotAnIntegerError, match=r"^the count 960/n is 240/7, not an integer: 28 does not divide 960$"):
+        evaluate_integer(Inverse(Fraction(960), Fraction(0)), 28, "the count")
+    with pytest.raises(NotAnIntegerError, match=r"^n/4 is 3/2, not an integer$"):
+        evaluate_integer(Linear(Fraction(1, 4), Fraction(0)), 6, "")
 
 
-def test_the_number_that_is_no_whole_one_is_said_once() -> None:
-    found = fitted(points_of(120, 80, 60, 40))
-    assert isinstance(found, Fitted)
-    with pytest.raises(NotWhole, match=r"^the count 960/n is 240/7, no whole number: 28 does not divide 960$"):
-        whole_at(found, 28, "the count")
+def test_message_names_the_fraction_once() -> None:
+    found = fit_count_model(points_of(120, 80, 60, 40))
+    assert isinstance(found, FittedModel)
+    with pytest.raises(NotAnIntegerError, match=r"^the count 960/n is 240/7, not an integer: 28 does not divide 960$"):
+        evaluate_integer(found, 28, "the count")
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(Fraction(1), "n"), (Fraction(-1), "-n"), (Fraction(3, 4), "3*n/4"), (Fraction(1, 4), "n/4")]
 )
-def test_products(value: Fraction, text: str) -> None:
-    assert times(value, "n") == text
+def test_formats_products(value: Fraction, text: str) -> None:
+    assert format_product(value, "n") == text
 
 
 # ---- rounded formulas
@@ -220,62 +220,62 @@ COUNTS = (8, 12, 16, 24)
     ("low", "high", "found"),
     [(1000, 1007, 1000), (953, 959, 953), (995, 1005, 1000), (7, 7, 7), (1, 3, 3), (-1007, -1000, -1000), (41, 59, 50)],
 )
-def test_the_roundest_number(low: int, high: int, found: int) -> None:
-    assert low <= roundest(low, high) <= high
-    assert len(str(roundest(low, high)).rstrip("0")) <= len(str(found).rstrip("0"))
+def test_finds_the_roundest_number(low: int, high: int, found: int) -> None:
+    assert low <= find_roundest(low, high) <= high
+    assert len(str(find_roundest(low, high)).rstrip("0")) <= len(str(found).rstrip("0"))
 
 
 @settings(deadline=None, max_examples=examples(100))
 @given(st.integers(-400, 400), st.sampled_from(sorted(FORMULAS)), st.integers(1, 5))
-def test_what_a_rounded_formula_gives_is_told_apart_from_it(k: int, formula: str, scale: int) -> None:
+def test_disagreement_equals_the_naive_twin(k: int, formula: str, scale: int) -> None:
     points = [(n, scale * FORMULAS[formula](k, n)) for n in COUNTS]
-    found = fitted([(n, Fraction(value)) for n, value in points])
+    found = fit_count_model([(n, Fraction(value)) for n, value in points])
     if found is None or not isinstance(found.model, Inverse | Linear) or not found.model.rest:
         return
     assert k in parameters(points, formula, scale, 420)
     if isinstance(found.model, Linear) and not found.model.slope:
         return
     assert any(
-        rival.kind == formula.split()[0] and rival.scale == scale and rival.least <= k <= rival.most
+        rival.kind == formula.split()[0] and rival.scale == scale and rival.low_k <= k <= rival.high_k
         for rival in found.rivals
     )
 
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 60), st.integers(1, 4), st.booleans())
-def test_all_parameters_are_found(times: int, scale: int, is_up: bool) -> None:
+def test_finds_all_rounded_parameters(format_product: int, scale: int, is_up: bool) -> None:
     rest = scale if is_up else -scale
-    points = [(n, 48 * times * scale // n + rest) for n in COUNTS]
-    share = Fraction(48 * times * scale)
-    for rival in rounded_like(points, by_inverse=True, first=share, rest=Fraction(rest)):
+    points = [(n, 48 * format_product * scale // n + rest) for n in COUNTS]
+    share = Fraction(48 * format_product * scale)
+    for rival in find_rivals(points, by_inverse=True, first=share, rest=Fraction(rest)):
         if not rival.rest:
-            assert parameters(points, rival.kind, rival.scale, 3000) == list(range(rival.least, rival.most + 1))
+            assert parameters(points, rival.kind, rival.scale, 3000) == list(range(rival.low_k, rival.high_k + 1))
 
 
-def test_rivals_are_named_with_what_they_give() -> None:
-    rival, *_ = rounded_like([(n, 1000 // n) for n in COUNTS], by_inverse=True, first=Fraction(1008), rest=Fraction(-1))
-    assert rival == Rounded("floor", 1000, 1007)
-    assert rival.unless(Fraction(167), 6) == "floor(1000/n), 166"
-    assert rival.unless(Fraction(20), 48) is None
+def test_disagreement_names_formula_and_value() -> None:
+    rival, *_ = find_rivals([(n, 1000 // n) for n in COUNTS], by_inverse=True, first=Fraction(1008), rest=Fraction(-1))
+    assert rival == RoundedFormula("floor", 1000, 1007)
+    assert rival.find_disagreement(Fraction(167), 6) == "floor(1000/n), 166"
+    assert rival.find_disagreement(Fraction(20), 48) is None
     # Some of them give the same, and others do not: one that does not is named.
-    assert rival.unless(Fraction(200), 5) == "floor(1007/n), 201"
-    assert rival.unless(Fraction(201), 5) == "floor(1000/n), 200"
+    assert rival.find_disagreement(Fraction(200), 5) == "floor(1007/n), 201"
+    assert rival.find_disagreement(Fraction(201), 5) == "floor(1000/n), 200"
 
 
 @pytest.mark.parametrize(
     ("rival", "value", "told"),
     [
-        (Rounded("ceil", 961, 968), 161, "ceil(967/n), 162"),
-        (Rounded("floor", 1000, 1007, scale=8), 1336, "8*floor(1000/n), 1328"),
-        (Rounded("floor", 1000, 1007, is_times_n=True), 1002, "n*floor(1000/n), 996"),
-        (Rounded("floor", 1000, 1007, rest=8), 175, "floor(1000/n) + 8, 174"),
-        (Rounded("floor", 1000, 1007, rest=-8), 159, "floor(1000/n) - 8, 158"),
-        (Rounded("mod", 40, 48), -2, "(40 mod n), 4"),
-        (Rounded("mod", 40, 48), 4, None),
+        (RoundedFormula("ceil", 961, 968), 161, "ceil(967/n), 162"),
+        (RoundedFormula("floor", 1000, 1007, scale=8), 1336, "8*floor(1000/n), 1328"),
+        (RoundedFormula("floor", 1000, 1007, is_times_n=True), 1002, "n*floor(1000/n), 996"),
+        (RoundedFormula("floor", 1000, 1007, rest=8), 175, "floor(1000/n) + 8, 174"),
+        (RoundedFormula("floor", 1000, 1007, rest=-8), 159, "floor(1000/n) - 8, 158"),
+        (RoundedFormula("mod", 40, 48), -2, "(40 mod n), 4"),
+        (RoundedFormula("mod", 40, 48), 4, None),
     ],
 )
-def test_texts(rival: Rounded, value: int, told: str | None) -> None:
-    found = rival.unless(Fraction(value), 6)
+def test_formats_rounded_formulas(rival: RoundedFormula, value: int, told: str | None) -> None:
+    found = rival.find_disagreement(Fraction(value), 6)
     if rival.kind == "ceil":
         assert found in ("ceil(967/n), 162", "ceil(968/n), 162")
     else:
@@ -283,14 +283,14 @@ def test_texts(rival: Rounded, value: int, told: str | None) -> None:
 
 
 @pytest.mark.parametrize("less", [1, 2, 3, 4])
-def test_neighbours_are_no_remainders(less: int) -> None:
+def test_neighbors_are_not_remainders(less: int) -> None:
     points = [(n, n - less) for n in COUNTS]
-    assert rounded_like(points, by_inverse=False, first=Fraction(1), rest=Fraction(-less)) == ()
+    assert find_rivals(points, by_inverse=False, first=Fraction(1), rest=Fraction(-less)) == ()
 
 
-def test_remainders_are() -> None:
-    found = rounded_like([(n, 1000 % n) for n in COUNTS], by_inverse=False, first=Fraction(1), rest=Fraction(-8))
-    assert found == (Rounded("mod", 40, 48),)
+def test_finds_remainders() -> None:
+    found = find_rivals([(n, 1000 % n) for n in COUNTS], by_inverse=False, first=Fraction(1), rest=Fraction(-8))
+    assert found == (RoundedFormula("mod", 40, 48),)
     # Any of 40, 88, 136 ... gives the same: which one it is matters where it matters at all.
-    assert found[0].unless(Fraction(20), 20) == "(40 mod n), 0"
-    assert found[0].unless(Fraction(0), 20) == "(88 mod n), 8"
+    assert found[0].find_disagreement(Fraction(20), 20) == "(40 mod n), 0"
+    assert found[0].find_disagreement(Fraction(0), 20) == "(88 mod n), 8"

@@ -7,12 +7,12 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 
-from iosig.transforms.extrapolation.count_models import Ambiguous, NotWhole
-from iosig.transforms.extrapolation.evaluation import MOST_RANKS, refused, trace_at, transitions
-from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, fitted_trace
+from iosig.transforms.extrapolation.count_models import AmbiguousModelError, NotAnIntegerError
+from iosig.transforms.extrapolation.evaluation import MAX_RANKS, count_transitions, evaluate_trace, make_refusal
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, fit_trace
 from iosig.transforms.extrapolation.result import FittedTrace, Refusal
 from iosig.transforms.traces.checks import check
-from iosig.transforms.traces.expansion import node_counts, numbered
+from iosig.transforms.traces.expansion import count_executions, number_nodes
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, Loop, RankClass
 from tests.budget import examples
 from tests.compressed import class_ranks, compressed_traces, nodes, table_one
@@ -22,20 +22,20 @@ from tests.naive.extrapolation import evaluation as naive
 
 @cache
 def known_of(program: Program, counts: tuple[int, ...] = INPUTS) -> FittedTrace:
-    found = fitted_trace(traces_of(program, counts), ExtrapolationParams())
+    found = fit_trace(traces_of(program, counts), ExtrapolationParams())
     assert found.refusals == ()
     return found
 
 
 def evaluated(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> CompressedTrace:
-    trace = trace_at(known_of(program, counts), n)
+    trace = evaluate_trace(known_of(program, counts), n)
     assert isinstance(trace, CompressedTrace)
     check(trace)
     return trace
 
 
 def reasons(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> list[tuple[str, str]]:
-    found = trace_at(known_of(program, counts), n)
+    found = evaluate_trace(known_of(program, counts), n)
     assert isinstance(found, tuple)
     return [(refusal.field, refusal.reason) for refusal in found]
 
@@ -45,21 +45,21 @@ def reasons(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> list[
 
 def executions(one: RankClass) -> Iterator[tuple[int, Call, int]]:
     """Yield the number of each call node, the node, and how often all ranks execute it."""
-    known, parents = numbered(one.body)
+    known, parents = number_nodes(one.body)
     counts: Counter[int] = Counter()
     for rank in class_ranks(one):
-        counts.update(dict(enumerate(node_counts(known, parents, rank))))
+        counts.update(dict(enumerate(count_executions(known, parents, rank))))
     for number, node in enumerate(known):
         if isinstance(node, Call):
             yield number, node, counts[number]
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_there_are_as_many_times_as_executions(name: str) -> None:
-    trace = trace_at(known_of(PROGRAMS[name]), 48)
+def test_number_of_times_equals_executions(name: str) -> None:
+    trace = evaluate_trace(known_of(PROGRAMS[name]), 48)
     assert isinstance(trace, CompressedTrace)
     for one in trace.classes:
-        followed = naive.transitions(one, one.ranks[0].start)
+        followed = naive.count_transitions(one, one.ranks[0].start)
         size = len(class_ranks(one))
         for number, call, count in executions(one):
             assert call.durations.count == count
@@ -69,7 +69,7 @@ def test_there_are_as_many_times_as_executions(name: str) -> None:
             assert 0 <= call.durations.minimum_s <= call.durations.mean_s <= call.durations.maximum_s < 10
 
 
-def test_times_of_two_traces_at_one_rank_count_are_brought_together() -> None:
+def test_times_of_two_traces_at_one_rank_count_are_merged() -> None:
     trace = evaluated(PROGRAMS["table_one"], 20, (8, 8, 12, 16, 24, 24))
     assert first_difference(trace, PROGRAMS["table_one"]) is None
 
@@ -77,7 +77,7 @@ def test_times_of_two_traces_at_one_rank_count_are_brought_together() -> None:
 # ---- ranks
 
 
-def test_classes_vanish() -> None:
+def test_classes_may_become_empty() -> None:
     assert [len(evaluated(PROGRAMS["root_writes_all"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
     assert [len(evaluated(PROGRAMS["last_writes"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
 
@@ -89,28 +89,28 @@ def test_ranks_without_calls_are_in_no_class() -> None:
     assert [class_ranks(one) for one in trace.classes] == [[0, 1, 2, 3]]
 
 
-def test_classes_that_do_not_tile_the_ranks_are_refused() -> None:
+def test_refuses_classes_with_fractional_ranks() -> None:
     assert reasons(PROGRAMS["neighbours"], 1) == [("class 1, ranks", "at 1 ranks, a class has -1 ranks")]
     assert reasons(PROGRAMS["first_four_write"], 3)[0] == (
         "class 0, ranks",
-        "at 3 ranks, a class has ranks 0 to 3, not of 0 to 2",
+        "at 3 ranks, a class has ranks 0 to 3, beyond 0 to 2",
     )
     assert reasons(PROGRAMS["even_and_odd"], 21)[0] == (
         "class 0, ranks",
-        "at 21 ranks, the count of ranks n/2 is 21/2, no whole number",
+        "at 21 ranks, the count of ranks n/2 is 21/2, not an integer",
     )
 
 
-def test_classes_that_overlap_or_leave_ranks_over_are_refused() -> None:
+def test_refuses_classes_that_do_not_tile_the_ranks() -> None:
     known = known_of(PROGRAMS["upper_half"])
     one, other = known.classes
-    alone = trace_at(FittedTrace(known.rank_counts, (one,), (), ()), 20)
-    assert alone == (Refusal("no_whole_number", "classes", "at 20 ranks, rank 10 would be in no class"),)
-    twice = trace_at(FittedTrace(known.rank_counts, (one, one, other), (), ()), 20)
-    assert twice == (Refusal("no_whole_number", "classes", "at 20 ranks, rank 0 would be in two classes"),)
+    alone = evaluate_trace(FittedTrace(known.rank_counts, (one,), (), ()), 20)
+    assert alone == (Refusal("no_whole_number", "classes", "at 20 ranks, rank 10 is in no class"),)
+    twice = evaluate_trace(FittedTrace(known.rank_counts, (one, one, other), (), ()), 20)
+    assert twice == (Refusal("no_whole_number", "classes", "at 20 ranks, rank 0 is in two classes"),)
 
 
-def test_a_class_may_be_all_that_others_are_not() -> None:
+def test_class_may_be_the_remaining_ranks() -> None:
     def program(r: int, n: int) -> list[Made]:
         return (
             [posix("open", "/a/f", 1)] if r % 4 == 0 else [posix("close", "/a/f")] if r == 1 else [posix("stat", "/a")]
@@ -121,21 +121,21 @@ def test_a_class_may_be_all_that_others_are_not() -> None:
     assert first_difference(evaluated(program, 40), program) is None
 
 
-@pytest.mark.parametrize("n", [0, -1, MOST_RANKS + 1])
-def test_rank_counts_that_are_none(n: int) -> None:
-    with pytest.raises(ValueError, match="the ranks must be from 1 to"):
-        trace_at(known_of(PROGRAMS["table_one"]), n)
+@pytest.mark.parametrize("n", [0, -1, MAX_RANKS + 1])
+def test_rejects_invalid_rank_counts(n: int) -> None:
+    with pytest.raises(ValueError, match="the rank count must be between 1 and"):
+        evaluate_trace(known_of(PROGRAMS["table_one"]), n)
 
 
 # ---- numbers
 
 
-def test_numbers_that_no_call_can_have_are_refused() -> None:
+def test_refuses_numbers_out_of_range() -> None:
     assert reasons(PROGRAMS["large_offsets"], 1 << 22) == [
         (
             "class 0, call 1 pwrite, argument 4",
-            f"at {1 << 22} ranks, values from 0 to {((1 << 22) - 1 << 40) + (4 << 20)} come out; "
-            f"they must be from 0 to {10**18 - 1}",
+            f"at {1 << 22} ranks, values are between 0 and {((1 << 22) - 1 << 40) + (4 << 20)}; "
+            f"they must be between 0 and {10**18 - 1}",
         )
     ]
 
@@ -145,7 +145,7 @@ def test_numbers_that_no_call_can_have_are_refused() -> None:
     assert reasons(less, 2) == [
         (
             "class 0, call 0 write, argument 3",
-            f"at 2 ranks, values from -1 to -1 come out; they must be from 0 to {10**18 - 1}",
+            f"at 2 ranks, values are between -1 and -1; they must be between 0 and {10**18 - 1}",
         )
     ]
 
@@ -154,11 +154,11 @@ def test_numbers_that_no_call_can_have_are_refused() -> None:
 
     assert reasons(fewer, 3)[0] == (
         "class 0, loop 0, iterations",
-        f"at 3 ranks, values from 0 to 0 come out; they must be from 1 to {10**18 - 1}",
+        f"at 3 ranks, values are between 0 and 0; they must be between 1 and {10**18 - 1}",
     )
 
 
-def test_short_numbers_in_names_may_be_filled_up() -> None:
+def test_refuses_short_numbers_of_unknown_padding() -> None:
     def program(r: int, n: int) -> list[Made]:
         return [posix("open", f"/a/f.{n:02d}", 66, n)]
 
@@ -167,23 +167,23 @@ def test_short_numbers_in_names_may_be_filled_up() -> None:
     assert reasons(program, 8, counts) == [
         (
             "class 0, call 0 open, argument 1",
-            "at 8 ranks, a name has the number 8: whether so short a one is filled up with zeros was never seen",
+            "at 8 ranks, a name has the number 8: whether such short numbers are padded with zeros is unknown",
         )
     ]
 
 
-def test_what_is_ambiguous_has_no_model() -> None:
-    assert refused("f", NotWhole("so"), "at 2, ") == Refusal("no_whole_number", "f", "at 2, so")
-    assert refused("f", Ambiguous("so")) == Refusal("no_exact_model", "f", "so")
+def test_ambiguous_models_are_refused() -> None:
+    assert make_refusal("f", NotAnIntegerError("so"), "at 2, ") == Refusal("no_whole_number", "f", "at 2, so")
+    assert make_refusal("f", AmbiguousModelError("so")) == Refusal("no_exact_model", "f", "so")
 
 
 # ---- size
 
 
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"root_writes_all", "loop_of_n", "round_the_ranks"}))
-def test_a_million_ranks_take_no_more_nodes_and_few_shares(name: str) -> None:
+def test_a_million_ranks_need_few_shares(name: str) -> None:
     known = known_of(PROGRAMS[name])
-    traces = [trace_at(known, n) for n in (48, 960_000)]
+    traces = [evaluate_trace(known, n) for n in (48, 960_000)]
     if not isinstance(traces[1], CompressedTrace):
         return
     check(traces[1])
@@ -206,24 +206,24 @@ def test_a_million_ranks_take_no_more_nodes_and_few_shares(name: str) -> None:
 
 @settings(deadline=None, max_examples=examples(25))
 @given(compressed_traces(most_depth=3))
-def test_each_call_is_followed_as_often_as_its_twin_says(trace: CompressedTrace) -> None:
+def test_transitions_equal_the_naive_twin(trace: CompressedTrace) -> None:
     for rank_class in trace.classes:
         for rank in class_ranks(rank_class)[:3]:
-            assert transitions(rank_class.body, rank) == naive.transitions(rank_class, rank)
+            assert count_transitions(rank_class.body, rank) == naive.count_transitions(rank_class, rank)
 
 
-def test_loops() -> None:
+def test_transitions_of_loops() -> None:
     (rank_class,) = table_one(8, iterations=5).classes
-    assert transitions(rank_class.body, 3) == {(START, 0): 1, (0, 2): 1, (2, 3): 5, (3, 2): 4, (3, 4): 1}
+    assert count_transitions(rank_class.body, 3) == {(START, 0): 1, (0, 2): 1, (2, 3): 5, (3, 2): 4, (3, 4): 1}
 
 
 @pytest.mark.parametrize("name", ["loops_in_one_another", "group_roots", "restart", "root_writes_all"])
-def test_programs(name: str) -> None:
+def test_transitions_of_programs(name: str) -> None:
     for trace in traces_of(PROGRAMS[name], (8,)):
         for rank_class in trace.classes:
             rank = class_ranks(rank_class)[-1]
-            assert transitions(rank_class.body, rank) == naive.transitions(rank_class, rank)
+            assert count_transitions(rank_class.body, rank) == naive.count_transitions(rank_class, rank)
 
 
-def test_nothing() -> None:
-    assert transitions((), 0) == {}
+def test_transitions_without_calls() -> None:
+    assert count_transitions((), 0) == {}

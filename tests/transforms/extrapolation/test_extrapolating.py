@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from iosig.transforms.extrapolation.count_models import FAMILIES, CountFamily, Linear
 from iosig.transforms.extrapolation.extrapolating import (
-    MOST_REFUSALS,
+    MAX_REFUSALS,
     ExtrapolationParams,
     extrapolate,
-    extrapolated_at,
-    fitted_trace,
+    extrapolate_to,
+    fit_trace,
 )
 from iosig.transforms.extrapolation.iteration_models import Families
 from iosig.transforms.extrapolation.result import Extrapolated, FittedTrace, Refusal
@@ -37,12 +37,12 @@ TARGETS = (1, 6, 20, 28, 48, 64)
 #: programs that are refused where they are defined, and why; all others are given wherever they are defined
 _NOT_GIVEN = {
     "neighbours": {1: "class 1, ranks: at 1 ranks, a class has -1 ranks"},
-    "even_and_odd": {1: "class 0, ranks: at 1 ranks, the count of ranks n/2 is 1/2, no whole number"},
-    "upper_half": {1: "class 0, ranks: at 1 ranks, the count of ranks n/2 is 1/2, no whole number"},
+    "even_and_odd": {1: "class 0, ranks: at 1 ranks, the count of ranks n/2 is 1/2, not an integer"},
+    "upper_half": {1: "class 0, ranks: at 1 ranks, the count of ranks n/2 is 1/2, not an integer"},
     "group_roots": dict.fromkeys((1, 6), "n/4 is"),
     "log_of_every_fourth": dict.fromkeys((1, 6), "n/4 is"),
-    "first_four_write": {1: "class 0, ranks: at 1 ranks, a class has ranks 0 to 3, not of 0 to 0"},
-    "table_one": {28: "960/n is 240/7, no whole number: 28 does not divide 960"},
+    "first_four_write": {1: "class 0, ranks: at 1 ranks, a class has ranks 0 to 3, beyond 0 to 0"},
+    "table_one": {28: "960/n is 240/7, not an integer: 28 does not divide 960"},
     # Below the known rank counts, a share and a little more is not told apart from a rounded one.
     "header_and_parts": dict.fromkeys((1, 6), "ambiguous: 960/n - 512 is as good as floor"),
     "variables_of_unequal_sizes": dict.fromkeys((1, 6, 64), "ambiguous: "),
@@ -59,16 +59,16 @@ _REASONS = {
     "what_is_left": "ambiguous: n - 8 is as good as (40 mod n), 4 at 6",
     "one_more_for_some": "the iterations differ by rank",
     "at_random": "no model gives",
-    "every_third": "they follow no rule, and those of another class neither",
-    "aggregators": "they follow no rule, and those of another class neither",
+    "every_third": "these ranks have no model, nor have those of another class",
+    "aggregators": "these ranks have no model, nor have those of another class",
     "groups_of_eight_seen_by_fourths": "the count of ranks n/4 is 3/2",
-    "half_of_even_ranks": "n/4 is 3/2, no whole number",
+    "half_of_even_ranks": "n/4 is 3/2, not an integer",
 }
 
 
 @cache
 def known_of(program: Program, counts: tuple[int, ...] = INPUTS) -> FittedTrace:
-    return fitted_trace(traces_of(program, counts), ExtrapolationParams())
+    return fit_trace(traces_of(program, counts), ExtrapolationParams())
 
 
 def said(found: Extrapolated) -> str:
@@ -79,10 +79,10 @@ def said(found: Extrapolated) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_programs_are_given_exactly(name: str) -> None:
+def test_extrapolates_programs_exactly(name: str) -> None:
     program = PROGRAMS[name]
     for n in TARGETS:
-        found = extrapolated_at(known_of(program), n)
+        found = extrapolate_to(known_of(program), n)
         try:
             [program(rank, n) for rank in range(n)]
         except (NotDefined, ZeroDivisionError):
@@ -99,25 +99,25 @@ def test_programs_are_given_exactly(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_programs_without_models_are_refused(name: str) -> None:
-    found = extrapolated_at(known_of(REFUSED[name]), 6)
+def test_refuses_programs_without_models(name: str) -> None:
+    found = extrapolate_to(known_of(REFUSED[name]), 6)
     assert found.trace is None
     assert _REASONS[name] in said(found)
     for n in TARGETS[1:]:
-        trace = extrapolated_at(known_of(REFUSED[name]), n).trace
+        trace = extrapolate_to(known_of(REFUSED[name]), n).trace
         assert trace is None or first_difference(trace, REFUSED[name]) is None, n
 
 
 @settings(deadline=None, max_examples=examples(12), suppress_health_check=list(HealthCheck))
 @given(programs())
-def test_whatever_is_given_is_the_program(program: Drawn) -> None:
+def test_results_are_exact_for_random_programs(program: Drawn) -> None:
     try:
         traces = traces_of(program)
     except NotDefined:
         assume(False)
-    known = fitted_trace(traces, ExtrapolationParams())
+    known = fit_trace(traces, ExtrapolationParams())
     for n in (6, 20, 32):
-        trace = extrapolated_at(known, n).trace
+        trace = extrapolate_to(known, n).trace
         # Of the last rank, remainders are the same at all of these rank counts, and others at 6.
         if trace is None or (n == 6 and program.has_remainders_of_last):
             continue
@@ -130,11 +130,11 @@ def test_whatever_is_given_is_the_program(program: Drawn) -> None:
 
 @settings(deadline=None, max_examples=examples(15), suppress_health_check=list(HealthCheck))
 @given(st.integers(50, 5000), st.integers(8, 100), st.sampled_from([(8, 12, 16, 24), (8, 16, 24, 32), (4, 6, 8, 12)]))
-def test_what_is_shared_out_with_rounding_is_never_wrong(k: int, n: int, counts: tuple[int, ...]) -> None:
+def test_rounded_divisions_are_never_wrong(k: int, n: int, counts: tuple[int, ...]) -> None:
     def program(r: int, n: int) -> list[Made]:
         return [posix("pwrite", "/a/f", "%p", k // n, r * (k // n) + i * k) for i in range(2)]
 
-    trace = extrapolated_at(fitted_trace(traces_of(program, counts), ExtrapolationParams()), n).trace
+    trace = extrapolate_to(fit_trace(traces_of(program, counts), ExtrapolationParams()), n).trace
     assert trace is None or first_difference(trace, program) is None
 
 
@@ -158,11 +158,11 @@ def more_blocks(r: int, n: int) -> list[Made]:
     ("program", "counts", "targets"),
     [(blocks, (6, 8, 12, 24), (1, 2, 3, 4, 24)), (more_blocks, (8, 16, 24, 32), (8, 40, 64))],
 )
-def test_loops_that_have_one_iteration_somewhere(
+def test_loops_with_one_iteration_at_some_rank_count(
     program: Program, counts: tuple[int, ...], targets: tuple[int, ...]
 ) -> None:
     for n in targets:
-        found = extrapolated_at(known_of(program, counts), n)
+        found = extrapolate_to(known_of(program, counts), n)
         assert found.trace is not None, said(found)
         check(found.trace)
         assert first_difference(found.trace, program) is None, n
@@ -172,7 +172,7 @@ def test_loops_that_have_one_iteration_somewhere(
 
 
 @pytest.mark.parametrize("counts", [(8, 12, 16), (8, 8, 12, 16), ()])
-def test_too_few_rank_counts(counts: tuple[int, ...]) -> None:
+def test_refuses_too_few_rank_counts(counts: tuple[int, ...]) -> None:
     found = extrapolate(traces_of(PROGRAMS["table_one"], counts) if counts else (), 20)
     reason = f"{len(set(counts))} different rank counts are known; 4 are needed"
     assert found.refusals == (Refusal("too_few_rank_counts", "rank counts", reason),)
@@ -181,7 +181,7 @@ def test_too_few_rank_counts(counts: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("counts", [(24, 8, 16, 12), (8, 12, 16, 24, 24), (4, 8, 12, 16, 20, 24, 32, 40)])
-def test_more_traces_in_any_order(counts: tuple[int, ...]) -> None:
+def test_accepts_more_traces_in_any_order(counts: tuple[int, ...]) -> None:
     for name in ("table_one", "group_roots", "four_files"):
         program = PROGRAMS[name]
         found = extrapolate(traces_of(program, tuple(n for n in counts if name != "table_one" or 960 % n == 0)), 48)
@@ -189,7 +189,7 @@ def test_more_traces_in_any_order(counts: tuple[int, ...]) -> None:
         assert first_difference(found.trace, program) is None
 
 
-def test_two_traces_of_one_rank_count_must_agree() -> None:
+def test_refuses_contradictory_traces_of_one_rank_count() -> None:
     one, other = traces_of(PROGRAMS["padded_names"], INPUTS), traces_of(PROGRAMS["padded_names"], (8,))
     assert extrapolate((*one, *other), 20).outcome == "extrapolated"
 
@@ -200,7 +200,7 @@ def test_two_traces_of_one_rank_count_must_agree() -> None:
     assert found.outcome == "no_exact_model"
 
 
-def test_other_programs_are_no_rank_counts_of_it() -> None:
+def test_refuses_traces_of_different_programs() -> None:
     found = extrapolate((*traces_of(PROGRAMS["table_one"], (8, 12, 16)), *traces_of(PROGRAMS["root_alone"], (24,))), 48)
     assert found.outcome == "structures_differ"
     assert "at 8 ranks" in found.refusals[0].reason
@@ -208,7 +208,7 @@ def test_other_programs_are_no_rank_counts_of_it() -> None:
     assert found.models == ()
 
 
-def test_a_rank_whose_calls_are_missing_is_told() -> None:
+def test_refuses_a_rank_with_missing_calls() -> None:
     def program(r: int, n: int) -> list[Made]:
         return [] if (r, n) == (5, 12) else [posix("write", "/a/f", "%p", 8)] * 3
 
@@ -226,13 +226,13 @@ def test_a_rank_whose_calls_are_missing_is_told() -> None:
     )
 
 
-def test_a_program_that_does_nothing_does_nothing() -> None:
+def test_extrapolates_a_program_without_calls() -> None:
     found = extrapolate([CompressedTrace(n, ()) for n in INPUTS], 20)
     assert found.trace == CompressedTrace(20, ())
     assert [model.field for model in found.models] == ["ranks without calls"]
 
 
-def test_iterations_that_differ_from_entry_to_entry() -> None:
+def test_iterations_that_differ_between_entries() -> None:
     def program(r: int, n: int, most: int = 5) -> list[Made]:
         steps = [[posix("open", "/a/f", 66), *([posix("write", "/a/f", "%p", 8)] * t)] for t in (2, 4, 3, most)]
         return [call for step in steps for call in step]
@@ -246,30 +246,30 @@ def test_iterations_that_differ_from_entry_to_entry() -> None:
 
     found = extrapolate(traces_of(growing), 20)
     assert found.trace is None
-    assert "the iterations differ from entry to entry, and not alike at all rank counts" in said(found)
+    assert "the iterations differ between entries, and between rank counts" in said(found)
 
 
 # ---- what is told
 
 
-def test_many_refusals_are_counted() -> None:
+def test_counts_refusals_beyond_the_limit() -> None:
     def program(r: int, n: int) -> list[Made]:
-        return [posix("write", *(n * n + place for place in range(MOST_REFUSALS + 30)))]
+        return [posix("write", *(n * n + place for place in range(MAX_REFUSALS + 30)))]
 
     found = extrapolate(traces_of(program), 20)
-    assert len(found.refusals) == MOST_REFUSALS + 1
+    assert len(found.refusals) == MAX_REFUSALS + 1
     assert found.refusals[-1] == Refusal(
         "no_exact_model",
         "and 30 more",
-        f"{MOST_REFUSALS + 30} fields are refused in all; the first {MOST_REFUSALS} are listed",
+        f"{MAX_REFUSALS + 30} fields are refused; the first {MAX_REFUSALS} are listed",
     )
     rounded = extrapolate(
-        traces_of(lambda r, n: [posix("write", *(960 // n + place for place in range(MOST_REFUSALS + 5)))]), 28
+        traces_of(lambda r, n: [posix("write", *(960 // n + place for place in range(MAX_REFUSALS + 5)))]), 28
     )
-    assert (len(rounded.refusals), rounded.refusals[-1].field) == (MOST_REFUSALS + 1, "and 5 more")
+    assert (len(rounded.refusals), rounded.refusals[-1].field) == (MAX_REFUSALS + 1, "and 5 more")
 
 
-def test_models_that_say_something_are_told() -> None:
+def test_lists_models_that_are_not_constant() -> None:
     found = extrapolate(traces_of(PROGRAMS["group_roots"]), 20)
     assert {model.field: model.formula for model in found.models} == {
         "class 0, ranks": "from 0, n/4 of stride 4",
@@ -282,7 +282,7 @@ def test_models_that_say_something_are_told() -> None:
     }
 
 
-def test_a_user_adds_models() -> None:
+def test_user_families() -> None:
     class Square:
         def at(self, process_count: int) -> int:
             return process_count**2

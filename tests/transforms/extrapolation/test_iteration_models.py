@@ -7,24 +7,24 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from iosig.transforms.extrapolation.count_models import NotWhole
+from iosig.transforms.extrapolation.count_models import NotAnIntegerError
 from iosig.transforms.extrapolation.iteration_models import (
-    Apart,
     Block,
     Families,
     FieldModel,
-    Fixed,
-    NoModel,
-    Split,
+    FixedValues,
+    NestedLoops,
+    NoExactModelError,
+    PerIteration,
     Strided,
-    fit,
-    formula_of,
+    evaluate_vector,
+    fit_field,
+    format_formula,
     is_constant,
-    repeated,
-    vector_at,
+    repeat_row,
 )
 from iosig.transforms.extrapolation.rank_models import RANK_FAMILIES, Column
-from iosig.transforms.traces.progressions import Listed, Progression, values
+from iosig.transforms.traces.progressions import Listed, Progression, expand_values
 from tests.compressed import rank_values
 
 COUNTS = (8, 12, 16, 24)
@@ -46,11 +46,11 @@ def table(value: Value, n: int, lengths: tuple[int, ...]) -> Longs:
 
 
 def modelled(value: Value, lengths: Lengths) -> FieldModel:
-    return fit(fields(value, lengths), Families())
+    return fit_field(fields(value, lengths), Families())
 
 
 def is_given(model: FieldModel, value: Value, lengths: Lengths, n: int) -> bool:
-    vector = vector_at(model, n, [Progression(0, (1,), (n,)) if n > 1 else Progression(0)], lengths(n))
+    vector = evaluate_vector(model, n, [Progression(0, (1,), (n,)) if n > 1 else Progression(0)], lengths(n))
     found = rank_values(vector)
     wanted = table(value, n, lengths(n)).reshape(n, -1)
     return [found[rank] for rank in range(n)] == wanted.tolist()
@@ -73,29 +73,29 @@ def is_given(model: FieldModel, value: Value, lengths: Lengths, n: int) -> bool:
         (lambda r, n, i: i // 3 * 50 + (5, 9, 1)[i % 3], lambda n: (6,), "(5, 9, 1, 55, 59, 51)[i]"),
     ],
 )
-def test_models_give_all_values_elsewhere(value: Value, lengths: Lengths, formula: str) -> None:
+def test_models_reproduce_values_at_other_rank_counts(value: Value, lengths: Lengths, formula: str) -> None:
     model = modelled(value, lengths)
-    assert formula_of(model) == formula
+    assert format_formula(model) == formula
     assert is_constant(model) == formula.isdigit()
     assert all(is_given(model, value, lengths, n) for n in (6, 24, 48, 96))
 
 
-def test_kinds() -> None:
+def test_selects_kinds_of_models() -> None:
     assert isinstance(modelled(lambda r, n, i: i, lambda n: (n,)), Strided)
-    assert isinstance(modelled(lambda r, n, i: (3, 1, 4)[i], lambda n: (3,)), Fixed)
-    assert isinstance(modelled(lambda r, n, i: (0, n, 3 * n)[i], lambda n: (3,)), Apart)
-    assert isinstance(modelled(lambda r, n, i: i % n, lambda n: (2 * n,)), Split)
+    assert isinstance(modelled(lambda r, n, i: (3, 1, 4)[i], lambda n: (3,)), FixedValues)
+    assert isinstance(modelled(lambda r, n, i: (0, n, 3 * n)[i], lambda n: (3,)), PerIteration)
+    assert isinstance(modelled(lambda r, n, i: i % n, lambda n: (2 * n,)), NestedLoops)
 
 
-def test_inner_loops_of_one_iteration_are_no_other_loops() -> None:
+def test_inner_loops_with_one_iteration() -> None:
     def value(r: int, n: int, i: int) -> int:
         return i // (24 // n) * 1000 + i % (24 // n)
 
     def lengths(n: int) -> tuple[int, ...]:
         return (3 * (24 // n),)
 
-    model = fit(fields(value, lengths, (6, 8, 12, 24)), Families())
-    assert formula_of(model) == "j + 1000*i in groups of 24/n"
+    model = fit_field(fields(value, lengths, (6, 8, 12, 24)), Families())
+    assert format_formula(model) == "j + 1000*i in groups of 24/n"
     assert is_given(model, value, lengths, 4)
 
 
@@ -108,56 +108,56 @@ def test_inner_loops_of_one_iteration_are_no_other_loops() -> None:
         (lambda r, n, i: i % 3, lambda n: (n,), "the values along a loop, 0, 1, 2, 0, 1, 2, ..."),
     ],
 )
-def test_what_no_model_gives(value: Value, lengths: Lengths, reason: str) -> None:
-    with pytest.raises(NoModel) as told:
+def test_values_without_a_model(value: Value, lengths: Lengths, reason: str) -> None:
+    with pytest.raises(NoExactModelError) as told:
         modelled(value, lengths)
     assert reason in str(told.value)
 
 
-def test_inner_dimensions_of_different_lengths_are_no_crash() -> None:
-    with pytest.raises(NoModel):
+def test_inner_dimensions_of_different_lengths() -> None:
+    with pytest.raises(NoExactModelError):
         modelled(lambda r, n, i, j: (i % 3) * 1000 + (r + 1) % n * j * j, lambda n: (5, n))
 
 
-def test_a_stride_that_was_never_seen_is_none() -> None:
+def test_unknown_stride_is_refused() -> None:
     model = modelled(lambda r, n, i: r, lambda n: (1,))
-    assert formula_of(model) == "rank"
+    assert format_formula(model) == "rank"
     assert is_given(model, lambda r, n, i: r, lambda n: (1,), 20)
-    with pytest.raises(NotWhole, match="how values grow along a loop of 2 was never seen"):
-        vector_at(model, 20, [Progression(0, (1,), (20,))], (2,))
+    with pytest.raises(NotAnIntegerError, match="the stride along a loop of 2 is unknown"):
+        evaluate_vector(model, 20, [Progression(0, (1,), (20,))], (2,))
 
 
-def test_whole_numbers_are_asked_for() -> None:
+def test_rejects_fractional_lengths() -> None:
     model = modelled(lambda r, n, i: 960 // n * r + 960 * i, lambda n: (3,))
-    with pytest.raises(NotWhole, match="960/n is 240/7, no whole number: 28 does not divide 960"):
-        vector_at(model, 28, [Progression(0, (1,), (28,))], (3,))
+    with pytest.raises(NotAnIntegerError, match="960/n is 240/7, not an integer: 28 does not divide 960"):
+        evaluate_vector(model, 28, [Progression(0, (1,), (28,))], (3,))
     split = modelled(lambda r, n, i: i // n * 1000 + i % n, lambda n: (2 * n,))
-    with pytest.raises(NotWhole, match="a loop of 50 has no whole number of inner loops of 20"):
-        vector_at(split, 20, [Progression(0, (1,), (20,))], (50,))
+    with pytest.raises(NotAnIntegerError, match="a loop of 50 is not a multiple of its inner loop of 20"):
+        evaluate_vector(split, 20, [Progression(0, (1,), (20,))], (50,))
 
 
-def test_a_million_ranks_are_few_shares() -> None:
+def test_a_million_ranks_need_few_shares() -> None:
     n = 1_000_000
     every = [Progression(0, (1,), (n,))]
     grouped = modelled(lambda r, n, i: r // 4 * 4096 + r % 4 * 8 + i, lambda n: (5,))
-    (share,) = vector_at(grouped, n, every, (5,))
-    assert (share.ranks, [values(row).tolist() for row in share.shifts]) == (
+    (share,) = evaluate_vector(grouped, n, every, (5,))
+    assert (share.ranks, [expand_values(row).tolist() for row in share.shifts]) == (
         Progression(0, (4, 1), (n // 4, 4)),
         [[4096] * 5, [8] * 5],
     )
     shifted = modelled(lambda r, n, i: (r + 3) % n * 8 + i, lambda n: (5,))
-    assert [share.ranks.counts for share in vector_at(shifted, n, every, (5,))] == [(n - 3,), (3,)]
+    assert [share.ranks.counts for share in evaluate_vector(shifted, n, every, (5,))] == [(n - 3,), (3,)]
     listed = modelled(lambda r, n, i: (3, 1, 4, 1, 5)[i], lambda n: (5,))
-    assert len(vector_at(listed, n, every, (5,))) == 1
+    assert len(evaluate_vector(listed, n, every, (5,))) == 1
 
 
-def test_rows_come_again() -> None:
-    assert repeated((Progression(3),), 5, 4) == (Progression(3, (5,), (4,)),)
-    assert repeated((Listed((3, 1)),), 5, 4) == (Listed((3, 1), (5,), (4,)),)
-    row = repeated((Progression(3, (1,), (4,)), Listed((9, 9))), 100, 3)
-    assert values(row).tolist() == [base + own for base in (0, 100, 200) for own in (3, 4, 5, 6, 9, 9)]
-    with pytest.raises(ValueError, match="follows no progression"):
-        repeated((Progression(3, (1,), (1000,)), Listed((9, 9))), 100, 10**6)
+def test_repeats_rows() -> None:
+    assert repeat_row((Progression(3),), 5, 4) == (Progression(3, (5,), (4,)),)
+    assert repeat_row((Listed((3, 1)),), 5, 4) == (Listed((3, 1), (5,), (4,)),)
+    row = repeat_row((Progression(3, (1,), (4,)), Listed((9, 9))), 100, 3)
+    assert expand_values(row).tolist() == [base + own for base in (0, 100, 200) for own in (3, 4, 5, 6, 9, 9)]
+    with pytest.raises(ValueError, match="is not a progression"):
+        repeat_row((Progression(3, (1,), (1000,)), Listed((9, 9))), 100, 10**6)
 
 
 # ---- models of a user
@@ -176,20 +176,20 @@ class Squares:
         return "rank^2"
 
 
-def test_a_user_can_add_a_model() -> None:
+def test_user_family() -> None:
     families = Families(ranks=(*RANK_FAMILIES, lambda columns, counts: Squares()))
-    model = fit(fields(lambda r, n, i: r * r + i, lambda n: (3,)), families)
-    assert formula_of(model) == "rank^2 + i"
+    model = fit_field(fields(lambda r, n, i: r * r + i, lambda n: (3,)), families)
+    assert format_formula(model) == "rank^2 + i"
     assert is_given(model, lambda r, n, i: r * r + i, lambda n: (3,), 40)
-    with pytest.raises(ValueError, match="too many for a model that has no pieces"):
-        vector_at(model, 1 << 26, [Progression(0, (1,), (1 << 26,))], (3,))
+    with pytest.raises(ValueError, match="too many for a model that is not piecewise"):
+        evaluate_vector(model, 1 << 26, [Progression(0, (1,), (1 << 26,))], (3,))
 
 
 @pytest.mark.parametrize("answer", [[0.5] * 8, [1], 3, None])
-def test_a_user_is_not_taken_at_his_word(answer: object) -> None:
+def test_user_models_are_validated(answer: object) -> None:
     def family(columns: Sequence[Column], counts: object) -> Squares:
         return Squares(answer)
 
     families = Families(ranks=(*RANK_FAMILIES, family))
-    with pytest.raises(NoModel):
-        fit(fields(lambda r, n: r**3, lambda n: ()), families)
+    with pytest.raises(NoExactModelError):
+        fit_field(fields(lambda r, n: r**3, lambda n: ()), families)

@@ -5,19 +5,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from iosig.transforms.extrapolation.count_models import FAMILIES, Ambiguous, NotWhole
-from iosig.transforms.extrapolation.rank_list_models import RankListModel, fitted_ranks
-from iosig.transforms.traces.progressions import values
+from iosig.transforms.extrapolation.count_models import FAMILIES, AmbiguousModelError, NotAnIntegerError
+from iosig.transforms.extrapolation.rank_list_models import RankListModel, fit_rank_lists
+from iosig.transforms.traces.progressions import expand_values
 
 COUNTS = (8, 12, 16, 24)
 
 
 def models(ranks: Callable[[int], Sequence[int]], counts: Sequence[int] = COUNTS) -> tuple[RankListModel, ...] | None:
-    return fitted_ranks([(n, np.array(list(ranks(n)), np.int64)) for n in counts], FAMILIES)
+    return fit_rank_lists([(n, np.array(list(ranks(n)), np.int64)) for n in counts], FAMILIES)
 
 
 def ranks_at(found: tuple[RankListModel, ...], n: int) -> list[int]:
-    return sorted(values(tuple(ranks for model in found if (ranks := model.at(n)) is not None)).tolist())
+    return sorted(expand_values(tuple(ranks for model in found if (ranks := model.at(n)) is not None)).tolist())
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def ranks_at(found: tuple[RankListModel, ...], n: int) -> list[int]:
         (lambda n: [r for r in range(n) if r % 4 in (0, 3)], "from 0, n/4 of stride 4, 2 of stride 3"),
     ],
 )
-def test_ranks_come_back(ranks: Callable[[int], Sequence[int]], formula: str) -> None:
+def test_recovers_rank_lists(ranks: Callable[[int], Sequence[int]], formula: str) -> None:
     found = models(ranks)
     assert found is not None
     assert "; ".join(model.formula() for model in found) == formula
     assert all(ranks_at(found, n) == list(ranks(n)) for n in (48, 24, 8))
 
 
-def test_a_dimension_that_has_one_member_somewhere() -> None:
+def test_dimension_with_one_member_at_some_rank_count() -> None:
     """Of one group there is a row of ranks, not a row of rows."""
 
     def ranks(n: int) -> list[int]:
@@ -62,11 +62,11 @@ def test_a_dimension_that_has_one_member_somewhere() -> None:
         lambda n: range(int(n**0.5)),
     ],
 )
-def test_ranks_without_a_rule(ranks: Callable[[int], Sequence[int]]) -> None:
+def test_irregular_ranks_have_no_model(ranks: Callable[[int], Sequence[int]]) -> None:
     assert models(ranks) is None
 
 
-def test_what_are_no_ranks_is_refused() -> None:
+def test_rejects_invalid_rank_lists() -> None:
     found = models(lambda n: range(1, n))
     assert found is not None
     assert [model.at(1) for model in found] == [None]
@@ -74,22 +74,24 @@ def test_what_are_no_ranks_is_refused() -> None:
     with pytest.raises(ValueError, match="a class has -1 ranks"):
         inner.at(1)
     (first,) = models(lambda n: range(4)) or ()
-    with pytest.raises(ValueError, match="a class has ranks 0 to 3, not of 0 to 2"):
+    with pytest.raises(ValueError, match="a class has ranks 0 to 3, beyond 0 to 2"):
         first.at(3)
     (half,) = models(lambda n: range(n // 2)) or ()
-    with pytest.raises(NotWhole, match="the count of ranks n/2 is 7/2"):
+    with pytest.raises(NotAnIntegerError, match="the count of ranks n/2 is 7/2"):
         half.at(7)
     pairs = models(lambda n: [r for g in range(3) for r in range(g * n // 4, g * n // 4 + 2)], (12, 16, 24, 32))
     (rows,) = pairs or ()
-    with pytest.raises(ValueError, match="the ranks of a class overlap: 3 of them lie 1 apart"):
+    with pytest.raises(ValueError, match="the ranks of a class overlap: 3 ranks have the stride 1"):
         rows.at(4)
 
 
-def test_ways_to_fill_up_that_differ_elsewhere_are_ambiguous() -> None:
+def test_different_insertions_are_ambiguous() -> None:
     one, other = models(lambda n: range(n)), models(lambda n: range(0, n, 2))
     assert one is not None
     assert other is not None
     start, strides, counts = one[0].start, one[0].strides, one[0].counts
     both = RankListModel(start, strides, counts, (other[0],))
-    with pytest.raises(Ambiguous, match="ambiguous: from 0, n of stride 1 is as good as from 0, n/2 of stride 2"):
+    with pytest.raises(
+        AmbiguousModelError, match="ambiguous: from 0, n of stride 1 is as good as from 0, n/2 of stride 2"
+    ):
         both.at(8)

@@ -7,19 +7,19 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.extrapolation.count_models import Ambiguous, NotWhole
+from iosig.transforms.extrapolation.count_models import AmbiguousModelError, NotAnIntegerError
 from iosig.transforms.extrapolation.rank_models import (
     Affine,
     Column,
     Grouped,
-    Shifted,
-    Single,
-    affine,
-    grouped,
-    shifted,
-    single,
+    PerRank,
+    Rotated,
+    fit_affine,
+    fit_groups,
+    fit_per_rank,
+    fit_rotation,
 )
-from iosig.transforms.traces.progressions import Progression, values
+from iosig.transforms.traces.progressions import Progression, expand_values
 from tests.budget import examples
 
 COUNTS = (8, 12, 16, 24)
@@ -40,7 +40,7 @@ def columns(value: Callable[[int, int], int], ranks: Ranks = everyone, counts: S
 
 
 def given_at(
-    model: Affine | Shifted | Grouped | Single, value: Callable[[int, int], int], n: int, ranks: Ranks = everyone
+    model: Affine | Rotated | Grouped | PerRank, value: Callable[[int, int], int], n: int, ranks: Ranks = everyone
 ) -> bool:
     own = list(ranks(n))
     return model.values_at(n, np.array(own, np.int64)).tolist() == [value(rank, n) for rank in own]
@@ -62,43 +62,43 @@ def given_at(
         (lambda r, n: r << 40, f"{1 << 40}*rank"),
     ],
 )
-def test_affine(value: Callable[[int, int], int], formula: str) -> None:
-    model = affine(columns(value))
+def test_recovers_affine_models(value: Callable[[int, int], int], formula: str) -> None:
+    model = fit_affine(columns(value))
     assert model is not None
     assert model.formula() == formula
     assert all(given_at(model, value, n) for n in (20, 48, 240))
 
 
-def test_affine_of_roots_of_groups_has_a_slope_that_is_no_whole_number() -> None:
+def test_affine_model_of_group_roots_has_a_fractional_slope() -> None:
     def roots(n: int) -> range:
         return range(0, n, 4)
 
-    model = affine(columns(lambda r, n: r // 4, roots))
+    model = fit_affine(columns(lambda r, n: r // 4, roots))
     assert model is not None
     assert model.formula() == "rank/4"
     assert given_at(model, lambda r, n: r // 4, 20, roots)
-    with pytest.raises(NotWhole, match="rank/4 is 1/4 at rank 1"):
+    with pytest.raises(NotAnIntegerError, match="rank/4 is 1/4 at rank 1"):
         model.values_at(20, np.array([0, 1]))
 
 
-def test_a_slope_that_was_whole_must_stay_so_where_the_product_would_be() -> None:
-    model = affine(columns(lambda r, n: r * (n // 4), lambda n: range(0, n, 2)))
+def test_integer_slope_must_remain_an_integer() -> None:
+    model = fit_affine(columns(lambda r, n: r * (n // 4), lambda n: range(0, n, 2)))
     assert model is not None
-    with pytest.raises(NotWhole, match="n/4 is 3/2"):
+    with pytest.raises(NotAnIntegerError, match="n/4 is 3/2"):
         model.values_at(6, np.array([0, 2, 4]))
 
 
-def test_where_no_slope_is_seen_there_is_none() -> None:
-    assert affine(columns(lambda r, n: 5, lambda n: [0])) is None
-    assert affine(columns(lambda r, n: 5, lambda n: range(1 if n < 24 else 2))) is None
-    assert affine(columns(lambda r, n: r * r)) is None
-    assert affine(columns(lambda r, n: n * n * r)) is None
+def test_columns_of_one_rank_have_no_slope() -> None:
+    assert fit_affine(columns(lambda r, n: 5, lambda n: [0])) is None
+    assert fit_affine(columns(lambda r, n: 5, lambda n: range(1 if n < 24 else 2))) is None
+    assert fit_affine(columns(lambda r, n: r * r)) is None
+    assert fit_affine(columns(lambda r, n: n * n * r)) is None
 
 
-def test_numbers_beyond_64_bits_are_refused() -> None:
-    model = affine(columns(lambda r, n: r << 50))
+def test_rejects_numbers_beyond_64_bits() -> None:
+    model = fit_affine(columns(lambda r, n: r << 50))
     assert model is not None
-    with pytest.raises(NotWhole, match="beyond 64 bits"):
+    with pytest.raises(NotAnIntegerError, match="exceeds 64 bits"):
         model.values_at(1 << 20, np.array([1 << 19]))
 
 
@@ -107,11 +107,11 @@ def test_numbers_beyond_64_bits_are_refused() -> None:
 
 @pytest.mark.parametrize("shift", [1, 3, 7, -2])
 @pytest.mark.parametrize("factor", [1, 100, -5])
-def test_shifted(shift: int, factor: int) -> None:
+def test_recovers_rotated_models(shift: int, factor: int) -> None:
     def value(r: int, n: int) -> int:
         return (r + shift) % n * factor + 3
 
-    model = shifted(columns(value))
+    model = fit_rotation(columns(value))
     assert model is not None
     assert all(given_at(model, value, n) for n in (5, 8, 20, 1000))
 
@@ -125,83 +125,83 @@ def test_shifted(shift: int, factor: int) -> None:
         (lambda r, n: (r + n // 2) % n * (960 // n) + 7, "((rank + n/2) mod n)*960/n + 7"),
     ],
 )
-def test_texts_of_shifts(value: Callable[[int, int], int], formula: str) -> None:
-    model = shifted(columns(value))
+def test_formats_rotated_models(value: Callable[[int, int], int], formula: str) -> None:
+    model = fit_rotation(columns(value))
     assert model is not None
     assert model.formula() == formula
 
 
-def test_what_turns_otherwise_is_no_shift() -> None:
-    assert shifted(columns(lambda r, n: r)) is None
-    assert shifted(columns(lambda r, n: (r + 1) % n + (r > n // 2))) is None
-    assert shifted(columns(lambda r, n: (r + 12) % n)) is None
-    assert shifted(columns(lambda r, n: r if r < 4 else r + 10)) is None
+def test_other_columns_are_not_rotated() -> None:
+    assert fit_rotation(columns(lambda r, n: r)) is None
+    assert fit_rotation(columns(lambda r, n: (r + 1) % n + (r > n // 2))) is None
+    assert fit_rotation(columns(lambda r, n: (r + 12) % n)) is None
+    assert fit_rotation(columns(lambda r, n: r if r < 4 else r + 10)) is None
 
 
 # ---- groups
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
-def test_groups_of_a_fixed_size(size: int) -> None:
+def test_recovers_groups_of_fixed_size(size: int) -> None:
     def value(r: int, n: int) -> int:
         return r // size * 4096 + r % size * 8 + 5
 
-    model = grouped(columns(value))
+    model = fit_groups(columns(value))
     assert model is not None
     assert model.formula() == f"4096*floor(rank/{size}) + 8*(rank mod {size}) + 5"
     assert all(given_at(model, value, n) for n in (1, 6, 7, 20, 100))
 
 
-def test_as_many_groups_at_any_count() -> None:
+def test_recovers_a_fixed_number_of_groups() -> None:
     def value(r: int, n: int) -> int:
         return r // (n // 4) * 8 * n + r % (n // 4)
 
-    model = grouped(columns(value))
+    model = fit_groups(columns(value))
     assert model is not None
     assert model.formula() == "8*n*floor(rank/(n/4)) + (rank mod (n/4))"
     assert given_at(model, value, 20)
-    with pytest.raises(NotWhole, match="the group's size n/4 is 3/2"):
+    with pytest.raises(NotAnIntegerError, match="the group's size n/4 is 3/2"):
         model.values_at(6, np.arange(6))
 
 
-def test_sizes_that_cannot_be_told_apart_are_ambiguous_where_it_matters() -> None:
+def test_equivalent_group_sizes_are_ambiguous() -> None:
     def roots(n: int) -> range:
         return range(0, n, 4)
 
-    model = grouped(columns(lambda r, n: r // 8, roots))
+    model = fit_groups(columns(lambda r, n: r // 8, roots))
     assert model is not None
     assert model.rivals
     assert given_at(model, lambda r, n: r // 8, 20, roots)
-    with pytest.raises(Ambiguous, match="ambiguous: floor"):
+    with pytest.raises(AmbiguousModelError, match="ambiguous: floor"):
         model.values_at(64, np.arange(0, 64, 4))
 
 
-def test_a_group_that_is_seen_once_is_no_evidence() -> None:
-    assert grouped(columns(lambda r, n: r // 20, counts=(8, 12, 16, 24))) is None
-    assert grouped(columns(lambda r, n: r)) is None
+def test_single_group_is_insufficient() -> None:
+    assert fit_groups(columns(lambda r, n: r // 20, counts=(8, 12, 16, 24))) is None
+    assert fit_groups(columns(lambda r, n: r)) is None
 
 
-def test_many_ranks_without_a_rule_are_soon_seen_to_have_none() -> None:
+def test_many_irregular_ranks_are_rejected_quickly() -> None:
     generator = np.random.default_rng(1)
     found = [Column(n, np.arange(n), generator.integers(0, 10**6, n)) for n in (4096, 5120, 6144, 8192)]
-    assert grouped(found) is None
+    assert fit_groups(found) is None
 
 
 # ---- single ranks
 
 
-def test_single_ranks() -> None:
+def test_recovers_models_per_rank() -> None:
     def ends(n: int) -> list[int]:
         return [0, n - 1]
 
-    model = single(columns(lambda r, n: 3 if r == 0 else n, ends))
+    model = fit_per_rank(columns(lambda r, n: 3 if r == 0 else n, ends))
     assert model is not None
     assert model.formula() == "by rank: 3, n"
     assert given_at(model, lambda r, n: 3 if r == 0 else n, 20, ends)
-    with pytest.raises(NotWhole, match="known of a class of 2 ranks, not of 3"):
+    with pytest.raises(NotAnIntegerError, match="known for a class of 2 ranks, not of 3"):
         model.values_at(20, np.arange(3))
-    assert single(columns(lambda r, n: r)) is None
-    one = single(columns(lambda r, n: n - 1, lambda n: [n - 1]))
+    assert fit_per_rank(columns(lambda r, n: r)) is None
+    one = fit_per_rank(columns(lambda r, n: n - 1, lambda n: [n - 1]))
     assert one is not None
     assert one.formula() == "n - 1"
 
@@ -216,7 +216,7 @@ def test_single_ranks() -> None:
     st.lists(st.tuples(st.integers(1, 3), st.integers(2, 4)), max_size=2),
     st.integers(0, 9),
 )
-def test_numbers_grow_evenly_along_pieces(shift: int, size: int, dimensions: list[tuple[int, int]], start: int) -> None:
+def test_models_are_linear_on_pieces(shift: int, size: int, dimensions: list[tuple[int, int]], start: int) -> None:
     strides, counts, inner = [], [], 0
     for gap, count in reversed(dimensions):
         strides.insert(0, inner + gap)
@@ -225,14 +225,14 @@ def test_numbers_grow_evenly_along_pieces(shift: int, size: int, dimensions: lis
     ranks = Progression(start, tuple(strides), tuple(counts))
     n = start + inner + 1
     models = [
-        shifted(columns(lambda r, n: (r + shift % 7) % n * 10)),
-        grouped(columns(lambda r, n: r // size * 100 + r % size)),
-        affine(columns(lambda r, n: 3 * r + n)),
+        fit_rotation(columns(lambda r, n: (r + shift % 7) % n * 10)),
+        fit_groups(columns(lambda r, n: r // size * 100 + r % size)),
+        fit_affine(columns(lambda r, n: 3 * r + n)),
     ]
     for model in (model for model in models if model is not None):
-        pieces = model.pieces_at(n, ranks)
+        pieces = model.linear_pieces(n, ranks)
         assert pieces is not None
-        assert sorted(values(tuple(pieces)).tolist()) == ranks.values().tolist()
+        assert sorted(expand_values(tuple(pieces)).tolist()) == ranks.values().tolist()
         for piece in pieces:
             table = model.values_at(n, piece.values()).reshape(piece.counts or (1,))
             for axis in range(len(piece.counts)):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.extrapolation.rank_pieces import MOST_PIECES, in_groups, progression_of, split_at
-from iosig.transforms.traces.progressions import Progression, values
+from iosig.transforms.extrapolation.rank_pieces import MAX_PIECES, make_progression, split_at, split_by_groups
+from iosig.transforms.traces.progressions import Progression, expand_values
 
 
 @st.composite
@@ -18,7 +18,7 @@ def rising(draw: st.DrawFn) -> Progression:
         count = draw(st.integers(2, 5))
         dimensions.insert(0, (stride, count))
         inner += stride * (count - 1)
-    return progression_of(draw(st.integers(0, 20)), *dimensions)
+    return make_progression(draw(st.integers(0, 20)), *dimensions)
 
 
 def is_even(piece: Progression, numbers: np.ndarray) -> bool:
@@ -29,16 +29,16 @@ def is_even(piece: Progression, numbers: np.ndarray) -> bool:
     )
 
 
-def test_dimensions_of_one_member_are_none() -> None:
-    assert progression_of(3, (4, 1), (1, 5)) == Progression(3, (1,), (5,))
-    assert progression_of(3) == Progression(3)
+def test_drops_dimensions_of_one_member() -> None:
+    assert make_progression(3, (4, 1), (1, 5)) == Progression(3, (1,), (5,))
+    assert make_progression(3) == Progression(3)
 
 
 @settings(deadline=None)
 @given(rising(), st.integers(-3, 400))
-def test_pieces_lie_on_one_side(ranks: Progression, first: int) -> None:
+def test_split_pieces_are_on_one_side(ranks: Progression, first: int) -> None:
     pieces = split_at(ranks, first)
-    assert values(tuple(pieces)).tolist() == ranks.values().tolist()
+    assert expand_values(tuple(pieces)).tolist() == ranks.values().tolist()
     for piece in pieces:
         is_before = piece.values() < first
         assert is_before.all() or not is_before.any()
@@ -47,10 +47,10 @@ def test_pieces_lie_on_one_side(ranks: Progression, first: int) -> None:
 
 @settings(deadline=None)
 @given(rising(), st.integers(1, 40))
-def test_groups_and_members_grow_evenly(ranks: Progression, size: int) -> None:
-    pieces = in_groups(ranks, size)
+def test_groups_and_members_are_linear(ranks: Progression, size: int) -> None:
+    pieces = split_by_groups(ranks, size)
     assert pieces is not None
-    assert sorted(values(tuple(pieces)).tolist()) == ranks.values().tolist()
+    assert sorted(expand_values(tuple(pieces)).tolist()) == ranks.values().tolist()
     for piece in pieces:
         own = piece.values()
         assert (np.diff(own) > 0).all()
@@ -58,16 +58,16 @@ def test_groups_and_members_grow_evenly(ranks: Progression, size: int) -> None:
         assert is_even(piece, own % size)
 
 
-def test_whole_groups_are_one_piece() -> None:
-    assert in_groups(Progression(0, (1,), (10**6,)), 4) == [Progression(0, (4, 1), (250_000, 4))]
-    assert in_groups(Progression(1, (1,), (10,)), 4) == [
+def test_complete_groups_are_one_piece() -> None:
+    assert split_by_groups(Progression(0, (1,), (10**6,)), 4) == [Progression(0, (4, 1), (250_000, 4))]
+    assert split_by_groups(Progression(1, (1,), (10,)), 4) == [
         Progression(1, (1,), (3,)),
         Progression(4, (1,), (4,)),
         Progression(8, (1,), (3,)),
     ]
-    assert in_groups(Progression(0, (4,), (5,)), 4) == [Progression(0, (4,), (5,))]
+    assert split_by_groups(Progression(0, (4,), (5,)), 4) == [Progression(0, (4,), (5,))]
 
 
-@pytest.mark.parametrize("size", [MOST_PIECES * 2 + 1, 10**9 + 7])
-def test_ranks_that_meet_groups_in_too_many_ways_are_not_divided(size: int) -> None:
-    assert in_groups(Progression(0, (1 << 12, 1), (1 << 15, 3)), size) is None
+@pytest.mark.parametrize("size", [MAX_PIECES * 2 + 1, 10**9 + 7])
+def test_too_many_alignments_are_not_split(size: int) -> None:
+    assert split_by_groups(Progression(0, (1 << 12, 1), (1 << 15, 3)), size) is None

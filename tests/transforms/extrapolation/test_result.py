@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate, fitted_trace
+from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate, fit_trace
 from iosig.transforms.extrapolation.result import OUTCOMES, FittedCall, FittedLoop
 from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from tests.extrapolated_programs import INPUTS, PROGRAMS, REFUSED, traces_of
 
 
-def test_outcomes_are_those_of_the_table() -> None:
+def test_outcomes_equal_those_of_the_table() -> None:
     (column,) = [column for column in EXTRAPOLATION_RECORDS.columns if column.name == "outcome"]
     assert tuple(column.choices or ()) == OUTCOMES
 
 
-def test_the_outcome_is_that_of_the_first_refusal() -> None:
+def test_outcome_is_that_of_the_first_refusal() -> None:
     for program in (PROGRAMS["table_one"], REFUSED["at_random"], REFUSED["rounded_share"]):
         for n in (28, 6, 48):
             found = extrapolate(traces_of(program), n)
@@ -21,8 +21,8 @@ def test_the_outcome_is_that_of_the_first_refusal() -> None:
             assert found.process_count == n
 
 
-def test_what_traces_have_in_common() -> None:
-    known = fitted_trace(traces_of(PROGRAMS["table_one"]), ExtrapolationParams())
+def test_fitted_trace_of_a_program() -> None:
+    known = fit_trace(traces_of(PROGRAMS["table_one"]), ExtrapolationParams())
     assert (known.rank_counts, known.refusals) == (INPUTS, ())
     (one,) = known.classes
     assert one.ranks is not None
@@ -42,16 +42,16 @@ def test_what_traces_have_in_common() -> None:
     }
 
 
-def test_numbers_in_names_that_were_never_short() -> None:
+def test_minimum_of_numbers_in_names() -> None:
     """Offsets are written as they are; of names it is not known how they are filled up."""
-    (one,) = fitted_trace(traces_of(PROGRAMS["files_for_each_rank_of_each_step"]), ExtrapolationParams()).classes
+    (one,) = fit_trace(traces_of(PROGRAMS["files_for_each_rank_of_each_step"]), ExtrapolationParams()).classes
     (loop,) = one.body
     assert isinstance(loop, FittedLoop)
     (call,) = loop.body
     assert isinstance(call, FittedCall)
     assert [slot.width for slot in call.call.slots] == [3, 1, 1, 1, 1]
     assert call.least == (0, 0, 0, 0, 0)
-    (other,) = fitted_trace(
+    (other,) = fit_trace(
         traces_of(PROGRAMS["files_for_each_rank_of_each_step"], (12, 16, 24, 32)), ExtrapolationParams()
     ).classes
     (loop,) = other.body
@@ -60,7 +60,7 @@ def test_numbers_in_names_that_were_never_short() -> None:
     assert loop.body[0].least == (0, 0, 10, 0, 0)
 
 
-def test_refusals_have_no_classes_or_all() -> None:
-    known = fitted_trace(traces_of(REFUSED["at_random"]), ExtrapolationParams())
+def test_refused_traces_have_all_classes_or_none() -> None:
+    known = fit_trace(traces_of(REFUSED["at_random"]), ExtrapolationParams())
     assert known.refusals
     assert len(known.classes) == 1

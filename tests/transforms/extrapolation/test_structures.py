@@ -8,28 +8,28 @@ from hypothesis import given, settings, strategies as st
 from iosig.transforms.extrapolation.structures import (
     Difference,
     Shape,
-    aligned,
-    arguments_of,
-    matched,
-    shape_of,
-    with_loops,
+    align_bodies,
+    insert_loops,
+    match_classes,
+    node_shape,
+    slot_names,
 )
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, RankClass
 from tests.budget import examples
 from tests.compressed import call_order, class_ranks, nodes, rank_values
 from tests.extrapolated_programs import PROGRAMS, Made, Program, posix, traces_of
-from tests.naive.extrapolation.evaluation import transitions
+from tests.naive.extrapolation.evaluation import count_transitions
 
 
 def told(program: Program, counts: tuple[int, ...]) -> tuple[str, str]:
-    found = matched(traces_of(program, counts))
+    found = match_classes(traces_of(program, counts))
     assert isinstance(found, Difference)
     return found.field, found.reason
 
 
-def test_classes_go_together() -> None:
+def test_matches_classes() -> None:
     traces = traces_of(PROGRAMS["neighbours"])
-    found = matched(traces)
+    found = match_classes(traces)
     assert not isinstance(found, Difference)
     assert len(found) == 3
     for one in found:
@@ -37,7 +37,7 @@ def test_classes_go_together() -> None:
         assert [own in trace.classes for own, trace in zip(one, traces, strict=True)] == [True] * 4
 
 
-def test_the_first_place_that_differs_is_told() -> None:
+def test_names_the_first_difference() -> None:
     def other_call(r: int, n: int) -> list[Made]:
         return [posix("open", "/a/f", 66), posix("write" if n < 16 else "read", "/a/f", "%p", 8)]
 
@@ -63,19 +63,19 @@ def test_the_first_place_that_differs_is_told() -> None:
     assert "at 12 ranks" in reason
 
 
-def test_different_programs_are_told() -> None:
+def test_detects_different_programs() -> None:
     one, other = traces_of(PROGRAMS["table_one"], (8,)), traces_of(PROGRAMS["root_alone"], (12,))
-    assert isinstance(matched((*one, *other)), Difference)
+    assert isinstance(match_classes((*one, *other)), Difference)
     nothing = CompressedTrace(16, ())
-    found = matched((*one, nothing))
+    found = match_classes((*one, nothing))
     assert isinstance(found, Difference)
     assert "nothing at 16 ranks" in found.reason
 
 
-def test_two_classes_of_one_structure_are_told() -> None:
+def test_detects_two_classes_of_equal_structure() -> None:
     (trace,) = traces_of(PROGRAMS["table_one"], (8,))
     doubled = replace(trace, classes=trace.classes * 2)
-    assert matched((doubled, doubled)) == Difference("classes", "two have the same structure at 8 ranks")
+    assert match_classes((doubled, doubled)) == Difference("classes", "two have the same structure at 8 ranks")
 
 
 def shared_out(r: int, n: int) -> list[Made]:
@@ -84,23 +84,23 @@ def shared_out(r: int, n: int) -> list[Made]:
 
 
 @pytest.mark.parametrize("counts", [(6, 8, 12, 24), (24, 6, 8, 12), (24, 6), (6, 24)])
-def test_a_loop_of_one_iteration_is_a_loop(counts: tuple[int, ...]) -> None:
-    found = matched(traces_of(shared_out, counts))
+def test_inserts_loops_of_one_iteration(counts: tuple[int, ...]) -> None:
+    found = match_classes(traces_of(shared_out, counts))
     assert not isinstance(found, Difference)
     (one,) = found
     assert [isinstance(own.body[1], Loop) for own in one] == [True] * len(counts)
 
 
-def test_classes_that_differ_in_a_loop_do_not_change_places() -> None:
+def test_matching_keeps_equal_classes_together() -> None:
     def program(r: int, n: int) -> list[Made]:
         return [posix("stat", "/b")] * (r == 0) + shared_out(r, n)
 
-    found = matched(traces_of(program, (6, 8, 24)))
+    found = match_classes(traces_of(program, (6, 8, 24)))
     assert not isinstance(found, Difference)
     assert [{one.ranks[0].start for one in own} for own in found] == [{0}, {1}]
 
 
-def test_more_than_a_loop_is_a_difference() -> None:
+def test_differences_beyond_loops_are_not_aligned() -> None:
     def program(r: int, n: int) -> list[Made]:
         return [*shared_out(r, n), *([posix("sync")] if n == 24 else [])]
 
@@ -110,11 +110,11 @@ def test_more_than_a_loop_is_a_difference() -> None:
     )
 
 
-def test_arguments_are_counted() -> None:
+def test_names_slots_by_argument() -> None:
     (trace,) = traces_of(lambda r, n: [posix("open", f"/a/f{r}.{n:03d}", 66, 420)], (8,))
     (call,) = trace.classes[0].body
     assert isinstance(call, Call)
-    assert arguments_of(call) == (
+    assert slot_names(call) == (
         "argument 1, number 1",
         "argument 1, number 2",
         "argument 2",
@@ -150,9 +150,9 @@ def loop(*body: object) -> Shape:
         ((), (), ()),
     ],
 )
-def test_bodies_with_each_others_loops(one: Shape, other: Shape, joined: Shape | None) -> None:
-    assert aligned(one, other) == joined
-    assert aligned(other, one) == joined
+def test_aligns_bodies_with_loops_of_both(one: Shape, other: Shape, joined: Shape | None) -> None:
+    assert align_bodies(one, other) == joined
+    assert align_bodies(other, one) == joined
 
 
 shapes = st.recursive(
@@ -164,7 +164,7 @@ shapes = st.recursive(
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(shapes, max_size=4).map(tuple), st.data())
-def test_what_lacks_some_loops_is_aligned_with_what_has_them(body: Shape, data: st.DataObject) -> None:
+def test_aligns_bodies_with_missing_loops(body: Shape, data: st.DataObject) -> None:
     def lacking(shape: Shape) -> Shape:
         found: list[object] = []
         for node in shape:
@@ -176,21 +176,21 @@ def test_what_lacks_some_loops_is_aligned_with_what_has_them(body: Shape, data: 
                 found.append(node)
         return tuple(found)
 
-    assert aligned(body, body) == body
+    assert align_bodies(body, body) == body
     other = lacking(body)
-    joined = aligned(body, other)
+    joined = align_bodies(body, other)
     # Where the same calls follow the loop, it is not known which of them were in it.
     if joined is not None:
-        assert aligned(joined, body) == joined
-        assert aligned(joined, other) == joined
+        assert align_bodies(joined, body) == joined
+        assert align_bodies(joined, other) == joined
 
 
-def test_bodies_that_could_be_aligned_in_endless_ways_are_given_up() -> None:
+def test_alignment_has_a_step_limit() -> None:
     deep: Shape = (A,)
     for _ in range(40):
         deep = (loop(*deep, *deep[:1]), B)
     other: Shape = (A,) * 60
-    assert aligned(deep, other) is None
+    assert align_bodies(deep, other) is None
 
 
 # ---- in classes
@@ -206,19 +206,19 @@ def nested(r: int, n: int) -> list[Made]:
     return [posix("stat", "/a"), *(call for step in steps for call in step), posix("sync")]
 
 
-def test_loops_are_put_back_where_they_were() -> None:
+def test_restores_removed_loops() -> None:
     with_it, without = traces_of(nested, (8, 24))
     (one,), (other,) = with_it.classes, without.classes
-    shape = tuple(map(shape_of, one.body))
-    assert tuple(map(shape_of, other.body)) != shape
-    put = with_loops(other, shape)
+    shape = tuple(map(node_shape, one.body))
+    assert tuple(map(node_shape, other.body)) != shape
+    put = insert_loops(other, shape)
     assert put is not None
-    assert tuple(map(shape_of, put.body)) == shape
-    assert with_loops(one, shape) is one
+    assert tuple(map(node_shape, put.body)) == shape
+    assert insert_loops(one, shape) is one
     assert _called(put, 23) == _called(other, 23) == [call[1] for call in nested(23, 24)]
     (inner,) = [node for node in nodes(put.body) if isinstance(node, Loop) and len(node.body) == 2]
     assert rank_values(inner.counts) == {rank: [1, 1, 1] for rank in range(24)}
-    assert _gaps(put) == {pair: 24 * count for pair, count in transitions(put, 0).items()}
+    assert _gaps(put) == {pair: 24 * count for pair, count in count_transitions(put, 0).items()}
 
 
 def _called(one: RankClass, rank: int) -> list[str]:
@@ -235,7 +235,7 @@ def _gaps(one: RankClass) -> dict[tuple[int, int], int]:
     }
 
 
-def test_loops_within_loops_of_some_ranks() -> None:
+def test_inserts_nested_loops_for_some_ranks() -> None:
     """How often the missing loop is entered differs by rank, as the loop around it iterates."""
 
     def program(r: int, n: int) -> list[Made]:
@@ -243,16 +243,16 @@ def test_loops_within_loops_of_some_ranks() -> None:
         return [posix("stat", "/a"), *(call for step in steps for call in step)]
 
     with_it, without = traces_of(program, (8, 24))
-    put = with_loops(without.classes[0], tuple(map(shape_of, with_it.classes[0].body)))
+    put = insert_loops(without.classes[0], tuple(map(node_shape, with_it.classes[0].body)))
     assert put is not None
     (inner,) = [node for node in nodes(put.body) if isinstance(node, Loop) and len(node.body) == 2]
     assert rank_values(inner.counts) == {rank: [1] * (2 + rank % 3) for rank in class_ranks(put)}
 
 
-def test_a_class_that_is_not_that_body_is_none() -> None:
+def test_mismatched_class_is_none() -> None:
     (trace,) = traces_of(nested, (24,))
     (one,) = trace.classes
-    shape = tuple(map(shape_of, one.body))
-    assert with_loops(one, (*shape, A)) is None
-    assert with_loops(one, shape[:-1]) is None
-    assert with_loops(one, (loop(A), *shape[1:])) is None
+    shape = tuple(map(node_shape, one.body))
+    assert insert_loops(one, (*shape, A)) is None
+    assert insert_loops(one, shape[:-1]) is None
+    assert insert_loops(one, (loop(A), *shape[1:])) is None

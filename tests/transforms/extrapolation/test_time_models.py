@@ -14,11 +14,11 @@ from iosig.transforms.extrapolation.time_models import (
     NAMES,
     REASONS,
     TimeModel,
-    extrapolated_histograms,
-    fitted,
-    rebinned,
+    extrapolate_histograms,
+    fit_curves,
+    rebin,
 )
-from iosig.transforms.traces.time_histograms import histograms, merged
+from iosig.transforms.traces.time_histograms import compute_histograms, merge_histograms
 from iosig.transforms.traces.trace import TimeBin, TimeHistogram
 from tests.budget import examples
 from tests.naive.extrapolation import time_models as naive
@@ -28,18 +28,18 @@ COUNTS = (8, 12, 16, 24)
 
 
 def of(values: list[float] | np.ndarray) -> TimeHistogram:
-    return histograms(np.array(values, float), np.zeros(len(values), int), 1)[0]
+    return compute_histograms(np.array(values, float), np.zeros(len(values), int), 1)[0]
 
 
 def extrapolated_histogram(
     rank_counts: tuple[int, ...], parts: list[TimeHistogram], at: int, count: int
 ) -> tuple[TimeHistogram, TimeModel]:
-    return extrapolated_histograms(rank_counts, [parts], at, [count])[0]
+    return extrapolate_histograms(rank_counts, [parts], at, [count])[0]
 
 
 def one(values: list[float], at: int) -> tuple[str, float, str, str]:
     """Return model, prediction, the model set aside and why of one field at the four rank counts."""
-    fits = fitted(COUNTS[: len(values)], np.array([values]), at)
+    fits = fit_curves(COUNTS[: len(values)], np.array([values]), at)
     reason = REASONS[int(fits.reasons[0])]
     set_aside = NAMES[int(fits.set_aside[0])] if reason else ""
     return NAMES[int(fits.models[0])], float(fits.predicted[0]), set_aside, reason
@@ -75,16 +75,16 @@ def check(found: TimeHistogram, count: int) -> None:
     ],
 )
 @pytest.mark.parametrize("at", [4, 20, 32, 100])
-def test_each_model_is_found_where_it_holds(curve: object, name: str, formula: str, at: int) -> None:
+def test_finds_each_model(curve: object, name: str, formula: str, at: int) -> None:
     values = curve(np.array(COUNTS, float))  # type: ignore[operator]
-    fits = fitted(COUNTS, values[None], at)
+    fits = fit_curves(COUNTS, values[None], at)
     assert NAMES[int(fits.models[0])] == name
     assert fits.predicted[0] == pytest.approx(curve(at), abs=1e-12)  # type: ignore[operator]
     constant, slope = float(np.round(fits.constants[0], 9)), float(fits.slopes[0])
     assert TimeModel(name, abs(constant), slope).formula == formula
 
 
-def test_an_exact_model_holds_however_far_away() -> None:
+def test_exact_models_hold_at_any_distance() -> None:
     assert one([0.5 + 0.01 * n for n in COUNTS], 1_000_000)[:2] == ("linear", pytest.approx(10_000.5))
     assert one([24.0 / n for n in COUNTS], 1_000_000)[:2] == ("inverse", pytest.approx(24e-6))
 
@@ -92,14 +92,14 @@ def test_an_exact_model_holds_however_far_away() -> None:
 # ---- what noise may not do
 
 
-def test_a_slope_that_falls_below_no_time_is_set_aside() -> None:
+def test_rejects_models_with_negative_times() -> None:
     name, time, set_aside, reason = one([3.0 - 0.1 * n for n in COUNTS], 64)
     assert (set_aside, reason) == ("linear", "below no time")
     assert name != "linear"
     assert 0 <= time < 2.2
 
 
-def test_a_slope_is_less_sure_the_further_away() -> None:
+def test_significance_level_decreases_with_distance() -> None:
     values = [1.0, 1.3, 1.5, 2.4]
     assert one(values, 28)[0] == "linear"
     name, time, set_aside, reason = one(values, 100_000)
@@ -108,24 +108,24 @@ def test_a_slope_is_less_sure_the_further_away() -> None:
     assert time < 5
 
 
-def test_steps_of_the_clock_are_no_slope(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clock_ticks_are_not_a_slope(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [1e-6, 1.2e-6, 1.4e-6, 1.8e-6]
     assert one(values, 1000)[:2] == ("constant", pytest.approx(1.35e-6))
     monkeypatch.setattr(time_models, "_CLOCK_S", 0.0)
     assert one(values, 1000)[0] == "linear"
 
 
-def test_noise_is_not_blown_up_at_a_million_ranks() -> None:
+def test_noise_is_not_amplified_at_a_million_ranks() -> None:
     generator = np.random.default_rng(4)
     values = 1e-3 * generator.lognormal(0.0, 0.3, (5000, 4))
-    fits = fitted(COUNTS, values, 1_000_000)
+    fits = fit_curves(COUNTS, values, 1_000_000)
     assert fits.predicted.max() < 20e-3
     # A sum of many fields is about what it was.
     assert fits.predicted.mean() == pytest.approx(values.mean(), rel=0.15)
 
 
 @pytest.mark.parametrize(("values", "name"), [([2.0], "constant"), ([2.0, 4.0], "constant"), ([3.0, 2.0], "inverse")])
-def test_few_rank_counts_allow_models_of_one_parameter_alone(values: list[float], name: str) -> None:
+def test_few_rank_counts_allow_only_one_parameter(values: list[float], name: str) -> None:
     assert one(values, 64)[0] == name
 
 
@@ -141,9 +141,9 @@ def test_few_rank_counts_allow_models_of_one_parameter_alone(values: list[float]
         ((8, 12), [1.0, float("nan")], 8),
     ],
 )
-def test_misuse_is_told(counts: tuple[int, ...], values: list[float], at: int) -> None:
+def test_rejects_invalid_arguments(counts: tuple[int, ...], values: list[float], at: int) -> None:
     with pytest.raises(ValueError, match="rank count"):
-        fitted(counts, np.array([values]), at)
+        fit_curves(counts, np.array([values]), at)
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -152,9 +152,9 @@ def test_misuse_is_told(counts: tuple[int, ...], values: list[float], at: int) -
     st.sampled_from([1, 7, 20, 48, 1000]),
     st.randoms(use_true_random=False),
 )
-def test_models_are_those_of_the_obvious_twin(counts: list[int], at: int, chance: object) -> None:
+def test_models_equal_the_naive_twin(counts: list[int], at: int, chance: object) -> None:
     values = [chance.choice([0.0, 1.0, chance.uniform(0.5, 2.0)]) for _ in counts]  # type: ignore[attr-defined]
-    fits = fitted(counts, np.array([values]), at)
+    fits = fit_curves(counts, np.array([values]), at)
     name, time = naive.model(counts, values, at)
     ours = NAMES[int(fits.models[0])]
     if ours != name:
@@ -168,7 +168,7 @@ def test_models_are_those_of_the_obvious_twin(counts: list[int], at: int, chance
 # ---- histograms
 
 
-def test_histograms_that_scale_are_extrapolated_whole() -> None:
+def test_extrapolates_scaling_histograms() -> None:
     generator = np.random.default_rng(0)
     shape = generator.lognormal(0.0, 1.0, 240)
     found, model = extrapolated_histogram(COUNTS, [of(shape / n) for n in COUNTS], 48, 1000)
@@ -184,19 +184,19 @@ def test_histograms_that_scale_are_extrapolated_whole() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 7, 1_000_000_000_000])
-def test_any_count_of_times_can_be_wanted(count: int) -> None:
+def test_histograms_of_any_count(count: int) -> None:
     parts = [of(np.arange(1.0, 2.0 + n)) for n in (1, 3, 6, 30)]
     check(extrapolated_histogram(COUNTS, parts, 64, count)[0], count)
 
 
-def test_no_times_are_wanted_of_a_call_that_is_not_made() -> None:
+def test_empty_histogram_for_count_zero() -> None:
     found, _ = extrapolated_histogram(COUNTS, [of([1.0])] * 4, 64, 0)
     assert (found.count, found.bins) == (0, ())
 
 
-def test_histograms_cannot_come_out_of_nothing() -> None:
-    for parts, count in (([of([1.0])] * 3 + [merged([])], 1), ([of([1.0])] * 4, -1), ([of([1.0])] * 3, 1)):
-        with pytest.raises(ValueError, match=r"no times|for each rank count"):
+def test_rejects_empty_histograms() -> None:
+    for parts, count in (([of([1.0])] * 3 + [merge_histograms([])], 1), ([of([1.0])] * 4, -1), ([of([1.0])] * 3, 1)):
+        with pytest.raises(ValueError, match=r"must not be empty|for each rank count"):
             extrapolated_histogram(COUNTS, parts, 64, count)
 
 
@@ -210,12 +210,10 @@ def test_histograms_cannot_come_out_of_nothing() -> None:
     st.sampled_from([1, 14, 24, 64, 100_000]),
     st.lists(st.integers(1, 30), min_size=5, max_size=5),
 )
-def test_whatever_the_times_extrapolated_histograms_are_such(
-    fields: list[list[list[float]]], at: int, wanted: list[int]
-) -> None:
+def test_extrapolated_histograms_are_valid(fields: list[list[list[float]]], at: int, wanted: list[int]) -> None:
     parts = [[of(values) for values in field] for field in fields]
     counts = wanted[: len(parts)]
-    many = extrapolated_histograms(COUNTS, parts, at, counts)
+    many = extrapolate_histograms(COUNTS, parts, at, counts)
     for field, count, (found, model) in zip(parts, counts, many, strict=True):
         check(found, count)
         name, mean = naive.model(COUNTS, [part.mean_s for part in field], at)
@@ -224,13 +222,13 @@ def test_whatever_the_times_extrapolated_histograms_are_such(
         assert (found, model) == extrapolated_histogram(COUNTS, field, at, count)
 
 
-def test_bins_of_one_histogram_become_others_of_the_same_times() -> None:
+def test_rebinning_preserves_the_mean() -> None:
     generator = np.random.default_rng(8)
     for size in (1, 2, 3, 5, 12, 100):
         part = of(generator.lognormal(0.0, 1.0, size))
         held = [(each.count, each.minimum_s, each.mean_s, each.maximum_s) for each in part.bins]
         for bin_count in range(1, 6):
-            found = rebinned([part], bin_count)[0]
+            found = rebin([part], bin_count)[0]
             if bin_count == len(held):
                 assert found.tolist() == [list(row[1:]) for row in held]
                 continue
@@ -243,16 +241,19 @@ def test_bins_of_one_histogram_become_others_of_the_same_times() -> None:
                 assert found[index, 1] == pytest.approx(wanted, rel=0.01)
 
 
-def test_bins_that_are_out_of_order_are_put_in_order() -> None:
+def test_sorts_bins_out_of_order() -> None:
     odd = TimeHistogram(4, 3.0, 2.0, 1.0, -5.0, (TimeBin(2, 3.0, 2.0, 2.5), TimeBin(2, 1.0, 2.0, 0.5)))
     check(extrapolated_histogram(COUNTS, [odd] * 4, 64, 9)[0], 9)
 
 
 @pytest.mark.slow
-def test_ten_thousand_histograms_are_extrapolated_together() -> None:
+def test_extrapolates_ten_thousand_histograms() -> None:
     generator = np.random.default_rng(6)
-    parts = [histograms(generator.lognormal(-8.0, 1.0, 2000 * n), np.repeat(np.arange(2000), n), 2000) for n in COUNTS]
-    found = extrapolated_histograms(COUNTS, list(zip(*parts, strict=True)), 10_000, [10_000] * 2000)
+    parts = [
+        compute_histograms(generator.lognormal(-8.0, 1.0, 2000 * n), np.repeat(np.arange(2000), n), 2000)
+        for n in COUNTS
+    ]
+    found = extrapolate_histograms(COUNTS, list(zip(*parts, strict=True)), 10_000, [10_000] * 2000)
     for histogram, _ in found[::100]:
         check(histogram, 10_000)
     measured = np.mean([part.mean_s for each in parts for part in each])
@@ -263,7 +264,7 @@ def test_ten_thousand_histograms_are_extrapolated_together() -> None:
 
 
 @pytest.mark.parametrize("application", ["ios_posix_nn", "ios_strong", "ior_mpiio_chunk"])
-def test_the_times_of_real_runs_stay_within_reason(shared_data: Path, application: str) -> None:
+def test_times_of_real_runs_are_plausible(shared_data: Path, application: str) -> None:
     """Where they were measured, four rank counts explain their own totals; a thousand-fold away nothing explodes."""
     from iosig.warehouse.sources.recorder.signatures import opened, outer
 
@@ -281,7 +282,7 @@ def test_the_times_of_real_runs_stay_within_reason(shared_data: Path, applicatio
     parts = [[of(durations[name]) for durations in per_function] for name in names]
     most = [max(part.mean_s for part in field) for field in parts]
     for at, factor in ((16, 1.2), (24_000, 1000.0)):
-        found = extrapolated_histograms(COUNTS, parts, at, [7] * len(names))
+        found = extrapolate_histograms(COUNTS, parts, at, [7] * len(names))
         for (histogram, _), limit in zip(found, most, strict=True):
             check(histogram, 7)
             assert histogram.mean_s <= factor * limit

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from iosig.transforms.findings.facts import TraceFrames, facts_of
+from iosig.transforms.findings.facts import TraceFrames, compute_facts
 from iosig.transforms.findings.thresholds import Thresholds
 
 JOBS = {"trace_id": pl.String, "process_count": pl.Int64, "duration_s": pl.Float64, "tracer": pl.String}
@@ -63,7 +63,7 @@ def facts(**told: Any) -> pl.DataFrame:
 
 def many_facts(told: list[dict[str, Any]]) -> pl.DataFrame:
     """Return the facts of runs of which nothing is known but these; their ids are their numbers."""
-    none = facts_of(TraceFrames(jobs(), rows(COUNTERS)), Thresholds())
+    none = compute_facts(TraceFrames(jobs(), rows(COUNTERS)), Thresholds())
     known = [none.row(0, named=True) | one | {"trace_id": str(number)} for number, one in enumerate(told)]
     schema = {
         name: pl.Float64 if dtype.is_integer() else dtype for name, dtype in none.schema.items() if dtype != pl.Null

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iosig.transforms.findings.facts import TraceFrames, facts_of
+from iosig.transforms.findings.facts import TraceFrames, compute_facts
 from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings.made_traces import (
     COUNTERS,
@@ -34,7 +34,7 @@ POSIX = counted(
 
 def facts(*counters: dict[str, Any], process_count: int | None = 4, **frames: Any) -> dict[str, Any]:
     told = TraceFrames(jobs(process_count), rows(COUNTERS, *counters), **frames)
-    return facts_of(told, Thresholds()).row(0, named=True)
+    return compute_facts(told, Thresholds()).row(0, named=True)
 
 
 def record(rank: int, file: int = 0, module: str = "POSIX", **told: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def record(rank: int, file: int = 0, module: str = "POSIX", **told: Any) -> dict
     return zeros | {"module": module, "file_number": file, "rank": rank} | told
 
 
-def test_counters_are_taken_as_they_are() -> None:
+def test_facts_from_counters() -> None:
     found = facts(POSIX, counted("STDIO", read_bytes=0, written_bytes=50, read_count=0, write_count=5))
     assert (found["read_small_count"], found["read_sequential_count"], found["read_count"]) == (8, 6, 10)
     assert (found["file_misaligned_count"], found["memory_misaligned_count"]) == (2, 1)
@@ -54,19 +54,19 @@ def test_counters_are_taken_as_they_are() -> None:
     assert found["write_small_count"] is None
 
 
-def test_of_nothing_nothing_is_known() -> None:
+def test_facts_without_data_are_unknown() -> None:
     found = facts()
     known = {name for name, value in found.items() if value is not None}
     assert known == {"trace_id", "process_count", "duration_s", "tracer"}
 
 
-def test_what_posix_does_not_see_is_not_known_to_be_well() -> None:
+def test_io_outside_of_posix_makes_counts_unknown() -> None:
     daos = counted("DAOS", read_bytes=GB, written_bytes=0)
     assert facts(POSIX, daos)["read_small_count"] is None
     assert facts(POSIX, daos | {"is_counted": False})["read_small_count"] == 8
 
 
-def test_ranks_are_those_of_the_layer_nearest_to_the_program() -> None:
+def test_ranks_of_the_layer_nearest_to_the_program() -> None:
     # one aggregator writes for four processes
     told = [record(rank, module="MPIIO", written_bytes=100) for rank in range(4)]
     counters = [POSIX, counted("MPIIO", read_bytes=0, written_bytes=400, is_counted=False)]
@@ -76,7 +76,7 @@ def test_ranks_are_those_of_the_layer_nearest_to_the_program() -> None:
     assert (alone["write_top_rank"], alone["write_top_bytes"], alone["write_imbalance_ratio"]) == (2, 400, 1)
 
 
-def test_ranks_that_are_told_of_together_are_known_by_the_heat_map_alone() -> None:
+def test_ranks_from_the_heat_map_if_records_are_shared() -> None:
     records = rows(RECORDS, record(-1, written_bytes=400))
     assert facts(POSIX, records=records)["write_top_bytes"] is None
     bins = {"module": "POSIX", "direction": "write", "interval_s": 1.0, "step_count": 2}
@@ -87,7 +87,7 @@ def test_ranks_that_are_told_of_together_are_known_by_the_heat_map_alone() -> No
     assert found["write_imbalance_ratio"] == pytest.approx((13 - 23 / 4) / 13 * 4 / 3)
 
 
-def test_the_slowest_process_and_the_mean_one() -> None:
+def test_slowest_and_mean_process() -> None:
     together = rows(RECORDS, record(-1, write_time_s=40.0, slowest_time_s=25.0, fastest_time_s=5.0))
     found = facts(POSIX, records=together)
     assert (found["slowest_s"], found["mean_s"]) == (25, 10)
@@ -97,12 +97,12 @@ def test_the_slowest_process_and_the_mean_one() -> None:
     assert (found["slowest_s"], found["mean_s"]) == (16, 13)
 
 
-def test_the_busiest_process_has_its_own_files_and_its_part_of_shared_ones() -> None:
+def test_busiest_process_includes_shared_files() -> None:
     told = [record(0, 1, read_time_s=30.0), record(1, 2, read_time_s=10.0), record(-1, 3, read_time_s=40.0)]
     assert facts(POSIX, records=rows(RECORDS, *told))["read_time_ratio"] == pytest.approx(0.4)
 
 
-def test_bytes_beyond_the_files_end_were_moved_again() -> None:
+def test_bytes_beyond_the_extent_are_repeated() -> None:
     told = [
         record(0, 1, read_bytes=100, read_extent_bytes=60), record(1, 1, read_bytes=50, read_extent_bytes=90),
         record(0, 2, read_bytes=10, read_extent_bytes=1000), record(0, 3, written_bytes=5, written_extent_bytes=5),
@@ -113,7 +113,7 @@ def test_bytes_beyond_the_files_end_were_moved_again() -> None:
     assert unknown["read_again_bytes"] is None
 
 
-def test_files_that_processes_share_without_mpiio() -> None:
+def test_shared_files_without_mpiio() -> None:
     told = [
         record(-1, 1, written_bytes=70), record(0, 2, read_bytes=5), record(1, 2, read_bytes=6),
         record(0, 3, read_bytes=100), record(-1, 4, written_bytes=40), record(-1, 4, "MPIIO", written_bytes=40),
@@ -144,7 +144,7 @@ def request(place: int, offset: int, length: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_requests_go_before_sums_where_all_are_there() -> None:
+def test_complete_requests_take_precedence_over_counters() -> None:
     # of 1 MiB exactly, which the histogram counts as small
     told = [request(place, 0, float(1 << 20)) for place in range(10)]
     found = facts(POSIX, requests=rows(REQUESTS, *told))
@@ -154,14 +154,14 @@ def test_requests_go_before_sums_where_all_are_there() -> None:
     assert (found["read_small_count"], found["read_again_bytes"]) == (8, None)
 
 
-def test_doubts_are_counted() -> None:
+def test_counts_incomplete_modules() -> None:
     partial = counted("DXT_POSIX") | {"is_partial": True}
     unread = counted("PNETCDF_FILE") | {"outcome": "unsupported"}
     found = facts(POSIX, partial, unread)
     assert (found["module_count"], found["doubtful_module_count"]) == (3, 2)
 
 
-def test_time_in_mpiio_that_is_not_below_it() -> None:
+def test_time_in_mpiio_outside_of_posix() -> None:
     above = counted(
         "MPIIO", {"MPIIO_COLL_READS": 4, "MPIIO_SPLIT_READS": 1, "MPIIO_NB_READS": 0}, is_counted=False,
         read_bytes=10, written_bytes=0, read_time_s=48.0, write_time_s=0.0, metadata_time_s=0.0,

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from iosig.transforms.findings.facts import TraceFrames
-from iosig.transforms.findings.finding_files import MOST_FILES, files_of
+from iosig.transforms.findings.finding_files import MAX_FILES, find_files
 from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings import made_traces as made
 
@@ -25,7 +25,7 @@ def request(number: int, place: int, offset: int, size: int = 10) -> dict[str, A
     }  # fmt: skip
 
 
-def found(
+def find(
     rule: str, *records: dict[str, Any], requests: list[dict[str, Any]] | None = None, way: str | None = "read"
 ) -> list[tuple[int, float]]:
     """Return the files of a rule and how much of it each has."""
@@ -36,48 +36,48 @@ def found(
         files=made.rows(made.FILES, {"file_number": 1, "stripe_bytes": 100, "osts": [1, 2]}),
         requests=None if requests is None else made.rows(made.REQUESTS, *requests),
     )
-    rows = files_of(frames, Thresholds()).filter(pl.col("rule") == rule, pl.col("direction").eq_missing(pl.lit(way)))
+    rows = find_files(frames, Thresholds()).filter(pl.col("rule") == rule, pl.col("direction").eq_missing(pl.lit(way)))
     return list(rows.select("file_number", "value").iter_rows())
 
 
-def test_requests_are_small_where_they_are_on_the_mean_and_all_ranks_count() -> None:
+def test_small_mean_requests_of_all_ranks_count() -> None:
     small = [record(1, rank=rank, read_count=50, read_bytes=50 * 100) for rank in (0, 1)]
     large = record(2, read_count=500, read_bytes=500 * 2 * MIB)
-    assert found("small_requests", *small, large, record(3, read_count=7, read_bytes=70)) == [(1, 100.0), (3, 7.0)]
+    assert find("small_requests", *small, large, record(3, read_count=7, read_bytes=70)) == [(1, 100.0), (3, 7.0)]
 
 
-def test_single_requests_go_before_records_if_all_are_there() -> None:
+def test_complete_requests_take_precedence_over_records() -> None:
     records = (record(1, read_count=3, read_bytes=30, read_extent_bytes=10), record(2))
     requests = [request(1, 0, 20), request(1, 1, 0), request(1, 2, 0)]
-    assert found("random_access", *records, requests=requests) == [(1, 2.0)]
-    assert found("redundant_reads", *records, requests=requests) == [(1, 10.0)]
+    assert find("random_access", *records, requests=requests) == [(1, 2.0)]
+    assert find("redundant_reads", *records, requests=requests) == [(1, 10.0)]
     # one of three is there: the record says how much lies behind the file's end
-    assert found("random_access", *records, requests=requests[:1]) == []
-    assert found("redundant_reads", *records, requests=requests[:1]) == [(1, 20.0)]
+    assert find("random_access", *records, requests=requests[:1]) == []
+    assert find("redundant_reads", *records, requests=requests[:1]) == [(1, 20.0)]
 
 
-def test_a_request_beyond_its_stripe_is_told_with_its_file() -> None:
+def test_stripe_crossings_by_file() -> None:
     records = (record(1, read_count=2, read_bytes=120),)
     requests = [request(1, 0, 0, 100), request(1, 1, 90, 20)]
-    assert found("stripes_crossed", *records, requests=requests, way=None) == [(1, 1.0)]
+    assert find("stripes_crossed", *records, requests=requests, way=None) == [(1, 1.0)]
 
 
-def test_the_slowest_of_a_shared_file_is_held_against_the_mean() -> None:
+def test_slowest_process_of_a_shared_file_against_the_mean() -> None:
     shared = record(1, rank=-1, read_time_s=8.0, slowest_time_s=5.0)
-    assert found("stragglers", shared, record(2, rank=-1, read_time_s=4.0, slowest_time_s=1.0), way=None) == [(1, 3.0)]
+    assert find("stragglers", shared, record(2, rank=-1, read_time_s=4.0, slowest_time_s=1.0), way=None) == [(1, 3.0)]
 
 
-def test_a_shared_file_that_mpi_io_opened_is_none_without_it() -> None:
+def test_shared_files_with_mpi_io_are_excluded() -> None:
     both = [record(1, rank=-1, read_bytes=MIB), record(1, "MPIIO", rank=-1, read_bytes=MIB)]
-    assert found("shared_file_without_mpiio", *both, record(2, rank=-1, read_bytes=5), way=None) == [(2, 5.0)]
-    assert found("amplified_by_mpiio", *both, record(3, read_bytes=9), record(3, "MPIIO", read_bytes=4)) == [(3, 5.0)]
+    assert find("shared_file_without_mpiio", *both, record(2, rank=-1, read_bytes=5), way=None) == [(2, 5.0)]
+    assert find("amplified_by_mpiio", *both, record(3, read_bytes=9), record(3, "MPIIO", read_bytes=4)) == [(3, 5.0)]
 
 
-def test_the_files_with_most_come_first_and_no_more_than_a_few() -> None:
+def test_limits_files_to_the_highest_values() -> None:
     many = [record(number, "STDIO", written_bytes=10 * number) for number in range(1, 9)]
-    assert found("stdio_used", *many, way=None) == [(8, 80.0), (7, 70.0), (6, 60.0)]
-    assert MOST_FILES == 3
+    assert find("stdio_used", *many, way=None) == [(8, 80.0), (7, 70.0), (6, 60.0)]
+    assert MAX_FILES == 3
 
 
-def test_without_records_no_file_is_named() -> None:
-    assert files_of(TraceFrames(made.jobs(), made.rows(made.COUNTERS)), Thresholds()).is_empty()
+def test_no_files_without_records() -> None:
+    assert find_files(TraceFrames(made.jobs(), made.rows(made.COUNTERS)), Thresholds()).is_empty()

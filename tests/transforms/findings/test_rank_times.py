@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.findings.rank_times import MOST_RANKS, MOST_TIMES, rank_times, spread
+from iosig.transforms.findings.rank_times import MAX_COLUMNS, MAX_ROWS, compute_rank_times, spread_evenly
 from tests.transforms.findings.made_traces import HEATMAPS, REQUESTS, rows
 
 INTERVAL = st.tuples(st.integers(0, 5), st.floats(0, 9), st.floats(0, 1), st.integers(1, 1000))
@@ -15,7 +15,7 @@ INTERVAL = st.tuples(st.integers(0, 5), st.floats(0, 9), st.floats(0, 1), st.int
 
 @settings(deadline=None)
 @given(st.lists(INTERVAL, min_size=1, max_size=30))
-def test_bytes_are_spread_as_one_by_one(told: list[tuple[int, float, float, int]]) -> None:
+def test_spread_equals_the_naive_twin(told: list[tuple[int, float, float, int]]) -> None:
     rank = np.array([one[0] for one in told])
     start_s = np.array([one[1] for one in told])
     end_s = start_s + np.array([one[2] for one in told])
@@ -28,7 +28,7 @@ def test_bytes_are_spread_as_one_by_one(told: list[tuple[int, float, float, int]
                 expected[row, column] += amount * overlap / (last - first)
         if last == first:
             expected[row, min(int(first), 9)] += amount
-    cells = spread(rank, start_s, end_s, volume, np.array([0, 2, 4, 6]), np.arange(11.0))
+    cells = spread_evenly(rank, start_s, end_s, volume, np.array([0, 2, 4, 6]), np.arange(11.0))
     np.testing.assert_allclose(cells, expected, atol=1e-6)
     assert cells.sum() == pytest.approx(volume.sum())
 
@@ -40,39 +40,39 @@ def heatmap(rank: int, bins: list[int], way: str = "write") -> dict[str, object]
     }  # fmt: skip
 
 
-def test_a_tracers_heat_map_is_kept_bin_by_bin() -> None:
+def test_keeps_bins_of_a_heat_map() -> None:
     maps = rows(HEATMAPS, heatmap(0, [5, 0, 7]), heatmap(2, [0, 0, 1]), heatmap(2, [9, 0, 0], "read"))
-    written, read = rank_times(maps, None, "POSIX", 4)
+    written, read = compute_rank_times(maps, None, "POSIX", 4)
     assert written.cell_bytes.tolist() == [[5, 0, 7], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
     assert written.time_edges_s.tolist() == [0, 0.5, 1, 1.5]
     assert (written.time_bytes.tolist(), written.rank_bytes.tolist()) == ([5, 0, 8], [12, 0, 1, 0])
     assert (read.direction, read.source, read.cell_bytes.sum()) == ("read", "heatmap", 9)
-    assert rank_times(maps, None, "MPIIO", 4) == []
+    assert compute_rank_times(maps, None, "MPIIO", 4) == []
 
 
-def test_cells_are_few_whatever_the_run() -> None:
+def test_number_of_cells_is_limited() -> None:
     maps = rows(HEATMAPS, *(heatmap(rank, [rank] * 1000) for rank in range(0, 1000, 7)))
-    (one,) = rank_times(maps, None, "POSIX", 1000)
-    assert one.cell_bytes.shape[0] <= MOST_RANKS
-    assert one.cell_bytes.shape[1] <= MOST_TIMES
+    (one,) = compute_rank_times(maps, None, "POSIX", 1000)
+    assert one.cell_bytes.shape[0] <= MAX_ROWS
+    assert one.cell_bytes.shape[1] <= MAX_COLUMNS
     assert one.cell_bytes.sum() == sum(range(0, 1000, 7)) * 1000
     assert (one.rank_edges[0], one.rank_edges[-1], one.time_edges_s[-1]) == (0, 1000, 500)
 
 
-def test_requests_go_before_a_coarse_heat_map_and_not_before_a_fine_one() -> None:
+def test_prefers_requests_to_coarse_heat_maps_only() -> None:
     request = {
         "module": "POSIX", "rank": 1, "file_number": 0, "direction": "write", "offset_bytes": 0,
         "request_bytes": 8.0, "start_s": 0.0, "end_s": 2.0,
     }  # fmt: skip
     requests = rows(REQUESTS, request)
     for bins, source in ((31, "requests"), (32, "heatmap")):
-        (one,) = rank_times(rows(HEATMAPS, heatmap(1, [1] * bins)), requests, "POSIX", None)
+        (one,) = compute_rank_times(rows(HEATMAPS, heatmap(1, [1] * bins)), requests, "POSIX", None)
         assert one.source == source
-    (alone,) = rank_times(rows(HEATMAPS), requests, "POSIX", None)
-    assert alone.cell_bytes.shape == (2, MOST_TIMES)
+    (alone,) = compute_rank_times(rows(HEATMAPS), requests, "POSIX", None)
+    assert alone.cell_bytes.shape == (2, MAX_COLUMNS)
     assert alone.rank_bytes.tolist() == [0, pytest.approx(8)]
 
 
-def test_what_is_told_of_all_ranks_together_has_no_heat_map() -> None:
-    assert rank_times(rows(HEATMAPS, heatmap(-1, [5])), None, "POSIX", 4) == []
-    assert rank_times(rows(HEATMAPS), pl.DataFrame(schema=REQUESTS), "POSIX", 4) == []
+def test_no_heat_map_without_data_of_single_ranks() -> None:
+    assert compute_rank_times(rows(HEATMAPS, heatmap(-1, [5])), None, "POSIX", 4) == []
+    assert compute_rank_times(rows(HEATMAPS), pl.DataFrame(schema=REQUESTS), "POSIX", 4) == []

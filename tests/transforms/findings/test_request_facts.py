@@ -31,7 +31,7 @@ def frame(told: list[tuple[int, int, int, int]], module: str = "POSIX") -> pl.Da
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(REQUEST, min_size=1, max_size=25))
-def test_requests_are_counted_as_one_by_one(told: list[tuple[int, int, int, int]]) -> None:
+def test_counts_equal_the_naive_twin(told: list[tuple[int, int, int, int]]) -> None:
     ends: dict[tuple[int, int], int] = {}
     counts: Counter[str] = Counter()
     covered: set[tuple[int, int]] = set()
@@ -50,7 +50,7 @@ def test_requests_are_counted_as_one_by_one(told: list[tuple[int, int, int, int]
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(REQUEST, min_size=1, max_size=25), st.integers(1, 7))
-def test_stripes_are_crossed_as_byte_by_byte(told: list[tuple[int, int, int, int]], stripe: int) -> None:
+def test_crossings_equal_the_naive_twin(told: list[tuple[int, int, int, int]], stripe: int) -> None:
     crossing = striped = 0
     for _, file, offset, length in told:
         if length and file == 0:
@@ -58,11 +58,11 @@ def test_stripes_are_crossed_as_byte_by_byte(told: list[tuple[int, int, int, int
             striped += 1
             crossing += len(touched) > -(-length // stripe)
     files = rows(FILES, {"file_number": 0, "stripe_bytes": stripe, "osts": [3, 4]}, {"file_number": 1})
-    found = request_facts.on_stripes(frame(told), files).select("striped_count", "crossing_count").rows()
+    found = request_facts.count_crossings(frame(told), files).select("striped_count", "crossing_count").rows()
     assert found == ([(striped, crossing)] if striped else [])
 
 
-def test_where_an_offset_is_not_known_order_is_not() -> None:
+def test_order_is_unknown_without_offsets() -> None:
     told = frame([(0, 0, 0, 4), (0, 0, 4, 4)]).with_columns(
         offset_bytes=pl.when(pl.col("start_s") > 0).then("offset_bytes")
     )
@@ -71,6 +71,6 @@ def test_where_an_offset_is_not_known_order_is_not() -> None:
     assert request_facts.distinct_bytes(told)["distinct_bytes"].to_list() == [None]
 
 
-def test_who_moved_bytes_on_how_many_hosts() -> None:
+def test_counts_processes_and_hosts() -> None:
     told = frame([(0, 0, 0, 4), (1, 0, 4, 4), (2, 0, 8, 0)])
-    assert request_facts.movers(told).row(0) == ("t", "POSIX", 2, 2)
+    assert request_facts.count_movers(told).row(0) == ("t", "POSIX", 2, 2)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from iosig.transforms.findings.finding import of_facts
-from iosig.transforms.findings.rules import SEVERITIES, rules
+from iosig.transforms.findings.finding import apply_rules
+from iosig.transforms.findings.rules import SEVERITIES, make_rules
 from iosig.transforms.findings.thresholds import Thresholds
 from tests.transforms.findings.made_traces import facts, many_facts
 
-MOST = Thresholds()
+THRESHOLDS = Thresholds()
 MIB = 1 << 20
 _MPIIO = {"modules": ["MPIIO", "POSIX"]}
 #: rule, direction: facts with which it fires, and what of them to change so that it just does not
@@ -118,11 +118,11 @@ CASES: dict[tuple[str, str | None], tuple[dict[str, Any], list[dict[str, Any]]]]
 }  # fmt: skip
 
 
-def needs_of(rule: str, direction: str | None) -> set[str]:
+def find_needs(rule: str, direction: str | None) -> set[str]:
     # a run of an unknown number of processes is taken for one of several
-    return {name for one in rules(MOST) if (one.name, one.direction) == (rule, direction) for name in one.needs} - {
-        "process_count"
-    }
+    return {
+        name for one in make_rules(THRESHOLDS) if (one.name, one.direction) == (rule, direction) for name in one.needs
+    } - {"process_count"}
 
 
 @pytest.fixture(scope="module")
@@ -132,8 +132,8 @@ def outcomes() -> dict[tuple[Any, ...], str]:
     for case, (fires, changes) in CASES.items():
         variants[(*case, "fires")] = fires
         variants |= {(*case, number): fires | change for number, change in enumerate(changes)}
-        variants |= {(*case, name): fires | {name: None} for name in needs_of(*case)}
-    found = of_facts(many_facts(list(variants.values())), MOST)
+        variants |= {(*case, name): fires | {name: None} for name in find_needs(*case)}
+    found = apply_rules(many_facts(list(variants.values())), THRESHOLDS)
     told = {
         (int(trace), rule, way): outcome
         for trace, rule, way, outcome in found.select("trace_id", "rule", "direction", "outcome").iter_rows()
@@ -142,31 +142,29 @@ def outcomes() -> dict[tuple[Any, ...], str]:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule for rule, _ in CASES} == {rule.name for rule in rules(MOST)}
+    assert {rule for rule, _ in CASES} == {rule.name for rule in make_rules(THRESHOLDS)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[rule for rule, _ in CASES])
-def test_a_rule_fires_and_just_does_not(case: tuple[str, str | None], outcomes: dict[tuple[Any, ...], str]) -> None:
+def test_rule_fires_at_its_threshold_only(case: tuple[str, str | None], outcomes: dict[tuple[Any, ...], str]) -> None:
     assert outcomes[(*case, "fires")] == "found"
     for number, change in enumerate(CASES[case][1]):
         assert outcomes[(*case, number)] in ("not_found", "not_applicable"), change
 
 
 @pytest.mark.parametrize("case", CASES, ids=[rule for rule, _ in CASES])
-def test_without_its_facts_a_rule_has_no_answer(
-    case: tuple[str, str | None], outcomes: dict[tuple[Any, ...], str]
-) -> None:
-    assert {outcomes[(*case, name)] for name in needs_of(*case)} == {"unknown"}
+def test_outcome_is_unknown_without_facts(case: tuple[str, str | None], outcomes: dict[tuple[Any, ...], str]) -> None:
+    assert {outcomes[(*case, name)] for name in find_needs(*case)} == {"unknown"}
 
 
-def test_what_a_run_did_not_use_is_not_judged() -> None:
+def test_unused_layers_are_not_applicable() -> None:
     told = {"modules": ["POSIX"], "process_count": 1, "striped_file_count": 0}
-    found = of_facts(facts(**told), MOST).filter(outcome="not_applicable")
+    found = apply_rules(facts(**told), THRESHOLDS).filter(outcome="not_applicable")
     assert {"collective_not_used", "stragglers", "stripes_too_few", "blocking_io"} <= set(found["rule"])
 
 
-def test_rules_say_what_they_follow_and_what_helps() -> None:
-    for rule in rules(MOST):
+def test_rules_have_anchor_and_remedy() -> None:
+    for rule in make_rules(THRESHOLDS):
         assert rule.anchor.startswith(("Drishti", "ours"))
         assert rule.severity in SEVERITIES
         assert rule.remedy.endswith((".", "?"))

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.synthetic.contention import Chains, Pipe, fair_rates, share
+from iosig.transforms.synthetic.contention import Chains, SharedBandwidth, fair_rates, simulate_sharing
 from tests.budget import examples
 from tests.naive.synthetic import contention as naive
 
 Step = tuple[float, float, float, float, int]
 
 
-def chains(*runs: tuple[float, list[Step]]) -> Chains:
+def make_chains(*runs: tuple[float, list[Step]]) -> Chains:
     """Chains from (start, [(wait, volume, peak, weight, channel), ...])."""
     steps = np.array([step for _, chain in runs for step in chain], dtype=float).reshape(-1, 5)
     return Chains(
@@ -27,55 +27,63 @@ def chains(*runs: tuple[float, list[Step]]) -> Chains:
     )
 
 
-def test_alone_a_chain_runs_as_planned() -> None:
-    found = share(chains((5, [(10, 100, 20, 1, 0), (3, 0, 1, 1, 0), (2, 40, 10, 1, 1)])), Pipe(1000), 100)
+def test_single_chain_runs_as_planned() -> None:
+    found = simulate_sharing(
+        make_chains((5, [(10, 100, 20, 1, 0), (3, 0, 1, 1, 0), (2, 40, 10, 1, 1)])), SharedBandwidth(1000), 100
+    )
     np.testing.assert_allclose(found.start_s, [15, 23, 25])
     np.testing.assert_allclose(found.end_s, [20, 23, 29])
     np.testing.assert_allclose(found.volumes(np.array([0, 15, 17, 27, 100])), [[0, 0], [40, 0], [60, 20], [0, 20]])
 
 
-def test_two_equal_transfers_halve_a_short_pipe_and_delay_what_follows() -> None:
-    both = chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 0)]))
-    found = share(both, Pipe(10), 1000)
+def test_equal_transfers_halve_the_bandwidth_and_delay_later_steps() -> None:
+    both = make_chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 0)]))
+    found = simulate_sharing(both, SharedBandwidth(10), 1000)
     np.testing.assert_allclose(found.end_s, [20, 26, 20])
-    assert share(both, Pipe(20), 1000).end_s.tolist() == [10, 16, 10], "a wide pipe delays nobody"
+    assert simulate_sharing(both, SharedBandwidth(20), 1000).end_s.tolist() == [10, 16, 10], "a wide pipe delays nobody"
 
 
-def test_a_heavier_transfer_gets_the_larger_share_and_none_more_than_its_peak() -> None:
-    assert fair_rates([100, 100], [3, 1], Pipe(40)) == [30, 10]
-    assert fair_rates([5, 100, 100], [1, 1, 1], Pipe(45)) == [5, 20, 20]
-    assert fair_rates([], [], Pipe(45)) == []
+def test_shares_follow_weights_up_to_the_peak() -> None:
+    assert fair_rates([100, 100], [3, 1], SharedBandwidth(40)) == [30, 10]
+    assert fair_rates([5, 100, 100], [1, 1, 1], SharedBandwidth(45)) == [5, 20, 20]
+    assert fair_rates([], [], SharedBandwidth(45)) == []
 
 
-def test_others_cost_speed_even_in_a_wide_pipe() -> None:
-    assert fair_rates([12, 30], [1, 2], Pipe(1000, seek_loss_ratio=0.5)) == [6, 20]
+def test_seek_loss_applies_without_shortage() -> None:
+    assert fair_rates([12, 30], [1, 2], SharedBandwidth(1000, seek_loss_ratio=0.5)) == [6, 20]
 
 
-def test_the_horizon_cuts_and_says_so() -> None:
-    found = share(chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (50, [(0, 1, 1, 1, 0)])), Pipe(100), 4)
+def test_horizon_truncates_transfers() -> None:
+    found = simulate_sharing(
+        make_chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (50, [(0, 1, 1, 1, 0)])), SharedBandwidth(100), 4
+    )
     np.testing.assert_array_equal(found.end_s, [np.nan] * 3)
     np.testing.assert_array_equal(found.start_s, [0, np.nan, np.nan])
     np.testing.assert_allclose(found.moved_bytes, [40, 0, 0])
     np.testing.assert_allclose(found.volumes(np.array([0.0, 4.0])), [[40]])
 
 
-def test_it_is_known_what_each_step_was_served_and_when() -> None:
-    found = share(chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 1)])), Pipe(10), 22)
+def test_served_bytes_by_event_and_step() -> None:
+    found = simulate_sharing(
+        make_chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 1)])), SharedBandwidth(10), 22
+    )
     own = np.bincount(found.served_step, found.served_bytes, 3)
     np.testing.assert_allclose(own, found.moved_bytes)
     np.testing.assert_allclose(own, [100, 0, 100])
     assert found.at_s[found.served_event].max() == 20
 
 
-def test_chains_without_steps_are_nothing() -> None:
-    assert share(chains(), Pipe(1), 10).moved_bytes.size == 0
-    assert share(chains((0, []), (1, [(0, 5, 5, 1, 0)]), (2, [])), Pipe(9), 10).end_s.tolist() == [2]
+def test_chains_without_steps() -> None:
+    assert simulate_sharing(make_chains(), SharedBandwidth(1), 10).moved_bytes.size == 0
+    assert simulate_sharing(
+        make_chains((0, []), (1, [(0, 5, 5, 1, 0)]), (2, [])), SharedBandwidth(9), 10
+    ).end_s.tolist() == [2]
 
 
-def test_late_times_and_fast_pipes_come_to_an_end() -> None:
+def test_late_times_and_high_bandwidths_terminate() -> None:
     # 90 days in, a transfer's last byte is shorter than floating-point time can tell
-    run = chains((7.7e6, [(0.1, 1e13 / 3, 1.1e10, 1, 0)]), (7.7e6, [(0.2, 1e13 / 7, 1.3e10, 1, 0)]))
-    found = share(run, Pipe(2e10), 7.8e6)
+    run = make_chains((7.7e6, [(0.1, 1e13 / 3, 1.1e10, 1, 0)]), (7.7e6, [(0.2, 1e13 / 7, 1.3e10, 1, 0)]))
+    found = simulate_sharing(run, SharedBandwidth(2e10), 7.8e6)
     np.testing.assert_allclose(found.moved_bytes, run.volume_bytes, rtol=1e-12)
 
 
@@ -87,11 +95,11 @@ several = st.lists(st.tuples(st.floats(0, 20), st.lists(steps, max_size=4)), min
 
 @settings(max_examples=examples(50), deadline=None)
 @given(several, st.floats(5, 60), st.floats(0, 0.3), st.floats(1, 200))
-def test_no_byte_is_lost_and_no_limit_broken(
+def test_conserves_bytes_and_respects_limits(
     runs: list[tuple[float, list[Step]]], capacity: float, loss: float, until: float
 ) -> None:
-    plan = chains(*runs)
-    found = share(plan, Pipe(capacity, loss), until)
+    plan = make_chains(*runs)
+    found = simulate_sharing(plan, SharedBandwidth(capacity, loss), until)
     edges = np.linspace(0, until, 37)
     volumes = found.volumes(edges)
     np.testing.assert_allclose(volumes.sum(), found.moved_bytes.sum(), atol=1e-6)
@@ -110,7 +118,7 @@ def test_no_byte_is_lost_and_no_limit_broken(
 )
 def test_rates_equal_the_naive_twin(flows: list[tuple[float, float]], capacity: float, loss: float) -> None:
     peaks, weights = [peak for peak, _ in flows], [weight for _, weight in flows]
-    pipe = Pipe(capacity, loss)
+    pipe = SharedBandwidth(capacity, loss)
     np.testing.assert_allclose(fair_rates(peaks, weights, pipe), naive.fair_rates(peaks, weights, pipe), rtol=1e-9)
 
 
@@ -121,7 +129,7 @@ def test_ends_equal_the_naive_twin(seed: int) -> None:
         (rng.uniform(0, 5), [(rng.uniform(0, 3), rng.uniform(5, 50), rng.uniform(4, 20), rng.uniform(0.5, 4), 0)] * 2)
         for _ in range(4)
     ]
-    plan, pipe = chains(*runs), Pipe(18, 0.1)
-    found = share(plan, pipe, 40)
+    plan, pipe = make_chains(*runs), SharedBandwidth(18, 0.1)
+    found = simulate_sharing(plan, pipe, 40)
     expected = [end for chain in naive.end_s(plan, pipe, 40, 0.02) for end in chain]
     np.testing.assert_allclose(found.end_s, np.array(expected, dtype=float), atol=0.2)

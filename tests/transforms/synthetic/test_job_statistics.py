@@ -31,7 +31,7 @@ def frames(statistics: JobStatistics) -> list[pl.DataFrame]:
     return [getattr(statistics, field.name) for field in fields(statistics) if field.name != "params"]
 
 
-def test_the_same_seed_gives_the_same_frames_and_another_one_others(site: Site, statistics: JobStatistics) -> None:
+def test_frames_depend_on_the_seed_only(site: Site, statistics: JobStatistics) -> None:
     for one, other in zip(frames(statistics), frames(count_jobs(site, PARAMS)), strict=True):
         assert_frame_equal(one, other)
     other = count_jobs(site, replace(PARAMS, seed=2))
@@ -39,7 +39,7 @@ def test_the_same_seed_gives_the_same_frames_and_another_one_others(site: Site, 
     assert other.moved["written_bytes"].to_list() != statistics.moved["written_bytes"].to_list()
 
 
-def test_targets_count_what_was_served_to_the_byte(site: Site, statistics: JobStatistics) -> None:
+def test_targets_count_served_bytes_exactly(site: Site, statistics: JobStatistics) -> None:
     served = site.served.group_by("job_id", "direction").agg(pl.col("moved_bytes").sum())
     counted = statistics.moved.group_by("job_id").agg(
         pl.col(COUNTED[:2]).sum(), target_count=pl.col("target").n_unique()
@@ -54,7 +54,7 @@ def test_targets_count_what_was_served_to_the_byte(site: Site, statistics: JobSt
     assert counted.filter(pl.col("job_id").is_not_null())["target_count"].max() == 3
 
 
-def test_what_jobs_move_in_a_tick_is_the_traffic_without_its_background(site: Site, statistics: JobStatistics) -> None:
+def test_job_bytes_per_tick_equal_traffic_without_background(site: Site, statistics: JobStatistics) -> None:
     ticks = statistics.moved.group_by("polled_at").agg(
         read=pl.col("read_bytes").sum(), write=pl.col("written_bytes").sum()
     )
@@ -66,14 +66,14 @@ def test_what_jobs_move_in_a_tick_is_the_traffic_without_its_background(site: Si
         assert np.abs((foreign - both[direction]).to_numpy()).max() < 30
 
 
-def test_every_burst_opens_and_closes_a_file_for_each_task(site: Site, statistics: JobStatistics) -> None:
+def test_bursts_open_and_close_a_file_per_task(site: Site, statistics: JobStatistics) -> None:
     over = site.bursts.filter(pl.col("job_id").is_not_null(), pl.col("ended_at").is_not_null())
     closed = over.join(site.jobs.select("job_id", "task_count"), on="job_id")["task_count"].sum()
     assert statistics.moved["close_count"].sum() == closed
     assert statistics.moved["open_count"].sum() >= closed
 
 
-def test_what_is_read_of_an_entry_is_all_since_it_began(statistics: JobStatistics) -> None:
+def test_readings_are_counts_since_the_start_of_the_entry(statistics: JobStatistics) -> None:
     read = statistics.readings
     assert (read["counter_started_at"] <= read["sampled_at"]).all()
     assert (read["sampled_at"] <= read["scraped_at"]).all()
@@ -87,7 +87,7 @@ def test_what_is_read_of_an_entry_is_all_since_it_began(statistics: JobStatistic
     assert 0 < statistics.moved["is_lost"].sum() < statistics.moved.height / 2
 
 
-def test_without_faults_nothing_is_lost_but_what_comes_after_the_last_scrape(site: Site) -> None:
+def test_without_faults_only_counts_after_the_last_scrape_are_lost(site: Site) -> None:
     found = count_jobs(site, JobStatisticsParams())
     lost = found.moved.filter("is_lost")
     assert lost.is_empty() or lost["polled_at"].min() > found.scrapes["scraped_at"].max()
@@ -97,7 +97,7 @@ def test_without_faults_nothing_is_lost_but_what_comes_after_the_last_scrape(sit
     assert (lives["count"] > 1).any()
 
 
-def test_keys_say_the_job_or_else_the_program_or_nothing(site: Site) -> None:
+def test_keys_name_the_job_or_the_program(site: Site) -> None:
     found = count_jobs(site, replace(PARAMS, job_key="SLURM_JOB%j:0:node7")).moved
     job = found.filter(pl.col("job_id").is_not_null())
     assert (job["job_key"] == "SLURM_JOB" + job["job_id"] + ":0:node7").all()
@@ -105,13 +105,13 @@ def test_keys_say_the_job_or_else_the_program_or_nothing(site: Site) -> None:
     assert others.str.contains(r"^(scp\.10[01][0-9])?$").all()
 
 
-def test_without_metadata_targets_only_bytes_are_counted(site: Site, statistics: JobStatistics) -> None:
+def test_only_bytes_without_metadata_targets(site: Site, statistics: JobStatistics) -> None:
     found = count_jobs(site, replace(PARAMS, mdt_count=0)).moved
     assert found["target"].n_unique() == 3
     assert found["read_bytes"].sum() == statistics.moved["read_bytes"].sum()
 
 
-def test_a_site_that_nobody_uses_has_scrapes_and_no_entries() -> None:
+def test_idle_site_has_scrapes_without_entries() -> None:
     quiet = simulate(SiteParams(days=0.01, foreign_level=0, controller_count=1), ())
     found = count_jobs(quiet)
     assert (found.readings.height, found.moved.height, found.scrapes.height) == (0, 0, 5 * 15)

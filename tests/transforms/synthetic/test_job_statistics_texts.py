@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from iosig.transforms.synthetic.job_statistics import REQUEST_BYTES, JobStatistics, JobStatisticsParams, count_jobs
-from iosig.transforms.synthetic.job_statistics_texts import FORMS, Form, lctl_texts
+from iosig.transforms.synthetic.job_statistics_texts import FORMS, Form, format_lctl
 from iosig.transforms.synthetic.site import SiteParams, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
@@ -37,7 +37,7 @@ def statistics() -> JobStatistics:
     return count_jobs(site, replace(params, interval_s=120))
 
 
-def naive(text: str) -> list[dict[str, Any]]:
+def parse_naively(text: str) -> list[dict[str, Any]]:
     """Read a text line by line."""
     rows: list[dict[str, Any]] = []
     for line in text.splitlines():
@@ -54,14 +54,14 @@ def naive(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_form_says_what_every_entry_counted(statistics: JobStatistics, form: Form) -> None:
-    texts = list(lctl_texts(statistics, form))
+def test_texts_contain_the_counts_of_every_entry(statistics: JobStatistics, form: Form) -> None:
+    texts = list(format_lctl(statistics, form))
     assert [(told.server, str(told.day)) for told in texts] == [
         (server, day) for server in ("mds01", "oss01", "oss02") for day in ("2026-03-01", "2026-03-02")
     ]
-    told = pl.DataFrame([row for one in texts for row in naive(one.text)], infer_schema_length=None).with_columns(
-        pl.from_epoch("at").dt.replace_time_zone("UTC").cast(pl.Datetime("us", "UTC")).alias("scraped_at")
-    )
+    told = pl.DataFrame(
+        [row for one in texts for row in parse_naively(one.text)], infer_schema_length=None
+    ).with_columns(pl.from_epoch("at").dt.replace_time_zone("UTC").cast(pl.Datetime("us", "UTC")).alias("scraped_at"))
     both = statistics.readings.join(told, on=ENTRY, how="full", suffix="_told")
     assert both.height == statistics.readings.height == told.height > 200
     ost = both.filter(component="ost")
@@ -74,8 +74,8 @@ def test_each_form_says_what_every_entry_counted(statistics: JobStatistics, form
     assert mdt["close_count"].equals(mdt["close"])
 
 
-def test_forms_differ_as_releases_of_lustre_do(statistics: JobStatistics) -> None:
-    old, middle, new = (next(iter(lctl_texts(statistics, form))).text for form in FORMS)
+def test_forms_differ_like_releases_of_lustre(statistics: JobStatistics) -> None:
+    old, middle, new = (next(iter(format_lctl(statistics, form))).text for form in FORMS)
     assert "unit:  reqs }" in old
     assert "sumsq" not in old
     for text in (middle, new):
@@ -87,8 +87,10 @@ def test_forms_differ_as_releases_of_lustre_do(statistics: JobStatistics) -> Non
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_reader_finds_every_change(statistics: JobStatistics, form: Form, tmp_path: Path) -> None:
-    expect_all(statistics, [told.text for told in lctl_texts(statistics, form)], jobstats, tmp_path, has_all=True)
+def test_reader_restores_every_change(statistics: JobStatistics, form: Form, tmp_path: Path) -> None:
+    assert_all_changes(
+        statistics, [told.text for told in format_lctl(statistics, form)], jobstats, tmp_path, has_all=True
+    )
 
 
 def prometheus_text(readings: pl.DataFrame) -> str:
@@ -106,11 +108,11 @@ def prometheus_text(readings: pl.DataFrame) -> str:
     return "".join(readings.select(text).to_series())
 
 
-def test_metrics_say_the_same(statistics: JobStatistics, tmp_path: Path) -> None:
-    expect_all(statistics, [prometheus_text(statistics.readings)], prometheus, tmp_path, has_all=False)
+def test_prometheus_metrics_agree(statistics: JobStatistics, tmp_path: Path) -> None:
+    assert_all_changes(statistics, [prometheus_text(statistics.readings)], prometheus, tmp_path, has_all=False)
 
 
-def expect_all(
+def assert_all_changes(
     statistics: JobStatistics, texts: list[str], source: Any, folder: Path, *, has_all: bool
 ) -> None:  # fmt: skip
     batches = []

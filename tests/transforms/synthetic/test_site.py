@@ -9,23 +9,17 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
 from iosig.transforms.arrays import Reals
 from iosig.transforms.synthetic.site import (
-    Faults,
     Site,
     SiteParams,
-    arrivals,
-    perfect,
     signature,
     simulate,
-    split_polls,
 )
 from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Application, Direction
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
-from tests.budget import examples
 
 GB = 1e9
 SHORT = SiteParams(seed=5, days=0.4, controller_count=3)
@@ -59,13 +53,13 @@ def application(name: str) -> Application:
 # ---- one seed, one site
 
 
-def test_the_same_seed_gives_the_same_frames() -> None:
+def test_same_seed_gives_the_same_frames() -> None:
     first, second = simulate(SHORT), simulate(SHORT)
     for name in FRAMES:
         assert_frame_equal(getattr(first, name), getattr(second, name))
 
 
-def test_another_seed_gives_another_site() -> None:
+def test_other_seed_gives_another_site() -> None:
     first, second = simulate(SHORT), simulate(replace(SHORT, seed=6))
     assert (
         first.polls["write_bytes_per_s"].head(1000).to_list() != second.polls["write_bytes_per_s"].head(1000).to_list()
@@ -73,7 +67,7 @@ def test_another_seed_gives_another_site() -> None:
     assert_frame_equal(first.truth, second.truth)
 
 
-def test_a_further_application_changes_nobody_elses_plans() -> None:
+def test_additional_application_does_not_change_others() -> None:
     few, more = simulate(SHORT, APPLICATIONS[:2]), simulate(SHORT, APPLICATIONS[:3])
     background = ["polled_at", "background_read_bytes", "background_write_bytes"]
     assert_frame_equal(few.traffic.select(background), more.traffic.select(background))
@@ -88,7 +82,7 @@ def test_a_further_application_changes_nobody_elses_plans() -> None:
     )
 
 
-def test_a_longer_site_has_the_same_first_day_of_background() -> None:
+def test_longer_site_has_the_same_first_day_of_background() -> None:
     short, long = simulate(SHORT, ()), simulate(replace(SHORT, days=0.7), ())
     columns = ["polled_at", "background_read_bytes", "background_write_bytes"]
     # the last stretch is on its way to an aim that the shorter site also has
@@ -106,7 +100,7 @@ def test_traffic_is_background_and_bursts(site: Site, direction: Direction) -> N
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
-def test_perfect_polls_hold_every_byte(perfect_site: Site, direction: Direction) -> None:
+def test_polls_without_faults_contain_every_byte(perfect_site: Site, direction: Direction) -> None:
     params = perfect_site.params
     polls = perfect_site.polls
     assert polls.height == params.tick_count * params.controller_count
@@ -114,7 +108,7 @@ def test_perfect_polls_hold_every_byte(perfect_site: Site, direction: Direction)
     assert abs(polled - injected_bytes(perfect_site, direction)) < 10 * params.controller_count
 
 
-def test_every_whole_run_moves_its_signatures_volume(site: Site) -> None:
+def test_complete_runs_move_the_volume_of_the_signature(site: Site) -> None:
     whole = site.runs.filter(kind="complete")
     assert whole.height > 50
     for direction in DIRECTIONS:
@@ -128,7 +122,7 @@ def test_every_whole_run_moves_its_signatures_volume(site: Site) -> None:
             assert done == pytest.approx(planned, rel=1e-12), "contention delays bytes, it drops none"
 
 
-def test_the_truth_holds_each_applications_volume(site: Site) -> None:
+def test_truth_has_the_volume_of_each_application(site: Site) -> None:
     for found in APPLICATIONS:
         for direction in DIRECTIONS:
             rates = site.truth.filter(application=found.name, direction=direction)
@@ -136,7 +130,7 @@ def test_the_truth_holds_each_applications_volume(site: Site) -> None:
             assert rates["bytes_per_s"].sum() == pytest.approx(found.volume_bytes(direction), rel=1e-12)
 
 
-def test_the_ior_jobs_are_the_papers() -> None:
+def test_ior_jobs_equal_those_of_the_paper() -> None:
     volumes = {
         name: [burst.volume_bytes / GB for burst in application(name).bursts] for name in ("ior_a", "ior_b", "ior_c")
     }
@@ -151,7 +145,7 @@ def test_the_ior_jobs_are_the_papers() -> None:
 # ---- alone, and not alone
 
 
-def test_alone_a_run_is_its_signature() -> None:
+def test_run_without_contention_equals_the_signature() -> None:
     flash = replace(application("flash"), run_count=1)
     quiet = simulate(QUIET, [flash])
     start = (quiet.bursts["started_at"][0] - QUIET.start).total_seconds() - flash.bursts[0].offset_s
@@ -169,7 +163,7 @@ def _duration_s(found: Site) -> Reals:
     return (runs["ended_at"] - runs["started_at"]).dt.total_seconds().to_numpy().astype(float)
 
 
-def test_contention_stretches_and_delays() -> None:
+def test_contention_stretches_and_delays_runs() -> None:
     steady = replace(QUIET, days=1)
     alone, crowded = simulate(steady), simulate(replace(steady, foreign_level=3))
     quiet_bursts = simulate(steady, [application("ior_a")]).bursts
@@ -186,7 +180,7 @@ def test_contention_stretches_and_delays() -> None:
     assert _duration_s(crowded).sum() / len(_duration_s(crowded)) > _duration_s(alone).sum() / len(_duration_s(alone))
 
 
-def test_the_bandwidth_is_used_and_never_exceeded() -> None:
+def test_traffic_reaches_and_never_exceeds_the_bandwidth() -> None:
     narrow = replace(QUIET, days=1, foreign_level=2, controller_bytes_per_s=0.3 * GB)
     crowded = simulate(narrow)
     total = crowded.traffic["read_bytes"] + crowded.traffic["write_bytes"]
@@ -194,7 +188,7 @@ def test_the_bandwidth_is_used_and_never_exceeded() -> None:
     assert total.max() == pytest.approx(capacity, rel=1e-6)
 
 
-def test_runs_differ_by_less_than_a_tenth(site: Site) -> None:
+def test_durations_differ_by_less_than_10_percent(site: Site) -> None:
     runs = site.runs.filter(kind="complete").join(site.jobs, on="job_id")
     spread = (
         runs.with_columns(took=(pl.col("ended_at") - pl.col("started_at")).dt.total_seconds())
@@ -207,7 +201,7 @@ def test_runs_differ_by_less_than_a_tenth(site: Site) -> None:
     assert ratio.min() > 0.005
 
 
-def test_uneven_time_makes_rates_waver_and_keeps_volumes() -> None:
+def test_clock_jitter_changes_rates_and_preserves_volumes() -> None:
     ior = [replace(application("ior_a"), run_count=1)]
     even, uneven = simulate(QUIET, ior), simulate(replace(QUIET, texture_s=0.5), ior)
     assert uneven.traffic["write_bytes"].sum() == pytest.approx(even.traffic["write_bytes"].sum(), rel=1e-12)
@@ -221,7 +215,7 @@ def test_uneven_time_makes_rates_waver_and_keeps_volumes() -> None:
     assert 0.05 < wavering(uneven) < 0.4
 
 
-def test_background_is_what_was_asked_for(site: Site) -> None:
+def test_background_has_the_requested_mean(site: Site) -> None:
     quiet = (
         site.traffic.select("background_read_bytes", "background_write_bytes").sum_horizontal() / site.params.interval_s
     )
@@ -236,7 +230,7 @@ def test_background_is_what_was_asked_for(site: Site) -> None:
 # ---- stops and restarts
 
 
-def test_stopped_runs_are_shorter_and_restarts_do_the_rest() -> None:
+def test_restarts_complete_stopped_runs() -> None:
     many = simulate(replace(QUIET, days=3, stop_ratio=1.0), [application("ior_b"), application("flash")])
     runs = many.runs.join(many.jobs, on="job_id")
     assert set(many.runs["kind"]) >= {"stopped", "restart"}
@@ -262,7 +256,7 @@ def test_stopped_runs_are_shorter_and_restarts_do_the_rest() -> None:
 # ---- the logs
 
 
-def test_the_job_log_is_one(site: Site) -> None:
+def test_job_log_is_valid(site: Site) -> None:
     jobs = site.jobs
     known = set(JOB_RECORDS.column_names)
     assert set(jobs.columns) <= known
@@ -281,7 +275,7 @@ def test_the_job_log_is_one(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_polls_have_gaps_doubles_and_stragglers_but_never_a_wrong_value(site: Site, perfect_site: Site) -> None:
+def test_polls_have_faults_but_correct_values(site: Site, perfect_site: Site) -> None:
     polls, ideal = site.polls, perfect_site.polls
     assert polls.schema == {
         "polled_at": pl.Datetime("us", "UTC"),
@@ -305,13 +299,13 @@ def test_polls_have_gaps_doubles_and_stragglers_but_never_a_wrong_value(site: Si
     )
 
 
-def test_the_first_poll_is_at_the_start_and_a_day_has_whole_days(perfect_site: Site) -> None:
+def test_first_poll_is_at_the_start(perfect_site: Site) -> None:
     days = perfect_site.polls.group_by(pl.col("polled_at").dt.date()).len().sort("polled_at")
     assert days["len"].to_list() == [43_200 * 8] * 3
     assert perfect_site.polls["polled_at"][0] == perfect_site.params.start
 
 
-def test_interactive_transfers_storms_and_foreign_periods_are_there(site: Site) -> None:
+def test_contains_transfers_storms_and_foreign_jobs(site: Site) -> None:
     sources = site.bursts.group_by("source").agg(
         pl.len(), pl.col("volume_bytes").mean(), pl.col("job_id").null_count().alias("no_job")
     )
@@ -330,7 +324,7 @@ def test_interactive_transfers_storms_and_foreign_periods_are_there(site: Site) 
     assert (repeated["high"] / repeated["low"]).to_numpy().max() < 1.1, "each foreign application keeps its own step"
 
 
-def test_a_quiet_site_without_anybody_is_only_background() -> None:
+def test_site_without_users_has_only_background() -> None:
     nobody = simulate(replace(SHORT, foreign_level=0), ())
     assert nobody.jobs.is_empty()
     assert nobody.bursts.is_empty()
@@ -345,7 +339,7 @@ def test_a_quiet_site_without_anybody_is_only_background() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {"start": datetime(2026, 3, 2)},
         {"start": datetime(2026, 3, 2, tzinfo=timezone(timedelta(hours=1)))},
@@ -354,106 +348,19 @@ def test_a_quiet_site_without_anybody_is_only_background() -> None:
         {"controller_count": 0},
     ],
 )
-def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
+def test_rejects_invalid_parameters(invalid: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"UTC|needs"):
-        SiteParams(**wrong)  # type: ignore[arg-type]
+        SiteParams(**invalid)  # type: ignore[arg-type]
     assert SiteParams(start=datetime(2026, 3, 2, tzinfo=UTC)).tick_count == 129_600
 
 
-def test_two_applications_of_one_name_are_refused() -> None:
+def test_rejects_duplicate_applications() -> None:
     with pytest.raises(ValueError, match="same name"):
         simulate(SHORT, [APPLICATIONS[0], APPLICATIONS[0]])
 
 
-def test_three_days_are_simulated_in_seconds() -> None:
+def test_simulates_three_days_in_seconds() -> None:
     begun = time.perf_counter()
     simulate(SiteParams(seed=9))
     # measured 0.7 s; the bound leaves room for a busy machine, a loop over ticks would take a minute
     assert time.perf_counter() - begun < 6.0
-
-
-NONE = Faults(lost_ratio=0, late_ratio=0, repeated_ratio=0, block_s=0, controller_outage_s=(0, 0), outage_s=(0, 0))
-DAY = 8640
-STEP = 10.0
-
-
-@settings(max_examples=examples(30), deadline=None)
-@given(st.lists(st.floats(0, 1e12), min_size=1, max_size=80), st.integers(1, 12), st.integers(0, 5))
-def test_controllers_count_every_byte_once(volumes: list[float], count: int, seed: int) -> None:
-    total = np.array(volumes)
-    found = split_polls(total, count, 2.0, np.random.default_rng(seed))
-    assert found.shape == (len(volumes), count)
-    assert (found >= 0).all()
-    assert (found == np.floor(found)).all(), "counters count whole bytes"
-    # at no time is a controller's counter a whole byte away from the truth
-    lag = np.cumsum(total) - np.cumsum(found.sum(axis=1))
-    assert (lag >= -1e-3 * count).all()
-    assert (lag <= count + 1e-3).all()
-
-
-def test_controllers_share_unevenly_but_alike_over_time() -> None:
-    found = split_polls(np.full(5000, 8e9), 8, 2.0, np.random.default_rng(3))
-    variation = found.std(axis=1) / found.mean(axis=1)
-    assert 0.2 < np.median(variation) < 1.0
-    shares = found.sum(axis=0) / found.sum()
-    assert (abs(shares - 1 / 8) < 0.08).all()
-
-
-def test_without_faults_polls_come_complete_and_in_order() -> None:
-    found, ideal = arrivals(DAY, 3, STEP, NONE, np.random.default_rng(1)), perfect(DAY, 3)
-    np.testing.assert_array_equal(found.tick, ideal.tick)
-    np.testing.assert_array_equal(found.controller, ideal.controller)
-    assert ideal.tick[:4].tolist() == [0, 0, 0, 1]
-
-
-def test_an_odd_day_has_an_outage_of_all_and_an_even_one_of_a_controller() -> None:
-    faults = replace(NONE, controller_outage_s=(2000, 2000), outage_s=(300, 300))
-    found = arrivals(2 * DAY, 3, STEP, faults, np.random.default_rng(1))
-    counts = np.bincount(found.tick, minlength=2 * DAY)
-    assert (np.flatnonzero(counts == 2) < DAY).all()
-    assert (counts == 2).sum() == 200
-    silent = np.flatnonzero(counts == 0)
-    assert (silent >= DAY).all()
-    assert len(silent) == 30
-    assert silent.max() - silent.min() == 29, "it is one piece"
-
-
-def test_lost_and_repeated_polls_are_as_many_as_asked_for() -> None:
-    lost = arrivals(DAY, 4, STEP, replace(NONE, lost_ratio=0.1), np.random.default_rng(1))
-    assert len(lost.tick) / (4 * DAY) == pytest.approx(0.9, abs=0.01)
-    twice = arrivals(DAY, 4, STEP, replace(NONE, repeated_ratio=0.1), np.random.default_rng(1))
-    places, times = np.unique(twice.tick * 4 + twice.controller, return_counts=True)
-    assert len(places) == 4 * DAY
-    assert (times == 2).mean() == pytest.approx(0.1, abs=0.01)
-
-
-def test_late_polls_arrive_after_later_ones_but_within_their_time() -> None:
-    late = arrivals(DAY, 4, STEP, replace(NONE, late_ratio=0.01, late_s=100.0), np.random.default_rng(1))
-    assert len(late.tick) == 4 * DAY
-    behind = np.maximum.accumulate(late.tick) - late.tick
-    assert 0.005 < (behind > 0).mean() < 0.015
-    assert behind.max() <= 10
-
-
-def test_a_block_is_held_back_and_comes_at_once() -> None:
-    held = arrivals(DAY, 2, STEP, replace(NONE, block_s=400.0), np.random.default_rng(1))
-    behind = np.maximum.accumulate(held.tick) - held.tick
-    rows = np.flatnonzero(behind > 0)
-    assert len(rows) in (39, 40)
-    assert np.unique(held.controller[rows]).size == 1
-    assert rows.max() - rows.min() < 42
-
-
-def test_faults_can_be_scaled_and_have_an_upper_end() -> None:
-    assert Faults().scaled(1.0) == Faults()
-    double, huge = Faults().scaled(2.0), Faults().scaled(1e9)
-    assert double.outage_s == (120.0, 600.0)
-    assert huge.lost_ratio == 1.0
-    assert huge.outage_s == (21600.0, 21600.0)
-    assert arrivals(DAY, 2, STEP, huge, np.random.default_rng(1)).tick.size == 0
-
-
-def test_a_site_shorter_than_a_day_has_its_polls() -> None:
-    found = arrivals(100, 2, STEP, Faults(), np.random.default_rng(1))
-    assert 0 < len(found.tick) <= 210
-    assert found.tick.max() < 100

@@ -21,9 +21,9 @@ from iosig.transforms.traces.compression import (
     FoldedNode,
     Folder,
     RankCalls,
+    arithmetic_ranges,
     compress,
     compress_together,
-    spread,
 )
 from iosig.transforms.traces.expansion import rank_calls
 from iosig.transforms.traces.progressions import Progression
@@ -49,32 +49,32 @@ def posix(rank: int, function: str, *given: object) -> Made:
     return rank, "POSIX", function, 0, " ".join(map(str, given))
 
 
-def sound(trace: CompressedTrace, ranks: Sequence[RankCalls]) -> CompressedTrace:
+def assert_valid(trace: CompressedTrace, ranks: Sequence[RankCalls]) -> CompressedTrace:
     """Return a trace after checking that it is valid and gives back each call of each rank."""
     check(trace)
     silent = set(range(trace.process_count)) - {calls.rank for calls in ranks}
     assert all(rank_calls(trace, rank).is_empty() for rank in silent)
     for calls in ranks:
-        comes_back(trace, calls)
+        assert_restored(trace, calls)
     return trace
 
 
-def comes_back(trace: CompressedTrace, calls: RankCalls) -> None:
+def assert_restored(trace: CompressedTrace, calls: RankCalls) -> None:
     expected = calls.signatures.select(COLUMNS)[calls.order]
     assert rank_calls(trace, calls.rank).select(COLUMNS).equals(expected)
 
 
-def compressed(*made: Sequence[Made]) -> CompressedTrace:
-    ranks = [ranked(rank, own) for rank, own in enumerate(made)]
-    return sound(compress(len(ranks), ranks), ranks)
+def compress_calls(*calls_by_rank: Sequence[Made]) -> CompressedTrace:
+    ranks = [ranked(rank, own) for rank, own in enumerate(calls_by_rank)]
+    return assert_valid(compress(len(ranks), ranks), ranks)
 
 
-def ranks_of(trace: CompressedTrace) -> list[list[int]]:
+def trace_ranks(trace: CompressedTrace) -> list[list[int]]:
     return [class_ranks(one) for one in trace.classes]
 
 
-def shares(trace: CompressedTrace) -> list[tuple[int, int]]:
-    """Return how many shares, and runs in them, each vector has, in order."""
+def count_shares(trace: CompressedTrace) -> list[tuple[int, int]]:
+    """Number of shares, and of stretches in them, of each vector in order."""
     every = [node for rank_class in trace.classes for node in nodes(rank_class.body)]
     vectors = [node.counts for node in every if isinstance(node, Loop)]
     vectors += [slot.vector for node in every if isinstance(node, Call) for slot in node.slots]
@@ -116,76 +116,78 @@ def streams(draw: st.DrawFn) -> list[Ranked]:
         own = [place for body, times, more in phases for _ in range(times + more * rank) for place in body]
         if draw(st.integers(0, 3)) == 0:
             own = draw(noise)
-        made: list[Made] = []
+        calls_by_rank: list[Made] = []
         for i, place in enumerate(own):
             (module, function), level, text, number = kinds[place]
-            made.append((rank, module, function, level, text + number.format(i=i, rank=rank, odd=odd[i % len(odd)])))
-        found.append(ranked(rank, made))
+            calls_by_rank.append(
+                (rank, module, function, level, text + number.format(i=i, rank=rank, odd=odd[i % len(odd)]))
+            )
+        found.append(ranked(rank, calls_by_rank))
     return found
 
 
 @settings(deadline=None, max_examples=examples(40))
 @given(streams())
-def test_any_calls_come_back(ranks: list[Ranked]) -> None:
-    sound(compress(8, ranks), ranks)
+def test_restores_any_calls(ranks: list[Ranked]) -> None:
+    assert_valid(compress(8, ranks), ranks)
 
 
 @settings(deadline=None, max_examples=examples(20))
 @given(programs())
-def test_programs_come_back_and_ranks_that_call_the_same_are_of_one_class(drawn: tuple[int, list[Made]]) -> None:
-    process_count, made = drawn
-    own = [[call for call in made if call[0] == rank] for rank in range(process_count)]
-    trace = compressed(*own)
+def test_restores_programs_and_groups_equal_ranks(program: tuple[int, list[Made]]) -> None:
+    process_count, calls_by_rank = program
+    own = [[call for call in calls_by_rank if call[0] == rank] for rank in range(process_count)]
+    trace = compress_calls(*own)
     alike = defaultdict(set)
-    for number, ranks in enumerate(ranks_of(trace)):
+    for number, ranks in enumerate(trace_ranks(trace)):
         for rank in ranks:
             alike[naive.kinds([call[1:] for call in own[rank]])].add(number)
     assert all(len(classes) == 1 for classes in alike.values())
-    assert sorted(chain.from_iterable(ranks_of(trace))) == [rank for rank in range(process_count) if own[rank]]
+    assert sorted(chain.from_iterable(trace_ranks(trace))) == [rank for rank in range(process_count) if own[rank]]
 
 
 @settings(deadline=None, max_examples=examples(12))
 @given(st.lists(streams(), min_size=2, max_size=3))
-def test_traces_together_come_back_each(traces: list[list[Ranked]]) -> None:
+def test_restores_several_traces(traces: list[list[Ranked]]) -> None:
     for ranks, trace in zip(traces, compress_together([(8, ranks) for ranks in traces]), strict=True):
-        sound(trace, ranks)
+        assert_valid(trace, ranks)
 
 
 @pytest.mark.parametrize(
-    "given_texts", [["999999999999999999", "0"], ["[-999999999999999999_1]", "[999999999999999999_1]"]]
+    "argument_texts", [["999999999999999999", "0"], ["[-999999999999999999_1]", "[999999999999999999_1]"]]
 )
-def test_numbers_at_the_limits(given_texts: list[str]) -> None:
+def test_restores_numbers_at_the_limits(argument_texts: list[str]) -> None:
     """Their differences, and those of ranks, are larger than any of them."""
-    texts = given_texts * 3
-    made = [[(rank, "MPIIO", "f", 0, text) for text in texts[rank % 2 :]] for rank in range(6)]
-    (one,) = ranks_of(compressed(*[own[:4] for own in made]))
+    texts = argument_texts * 3
+    calls_by_rank = [[(rank, "MPIIO", "f", 0, text) for text in texts[rank % 2 :]] for rank in range(6)]
+    (one,) = trace_ranks(compress_calls(*[own[:4] for own in calls_by_rank]))
     assert one == list(range(6))
 
 
 # ---- rank classes
 
 
-def test_rank_0_that_creates_is_a_class_of_its_own() -> None:
-    made = [[posix(r, "open", "/a/f", 66, 420) if r == 0 else posix(r, "open", "/a/f", 2)] for r in range(8)]
-    trace = compressed(*made)
+def test_creating_rank_0_is_a_separate_class() -> None:
+    calls_by_rank = [[posix(r, "open", "/a/f", 66, 420) if r == 0 else posix(r, "open", "/a/f", 2)] for r in range(8)]
+    trace = compress_calls(*calls_by_rank)
     assert [one.ranks for one in trace.classes] == [(Progression(0),), (Progression(1, (1,), (7,)),)]
 
 
-def test_group_roots_are_a_class() -> None:
+def test_group_roots_form_a_class() -> None:
     def program(rank: int) -> Iterator[Made]:
         yield posix(rank, "open", f"/a/f.{rank // 4}", 66)
         if rank % 4 == 0:
             yield posix(rank, "unlink", "/a/lock")
 
-    trace = compressed(*(list(program(rank)) for rank in range(24)))
+    trace = compress_calls(*(list(program(rank)) for rank in range(24)))
     assert [one.ranks for one in trace.classes] == [
         (Progression(0, (4,), (6,)),),
         (Progression(1, (4, 1), (6, 3)),),
     ]
 
 
-def test_ranks_that_iterate_unequally_often_are_of_one_class() -> None:
-    trace = compressed(*([posix(rank, "write", "/a/f", 8)] * (rank + 2) for rank in range(6)))
+def test_ranks_with_different_iterations_form_one_class() -> None:
+    trace = compress_calls(*([posix(rank, "write", "/a/f", 8)] * (rank + 2) for rank in range(6)))
     (one,) = trace.classes
     (loop,) = one.body
     assert isinstance(loop, Loop)
@@ -197,10 +199,10 @@ def test_ranks_that_iterate_unequally_often_are_of_one_class() -> None:
     )
 
 
-def test_ranks_that_iterate_unequally_often_in_turn_share_what_they_have_in_common() -> None:
+def test_ranks_with_alternating_iterations_share_values() -> None:
     """Even ranks fold by themselves, and odd ones: the values of both are one share again."""
-    made = [[posix(rank, "open", "/a/f", rank), *[posix(rank, "sync")] * (2 + rank % 2)] for rank in range(6)]
-    (one,) = compressed(*made).classes
+    calls_by_rank = [[posix(rank, "open", "/a/f", rank), *[posix(rank, "sync")] * (2 + rank % 2)] for rank in range(6)]
+    (one,) = compress_calls(*calls_by_rank).classes
     opened, loop = one.body
     assert isinstance(opened, Call)
     assert isinstance(loop, Loop)
@@ -208,26 +210,26 @@ def test_ranks_that_iterate_unequally_often_in_turn_share_what_they_have_in_comm
     assert [share.ranks for share in loop.counts] == [Progression(0, (2, 1), (3, 2))]
 
 
-def test_signs_of_statuses_divide_no_ranks() -> None:
+def test_signs_of_statuses_do_not_split_classes() -> None:
     texts = [f"0-0 %p 8 MPI_BYTE [{(-1) ** (rank // 2) * (9000 + rank)}_{(-1) ** rank * 7}]" for rank in range(8)]
-    trace = compressed(*([(rank, "MPIIO", "MPI_File_write", 0, text)] for rank, text in enumerate(texts)))
-    assert ranks_of(trace) == [list(range(8))]
+    trace = compress_calls(*([(rank, "MPIIO", "MPI_File_write", 0, text)] for rank, text in enumerate(texts)))
+    assert trace_ranks(trace) == [list(range(8))]
 
 
-def test_classes_are_in_the_order_of_their_first_ranks_and_silent_ranks_are_of_none() -> None:
-    trace = compressed([], [posix(1, "a")], [posix(2, "b")], [posix(3, "a")], [])
-    assert ranks_of(trace) == [[1, 3], [2]]
-    assert compressed([], []).classes == ()
+def test_classes_are_sorted_and_exclude_ranks_without_calls() -> None:
+    trace = compress_calls([], [posix(1, "a")], [posix(2, "b")], [posix(3, "a")], [])
+    assert trace_ranks(trace) == [[1, 3], [2]]
+    assert compress_calls([], []).classes == ()
     assert compress(3, []) == CompressedTrace(3, ())
     assert compress_together([]) == ()
 
 
-def test_ranks_may_come_in_any_order() -> None:
+def test_accepts_ranks_in_any_order() -> None:
     ranks = [ranked(rank, [posix(rank, "write", "/a/f", rank * 8)]) for rank in range(6)]
     assert compress(6, iter(reversed(ranks))) == compress(6, ranks)
 
 
-def test_widths_are_those_of_all_traces_together() -> None:
+def test_widths_are_common_to_all_traces() -> None:
     """The 12 of a run of many ranks shows no zeros, the 7 of a small one does."""
     few, many = ([ranked(0, [posix(0, "open", text)])] for text in ("/a/f.07", "/a/f.12"))
     widths = [
@@ -240,12 +242,12 @@ def test_widths_are_those_of_all_traces_together() -> None:
 
 
 @pytest.mark.parametrize("ranks", [[0, 0], [2], [-1], [0, 1, 5]])
-def test_ranks_that_are_not_there_or_twice_are_refused(ranks: list[int]) -> None:
-    with pytest.raises(ValueError, match="not those of 2 processes"):
+def test_rejects_missing_or_duplicate_ranks(ranks: list[int]) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
         compress(2, [ranked(rank, [posix(rank, "sync")]) for rank in ranks])
 
 
-def test_a_nul_is_refused() -> None:
+def test_rejects_nul_characters() -> None:
     with pytest.raises(ValueError, match="NUL"):
         compress(1, [ranked(0, [posix(0, "open", "a\0b")])])
 
@@ -258,27 +260,27 @@ def table_one(process_count: int, iterations: int) -> CompressedTrace:
     size = 24_000 // process_count
 
     def program(rank: int) -> list[Made]:
-        made = [posix(rank, "open", "/a/f", *((66, 420) if rank == 0 else (2,)))]
+        calls_by_rank = [posix(rank, "open", "/a/f", *((66, 420) if rank == 0 else (2,)))]
         for i in range(iterations):
-            made += [
+            calls_by_rank += [
                 posix(rank, "lseek", "/a/f", rank * size + 24_000 * i, 0),
                 posix(rank, "write", "/a/f", "%p", size),
             ]
-        return [*made, posix(rank, "close", "/a/f")]
+        return [*calls_by_rank, posix(rank, "close", "/a/f")]
 
     ranks = [ranked(rank, program(rank)) for rank in range(process_count)]
     trace = compress(process_count, ranks)
     check(trace)
     for place in (0, 1, process_count // 3, process_count - 1):
-        comes_back(trace, ranks[place])
+        assert_restored(trace, ranks[place])
     return trace
 
 
 @pytest.mark.parametrize(("process_count", "iterations"), [(1000, 3), (8, 300), (24, 40)])
-def test_the_size_of_table_one_does_not_grow_with_ranks_and_iterations(process_count: int, iterations: int) -> None:
+def test_size_of_table_one_is_constant(process_count: int, iterations: int) -> None:
     one, other = table_one(8, 3), table_one(process_count, iterations)
-    assert shares(other) == shares(one)
-    assert {count for count, _ in shares(one)} == {1}
+    assert count_shares(other) == count_shares(one)
+    assert {count for count, _ in count_shares(one)} == {1}
     assert [len(found.ranks) for found in other.classes] == [1, 1]
     assert [len(list(nodes(found.body))) for found in other.classes] == [5, 5]
 
@@ -301,7 +303,7 @@ def timed_streams(draw: st.DrawFn) -> list[Ranked]:
 
 @settings(deadline=None, max_examples=examples(25))
 @given(timed_streams())
-def test_gaps_and_durations_are_those_of_each_call_after_each_other(ranks: list[Ranked]) -> None:
+def test_gaps_and_durations_equal_the_naive_twin(ranks: list[Ranked]) -> None:
     trace = compress(8, ranks)
     levels = {calls.rank: calls.signatures["level"].to_numpy()[calls.order] for calls in ranks}
     timed: list[naive.Timed] = [[] for _ in range(8)]
@@ -328,11 +330,11 @@ def test_gaps_and_durations_are_those_of_each_call_after_each_other(ranks: list[
 def identity(path: Path) -> None:
     with signatures.opened(path) as run:
         ranks = [run.decode(rank) for rank in run.ranks]
-        sound(compress(run.process_count, ranks), ranks)
+        assert_valid(compress(run.process_count, ranks), ranks)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_real_traces_come_back(shared_data: Path, program: str) -> None:
+def test_restores_real_traces(shared_data: Path, program: str) -> None:
     """One of the four sizes of each program."""
     number = PROGRAMS.index(program) % 2
     size = (8, 12)[number] if program.startswith("ior") else (16, 24)[number]
@@ -340,16 +342,16 @@ def test_real_traces_come_back(shared_data: Path, program: str) -> None:
 
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ios_strong"])
-def test_both_forms_of_a_real_trace_compress_to_the_same(shared_data: Path, program: str) -> None:
+def test_both_formats_of_a_real_trace_compress_equally(shared_data: Path, program: str) -> None:
     bodies = []
     for form in ("raw", "text"):
         with signatures.opened(shared_data / "recorder" / program / "8" / f"{form}.tar.zst") as run:
             trace = compress(run.process_count, [run.decode(rank) for rank in run.ranks])
-        bodies.append([(one.ranks, timeless(one)) for one in trace.classes])
+        bodies.append([(one.ranks, remove_times(one)) for one in trace.classes])
     assert bodies[0] == bodies[1]
 
 
-def timeless(rank_class: RankClass) -> list[object]:
+def remove_times(rank_class: RankClass) -> list[object]:
     """Return what a class calls, without when."""
     return [
         (node.module, node.function, node.level, node.texts, node.slots) if isinstance(node, Call) else node.counts
@@ -371,21 +373,21 @@ Longs = npt.NDArray[np.int64]
 A, B, C, D, E = range(5)
 
 
-def folded(symbols: Sequence[int] | Longs, folder: Folder | None = None) -> tuple[tuple[int, ...], str]:
+def fold_symbols(symbols: Sequence[int] | Longs, folder: Folder | None = None) -> tuple[tuple[int, ...], str]:
     """Return the shape of symbols and how their loops stand, after checking that these are the symbols."""
     shape, nodes = (folder or Folder()).fold(np.array(symbols, np.int32))
     assert naive.executed(nodes) == list(zip(map(int, symbols), range(len(symbols)), strict=True))
-    return shape, shown(nodes)
+    return shape, format_nodes(nodes)
 
 
-def shown(nodes: Sequence[FoldedNode]) -> str:
+def format_nodes(nodes: Sequence[FoldedNode]) -> str:
     parts = []
     for node in nodes:
         if isinstance(node, FoldedCall):
             parts.append("abcdefghijklmnopqrstuvwxyz"[node.symbol] if node.symbol < 26 else f"<{node.symbol}>")
         else:
             counts = node.counts.tolist()
-            parts.append(f"{counts[0] if len(set(counts)) == 1 else counts}({shown(node.body)})")
+            parts.append(f"{counts[0] if len(set(counts)) == 1 else counts}({format_nodes(node.body)})")
     return "".join(parts)
 
 
@@ -403,17 +405,17 @@ def shown(nodes: Sequence[FoldedNode]) -> str:
         ),
     )
 )
-def test_any_symbols_come_back(symbols: list[int]) -> None:
-    folded(symbols)
+def test_folding_restores_any_symbols(symbols: list[int]) -> None:
+    fold_symbols(symbols)
 
 
 @st.composite
-def programs(draw: st.DrawFn, least: int = 1) -> tuple[Program, Program]:
+def programs(draw: st.DrawFn, min_count: int = 1) -> tuple[Program, Program]:
     """Draw a program whose calls are all different, twice: its loops iterate unequally often, at least so often."""
     symbols = count()
 
     def counts() -> tuple[int, ...]:
-        return tuple(draw(st.lists(st.integers(least, 5), min_size=1, max_size=3)))
+        return tuple(draw(st.lists(st.integers(min_count, 5), min_size=1, max_size=3)))
 
     def bodies(depth: int) -> tuple[tuple[Program, ...], tuple[Program, ...]]:
         pairs: list[tuple[Program, Program]] = []
@@ -431,18 +433,18 @@ def programs(draw: st.DrawFn, least: int = 1) -> tuple[Program, Program]:
 
 @settings(deadline=None, max_examples=examples(50))
 @given(programs())
-def test_calls_of_loops_in_loops_that_iterate_unequally_often_come_back(pair: tuple[Program, Program]) -> None:
+def test_folding_restores_nested_loops_of_different_iterations(pair: tuple[Program, Program]) -> None:
     for program in pair:
-        folded(naive.expanded(program)[:5000])
+        fold_symbols(naive.expanded(program)[:5000])
 
 
 @settings(deadline=None, max_examples=examples(50))
-@given(programs(least=2))
-def test_a_program_has_one_shape_however_often_its_loops_iterate(pair: tuple[Program, Program]) -> None:
+@given(programs(min_count=2))
+def test_shape_is_independent_of_iterations(pair: tuple[Program, Program]) -> None:
     folder = Folder()
     one, other = (naive.expanded(program) for program in pair)
     if max(len(one), len(other)) <= 5000:
-        assert folded(one, folder)[0] == folded(other, folder)[0]
+        assert fold_symbols(one, folder)[0] == fold_symbols(other, folder)[0]
 
 
 # ---- plain answers
@@ -472,11 +474,11 @@ def test_a_program_has_one_shape_however_often_its_loops_iterate(pair: tuple[Pro
         (((([A] * 2 + [B]) * 2 + [C]) * 2 + [D]) * 2 + [E], "2(2(2(2(a)b)c)d)e"),
     ],
 )
-def test_plain_loops(symbols: list[int], loops: str) -> None:
-    assert folded(symbols)[1] == loops
+def test_loops_of_examples(symbols: list[int], loops: str) -> None:
+    assert fold_symbols(symbols)[1] == loops
 
 
-def test_positions_and_counts_are_those_of_each_time() -> None:
+def test_positions_and_counts_of_each_entry() -> None:
     _, nodes = Folder().fold(np.array([A, B, B, C, A, B, B, B, C]))
     (outer,) = nodes
     assert isinstance(outer, FoldedLoop)
@@ -492,40 +494,40 @@ def test_positions_and_counts_are_those_of_each_time() -> None:
     assert again.positions.tolist() == [1, 2, 5, 6, 7]
 
 
-def test_ranks_compare_by_their_shapes() -> None:
+def test_shapes_identify_equal_ranks() -> None:
     folder = Folder()
-    shapes = [folded([A, *[B, C] * n, D], folder)[0] for n in (2, 3, 300)]
+    shapes = [fold_symbols([A, *[B, C] * n, D], folder)[0] for n in (2, 3, 300)]
     assert len(set(shapes)) == 1
-    assert folded([A, *[C, B] * 3, D], folder)[0] != shapes[0]
+    assert fold_symbols([A, *[C, B] * 3, D], folder)[0] != shapes[0]
     # One iteration is no loop, and two ranks that differ so are not alike.
-    assert folded([A, B, C, D], folder)[0] != shapes[0]
+    assert fold_symbols([A, B, C, D], folder)[0] != shapes[0]
 
 
-def test_loops_have_the_same_symbol_for_the_same_body() -> None:
+def test_equal_bodies_have_equal_symbols() -> None:
     folder = Folder()
-    loop = folder.around((A, B))
+    loop = folder.loop_symbol((A, B))
     assert loop < 0
-    assert folder.around((A, B)) == loop != folder.around((B, A))
-    assert folder.body_of(loop) == (A, B)
+    assert folder.loop_symbol((A, B)) == loop != folder.loop_symbol((B, A))
+    assert folder.loop_body(loop) == (A, B)
 
 
-def test_loops_of_one_body_that_are_found_one_by_one_are_executed_in_order() -> None:
+def test_loops_of_one_body_found_separately_are_in_order() -> None:
     symbols = np.array([A, A, A, B, A, A])
     work = compression._Folding(Folder(), symbols, np.arange(6), 0)
-    loop = work.folder.around((A,))
-    work._keep(loop, np.array([4]), np.array([2]), 1)
-    work._keep(loop, np.array([0]), np.array([3]), 1)
+    loop = work.folder.loop_symbol((A,))
+    work._add_entries(loop, np.array([4]), np.array([2]), 1)
+    work._add_entries(loop, np.array([0]), np.array([3]), 1)
     nodes = work.nodes((loop, B, loop), np.array([[0, 3, 4]]))
     assert naive.executed(nodes) == list(zip(symbols.tolist(), range(6), strict=True))
-    assert shown(nodes) == "3(a)b2(a)"
+    assert format_nodes(nodes) == "3(a)b2(a)"
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 4)), max_size=6), st.integers(-3, 3))
-def test_spread_goes_on_from_each_first(rows: list[tuple[int, int]], stride: int) -> None:
+def test_arithmetic_ranges(rows: list[tuple[int, int]], stride: int) -> None:
     firsts, counts = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
     expected = [first + stride * index for first, count in rows for index in range(count)]
-    assert spread(firsts, counts, stride).tolist() == expected
+    assert arithmetic_ranges(firsts, counts, stride).tolist() == expected
 
 
 # ---- what follows no rule
@@ -556,37 +558,37 @@ def squares(size: int) -> Longs:
     ],
     ids=["fifty", "two", "all-different", "fibonacci", "squares"],
 )
-def test_what_follows_no_rule_comes_back_after_bounded_looks(symbols: Longs, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = counted(monkeypatch)
-    folded(symbols.tolist())
-    assert sum(looked) <= compression._MOST_LOOKS * symbols.size + compression._FREE_LOOKS
+def test_irregular_symbols_need_bounded_comparisons(symbols: Longs, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = count_comparisons(monkeypatch)
+    fold_symbols(symbols.tolist())
+    assert sum(sizes) <= compression._COMPARISONS_PER_CALL * symbols.size + compression._BASE_COMPARISONS
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def count_comparisons(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets how many symbols are looked at, each time that a length is tried."""
-    looked: list[int] = []
+    sizes: list[int] = []
 
-    def told(real: Callable[[Longs, int], tuple[Longs, Longs]]) -> Callable[[Longs, int], tuple[Longs, Longs]]:
-        def look(symbols: Longs, length: int) -> tuple[Longs, Longs]:
-            looked.append(symbols.size)
+    def wrap(real: Callable[[Longs, int], tuple[Longs, Longs]]) -> Callable[[Longs, int], tuple[Longs, Longs]]:
+        def compare(symbols: Longs, length: int) -> tuple[Longs, Longs]:
+            sizes.append(symbols.size)
             return real(symbols, length)
 
-        return look
+        return compare
 
-    monkeypatch.setattr(compression, "_repeats", told(compression._repeats))
-    return looked
+    monkeypatch.setattr(compression, "_find_repeats", wrap(compression._find_repeats))
+    return sizes
 
 
-def test_where_looks_end_what_is_folded_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "_FREE_LOOKS", 0)
-    monkeypatch.setattr(compression, "_MOST_LOOKS", 12)
-    looked = counted(monkeypatch)
+def test_exhausted_budget_keeps_folded_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "_BASE_COMPARISONS", 0)
+    monkeypatch.setattr(compression, "_COMPARISONS_PER_CALL", 12)
+    sizes = count_comparisons(monkeypatch)
     symbols = [*[A, A] * 20, *squares(400).tolist()]
-    assert folded(symbols)[1].startswith("40(a)")
-    assert sum(looked) <= 12 * len(symbols)
+    assert fold_symbols(symbols)[1].startswith("40(a)")
+    assert sum(sizes) <= 12 * len(symbols)
 
 
 def test_long_regular_programs_are_one_loop() -> None:
     body = [A, *[B, C] * 3, D]
-    shape, loops = folded(body * 12_500)
+    shape, loops = fold_symbols(body * 12_500)
     assert (len(shape), loops) == (1, "12500(a3(bc)d)")

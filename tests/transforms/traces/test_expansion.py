@@ -8,15 +8,15 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.traces.expansion import (
     SCHEMA,
-    class_of,
-    executions,
-    place_in,
-    placed_in_time,
+    find_class,
+    find_index,
+    list_executions,
+    place_in_time,
     previous_nodes,
     rank_calls,
-    values_of,
+    rank_values,
 )
-from iosig.transforms.traces.progressions import Listed, Progression, extremes, stretch_sum
+from iosig.transforms.traces.progressions import Listed, Progression, row_bounds, stretch_sum
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, Gap, Loop, RankClass, Share, Slot
 from tests import compressed
 from tests.budget import examples
@@ -30,17 +30,17 @@ progressions = st.lists(st.tuples(st.integers(-30, 30), st.integers(1, 4)), max_
 )
 
 
-def one_rank(*body: Call | Loop) -> CompressedTrace:
+def single_rank_trace(*body: Call | Loop) -> CompressedTrace:
     return CompressedTrace(1, (RankClass((ONE,), body),))
 
 
-def numbered_call(*numbers: int, level: int = 0, gap_s: float = 1.0, duration_s: float = 0.5, width: int = 1) -> Call:
+def make_call(*numbers: int, level: int = 0, gap_s: float = 1.0, duration_s: float = 0.5, width: int = 1) -> Call:
     slot = Slot(width, (Share(ONE, (), (Listed(numbers),)),))
     gaps = (Gap(START, compressed.steady(1, gap_s)),)
     return Call("POSIX", "write", level, ("f ", ""), (slot,), gaps, compressed.steady(len(numbers), duration_s))
 
 
-def loop(counts: tuple[int, ...], *body: Call | Loop) -> Loop:
+def make_loop(counts: tuple[int, ...], *body: Call | Loop) -> Loop:
     return Loop((Share(ONE, (), (Listed(counts),)),), body)
 
 
@@ -49,7 +49,7 @@ def loop(counts: tuple[int, ...], *body: Call | Loop) -> Loop:
 
 @settings(deadline=None, max_examples=examples(30))
 @given(compressed.compressed_traces())
-def test_ranks_are_as_a_walk_through_the_loops_finds_them(trace: CompressedTrace) -> None:
+def test_ranks_equal_the_naive_twin(trace: CompressedTrace) -> None:
     for rank in range(trace.process_count):
         found, expected = rank_calls(trace, rank), naive.calls(trace, rank)
         assert dict(found.schema) == SCHEMA
@@ -66,8 +66,8 @@ def test_ranks_are_as_a_walk_through_the_loops_finds_them(trace: CompressedTrace
 
 
 @given(progressions, st.integers(-200, 200))
-def test_places_lead_back_to_their_number(ranks: Progression, number: int) -> None:
-    place = place_in(ranks, number)
+def test_indices_give_the_number(ranks: Progression, number: int) -> None:
+    place = find_index(ranks, number)
     if place is None:
         assert number not in ranks.values()
     else:
@@ -76,17 +76,17 @@ def test_places_lead_back_to_their_number(ranks: Progression, number: int) -> No
 
 
 @given(progressions, st.lists(st.integers(-9, 9), min_size=1, max_size=3))
-def test_sums_and_extremes_are_those_of_the_numbers(run: Progression, numbers: list[int]) -> None:
+def test_sums_and_bounds_equal_those_of_the_numbers(run: Progression, numbers: list[int]) -> None:
     again = Listed(tuple(numbers), run.strides, run.counts)
     assert [stretch_sum(run), stretch_sum(again)] == [run.values().sum(), again.values().sum()]
-    assert extremes((again,)) == (again.values().min(), again.values().max())
-    assert extremes((run, Listed((7,)))) == (min(7, run.values().min()), max(7, run.values().max()))
+    assert row_bounds((again,)) == (again.values().min(), again.values().max())
+    assert row_bounds((run, Listed((7,)))) == (min(7, run.values().min()), max(7, run.values().max()))
 
 
 # ---- plain answers
 
 
-def test_the_papers_table_one() -> None:
+def test_table_one_of_the_paper() -> None:
     trace = compressed.table_one(48)
     asked = [f"0-0 {7 * 20 + 960 * i} MPI_SEEK_SET" for i in range(3)]
     found = rank_calls(trace, 7)
@@ -94,31 +94,31 @@ def test_the_papers_table_one() -> None:
     assert found["start_s"].to_list() == pytest.approx([0.001 + 0.003 * call for call in range(8)])
 
 
-def test_one_rank_of_a_million_is_that_rank() -> None:
+def test_expands_one_of_a_million_ranks() -> None:
     found = rank_calls(compressed.file_per_process(1_000_000), 999_999)
     assert found["arguments"].to_list() == ["f.00999999 66 420", *["f.00999999 %p 131072"] * 4, "f.00999999"]
 
 
-def test_loops_may_be_entered_with_other_counts_each_time_and_not_at_all() -> None:
-    inner = loop((2, 0, 1), numbered_call(10, 11, 12))
-    trace = one_rank(loop((3,), numbered_call(1, 2, 3), inner), numbered_call(9))
+def test_loops_with_different_iterations_per_entry() -> None:
+    inner = make_loop((2, 0, 1), make_call(10, 11, 12))
+    trace = single_rank_trace(make_loop((3,), make_call(1, 2, 3), inner), make_call(9))
     assert rank_calls(trace, 0)["arguments"].to_list() == [f"f {n}" for n in (1, 10, 11, 2, 3, 12, 9)]
-    own = class_of(trace, 0)
+    own = find_class(trace, 0)
     assert own is not None
-    executed = executions(own, 0)
+    executed = list_executions(own, 0)
     assert executed.node.tolist() == [1, 3, 3, 1, 1, 3, 4]
     assert executed.occurrence.tolist() == [0, 0, 1, 1, 2, 2, 0]
     assert previous_nodes(executed.node).tolist() == [START, 1, 3, 3, 1, 1, 3]
 
 
-def test_numbers_are_filled_up_with_zeros_and_may_be_large() -> None:
-    trace = one_rank(numbered_call(7, width=3), numbered_call((1 << 63) - 1), numbered_call(1234, width=3))
-    looped = one_rank(loop((3,), numbered_call(7, 70, 7000, width=3)))
+def test_numbers_are_padded_and_may_be_large() -> None:
+    trace = single_rank_trace(make_call(7, width=3), make_call((1 << 63) - 1), make_call(1234, width=3))
+    looped = single_rank_trace(make_loop((3,), make_call(7, 70, 7000, width=3)))
     assert rank_calls(trace, 0)["arguments"].to_list() == ["f 007", "f 9223372036854775807", "f 1234"]
     assert rank_calls(looped, 0)["arguments"].to_list() == ["f 007", "f 070", "f 7000"]
 
 
-def test_a_rank_without_a_class_has_no_calls() -> None:
+def test_rank_without_class_has_no_calls() -> None:
     found = rank_calls(CompressedTrace(2, ()), 1)
     assert found.height == 0
     assert dict(found.schema) == SCHEMA
@@ -127,29 +127,29 @@ def test_a_rank_without_a_class_has_no_calls() -> None:
 # ---- times
 
 
-def test_gaps_count_from_the_end_before_or_from_the_start_of_the_call_around() -> None:
+def test_gaps_follow_the_previous_end_or_the_enclosing_start() -> None:
     levels = np.array([0, 1, 1, 0, 1, 0])
-    began, ceased = placed_in_time(
+    began, ceased = place_in_time(
         levels, np.array([1.0, 0.5, 0.25, 2.0, 0.125, 0.0]), np.array([4.0, 1, 1, 1, 0.25, 0])
     )
     assert began.tolist() == [1.0, 1.5, 2.75, 7.0, 7.125, 8.0]
     assert (ceased - began).tolist() == [4.0, 1, 1, 1, 0.25, 0]
 
 
-def test_a_call_begins_no_earlier_than_the_one_before_it() -> None:
+def test_starts_never_decrease() -> None:
     # Means of other executions have the inner call begin after the outer one is over.
-    began, _ = placed_in_time(np.array([0, 1, 0]), np.array([0.0, 5.0, 1.0]), np.array([2.0, 1.0, 1.0]))
+    began, _ = place_in_time(np.array([0, 1, 0]), np.array([0.0, 5.0, 1.0]), np.array([2.0, 1.0, 1.0]))
     assert began.tolist() == [0.0, 5.0, 5.0]
 
 
-def test_a_call_follows_by_the_gap_of_what_was_executed_before() -> None:
+def test_gap_depends_on_the_previous_node() -> None:
     gaps = (Gap(START, compressed.steady(1, 8.0)), Gap(1, compressed.steady(3, 2.0)))
     again = Call("POSIX", "sync", 0, ("f",), (), gaps, compressed.steady(4, 0.0))
-    assert rank_calls(one_rank(loop((3,), again)), 0)["start_s"].to_list() == [8.0, 10.0, 12.0]
+    assert rank_calls(single_rank_trace(make_loop((3,), again)), 0)["start_s"].to_list() == [8.0, 10.0, 12.0]
     # What it never followed: the mean of all its gaps, each as often as it was.
-    others = (numbered_call(1), numbered_call(2), numbered_call(3))
-    assert rank_calls(one_rank(*others, again), 0)["start_s"].to_list() == [1.0, 2.5, 4.0, 8.0]
-    assert rank_calls(one_rank(Call("POSIX", "sync", 0, ("f",), (), (), compressed.steady(1, 0.0))), 0)[
+    others = (make_call(1), make_call(2), make_call(3))
+    assert rank_calls(single_rank_trace(*others, again), 0)["start_s"].to_list() == [1.0, 2.5, 4.0, 8.0]
+    assert rank_calls(single_rank_trace(Call("POSIX", "sync", 0, ("f",), (), (), compressed.steady(1, 0.0))), 0)[
         "start_s"
     ].to_list() == [0.0]
 
@@ -158,55 +158,57 @@ def test_a_call_follows_by_the_gap_of_what_was_executed_before() -> None:
 
 
 @pytest.mark.parametrize("rank", [-1, 2, 1 << 70])
-def test_ranks_that_are_not_there(rank: int) -> None:
-    with pytest.raises(ValueError, match="no rank"):
+def test_rejects_unknown_ranks(rank: int) -> None:
+    with pytest.raises(ValueError, match="does not exist"):
         rank_calls(CompressedTrace(2, ()), rank)
 
 
-def _endless(count: int, *body: Call | Loop) -> CompressedTrace:
-    return one_rank(Loop((Share(ONE, (), (Progression(count),)),), body))
+def _make_endless_loop(count: int, *body: Call | Loop) -> CompressedTrace:
+    return single_rank_trace(Loop((Share(ONE, (), (Progression(count),)),), body))
 
 
-def test_too_many_calls_are_refused_before_they_are_expanded() -> None:
+def test_rejects_too_many_calls_before_expansion() -> None:
     same = Slot(1, (Share(ONE, (), (Progression(1, (0,), (1 << 50,)),)),))
-    endless = _endless(1 << 50, Call("POSIX", "write", 0, ("", ""), (same,), (), compressed.steady(1, 1.0)))
+    endless = _make_endless_loop(1 << 50, Call("POSIX", "write", 0, ("", ""), (same,), (), compressed.steady(1, 1.0)))
     with pytest.raises(ValueError, match="more than 16,777,216"):
         rank_calls(endless, 0)
     with pytest.raises(ValueError, match="more than 2"):
-        rank_calls(one_rank(loop((3,), Call("M", "f", 0, ("",), (), (), compressed.steady(1, 1.0)))), 0, 2)
+        rank_calls(
+            single_rank_trace(make_loop((3,), Call("M", "f", 0, ("",), (), (), compressed.steady(1, 1.0)))), 0, 2
+        )
     # No call comes of it, and it would be gone through all the same.
     empty = Loop((Share(ONE, (), (Progression(0, (0,), (1 << 50,)),)),), ())
     with pytest.raises(ValueError, match="more than"):
-        rank_calls(_endless(1 << 50, empty), 0)
+        rank_calls(_make_endless_loop(1 << 50, empty), 0)
 
 
 @pytest.mark.parametrize(
     "trace",
     [
-        one_rank(numbered_call(1, 2)),
-        one_rank(loop((2,), numbered_call(1))),
-        one_rank(loop((2, 2))),
-        one_rank(loop((-2,), numbered_call(1))),
-        one_rank(loop((3,), loop((2, 2, -1), numbered_call(1, 2, 3)))),
-        one_rank(numbered_call(1 << 63)),
-        CompressedTrace(2, (RankClass((Progression(0, (1,), (2,)),), (numbered_call(1),)),)),
+        single_rank_trace(make_call(1, 2)),
+        single_rank_trace(make_loop((2,), make_call(1))),
+        single_rank_trace(make_loop((2, 2))),
+        single_rank_trace(make_loop((-2,), make_call(1))),
+        single_rank_trace(make_loop((3,), make_loop((2, 2, -1), make_call(1, 2, 3)))),
+        single_rank_trace(make_call(1 << 63)),
+        CompressedTrace(2, (RankClass((Progression(0, (1,), (2,)),), (make_call(1),)),)),
     ],
     ids=["values", "iterations", "counts", "negative", "negative-inside", "beyond-64-bits", "no-share"],
 )
-def test_traces_that_contradict_themselves(trace: CompressedTrace) -> None:
+def test_rejects_inconsistent_traces(trace: CompressedTrace) -> None:
     with pytest.raises(ValueError, match=r".+"):
         rank_calls(trace, trace.process_count - 1)
 
 
-def test_values_that_leave_64_bits_by_their_shift() -> None:
+def test_rejects_values_beyond_64_bits() -> None:
     ranks = Progression(0, (1,), (4,))
     vector = (Share(ranks, ((Progression(1 << 62),),), (Progression(1),)),)
-    assert values_of(vector, 1).tolist() == [(1 << 62) + 1]
+    assert rank_values(vector, 1).tolist() == [(1 << 62) + 1]
     with pytest.raises(ValueError, match="64 bits"):
-        values_of(vector, 2)
+        rank_values(vector, 2)
 
 
-def test_rank_lists_that_lie_across_one_another_end() -> None:
+def test_rejects_rank_lists_with_overlapping_strides() -> None:
     tangled = Progression(0, tuple(range(100, 180, 2)), (3,) * 40)
     with pytest.raises(ValueError, match="nested"):
-        place_in(tangled, 5601)
+        find_index(tangled, 5601)

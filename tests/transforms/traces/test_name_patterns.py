@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.transforms.traces.name_patterns import Member, patterns
+from iosig.transforms.traces.name_patterns import Member, group_by_pattern
 from iosig.transforms.traces.progressions import Listed, Progression
-from iosig.transforms.traces.requests import Field, Number
+from iosig.transforms.traces.requests import Argument, Number
 from iosig.transforms.traces.trace import Share, Vector
 from tests.compressed import rank_values
 
@@ -15,76 +15,88 @@ N = 1_000_000
 ALL = Progression(0, (1,), (N,))
 
 
-def row(*numbers: int) -> tuple[Listed, ...]:
+def make_row(*numbers: int) -> tuple[Listed, ...]:
     return (Listed(numbers),)
 
 
-def of_ranks(start: int = 0, shift: int = 1, ranks: Progression = ALL) -> Vector:
-    return (Share(ranks, tuple(row(shift) for _ in ranks.counts), row(start)),)
+def make_vector(start: int = 0, shift: int = 1, ranks: Progression = ALL) -> Vector:
+    return (Share(ranks, tuple(make_row(shift) for _ in ranks.counts), make_row(start)),)
 
 
-def name(*parts: str | Number) -> Member:
+def make_member(*parts: str | Number) -> Member:
     """Return a name of texts and numbers in turn."""
-    return Member(Field(tuple(map(str, parts[::2])), tuple(part for part in parts[1::2] if isinstance(part, Number))))
+    return Member(
+        Argument(tuple(map(str, parts[::2])), tuple(part for part in parts[1::2] if isinstance(part, Number)))
+    )
 
 
-def told(*members: Member) -> list[tuple[str, int | None]]:
-    return [(found.text, found.file_count) for found in patterns(members)]
+def find_patterns(*members: Member) -> list[tuple[str, int | None]]:
+    return [(found.text, found.file_count) for found in group_by_pattern(members)]
 
 
-def test_rank_0_in_a_class_of_its_own_is_one_of_all() -> None:
-    others = of_ranks(1, 1, Progression(1, (1,), (N - 1,)))
-    assert told(name("f.", Number(8, 0), ""), name("f.", Number(8, others), "")) == [("f.{00000000..00999999}", N)]
-
-
-def test_several_calls_on_the_same_files_count_them_once() -> None:
-    every_fourth = of_ranks(0, 4, Progression(0, (4,), (N // 4,)))
-    assert told(name("f", Number(1, of_ranks()), ""), name("f", Number(1, every_fourth), "")) == [
-        (f"f{{0..{N - 1}}}", N)
+def test_separate_class_of_rank_0_shares_the_pattern() -> None:
+    others = make_vector(1, 1, Progression(1, (1,), (N - 1,)))
+    assert find_patterns(make_member("f.", Number(8, 0), ""), make_member("f.", Number(8, others), "")) == [
+        ("f.{00000000..00999999}", N)
     ]
-    assert told(name("f", Number(1, every_fourth), "")) == [(f"f{{0..{N - 4}..4}}", N // 4)]
 
 
-def test_names_with_two_numbers_are_as_many_as_pairs() -> None:
+def test_files_of_several_calls_count_once() -> None:
+    every_fourth = make_vector(0, 4, Progression(0, (4,), (N // 4,)))
+    assert find_patterns(
+        make_member("f", Number(1, make_vector()), ""), make_member("f", Number(1, every_fourth), "")
+    ) == [(f"f{{0..{N - 1}}}", N)]
+    assert find_patterns(make_member("f", Number(1, every_fourth), "")) == [(f"f{{0..{N - 4}..4}}", N // 4)]
+
+
+def test_names_with_two_numbers_count_pairs() -> None:
     step = (Share(ALL, ((Progression(0, (0,), (5,)),),), (Progression(0, (1,), (5,)),)),)
     rank = (Share(ALL, ((Progression(1, (0,), (5,)),),), (Progression(0, (0,), (5,)),)),)
-    assert told(name("r", Number(1, rank), "/s", Number(2, step), "")) == [(f"r{{0..{N - 1}}}/s{{00..04}}", 5 * N)]
+    assert find_patterns(make_member("r", Number(1, rank), "/s", Number(2, step), "")) == [
+        (f"r{{0..{N - 1}}}/s{{00..04}}", 5 * N)
+    ]
     # twice the same number is one choice
-    assert told(name("r", Number(1, rank), "/s", Number(1, rank), ""))[0][1] == N
+    assert find_patterns(make_member("r", Number(1, rank), "/s", Number(1, rank), ""))[0][1] == N
 
 
-def test_constant_names_are_files_of_their_own() -> None:
-    assert told(name("a", Number(1, 1), ""), name("a", Number(1, 2), ""), name("a", Number(1, 1), "")) == [
+def test_constant_names_are_separate_patterns() -> None:
+    assert find_patterns(
+        make_member("a", Number(1, 1), ""), make_member("a", Number(1, 2), ""), make_member("a", Number(1, 1), "")
+    ) == [
         ("a1", 1),
         ("a2", 1),
     ]
 
 
-def test_numbers_filled_up_with_zeros_are_others() -> None:
-    assert told(name("f", Number(3, of_ranks()), ""), name("f", Number(1, of_ranks()), "")) == [
+def test_padded_numbers_are_separate_patterns() -> None:
+    assert find_patterns(
+        make_member("f", Number(3, make_vector()), ""), make_member("f", Number(1, make_vector()), "")
+    ) == [
         (f"f{{000..{N - 1}}}", N),
         (f"f{{0..{N - 1}}}", N),
     ]
     # 1000 is written so in either way
-    assert told(name("f", Number(3, of_ranks()), ""), name("f", Number(4, 1000), ""))[0][1] == N
+    assert (
+        find_patterns(make_member("f", Number(3, make_vector()), ""), make_member("f", Number(4, 1000), ""))[0][1] == N
+    )
 
 
-def test_names_that_grow_differently_each_time() -> None:
+def test_names_with_different_increments() -> None:
     ranks = Progression(0, (1,), (3,))
-    values = (Share(ranks, (row(0, 10, 10),), row(5, 5, 6)),)
+    values = (Share(ranks, (make_row(0, 10, 10),), make_row(5, 5, 6)),)
     # 5, 5 15 25, 6 16 26
-    assert told(name("f", Number(1, values), ""))[0][1] == 6
+    assert find_patterns(make_member("f", Number(1, values), ""))[0][1] == 6
 
 
 @given(st.data())
-def test_counts_are_those_of_the_names(data: st.DataObject) -> None:
+def test_counts_equal_those_of_expanded_names(data: st.DataObject) -> None:
     members, names = [], set()
     for _ in range(data.draw(st.integers(1, 3))):
         numbers = []
         executed = data.draw(st.integers(1, 3))
         ranks = Progression(0, (2, 1), (2, 2))
         for _ in range(2):
-            rows = st.lists(st.integers(0, 12), min_size=executed, max_size=executed).map(lambda own: row(*own))
+            rows = st.lists(st.integers(0, 12), min_size=executed, max_size=executed).map(lambda own: make_row(*own))
             vector = (Share(ranks, (data.draw(rows), data.draw(rows)), data.draw(rows)),)
             numbers.append(Number(data.draw(st.sampled_from([1, 2])), vector))
         own = [rank_values(number.values) for number in numbers if not isinstance(number.values, int)]
@@ -93,8 +105,8 @@ def test_counts_are_those_of_the_names(data: st.DataObject) -> None:
             for o, n in zip(own, numbers, strict=True)
         ]
         names |= {pair for rank in shown[0] for pair in zip(shown[0][rank], shown[1][rank], strict=True)}
-        members.append(name("f", numbers[0], "_", numbers[1], ""))
-    counts = [count for _, count in told(*members)]
+        members.append(make_member("f", numbers[0], "_", numbers[1], ""))
+    counts = [count for _, count in find_patterns(*members)]
     assert None not in counts
     if len(counts) == 1:
         assert counts == [len(names)]
@@ -104,6 +116,6 @@ def test_counts_are_those_of_the_names(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("count", [1 << 23, 1 << 50])
-def test_names_too_many_to_be_looked_at_are_not_counted(count: int) -> None:
+def test_too_many_names_are_not_counted(count: int) -> None:
     moving = tuple((Share(Progression(0), (), (Progression(0, (stride,), (count,)),)),) for stride in (1, 3))
-    assert told(name("f", Number(1, moving[0]), "_", Number(1, moving[1]), ""))[0][1] is None
+    assert find_patterns(make_member("f", Number(1, moving[0]), "_", Number(1, moving[1]), ""))[0][1] is None

@@ -10,10 +10,10 @@ from iosig.transforms.traces.progressions import (
     Listed,
     Progression,
     Stretch,
-    distinct,
-    distinct_count,
-    progressions_of,
-    values,
+    count_distinct,
+    expand_values,
+    find_distinct,
+    fold_ascending,
 )
 from tests.naive.traces import vectors as naive
 
@@ -32,11 +32,11 @@ def stretches(draw: st.DrawFn) -> Stretch:
 
 @settings(deadline=None)
 @given(st.lists(stretches(), max_size=4))
-def test_values_are_those_of_loops_in_one_another(row: list[Stretch]) -> None:
+def test_values_equal_nested_loops(row: list[Stretch]) -> None:
     for stretch in row:
         assert stretch.values().tolist() == naive.numbers(stretch)
         assert stretch.size == len(naive.numbers(stretch))
-    assert values(tuple(row)).tolist() == naive.row(row)
+    assert expand_values(tuple(row)).tolist() == naive.row(row)
 
 
 @pytest.mark.parametrize(
@@ -53,18 +53,18 @@ def test_values_are_those_of_loops_in_one_another(row: list[Stretch]) -> None:
         (Listed(()), []),
     ],
 )
-def test_plain_ones(stretch: Stretch, numbers: list[int]) -> None:
+def test_examples(stretch: Stretch, numbers: list[int]) -> None:
     assert stretch.values().tolist() == numbers
     assert stretch.values().dtype == "int64"
     assert stretch.size == len(numbers)
 
 
-def test_a_row_of_nothing_has_no_numbers() -> None:
-    assert values(()).tolist() == []
-    assert values(()).dtype == "int64"
+def test_empty_row() -> None:
+    assert expand_values(()).tolist() == []
+    assert expand_values(()).dtype == "int64"
 
 
-def test_sizes_are_counted_and_not_expanded() -> None:
+def test_sizes_need_no_expansion() -> None:
     assert Progression(0, (1, 1), (1 << 40, 1 << 40)).size == 1 << 80
     assert Listed((1, 2), (1,), (1 << 60,)).size == 1 << 61
 
@@ -79,23 +79,23 @@ parts = st.lists(st.tuples(st.integers(-12, 12), st.integers(1, 4)), max_size=3)
 
 
 @given(st.lists(parts, max_size=5))
-def test_distinct_numbers_are_those_of_the_set(given_: list[Progression]) -> None:
-    expected = sorted({number for part in given_ for number in part.values().tolist()})
-    found = distinct(given_)
+def test_distinct_numbers_equal_the_set(parts: list[Progression]) -> None:
+    expected = sorted({number for part in parts for number in part.values().tolist()})
+    found = find_distinct(parts)
     assert found is not None
     assert sorted(number for part in found for number in part.values().tolist()) == expected
-    assert distinct_count(given_) == len(expected)
+    assert count_distinct(parts) == len(expected)
 
 
 @given(st.sets(st.integers(-50, 50), max_size=30))
-def test_rising_numbers_are_their_progressions(numbers: set[int]) -> None:
+def test_folds_ascending_numbers(numbers: set[int]) -> None:
     rising = np.array(sorted(numbers), np.int64)
-    found = progressions_of(rising)
+    found = fold_ascending(rising)
     assert [number for part in found for number in part.values().tolist()] == rising.tolist()
 
 
 @pytest.mark.parametrize(
-    ("given_", "expected"),
+    ("parts", "expected"),
     [
         # rank 0 in a class of its own, and the others
         ([Progression(0), Progression(1, (1,), (999_999,))], [Progression(0, (1,), (1_000_000,))]),
@@ -110,11 +110,11 @@ def test_rising_numbers_are_their_progressions(numbers: set[int]) -> None:
         ),
     ],
 )
-def test_large_sets_are_not_listed(given_: list[Progression], expected: list[Progression]) -> None:
-    assert distinct(given_) == tuple(expected)
+def test_large_sets_are_not_expanded(parts: list[Progression], expected: list[Progression]) -> None:
+    assert find_distinct(parts) == tuple(expected)
 
 
-def test_large_sets_that_lie_across_one_another_are_not_told() -> None:
+def test_large_irregular_sets_are_unknown() -> None:
     across = [Progression(0, (6,), (1 << 30,)), Progression(0, (10,), (1 << 30,))]
-    assert distinct(across) is None
-    assert distinct_count(across) is None
+    assert find_distinct(across) is None
+    assert count_distinct(across) is None

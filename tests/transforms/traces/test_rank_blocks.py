@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.traces.progressions import Listed, Progression
-from iosig.transforms.traces.rank_blocks import block_of, divided, moving, of_share, refined
+from iosig.transforms.traces.rank_blocks import (
+    block_from_share,
+    divide_block,
+    divide_ranks,
+    find_active_ranks,
+    find_block,
+)
 from iosig.transforms.traces.trace import Share, Vector
 from tests.budget import examples
 from tests.naive.traces import expansion as naive
@@ -33,36 +39,36 @@ def vectors(draw: st.DrawFn, process_count: int) -> Vector:
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.data())
-def test_blocks_of_several_vectors_have_the_values_of_their_ranks(data: st.DataObject) -> None:
+def test_blocks_have_the_values_of_their_ranks(data: st.DataObject) -> None:
     process_count = data.draw(st.integers(1, 24))
-    given_ = [data.draw(vectors(process_count)) for _ in range(data.draw(st.integers(1, 3)))]
-    found = divided(given_)
+    vectors_ = [data.draw(vectors(process_count)) for _ in range(data.draw(st.integers(1, 3)))]
+    found = divide_ranks(vectors_)
     assert found is not None
     assert sorted(naive.numbers(ranks)[place] for ranks in found for place in range(ranks.size)) == [
         *range(process_count)
     ]
-    for vector in given_:
+    for vector in vectors_:
         for ranks in found:
-            block = block_of(vector, ranks)
+            block = find_block(vector, ranks)
             rows = [naive.values(vector, rank) for rank in naive.numbers(ranks)]
             assert block.total() == sum(map(sum, rows))
             assert block.totals().tolist() == [sum(column) for column in zip(*rows, strict=True)]
             # rows that make up for one another are not looked into
-            assert not block.is_even() or all(row == rows[0] for row in rows)
+            assert not block.is_uniform() or all(row == rows[0] for row in rows)
             assert not block.is_constant() or len({value for row in rows for value in row}) == 1
             assert block.least() <= min(map(min, rows))
             assert block.first == rows[0][0]
             busy = {rank for rank, row in zip(naive.numbers(ranks), rows, strict=True) if any(row)}
-            assert naive.ranks(moving(ranks, block)) == busy
+            assert naive.ranks(find_active_ranks(ranks, block)) == busy
 
 
-def test_the_least_value_is_exact_where_a_bound_would_be_negative() -> None:
+def test_minimum_is_exact_if_the_bound_is_negative() -> None:
     ranks = Progression(0, (1,), (4,))
     falling = Share(ranks, ((Listed((-1, 0)),),), (Listed((3, 0)),))
-    assert of_share(falling).least() == 0
+    assert block_from_share(falling).least() == 0
 
 
-def test_a_million_ranks_are_a_few_blocks() -> None:
+def test_a_million_ranks_need_few_blocks() -> None:
     n = 1_000_000
     all_ranks = (Share(Progression(0, (1,), (n,)), ((Progression(1),),), (Progression(0),)),)
     groups = (Share(Progression(0, (4, 1), (n // 4, 4)), ((Progression(1),), (Progression(0),)), (Progression(7),)),)
@@ -70,21 +76,21 @@ def test_a_million_ranks_are_a_few_blocks() -> None:
         Share(Progression(0), (), (Progression(1),)),
         Share(Progression(1, (1,), (n - 1,)), ((Progression(0),),), (Progression(2),)),
     )
-    found = divided([all_ranks, groups, first])
+    found = divide_ranks([all_ranks, groups, first])
     assert found is not None
     assert len(found) < 64
     assert sum(ranks.size for ranks in found) == n
 
 
-def test_what_has_no_value_is_refused() -> None:
+def test_rejects_ranks_without_values() -> None:
     vector = (Share(Progression(0, (1,), (2,)), ((Progression(0),),), (Progression(1),)),)
     with pytest.raises(ValueError, match="Rank 2 is in no share"):
-        refined(Progression(2), vector)
+        divide_block(Progression(2), vector)
     with pytest.raises(ValueError, match="no share"):
-        block_of(vector, Progression(0, (1,), (3,)))
+        find_block(vector, Progression(0, (1,), (3,)))
 
 
-def test_ranks_too_irregular_for_blocks_are_not_divided() -> None:
+def test_irregular_ranks_are_not_divided() -> None:
     n = 1 << 13
     odd = tuple(Share(Progression(rank, (2,), (n // 2,)), ((Progression(0),),), (Progression(1),)) for rank in (0, 1))
     thirds = (
@@ -92,4 +98,4 @@ def test_ranks_too_irregular_for_blocks_are_not_divided() -> None:
         *(Share(Progression(rank), (), (Progression(1),)) for rank in range(n - n % 3, n)),
     )
     assert np.unique(np.concatenate([share.ranks.values() for share in thirds])).size == n
-    assert divided([odd, thirds]) is None
+    assert divide_ranks([odd, thirds]) is None

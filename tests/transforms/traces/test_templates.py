@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.transforms.traces.templates import Template, templates_of, without_addresses
+from iosig.transforms.traces.templates import Template, find_templates, mask_addresses
 from iosig.warehouse.sources.recorder import signatures as recorder_signatures
 from tests.budget import examples
 from tests.call_texts import arguments
@@ -24,9 +24,9 @@ def frame(signatures: Sequence[Signature]) -> pl.DataFrame:
     return pl.DataFrame(signatures, schema=SCHEMA, orient="row")
 
 
-def found(signatures: Sequence[Signature], cut: int = 0) -> list[tuple[Template, list[int]]]:
+def templates_with_rows(signatures: Sequence[Signature], cut: int = 0) -> list[tuple[Template, list[int]]]:
     """Return the template of each signature and its numbers, after checking that the text comes back of them."""
-    known = templates_of([frame(signatures[:cut]), frame(signatures[cut:])])
+    known = find_templates([frame(signatures[:cut]), frame(signatures[cut:])])
     rows = []
     for number, first, (level, module, function, text) in zip(
         known.number.tolist(), known.first.tolist(), signatures, strict=True
@@ -41,9 +41,9 @@ def found(signatures: Sequence[Signature], cut: int = 0) -> list[tuple[Template,
     return rows
 
 
-def of_texts(*texts: str, module: str = "POSIX") -> list[tuple[tuple[str, ...], tuple[int, ...], list[int]]]:
+def templates_of_texts(*texts: str, module: str = "POSIX") -> list[tuple[tuple[str, ...], tuple[int, ...], list[int]]]:
     """Return texts, widths and numbers of the arguments of one function."""
-    rows = found([(0, module, "f", text) for text in texts])
+    rows = templates_with_rows([(0, module, "f", text) for text in texts])
     return [(template.texts, template.widths, numbers) for template, numbers in rows]
 
 
@@ -61,13 +61,13 @@ def of_texts(*texts: str, module: str = "POSIX") -> list[tuple[tuple[str, ...], 
     ),
     st.integers(0, 12),
 )
-def test_templates_are_those_of_the_twin(signatures: list[Signature], cut: int) -> None:
-    rows, expected = found(signatures, cut), naive.keys(signatures)
+def test_templates_equal_the_naive_twin(signatures: list[Signature], cut: int) -> None:
+    rows, expected = templates_with_rows(signatures, cut), naive.keys(signatures)
     assert [numbers for _, numbers in rows] == [numbers for _, numbers in expected]
     own = [(one.module, one.function, one.level, one.texts, one.widths) for one, _ in rows]
     assert own == [key for key, _ in expected]
     # Each template is there once, in the order of the first calls.
-    known = templates_of([frame(signatures)]).templates
+    known = find_templates([frame(signatures)]).templates
     assert [(one.module, one.function, one.level, one.texts, one.widths) for one in known] == list(dict.fromkeys(own))
 
 
@@ -95,21 +95,23 @@ def test_templates_are_those_of_the_twin(signatures: list[Signature], cut: int) 
         ("1.5e-3", ("", ".", "e-", ""), (1, 1, 1), [1, 5, 3]),
     ],
 )
-def test_numbers_and_texts(text: str, texts: tuple[str, ...], widths: tuple[int, ...], numbers: list[int]) -> None:
-    assert of_texts(text) == [(texts, widths, numbers)]
+def test_splits_numbers_and_texts(
+    text: str, texts: tuple[str, ...], widths: tuple[int, ...], numbers: list[int]
+) -> None:
+    assert templates_of_texts(text) == [(texts, widths, numbers)]
 
 
 # ---- numbers that are filled up
 
 
-def test_names_of_one_width_are_of_one_template() -> None:
-    rows = of_texts("f.00000007", "f.00000123", "f.12345678", "f.123456789")
+def test_names_of_equal_width_share_a_template() -> None:
+    rows = templates_of_texts("f.00000007", "f.00000123", "f.12345678", "f.123456789")
     assert {(texts, widths) for texts, widths, _ in rows} == {(("f.", ""), (8,))}
 
 
-def test_a_0_alone_is_filled_up_to_one_digit() -> None:
-    assert {widths for _, widths, _ in of_texts("f 0", "f 7", "f 123")} == {(1,)}
-    assert [widths for _, widths, _ in of_texts("f 0", "f 07")] == [(1,), (2,)]
+def test_single_0_has_width_one() -> None:
+    assert {widths for _, widths, _ in templates_of_texts("f 0", "f 7", "f 123")} == {(1,)}
+    assert [widths for _, widths, _ in templates_of_texts("f 0", "f 07")] == [(1,), (2,)]
 
 
 @pytest.mark.parametrize(
@@ -124,14 +126,14 @@ def test_a_0_alone_is_filled_up_to_one_digit() -> None:
         (("f7 01", "f8 10"), [(1, 2), (1, 2)]),
     ],
 )
-def test_widths_that_do_not_go_together_are_templates_apart(
-    texts: tuple[str, ...], widths: list[tuple[int, ...]]
-) -> None:
-    assert [own for _, own, _ in of_texts(*texts)] == widths
+def test_inconsistent_widths_split_templates(texts: tuple[str, ...], widths: list[tuple[int, ...]]) -> None:
+    assert [own for _, own, _ in templates_of_texts(*texts)] == widths
 
 
-def test_widths_of_other_functions_and_levels_are_no_matter() -> None:
-    rows = found([(0, "POSIX", "f", "7"), (1, "POSIX", "f", "07"), (0, "POSIX", "g", "007"), (0, "MPI", "f", "0007")])
+def test_widths_are_per_function_and_level() -> None:
+    rows = templates_with_rows(
+        [(0, "POSIX", "f", "7"), (1, "POSIX", "f", "07"), (0, "POSIX", "g", "007"), (0, "MPI", "f", "0007")]
+    )
     assert [template.widths for template, _ in rows] == [(1,), (2,), (3,), (4,)]
 
 
@@ -139,8 +141,8 @@ def test_widths_of_other_functions_and_levels_are_no_matter() -> None:
 
 
 @pytest.mark.parametrize("module", ["MPI", "MPIIO"])
-def test_statuses_differ_by_their_numbers_alone(module: str) -> None:
-    rows = of_texts("%p [5_3]", "%p [-5_3]", "%p [5_-3]", "%p [-5_-3]", "%p [0_0]", module=module)
+def test_statuses_differ_in_numbers_only(module: str) -> None:
+    rows = templates_of_texts("%p [5_3]", "%p [-5_3]", "%p [5_-3]", "%p [-5_-3]", "%p [0_0]", module=module)
     assert {(texts, widths) for texts, widths, _ in rows} == {(("%p [", "_", "]"), (1, 1))}
     assert [numbers for _, _, numbers in rows] == [[5, 3], [-5, 3], [5, -3], [-5, -3], [0, 0]]
 
@@ -162,13 +164,13 @@ def test_statuses_differ_by_their_numbers_alone(module: str) -> None:
         ("MPIIO", "[--5_3]", [5, 3]),
     ],
 )
-def test_other_signs_are_text(module: str, text: str, numbers: list[int]) -> None:
-    ((_, _, given_numbers),) = of_texts(text, module=module)
-    assert given_numbers == numbers
+def test_other_signs_belong_to_the_text(module: str, text: str, numbers: list[int]) -> None:
+    ((_, _, slot_numbers),) = templates_of_texts(text, module=module)
+    assert slot_numbers == numbers
 
 
-def test_a_sign_counts_towards_no_width() -> None:
-    rows = of_texts("[007_3]", "[-12_3]", "[-123_3]", module="MPI")
+def test_signs_do_not_count_in_widths() -> None:
+    rows = templates_of_texts("[007_3]", "[-12_3]", "[-123_3]", module="MPI")
     assert [(widths, numbers) for _, widths, numbers in rows] == [
         ((3, 1), [7, 3]),
         ((1, 1), [-12, 3]),
@@ -179,13 +181,15 @@ def test_a_sign_counts_towards_no_width() -> None:
 # ---- what is refused
 
 
-def test_a_nul_is_refused() -> None:
+def test_rejects_nul_characters() -> None:
     with pytest.raises(ValueError, match="NUL"):
-        templates_of([frame([(0, "POSIX", "f", "a\0b")])])
+        find_templates([frame([(0, "POSIX", "f", "a\0b")])])
 
 
-def test_signatures_are_counted_over_all_frames() -> None:
-    known = templates_of([frame([(0, "P", "f", "1 2")]), frame([]), frame([(0, "P", "f", "x"), (0, "P", "f", "3 4")])])
+def test_numbers_signatures_across_frames() -> None:
+    known = find_templates(
+        [frame([(0, "P", "f", "1 2")]), frame([]), frame([(0, "P", "f", "x"), (0, "P", "f", "3 4")])]
+    )
     assert known.number.tolist() == [0, 1, 0]
     assert known.first.tolist() == [0, 2, 2]
     assert known.numbers.tolist() == [1, 2, 3, 4]
@@ -196,9 +200,9 @@ def test_signatures_are_counted_over_all_frames() -> None:
 ADDRESS = "94033035442912"
 
 
-def masked(module: str, function: str, arguments: str) -> str:
+def mask_arguments(module: str, function: str, arguments: str) -> str:
     row = {"level": [0], "module": [module], "function": [function], "arguments": [arguments]}
-    found = without_addresses(pl.DataFrame(row))
+    found = mask_addresses(pl.DataFrame(row))
     assert found.drop("arguments").rows() == [(0, module, function)]
     text = found["arguments"][0]
     assert isinstance(text, str)
@@ -218,8 +222,8 @@ def masked(module: str, function: str, arguments: str) -> str:
         ("MPI", "MPI_Op_free", str(1 << 31), "%p"),
     ],
 )
-def test_addresses_and_statuses_are_masked(module: str, function: str, arguments: str, expected: str) -> None:
-    assert masked(module, function, arguments) == expected
+def test_masks_addresses_and_statuses(module: str, function: str, arguments: str, expected: str) -> None:
+    assert mask_arguments(module, function, arguments) == expected
 
 
 @pytest.mark.parametrize(
@@ -242,11 +246,11 @@ def test_addresses_and_statuses_are_masked(module: str, function: str, arguments
         ("MPIIO", "MPI_File_open", "MPI_COMM_WORLD f[1_2] 9 %p 0-0"),
     ],
 )
-def test_all_else_stays(module: str, function: str, arguments: str) -> None:
-    assert masked(module, function, arguments) == arguments
+def test_keeps_other_arguments(module: str, function: str, arguments: str) -> None:
+    assert mask_arguments(module, function, arguments) == arguments
 
 
-def test_rows_stay_in_place_and_can_become_equal() -> None:
+def test_masking_keeps_rows_in_order() -> None:
     rows = pl.DataFrame(
         {
             "level": [0, 1, 0],
@@ -255,18 +259,18 @@ def test_rows_stay_in_place_and_can_become_equal() -> None:
             "arguments": [ADDRESS, "7", str(int(ADDRESS) + 64)],
         }
     )
-    assert without_addresses(rows)["arguments"].to_list() == ["%p", "7", "%p"]
-    assert without_addresses(rows.clear()).rows() == []
+    assert mask_addresses(rows)["arguments"].to_list() == ["%p", "7", "%p"]
+    assert mask_addresses(rows.clear()).rows() == []
 
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ior_mpiio_chunk"])
-def test_ranks_of_real_traces_differ_no_more_by_their_addresses(shared_data: Path, program: str) -> None:
+def test_masked_ranks_of_real_traces_are_equal(shared_data: Path, program: str) -> None:
     """What is masked in one rank's calls is masked in all, and only arguments that differ by chance are."""
     seen = defaultdict(set)
     with recorder_signatures.opened(shared_data / "recorder" / program / "8" / "raw.tar.zst") as run:
         for rank in run.ranks:
             signatures = run.decode(rank).signatures
-            pairs = zip(signatures.rows(), without_addresses(signatures)["arguments"], strict=True)
+            pairs = zip(signatures.rows(), mask_addresses(signatures)["arguments"], strict=True)
             for (_, module, function, before), after in pairs:
                 for place, (given, kept) in enumerate(zip(before.split(" "), after.split(" "), strict=True)):
                     if given != kept:

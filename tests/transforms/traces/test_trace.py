@@ -35,7 +35,7 @@ from tests.compressed import (
 STATUS = Call("MPIIO", "MPI_File_read", 0, ("0-", " %p ", " MPI_BYTE [", "_", "]"), (), (), steady(1, 0.0))
 
 
-def test_a_value_is_that_of_the_first_rank_and_a_shift_for_each_step_along_each_dimension() -> None:
+def test_values_are_linear_in_the_rank_index() -> None:
     ranks = Progression(3, (8, 1), (2, 3))
     share = Share(ranks, ((Progression(100, (7,), (2,)),), (same(5, 2),)), (Progression(1000, (1,), (2,)),))
     assert rank_values((share,)) == {
@@ -48,7 +48,7 @@ def test_a_value_is_that_of_the_first_rank_and_a_shift_for_each_step_along_each_
     }
 
 
-def test_table_one_is_what_the_paper_has() -> None:
+def test_table_one_of_the_paper() -> None:
     """Offset = rank * (960 / n) + 960 * i."""
     for count in (6, 20, 48):
         ((offset,),) = ([slot.vector for slot in node.slots] for node in table_one(count).classes[0].body[1].body[:1])
@@ -58,7 +58,7 @@ def test_table_one_is_what_the_paper_has() -> None:
 
 
 @pytest.mark.parametrize("trace", [table_one(8), table_one_posix(8), file_per_process(8)], ids=["mpi", "posix", "fpp"])
-def test_nodes_are_numbered_a_loop_before_its_body_and_gaps_name_the_call_before(trace: CompressedTrace) -> None:
+def test_nodes_are_numbered_depth_first_and_gaps_name_the_previous_call(trace: CompressedTrace) -> None:
     assert sorted(rank for rank_class in trace.classes for rank in class_ranks(rank_class)) == list(range(8))
     for rank_class in trace.classes:
         every = list(nodes(rank_class.body))
@@ -75,12 +75,12 @@ def test_nodes_are_numbered_a_loop_before_its_body_and_gaps_name_the_call_before
 
 @pytest.mark.parametrize("slot", range(4))
 @pytest.mark.parametrize("module", ["POSIX", "MPIIO", "MPI"])
-def test_numbers_of_statuses_alone_have_a_sign(module: str, slot: int) -> None:
+def test_only_statuses_are_signed(module: str, slot: int) -> None:
     call = Call(module, "f", 0, STATUS.texts, (), (), STATUS.durations)
     assert call.is_signed(slot) == (module != "POSIX" and slot >= 2)
 
 
-def test_other_brackets_and_underscores_have_none() -> None:
+def test_other_brackets_and_underscores_are_unsigned() -> None:
     call = Call("MPIIO", "f", 0, ("a[x", "f_", "_ ", " _", ""), (), (), STATUS.durations)
     assert [call.is_signed(slot) for slot in range(4)] == [False] * 4
 
@@ -101,7 +101,7 @@ def test_other_brackets_and_underscores_have_none() -> None:
     ],
     ids=lambda part: type(part).__name__,
 )
-def test_parts_are_values(part: object) -> None:
+def test_dataclasses_are_frozen_and_hashable(part: object) -> None:
     """They compare and hash by what is in them, so that equal ones can be found, and cannot be changed."""
     name = fields(part)[0].name  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):

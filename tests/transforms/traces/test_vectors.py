@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.traces import vectors
-from iosig.transforms.traces.progressions import Listed, Progression, Stretch, values
+from iosig.transforms.traces.progressions import Listed, Progression, Stretch, expand_values
 from iosig.transforms.traces.trace import Call, CompressedTrace, Loop, Share, Vector
-from iosig.transforms.traces.vectors import Tiles, bounds_of, rank_lists, stretches_of, table_of, vector_of
+from iosig.transforms.traces.vectors import (
+    RankClaims,
+    expand_vector,
+    fold_numbers,
+    fold_values,
+    rank_lists,
+    vector_bounds,
+)
 from tests.budget import examples
 from tests.compressed import compressed_traces, nodes
 from tests.naive.traces import vectors as naive
@@ -27,7 +34,7 @@ def longs(*numbers: int) -> Longs:
     return np.array(numbers, np.int64)
 
 
-def ranks_in_all(count: int) -> Longs:
+def all_ranks(count: int) -> Longs:
     return np.arange(count, dtype=np.int64)
 
 
@@ -51,20 +58,20 @@ def rows(draw: st.DrawFn) -> list[int]:
 
 @settings(deadline=None)
 @given(rows())
-def test_rows_are_kept(numbers: list[int]) -> None:
+def test_folding_is_lossless(numbers: list[int]) -> None:
     numbers = [max(min(number, (1 << 63) - 1), -(1 << 63)) for number in numbers]
-    assert naive.row(stretches_of(longs(*numbers))) == numbers
+    assert naive.row(fold_numbers(longs(*numbers))) == numbers
 
 
 @settings(deadline=None)
 @given(st.lists(st.one_of(LONG, st.sampled_from([(1 << 63) - 1, -(1 << 63), 0, -1])), max_size=12))
-def test_rows_that_reach_from_end_to_end_of_64_bits_are_kept(numbers: list[int]) -> None:
-    assert naive.row(stretches_of(longs(*numbers))) == numbers
+def test_folding_of_the_full_64_bit_range_is_lossless(numbers: list[int]) -> None:
+    assert naive.row(fold_numbers(longs(*numbers))) == numbers
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(2, 5), st.integers(1, 10**12)), max_size=4), NUMBERS, st.booleans())
-def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, falls: bool) -> None:
+def test_finds_nested_progressions(form: list[tuple[int, int]], start: int, falls: bool) -> None:
     """Each stride leaves behind all that is inside it, with a step longer than those inside."""
     strides: list[int] = []
     reach = 0
@@ -73,7 +80,7 @@ def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, 
         reach += strides[0] * (count - 1)
     counts = [count for count, _ in form]
     numbers = naive.numbers(Progression(start, tuple(-s if falls else s for s in strides), tuple(counts)))
-    (found,) = stretches_of(longs(*numbers))
+    (found,) = fold_numbers(longs(*numbers))
     assert naive.numbers(found) == numbers
     assert isinstance(found, Progression)
     assert found.counts == tuple(counts)
@@ -104,15 +111,15 @@ def test_a_nested_progression_is_found(form: list[tuple[int, int]], start: int, 
         ([], ()),
     ],
 )
-def test_plain_rows(numbers: list[int], stretches: tuple[Stretch, ...]) -> None:
-    assert stretches_of(longs(*numbers)) == stretches
+def test_rows_of_examples(numbers: list[int], stretches: tuple[Stretch, ...]) -> None:
+    assert fold_numbers(longs(*numbers)) == stretches
 
 
-def test_the_same_rule_has_the_same_form_at_all_sizes() -> None:
+def test_same_rule_has_the_same_form_at_all_sizes() -> None:
     shapes = {
         tuple(
             len(stretch.counts)
-            for stretch in stretches_of(np.add.outer(np.arange(n) * 960, np.arange(m) * 8).reshape(-1))
+            for stretch in fold_numbers(np.add.outer(np.arange(n) * 960, np.arange(m) * 8).reshape(-1))
         )
         for n in (3, 8, 12, 300)
         for m in (3, 7, 40)
@@ -120,14 +127,14 @@ def test_the_same_rule_has_the_same_form_at_all_sizes() -> None:
     assert shapes == {(2,)}
 
 
-def test_long_rows_without_a_rule_are_listed_whole() -> None:
+def test_long_irregular_rows_are_listed() -> None:
     numbers = np.random.default_rng(3).integers(0, 10**12, 30_000)
-    assert stretches_of(numbers) == (Listed(tuple(numbers.tolist())),)
+    assert fold_numbers(numbers) == (Listed(tuple(numbers.tolist())),)
 
 
-def test_long_rows_that_follow_a_rule_beside_a_few_numbers_are_folded() -> None:
+def test_long_rows_with_few_exceptions_are_folded() -> None:
     numbers = np.concatenate([longs(9, 4, 7, 1), np.arange(100_000) * 4096])
-    assert stretches_of(numbers) == (Listed((9, 4, 7, 1)), Progression(0, (4096,), (100_000,)))
+    assert fold_numbers(numbers) == (Listed((9, 4, 7, 1)), Progression(0, (4096,), (100_000,)))
 
 
 # ---- rank lists
@@ -135,7 +142,7 @@ def test_long_rows_that_follow_a_rule_beside_a_few_numbers_are_folded() -> None:
 
 @settings(deadline=None)
 @given(st.sets(st.integers(0, 200), min_size=1))
-def test_rank_lists_are_the_ranks_and_rise(ranks: set[int]) -> None:
+def test_rank_lists_contain_the_ranks_and_ascend(ranks: set[int]) -> None:
     found = rank_lists(longs(*sorted(ranks)))
     assert naive.row(found) == sorted(ranks)
     for one in found:
@@ -170,23 +177,23 @@ def tables(draw: st.DrawFn) -> tuple[Longs, Longs]:
 
 @settings(deadline=None)
 @given(tables())
-def test_vectors_are_the_tables(given_table: tuple[Longs, Longs]) -> None:
-    ranks, rows = given_table
-    vector = vector_of(ranks, rows)
+def test_vectors_restore_tables(table: tuple[Longs, Longs]) -> None:
+    ranks, rows = table
+    vector = fold_values(ranks, rows)
     expected = dict(zip(ranks.tolist(), rows.tolist(), strict=True))
     assert naive.table(vector) == expected
-    np.testing.assert_array_equal(table_of(vector, ranks), rows)
+    np.testing.assert_array_equal(expand_vector(vector, ranks), rows)
     if rows.size:
-        assert bounds_of(vector) == (rows.min(), rows.max())
+        assert vector_bounds(vector) == (rows.min(), rows.max())
 
 
 @settings(deadline=None)
 @given(st.lists(st.lists(LONG, min_size=2, max_size=2), min_size=1, max_size=6))
-def test_vectors_of_numbers_from_end_to_end_of_64_bits(rows: list[list[int]]) -> None:
-    vector = vector_of(ranks_in_all(len(rows)), np.array(rows, np.int64))
+def test_vectors_of_the_full_64_bit_range(rows: list[list[int]]) -> None:
+    vector = fold_values(all_ranks(len(rows)), np.array(rows, np.int64))
     assert naive.table(vector) == dict(enumerate(rows))
-    np.testing.assert_array_equal(table_of(vector, ranks_in_all(len(rows))), rows)
-    least, most = bounds_of(vector)
+    np.testing.assert_array_equal(expand_vector(vector, all_ranks(len(rows))), rows)
+    least, most = vector_bounds(vector)
     assert least <= min(map(min, rows)) <= max(map(max, rows)) <= most
 
 
@@ -201,22 +208,22 @@ def test_vectors_of_numbers_from_end_to_end_of_64_bits(rows: list[list[int]]) ->
     ids=["strong", "groups", "constant", "slope"],
 )
 @pytest.mark.parametrize("count", [8, 24, 1000])
-def test_a_rule_is_one_share_at_any_number_of_ranks(rule: Callable[[Longs, Longs], Longs], count: int) -> None:
-    rows = rule(ranks_in_all(count)[:, None], np.arange(6)[None, :])
-    (share,) = vector_of(ranks_in_all(count), rows)
+def test_rule_is_one_share_for_any_number_of_ranks(rule: Callable[[Longs, Longs], Longs], count: int) -> None:
+    rows = rule(all_ranks(count)[:, None], np.arange(6)[None, :])
+    (share,) = fold_values(all_ranks(count), rows)
     assert share.ranks.size == count
     assert {len(row) for row in (share.values, *share.shifts)} == {1}
 
 
-def test_a_rotation_is_two_shares() -> None:
-    rows = ((ranks_in_all(64) + 3) % 64 * 100)[:, None]
-    assert [share.ranks.size for share in vector_of(ranks_in_all(64), rows)] == [61, 3]
+def test_rotation_is_two_shares() -> None:
+    rows = ((all_ranks(64) + 3) % 64 * 100)[:, None]
+    assert [share.ranks.size for share in fold_values(all_ranks(64), rows)] == [61, 3]
 
 
-def test_tables_of_ranks_with_unequally_many_values_have_no_columns() -> None:
+def test_ranks_with_different_lengths_have_no_table() -> None:
     vector = (Share(Progression(0), (), (Progression(1),)), Share(Progression(1), (), (Progression(1, (1,), (2,)),)))
-    assert table_of(vector, ranks_in_all(2)).shape == (2, 0)
-    assert bounds_of(vector) == (1, 2)
+    assert expand_vector(vector, all_ranks(2)).shape == (2, 0)
+    assert vector_bounds(vector) == (1, 2)
 
 
 # ---- bounds
@@ -224,7 +231,7 @@ def test_tables_of_ranks_with_unequally_many_values_have_no_columns() -> None:
 
 @settings(deadline=None, max_examples=examples(12))
 @given(compressed_traces())
-def test_bounds_are_those_of_all_values(trace: CompressedTrace) -> None:
+def test_bounds_equal_those_of_all_values(trace: CompressedTrace) -> None:
     def vectors_in(trace: CompressedTrace) -> list[Vector]:
         every = [node for rank_class in trace.classes for node in nodes(rank_class.body)]
         slots = [slot.vector for node in every if isinstance(node, Call) for slot in node.slots]
@@ -232,35 +239,35 @@ def test_bounds_are_those_of_all_values(trace: CompressedTrace) -> None:
 
     for vector in vectors_in(trace):
         every = [value for own in naive.table(vector).values() for value in own]
-        assert bounds_of(vector) == (min(every), max(every))
+        assert vector_bounds(vector) == (min(every), max(every))
 
 
-def test_values_that_fall_where_others_rise_have_their_own_bounds() -> None:
+def test_bounds_of_opposing_shifts() -> None:
     """Rank 0 counts up and rank 1 down: each stretch's bounds by themselves are wider."""
     ranks = Progression(0, (1,), (2,))
     vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
-    assert bounds_of(vector) == (0, 9)
+    assert vector_bounds(vector) == (0, 9)
 
 
-def test_a_vector_without_values_has_no_bounds() -> None:
+def test_bounds_without_values_are_zero() -> None:
     none = Share(Progression(0, (1,), (2,)), ((),), ())
-    assert bounds_of((none,)) == (0, 0)
-    assert bounds_of((none, Share(Progression(2), (), (Progression(7),)))) == (7, 7)
+    assert vector_bounds((none,)) == (0, 0)
+    assert vector_bounds((none, Share(Progression(2), (), (Progression(7),)))) == (7, 7)
 
 
-def test_bounds_that_leave_64_bits_or_are_of_endless_rows_are_told_without_looking() -> None:
+def test_bounds_of_huge_values_and_rows_need_no_expansion() -> None:
     ranks = Progression(0, (1,), (5,))
-    assert bounds_of((Share(ranks, ((Progression(1 << 62),),), (Progression(0),)),)) == (0, 1 << 64)
+    assert vector_bounds((Share(ranks, ((Progression(1 << 62),),), (Progression(0),)),)) == (0, 1 << 64)
     endless = Progression(0, (1,), (1 << 50,))
-    assert bounds_of((Share(Progression(0), (), (endless,)),)) == (0, (1 << 50) - 1)
+    assert vector_bounds((Share(Progression(0), (), (endless,)),)) == (0, (1 << 50) - 1)
 
 
-def test_each_number_of_a_row_is_in_bounds_that_are_wider(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wide_bounds_contain_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a row too long to look at, bounds may be too wide and never too narrow."""
     monkeypatch.setattr(vectors, "_SAMPLE", 4)
     ranks = Progression(0, (1,), (2,))
     vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
-    assert bounds_of(vector) == (-9, 18)
+    assert vector_bounds(vector) == (-9, 18)
 
 
 # ---- which ranks are taken
@@ -268,29 +275,29 @@ def test_each_number_of_a_row_is_in_bounds_that_are_wider(monkeypatch: pytest.Mo
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
-def test_what_is_left_is_what_nobody_took(owners: list[int]) -> None:
-    tiles = Tiles(len(owners))
+def test_unclaimed_ranks_are_the_remaining_ones(owners: list[int]) -> None:
+    claims = RankClaims(len(owners))
     for owner in (0, 1):
         for ranks in _lists([rank for rank, own in enumerate(owners) if own == owner]):
-            tiles.take(ranks)
+            claims.claim(ranks)
     left = [rank for rank, own in enumerate(owners) if own > 1]
-    assert sorted(values(tiles.free()).tolist()) == left
-    assert tiles.first_free() == (left[0] if left else None)
+    assert sorted(expand_values(claims.free_ranks()).tolist()) == left
+    assert claims.first_free() == (left[0] if left else None)
 
 
 def _lists(ranks: list[int]) -> tuple[Progression, ...]:
-    return rank_lists(values(tuple(Progression(rank) for rank in ranks)))
+    return rank_lists(expand_values(tuple(Progression(rank) for rank in ranks)))
 
 
-def test_a_rank_is_taken_once() -> None:
-    tiles = Tiles(20)
-    tiles.take(Progression(0, (4,), (5,)))
-    with pytest.raises(ValueError, match="rank 8 would be in two classes"):
-        tiles.take(Progression(1, (6, 1), (2, 3)))
-    assert tiles.free() == (Progression(1, (4, 1), (5, 3)),)
+def test_rejects_ranks_claimed_twice() -> None:
+    claims = RankClaims(20)
+    claims.claim(Progression(0, (4,), (5,)))
+    with pytest.raises(ValueError, match="rank 8 is in two classes"):
+        claims.claim(Progression(1, (6, 1), (2, 3)))
+    assert claims.free_ranks() == (Progression(1, (4, 1), (5, 3)),)
 
 
 def test_millions_of_ranks_are_few_lists() -> None:
-    tiles = Tiles(4_000_001)
-    tiles.take(Progression(0, (4,), (1_000_000,)))
-    assert tiles.free() == (Progression(1, (4, 1), (999_999, 3)), Progression(3_999_997, (1,), (4,)))
+    claims = RankClaims(4_000_001)
+    claims.claim(Progression(0, (4,), (1_000_000,)))
+    assert claims.free_ranks() == (Progression(1, (4, 1), (999_999, 3)), Progression(3_999_997, (1,), (4,)))
