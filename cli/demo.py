@@ -402,7 +402,7 @@ def _show_signatures(compared: pl.DataFrame) -> None:
         "application", "direction", "method", "expected corr.", "cross-corr.", "correlation", "volume found", "true",
         "bursts found", "true", "missed", "false",
     )  # fmt: skip
-    digits_of = {"expected corr.": 2, "cross_correlation": 3, "correlation": 3}
+    digits_of = {"expected_correlation": 2, "cross_correlation": 3, "correlation": 3}
     rows, silent = [], 0
     for row in compared.iter_rows(named=True):
         if not row["true_burst_count"] and row["outcome"] != "extracted":

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from iosig.answers.job.query import ToldJob
     from iosig.reports.style import Style
 
-#: findings on a screen, neighbours, and bursts that were hurt
-_MOST_FOUND, _MOST_NEIGHBOURS, _MOST_HURT = 4, 3, 3
+#: findings on a screen, neighbours, and bursts that were slowed
+_MOST_FOUND, _MOST_NEIGHBOURS, _MAX_SLOWED = 4, 3, 3
 #: neighbours in JSON and on a page
 _MOST_TOLD = 50
 _WIDTH = 80
@@ -265,9 +265,9 @@ def _show_slowed(told: ToldJob) -> None:
     if not every:
         return
     say(slowed_text([row["outcome"] for row in every]))
-    hurt = sorted((row for row in every if row["outcome"] == "slowed"), key=lambda row: -row["delay_s"])
+    slowed = sorted((row for row in every if row["outcome"] == "slowed"), key=lambda row: -row["delay_s"])
     rows = []
-    for row in hurt[:_MOST_HURT]:
+    for row in slowed[:_MAX_SLOWED]:
         name, volume = most_there(row)
         rows.append(
             (
@@ -281,7 +281,7 @@ def _show_slowed(told: ToldJob) -> None:
         )
     if rows:
         show(
-            titled("Who was in its way", len(rows), len(hurt)),
+            titled("Who was in its way", len(rows), len(slowed)),
             ("burst", "file system", "longer", "range", "most there", "bytes"),
             rows,
             last=("range",),

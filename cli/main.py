@@ -14,6 +14,7 @@ import click
 
 from iosig.cli.hints import keep_options
 from iosig.cli.options import STRICT, Warehouse
+from iosig.warehouse import renames
 from iosig.warehouse.engine_paths import is_url, is_utf8
 from iosig.warehouse.errors import IosigError, MachineFault, NothingToDo, meant
 from iosig.warehouse.interrupts import is_interrupt, left_at_once
@@ -138,6 +139,8 @@ class _Lazy(click.Group):
 
             say(f"iosig: {nothing}", err=True)
             return 0
+        except (click.NoSuchOption, click.NoSuchCommand) as error:
+            raise _renamed(error) from error
         except (click.exceptions.Exit, click.Abort, click.ClickException, IosigError):
             raise
         except BrokenPipeError as error:
@@ -153,6 +156,19 @@ class _Lazy(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, SUBCOMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+def _renamed(error: click.NoSuchOption | click.NoSuchCommand) -> click.UsageError:
+    """Return an error with the present name of an option or command of commit 18b5d00; others as they are."""
+    if error.ctx is None:
+        return error
+    command = " ".join(error.ctx.command_path.split()[1:])
+    name = error.option_name if isinstance(error, click.NoSuchOption) else error.command_name
+    if new := renames.COMMANDS.get(f"{command} {name}"):
+        return click.UsageError(f"'{command} {name}' was renamed to `iosig {new}`.", error.ctx)
+    if new := renames.OPTIONS.get(command.partition(" ")[0], {}).get(name):
+        return click.UsageError(f"'{name}' was renamed to '{new}'.", error.ctx)
+    return error
 
 
 class _Warehouse(click.Path):

@@ -143,32 +143,38 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
 @strict_option
 @click.pass_obj
 def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
-    """Bring a warehouse that an older iosig made to the form that this one reads.
+    """Convert a warehouse and a settings file of commit 18b5d00 to the names of this version.
 
-    Releases, their ids and their verdicts stay; they can be read meanwhile. An upgrade that was killed goes on.
+    Releases keep their ids and verdicts. After an error, or if the upgrade is killed, the warehouse is as it was. The
+    settings file is rewritten, and the old one is kept beside it as FILE.before-upgrade.
     """
     from iosig.cli.printing import bytes_text, progress_bar, say
+    from iosig.settings.model import settings_file
+    from iosig.settings.renaming import has_former_names, rename_settings
     from iosig.warehouse.releases.upgrading import needs, upgrade
     from iosig.warehouse.store.form import FORM
     from iosig.warehouse.store.store import locked
 
     store = _existing(warehouse.store)
+    settings = settings_file(warehouse.settings_path, store.root)
+    is_renamed = settings is not None and has_former_names(settings)
     found = needs(store)
-    if found is None:
+    if found is None and not is_renamed:
         raise NothingToDo(f"{store.name} has form {FORM} already.")
-    if found.form == FORM:
-        say("The catalogue gets a checksum, and each state document a copy.")
-    else:
-        say(
-            f"Form {found.form} to {FORM}: {found.written_file_count:,} small files"
-            f" ({bytes_text(found.written_bytes)}) are written again, {found.read_file_count:,}"
-            f" ({bytes_text(found.read_bytes)}) read; about {found.duration_s:.0f} s, and"
-            f" {bytes_text(found.written_bytes)} of space."
-        )
-    if not is_check:
-        with locked(store), progress_bar("Upgrading") as told:
-            upgrade(store, told)
+    if found is not None:
+        size = bytes_text(found.written_bytes)
+        say(f"Form {found.form} to {FORM}: {found.file_count:,} files ({size}) are written again.")
+        say(f"It takes about {found.duration_s:.0f} s, and {size} of space until it is done.")
+    if is_renamed:
+        say(f"{settings}: settings are renamed.")
+    if is_check:
+        return 0
+    if found is not None:
+        with locked(store), progress_bar("Upgrading") as progress:
+            upgrade(store, progress)
         click.echo(f"{store.name} has form {FORM}.")
+    if settings is not None and is_renamed:
+        click.echo(f"{settings} has the present names; the old file is {rename_settings(settings)}.")
     return 0
 
 

@@ -213,13 +213,13 @@ def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
     who = who.unique(RUN, maintain_order=True).with_row_index("who")
     moves = _moves(laid, who)
     bursts = _slowed(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
-    hurt = bursts.filter(pl.col("outcome") == "slowed")
-    interference = find_interference(ints(hurt["who"]), floats(hurt["start_s"]), floats(hurt["end_s"]), moves)
+    slowed = bursts.filter(pl.col("outcome") == "slowed")
+    interference = find_interference(ints(slowed["who"]), floats(slowed["start_s"]), floats(slowed["end_s"]), moves)
     named = who.select(
         first="who", **{f"top_interferer_{name}": name for name in ("job_id", "started_at", "application_id")}
     )
     stood_there = (
-        hurt.select(*_BURST_KEY, unattributed_bytes=pl.col("there_bytes") - pl.Series(interference.interfering_bytes))
+        slowed.select(*_BURST_KEY, unattributed_bytes=pl.col("there_bytes") - pl.Series(interference.interfering_bytes))
         .with_columns(
             pl.col("unattributed_bytes").clip(0),
             interfering_bytes=pl.Series(interference.interfering_bytes),

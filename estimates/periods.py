@@ -52,14 +52,14 @@ def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) ->
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
         # A method's parameters import the method: those of the others are left out.
-        controlled=_controlled(settings) if "null_tested" in wanted else None,
+        null_tested=_null_tested(settings) if "null_tested" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
         autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
         autoperiod=_autoperiod(settings) if "autoperiod" in wanted else None,
     )
 
 
-def _controlled(settings: PeriodSettings) -> NullModelParams:
+def _null_tested(settings: PeriodSettings) -> NullModelParams:
     from iosig.transforms.periods.null_model.params import NullModelParams
 
     return NullModelParams(false_alarm_probability=settings.false_alarm_level, window_levels=settings.window_levels)

@@ -9,7 +9,7 @@
 - `job` (`job_page`, `sample_svg`): A run as a page of one file.
 - `layers` (`coloured`, `fill_layers`, `draw_legend_above`): What applications move, one on another.
 - `panels` (`Picture`, `picture`, `headings`, `inch_axes`, `Columns`): Pictures, and what their panels are made of.
-- `slowdowns` (`slowed_text`, `most_there`): Bursts that were hurt, in words.
+- `slowdowns` (`slowed_text`, `most_there`): Bursts that were slowed, in words.
 - `style` (`Style`, `LIGHT`, `DARK`, `drawn_in`): One look of all pictures.
 - `signatures` (`draw`, `DrawnSample`, `DrawnSignature`, `SignatureView`): The picture of one application's signature.
 - `templates` (`environment`): The Jinja environment of all pages.

@@ -1,4 +1,4 @@
-"""Bursts that were hurt, in words: how many of those that were found, and whose bytes stood there most."""
+"""Bursts that were slowed, in words: how many of those that were found, and whose bytes stood there most."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ NOBODY_KNOWN = "nobody known"
 
 
 def slowed_text(outcomes: Sequence[str]) -> str:
-    """Return of a run how many of its bursts were hurt; outcomes: of each, as the table `slowdowns` has it."""
+    """Return of a run how many of its bursts were slowed; outcomes: of each, as the table `slowdowns` has it."""
     found = [outcome for outcome in outcomes if outcome != "not_found"]
     if not found:
         return "None of its bursts was found in the traffic: nobody can be said to be in its way."
-    hurt = found.count("slowed")
+    slowed = found.count("slowed")
     were_found = "was" if len(found) == 1 else "were"
-    were_hurt = "was" if hurt == 1 or len(found) == 1 else "were"
-    return f"{hurt:,} of {counted(len(found), 'burst')} that {were_found} found in the traffic {were_hurt} hurt."
+    were_hurt = "was" if slowed == 1 or len(found) == 1 else "were"
+    return f"{slowed:,} of {counted(len(found), 'burst')} that {were_found} found in the traffic {were_hurt} slowed."
 
 
 def most_there(row: Mapping[str, Any]) -> tuple[str, float]:

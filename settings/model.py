@@ -25,6 +25,7 @@ from iosig.settings.values import (
     time_zone,
     with_group,
 )
+from iosig.warehouse import renames
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.sources.files.limits import Limits
 from iosig.warehouse.sources.protocol import TARGET_PATTERN
@@ -524,6 +525,8 @@ def settings_file(path: Path | None, warehouse: Path) -> Path | None:
 
 def _fault(place: tuple[str, ...], fault: Any) -> str:
     """Return what is wrong at a place of the file; of a name that does not exist, which one may be meant."""
+    if new := _present_name(place, fault):
+        return f"{'.'.join(place)}: renamed to {new}; `iosig upgrade` renames it"
     if fault["type"] != "extra_forbidden":
         return f"{'.'.join(place)}: {fault['msg'].removeprefix('Value error, ')}"
     known = names_of(Settings)
@@ -532,3 +535,12 @@ def _fault(place: tuple[str, ...], fault: Any) -> str:
     near = get_close_matches(place[-1], known, n=1)
     meant = f"; did you mean {'.'.join((*place[:-1], *near))}?" if near else f"; there are {', '.join(known)}"
     return f"{'.'.join(place)}: there is no such setting{meant}"
+
+
+def _present_name(place: tuple[str, ...], fault: Any) -> str | None:
+    """Return the present name of a setting or value that a file calls by its former name."""
+    name, value = ".".join(place[:2]), fault["input"]
+    if fault["type"] == "extra_forbidden":
+        sections = {old.partition(".")[0]: new.partition(".")[0] for old, new in renames.SETTINGS.items()}
+        return renames.SETTINGS.get(name) or (sections.get(name) if sections.get(name) != name else None)
+    return renames.SETTING_VALUES.get(name, {}).get(value) if isinstance(value, str) else None

@@ -6,6 +6,7 @@
 - `printable` (`printable`, `one_line`): Text from outside as it may be shown.
 - `interrupts` (`Stop`, `stopped_by_signals`, `interrupted_by`, `signal_errors_kept`): Orderly interruption by signals.
 - `processes` (`ProcessExecutor`, `pool`, `in_order`, `workers`, `WorkerLost`): Worker processes of this machine.
+- `renames` (`present_names`, `settings_renamed`): Public names of commit 18b5d00, and those that replaced them.
 - `contracts/`: Contracts: each column once, each table once.
 - `external/`: External programs and servers: each call has a time limit.
 - `following/`: Following files that grow.

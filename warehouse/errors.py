@@ -8,10 +8,15 @@ from iosig.warehouse.printable import printable
 
 
 def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
-    """Return, as a question after a sentence, which known names may have been meant; nothing where none is near."""
+    """Return a sentence that names the present name of a renamed one, or else similar known names; empty if none."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), list(known), n=most, cutoff=0.6)
+    from iosig.warehouse.renames import present_names
+
+    names = list(known)
+    if renamed := [new for new in present_names(name.lower()) if new in names]:
+        return f" It was renamed to {renamed[0]}."
+    near = get_close_matches(name.lower(), names, n=most, cutoff=0.6)
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 

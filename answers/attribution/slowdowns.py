@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SlowdownAnswer:
-    """Who was hurt in a time. runs: a row each run that was, those that lost most first.
+    """Who was slowed in a time. runs: a row each run that was, those that lost most first.
 
-    runs: delay_s, with a range, of the bursts that were hurt, how many of those that were found; interfering_bytes of
-    other runs beside the hurt ones, unattributed_bytes; expected_correlation: the lowest of the signatures whose bursts
-    were hurt; and top_interferer_application_id, top_interferer_job_id, top_interferer_bytes: of the other run that had
-    most where it had more than any other. run_count: runs whose bursts were looked for. is_landed: whether that is of
-    what has landed, not of a release.
+    runs: delay_s, with a range, of the bursts that were slowed, how many of those that were found; interfering_bytes of
+    other runs beside the slowed ones, unattributed_bytes; expected_correlation: the lowest of the signatures whose
+    bursts were slowed; and top_interferer_application_id, top_interferer_job_id, top_interferer_bytes: of the other run
+    that had most where it had more than any other. run_count: runs whose bursts were looked for. is_landed: whether
+    that is of what has landed, not of a release.
     """
 
     asked: Asked
@@ -94,7 +94,7 @@ def _by_run(bursts: str, key: str) -> str:
             sqrt(sum((delay_s - delay_low_s) ** 2) filter (is_slowed)) as error_s,
             sum(confidence * delay_s) filter (is_slowed) / sum(delay_s) filter (is_slowed) as confidence,
             min(expected_correlation) filter (is_slowed) as expected_correlation,
-            -- who moved bytes beside a burst that lost nothing hurt nobody by it
+            -- who moved bytes beside a burst that lost nothing slowed nobody by it
             coalesce(sum(interfering_bytes) filter (is_slowed), 0) as interfering_bytes,
             coalesce(sum(unattributed_bytes) filter (is_slowed), 0) as unattributed_bytes
         from bursts
@@ -140,7 +140,7 @@ class SlowdownsDocument(Question, title="iosig slowdowns"):
 
     format: Literal["iosig-slowdowns/1"] = "iosig-slowdowns/1"
     run_count: int = Field(description="runs whose bursts were found [runs]")
-    slowed_run_count: int = Field(description="runs that were hurt [runs]")
+    slowed_run_count: int = Field(description="runs that were slowed [runs]")
     runs: list[Any] = Field(description="those that lost most: see [the page](attribution.md#slowdowns)")
 
 

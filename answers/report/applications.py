@@ -280,10 +280,11 @@ _CONTENTION = """
     ),
 
     sides as (
-        select application_id, 'hurt by' as role, first_id as other_application_id, * exclude (application_id, first_id)
+        select application_id, 'slowed by' as role, first_id as other_application_id, * exclude (application_id,
+            first_id)
         from pairs
         union all
-        select first_id, 'hurts' as role, application_id, * exclude (application_id, first_id)
+        select first_id, 'slows' as role, application_id, * exclude (application_id, first_id)
         from pairs
         where first_id is not null
     )
@@ -308,7 +309,7 @@ _CHOSEN_CONTENTION = f"""
     order by application_id, role, delay_s desc, other_application_id, filesystem
 """
 
-#: of how many of its runs it could be told whether they were hurt
+#: of how many of its runs it could be told whether they were slowed
 _LOOKED = """
     select application_id,
         count(distinct (cluster, job_id, started_at)) as looked_run_count,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_DAYS = 15
 #: of the traffic of a day: quarters of an hour; of the clock, so many applications
 _MOST_STEPS, _MOST_RHYTHMS = 96, 200
-_MOST_HURT = 10
+_MAX_SLOWED = 10
 
 
 def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
@@ -84,10 +84,10 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
 
 
 def _hurt(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
-    """Return who was hurt on the last day, those that lost most, and of how many runs that could be told."""
+    """Return who was slowed on the last day, those that lost most, and of how many runs that could be told."""
     found = slowed_days(connection, connection.sql(_LAST_DAYS).pl())
-    counts = found.select(looked_count=pl.len(), hurt_count=(pl.col("slowed_burst_count") > 0).sum())
-    return {"slowed": found.filter(pl.col("slowed_burst_count") > 0).head(_MOST_HURT), "hurt_counts": counts}
+    counts = found.select(looked_count=pl.len(), slowed_count=(pl.col("slowed_burst_count") > 0).sum())
+    return {"slowed": found.filter(pl.col("slowed_burst_count") > 0).head(_MAX_SLOWED), "slowed_counts": counts}
 
 
 #: of the last day, the file system that moved most

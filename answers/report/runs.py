@@ -110,9 +110,9 @@ def read_filesystems(
         parts, there = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
     finally:
         connection.unregister(_CHOSEN_DAYS)
-    hurt = slowed_days(connection, wanted)
+    slowed = slowed_days(connection, wanted)
     day = (pl.col("polled_on") - date(1970, 1, 1)).dt.total_days().cast(pl.Int32).alias("day")
-    return FilesystemFrames(calendars, parts, there, hurt.with_columns(day).drop("polled_on"))
+    return FilesystemFrames(calendars, parts, there, slowed.with_columns(day).drop("polled_on"))
 
 
 def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:

@@ -72,9 +72,9 @@ def _rows(subjects: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams) -> 
     calls = np.zeros(offsets[-1])
     calls[(placed["first"] + placed["call_step"]).to_numpy()] = placed["metadata_call_count"].to_numpy()
     share = float(subjects["share"][0])
-    own = params.controlled or NullModelParams()
+    own = params.null_tested or NullModelParams()
     level = replace(own, false_alarm_probability=own.false_alarm_probability / share)
-    of_level = replace(params, methods=("null_tested",), controlled=level)
+    of_level = replace(params, methods=("null_tested",), null_tested=level)
     signals = Ragged(calls * np.repeat(hz, counts), offsets)
     (answer,) = search.find_periods(signals, hz, np.zeros(len(hz)), of_level)
     known = {

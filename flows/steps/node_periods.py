@@ -33,7 +33,7 @@ def node_rows(
 ) -> pl.DataFrame:
     """Return rows of `node_periods`: of runs of several nodes whose requests say on which they were made.
 
-    Without the method controlled there are none.
+    Without the method null_tested there are none.
 
     found, periods: the runs, and their rows of `periods`. signals, requests: as of `traced_requests`.
     """
@@ -96,12 +96,12 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
 
 def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
     """Return what is found in nodes' signals as a whole, each with its share of the level."""
-    own = params.controlled or NullModelParams()
+    own = params.null_tested or NullModelParams()
     parts, places = [], []
     for share in np.unique(shares):
         at = np.flatnonzero(shares == share)
         level = replace(own, false_alarm_probability=own.false_alarm_probability / share, window_levels=0)
-        of_level = replace(params, methods=("null_tested",), controlled=level)
+        of_level = replace(params, methods=("null_tested",), null_tested=level)
         signals = pieces_of(samples, at)
         parts.append(detect_periods(signals, sampling_hz[at], np.zeros(len(at)), of_level)["null_tested"][0])
         places.append(at)

@@ -26,7 +26,7 @@ from iosig.warehouse.contracts.series import SERIES
 from iosig.warehouse.contracts.traces import TRACES
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import NothingToDo, UsageError
-from iosig.warehouse.releases import clearing, holds, locations, older, releases
+from iosig.warehouse.releases import clearing, holds, locations, releases
 from iosig.warehouse.releases.losses import Losses, losses
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger, models
@@ -251,14 +251,14 @@ def make_plan(
     if landed.in_force.is_empty():
         raise UsageError(f"Nothing is landed in {store.name} yet. Start with `iosig land PATH…`.")
     parameters = settings.parameters()
-    is_older = base is not None and older.is_older(store, base)
-    if base and is_older and (since or until or selection):
+    is_converted = base is not None and releases.is_converted(base)
+    if base and is_converted and (since or until or selection):
         raise UsageError(
             f"Release {base.release_id} was made by an older iosig: the first run after an upgrade computes every day. "
             f"Run once without {'--select' if selection else '--since and --until'}."
         )
     has_range = since is not None or until is not None
-    is_whole = base is None or is_older or base.parameters != parameters or has_range or selection is not None
+    is_whole = base is None or is_converted or base.parameters != parameters or has_range or selection is not None
     fresh, gone = _changes(landed, known)
     missed = landed.of(start.missed)
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
@@ -312,7 +312,7 @@ def make_plan(
         mixed_settings=mixed_settings,
         reasons=(
             *([f"selected steps: {', '.join(selection.steps)}"] if selection else ()),
-            *_reasons(start, settings, is_older, (since, until), (fresh.height, gone.height), lost),
+            *_reasons(start, settings, is_converted, (since, until), (fresh.height, gone.height), lost),
         ),
         settles_rollback=bool(start.missed) and since is None and until is None,
         losses=Losses(frozenset(day for day in lost.days if _within(day, since, until)), lost.landing_ids),
@@ -323,7 +323,7 @@ def make_plan(
 def _reasons(
     start: Start,
     settings: Settings,
-    is_older: bool,
+    is_converted: bool,
     requested: tuple[date | None, date | None],
     input_counts: tuple[int, int],
     lost: Losses,
@@ -332,7 +332,7 @@ def _reasons(
     base, (since, until), (new_count, gone_count) = start.base, requested, input_counts
     if base is None:
         yield "there is no release yet"
-    elif is_older:
+    elif is_converted:
         yield f"{base.release_id} was computed by an older iosig"
     else:
         yield from _changes_of_settings(base, settings)

@@ -35,8 +35,8 @@ class ApplicationFrames:
 
     signatures: a row each default signature. curves: its rates, lows, highs in steps of step_s, as whole numbers of
     scale_bytes_per_s, and spark. bursts, checks: a row each. runs: the latest ones, with rates as curves have them and
-    start_s. contention: by application_id alone, whose bursts were hurt (role), by whom (other_application_id), by how
-    much; looked: of how many runs that could be told.
+    start_s. contention: by application_id alone, whose bursts were slowed (role), by whom (other_application_id), by
+    how much; looked: of how many runs that could be told.
     """
 
     signatures: pl.DataFrame

@@ -30,14 +30,14 @@ class FilesystemFrames:
     """What there is to tell of file systems; day: days since 1970.
 
     calendars: the rates of each one's minutes, in both directions. parts: what applications (NULL: all others) explain
-    in each step of five minutes. runs: who was there on each day. hurt: runs whose bursts were found in the traffic of
-    a day, with what those that were hurt lost.
+    in each step of five minutes. runs: who was there on each day. slowed: runs whose bursts were found in the traffic
+    of a day, with what those that were slowed lost.
     """
 
     calendars: tuple[CalendarView, ...]
     parts: pl.DataFrame
     runs: pl.DataFrame
-    hurt: pl.DataFrame
+    slowed: pl.DataFrame
 
 
 def contents(frames: FilesystemFrames) -> Iterator[Content]:
@@ -70,14 +70,14 @@ def days(frames: FilesystemFrames, chosen: Collection[tuple[str, date]]) -> Iter
     no_runs = frames.runs.drop("filesystem", "day").clear()
     runs = frames.runs.partition_by("filesystem", "day", as_dict=True, include_key=False)
     parts = frames.parts.partition_by("filesystem", "day", as_dict=True)
-    hurt = frames.hurt.partition_by("filesystem", "day", as_dict=True, include_key=False)
-    nobody = frames.hurt.drop("filesystem", "day").clear()
+    slowed = frames.slowed.partition_by("filesystem", "day", as_dict=True, include_key=False)
+    nobody = frames.slowed.drop("filesystem", "day").clear()
     for one in frames.calendars:
         for number, day in enumerate(one.days):
             if (one.filesystem, day) not in chosen:
                 continue
             key = (one.filesystem, (day - _EPOCH).days)
-            looked = hurt.get(key, nobody)
+            looked = slowed.get(key, nobody)
             more = {
                 "parts": _parts(parts.get(key)),
                 "runs": columns(runs.get(key, no_runs)),

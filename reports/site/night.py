@@ -23,9 +23,9 @@ class NightFrames:
 
     days: polled_on, measured_bytes, attributed_bytes, poll_ratio. gaps: file systems' days of which polls are missing.
     counts: one row of counts. changed: signatures that changed. busiest: hours of the last day. unpolled: file systems
-    without polls, with their runs. failed: checks that do not hold, and what happened. hurt: runs of the last day whose
-    bursts took longer than alone, those that lost most; hurt_counts: one row, of how many runs that could be told
-    (looked_count), and hurt_count.
+    without polls, with their runs. failed: checks that do not hold, and what happened. slowed: runs of the last day
+    whose bursts took longer than alone, those that lost most; slowed_counts: one row, of how many runs that could be
+    told (looked_count), and slowed_count.
     """
 
     days: pl.DataFrame
@@ -35,8 +35,8 @@ class NightFrames:
     busiest: pl.DataFrame
     unpolled: pl.DataFrame
     failed: pl.DataFrame
-    hurt: pl.DataFrame
-    hurt_counts: pl.DataFrame
+    slowed: pl.DataFrame
+    slowed_counts: pl.DataFrame
 
 
 def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[str, Any]:
@@ -54,20 +54,20 @@ def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[st
             "changed_count": changed,
             "unchanged": _unchanged(frames),
             "busiest": frames.busiest.to_dicts(),
-            "slowed": frames.hurt.to_dicts(),
-            "hurt_said": hurt_said(*frames.hurt_counts.row(0)),
+            "slowed": frames.slowed.to_dicts(),
+            "hurt_said": hurt_said(*frames.slowed_counts.row(0)),
             "missing": missing,
             "drawn": drawn,
         }
     }
 
 
-def hurt_said(looked_count: int, hurt_count: int) -> str:
-    """Return of how many runs it could be told whether they were hurt, and how many were."""
+def hurt_said(looked_count: int, slowed_count: int) -> str:
+    """Return of how many runs it could be told whether they were slowed, and how many were."""
     if not looked_count:
-        return "Of no run on that day were the bursts found in the traffic: nobody can be said to be hurt."
-    were = "was" if hurt_count == 1 else "were"
-    return f"{hurt_count:,} {were} hurt, of {counted(looked_count, 'run')} whose bursts were found in the traffic."
+        return "Of no run on that day were the bursts found in the traffic: nobody can be said to be slowed."
+    were = "was" if slowed_count == 1 else "were"
+    return f"{slowed_count:,} {were} slowed, of {counted(looked_count, 'run')} whose bursts were found in the traffic."
 
 
 def _verdict(frames: NightFrames, verdict: str) -> str:

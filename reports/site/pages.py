@@ -84,7 +84,7 @@ NIGHT = Page(
         ),
         Figure(
             "slowed",
-            "Who was hurt",
+            "Who was slowed",
             "Runs whose bursts took longer than alone on the last day, by how much, and whose bytes stood there most "
             "while they were done. Do not rely on an expected correlation below 0.5: the signature may be wrong.",
             "It is those that lost most who will ask; that somebody was there is known, that it is to blame follows "
@@ -202,7 +202,7 @@ APPLICATION = Page(
             "In whose way",
             "Whose bytes stood there most while bursts of its runs took longer than alone, and whose bursts took "
             "longer while its own bytes stood there; by how much in all, over the runs of this release.",
-            "Two that hurt each other should start at other times, or on other file systems.",
+            "Two that slowed each other should start at other times, or on other file systems.",
             """
             select application_id, top_interferer_application_id, filesystem, sum(delay_s) as delay_s,
             count(distinct job_id) as run_count, count(*) as burst_count from slowdowns where outcome = 'slowed'
@@ -372,7 +372,7 @@ FILESYSTEM = Page(
         ),
         Figure(
             "slowed",
-            "Who was hurt",
+            "Who was slowed",
             "Runs whose bursts took longer than alone on that day, by how much, and whose bytes stood there most. "
             "Do not rely on an expected correlation below 0.5: the signature may be wrong.",
             "It is what others cost them, in seconds: where it adds up, have one of the two start at another time.",

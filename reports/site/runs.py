@@ -61,8 +61,8 @@ def hours(frames: RunFrames) -> Iterator[Content]:
     """Yield a file for each hour in which runs started."""
     moved = lean(frames.io).group_by(_RUN, maintain_order=True).agg(io=pl.struct(pl.exclude(_RUN)))
     found = frames.slowed.group_by(_RUN, maintain_order=True).agg(burst_count=pl.len())
-    hurt = lean(frames.slowed.filter("is_slowed").drop("is_slowed"))
-    slowed = hurt.group_by(_RUN, maintain_order=True).agg(slowed=pl.struct(pl.exclude(_RUN)))
+    bursts = lean(frames.slowed.filter("is_slowed").drop("is_slowed"))
+    slowed = bursts.group_by(_RUN, maintain_order=True).agg(slowed=pl.struct(pl.exclude(_RUN)))
     hour = frames.runs["started_at"].dt.strftime("%Y-%m-%dT%H").alias("hour")
     documents = (
         lean(frames.runs)

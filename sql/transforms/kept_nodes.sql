@@ -28,7 +28,7 @@ select
     released_nodes.period_error_s,
     released_nodes.confidence,
     released_nodes.false_alarm_probability,
-    released_nodes.delay_s,
+    released_nodes.lag_s,
     released_nodes.concentration_ratio
 from released_nodes
 semi join kept_periods using (trace_id, direction)

@@ -1,6 +1,6 @@
 """How much of a file system's traffic is given to whom it belongs, on sites whose truth is known.
 
-- `hurting`: Who was hurt: what is said of bursts, against what storage served.
+- `hurting`: Who was slowed: what is said of bursts, against what storage served.
 - `page`: What the study of attribution shows: its page, and tables.
 - `running`: The study itself: draws sites, finds signatures, attributes by every way, and holds that to the truth.
 - `ways`: Ways of giving traffic to jobs: ours, and what one would do without it.

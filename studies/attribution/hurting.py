@@ -1,4 +1,4 @@
-"""Who was hurt: how much longer bursts took is told from traffic and job log, and held against what storage served."""
+"""Who was slowed: how much longer bursts took is told from traffic and job log, and held against what storage served."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.transforms.attribution.slowdowns import (
 from iosig.transforms.synthetic.site import Site
 from iosig.transforms.synthetic.workload import Direction, make_plans
 
-#: a burst that lost more than the first was hurt, and one that lost the second should be found [s]
+#: a burst that lost more than the first was slowed, and one that lost the second should be found [s]
 HURT_S, CLEAR_S = 1.0, 10.0
 _LEAST_FILLED = 0.5
 
@@ -41,11 +41,11 @@ class _Laid:
     duration_s: Reals
 
 
-def hurt_bursts(site: Site, seen: Mapping[Direction, Seen], known: Mapping[Direction, Known]) -> pl.DataFrame:
+def slowed_bursts(site: Site, seen: Mapping[Direction, Seen], known: Mapping[Direction, Known]) -> pl.DataFrame:
     """Return the bursts of runs that were found: what is said of each, and the truth.
 
     delay_s, low_s, high_s, is_slowed; true_delay_s: what it took beyond what it would have taken alone; and of those
-    hurt that name another job, is_there: whether that moved anything meanwhile.
+    slowed that name another job, is_there: whether that moved anything meanwhile.
     """
     found = {direction: _laid(one, known[direction]) for direction, one in seen.items()}
     job, start_s, end_s, alone_s, meant, withheld, late_s, duration_s = (
@@ -178,17 +178,17 @@ def _alone_s(site: Site) -> Iterator[float]:
 
 def summed(bursts: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Return how good what is said of bursts is, by what is named."""
-    longer, hurt = pl.col("true_delay_s"), pl.col("is_slowed")
+    longer, slowed = pl.col("true_delay_s"), pl.col("is_slowed")
     is_held = longer.is_between("low_s", "high_s")
     return bursts.group_by(names, maintain_order=True).agg(
         burst_count=pl.len(),
         lost_s=longer.clip(0).sum(),
-        hurt_count=hurt.sum(),
-        right=(longer.filter(hurt) > HURT_S).mean(),
+        slowed_count=slowed.sum(),
+        right=(longer.filter(slowed) > HURT_S).mean(),
         clear_count=(longer > CLEAR_S).sum(),
-        found=hurt.filter(longer > CLEAR_S).mean(),
-        of_lost=longer.filter(hurt).clip(0).sum() / longer.clip(0).sum(),
+        found=slowed.filter(longer > CLEAR_S).mean(),
+        of_lost=longer.filter(slowed).clip(0).sum() / longer.clip(0).sum(),
         held=is_held.mean(),
-        held_hurt=is_held.filter(hurt).mean(),
+        held_hurt=is_held.filter(slowed).mean(),
         there=pl.col("is_there").mean(),
     )

@@ -38,7 +38,7 @@ def values(results: Results) -> dict[str, object]:
     """Return what the page is made of."""
     ways = summed(results)
     by_family = hurting.summed(results.bursts, "family")
-    fair = by_family.filter(family=_FAIR)["hurt_count"].sum()
+    fair = by_family.filter(family=_FAIR)["slowed_count"].sum()
     return {
         **{"params": results.params, "WAYS": WAYS, "FAMILIES": FAMILIES, "LEVELS": LEVELS, "DAYS": DAYS},
         **{"LIKELY": LIKELY, "LEAST_BYTES": LEAST_BYTES, "LEAST_BYTES_PER_S": LEAST_BYTES_PER_S},

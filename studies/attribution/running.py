@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from iosig.studies import sites as sites_module
-from iosig.studies.attribution.hurting import hurt_bursts
+from iosig.studies.attribution.hurting import slowed_bursts
 from iosig.studies.attribution.ways import WAYS, known_jobs
 from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.sites import FAMILIES, LEVELS, MINUTE_S, Seen, made, seen as seen_in, signed
@@ -68,7 +68,7 @@ def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame, pl.
             jobs.append(
                 _of_jobs(seen, given, is_known).with_columns(pl.lit(value).alias(name) for name, value in own.items())
             )
-    bursts = hurt_bursts(site, directions, signatures).with_columns(
+    bursts = slowed_bursts(site, directions, signatures).with_columns(
         pl.lit(value).alias(name) for name, value in key.items()
     )
     return pl.DataFrame(sites), pl.concat(jobs), bursts

@@ -70,12 +70,12 @@ def test_who_was_in_its_way_is_told_the_worst_first(cli: Cli, tmp_path: Path, mo
     attributed(store)
     code, out, _ = cli("--warehouse", store.root, "job", "1")
     assert code == 0
-    assert "2 of 3 bursts that were found in the traffic were hurt." in out
+    assert "2 of 3 bursts that were found in the traffic were slowed." in out
     first, second = (line.split() for line in out.splitlines() if line.startswith("write "))
     assert (first[1:5], first[-3:]) == (["1", "lake", "60", "s"], ["bob/ior/8", "400", "B"])
     assert second[-3:] == ["ann/s3d/8", "250", "B"]
     code, out, _ = cli("--warehouse", store.root, "job", "3")
-    assert "0 of 1 burst that was found in the traffic was hurt." in out
+    assert "0 of 1 burst that was found in the traffic was slowed." in out
     assert "Who was in its way" not in out
     code, out, _ = cli("--warehouse", store.root, "job", "2")
     assert "nobody known  500 B" in out

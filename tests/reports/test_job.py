@@ -42,7 +42,7 @@ def document(*traces: dict[str, Any]) -> dict[str, Any]:
         "filesystem": EVIL, "direction": "write", "is_exact": False, "start_s": -1.0, "step_s": 2.0,
         "bytes_per_s": [None, 1e9, 0.0],
     }  # fmt: skip
-    hurt = {
+    slowed = {
         "filesystem": EVIL, "direction": "write", "burst": 3, "outcome": "slowed", "burst_expected_at": NOON,
         "start_delay_s": 1.0, "delay_s": 120.0, "delay_low_s": 60.0, "delay_high_s": 180.0,
         "top_interferer_application_id": EVIL,
@@ -52,7 +52,7 @@ def document(*traces: dict[str, Any]) -> dict[str, Any]:
     return {
         "job_id": EVIL, "release_id": "r1", "job": job, "other_runs_started_at": [], "io": [],
         "samples": [sample], "signatures": [curve], "neighbour_count": 0, "neighbours": [],
-        "slowdowns": [hurt, hurt | {"burst": 4, "outcome": "not_slowed"}],
+        "slowdowns": [slowed, slowed | {"burst": 4, "outcome": "not_slowed"}],
         "traces": list(traces),
     }  # fmt: skip
 
@@ -81,7 +81,7 @@ def test_a_page_says_where_a_finding_lies_and_who_was_in_the_runs_way() -> None:
     page = job_page(document(trace()), [None])
     assert "Most of it in &lt;img src=x" in page
     assert "(5 requests)" in page
-    assert "1 of 2 bursts that were found in the traffic was hurt." in page
+    assert "1 of 2 bursts that were found in the traffic was slowed." in page
     assert "<td>1 s</td><td>120 s</td><td>60 to 180 s</td>" in page
     assert "<td>5 GB</td>" in page
 

@@ -1,4 +1,4 @@
-"""Bursts that were hurt, in words."""
+"""Bursts that were slowed, in words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from iosig.reports.slowdowns import NOBODY_KNOWN, most_there, slowed_text
     [
         ([], "None of its bursts was found"),
         (["not_found", "not_found"], "None of its bursts was found"),
-        (["slowed", "not_found"], "1 of 1 burst that was found in the traffic was hurt."),
-        (["slowed", "not_slowed", "slowed"], "2 of 3 bursts that were found in the traffic were hurt."),
-        (["not_slowed", "not_slowed"], "0 of 2 bursts that were found in the traffic were hurt."),
+        (["slowed", "not_found"], "1 of 1 burst that was found in the traffic was slowed."),
+        (["slowed", "not_slowed", "slowed"], "2 of 3 bursts that were found in the traffic were slowed."),
+        (["not_slowed", "not_slowed"], "0 of 2 bursts that were found in the traffic were slowed."),
     ],
 )
 def test_bursts_are_counted_of_those_that_were_found(outcomes: list[str], said: str) -> None:

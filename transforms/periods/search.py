@@ -43,13 +43,13 @@ class PeriodParams:
         Any of `METHODS`.
     max_missing_ratio : float
         Maximum share of unmeasured samples (ours: the papers have no gaps).
-    controlled, dft, autocorrelation, autoperiod : optional
+    null_tested, dft, autocorrelation, autoperiod : optional
         Parameters of each method; its defaults if None.
     """
 
     methods: tuple[str, ...] = METHODS
     max_missing_ratio: float = 0.5
-    controlled: NullModelParams | None = None
+    null_tested: NullModelParams | None = None
     dft: DftParams | None = None
     autocorrelation: AutocorrelationParams | None = None
     autoperiod: AutoperiodParams | None = None
@@ -121,7 +121,7 @@ def find_periods(
         if method == "null_tested":
             from iosig.transforms.periods.null_model.segments import find_segments
 
-            null_model_params = params.controlled or NullModelParams()
+            null_model_params = params.null_tested or NullModelParams()
             detections, segments = find_segments(detected, samples, sampling_hz, start_s, null_model_params)
         periodicity = measure_periodicity(detections, samples, sampling_hz, start_s, steps)
         results.append(Periods(method, detections, refined, periodicity, segments))
@@ -187,7 +187,7 @@ def _run_methods_on_padding(group: EvenSignals, params: PeriodParams) -> Results
     """Run the methods that ignore missing samples after the end of a signal."""
     from iosig.transforms.periods.null_model import detection
 
-    detections = detection.detect(group, params.controlled or NullModelParams())
+    detections = detection.detect(group, params.null_tested or NullModelParams())
     return {"null_tested": (detections, np.full(group.signal_count, np.nan))}
 
 

@@ -74,7 +74,7 @@ EXPLAINED_MINUTES = replace(
 )
 
 _LATE = "holds it four times of five; NULL where it was not found."
-_STOOD = "NULL where the burst is not hurt"
+_STOOD = "NULL where the burst is not slowed"
 
 SLOWDOWNS = Table(
     name="slowdowns",
@@ -93,7 +93,7 @@ SLOWDOWNS = Table(
         Column(
             "outcome",
             "text",
-            "Whether the burst took longer than alone for sure (hurt), or by no more than what runs differ by and "
+            "Whether the burst took longer than alone for sure (slowed), or by no more than what runs differ by and "
             "places are known to (not_slowed); not_found: the traffic does not hold it.",
             choices=("slowed", "not_slowed", "not_found"),
         ),
@@ -108,7 +108,7 @@ SLOWDOWNS = Table(
         Column(
             "interfering_bytes", "real", f"Bytes of other runs while it was done, both ways; {_STOOD}.", nullable=True
         ),
-        Column("unattributed_bytes", "real", f"Bytes that nobody explains meanwhile; {_STOOD}.", nullable=True),
+        Column("unattributed_bytes", "real", f"Unattributed bytes meanwhile; {_STOOD}.", nullable=True),
         Column(
             "top_interferer_job_id",
             "text",
@@ -155,7 +155,7 @@ ATTRIBUTION_DAILY = Table(
 UNATTRIBUTED_PATTERNS = Table(
     name="unattributed_patterns",
     layer="transforms",
-    grain="one row per file system, direction and pattern of what nobody explains, or why there is none",
+    grain="one row per file system, direction and pattern of unattributed traffic, or why there is none",
     key=("filesystem", "direction", "pattern_id"),
     columns=(
         c.FILESYSTEM,
@@ -169,8 +169,9 @@ UNATTRIBUTED_PATTERNS = Table(
         Column(
             "outcome",
             "text",
-            "Whose the pattern is: no logged application's (unnamed), one's (named), perhaps one's, or none of its own "
-            "(unsure); or why there is none: nothing comes again (no_pattern), or too little was polled "
+            "Whose the pattern is: no logged application's (unattributed), one's (attributed), perhaps one's, or none "
+            "of its own "
+            "(ambiguous); or why there is none: nothing comes again (no_pattern), or too little was polled "
             "(too_short).",
             choices=("unattributed", "attributed", "ambiguous", "no_pattern", "too_short"),
         ),

@@ -44,7 +44,6 @@ CLASSES = Table(
         c.MISSING_RATIO.optional(),
     ),
     partition="ended_on",
-    row_filter=c.HAS_BASIS,
 )
 
 #: measured answers, before those of the other runs are inferred

@@ -163,8 +163,6 @@ BASIS = Column(
     "analyzed by `iosig period` of a file of polls.",
     choices=("counted", "traced", "series", "signature", "inferred", "polled"),
 )
-#: up to commit 18b5d00, jobs had classes and periods of the whole file system's traffic; such rows have no basis
-HAS_BASIS = "basis is not null or subject_kind <> 'job'"
 #: the subject of a class or period
 JUDGED = (
     ENDED_ON.optional(),
@@ -211,7 +209,7 @@ PERIOD_S = Column("period_s", "real", "The dominant period: from one I/O phase t
 CONFIDENCE = Column(
     "confidence",
     "real",
-    "The method's own confidence in its period: FTIO's c_d or c_a; for controlled, how even the cycles are.",
+    "The method's own confidence in its period: FTIO's c_d or c_a; for null_tested, how even the cycles are.",
 )
 FALSE_ALARM_PROBABILITY = Column(
     "false_alarm_probability",

@@ -8,7 +8,7 @@ from iosig.warehouse.contracts.types import Column, Table
 _METHOD = Column(
     "method",
     "text",
-    "How the period was sought: our own search, which asks what noise would look like (controlled); FTIO's "
+    "How the period was sought: our own search, which asks what noise would look like (null_tested); FTIO's "
     "discrete Fourier transform (dft), its autocorrelation, and both together (merged); AUTOPERIOD.",
     choices=("null_tested", "dft", "autocorrelation", "merged", "autoperiod"),
 )
@@ -96,7 +96,7 @@ PERIODS = Table(
         Column(
             "candidates",
             "reals",
-            "The frequencies that came into question, best first; for AUTOPERIOD and controlled, further periods that "
+            "The frequencies that came into question, best first; for AUTOPERIOD and null_tested, further periods that "
             "hold.",
             unit="Hz",
             low=0,
@@ -164,7 +164,6 @@ PERIODS = Table(
         c.FALSE_ALARM_PROBABILITY.optional(),
     ),
     partition="ended_on",
-    row_filter=c.HAS_BASIS,
 )
 
 #: measured answers, before those of the other runs are inferred
@@ -260,7 +259,6 @@ PERIOD_SEGMENTS = Table(
         c.FALSE_ALARM_PROBABILITY,
     ),
     partition="ended_on",
-    row_filter=c.HAS_BASIS,
 )
 
 #: rows of the base release that are still valid
@@ -296,7 +294,7 @@ NODE_PERIODS = Table(
         Column(
             "outcome",
             "text",
-            "Whether the node by itself has a period, and if not, why; as of `periods`, whose method is controlled.",
+            "Whether the node by itself has a period, and if not, why; as of `periods`, whose method is null_tested.",
             choices=_CONTROLLED_OUTCOMES,
         ),
         Column("node_bytes", "real", "Bytes that the node moved."),
@@ -307,7 +305,7 @@ NODE_PERIODS = Table(
             "lag_s",
             "real",
             "By how much the node's bursts are later than the run's, at the run's own period (of `periods`, method "
-            "controlled) and within its window: between minus and plus half of it. NULL where the run has none.",
+            "null_tested) and within its window: between minus and plus half of it. NULL where the run has none.",
             nullable=True,
         ),
         Column(
@@ -369,7 +367,8 @@ METADATA_PERIODS = Table(
         Column(
             "outcome",
             "text",
-            "Whether calls come with a period, and if not, why; as of `periods`, whose method is controlled. Each call "
+            "Whether calls come with a period, and if not, why; as of `periods`, whose method is null_tested. Each "
+            "call "
             "counts as one, when it begins, however long it takes.",
             choices=_CONTROLLED_OUTCOMES,
         ),
@@ -456,7 +455,7 @@ METADATA_RATES = Table(
         Column(
             "outcome",
             "text",
-            "Whether operations come with a period, and if not, why; as of `periods`, whose method is controlled.",
+            "Whether operations come with a period, and if not, why; as of `periods`, whose method is null_tested.",
             choices=_CONTROLLED_OUTCOMES,
         ),
         *_METADATA_PERIOD,

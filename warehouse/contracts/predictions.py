@@ -97,7 +97,7 @@ _COLUMNS = (
         "text",
         "Whether a burst is to come (expected), may begin at any moment (due) or should have begun (overdue); or why "
         "none is predicted: there is no period (no_period), there was no burst yet (no_bursts), or the run is over "
-        "(over).",
+        "(ended).",
         choices=("expected", "due", "overdue", "no_period", "no_bursts", "ended"),
     ),
     Column(

@@ -8,8 +8,8 @@ from iosig.warehouse.contracts.types import Column, Table
 _METHOD_OF_SIGNATURE = Column(
     "method",
     "text",
-    "How the signature was made: our own estimators, which shift runs along their way to where they overlap (warped), "
-    "align them at each burst (robust), or bring them to one duration (stretched); IOSI as published (iosi), and "
+    "How the signature was made: our own estimators, which shift runs along their way to where they overlap (elastic), "
+    "align them at each burst (robust), or bring them to one duration (time_normalized); IOSI as published (iosi), and "
     "without its preprocessing (iosi_raw); dynamic time warping (dtw); the mean, median or 35 % quantile of the "
     "preprocessed samples. Found together with those of other applications, from samples less what these explain "
     "(joint), where runs that were held out are predicted better.",

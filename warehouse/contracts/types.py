@@ -93,8 +93,7 @@ class Table:
     `partition` names the date column by which the table is rewritten, a day at a time; None means
     that the whole table is rewritten. `bucketed_by` names the column by whose hash a large table that has no days lies
     in several files. Rows that land lie in files by the UTC day of the first column (a date or an instant) that
-    `landed_by` names, in the order of all these. `is_published` tables are part of every release. `row_filter` is a SQL
-    condition on the rows that a release shows: files of older releases may hold rows that this version does not make.
+    `landed_by` names, in the order of all these. `is_published` tables are part of every release.
     """
 
     name: str
@@ -106,7 +105,6 @@ class Table:
     bucketed_by: str | None = None
     landed_by: tuple[str, ...] = ()
     is_published: bool = True
-    row_filter: str | None = None
 
     def __hash__(self) -> int:
         # tables are keys everywhere; the hash of all their columns takes longer than what is looked up

@@ -178,7 +178,7 @@ def _commit(
         shown = {table.name: one for table, one in zip(tables, store.files.each(change, tables), strict=True) if one}
         snapshots = before | {name: one.snapshot_id for name, one in shown.items()}
         release = _release(draft, release_id, parent, {table.name: snapshots[table.name] for table in tables})
-        _append(catalogue, store, release, draft.inputs, draft.removed_inputs)
+        append_row(catalogue, store, release, draft.inputs, draft.removed_inputs)
         _require_intent(store, release_id, draft.fingerprint)
     return shown
 
@@ -295,7 +295,7 @@ def rollback(store: Store, target: Release) -> Release:
                 # younger than the release that is gone back to: it had no rows then
                 made = empty(catalogue, table, days=None, tag=release.release_id, locations=())
                 release.snapshots[table.name] = made.snapshot_id
-        _append(catalogue, store, release)
+        append_row(catalogue, store, release)
     complete(store)
     return release
 
@@ -305,13 +305,14 @@ def now_text() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _append(
+def append_row(
     catalogue: Catalog,
     store: Store,
     release: Release,
     inputs: Sequence[str] = (),
     removed_inputs: Sequence[str] = (),
 ) -> None:
+    """Add the row of a release to `releases`, in a file of its own."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames

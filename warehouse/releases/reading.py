@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from iosig.warehouse.contracts import Table, table as contract
-from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
-from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.traces import TRACE_CALLS, TRACE_FILES, TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_paths
-from iosig.warehouse.releases import older, releases, seals
+from iosig.warehouse.releases import releases, seals
 from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.store.store import Store
 
@@ -76,15 +74,13 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     inputs = _inputs(store, release, query or "")
     landed = [path for each in inputs.values() for path in (*each.own, *each.shared)]
     meant = [table for table in published() if query is None or _may_mean(query, table.name)]
-    names = {table.name for table in (*meant, *(older.CONVERTED if older.CONVERTED[0] in meant else ()))}
-    names |= {older.REPLACED} if query is None or _may_mean(query, older.REPLACED) else set()
-    seals.require_sound(store, (path for name in names for path in files.get(name, [])))
+    seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
     reached = {name: addresses(store, paths) for name, paths in files.items()}
     # Names in a query are the release's: never variables of this program, or extensions to be fetched.
     alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
     with releases.being_read(store), connected(**alone) as connection:
         reach(connection, store)
-        for table in _viewed_older(connection, meant, reached):
+        for table in meant:
             rows_of(connection, table, reached.get(table.name, [])).create_view(table.name)
             comment(connection, "view", table)
         for table, each in inputs.items():
@@ -143,23 +139,6 @@ def _view_inputs(connection: duckdb.DuckDBPyConnection, table: Table, inputs: _I
     comment(connection, "view", table)
 
 
-def _viewed_older(
-    connection: duckdb.DuckDBPyConnection, meant: Sequence[Table], reached: Mapping[str, Sequence[str]]
-) -> list[Table]:
-    """Make the views of an older release that differ from its files; return the tables that are left."""
-    own = reached.get(JOB_IO.name, [])
-    is_meant = any(table in older.CONVERTED for table in meant)
-    if not (own and is_meant and older.has_older_form(connection.read_parquet(own[0]).columns)):
-        return list(meant)
-    rows = {table.name: rows_of(connection, table, reached.get(table.name, [])) for table in (JOB_IO, ATTRIBUTED_IO)}
-    older.view_older(connection, rows | {JOB_IO.name: connection.read_parquet([*own], union_by_name=True)})
-    if replaced := reached.get(older.REPLACED):
-        connection.read_parquet([*replaced], union_by_name=True).create_view(older.REPLACED)
-    for table in older.CONVERTED:
-        comment(connection, "view", table)
-    return [table for table in meant if table not in older.CONVERTED]
-
-
 def _may_mean(query: str, name: str) -> bool:
     text = query.lower()
     return name in text or re.search(r"show|describe|information_schema|duckdb_|pragma", text) is not None
@@ -198,8 +177,7 @@ def selection(table: Table, paths: str | None) -> str:
     empty = f"select {columns} where false"
     # A warehouse may lie in a folder whose name looks like a column of Hive's: that is none of ours.
     files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
-    every = f"{empty} union all by name from {files}" if paths else empty
-    return f"select * from ({every}) where {table.row_filter}" if table.row_filter else every
+    return f"{empty} union all by name from {files}" if paths else empty
 
 
 def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
@@ -240,10 +218,6 @@ def count_differences(store: Store, before: Release, after: Release) -> list[tup
     """
     found = []
     files = [releases.files_of(store, release) for release in (before, after)]
-    for release, own in zip((before, after), files, strict=True):
-        if older.is_older(store, release):
-            # their rows are of another kind: they are all removed, or all added
-            own.update({table.name: [] for table in older.CONVERTED})
     for table in published():
         if before.snapshots.get(table.name) == after.snapshots.get(table.name):
             continue

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import TABLES, Table
-from iosig.warehouse.contracts.releases import RELEASES, WITH_WARNINGS
+from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.locations import INDEX, LISTS, releases_location
@@ -41,8 +41,8 @@ _MOST_LISTED = 10_000
 _STAMPED = re.compile(r"([0-9]{8}T[0-9]{6}Z)-.+")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-#: what older releases called verdicts
-_OLD_VERDICTS = {"warned": WITH_WARNINGS}
+#: in the parameters of a release that `iosig upgrade` converted: the version that made it
+CONVERTED = "converted_from"
 #: what is a JSON text in the table
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
@@ -67,6 +67,11 @@ class Release:
     parameters: str
     snapshots: dict[str, int]
     verdict: str
+
+
+def is_converted(release: Release) -> bool:
+    """Return whether an upgrade converted the release: its classes and periods are those of an older version."""
+    return CONVERTED in json.loads(release.parameters)
 
 
 def published() -> list[Table]:
@@ -187,7 +192,7 @@ def newest_day(days: Iterable[str | None]) -> str | None:
 
 
 def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
-    """Scan the rows of releases; rows of older iosig versions get today's columns and verdicts."""
+    """Scan the rows of releases."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames
@@ -195,8 +200,7 @@ def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
     schema = frames.schema(RELEASES)
     if not files:
         return pl.LazyFrame(schema=schema)
-    rows = scan_parquet(store.locals(files), schema=schema)
-    return rows.with_columns(pl.col("verdict").replace(_OLD_VERDICTS))
+    return scan_parquet(store.locals(files), schema=schema)
 
 
 def rows(store: Store) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from iosig.warehouse.errors import meant
 from iosig.warehouse.releases.reading import INPUTS
 from iosig.warehouse.releases.releases import published
 from iosig.warehouse.releases.statements import first_sentence
+from iosig.warehouse.renames import present_names
 
 _UNKNOWN_TABLE = re.compile(r"Table with name \"?(.+?)\"? does not exist")
 _UNKNOWN_COLUMN = re.compile(
@@ -48,7 +49,7 @@ def _unknown_column(name: str, query: str) -> str:
     """Say which column may have been meant: one of the tables that the query names, or where that very name is."""
     named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
     columns = sorted({column for table in named for column in table.column_names})
-    near = meant(name, columns)
+    near = meant(name, columns) if columns else meant(name, present_names(name.lower()))
     others = [table.name for table in tables() if table not in named and name.lower() in table.column_names]
     elsewhere = f" {', '.join(others[:5])} {'have' if len(others) > 1 else 'has'} one." if others and not near else ""
     shown = f" `describe {named[0].name}` shows what there is." if named else ""

@@ -1,200 +1,286 @@
-"""Upgrading: a warehouse of an older form becomes one of this form, and keeps its releases, ids and verdicts.
+"""Upgrading: a warehouse of commit 18b5d00 becomes one of this form, and keeps its releases, ids and verdicts.
 
-Whole or not at all: what an upgrade changes is kept beside until all is done, and put back after an error, or by the
-next upgrade after a kill. Data are not touched.
+An upgrade is atomic: the old files are kept aside until the new ones are verified, and restored after an error or by
+the next upgrade after a kill. All files whose columns were renamed are written again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from iosig.warehouse.contracts import frames
+from iosig.warehouse import renames
+from iosig.warehouse.contracts import TABLES, Table, table as contract
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.releases import RELEASES
-from iosig.warehouse.errors import MachineFault
-from iosig.warehouse.releases import checksums, releases, seals
-from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints, replace, tag, widen
-from iosig.warehouse.releases.checksums import CATALOGUE_SEAL, SEALS
+from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.releases import checksums, conversion, releases, seals
+from iosig.warehouse.releases.catalogue import (
+    changed_at_once,
+    leave_hints,
+    open_catalogue,
+    replace,
+    snapshot_files,
+    tag,
+)
 from iosig.warehouse.releases.links import LATEST, link_latest
-from iosig.warehouse.releases.locations import CACHES, INDEX, LISTS, PLAIN, data_place, location_of
-from iosig.warehouse.releases.relocating import relocate
-from iosig.warehouse.releases.servers import NAMESPACE
+from iosig.warehouse.releases.locations import CACHES, data_place, location_of
+from iosig.warehouse.releases.publishing import append_row
+from iosig.warehouse.releases.releases import AS_JSON, EXPIRED, Release
+from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, server_of
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import state
-from iosig.warehouse.store.form import FORM, form_of, mark_form
+from iosig.warehouse.store.form import FILE, FORM, FORMER, form_of, mark_form
 from iosig.warehouse.store.manifests import manifest_in
-from iosig.warehouse.store.store import Store, document, put_document, put_parquet
+from iosig.warehouse.store.store import Store, document, put_document
 
-#: told of each landing and release: how many are done, of how many
-Told = Callable[[int, int], None]
-#: where the files are kept that an upgrade changes, and the note that all of them are there
+#: called after each file and release: how many are done, of how many
+Progress = Callable[[int, int], None]
+#: where the old files are kept during an upgrade, and the list of the landed ones among them
 _KEPT = "before-upgrade"
-_NOTE = f"{_KEPT}/kept.json"
-#: what an upgrade changes or adds, and what it makes of nothing
-_CHANGED = (
-    "catalogue.sqlite",
-    "form.json",
-    manifest_in("*"),
-    "tables/*/metadata/*",
-    f"tables/{RELEASES.name}/data/*",
-    *(f"{folder}/*" for folder in (INDEX, LISTS)),
-)
-_MADE = (SEALS, state.FOLDER, LATEST, f".{LATEST}-*", PLAIN)
+_NOTE = f"{_KEPT}/landed.json"
+#: what is moved there as a whole
+_MOVED = ("catalogue.sqlite", "tables", checksums.SEALS, LATEST, f".{LATEST}-*", "builds", "sound.json", *CACHES)
+#: says that all of these were moved
+_ALL_MOVED = f"{_KEPT}/moved.json"
+#: what an upgrade creates
+_CREATED = (*_MOVED, state.FOLDER)
+#: a table that only development versions between commit 18b5d00 and this one made
+_BETWEEN = JOB_IO_SOURCES.name
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an upgrade takes: files that are written anew, files that are read whole, bytes of both, releases."""
+    """What an upgrade takes: files and bytes that are written again."""
 
     form: int
-    written_file_count: int
+    file_count: int
     written_bytes: int
-    read_file_count: int
-    read_bytes: int
 
     @property
     def duration_s(self) -> float:
-        """About how long it takes, at 1 GB/s of reading and a thousand small files a second."""
-        return self.read_bytes / 1e9 + (self.written_file_count + self.read_file_count) / 1e3
+        """Estimated duration, at 50 MB/s and a hundred files a second."""
+        return self.written_bytes / 5e7 + self.file_count / 100
 
 
 def needs(store: Store) -> Needs | None:
-    """Return what the upgrade of a warehouse takes; None where it has this form already, or is empty."""
-    form = form_of(store)
-    if form is None or (form >= FORM and not store.files.mark(_NOTE) and _has_checksums(store)):
-        return None
-    if form == FORM:
-        return Needs(form, 1, 0, 0, 0)
-    written = [*store.files.matching("tables/*/metadata/*"), *store.files.matching(manifest_in("*"))]
-    read = store.files.matching("landed/*/*.parquet")
-    return Needs(form, len(written), _size(store, written), len(read), _size(store, read))
+    """Return what the upgrade of a warehouse takes; None if it has this form already, or is empty.
 
-
-def _has_checksums(store: Store) -> bool:
-    """Return whether the SQLite catalogue and state documents have checksums; commit 18b5d00 wrote none."""
-    return _has_catalogue_checksum(store) and state.has_copies(store)
-
-
-def _has_catalogue_checksum(store: Store) -> bool:
-    return not store.has(store.catalogue.name) or bool(store.files.mark(CATALOGUE_SEAL))
-
-
-def _size(store: Store, names: list[str]) -> int:
-    return sum((store.root / name).stat().st_size for name in names)
-
-
-def upgrade(store: Store, told: Told = lambda *_: None) -> None:
-    """Bring a warehouse to this form, then verify it; nothing is done where it has the form.
-
-    After an error, and where a file is damaged (MachineFault), it is as it was.
+    Raises UsageError for a warehouse of another version than commit 18b5d00.
     """
+    form = form_of(store)
+    if store.files.mark(_NOTE):
+        form = FORMER
+    if form is None or form >= FORM:
+        return None
+    kept = Store(store.root / _KEPT) if (store.root / _KEPT / "tables").is_dir() else store
+    if form != FORMER or (kept.tables / _BETWEEN).exists():
+        raise UsageError(
+            f"{store.name} was made by a version other than commit 18b5d00: land its inputs in a new warehouse."
+        )
+    if store.url is not None or server_of(kept) != EMBEDDED:
+        raise UsageError(
+            f"The catalogue of {store.name} is on a server: only warehouses with a catalogue file can be upgraded. "
+            "Move the catalogue into the warehouse with commit 18b5d00 (`iosig relocate`), or land the inputs again."
+        )
+    files = [*kept.tables.glob("*/data/*.parquet"), *(store.root / part["path"] for part in _affected(store))]
+    return Needs(form, len(files), sum(path.stat().st_size for path in files if path.is_file()))
+
+
+def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
+    """Convert a warehouse to this form, then verify it; does nothing if it has this form.
+
+    After an error, and if a file is damaged (MachineFault), the warehouse is as it was.
+    """
+    undo(store)
     if needs(store) is None:
         return
-    if form_of(store) != FORM:
+    _keep(store)
+    try:
+        _convert(store, progress)
+        if damages := verify(store, is_all=True):
+            more = f", and {len(damages) - 1:,} more files" if len(damages) > 1 else ""
+            raise MachineFault(
+                f"{store.root / damages[0].path} {damages[0].problem}{more}. Restore it, then upgrade again."
+            )
+    except BaseException:
         undo(store)
-        _keep(store)
-        try:
-            _change(store, told)
-        except BaseException:
-            undo(store)
-            raise
-    _finish(store)
-    if damages := verify(store):
-        undo(store)
-        more = f", and {len(damages) - 1:,} more files" if len(damages) > 1 else ""
-        raise MachineFault(
-            f"{store.root / damages[0].path} {damages[0].problem}{more}. Restore it, then upgrade again."
-        )
+        raise
     store.files.remove(_KEPT)
 
 
+def _affected(store: Store) -> list[dict[str, Any]]:
+    """Return the landed files whose table has renamed columns or values, as the manifests list them."""
+    tables = {table.name for table in TABLES if table.layer == "landed" and conversion.is_affected(table)}
+    manifests = (document(store, name) for name in store.files.matching(manifest_in("*")))
+    return [part for manifest in manifests for part in manifest["parts"] if part["table"] in tables]
+
+
 def _keep(store: Store) -> None:
-    """Keep the files that are going to be changed: all of them are replaced, but for the catalogue."""
-    names = [name for pattern in _CHANGED for name in store.files.matching(pattern)]
-    for name in names:
+    """Move the old releases aside, and link the landed files that are going to be replaced."""
+    landed = [FILE, *store.files.matching(manifest_in("*")), *(part["path"] for part in _affected(store))]
+    for name in landed:
         store.files.take(store.root / name, f"{_KEPT}/{name}")
-    if content := store.files.content(store.catalogue.name):
-        store.files.put(f"{_KEPT}/{store.catalogue.name}", content)
-    put_document(store, _NOTE, names)
+    put_document(store, _NOTE, landed)
+    for path in (path for pattern in _MOVED for path in store.root.glob(pattern)):
+        path.rename(store.root / _KEPT / path.name)
+    put_document(store, _ALL_MOVED, True)
 
 
 def undo(store: Store) -> None:
-    """Put back what an upgrade that did not end has changed; one that did not begin to change leaves nothing."""
-    kept: list[str] | None = document(store, _NOTE)
-    if kept is not None:
-        new = {name for pattern in _CHANGED for name in store.files.matching(pattern)} - set(kept)
-        store.files.remove(*_MADE, *new)
-        for name in kept:
+    """Restore what an upgrade that did not end has changed."""
+    landed: list[str] | None = document(store, _NOTE)
+    if landed is not None:
+        kept = [path for pattern in _MOVED for path in (store.root / _KEPT).glob(pattern)]
+        if store.files.mark(_ALL_MOVED):
+            # what is there now was created by the upgrade
+            store.files.remove(*_CREATED)
+            store.files.remove(_ALL_MOVED)
+        for path in kept:
+            path.rename(store.root / path.name)
+        for name in landed:
             store.files.take(store.root / _KEPT / name, name)
     store.files.remove(_KEPT)
 
 
-def _change(store: Store, told: Told) -> None:
-    _count_landings(store, told)
-    relocate(store)
-    _order_releases(store, told)
-    store.files.remove(*CACHES)
+# ---- conversion
+
+
+def _convert(store: Store, progress: Progress) -> None:
+    old = Store(store.root / _KEPT)
+    _convert_landings(store)
     mark_form(store)
-
-
-def _finish(store: Store) -> None:
-    """Leave beside the releases what this form has there: seals, links, hints, files that nobody writes to."""
+    _convert_releases(store, old, progress)
     store.files.protect("tables/*/data/*.parquet", "landed/*/*.parquet")
-    for release in releases.history(store):
-        if not seals.is_sealed(store, release):
-            seals.seal(store, release)
+    for release in releases.kept(store):
+        seals.seal(store, release)
     if current := releases.current(store):
         link_latest(store, current)
     leave_hints(store)
-    if not _has_catalogue_checksum(store):
-        checksums.seal_catalogue(store)
+    checksums.seal_catalogue(store)
     state.copy_all(store)
 
 
-# ---- from form 1 to 2: landings
+def _convert_landings(store: Store) -> None:
+    affected = {part["path"] for part in _affected(store)}
+    for name in store.files.matching(manifest_in("*")):
+        manifest = document(store, name)
+        parts = [_convert_part(store, part) if part["path"] in affected else part for part in manifest["parts"]]
+        put_document(store, name, manifest | {"parts": parts})
 
 
-def _count_landings(store: Store, told: Told) -> None:
-    """Give the landings their places, in the order of form 1, the clock's, and note the SHA-256 of their files."""
-    manifests = {name: document(store, name) for name in store.files.matching(manifest_in("*"))}
-    ordered = sorted(manifests.items(), key=lambda found: (found[1]["landed_at"], found[1]["landing_id"]))
-    for place, (name, known) in enumerate(ordered, 1):
-        parts = [part | asdict(store.files.sealed(part["path"])) for part in known["parts"]]
-        put_document(store, name, known | {"sequence": place, "parts": parts})
-        told(place, len(ordered))
+def _convert_part(store: Store, part: dict[str, Any]) -> dict[str, Any]:
+    place = part["path"]
+    if (
+        checksums.problem_of(store, place, store.files.sealed(place))
+        or store.files.sealed(place).sha256 != part["sha256"]
+    ):
+        raise MachineFault(f"{store.root / place} is damaged. Restore it, then upgrade again.")
+    conversion.convert_landed(contract(part["table"]), store.root / _KEPT / place, store.root / place)
+    return part | asdict(store.files.sealed(place))
 
 
-# ---- from form 1 to 2: releases
-
-
-def _order_releases(store: Store, told: Told) -> None:
-    """Give the releases their places, tag the snapshots of each, and have all tables be there in the current one."""
-    with changed_at_once(store) as catalogue:
+def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
+    """Write the tables of every release again, with the same ids, and a new catalogue."""
+    with open_catalogue(old) as catalogue:
         if not catalogue.table_exists((NAMESPACE, RELEASES.name)):
             return
-        for table in (*releases.published(), RELEASES):
-            if catalogue.table_exists((NAMESPACE, table.name)):
-                widen(catalogue, table)
-        rows = _numbered(catalogue.load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist())
-        for done, row in enumerate(rows, 1):
-            for name, snapshot_id in json.loads(row["snapshots"]).items():
-                tag(catalogue, name, snapshot_id, row["release_id"], is_current=False)
-            told(done, len(rows))
-        known: dict[str, int] = json.loads(rows[-1]["snapshots"])
-        absent = [table for table in releases.published() if table.name not in known]
-        made = {each.name: replace(catalogue, each, [], days=None, tag=rows[-1]["release_id"]) for each in absent}
-        known |= {name: shown.snapshot_id for name, shown in made.items()}
-        rows[-1]["snapshots"] = json.dumps(known, sort_keys=True)
-        place = data_place(RELEASES, None, f"form-{FORM}")
-        put_parquet(store, pl.DataFrame(rows, schema=frames.schema(RELEASES)), RELEASES, place)
-        replace(catalogue, RELEASES, [f"{location_of(store)}/{place}"], days=None, tag=rows[-1]["release_id"])
+        rows = catalogue.load_table((NAMESPACE, RELEASES.name)).scan().to_arrow().to_pylist()
+        rows.sort(key=lambda row: row["sequence"])
+        gone = state.read_state(store, EXPIRED) or {}
+        snapshots = [{} if row["release_id"] in gone else json.loads(row["snapshots"]) for row in rows]
+        found = {(name, number) for each in snapshots for name, number in each.items()}
+        files = {(name, number): snapshot_files(catalogue, name, number) for name, number in sorted(found)}
+    files_of = _Files(store, old, files)
+    made: dict[tuple[str, tuple[str, ...]], int] = {}
+    with changed_at_once(store) as catalogue:
+        for done, (row, own) in enumerate(zip(rows, snapshots, strict=True), 1):
+            release_id, now = row["release_id"], {}
+            for table in releases.published() if own else ():
+                places = files_of.converted(table, own)
+                key = table.name, places
+                if key in made:
+                    tag(catalogue, table.name, made[key], release_id)
+                else:
+                    locations = [f"{location_of(store)}/{place}" for place in places]
+                    made[key] = replace(catalogue, table, locations, days=None, tag=release_id).snapshot_id
+                now[table.name] = made[key]
+            append_row(
+                catalogue, store, _release(row, now), json.loads(row["inputs"]), json.loads(row["removed_inputs"])
+            )
+            progress(done, len(rows))
 
 
-def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of releases in their order; form 1 knows it by the clock alone."""
-    ordered = sorted(rows, key=lambda row: row["created_at"])
-    return [row | {"sequence": place} for place, row in enumerate(ordered, 1)]
+@dataclass
+class _Files:
+    """The files of old snapshots, by table and snapshot, and where their converted files lie."""
+
+    store: Store
+    old: Store
+    files: Mapping[tuple[str, int], list[str]]
+    _places: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    _job_io: dict[tuple[tuple[str, ...], ...], tuple[str, ...]] = field(default_factory=dict)
+
+    def converted(self, table: Table, snapshots: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the places of a table's converted files in a release; each file is converted once."""
+        if table == JOB_IO:
+            return self._job_io_of(snapshots)
+        name = conversion.SOURCES.get(table) or _FORMER_TABLES.get(table.name, table.name)
+        places = (self._convert(table, old) for old in self.files.get((name, snapshots.get(name, 0)), ()))
+        return tuple(place for place in places if place is not None)
+
+    def _convert(self, table: Table, name: str) -> str | None:
+        if (table.name, name) not in self._places:
+            place = f"tables/{table.name}/data/{Path(name).name}"
+            is_filled = conversion.convert_file(table, self.old.root / name, self.store.root / place)
+            self._places[table.name, name] = place if is_filled else None
+        return self._places[table.name, name]
+
+    def _job_io_of(self, snapshots: Mapping[str, int]) -> tuple[str, ...]:
+        inputs = tuple(self.converted(table, snapshots) for table in (JOB_IO_SOURCES, ATTRIBUTED_IO))
+        if inputs not in self._job_io:
+            paths = [[self.store.root / place for place in places] for places in inputs]
+            written = conversion.convert_job_io(self.old.root / "job_io", *paths)
+            self._job_io[inputs] = tuple(self._adopt(day, path) for day, path in written.items())
+        return self._job_io[inputs]
+
+    def _adopt(self, day: str | None, path: Path) -> str:
+        """Move a file of `job_io` into its table's folder, under a name by its content."""
+        sealed = self.old.files.sealed(path.relative_to(self.old.root).as_posix())
+        place = data_place(JOB_IO, date.fromisoformat(day) if day else None, sealed.sha256[:16])
+        self.store.files.take(path, place)
+        return place
+
+
+_FORMER_TABLES = {new: old for old, new in renames.TABLES.items()}
+
+
+def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
+    """Return a release with the names of this version; its parameters say that it was converted."""
+    lists = {name: json.loads(row[name]) for name in AS_JSON}
+    return Release(
+        release_id=row["release_id"],
+        sequence=row["sequence"],
+        created_at=row["created_at"].isoformat(),
+        kind=row["kind"],
+        parent_release_id=row["parent_release_id"],
+        code_version=row["code_version"],
+        dates=tuple(lists["dates"]),
+        newest_data_on=releases.newest_day(lists["dates"]),
+        input_count=len(lists["inputs"]),
+        removed_input_count=len(lists["removed_inputs"]),
+        parameters=json.dumps(_parameters(json.loads(row["parameters"])), sort_keys=True),
+        snapshots=snapshots,
+        verdict=renames.values_of(RELEASES.name)["verdict"].get(row["verdict"], row["verdict"]),
+    )
+
+
+def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings on which results depend with their present names, and from which version they are."""
+    found = renames.settings_renamed(parameters)
+    return found | {releases.CONVERTED: renames.COMMIT}

@@ -15,7 +15,6 @@ from iosig.warehouse.engine_paths import duckdb_pattern, utf8_path
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import copy, moved_into_place
 from iosig.warehouse.releases.links import NO_DAY, members
-from iosig.warehouse.releases.older import require_current
 from iosig.warehouse.releases.reading import addresses, comment, connected, list_releases, quoted, reach, selection
 from iosig.warehouse.releases.releases import Release, being_read, files_of, published, told
 from iosig.warehouse.store.files import lay_out
@@ -37,7 +36,6 @@ def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bo
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
-    require_current(store, release)
     with (
         being_read(store),
         moved_into_place(folder.absolute()) as temporary,
@@ -101,7 +99,6 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
         )
     if store.url is not None and not is_copied:
         raise UsageError("Views of an object store's files work nowhere else: --copy writes their rows into the file.")
-    require_current(store, release)
     files = {
         name: addresses(store, paths) if is_copied else _patterns(store, paths)
         for name, paths in files_of(store, release).items()

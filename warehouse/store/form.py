@@ -1,6 +1,6 @@
 """The form of a warehouse: a number that goes up whenever what lies in it changes so that older code misreads it.
 
-1: iosig 0.1. 2: locations, tags and order of releases as every reader of Iceberg knows them; checksums.
+2: commit 18b5d00. 3: the public names of iosig 0.1.0.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ import json
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.store.store import Store, document, put_document
 
-FORM = 2
+FORM = 3
+#: the form of commit 18b5d00
+FORMER = 2
 #: the first version of iosig that reads this form
-READ_BY = "0.2"
+READ_BY = "0.1.0"
 FILE = "form.json"
-#: what every landing of form 2 leaves, and none of form 1
-_SINCE_2 = "landing.sequence"
-_NOTE = {"form": FORM, "read_by": READ_BY}
+#: what every landing leaves
+_LANDED = "landing.sequence"
+_NOTE, _FORMER_NOTE = {"form": FORM, "read_by": READ_BY}, {"form": FORMER, "read_by": "0.2"}
+#: a table that only form 2 has
+_FORMER_TABLE = "tables/best_job_io"
 
 
 def form_of(store: Store) -> int | None:
@@ -30,19 +34,19 @@ def form_of(store: Store) -> int | None:
 
 
 def is_damaged(store: Store) -> bool:
-    """Return whether the note of the form is damaged, or lost where there must be one: form 1 has none.
+    """Return whether the note of the form is damaged, or lost where something was landed.
 
     A newer form is believed if it also names a newer version.
     """
     content = store.files.content(FILE)
     if content is None:
-        return bool(store.files.mark(_SINCE_2))
+        return bool(store.files.mark(_LANDED))
     try:
         known = json.loads(content)
         is_newer = int(known["form"]) > FORM and _numbers(known["read_by"]) > _numbers(READ_BY)
     except (KeyError, TypeError, ValueError, AttributeError):
         return True
-    return known != _NOTE and not is_newer
+    return known not in (_NOTE, _FORMER_NOTE) and not is_newer
 
 
 def _numbers(version: str) -> list[int]:
@@ -53,7 +57,7 @@ def mend_form(store: Store) -> bool:
     """Write the note of the form again if it is damaged or lost; return whether it was."""
     is_lost = is_damaged(store)
     if is_lost:
-        put_document(store, FILE, _NOTE)
+        put_document(store, FILE, _FORMER_NOTE if store.files.holds(_FORMER_TABLE) else _NOTE)
     return is_lost
 
 

@@ -123,15 +123,15 @@ function showTrust({ facts: known, checks }) {
     nameText(one.trace_id), numberText(one.correlation), numberText(one.cross_correlation), volumeText(one.volume_bytes), volumeText(one.traced_bytes), countText(one.missed_burst_count), countText(one.false_burst_count)])));
 }
 
-// How many of the runs were hurt of which that could be told.
-const hurtText = (hurt, looked) => (looked ? `${countText(hurt || 0)} of ${countText(looked)} runs whose bursts were found in the traffic ${hurt === 1 ? "was" : "were"} hurt.` : "Of no run were the bursts found in the traffic: nobody can be said to be hurt.");
+// How many of the runs were slowed of which that could be told.
+const slowedText = (slowed, looked) => (looked ? `${countText(slowed || 0)} of ${countText(looked)} runs whose bursts were found in the traffic ${slowed === 1 ? "was" : "were"} slowed.` : "Of no run were the bursts found in the traffic: nobody can be said to be slowed.");
 const otherLink = (id) => (id === null ? "nobody known" : make("a", { href: `application.html#${applicationHash(id)}` }, make("bdi", {}, nameText(id, 60))));
 
-function showContention({ contention, looked_run_count: looked, slowed_run_count: hurt }) {
+function showContention({ contention, looked_run_count: looked, slowed_run_count: slowed }) {
   const into = drawnIn("contention");
-  into.append(make("p", {}, hurtText(hurt, looked)));
+  into.append(make("p", {}, slowedText(slowed, looked)));
   if (contention?.length) into.append(plainTable(["", "application", "file system", "longer in all", "runs", "bursts"], contention.map((row) => [
-    row.role === "hurts" ? "it hurts" : "it is hurt by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.delay_s), countText(row.run_count), countText(row.burst_count)])));
+    row.role === "slows" ? "it slows" : "it is slowed by", otherLink(row.other_application_id), nameText(row.filesystem, 40), durationText(row.delay_s), countText(row.run_count), countText(row.burst_count)])));
 }
 
 // Where and when to start, at the last poll: of an application, or on a file system.

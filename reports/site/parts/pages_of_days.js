@@ -106,15 +106,15 @@ function ramp(low, high) {
   return line;
 }
 
-// Whose bytes stood there most: of a run or a burst that was hurt.
+// Whose bytes stood there most: of a run or a burst that was slowed.
 const isKnownOther = (row) => row.top_interferer_application_id !== null && (row.top_interferer_bytes || 0) >= (row.unattributed_bytes || 0);
 const otherCells = (row) => (isKnownOther(row) ? [otherLink(row.top_interferer_application_id), volumeText(row.top_interferer_bytes)] : [otherLink(null), volumeText(row.unattributed_bytes)]);
 const longerCells = (row) => [durationText(row.delay_s), durationRangeText(row.delay_low_s, row.delay_high_s)];
 
-function showHurt(into, told) {
-  const rows = rowsOf(told.hurt);
-  into.append(make("p", {}, hurtText(rows.length, told.looked_count)));
-  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "expected_correlation", "bursts hurt", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
+function showSlowedRuns(into, told) {
+  const rows = rowsOf(told.slowed);
+  into.append(make("p", {}, slowedText(rows.length, told.looked_count)));
+  if (rows.length) into.append(plainTable(["application", "job", "longer", "range", "expected_correlation", "bursts slowed", "most there", "its bytes"], rows.slice(0, 30).map((row) => [
     otherLink(row.application_id), make("a", { href: runHref(row.cluster, row.job_id, row.started_at) }, nameText(row.job_id, 40)), ...longerCells(row), trustText(row.expected_correlation), `${row.slowed_burst_count} of ${row.burst_count}`, ...otherCells(row)])));
   if (rows.length > 30) into.append(make("p", {}, `And ${countText(rows.length - 30)} more.`));
 }
@@ -123,7 +123,7 @@ async function showDay([name, place], day) {
   for (const figure of ["day", "there", "slowed"]) { tellQuery(figure, { filesystem: name, day }); drawnIn(figure).replaceChildren(); }
   byId("day").querySelector("h2").textContent = `${day}: whose it was`;
   byId("there").querySelector("h2").textContent = `Who was on it on ${day}`;
-  byId("slowed").querySelector("h2").textContent = `Who was hurt on ${day}`;
+  byId("slowed").querySelector("h2").textContent = `Who was slowed on ${day}`;
   const told = await loaded(`filesystem/${place}-${day}`).catch(() => null);
   if (!told) { nothing(drawnIn("day"), "Nothing was polled on that day."); nothing(drawnIn("there"), "Nothing is known of that day."); nothing(drawnIn("slowed"), "Nothing is known of that day."); return; }
   const reads = decoded(told.read), writes = decoded(told.write);
@@ -132,7 +132,7 @@ async function showDay([name, place], day) {
     return minutes.length ? minutes.reduce((sum, rate) => sum + rate, 0) / minutes.length : null;
   });
   drawDay(drawnIn("day"), measured, told.parts);
-  showHurt(drawnIn("slowed"), told);
+  showSlowedRuns(drawnIn("slowed"), told);
   const rows = rowsOf(told.runs);
   const into = make("div");
   drawnIn("there").append(into);
@@ -279,10 +279,10 @@ function drawRanks(into, one, until) {
 }
 
 function showSlowed({ slowed, burst_count: count }) {
-  const into = drawnIn("slowed"), hurt = slowed || [];
+  const into = drawnIn("slowed"), bursts = slowed || [];
   if (!count) { nothing(into, "None of its bursts was found in the traffic: nobody can be said to be in its way."); return; }
-  into.append(make("p", {}, `${countText(hurt.length)} of ${countText(count)} ${count === 1 ? "burst that was" : "bursts that were"} found in the traffic ${hurt.length === 1 || count === 1 ? "was" : "were"} hurt.`));
-  if (hurt.length) into.append(plainTable(["file system", "burst", "expected (UTC)", "began later", "longer", "range", "most there", "its bytes"], hurt.map((row) => [
+  into.append(make("p", {}, `${countText(bursts.length)} of ${countText(count)} ${count === 1 ? "burst that was" : "bursts that were"} found in the traffic ${bursts.length === 1 || count === 1 ? "was" : "were"} slowed.`));
+  if (bursts.length) into.append(plainTable(["file system", "burst", "expected (UTC)", "began later", "longer", "range", "most there", "its bytes"], bursts.map((row) => [
     `${row.direction} on ${nameText(row.filesystem, 40)}`, String(row.burst), instantText(row.burst_expected_at), durationText(row.start_delay_s), ...longerCells(row), ...otherCells(row)])));
 }
 

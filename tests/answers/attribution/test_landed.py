@@ -38,7 +38,7 @@ def who(site: tuple[Store, Release], asked: Asked) -> Answer:
         return query.who(connection, asked, is_landed=is_landed)
 
 
-def hurt(site: tuple[Store, Release], asked: Asked) -> SlowdownAnswer:
+def slowed(site: tuple[Store, Release], asked: Asked) -> SlowdownAnswer:
     with open_tables(*site, Settings(), asked, slowdowns.TABLES) as (connection, is_landed):
         return slowdowns.slowed(connection, asked, is_landed=is_landed)
 
@@ -56,7 +56,7 @@ def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Stor
 
 
 def test_who_was_hurt_is_told_of_what_landed_too(site: tuple[Store, Release]) -> None:
-    told = hurt(site, Asked("scratch", at(-20), None, ("write",)))
+    told = slowed(site, Asked("scratch", at(-20), None, ("write",)))
     # both have bursts that were found; and of so few runs nobody knows what crowding makes of them
     assert (told.is_landed, told.run_count, told.runs.height) == (True, 2, 0)
 
@@ -83,7 +83,7 @@ def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site:
     later = Asked("scratch", at(600), None)
     with pytest.raises(NothingToDo, match="have landed"):
         Landed.of(*site, Settings(), later)
-    for ask in (who, hurt):
+    for ask in (who, slowed):
         with pytest.raises(NothingToDo, match="scratch since 2018-02-09T22:00:00Z: the release has some"):
             ask(site, later)
         with pytest.raises(UsageError, match="'nowhere' was polled"):

@@ -1,4 +1,4 @@
-"""Who was hurt: runs with bursts that took longer for sure, by how much, and whose bytes were there."""
+"""Who was slowed: runs with bursts that took longer for sure, by how much, and whose bytes were there."""
 
 from __future__ import annotations
 

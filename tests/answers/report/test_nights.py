@@ -80,7 +80,7 @@ def test_a_second_night_makes_what_is_new_and_the_pages_are_those_from_nothing(
     assert again == whole
     assert len(again) > 40
     documents = "".join(json.dumps(unpacked(data)) for path, data in again.items() if path.startswith("data/"))
-    assert "hurts" in documents
+    assert "slows" in documents
     assert bool(re.search(r'"u\d+[/"]', documents)) == (not is_hiding)
 
 

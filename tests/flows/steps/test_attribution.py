@@ -310,18 +310,18 @@ def crowded_day() -> tuple[list[dict[str, Any]], pl.DataFrame, list[Any]]:
 def test_bursts_that_others_slow_are_hurt_and_the_others_are_named() -> None:
     rows = attributed(*crowded_day(), of=SLOWDOWNS)
     assert rows.filter(direction="write").height == 12
-    hurt = rows.filter(direction="write", outcome="slowed")
-    assert hurt.select("job_id", "burst").rows() == [(f"{number}", 1) for number in (1, 3, 5)]
-    assert hurt["delay_s"].to_list() == pytest.approx([60] * 3, rel=0.4)
-    assert (hurt["delay_low_s"] > 0).all()
-    assert hurt["top_interferer_job_id"].to_list() == ["11", "13", "15"]
-    assert hurt["top_interferer_application_id"].unique().to_list() == ["ann/s3d/8"]
+    slowed = rows.filter(direction="write", outcome="slowed")
+    assert slowed.select("job_id", "burst").rows() == [(f"{number}", 1) for number in (1, 3, 5)]
+    assert slowed["delay_s"].to_list() == pytest.approx([60] * 3, rel=0.4)
+    assert (slowed["delay_low_s"] > 0).all()
+    assert slowed["top_interferer_job_id"].to_list() == ["11", "13", "15"]
+    assert slowed["top_interferer_application_id"].unique().to_list() == ["ann/s3d/8"]
     assert (
-        hurt["top_interferer_bytes"].to_list()
-        == hurt["interfering_bytes"].to_list()
+        slowed["top_interferer_bytes"].to_list()
+        == slowed["interfering_bytes"].to_list()
         == pytest.approx([2400] * 3, rel=0.1)
     )
-    assert hurt["unattributed_bytes"].to_list() == pytest.approx([0] * 3, abs=1)
+    assert slowed["unattributed_bytes"].to_list() == pytest.approx([0] * 3, abs=1)
     alone = rows.filter(direction="write", outcome="not_slowed")
     assert alone["interfering_bytes"].null_count() == alone.height == 9
     assert alone["start_delay_s"].to_list() == pytest.approx([0] * 9, abs=1)

@@ -101,7 +101,7 @@ def test_every_page_opens_from_a_file_and_asks_for_nothing_else(browser: Browser
     seen.go("application.html#ana/ior_a/16/scratch/write")
     assert seen.page.inner_text("#title") == "ana/ior_a/16"
     assert seen.page.locator("#bursts tbody tr").count() == 2
-    assert "nobody can be said to be hurt" in seen.page.inner_text("#contention")
+    assert "nobody can be said to be slowed" in seen.page.inner_text("#contention")
     assert seen.page.inner_text("#advice code").startswith("iosig advise ana/ior_a/16")
     assert seen.page.locator("#history tbody tr").count() == 2
     assert seen.page.locator("#signature canvas").count() == 2
@@ -247,7 +247,7 @@ def test_other_releases_are_reached(browser: Browser, store: Store, tmp_path: Pa
     seen.page.close()
 
 
-# ---- a site with polls, runs and bursts that were hurt
+# ---- a site with polls, runs and bursts that were slowed
 
 
 @pytest.fixture(scope="module")

@@ -37,8 +37,8 @@ def frames() -> NightFrames:
         busiest=nothing("filesystem"),
         unpolled=nothing("filesystem", "run_count"),
         failed=nothing("table_name", "happened"),
-        hurt=nothing("application_id"),
-        hurt_counts=pl.DataFrame({"looked_count": [0], "hurt_count": [0]}),
+        slowed=nothing("application_id"),
+        slowed_counts=pl.DataFrame({"looked_count": [0], "slowed_count": [0]}),
     )
 
 
@@ -118,10 +118,10 @@ def test_who_was_hurt_is_told_with_those_who_were_there() -> None:
         "unattributed_bytes": 1e9,
     }  # fmt: skip
     unknown = row | {"top_interferer_bytes": 5e8}
-    hurt = pl.DataFrame([row, unknown])
-    counts = pl.DataFrame({"looked_count": [9], "hurt_count": [2]})
-    page = page_of(replace(frames(), hurt=hurt, hurt_counts=counts))
-    assert "2 were hurt, of 9 runs whose bursts were found in the traffic." in page
+    slowed = pl.DataFrame([row, unknown])
+    counts = pl.DataFrame({"looked_count": [9], "slowed_count": [2]})
+    page = page_of(replace(frames(), slowed=slowed, slowed_counts=counts))
+    assert "2 were slowed, of 9 runs whose bursts were found in the traffic." in page
     assert '<a href="run.html#c/%3Cb%3E7/1772496000">&lt;b&gt;7</a>' in page
     assert "<td>100 s</td><td>75 to 125 s</td><td>0.25</td><td>2 of 3</td>" in page
     assert page.count('<a href="application.html#bob/s3d/4">bob/s3d/4</a></td><td>4 GB</td>') == 1

@@ -107,7 +107,7 @@ def test_run_with_high_leverage_increases_the_error() -> None:
 
 
 def test_no_false_delays_without_contention_cost() -> None:
-    hurt = 0
+    slowed = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
         duration = np.repeat([1500.0, 1300.0, 1300.0, 3000.0, 2200.0, 2500.0, 2400.0], 9)
@@ -115,8 +115,8 @@ def test_no_false_delays_without_contention_cost() -> None:
         more = usual * rng.lognormal(0.0, 0.5, 63)
         late = rng.normal(0.0, 0.013, 63) * duration
         result = estimate_slowdowns(more, estimate_slope(late, more, duration, np.repeat(np.arange(7), 9)), 2.0)
-        hurt += bool(result.is_delayed.any())
-    assert hurt == 0
+        slowed += bool(result.is_delayed.any())
+    assert slowed == 0
 
 
 def traffic(*rows: tuple[int, float, float], run_count: int = 3) -> RunTraffic:

@@ -118,17 +118,17 @@ def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
     content = packed(GOOD)
     rng = np.random.default_rng(3)
     for _ in range(150):
-        hurt = bytearray(content)
-        hurt[rng.integers(len(hurt))] ^= 1 << rng.integers(8)
+        slowed = bytearray(content)
+        slowed[rng.integers(len(slowed))] ^= 1 << rng.integers(8)
         try:
-            calls_of(put(tmp_path, {"0.parquet": bytes(hurt)}))
+            calls_of(put(tmp_path, {"0.parquet": bytes(slowed)}))
         except InputRefused:
             continue
 
 
 def test_times_that_are_no_numbers_are_refused_row_by_row(tmp_path: Path) -> None:
-    hurt = with_column("tend", [0.0, float("nan"), float("inf")])
-    found = tables_of(put(tmp_path, {"0.parquet": packed(hurt)}))
+    slowed = with_column("tend", [0.0, float("nan"), float("inf")])
+    found = tables_of(put(tmp_path, {"0.parquet": packed(slowed)}))
     assert found["trace_calls"]["call"].to_list() == [0]
     assert found["rejects"]["line"].to_list() == [2, 3]
 

@@ -6,6 +6,12 @@ refused with the new one, and docs/upgrading.md lists them all.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+#: the version whose warehouses and settings files `iosig upgrade` converts
+COMMIT = "18b5d00"
+
 #: tables: former name = name
 TABLES = {
     "counter_days": "counters_daily",
@@ -19,6 +25,9 @@ TABLES = {
     "unassigned_io": "unattributed_counter_io",
     "unnamed_patterns": "unattributed_patterns",
 }
+
+#: tables that another one replaced, with other columns
+REPLACED_TABLES = {"best_job_io": "job_io"}
 
 #: columns of every table that has them: former name = name
 COLUMNS = {
@@ -102,6 +111,7 @@ COLUMNS = {
 
 #: columns of single tables (by the table's present name): former name = name
 TABLE_COLUMNS = {
+    "sample_sets": {"volume_bytes": "sample_bytes"},
     "network_edges": {"longest_s": "max_transfer_time_s"},
     "network_patterns": {"is_whole": "is_whole_run"},
     "node_periods": {"delay_s": "lag_s"},
@@ -123,6 +133,7 @@ VALUES = {
 TABLE_VALUES = {
     "network_patterns": {"outcome": {"named": "matched", "none_fits": "no_match"}},
     "network_runs": {"outcome": {"made": "built"}},
+    "releases": {"verdict": {"warned": "passed with warnings"}},
     "unattributed_patterns": {
         "outcome": {
             "named": "attributed",
@@ -132,6 +143,24 @@ TABLE_VALUES = {
         }
     },
 }
+
+
+def columns_of(table_name: str) -> dict[str, str]:
+    """Return the renamed columns that a table may have: former name = name."""
+    return COLUMNS | TABLE_COLUMNS.get(table_name, {})
+
+
+def present_names(name: str) -> list[str]:
+    """Return what tables, columns and values of a former name are called now, those of single tables first."""
+    by_table = [*TABLE_COLUMNS.values(), COLUMNS, TABLES, REPLACED_TABLES, CHECKS, *VALUES.values()]
+    return [names[name] for names in by_table if name in names]
+
+
+def values_of(table_name: str) -> dict[str, dict[str, str]]:
+    """Return the renamed values of a table: column -> former value = value."""
+    names = {"expectation": CHECKS, "rule": CHECKS, "table_name": TABLES}
+    return names | VALUES | TABLE_VALUES.get(table_name, {})
+
 
 #: settings: former section.field = section.field
 SETTINGS = {
@@ -174,6 +203,29 @@ SETTING_VALUES = {
     "periods.server_methods": VALUES["method"],
     "signatures.methods": VALUES["method"],
 }
+
+
+def settings_renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings, by section and field, with their present names and values; those that were removed are left out.
+
+    Sections without a rename, and tables of a site's own names, stay as they are.
+    """
+    result: dict[str, Any] = {}
+    for section, fields in settings.items():
+        if not isinstance(fields, Mapping):
+            result[section] = fields
+            continue
+        result.setdefault(section, {})
+        for field, value in fields.items():
+            if (name := f"{section}.{field}") in REMOVED_SETTINGS:
+                continue
+            place = SETTINGS.get(name, name)
+            new_section, _, new_field = place.partition(".")
+            values = SETTING_VALUES.get(place, {})
+            renamed = [values.get(each, each) for each in value] if values and isinstance(value, list) else value
+            result.setdefault(new_section, {})[new_field] = renamed
+    return {section: fields for section, fields in result.items() if fields or not settings.get(section)}
+
 
 #: commands: what was typed = what is typed
 COMMANDS = {

@@ -1,0 +1,162 @@
+"""Files of commit 18b5d00, written again with the columns and values of this version.
+
+Names follow `iosig.warehouse.contracts.renames`. Four tables also changed their shape: `job_io` had one row per source
+of measurement, and `classes`, `periods` and `period_segments` had rows for the traffic of whole file systems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from iosig.warehouse import renames
+from iosig.warehouse.contracts import Table, arrow
+from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
+from iosig.warehouse.contracts.classes import CLASSES
+from iosig.warehouse.contracts.files import quoted
+from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
+from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
+from iosig.warehouse.contracts.types import DUCKDB_TYPES
+from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths, utf8_path
+from iosig.warehouse.placing import make_read_only, moved_into_place
+from iosig.warehouse.store.models import model_path
+from iosig.warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: tables that another table of commit 18b5d00 is the source of
+SOURCES = {JOB_IO_SOURCES: "job_io"}
+_FILE = "read_parquet($path, hive_partitioning = false)"
+_BASIS = """case
+    when subject_kind = 'application' then 'signature'
+    when source = 'jobstats' then 'counted'
+    when source = 'client' then 'traced'
+    when source = 'series' then 'series'
+end"""
+#: table -> column -> the SQL that gives it, from the columns of the old file
+_COMPUTED: Mapping[Table, Mapping[str, str]] = {
+    ATTRIBUTED_IO: {"estimate_source": "if(certainty = 1, 'counted', 'attributed')"},
+    CLASSES: {"basis": _BASIS},
+    JOB_IO_SOURCES: {
+        "filesystem_bytes": "case when source = 'server' then volume_bytes end",
+        "own_bytes": "case when source <> 'server' then volume_bytes end",
+    },
+    PERIODS: {"basis": _BASIS},
+    PERIOD_SEGMENTS: {"basis": _BASIS},
+}
+#: tables -> the condition on old rows that are kept: those of shared traffic have no equivalent
+_KEPT = dict.fromkeys((CLASSES, PERIODS, PERIOD_SEGMENTS), f"not is_shared_traffic and {_BASIS} is not null")
+
+
+def is_affected(table: Table) -> bool:
+    """Return whether files of a landed table differ between commit 18b5d00 and this version."""
+    names = renames.columns_of(table.name).values()
+    return any(column.name in names or column.name in renames.VALUES for column in table.columns)
+
+
+def convert_file(table: Table, source: Path, target: Path) -> bool:
+    """Write a released file again, with the columns of the contract in their order; False if no row is left."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        query = _renamed(connection, table, source)
+        relation = connection.sql(f"select {_columns(table)} from ({query})", params={"path": duckdb_path(source)})
+        return _write(relation, table, target)
+
+
+def convert_landed(table: Table, source: Path, target: Path) -> None:
+    """Write a landed file again with the names of this version; its columns keep their order."""
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    known = {field.name: field for field in arrow.schema(table)}
+    names = renames.columns_of(table.name)
+    with duckdb.connect() as connection, moved_into_place(target) as temporary:
+        connection.execute("set TimeZone = 'UTC'")
+        query = _renamed(connection, table, source)
+        reader = connection.sql(query, params={"path": duckdb_path(source)}).to_arrow_reader()
+        old = {names.get(field.name, field.name): field for field in pq.read_schema(utf8_path(source))}
+        schema = pa.schema([known.get(name, old[name].with_name(name)) for name in reader.schema.names])
+        with pq.ParquetWriter(utf8_path(temporary), schema, compression="zstd", write_page_checksum=True) as writer:
+            for batch in reader:
+                writer.write_table(pa.Table.from_batches([batch]).cast(schema), row_group_size=ROW_GROUP_ROWS)
+        make_read_only(temporary)
+
+
+def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[Path]) -> dict[str | None, Path]:
+    """Compute `job_io` of a release from its converted sources and attribution: by day, a file in a new folder."""
+    import duckdb
+
+    found = {}
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        for table, files in ((JOB_IO_SOURCES, sources), (ATTRIBUTED_IO, attributed)):
+            connection.execute(f"create schema if not exists {table.layer}")
+            every = f"read_parquet({duckdb_paths(files)}, hive_partitioning = false)"
+            empty = ", ".join(
+                f"null::{DUCKDB_TYPES[column.dtype]} as {quoted(column.name)}" for column in table.columns
+            )
+            rows = f"from {every}" if files else f"select {empty} where false"
+            connection.execute(f"create view {table.layer}.{table.name} as {rows}")
+        model = model_path(JOB_IO).read_text(encoding="utf-8")
+        connection.execute(f"create table job_io_rows as select {_columns(JOB_IO)} from ({model})")
+        days = connection.execute("select distinct ended_on::varchar from job_io_rows order by 1").fetchall()
+        for (day,) in days:
+            query = "from job_io_rows where ended_on is not distinct from $day::date"
+            found[day] = folder / f"{day}.parquet"
+            _write(connection.sql(query, params={"day": day}), JOB_IO, found[day])
+    return found
+
+
+def _columns(table: Table) -> str:
+    return ", ".join(quoted(column.name) for column in table.columns)
+
+
+def _renamed(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) -> str:
+    """Return the SELECT of a file's rows with present names and values, and all columns of the contract.
+
+    Landed files keep columns that the contract lacks.
+    """
+    described = connection.execute(f"describe from {_FILE}", {"path": duckdb_path(source)}).fetchall()
+    names, computed = renames.columns_of(table.name), _COMPUTED.get(table, {})
+    values = renames.values_of(table.name)
+    shown = {}
+    for old, *_ in described:
+        new = names.get(old, old)
+        shown[new] = _mapped(quoted(old), values.get(new, {}))
+    shown |= {name: expression for name, expression in computed.items() if name not in shown}
+    if table.is_published:
+        absent = [column for column in table.columns if column.name not in shown]
+        shown |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
+    listed = ", ".join(f"{expression} as {quoted(name)}" for name, expression in shown.items())
+    condition = f" where {_KEPT[table]}" if table in _KEPT else ""
+    return f"select {listed} from {_FILE}{condition}"
+
+
+def _mapped(column: str, values: Mapping[str, str]) -> str:
+    if not values:
+        return column
+    cases = " ".join(f"when '{old}' then '{new}'" for old, new in values.items())
+    return f"case {column} {cases} else {column} end"
+
+
+def _write(relation: duckdb.DuckDBPyRelation, table: Table, target: Path) -> bool:
+    """Write rows as `write_parquet` does; False, and no file, if there are none."""
+    import pyarrow as pa
+
+    schema = arrow.schema(table)
+    reader = relation.to_arrow_reader(ROW_GROUP_ROWS)
+    count = 0
+    with moved_into_place(target) as temporary:
+        with parquet_writer(temporary, table) as writer:
+            for batch in reader:
+                count += batch.num_rows
+                writer.write_table(pa.Table.from_batches([batch]).cast(schema), row_group_size=ROW_GROUP_ROWS)
+        make_read_only(temporary)
+    if not count:
+        target.unlink()
+    return count > 0
