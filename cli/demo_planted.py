@@ -38,7 +38,7 @@ def find_planted(store: Store, release: Release, settings: Settings, site: Site)
     """Look up each planted fact in a release."""
     from iosig.answers.findings.query import TABLES
 
-    with opened(store, release, f"signatures slowdowns jobs ticks {TABLES}") as connection:
+    with opened(store, release, f"signatures slowdowns jobs filesystem_rates {TABLES}") as connection:
         return [
             _change(connection),
             _slowdown(connection, site),

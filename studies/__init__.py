@@ -18,5 +18,5 @@
 - `predictions/`: How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.
 - `scheduling/`: What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`.
 - `signatures/`: The evaluation of the methods that extract signatures, reproducible from a seed.
-- `unexplained/`: What is found in what signatures leave: what no log names, and who is likely.
+- `unattributed/`: Patterns in traffic that no signature explains, and the jobs that are likely to have caused it.
 """

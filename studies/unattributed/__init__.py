@@ -9,7 +9,7 @@
 from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seeds
 
 STUDY = Study(
-    "unexplained",
+    "unattributed",
     "What of traffic that no signature explains is found, and who is likely to have moved it.",
     """Measure what is found in the traffic that signatures leave unexplained.
 
