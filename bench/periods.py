@@ -34,7 +34,7 @@ from iosig.transforms.periods.interface.detections import Detections
 from iosig.transforms.periods.interface.even_signals import CHUNK_SAMPLES, EvenSignals
 from iosig.transforms.periods.null_model import detection
 from iosig.transforms.periods.null_model.params import NullModelParams
-from iosig.transforms.throughput.even_values import Instants, at_instants
+from iosig.transforms.throughput.even_values import Instants, sample_at
 from iosig.transforms.throughput.requests import Requests, step_function
 
 _HZ, _PERIOD_S, _BURST_S, _BYTES_PER_S = 10.0, 20.0, 1.5, 1e9
@@ -152,14 +152,14 @@ def _our_side(search: str) -> Callable[[], Detections]:
     """Return one search in the square wave."""
     starts = np.arange(0.0, _DETECTED / _HZ, _PERIOD_S)
     volume = np.full(len(starts), _BYTES_PER_S * _BURST_S)
-    steps = step_function(Requests.of_one(starts, starts + _BURST_S, volume))
+    steps = step_function(Requests.from_arrays(starts, starts + _BURST_S, volume))
     instants = Instants(np.zeros(1), np.array([_HZ]), np.array([_DETECTED]))
     if search == "autocorrelation":
-        short = EvenSignals.from_samples(at_instants(steps, instants).values[:_CORRELATED], _HZ)
+        short = EvenSignals.from_samples(sample_at(steps, instants).values[:_CORRELATED], _HZ)
         return lambda: autocorrelation.detect(short)
     detect: Callable[[EvenSignals], Detections] = {"dft": ftio.detect, "null_tested": detection.detect}[search]
     return lambda: detect(
-        EvenSignals(at_instants(steps, instants).values[None, :], instants.sampling_hz, instants.start_s)
+        EvenSignals(sample_at(steps, instants).values[None, :], instants.sampling_hz, instants.start_s)
     )
 
 

@@ -162,7 +162,7 @@ def _from_requests(
         latest, on="trace_id", how="left"
     )
     end_s = floats(timed.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
-    interval_s, step_count = signals.grids(np.nan_to_num(np.maximum(end_s, 0.0)), params)
+    interval_s, step_count = signals.choose_grids(np.nan_to_num(np.maximum(end_s, 0.0)), params)
     is_told = even_values.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
     interval_s, step_count = interval_s[is_told], step_count[is_told]
     kept = timed.filter(is_told).drop("duration_s", "latest_s").with_row_index("subject")
@@ -186,7 +186,7 @@ def _binned(
     kept: pl.DataFrame, interval_s: Reals, step_count: Ints, intervals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> Ragged:
     grid = even_values.Grid(np.zeros(kept.height), interval_s, step_count)
-    bins = even_values.Bins(grid)
+    bins = even_values.BinAccumulator(grid)
     of_basis = {
         basis: kept.filter(pl.col("basis") == basis).select("subject", *_SIGNAL) for basis in ("requests", "interval")
     }

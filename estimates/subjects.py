@@ -93,7 +93,7 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
         pl.len().cast(pl.Int64).alias("count")
     )
     right_s, interval_s = ordered["time_s"].to_numpy(), ordered["interval_s"].to_numpy()
-    made = intervals.stepped(
+    made = intervals.resample_intervals(
         right_s - interval_s,
         right_s,
         floats(ordered["bytes_per_s"]) * interval_s,
@@ -266,7 +266,7 @@ def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals,
     if len(np.unique(owner)) == len(owner):
         # One signal each, in the runs' order: its steps are the run's.
         return Ragged(pieces.values, grid.offsets), 1.0 / interval_s, np.zeros(runs.height)
-    bins = even_values.Bins(grid)
+    bins = even_values.BinAccumulator(grid)
     step = np.arange(len(pieces.values)) - np.repeat(pieces.offsets[:-1], counts)
     width, subject = np.repeat(of_signal, counts), np.repeat(owner, counts)
     bins.add(Requests(step * width, (step + 1) * width, pieces.values * width, subject, runs.height))

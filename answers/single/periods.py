@@ -254,8 +254,8 @@ def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
     hz = np.full(len(start_s), asked.sampling_hz) if asked.sampling_hz else subjects.sampling_hz
     count = _sample_counts(end_s - start_s, hz)
     inside = windows.clip_steps(steps, start_s, end_s).requests()
-    bins = even_values.binned(inside, even_values.Grid(start_s, 1.0 / hz, count))
-    points = even_values.at_instants(steps, even_values.Instants(start_s, hz, count))
+    bins = even_values.bin_requests(inside, even_values.Grid(start_s, 1.0 / hz, count))
+    points = even_values.sample_at(steps, even_values.Instants(start_s, hz, count))
     return _Signals(
         Subjects(subjects.keys, Ragged(bins.bytes_per_s, bins.grid.offsets), hz, start_s),
         Subjects(subjects.keys, points, hz, start_s),

@@ -43,13 +43,13 @@ def throughput_by(
         return _rows(pl.DataFrame(schema=dict.fromkeys(keys, pl.String)), np.zeros(0), 1.0, 0)
     subjects = pl.concat(known).group_by(keys).agg(pl.col("end_s").max()).sort(keys).with_row_index("subject")
     last_s = max(duration_s or 0.0, float(subjects.select(pl.col("end_s").max()).item()), 0.0)
-    (interval_s,), (step_count,) = signals.grids(np.array([last_s]), params)
+    (interval_s,), (step_count,) = signals.choose_grids(np.array([last_s]), params)
     count = subjects.height
     if count * step_count > _MOST_STEPS:
         raise UsageError(
             f"{count:,} signals of {step_count:,} steps are too many. Set a longer traces.interval_s in the settings."
         )
-    bins = even_values.Bins(
+    bins = even_values.BinAccumulator(
         even_values.Grid(np.zeros(count), np.full(count, interval_s), np.full(count, step_count, dtype=np.int64))
     )
     for piece in _pieces(requests, files, by):

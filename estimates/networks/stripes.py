@@ -30,7 +30,7 @@ def on_targets(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame
         placed["end_s"].to_numpy(),
         placed["layout"].to_numpy(),
     )
-    for pieces in striping.split(extents, _layouts(striped)):
+    for pieces in striping.split_requests(extents, _layouts(striped)):
         length_bytes = pl.Series("request_bytes", pieces.length_bytes.astype(np.float64))
         yield rows[pieces.request].with_columns(
             pl.Series("ost", pieces.ost).replace(striping.NO_OST, None),

@@ -45,7 +45,7 @@ def find(context: StepContext) -> int:
 
 def grid_rows(spans: pl.DataFrame, grid: SignalParams) -> pl.DataFrame:
     """Return rows of `metadata_grids`: runs are cut into steps as their signals of bytes are."""
-    interval_s, step_count = signals.grids(floats(spans["lasting_s"]), grid)
+    interval_s, step_count = signals.choose_grids(floats(spans["lasting_s"]), grid)
     return spans.select("ended_on", "trace_id", interval_s=interval_s, step_count=step_count)
 
 

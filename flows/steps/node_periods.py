@@ -90,7 +90,9 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
     number[nodes["number"].to_numpy()] = np.arange(nodes.height)
     own = replace(moved, subject=number[moved.subject], subject_count=nodes.height)
     counts = np.diff(found.samples.offsets)[subject]
-    bins = even_values.binned(own, even_values.Grid(np.zeros(nodes.height), 1.0 / found.sampling_hz[subject], counts))
+    bins = even_values.bin_requests(
+        own, even_values.Grid(np.zeros(nodes.height), 1.0 / found.sampling_hz[subject], counts)
+    )
     return Ragged(bins.bytes_per_s, bins.grid.offsets)
 
 

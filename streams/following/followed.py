@@ -171,7 +171,7 @@ class Followed:
             self.params = replace(self.params, finest_s=min(max(interval_s, _SHORTEST_S), _LONGEST_S))
         for direction, found in moves.items():
             predictor = self.predictors.setdefault(direction, Predictor(self.params))
-            predictor.add(Requests.of_one(found.start_s, found.end_s, found.volume_bytes), flush.measured)
+            predictor.add(Requests.from_arrays(found.start_s, found.end_s, found.volume_bytes), flush.measured)
         for predictor in self.predictors.values():
             if not math.isnan(predictor.pyramid.until_s):
                 predictor.pyramid.advance(self._clock.until_s)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.signal import lfilter
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
+from iosig.transforms.throughput.even_values import Grid, Instants, bin_requests, sample_at
 from iosig.transforms.throughput.requests import Requests, step_function
 
 
@@ -108,10 +108,10 @@ def sampled(requests: Requests, sample_count: int, sampling_hz: float, *, is_bin
     started = np.zeros(requests.subject_count)
     counts = np.full(requests.subject_count, sample_count)
     if is_binned:
-        found = binned(requests, Grid(started, np.full(len(started), 1.0 / sampling_hz), counts)).bytes_per_s
+        found = bin_requests(requests, Grid(started, np.full(len(started), 1.0 / sampling_hz), counts)).bytes_per_s
     else:
         grid = Instants(started, np.full(len(started), float(sampling_hz)), counts)
-        found = at_instants(step_function(requests), grid).values
+        found = sample_at(step_function(requests), grid).values
     return found.reshape(requests.subject_count, sample_count)
 
 

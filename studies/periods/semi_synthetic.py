@@ -22,7 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from iosig.transforms.arrays import Ints, Ragged, Reals
-from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
+from iosig.transforms.throughput.even_values import Grid, Instants, bin_requests, sample_at
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 
 #: how much of a noise there is: none, or the paper's two configurations
@@ -269,13 +269,13 @@ class Applications:
         """Return the mean rate in each whole sample interval, in bytes per second."""
         counts = self.sample_counts(sampling_hz)
         grid = Grid(self.window_start_s, np.full(len(counts), 1.0 / sampling_hz), counts)
-        return Ragged(binned(self.requests, grid).bytes_per_s, grid.offsets)
+        return Ragged(bin_requests(self.requests, grid).bytes_per_s, grid.offsets)
 
     def instants(self, sampling_hz: float, steps: Steps | None = None) -> Ragged:
         """Return the rate at each sample's left edge, as FTIO samples (II-B), in bytes per second."""
         counts = self.sample_counts(sampling_hz)
         sampling = Instants(self.window_start_s, np.full(len(counts), float(sampling_hz)), counts)
-        return at_instants(self.steps() if steps is None else steps, sampling)
+        return sample_at(self.steps() if steps is None else steps, sampling)
 
 
 def applications(

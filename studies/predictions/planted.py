@@ -32,7 +32,7 @@ _LEAST_GAP_RATIO = 0.4
 
 
 def _nothing() -> Requests:
-    return Requests.of_one([], [], [])
+    return Requests.from_arrays([], [], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class PlantedRun:
         ended, other = self.phase_end_s, self.background
         before_s = ended[phase - 1] if phase else -np.inf
         is_new = (other.end_s > before_s) & (other.end_s <= ended[phase])
-        return Requests.of_one(
+        return Requests.from_arrays(
             np.concatenate([self.start_s[phase], other.start_s[is_new]]),
             np.concatenate([self.end_s[phase], other.end_s[is_new]]),
             np.concatenate([self.volume_bytes[phase], other.volume_bytes[is_new]]),
@@ -187,7 +187,7 @@ def with_background(
     sizes = generator.exponential(request_bytes, count)
     began = generator.uniform(0.0, float(run.phase_end_s[-1]), count)
     speed = float(run.volume_bytes.sum() / (run.end_s - run.start_s).sum())
-    return replace(run, background=Requests.of_one(began, began + sizes / speed, sizes))
+    return replace(run, background=Requests.from_arrays(began, began + sizes / speed, sizes))
 
 
 # ---- runs without a period

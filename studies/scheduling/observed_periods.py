@@ -57,9 +57,9 @@ class ObservedPeriods:
     def _predicted(self, phases: list[tuple[float, float, float]], now_s: float) -> float | None:
         table = np.array(phases)
         start_s, end_s, volume_bytes = table[:, 0], table[:, 1], table[:, 2]
-        grid = even_values.Grid.covering(start_s[0], now_s, _STEP_COUNT)
+        grid = even_values.Grid.from_range(start_s[0], now_s, _STEP_COUNT)
         # Each phase ends before the next begins: none reaches beyond now.
-        rates = even_values.binned(Requests.of_one(start_s, end_s, volume_bytes), grid).bytes_per_s
+        rates = even_values.bin_requests(Requests.from_arrays(start_s, end_s, volume_bytes), grid).bytes_per_s
         answer = detect(EvenSignals.from_samples(rates, 1.0 / float(grid.interval_s[0]), float(start_s[0])))
         period_s = float(answer.period_s[0])
         return period_s if np.isfinite(period_s) else None

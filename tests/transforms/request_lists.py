@@ -39,7 +39,7 @@ FREE = st.builds(
 def of(requests: Sequence[Request]) -> Requests:
     """The requests of one subject."""
     began, ceased, volume = zip(*requests, strict=True) if requests else ((), (), ())
-    return Requests.of_one(began, ceased, volume)
+    return Requests.from_arrays(began, ceased, volume)
 
 
 def together(subjects: Sequence[Sequence[Request]]) -> Requests:

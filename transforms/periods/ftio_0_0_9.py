@@ -17,7 +17,7 @@ import scipy.fft
 from iosig.transforms.arrays import Bools, Ints, Reals, offsets_of
 from iosig.transforms.periods.interface.detections import Candidates, Detections
 from iosig.transforms.periods.interface.even_signals import EvenSignals
-from iosig.transforms.throughput.requests import Requests, Steps, summed_rates
+from iosig.transforms.throughput.requests import Requests, Steps, sum_rates
 
 #: fixed in `analysis/anomaly_detection.py`; the tolerance is the default of `-t`
 _HARMONIC_HZ, _Z_THRESHOLD, _TOLERANCE, _MAX_CANDIDATES = 1e-5, 3.0, 0.8, 2
@@ -55,12 +55,12 @@ def sum_bandwidth(requests: Requests) -> Steps:
     """
     duration_s = requests.durations_s
     usable = np.flatnonzero((duration_s >= 0) & (duration_s < np.inf) & (requests.subject >= 0))
-    known = requests.chosen(usable)
+    known = requests.select(usable)
     volume = np.where((known.volume_bytes > 0) & (known.volume_bytes < np.inf), known.volume_bytes, 0.0)
     with np.errstate(invalid="ignore"):
         rates = replace(known, volume_bytes=volume).rates()
     rates[~np.isfinite(rates)] = 0.0
-    edges, levels, offsets = summed_rates(known, rates)
+    edges, levels, offsets = sum_rates(known, rates)
     empty = np.zeros(0)
     return Steps(edges, levels, offsets, empty, empty, np.zeros(len(offsets), dtype=np.int64))
 

@@ -17,8 +17,8 @@ from typing import Any, Self
 import numpy as np
 
 from iosig.transforms.arrays import Reals
-from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
-from iosig.transforms.throughput.exact_sums import limbs
+from iosig.transforms.throughput.even_values import Grid, Instants, bin_requests, sample_at
+from iosig.transforms.throughput.exact_sums import split_into_limbs
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 
 KINDS = ("volumes", "instants")
@@ -134,11 +134,11 @@ class Pyramid:
         """
         if requests.subject_count != 1:
             raise ValueError("a pyramid accepts requests of one subject only")
-        own = requests.chosen(requests.subject >= 0) if (requests.subject < 0).any() else requests
+        own = requests.select(requests.subject >= 0) if (requests.subject < 0).any() else requests
         durations, size = own.durations_s, own.volume_bytes
         is_unknown = (durations >= 0) & (durations < np.inf) & np.isnan(size)
         is_usable = own.is_usable & (size <= _MAX_BYTES)
-        moving = own.chosen(is_usable & (size > 0))
+        moving = own.select(is_usable & (size > 0))
         self._add_planes([moving] if measured_s is None else [moving, _intervals(measured_s)])
         self._volume += _exact_sum(moving.volume_bytes)
         usable, unknown = int(is_usable.sum()), int(is_unknown.sum())
@@ -169,7 +169,7 @@ class Pyramid:
 
         Notes
         -----
-        Equal to `even_values.binned` (`at_instants` of the step function) of all requests on the same cells.
+        Equal to `even_values.bin_requests` (`sample_at` of the step function) of all requests on the same cells.
 
         """
         max_count = self.cell_count if most_samples is None else most_samples
@@ -308,7 +308,7 @@ class Pyramid:
             if last >> _shift(number) < level.lowest:
                 break
             if isinstance(source, Requests):
-                source = source.chosen(source.end_s >= level.lowest * self._width_s(number))
+                source = source.select(source.end_s >= level.lowest * self._width_s(number))
             level.add(plane, level.lowest, self._values(source, number, level.lowest, last >> _shift(number)))
 
     def _values(self, source: Requests | Steps, number: int, low: int, high: int) -> Reals:
@@ -316,8 +316,8 @@ class Pyramid:
         width, count = self._width_s(number), np.array([high - low + 1])
         started = np.array([low * width])
         if isinstance(source, Requests):
-            return binned(source, Grid(started, np.array([width]), count)).volume_bytes
-        return at_instants(source, Instants(started, np.array([1.0 / width]), count)).values
+            return bin_requests(source, Grid(started, np.array([width]), count)).volume_bytes
+        return sample_at(source, Instants(started, np.array([1.0 / width]), count)).values
 
     def _read(self, number: int, level: _Level, low: int, high: int) -> Window:
         width = self._width_s(number)
@@ -424,7 +424,7 @@ def _intervals(measured_s: Reals) -> Requests:
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise ValueError("measured intervals require a left and a right edge each")
     with np.errstate(invalid="ignore", over="ignore"):
-        return Requests.of_one(edges[:, 0], edges[:, 1], edges[:, 1] - edges[:, 0]).usable()
+        return Requests.from_arrays(edges[:, 0], edges[:, 1], edges[:, 1] - edges[:, 0]).select_usable()
 
 
 def _min_ignoring_nan(first: float, second: float) -> float:
@@ -434,4 +434,4 @@ def _min_ignoring_nan(first: float, second: float) -> float:
 
 def _exact_sum(values: Reals) -> int:
     """Exact sum of values in units of 2**-992."""
-    return sum(int(multiples.sum()) << (_UNIT_BITS + _LIMB_BITS * limb) for limb, multiples in limbs(values))
+    return sum(int(multiples.sum()) << (_UNIT_BITS + _LIMB_BITS * limb) for limb, multiples in split_into_limbs(values))

@@ -1,10 +1,10 @@
 """Throughput: bytes per second over time, from requests, intervals and stripes.
 
-- `even_values` (`Grid`, `binned`, `Instants`, `at_instants`): From throughput to evenly spaced values: bytes in bins.
-- `exact_sums` (`running_sums`, `limbs`): Sums without rounding.
-- `intervals` (`StepParams`, `stepped`): From intervals of any length, as series and polls have them, to even steps.
-- `requests` (`Requests`, `Steps`, `step_function`): From requests to throughput.
+- `even_values` (`Grid`, `bin_requests`, `Instants`, `sample_at`): Bytes in bins of a grid, and rates at instants.
+- `exact_sums` (`running_sums`, `split_into_limbs`): Sums without rounding errors.
+- `intervals` (`StepParams`, `resample_intervals`): Resampling of irregular intervals, as in series and polls.
+- `requests` (`Requests`, `Steps`, `step_function`): Throughput of requests as a step function.
 - `request_phases` (`RequestPhases`, `request_phases`): Phases of I/O in a trace.
-- `signals` (`SignalParams`, `grids`, `choose_basis`): Which measurement of a traced run becomes its signal.
-- `striping` (`Layouts`, `Extents`, `split`): Where the bytes of a striped file lie: the storage target of a request.
+- `signals` (`SignalParams`, `choose_grids`, `choose_basis`): Choice of the measurement that becomes a run's signal.
+- `striping` (`Layouts`, `Extents`, `split_requests`): Storage targets of requests to striped files.
 """

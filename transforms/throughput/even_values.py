@@ -1,8 +1,8 @@
-"""From throughput to evenly spaced values: bytes in bins, values at instants.
+"""Evenly spaced values of throughput: bytes in bins, and rates at instants.
 
-Bins hold exact integrals: what a request moved within a bin. Instants hold what the rate is at that moment, as
-FTIO samples (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-B): what
-happens between two instants is not seen, and what takes no time never is.
+Bins contain exact integrals: the bytes that requests moved within a bin. Instants have the rate at that time, as FTIO
+samples it (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-B): changes between
+two instants and impulses are not observed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, offsets_of
 from iosig.transforms.throughput.exact_sums import ExactSums
 from iosig.transforms.throughput.requests import Requests, Steps
 
-#: requests that are worked on at a time: they stay in the cache
+#: number of requests per chunk, which fits into the processor's cache
 _CHUNK = 1 << 14
-#: the least step, in units of the last place of its times: then it is told to which step an instant belongs
-_LEAST_ULPS = 8
+#: minimum length of a step, in units in the last place of its times, at which the step of a time is unambiguous
+_MIN_STEP_ULPS = 8
 
 
 # ---- grids
@@ -37,20 +37,31 @@ class Grid:
         _check_spacing(self.start_s, self.interval_s, self.step_count)
 
     @classmethod
-    def covering(cls, start_s: npt.ArrayLike, end_s: npt.ArrayLike, step_count: npt.ArrayLike) -> Grid:
-        """Return grids of so many steps from start to end: the least interval with which the end is not outside."""
+    def from_range(cls, start_s: npt.ArrayLike, end_s: npt.ArrayLike, step_count: npt.ArrayLike) -> Grid:
+        """Create grids from start to end, with the smallest interval that includes the end.
+
+        Parameters
+        ----------
+        start_s, end_s, step_count
+            Start and end [s], and number of steps, of each subject; broadcast against each other.
+
+        Returns
+        -------
+        Grid
+            One per subject.
+        """
         started, ended, count = np.broadcast_arrays(
             np.atleast_1d(np.asarray(start_s, dtype=np.float64)), end_s, np.asarray(step_count, dtype=np.int64)
         )
         interval = (ended - started) / np.maximum(count, 1)
-        for _ in range(_LEAST_ULPS):
+        for _ in range(_MIN_STEP_ULPS):
             is_short = (started + count * interval < ended) & (count > 0)
             interval = np.where(is_short, np.nextafter(interval, np.inf), interval)
         return cls(started.astype(np.float64), interval, count.astype(np.int64))
 
     @property
     def offsets(self) -> Ints:
-        """Where each subject's steps begin and end in a flat array (n + 1)."""
+        """Start and end of each subject's steps in a flat array (n + 1)."""
         return offsets_of(self.step_count)
 
     @property
@@ -60,11 +71,11 @@ class Grid:
 
     @property
     def widths_s(self) -> Reals:
-        """The length of each step, as its edges have it (steps)."""
+        """Length of each step according to its edges (steps)."""
         return self.widths_at(np.arange(int(self.offsets[-1])))
 
     def widths_at(self, cells: Ints) -> Reals:
-        """Return the length of some steps (n), by their places in the flat array of all."""
+        """Lengths of some steps (n), by index in the flat array."""
         owner = np.searchsorted(self.offsets, cells, side="right") - 1
         step, started, interval = cells - self.offsets[owner], self.start_s[owner], self.interval_s[owner]
         found: Reals = (started + (step + 1) * interval) - (started + step * interval)
@@ -72,34 +83,47 @@ class Grid:
 
 
 def is_resolved(start_s: Reals, interval_s: Reals, step_count: Ints) -> Bools:
-    """Return whether floats can tell the steps apart, and from instants near them (n); a grid must be so.
+    """Whether the steps of a grid are distinguishable in floating-point arithmetic, as a grid requires.
 
-    Times of a damaged trace may be so far apart, or so late, that they cannot: leave such subjects out.
+    Parameters
+    ----------
+    start_s, interval_s, step_count : (n,)
+        Start, interval [s] and number of steps of each subject.
+
+    Returns
+    -------
+    (n,)
+        False for subjects to exclude: times of a damaged trace may be too far apart, or too large.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.maximum(np.abs(start_s), np.abs(start_s + step_count * interval_s))
-        is_fine = np.isfinite(largest) & (interval_s >= _LEAST_ULPS * np.spacing(largest))
+        is_fine = np.isfinite(largest) & (interval_s >= _MIN_STEP_ULPS * np.spacing(largest))
     found: Bools = (is_fine & (step_count > 0)) | (step_count == 0)
     return found
 
 
 def _check_spacing(start_s: Reals, interval_s: Reals, step_count: Ints) -> None:
     if not len(start_s) == len(interval_s) == len(step_count):
-        raise ValueError("starts, intervals and counts are not of one length")
+        raise ValueError("starts, intervals and counts must have equal lengths")
     if not is_resolved(start_s, interval_s, step_count).all():
-        raise ValueError("an interval is too short for its times, or not finite, or there are less than no steps")
+        raise ValueError("an interval is too short for its times or not finite, or a number of steps is negative")
 
 
 # ---- bytes in bins
 
 
 @dataclass(frozen=True, slots=True)
-class Binned:
+class BinnedBytes:
     """Bytes in the bins of a grid.
 
-    volume_bytes (steps): of all subjects, one after the other (`grid.offsets`). outside_bytes (subjects): what
-    their requests moved before the first edge and after the last. unusable_counts (subjects): requests without
-    times or bytes that make sense.
+    Attributes
+    ----------
+    volume_bytes : (steps,)
+        Bytes of each bin, subject by subject (`grid.offsets`).
+    outside_bytes : (subjects,)
+        Bytes moved before the first edge and after the last.
+    unusable_counts : (subjects,)
+        Number of requests with invalid times or bytes.
     """
 
     grid: Grid
@@ -109,17 +133,17 @@ class Binned:
 
     @property
     def bytes_per_s(self) -> Reals:
-        """The mean rate in each bin (steps)."""
+        """Mean rate in each bin (steps)."""
         found: Reals = self.volume_bytes / self.grid.widths_s
         return found
 
 
-class Bins:
-    """Adds requests, chunk after chunk, to the bins of a grid; memory is for bins, not for requests.
+class BinAccumulator:
+    """Streaming accumulator of requests in the bins of a grid; memory grows with bins, not with requests.
 
-    A bin has the bytes from its left edge, included, to its right one, excluded but for the last bin; a request
-    that only ends at an edge has no part in the bin behind it. Sums are exact: the result is the same to the
-    last bit for any order and any chunks, and bytes in the bins and outside are those of the requests to 1e-14.
+    A bin includes its left edge and excludes its right one, except for the last bin; a request that ends at an edge has
+    no part in the next bin. Sums are exact: results are bit-identical for any order and any chunks, and the bytes in
+    the bins and outside equal those of the requests to 1e-14.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -131,62 +155,68 @@ class Bins:
         self._unusable = np.zeros(self._subject_count, dtype=np.int64)
 
     def add(self, requests: Requests) -> None:
-        """Add requests of the grid's subjects."""
-        if requests.subject_count != self._subject_count:
-            raise ValueError("the requests are not of the grid's subjects")
-        for start in range(0, len(requests.start_s), _CHUNK):
-            chunk = requests.chosen(slice(start, start + _CHUNK))
-            known = chunk.usable()
-            if known is not chunk:
-                self._unusable += chunk.unusable_counts
-            self._place(_instants_closed(known))
+        """Add requests of the grid's subjects.
 
-    def result(self) -> Binned:
-        """Return the bins as they stand; more may be added afterwards."""
-        # Where a request fills whole bins, only the change of the rate was kept.
+        Raises
+        ------
+        ValueError
+            If the number of subjects differs.
+        """
+        if requests.subject_count != self._subject_count:
+            raise ValueError("requests and grid must have the same number of subjects")
+        for start in range(0, len(requests.start_s), _CHUNK):
+            chunk = requests.select(slice(start, start + _CHUNK))
+            usable = chunk.select_usable()
+            if usable is not chunk:
+                self._unusable += chunk.unusable_counts
+            self._add_to_bins(_close_instants(usable))
+
+    def result(self) -> BinnedBytes:
+        """Bins of all requests added so far."""
+        # requests that fill entire bins are stored as changes of the rate
         volume, rates = self._volume.totals(), self._changes.running()
         filled = np.flatnonzero(rates)
         for start in range(0, len(filled), _CHUNK):
             cells = filled[start : start + _CHUNK]
             volume[cells] += rates[cells] * self._grid.widths_at(cells)
-        return Binned(self._grid, volume, self._outside.totals(), self._unusable.copy())
+        return BinnedBytes(self._grid, volume, self._outside.totals(), self._unusable.copy())
 
-    def _place(self, known: Requests) -> None:
-        """Add what lies within one bin; share out the rest."""
-        grid, owner = self._grid, known.subject
+    def _add_to_bins(self, usable: Requests) -> None:
+        """Add requests within a single bin, and distribute the others."""
+        grid, owner = self._grid, usable.subject
         started, interval, count = grid.start_s[owner], grid.interval_s[owner], grid.step_count[owner]
-        first = _step_at(known.start_s, started, interval, count)
-        is_plain = known.start_s >= started
-        is_plain &= known.end_s <= started + (first + 1.0) * interval
+        first = _find_steps(usable.start_s, started, interval, count)
+        is_plain = usable.start_s >= started
+        is_plain &= usable.end_s <= started + (first + 1.0) * interval
         is_plain &= count > 0
         cells = self._offsets[owner] + first.astype(np.int64)
         if is_plain.all():
-            self._volume.add(cells, known.volume_bytes)
+            self._volume.add(cells, usable.volume_bytes)
         else:
-            self._volume.add(cells[is_plain], known.volume_bytes[is_plain])
-            self._share(known.chosen(~is_plain))
+            self._volume.add(cells[is_plain], usable.volume_bytes[is_plain])
+            self._distribute(usable.select(~is_plain))
 
-    def _share(self, known: Requests) -> None:
-        """Add requests that reach beyond a bin, or lie outside."""
-        owner, duration, volume = known.subject, known.durations_s, known.volume_bytes
+    def _distribute(self, usable: Requests) -> None:
+        """Add requests that extend beyond a bin, or beyond the grid."""
+        owner, duration, volume = usable.subject, usable.durations_s, usable.volume_bytes
         started, ended = self._grid.start_s[owner], self._ended_s[owner]
-        before = np.clip(started - known.start_s, 0.0, duration)
-        after = np.clip(known.end_s - ended, 0.0, duration)
-        # What takes no time is here only because it lies outside.
+        before = np.clip(started - usable.start_s, 0.0, duration)
+        after = np.clip(usable.end_s - ended, 0.0, duration)
+        # requests of no duration get here only if they are outside
         with np.errstate(invalid="ignore"):
             share = np.where(duration > 0, before / duration + after / duration, 1.0)
         is_out = share > 0
         self._outside.add_few(owner[is_out], (volume * share)[is_out])
-        is_inside = (np.minimum(known.end_s, ended) > np.maximum(known.start_s, started)) & (share < 1)
+        is_inside = (np.minimum(usable.end_s, ended) > np.maximum(usable.start_s, started)) & (share < 1)
         if is_inside.any():
-            self._spread(known.chosen(is_inside))
+            self._spread_over_bins(usable.select(is_inside))
 
-    def _spread(self, spans: Requests) -> None:
-        """Add spans that lie in the grid in part: to their first and last bins, and a rate to those between."""
+    def _spread_over_bins(self, spans: Requests) -> None:
+        """Distribute requests to their first and last bins, and add their rate to the bins in between."""
         grid, owner, duration, volume = self._grid, spans.subject, spans.durations_s, spans.volume_bytes
         started, interval, count = grid.start_s[owner], grid.interval_s[owner], grid.step_count[owner]
         low, high = np.maximum(spans.start_s, started), np.minimum(spans.end_s, self._ended_s[owner])
-        first, last = (_step_at(time, started, interval, count) for time in (low, high))
+        first, last = (_find_steps(time, started, interval, count) for time in (low, high))
         last -= (started + last * interval == high) & (last > first)
         is_one = first == last
         head = np.where(is_one, high, started + (first + 1) * interval) - low
@@ -201,25 +231,25 @@ class Bins:
         self._changes.add_few(tails[filling], -rate)
 
 
-def _instants_closed(known: Requests) -> Requests:
-    """Return usable requests with those that are too short to have a rate ended where they began."""
-    is_open = known.is_instant & (known.end_s > known.start_s)
-    return replace(known, end_s=np.where(is_open, known.start_s, known.end_s)) if is_open.any() else known
+def _close_instants(usable: Requests) -> Requests:
+    """Set the end of requests that are too short to have a rate to their start."""
+    is_open = usable.is_instant & (usable.end_s > usable.start_s)
+    return replace(usable, end_s=np.where(is_open, usable.start_s, usable.end_s)) if is_open.any() else usable
 
 
-def _step_at(times_s: Reals, start_s: Reals, interval_s: Reals, step_count: Ints) -> Reals:
-    """Return in which step each time lies (n): from its left edge on, before its right one; clipped to the grid."""
+def _find_steps(times_s: Reals, start_s: Reals, interval_s: Reals, step_count: Ints) -> Reals:
+    """Step of each time (n), clipped to the grid; steps include their left edge."""
     last = step_count - 1.0
     guess = times_s - start_s
     guess /= interval_s
     np.floor(guess, out=guess)
     np.minimum(guess, last, out=guess)
     np.maximum(guess, 0.0, out=guess)
-    # Rounding may have put it beside the edges as they are.
-    is_beside = start_s + guess * interval_s > times_s
-    is_beside |= start_s + (guess + 1.0) * interval_s <= times_s
-    if is_beside.any():
-        at = np.flatnonzero(is_beside)
+    # correct rounding errors of one step
+    is_off = start_s + guess * interval_s > times_s
+    is_off |= start_s + (guess + 1.0) * interval_s <= times_s
+    if is_off.any():
+        at = np.flatnonzero(is_off)
         step, time, started, interval = guess[at], times_s[at], start_s[at], interval_s[at]
         step -= (started + step * interval > time) & (step > 0)
         step += (started + (step + 1.0) * interval <= time) & (step < last[at])
@@ -227,9 +257,22 @@ def _step_at(times_s: Reals, start_s: Reals, interval_s: Reals, step_count: Ints
     return guess
 
 
-def binned(requests: Requests, grid: Grid) -> Binned:
-    """Return the bytes in each bin of requests that are at hand all at once."""
-    bins = Bins(grid)
+def bin_requests(requests: Requests, grid: Grid) -> BinnedBytes:
+    """Compute the bytes in each bin of a grid.
+
+    Parameters
+    ----------
+    requests
+        Requests of the grid's subjects.
+    grid
+        Bins.
+
+    Returns
+    -------
+    Binned
+        Bytes in the bins and outside.
+    """
+    bins = BinAccumulator(grid)
     bins.add(requests)
     return bins.result()
 
@@ -239,7 +282,7 @@ def binned(requests: Requests, grid: Grid) -> Binned:
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """Instants of each subject (n): start_s + sample / sampling_hz, for samples from 0 to sample_count - 1."""
+    """Sampling times of each subject (n): start_s + sample / sampling_hz, for samples from 0 to sample_count - 1."""
 
     start_s: Reals
     sampling_hz: Reals
@@ -251,25 +294,35 @@ class Instants:
 
     @property
     def offsets(self) -> Ints:
-        """Where each subject's samples begin and end in a flat array (n + 1)."""
+        """Start and end of each subject's samples in a flat array (n + 1)."""
         return offsets_of(self.sample_count)
 
 
-def at_instants(steps: Steps, instants: Instants) -> Ragged:
-    """Return each subject's rate at its instants, in bytes per second.
+def sample_at(steps: Steps, instants: Instants) -> Ragged:
+    """Sample step functions.
 
-    At an instant that is an edge it is the rate from there on, as FTIO holds a value from its time stamp on. Impulses
-    are not seen.
+    Parameters
+    ----------
+    steps
+        Step functions of n subjects.
+    instants
+        Sampling times of each subject.
+
+    Returns
+    -------
+    Ragged
+        Rates [bytes/s]. At an edge, the rate after the edge counts, as FTIO holds a value from its timestamp on.
+        Impulses are not observed.
     """
     owner, offsets = steps.owner, instants.offsets
     started, hz, count = instants.start_s[owner], instants.sampling_hz[owner], instants.sample_count[owner]
-    # The first sample to which each edge's rate applies; rounding may have put it one beside.
+    # first sample with each edge's rate, with correction of rounding errors
     first = np.clip(np.ceil((steps.edges_s - started) * hz), 0, count).astype(np.int64)
     first -= (first > 0) & (started + (first - 1) / hz >= steps.edges_s)
     first += (first < count) & (started + first / hz < steps.edges_s)
     place = offsets[owner] + first
     total = int(offsets[-1])
-    # The last edge's rate of 0 holds to the subject's end, and on to the first edge of the next one.
+    # the rate of 0 of a subject's last edge extends to the first edge of the next subject
     lead = int(place[0]) if len(place) else total
     lengths = np.diff(place, append=total)
     return Ragged(np.concatenate([np.zeros(lead), np.repeat(steps.bytes_per_s, lengths)]), offsets)

@@ -1,7 +1,7 @@
-"""From intervals of any length, as series and polls have them, to even steps: what a spectrum needs.
+"""Resampling of irregular intervals, as in series and polls, to even steps, which a spectrum requires.
 
-A series' intervals are nearly even, with jitter, gaps and overlaps. Each subject gets steps of its own median
-interval; bytes are shared by time, exactly, and a step that is covered for less than half of its time is not measured.
+Intervals of a series are nearly even, with jitter, gaps and overlaps. Each subject gets steps of its median interval.
+Bytes are distributed by time, exactly; a step that is covered for less than half of its time is missing.
 """
 
 from __future__ import annotations
@@ -11,19 +11,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Ragged, Reals, owners
-from iosig.transforms.throughput.even_values import Grid, binned, is_resolved
+from iosig.transforms.throughput.even_values import Grid, bin_requests, is_resolved
 from iosig.transforms.throughput.requests import Requests
 
-#: a span that should be a whole number of steps may miss it by jitter: this share of a step makes no further one
-_SLACK_STEPS = 0.01
+#: tolerance of jitter at the end of a range, as a share of a step; a smaller excess does not add a step
+_JITTER_STEPS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class StepParams:
-    """How intervals become steps (ours: no paper has a rule).
+    """Parameters of the resampling (ours: no paper has a rule).
 
-    interval_s: the length of a step; None: each subject's own median interval. max_step_count: with more, steps are
-    longer. min_covered_ratio: a step of which intervals cover a smaller share is not measured.
+    Attributes
+    ----------
+    interval_s
+        Length of a step; each subject's median interval if None [s].
+    max_step_count
+        Maximum number of steps; longer series have longer steps.
+    min_covered_ratio
+        Minimum share of a step that intervals must cover; otherwise its rate is NaN.
     """
 
     interval_s: float | None = None
@@ -32,7 +38,7 @@ class StepParams:
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class ResampledSignals:
     """Signals of even steps: bytes_per_s (ragged; NaN where not measured), sampling_hz and start_s (n)."""
 
     bytes_per_s: Ragged
@@ -41,48 +47,71 @@ class Stepped:
 
 
 def median_lengths(lengths: Reals, offsets: Ints) -> Reals:
-    """Return the lower median of each subject's positive lengths (n); NaN where it has none."""
+    """Compute the lower median of each subject's positive lengths.
+
+    Parameters
+    ----------
+    lengths
+        Lengths of all subjects.
+    offsets : (n + 1,)
+        Subject i has lengths[offsets[i]:offsets[i+1]].
+
+    Returns
+    -------
+    (n,)
+        NaN without positive lengths.
+    """
     owner = owners(offsets)
     is_usable = np.isfinite(lengths) & (lengths > 0)
     owner, lengths = owner[is_usable], lengths[is_usable]
     order = np.lexsort((lengths, owner))
     bounds = np.searchsorted(owner, np.arange(len(offsets)))
     counts = np.diff(bounds)
-    found = np.full(len(counts), np.nan)
+    medians = np.full(len(counts), np.nan)
     has_any = counts > 0
-    found[has_any] = lengths[order][(bounds[:-1] + (counts - 1) // 2)[has_any]]
-    return found
+    medians[has_any] = lengths[order][(bounds[:-1] + (counts - 1) // 2)[has_any]]
+    return medians
 
 
-def stepped(
+def resample_intervals(
     left_s: Reals, right_s: Reals, volume_bytes: Reals, offsets: Ints, params: StepParams | None = None
-) -> Stepped:
-    """Return the intervals of n subjects as even steps.
+) -> ResampledSignals:
+    """Resample the intervals of n subjects to even steps.
 
-    left_s, right_s, volume_bytes (points): edges in seconds and bytes; a volume that is not finite is not measured,
-    an interval that is not longer than nothing is left out. offsets (n + 1). Where intervals overlap both count,
-    as in the classes. A subject without usable intervals, or with times that cannot be told apart, has no steps,
-    and a frequency of 1.
+    Parameters
+    ----------
+    left_s, right_s, volume_bytes : (points,)
+        Edges [s] and bytes. A volume that is not finite is missing; intervals without a positive length are ignored.
+    offsets : (n + 1,)
+        Subject i has the points offsets[i] to offsets[i + 1].
+    params
+        Parameters of the resampling.
+
+    Returns
+    -------
+    Stepped
+        Overlapping intervals are added. A subject without valid intervals, or with unresolvable times, has no steps,
+        and the frequency 1.
     """
     params = params or StepParams()
     owner = owners(offsets)
     with np.errstate(invalid="ignore", over="ignore"):
         lengths = right_s - left_s
     is_timed = np.isfinite(lengths) & (lengths > 0)
-    grid = _grid(left_s, right_s, lengths, is_timed, owner, offsets, params)
+    grid = _make_grid(left_s, right_s, lengths, is_timed, owner, offsets, params)
     count = len(offsets) - 1
     is_measured = is_timed & np.isfinite(volume_bytes) & (volume_bytes >= 0)
     rows = (left_s[is_measured], right_s[is_measured])
-    moved = binned(Requests(*rows, volume_bytes[is_measured], owner[is_measured], count), grid).volume_bytes
-    covered_s = binned(Requests(*rows, lengths[is_measured], owner[is_measured], count), grid).volume_bytes
+    moved_bytes = bin_requests(Requests(*rows, volume_bytes[is_measured], owner[is_measured], count), grid).volume_bytes
+    covered_s = bin_requests(Requests(*rows, lengths[is_measured], owner[is_measured], count), grid).volume_bytes
     widths_s = grid.widths_s
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = moved / np.minimum(covered_s, widths_s)
+        rates = moved_bytes / np.minimum(covered_s, widths_s)
     values = np.where(covered_s >= params.min_covered_ratio * widths_s, rates, np.nan)
-    return Stepped(Ragged(values, grid.offsets), 1.0 / grid.interval_s, grid.start_s)
+    return ResampledSignals(Ragged(values, grid.offsets), 1.0 / grid.interval_s, grid.start_s)
 
 
-def _grid(
+def _make_grid(
     left_s: Reals,
     right_s: Reals,
     lengths: Reals,
@@ -91,16 +120,16 @@ def _grid(
     offsets: Ints,
     params: StepParams,
 ) -> Grid:
-    """Return each subject's steps: from its first edge on, of its median interval, until its last edge."""
+    """Create the steps of each subject, of its median interval, from its first to its last edge."""
     count = len(offsets) - 1
     started, ended = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(started, owner[is_timed], left_s[is_timed])
     np.maximum.at(ended, owner[is_timed], right_s[is_timed])
     with np.errstate(invalid="ignore"):
         span = ended - started
-        wanted = median_lengths(lengths, offsets) if params.interval_s is None else params.interval_s
-        interval = np.maximum(wanted, span / params.max_step_count)
-        steps = np.ceil(span / interval - _SLACK_STEPS)
+        target_s = median_lengths(lengths, offsets) if params.interval_s is None else params.interval_s
+        interval = np.maximum(target_s, span / params.max_step_count)
+        steps = np.ceil(span / interval - _JITTER_STEPS)
     is_usable = np.isfinite(span) & np.isfinite(interval) & np.isfinite(steps)
     started, interval, steps = (
         np.where(is_usable, part, other) for part, other in ((started, 0.0), (interval, 1.0), (steps, 0.0))

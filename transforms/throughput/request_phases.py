@@ -1,4 +1,4 @@
-"""Phases of I/O in a trace: what is separated by more than a gap in which nothing is active."""
+"""Phases of I/O in a trace, separated by gaps without activity."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ import numpy.typing as npt
 
 from iosig.transforms.arrays import Bools, InPieces, Ints, Reals
 from iosig.transforms.throughput.exact_sums import ExactSums
-from iosig.transforms.throughput.requests import Requests, ends_of_equals
+from iosig.transforms.throughput.requests import Requests, is_run_end
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPhases(InPieces):
-    """Phases of I/O of many subjects: those of subject i are from offsets[i] to offsets[i + 1], in order of time.
+    """Phases of I/O of many subjects: subject i has the phases offsets[i] to offsets[i + 1], in order of time.
 
-    onset_s, end_s: when its first request begins, and when its last one is over. volume_bytes: sums of the
-    requests' bytes without rounding, exact for whole bytes up to 2**53. request_count: those that move bytes.
+    Attributes
+    ----------
+    onset_s
+        Start of the first request [s].
+    volume_bytes
+        Exact sums of the requests' bytes, for integers up to 2**53.
+    request_count
+        Number of requests with bytes.
     """
 
     onset_s: Reals
@@ -28,29 +34,38 @@ class RequestPhases(InPieces):
 
 
 def request_phases(requests: Requests, gap_s: npt.ArrayLike) -> RequestPhases:
-    """Return each subject's phases, which are more than a gap apart; at just a gap they are one.
+    """Find the phases of each subject.
 
-    gap_s: one for all, or one for each subject; a negative one makes a phase of each request that neither
-    overlaps nor touches another. Requests without bytes make no phase. For the phases of a signal instead of
-    requests give `Steps.requests()`: then each of its pieces counts for a request.
+    Parameters
+    ----------
+    requests
+        Requests of n subjects; those without bytes are ignored. `Steps.requests()` gives the phases of a signal.
+    gap_s
+        Maximum gap within a phase, common or per subject [s]. With a negative gap, each request that neither overlaps
+        nor touches another is a phase.
+
+    Returns
+    -------
+    RequestPhases
+        Phases that are more than a gap apart.
     """
-    known = requests.usable()
-    count = len(known.start_s)
-    times = np.concatenate([known.start_s, known.end_s])
-    owner = np.concatenate([known.subject, known.subject])
+    usable = requests.select_usable()
+    count = len(usable.start_s)
+    times = np.concatenate([usable.start_s, usable.end_s])
+    owner = np.concatenate([usable.subject, usable.subject])
     order = np.lexsort((times, owner))
     times, owner, is_begin = times[order], owner[order], order < count
-    last = np.flatnonzero(ends_of_equals(owner, times))
+    last = np.flatnonzero(is_run_end(owner, times))
     active = np.cumsum(np.where(is_begin, 1, -1))[last]
-    gaps = np.broadcast_to(np.asarray(gap_s, dtype=np.float64), (known.subject_count,))
-    is_end = _ends(times[last], owner[last], active, gaps)
-    # the phase of each instant, then of each event, then of each request
+    gaps = np.broadcast_to(np.asarray(gap_s, dtype=np.float64), (usable.subject_count,))
+    is_end = _find_phase_ends(times[last], owner[last], active, gaps)
+    # phase of each time, then of each event, then of each request
     phase_of_instant: Ints = np.cumsum(is_end) - is_end
     instant_of_event = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1))
     phase: Ints = phase_of_instant[instant_of_event[is_begin]]
     phase_count = int(is_end.sum())
     volume = ExactSums(phase_count)
-    volume.add(phase, known.volume_bytes[order[is_begin]])
+    volume.add(phase, usable.volume_bytes[order[is_begin]])
     ends = last[is_end]
     is_onset = np.ones(len(last), dtype=np.bool_)
     is_onset[1:] = is_end[:-1]
@@ -59,12 +74,12 @@ def request_phases(requests: Requests, gap_s: npt.ArrayLike) -> RequestPhases:
         times[ends],
         volume.totals(),
         np.bincount(phase, minlength=phase_count).astype(np.int64, copy=False),
-        np.searchsorted(owner[ends], np.arange(known.subject_count + 1)).astype(np.int64, copy=False),
+        np.searchsorted(owner[ends], np.arange(usable.subject_count + 1)).astype(np.int64, copy=False),
     )
 
 
-def _ends(times_s: Reals, owner: Ints, active: Ints, gap_s: Reals) -> Bools:
-    """Return whether a phase ends with each instant (instants)."""
+def _find_phase_ends(times_s: Reals, owner: Ints, active: Ints, gap_s: Reals) -> Bools:
+    """Whether a phase ends at each time."""
     is_end = np.ones(len(times_s), dtype=np.bool_)
     is_other = owner[1:] != owner[:-1]
     is_far = times_s[1:] - times_s[:-1] > gap_s[owner[1:]]

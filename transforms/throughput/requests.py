@@ -1,11 +1,10 @@
-"""From requests to throughput: how many bytes a second all requests together move, at every instant.
+"""Throughput of requests: total rate at every time.
 
-A request's bytes are spread evenly from when it began to when it was over; one that took no time is an
-impulse at its instant. The sum over all requests of a subject (a job, a rank, a host, a file, an OST: whatever
-`subjects` makes of the keys) is a step function. This is the application-level bandwidth of FTIO (Tarraf et
-al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-A), with the bytes of every request
-kept: rates are added without rounding (`exact_sums`), so that where nothing is active the rate is 0,
-and a result does not depend on the order of requests.
+A request's bytes are spread evenly over its duration; a request of no duration is an impulse. The sum over all requests
+of a subject (a job, a rank, a host, a file, or an OST) is a step function. This is the application-level bandwidth of
+FTIO (Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques", IPDPS'24, section II-A), which preserves the
+bytes of every request: rates are added exactly (`exact_sums`), so that the rate is 0 without active requests, and
+results do not depend on the order of requests.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ import numpy.typing as npt
 from iosig.transforms.arrays import Bools, InPieces, Ints, Reals, owners
 from iosig.transforms.throughput.exact_sums import running_sums, segment_sums
 
-#: what a request that is of no subject has for its subject
+#: subject of requests that belong to none
 NO_SUBJECT = -1
-#: a request that is faster is taken for an instant: sums of such rates would leave the range of a float
-_FASTEST_BYTES_PER_S = 1e200
+#: maximum rate; faster requests are impulses, since sums of such rates would overflow
+_MAX_BYTES_PER_S = 1e200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +44,26 @@ class Requests:
     def __post_init__(self) -> None:
         lengths = {len(self.start_s), len(self.end_s), len(self.volume_bytes), len(self.subject)}
         if len(lengths) > 1:
-            raise ValueError("the requests' columns are not of one length")
+            raise ValueError("columns of requests must have equal lengths")
         if len(self.subject) and int(self.subject.max()) >= self.subject_count:
-            raise IndexError("a request's subject is not one of the subjects")
+            raise IndexError("a request's subject exceeds the number of subjects")
 
     @classmethod
-    def of_one(cls, start_s: npt.ArrayLike, end_s: npt.ArrayLike, volume_bytes: npt.ArrayLike) -> Requests:
-        """Return the requests of one subject."""
+    def from_arrays(cls, start_s: npt.ArrayLike, end_s: npt.ArrayLike, volume_bytes: npt.ArrayLike) -> Requests:
+        """Create the requests of a single subject."""
         began, ceased, volume = (np.asarray(column, dtype=np.float64) for column in (start_s, end_s, volume_bytes))
         return cls(began, ceased, volume, np.zeros(len(began), dtype=np.int64), 1)
 
     @property
     def durations_s(self) -> Reals:
-        """How long each took (n)."""
+        """Duration of each request (n) [s]."""
         with np.errstate(invalid="ignore", over="ignore"):
             found: Reals = self.end_s - self.start_s
         return found
 
     @property
     def is_usable(self) -> Bools:
-        """Whether each has times and bytes that make sense (n)."""
+        """Whether times and bytes of each request are valid (n)."""
         durations = self.durations_s
         # one comparison for each end: NaN fails them all
         found: Bools = (durations >= 0) & (durations < np.inf) & (self.volume_bytes >= 0) & (self.volume_bytes < np.inf)
@@ -72,41 +71,41 @@ class Requests:
 
     @property
     def unusable_counts(self) -> Ints:
-        """How many of each subject's requests are not usable (subjects)."""
+        """Number of each subject's invalid requests (subjects)."""
         lost, found = self.subject[~self.is_usable], np.zeros(self.subject_count, dtype=np.int64)
         np.add.at(found, lost[lost >= 0], 1)
         return found
 
-    def chosen(self, rows: Bools | Ints | slice) -> Requests:
-        """Return some of the requests."""
+    def select(self, rows: Bools | Ints | slice) -> Requests:
+        """Select requests by mask, index or slice."""
         return Requests(
             self.start_s[rows], self.end_s[rows], self.volume_bytes[rows], self.subject[rows], self.subject_count
         )
 
-    def usable(self) -> Requests:
-        """Return those that are usable, of a subject, and move bytes."""
+    def select_usable(self) -> Requests:
+        """Select valid requests with a subject and bytes."""
         is_wanted = self.is_usable & (self.volume_bytes > 0) & (self.subject >= 0)
-        return self if is_wanted.all() else self.chosen(is_wanted)
+        return self if is_wanted.all() else self.select(is_wanted)
 
     @property
     def is_instant(self) -> Bools:
-        """Whether usable requests took no time, or so little that they have no rate (n)."""
-        found: Bools = self.volume_bytes > _FASTEST_BYTES_PER_S * self.durations_s
+        """Whether valid requests have no duration, or one that is too short for a rate (n)."""
+        found: Bools = self.volume_bytes > _MAX_BYTES_PER_S * self.durations_s
         return found
 
     def rates(self) -> Reals:
-        """Return the bytes per second of usable requests (n); infinity for those that are instants."""
+        """Rates of valid requests (n) [bytes/s]; infinity for impulses."""
         with np.errstate(divide="ignore", over="ignore"):
             return np.where(self.is_instant, np.inf, self.volume_bytes / self.durations_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps(InPieces):
-    """Step functions of many subjects, and what moved in no time.
+    """Step functions of many subjects, and impulses.
 
-    Subject i has the edges offsets[i] to offsets[i + 1]: instants, each once, at which a request begins or is
-    over. From an edge to the next one the rate is the edge's; the last edge's is 0, as it is before the first.
-    Its impulses are from impulse_offsets[i] to impulse_offsets[i + 1], in order of time, each instant once.
+    Subject i has the edges offsets[i] to offsets[i + 1]: distinct times at which a request starts or ends.
+    `bytes_per_s` is the rate from an edge to the next one; it is 0 at the last edge, and before the first. Impulses of
+    subject i are from impulse_offsets[i] to impulse_offsets[i + 1], in order of distinct times.
     """
 
     edges_s: Reals
@@ -118,12 +117,12 @@ class Steps(InPieces):
 
     @property
     def subject_count(self) -> int:
-        """The number of subjects."""
+        """Number of subjects, including those without edges."""
         return len(self.offsets) - 1
 
     @property
     def widths_s(self) -> Reals:
-        """How long each edge's rate holds (edges); 0 for the last of a subject."""
+        """Duration of each edge's rate (edges) [s]; 0 for the last one of a subject."""
         widths = np.zeros(len(self.edges_s))
         np.subtract(self.edges_s[1:], self.edges_s[:-1], out=widths[:-1])
         widths[self.offsets[1:][self.counts > 0] - 1] = 0.0
@@ -131,19 +130,19 @@ class Steps(InPieces):
 
     @property
     def volume_bytes(self) -> Reals:
-        """What each subject moved (subjects)."""
+        """Total bytes of each subject (subjects)."""
         pieces = segment_sums(self.bytes_per_s * self.widths_s, self.offsets)
         return pieces + segment_sums(self.impulse_bytes, self.impulse_offsets)
 
     @property
     def peak_bytes_per_s(self) -> Reals:
-        """The highest rate of each subject (subjects), impulses apart; 0 where there is none."""
+        """Maximum rate of each subject (subjects), without impulses; 0 without edges."""
         peaks = np.zeros(self.subject_count)
         np.maximum.at(peaks, self.owner, self.bytes_per_s)
         return peaks
 
     def requests(self) -> Requests:
-        """Return requests that make the same signal: one for each piece with a rate, one for each impulse."""
+        """Create requests with the same signal: one per piece with a rate, and one per impulse."""
         at = np.flatnonzero(self.bytes_per_s > 0)
         volume = self.bytes_per_s[at] * self.widths_s[at]
         return Requests(
@@ -156,52 +155,83 @@ class Steps(InPieces):
 
 
 def step_function(requests: Requests) -> Steps:
-    """Return each subject's throughput as a step function.
+    """Compute the throughput of each subject as a step function.
 
-    Takes about 150 bytes of memory for a request. The rate of each piece is right to a few units in the last
-    place, whatever else was or will be active; the volume is that of the requests to 1e-14.
+    Parameters
+    ----------
+    requests
+        Requests of many subjects; needs about 150 bytes of memory per request.
+
+    Returns
+    -------
+    Steps
+        Rates are accurate to a few units in the last place, regardless of other requests; volumes to 1e-14.
     """
-    known = requests.usable()
-    rates = known.rates()
+    usable = requests.select_usable()
+    rates = usable.rates()
     is_span = np.isfinite(rates)
-    spans, rates = (known, rates) if is_span.all() else (known.chosen(is_span), rates[is_span])
-    edges, levels, offsets = summed_rates(spans, rates)
-    instants = known.chosen(~is_span)
-    return Steps(edges, levels, offsets, *_impulses(instants))
+    spans, rates = (usable, rates) if is_span.all() else (usable.select(is_span), rates[is_span])
+    edges, levels, offsets = sum_rates(spans, rates)
+    instants = usable.select(~is_span)
+    return Steps(edges, levels, offsets, *_sum_impulses(instants))
 
 
-def summed_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
-    """Return the edges of spans, the sum of the rates of all spans from each edge on, and each subject's offsets."""
+def sum_rates(spans: Requests, rates: Reals) -> tuple[Reals, Reals, Ints]:
+    """Sum the rates of overlapping requests.
+
+    Parameters
+    ----------
+    spans
+        Valid requests with a duration.
+    rates : (n,)
+        Rate of each request.
+
+    Returns
+    -------
+    tuple[Reals, Reals, Ints]
+        Edges, total rate from each edge on, and each subject's offsets.
+    """
     times = np.concatenate([spans.start_s, spans.end_s])
     changes = np.concatenate([rates, -rates])
     owner = np.concatenate([spans.subject, spans.subject])
     order = np.lexsort((times, owner))
     times, owner = times[order], owner[order]
-    # Of all that happens at an instant the last sum counts.
-    last = np.flatnonzero(ends_of_equals(owner, times))
+    # of simultaneous changes, the last sum counts
+    last = np.flatnonzero(is_run_end(owner, times))
     levels = running_sums(changes[order])[last]
-    return times[last], levels, _offsets(owner[last], spans.subject_count)
+    return times[last], levels, _owner_offsets(owner[last], spans.subject_count)
 
 
-def _impulses(instants: Requests) -> tuple[Reals, Reals, Ints]:
+def _sum_impulses(instants: Requests) -> tuple[Reals, Reals, Ints]:
     order = np.lexsort((instants.start_s, instants.subject))
     times, owner = instants.start_s[order], instants.subject[order]
-    last = np.flatnonzero(ends_of_equals(owner, times))
+    last = np.flatnonzero(is_run_end(owner, times))
     bounds = np.concatenate([[0], last + 1])
     volume = segment_sums(instants.volume_bytes[order], bounds)
-    return times[last], volume, _offsets(owner[last], instants.subject_count)
+    return times[last], volume, _owner_offsets(owner[last], instants.subject_count)
 
 
-def _offsets(owner: Ints, count: int) -> Ints:
-    """Return where each owner's values begin and end among values in order of owners."""
+def _owner_offsets(owner: Ints, count: int) -> Ints:
+    """Start and end of each owner's values, which are in order of owners."""
     return np.searchsorted(owner, np.arange(count + 1)).astype(np.int64, copy=False)
 
 
-def ends_of_equals(*columns: npt.NDArray[Any]) -> Bools:
-    """Return whether each row differs from the next one in any of the columns (n); the last one does."""
-    found = np.ones(len(columns[0]), dtype=np.bool_)
-    if len(found):
-        found[:-1] = columns[0][1:] != columns[0][:-1]
+def is_run_end(*columns: npt.NDArray[Any]) -> Bools:
+    """Mark the last row of each run of equal rows.
+
+    Parameters
+    ----------
+    *columns
+        Columns of equal length (n).
+
+    Returns
+    -------
+    (n,)
+        Whether a row differs from the next one in any column; True for the last row.
+    """
+    is_end = np.ones(len(columns[0]), dtype=np.bool_)
+    if len(is_end):
+        is_end[:-1] = columns[0][1:] != columns[0][:-1]
         for column in columns[1:]:
-            found[:-1] |= column[1:] != column[:-1]
-    return found
+            is_end[:-1] |= column[1:] != column[:-1]
+    return is_end

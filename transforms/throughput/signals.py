@@ -1,8 +1,7 @@
-"""Which measurement of a traced run becomes its signal, and on which grid.
+"""Choice of the measurement that becomes the signal of a traced run, and of its grid.
 
-A tracer may hold a run's bytes three times over: as single requests, as a heat map, as counters. The finest
-that holds (nearly) all of the bytes is the signal; counters alone give an interval, which tells from when to
-when, not how, and is labelled so.
+A tracer may record a run's bytes as single requests, as a heat map, and as counters. The finest measurement with
+(nearly) all of the bytes is the signal. Counters alone give one interval without a shape, which is labelled as such.
 """
 
 from __future__ import annotations
@@ -14,19 +13,26 @@ import polars as pl
 
 from iosig.transforms.arrays import Ints, Reals
 
-#: no finer step: what the contract's interval allows
-_FINEST_S = 1e-6
-#: a step that should end at the run's end may miss it by a rounding error
-_SLACK = 1e-9
+#: minimum step, which the contract's interval allows [s]
+_MIN_STEP_S = 1e-6
+#: relative tolerance of rounding errors at the end of the run
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SignalParams:
-    """How traces become signals (ours: no paper has a rule).
+    """Parameters of signals (ours: no paper has a rule).
 
-    interval_s: the step, in seconds. min_step_count: with fewer steps, steps are ten times finer, and so on;
-    max_step_count: with more, ten times coarser. min_covered_ratio: requests or heat maps that hold a smaller
-    share of the bytes that the counters state are not the signal.
+    Attributes
+    ----------
+    interval_s
+        Preferred step [s].
+    min_step_count
+        Minimum number of steps; otherwise steps are shortened by powers of ten.
+    max_step_count
+        Maximum number of steps; otherwise steps are lengthened by powers of ten.
+    min_covered_ratio
+        Minimum share of the counted bytes that requests or heat maps must contain.
     """
 
     interval_s: float = 1.0
@@ -35,25 +41,44 @@ class SignalParams:
     min_covered_ratio: float = 0.95
 
 
-def grids(duration_s: Reals, params: SignalParams) -> tuple[Reals, Ints]:
-    """Return each run's step in seconds and its number of steps: a power of ten times the wanted step.
+def choose_grids(duration_s: Reals, params: SignalParams) -> tuple[Reals, Ints]:
+    """Choose the step and the number of steps of each run.
 
-    duration_s (n): how long each run lasted; a run of no length has one step.
+    Parameters
+    ----------
+    duration_s : (n,)
+        Duration of each run [s]; a run of no duration has one step.
+    params
+        Parameters of signals.
+
+    Returns
+    -------
+    tuple[Reals, Ints]
+        Step, which is the preferred one times a power of ten [s], and number of steps.
     """
-    lasting = np.maximum(duration_s, _FINEST_S)
-    finest = np.floor(np.log10(lasting / (params.min_step_count * params.interval_s)) + _SLACK)
-    coarsest = np.ceil(np.log10(lasting / (params.max_step_count * params.interval_s)) - _SLACK)
-    interval_s = np.maximum(params.interval_s * 10.0 ** np.maximum(np.minimum(finest, 0), coarsest), _FINEST_S)
-    return interval_s, np.maximum(np.ceil(duration_s / interval_s - _SLACK), 1).astype(np.int64)
+    duration = np.maximum(duration_s, _MIN_STEP_S)
+    finest = np.floor(np.log10(duration / (params.min_step_count * params.interval_s)) + _ROUNDING)
+    coarsest = np.ceil(np.log10(duration / (params.max_step_count * params.interval_s)) - _ROUNDING)
+    interval_s = np.maximum(params.interval_s * 10.0 ** np.maximum(np.minimum(finest, 0), coarsest), _MIN_STEP_S)
+    return interval_s, np.maximum(np.ceil(duration_s / interval_s - _ROUNDING), 1).astype(np.int64)
 
 
 def choose_basis(volumes: pl.DataFrame, params: SignalParams) -> pl.DataFrame:
-    """Choose what each signal is made of.
+    """Choose the measurement of each signal.
 
-    volumes: one row per signal with `counted_bytes`, `request_bytes` and `heatmap_bytes`, NULL where there is
-    no such measurement, and `has_interval`: whether the counters say from when to when. Returns the rows that
-    have bytes, with `basis` (requests, heatmap or interval) and `covered_ratio`: the share of the counted
-    bytes that the signal holds, NULL where nothing was counted.
+    Parameters
+    ----------
+    volumes
+        One row per signal with `counted_bytes`, `request_bytes` and `heatmap_bytes`, NULL without such a measurement,
+        and `has_interval`: whether the counters have a start and an end.
+    params
+        Parameters of signals.
+
+    Returns
+    -------
+    pl.DataFrame
+        Rows with bytes, with `basis` (requests, heatmap or interval) and `covered_ratio`: share of the counted bytes in
+        the signal, NULL without counters.
     """
     counted = pl.col("counted_bytes")
     ratios = {

@@ -20,12 +20,12 @@ def answer(
     method: str,
 ) -> tuple[str, float | None]:
     """Return outcome and period of a window of all requests so far."""
-    requests = Requests.of_one(start_s, end_s, volume_bytes)
+    requests = Requests.from_arrays(start_s, end_s, volume_bytes)
     start, hz, count = np.array([window_start_s]), np.array([sampling_hz]), np.array([sample_count])
     if method in ("dft", "autocorrelation", "merged"):
-        values = even_values.at_instants(step_function(requests), even_values.Instants(start, hz, count)).values
+        values = even_values.sample_at(step_function(requests), even_values.Instants(start, hz, count)).values
     else:
-        values = even_values.binned(requests, even_values.Grid(start, 1.0 / hz, count)).bytes_per_s
+        values = even_values.bin_requests(requests, even_values.Grid(start, 1.0 / hz, count)).bytes_per_s
     (result,) = search.find_periods(
         Ragged(values, np.array([0, sample_count])), hz, start, search.PeriodParams(methods=(method,))
     )

@@ -8,7 +8,9 @@ from itertools import pairwise
 from tests.naive.throughput.requests import Request
 
 
-def binned(requests: Sequence[Request], start_s: float, interval_s: float, count: int) -> tuple[list[float], float]:
+def bin_requests(
+    requests: Sequence[Request], start_s: float, interval_s: float, count: int
+) -> tuple[list[float], float]:
     """Bytes in each bin of one subject, and bytes outside."""
     edges = [start_s + step * interval_s for step in range(count + 1)]
     found, outside = [0.0] * count, 0.0

@@ -179,7 +179,7 @@ def test_noise_lies_over_the_whole_trace(small: Library, level: NoiseLevel, rate
     quiet, noisy = drawn(small), drawn(small, noise_level=level)
     assert noisy.phase_end_s == pytest.approx(quiet.phase_end_s)
     count = len(quiet.requests.start_s)
-    added = noisy.requests.chosen(slice(count, None))
+    added = noisy.requests.select(slice(count, None))
     for trace in range(5):
         is_own = added.subject == trace
         began, ceased = added.start_s[is_own], added.end_s[is_own]

@@ -23,7 +23,7 @@ from iosig.transforms.periods.autocorrelation import (
 )
 from iosig.transforms.periods.interface.detections import OUTCOMES
 from iosig.transforms.periods.interface.even_signals import EvenSignals
-from iosig.transforms.throughput.even_values import Grid, binned
+from iosig.transforms.throughput.even_values import Grid, bin_requests
 from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
 from tests.naive.periods import autocorrelation as naive
@@ -243,7 +243,7 @@ def test_period_of_real_bursts_is_their_mean_distance(shared_data: Path, name: s
     onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
     hz, count = 20.0, int(20 * (ended[-1] + 1))
     grid = Grid(np.zeros(1), np.full(1, 1 / hz), np.array([count]))
-    bins = binned(Requests.of_one(onset, ended, volume), grid)
+    bins = bin_requests(Requests.from_arrays(onset, ended, volume), grid)
     result = detect(EvenSignals.from_samples(bins.bytes_per_s, hz))
     assert result.period_s[0] == pytest.approx(np.diff(onset).mean(), rel=0.02)
 

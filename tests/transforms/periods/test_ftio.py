@@ -14,7 +14,7 @@ from iosig.transforms.periods.ftio import DftParams, detect
 from iosig.transforms.periods.ftio_outliers import Method, OutlierParams
 from iosig.transforms.periods.interface.detections import OUTCOMES, Detections
 from iosig.transforms.periods.interface.even_signals import EvenSignals
-from iosig.transforms.throughput.even_values import Instants, at_instants
+from iosig.transforms.throughput.even_values import Instants, sample_at
 from iosig.transforms.throughput.requests import Requests, step_function
 from tests.budget import examples
 from tests.naive.periods import ftio as naive, ftio_spectra as naive_spectra
@@ -35,9 +35,9 @@ def cosines(powers: dict[int, float], count: int = 400, seed: int | None = None)
 def waves(burst_s: float, hz: float, duration_s: float = 1000.0) -> EvenSignals:
     """Bursts every 20 s, over a whole number of periods."""
     onsets = np.arange(0.0, duration_s, 20.0)
-    steps = step_function(Requests.of_one(onsets, onsets + burst_s, np.full(len(onsets), 1e9 * burst_s)))
+    steps = step_function(Requests.from_arrays(onsets, onsets + burst_s, np.full(len(onsets), 1e9 * burst_s)))
     sampling = Instants(np.zeros(1), np.array([hz]), np.array([int(duration_s * hz)]))
-    return EvenSignals.from_samples(at_instants(steps, sampling).values, hz)
+    return EvenSignals.from_samples(sample_at(steps, sampling).values, hz)
 
 
 def listed(result: Detections, signal: int = 0) -> list[float]:

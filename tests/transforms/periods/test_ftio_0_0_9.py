@@ -33,7 +33,7 @@ def read_write_requests(path: Path) -> Requests:
     parts = [batch.rows for batch in source.read(path, Reading()) if batch.table.name == "trace_requests"]
     rows = pl.concat(parts).filter((pl.col("direction") == "write") & ~pl.col("is_async"))
     volume = rows["request_bytes"].cast(pl.Float64).fill_null(np.nan)
-    return Requests.of_one(rows["start_s"].to_numpy(), rows["end_s"].to_numpy(), volume.to_numpy())
+    return Requests.from_arrays(rows["start_s"].to_numpy(), rows["end_s"].to_numpy(), volume.to_numpy())
 
 
 def make_params(hz: float = 10.0, **others: float) -> CompatibleParams:
@@ -80,7 +80,7 @@ def test_requests_of_ftios_own_test_have_its_numbers() -> None:
     began = np.array([start for onset in range(0, 70, 10) for start in (onset + 0.5, onset)])
     ceased = began + 4.5
     rates = np.tile([0.0, 0.0, 1000.0, 1000.0], 4)[:14]
-    steps = sum_bandwidth(Requests.of_one(began, ceased, rates * 4.5))
+    steps = sum_bandwidth(Requests.from_arrays(began, ceased, rates * 4.5))
     assert (steps.edges_s[0], steps.edges_s[-1]) == (0.0, 65.0)
     assert summarize(analyze_first(steps)) == (650, 3, 3 / 65, pytest.approx(0.8024962918003531, abs=1e-12))
     assert summarize(analyze_first(steps, 1.0)) == (65, 3, 3 / 65, pytest.approx(1.0))
@@ -94,7 +94,7 @@ def test_heat_map_has_the_published_number(shared_data: Path) -> None:
     interval = float(rows["interval_s"][0])
     edges = np.linspace(0.0, volume.shape[1] * interval, volume.shape[1] + 1)
     _, place = np.nonzero(volume)
-    steps = sum_bandwidth(Requests.of_one(edges[place], edges[place + 1], volume[volume > 0]))
+    steps = sum_bandwidth(Requests.from_arrays(edges[place], edges[place + 1], volume[volume > 0]))
     result = analyze_first(steps, 5 / interval)
     assert result.sample_count == 555
     assert result.outlier_count == 3
@@ -162,7 +162,7 @@ def test_empty_requests_have_edges_and_unknown_ones_no_rate() -> None:
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 20), st.integers(1, 9)), min_size=1, max_size=20))
 def test_bandwidth_equals_the_step_function(drawn: list[tuple[int, int, int]]) -> None:
     began, lasted, volume = (np.array(column, dtype=float) for column in zip(*drawn, strict=True))
-    requests = Requests.of_one(began, began + lasted, volume)
+    requests = Requests.from_arrays(began, began + lasted, volume)
     mine, steps = sum_bandwidth(requests), step_function(requests)
     assert mine.edges_s.tolist() == steps.edges_s.tolist()
     assert mine.bytes_per_s.tolist() == steps.bytes_per_s.tolist()
@@ -200,7 +200,7 @@ def test_ftio_reports_white_noise_as_periodic() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_tiny_inputs_have_an_outcome() -> None:
-    nothing = step_function(Requests.of_one([], [], []))
+    nothing = step_function(Requests.from_arrays([], [], []))
     assert detect(nothing).outcome.tolist() == ["too_short"]
     none = Requests(*[np.zeros(0)] * 3, np.zeros(0, dtype=np.int64), 0)
     assert detect(sum_bandwidth(none)).signal_count == 0

@@ -44,7 +44,7 @@ def _read_write_steps(path: Path) -> Steps:
     parts = [batch.rows for batch in source.read(path, Reading()) if batch.table.name == "trace_requests"]
     rows = pl.concat(parts).filter(direction="write")
     began, ceased = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
-    return step_function(Requests.of_one(began, ceased, rows["request_bytes"].to_numpy()))
+    return step_function(Requests.from_arrays(began, ceased, rows["request_bytes"].to_numpy()))
 
 
 def test_real_traces_have_the_published_digits(shared_data: Path) -> None:
@@ -165,7 +165,7 @@ def test_samples_equal_a_step_function() -> None:
     result = characterize_signals(signals, frequency)
     for row in range(3):
         edges = np.arange(401) / signals.sampling_hz[row]
-        steps = step_function(Requests.of_one(edges[:-1], edges[1:], table[row] * np.diff(edges)))
+        steps = step_function(Requests.from_arrays(edges[:-1], edges[1:], table[row] * np.diff(edges)))
         expected = characterize_steps(steps, 0.0, edges[-1], frequency[row])
         for name in Periodicity.__dataclass_fields__:
             np.testing.assert_allclose(getattr(result, name)[row], getattr(expected, name)[0], rtol=1e-9, err_msg=name)

@@ -136,7 +136,7 @@ def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float],
         moved = np.full(len(began), 100.0 / len(began))
         until = float(ceased.max())
         columns = (np.append(began, now), np.append(ceased, until), np.append(moved, (until - now) / length_s))
-        pyramid.add(Requests.of_one(*columns))
+        pyramid.add(Requests.from_arrays(*columns))
         now = until
         window = pyramid.window(0.0 if math.isnan(believed) else max(0.0, now - 8 * believed), now)
         samples = EvenSignals.from_samples(window.bytes_per_s, window.sampling_hz, window.start_s)

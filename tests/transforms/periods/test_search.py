@@ -89,7 +89,7 @@ def test_refined_confidence_is_nan_unless_periodic() -> None:
 
 def test_periodicity_uses_exact_steps_if_given() -> None:
     start_s = 20.0 * np.arange(30)
-    requests = Requests.of_one(start_s, start_s + 0.3, np.full(30, 6e6))
+    requests = Requests.from_arrays(start_s, start_s + 0.3, np.full(30, 6e6))
     values = np.where(np.arange(600) % 20 == 0, 6e6, 0.0)
     (on_samples,) = find_periods(make_ragged(values), np.ones(1), np.zeros(1), PeriodParams(methods=("dft",)))
     (exactly,) = find_periods(

@@ -142,6 +142,6 @@ def test_samples_and_steps_have_the_same_first_phase() -> None:
 def test_second_burst_of_a_real_run_is_found(shared_data: Path, name: str) -> None:
     path = shared_data / "dxt" / f"{name}_bursts.csv"
     onset, ended, volume, _ = np.genfromtxt(path, delimiter=",", skip_header=1, unpack=True)
-    result = find_first_phases(step_function(Requests.of_one(onset, ended, volume)), onset[0], ended[-1])
+    result = find_first_phases(step_function(Requests.from_arrays(onset, ended, volume)), onset[0], ended[-1])
     assert result.end_s[0] == ended[0]
     assert result.second_onset_s[0] == onset[1]

@@ -291,7 +291,7 @@ def test_unmeasured_polls_are_unknown():
     is_io = (np.arange(200) % 20) < 4
     known = np.ones(200, dtype=bool)
     known[90:110] = False
-    requests = Requests.of_one(edges[known], edges[known] + 2.0, np.where(is_io, 1e9, 1e6)[known])
+    requests = Requests.from_arrays(edges[known], edges[known] + 2.0, np.where(is_io, 1e9, 1e6)[known])
     predictor.add(requests, np.stack([edges[known], edges[known] + 2.0], axis=1))
     (evaluations,) = evaluate([Due(predictor, 400.0)])
     assert evaluations.answer.sampling_hz == 0.5

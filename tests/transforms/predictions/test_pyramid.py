@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.transforms.predictions.pyramid import Pyramid, Window
-from iosig.transforms.throughput.even_values import Grid, Instants, at_instants, binned
+from iosig.transforms.throughput.even_values import Grid, Instants, bin_requests, sample_at
 from iosig.transforms.throughput.requests import Requests, step_function
 from tests.budget import examples
 from tests.naive.predictions import pyramid as naive
@@ -47,9 +47,9 @@ def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
     """Sample all requests directly, with one more bin for instantaneous requests at the end."""
     count, started = np.array([len(window.bytes_per_s) + 1]), np.array([window.start_s])
     if kind == "volumes":
-        rates = binned(requests, Grid(started, np.array([1 / window.sampling_hz]), count)).bytes_per_s
+        rates = bin_requests(requests, Grid(started, np.array([1 / window.sampling_hz]), count)).bytes_per_s
     else:
-        rates = at_instants(step_function(requests), Instants(started, np.array([window.sampling_hz]), count)).values
+        rates = sample_at(step_function(requests), Instants(started, np.array([window.sampling_hz]), count)).values
     return [float(rate) for rate in rates[:-1]]
 
 
@@ -111,10 +111,10 @@ def test_pyramid_resumes_bit_for_bit(batches: list[list[Request]], kind: str, at
 def test_widths_other_than_powers_of_two(interval_s: float) -> None:
     rng = np.random.default_rng(7)
     began = rng.uniform(0, 3000 * interval_s, 500)
-    requests = Requests.of_one(began, began + rng.exponential(20 * interval_s, 500), rng.uniform(1, 1e9, 500))
+    requests = Requests.from_arrays(began, began + rng.exponential(20 * interval_s, 500), rng.uniform(1, 1e9, 500))
     result = Pyramid(interval_s, 256)
     for start in range(0, 500, 50):
-        result.add(requests.chosen(slice(start, start + 50)))
+        result.add(requests.select(slice(start, start + 50)))
     for length in (100, 600, 3500):
         window = result.window(result.until_s - length * interval_s, result.until_s)
         assert window.bytes_per_s.tolist() == pytest.approx(sampled_anew(requests, window, "volumes"), rel=1e-6)
@@ -210,7 +210,7 @@ def test_invalid_requests_are_counted_and_ignored() -> None:
     began = [0.0, NAN, 1.0, 0.0, 0.0, 0.0, -math.inf, 0.0]
     ceased = [1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 2.0]
     volume = [8.0, 8.0, 8.0, NAN, -1.0, 1e300, 8.0, 0.0]
-    result.add(Requests.of_one(began, ceased, volume))
+    result.add(Requests.from_arrays(began, ceased, volume))
     assert (result.request_count, result.unknown_size_count, result.unusable_count) == (2, 1, 5)
     assert (result.volume_bytes, result.first_s, result.until_s) == (8.0, 0.0, 1.0)
 

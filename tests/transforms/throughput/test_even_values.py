@@ -8,13 +8,13 @@ from hypothesis import given, strategies as st
 
 from iosig.transforms.arrays import Ragged, places_within
 from iosig.transforms.throughput.even_values import (
-    Binned,
-    Bins,
+    BinAccumulator,
+    BinnedBytes,
     Grid,
     Instants,
-    at_instants,
-    binned,
+    bin_requests,
     is_resolved,
+    sample_at,
 )
 from iosig.transforms.throughput.requests import Requests, Steps, step_function
 from tests.naive.throughput import even_values as naive
@@ -25,19 +25,19 @@ from tests.transforms.signal_differences import shape_differences, volume_errors
 NAN = float("nan")
 
 
-def grid(started: float, interval: float, count: int) -> Grid:
+def make_grid(started: float, interval: float, count: int) -> Grid:
     return Grid(np.array([started]), np.array([interval]), np.array([count]))
 
 
-def sampling(started: float, hz: float, count: int) -> Instants:
+def make_instants(started: float, hz: float, count: int) -> Instants:
     return Instants(np.array([started]), np.array([hz]), np.array([count]))
 
 
-def steps_of(requests: list[Request]) -> Steps:
+def make_steps(requests: list[Request]) -> Steps:
     return step_function(of(requests))
 
 
-def held(samples: Ragged, where: Instants) -> Steps:
+def hold_samples(samples: Ragged, where: Instants) -> Steps:
     """What samples say of the signal: each value holds until the next instant."""
     owner, place = samples.owner, places_within(samples.counts)
     started, hz = where.start_s[owner], where.sampling_hz[owner]
@@ -45,7 +45,7 @@ def held(samples: Ragged, where: Instants) -> Steps:
     return step_function(Requests(started + place / hz, started + (place + 1) / hz, volume, owner, len(where.start_s)))
 
 
-def of_subject(found: Binned, number: int) -> list[float]:
+def subject_bytes(found: BinnedBytes, number: int) -> list[float]:
     offsets = found.grid.offsets
     return found.volume_bytes[offsets[number] : offsets[number + 1]].tolist()
 
@@ -57,7 +57,7 @@ SUBJECTS = st.lists(st.tuples(st.lists(DYADIC, max_size=8), GRIDS), max_size=5)
 FREE_GRIDS = st.tuples(st.floats(-1e3, 1e6), st.floats(1e-3, 1e5), st.integers(0, 12))
 
 
-def grids_of(found: list[tuple[float, float, int]]) -> Grid:
+def make_grids(found: list[tuple[float, float, int]]) -> Grid:
     started, interval, count = zip(*found, strict=True) if found else ((), (), ())
     return Grid(np.array(started, float), np.array(interval, float), np.array(count, np.int64))
 
@@ -90,54 +90,54 @@ def grids_of(found: list[tuple[float, float, int]]) -> Grid:
         ((4.5, 4.5, 8), [0, 0, 0, 0], 8),
     ],
 )
-def test_where_bytes_go(request_: Request, expected: list[float], outside: float) -> None:
-    found = binned(of([request_]), grid(0, 1, 4))
+def test_bins_of_single_requests(request_: Request, expected: list[float], outside: float) -> None:
+    found = bin_requests(of([request_]), make_grid(0, 1, 4))
     assert found.volume_bytes.tolist() == expected
     assert found.outside_bytes.tolist() == [outside]
 
 
-def test_rates_are_of_the_bins_width() -> None:
-    assert binned(of([(0, 1, 8)]), grid(0, 0.25, 4)).bytes_per_s.tolist() == [8, 8, 8, 8]
+def test_rates_use_the_width_of_the_bin() -> None:
+    assert bin_requests(of([(0, 1, 8)]), make_grid(0, 0.25, 4)).bytes_per_s.tolist() == [8, 8, 8, 8]
 
 
-def test_a_grid_of_no_steps_has_all_outside() -> None:
-    found = binned(of([(0, 1, 8), (0, 0, 2), (5, 5, 1)]), grid(0, 1, 0))
+def test_grid_without_steps_has_all_bytes_outside() -> None:
+    found = bin_requests(of([(0, 1, 8), (0, 0, 2), (5, 5, 1)]), make_grid(0, 1, 0))
     assert found.volume_bytes.tolist() == []
     assert found.outside_bytes.tolist() == [11]
 
 
-def test_unusable_requests_are_told() -> None:
+def test_counts_unusable_requests() -> None:
     requests = together([[(0, 1, NAN), (1, 0, 3), (0, 1, 5)], [(NAN, 1, 1)]])
-    found = binned(requests, grids_of([(0, 1, 1), (0, 1, 1)]))
+    found = bin_requests(requests, make_grids([(0, 1, 1), (0, 1, 1)]))
     assert found.unusable_counts.tolist() == [2, 1]
     assert found.volume_bytes.tolist() == [5, 0]
 
 
-def test_covering_holds_the_end() -> None:
+def test_grid_from_range_includes_the_end() -> None:
     rng = np.random.default_rng(2)
-    started, lasting = rng.random(2000) * 1e9, 1 + rng.random(2000) * 1e5
-    found = Grid.covering(started, started + lasting, 200)
-    assert (found.end_s >= started + lasting).all()
-    np.testing.assert_allclose(found.interval_s, lasting / 200, rtol=1e-7)
-    last = Requests(started, started + lasting, np.ones(2000), np.arange(2000), 2000)
-    assert binned(last, found).outside_bytes.tolist() == [0.0] * 2000
+    started, duration = rng.random(2000) * 1e9, 1 + rng.random(2000) * 1e5
+    found = Grid.from_range(started, started + duration, 200)
+    assert (found.end_s >= started + duration).all()
+    np.testing.assert_allclose(found.interval_s, duration / 200, rtol=1e-7)
+    last = Requests(started, started + duration, np.ones(2000), np.arange(2000), 2000)
+    assert bin_requests(last, found).outside_bytes.tolist() == [0.0] * 2000
 
 
 @pytest.mark.parametrize(
     ("started", "interval", "count"),
     [(0, 0, 3), (0, -1, 3), (0, NAN, 3), (NAN, 1, 3), (1e18, 1, 3), (0, 1, -1), (0, 1e308, 1000)],
 )
-def test_grids_that_cannot_be(started: float, interval: float, count: int) -> None:
+def test_rejects_invalid_grids(started: float, interval: float, count: int) -> None:
     assert not is_resolved(np.array([started]), np.array([interval]), np.array([count])).any()
     with pytest.raises(ValueError, match="interval"):
-        grid(started, interval, count)
+        make_grid(started, interval, count)
 
 
-def test_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="one length"):
+def test_rejects_mismatched_arguments() -> None:
+    with pytest.raises(ValueError, match="equal lengths"):
         Grid(np.zeros(1), np.ones(2), np.ones(2, dtype=np.int64))
     with pytest.raises(ValueError, match="subjects"):
-        binned(of([]), Grid.covering([0, 0], 1, 2))
+        bin_requests(of([]), Grid.from_range([0, 0], 1, 2))
 
 
 # ---- bins: what must hold of any
@@ -145,31 +145,31 @@ def test_what_does_not_fit() -> None:
 
 @BOUNDED
 @given(SUBJECTS)
-def test_bins_equal_the_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
-    found = binned(together([requests for requests, _ in subjects]), grids_of([each for _, each in subjects]))
+def test_bins_equal_the_naive_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
+    found = bin_requests(together([requests for requests, _ in subjects]), make_grids([each for _, each in subjects]))
     for number, (requests, each) in enumerate(subjects):
-        expected, outside = naive.binned(requests, *each)
-        np.testing.assert_allclose(of_subject(found, number), expected, rtol=1e-13, atol=1e-13 * total(requests))
+        expected, outside = naive.bin_requests(requests, *each)
+        np.testing.assert_allclose(subject_bytes(found, number), expected, rtol=1e-13, atol=1e-13 * total(requests))
         assert found.outside_bytes[number] == pytest.approx(outside, rel=1e-13, abs=1e-13 * total(requests))
 
 
 @BOUNDED
 @given(st.lists(FREE, max_size=20), FREE_GRIDS)
 def test_bytes_are_conserved(requests: list[Request], each: tuple[float, float, int]) -> None:
-    found = binned(of(requests), grid(*each))
+    found = bin_requests(of(requests), make_grid(*each))
     assert found.volume_bytes.sum() + found.outside_bytes[0] == pytest.approx(total(requests), rel=1e-12)
     assert (found.volume_bytes >= 0).all()
 
 
 @BOUNDED
 @given(st.lists(FREE, max_size=25), FREE_GRIDS, st.integers(0, 2**32), st.integers(1, 7))
-def test_order_and_chunks_change_no_bit(
+def test_bins_are_independent_of_order_and_chunks(
     requests: list[Request], each: tuple[float, float, int], seed: int, step: int
 ) -> None:
-    whole, given_, bins = binned(of(requests), grid(*each)), of(requests), Bins(grid(*each))
+    whole, given_, bins = bin_requests(of(requests), make_grid(*each)), of(requests), BinAccumulator(make_grid(*each))
     order = np.random.default_rng(seed).permutation(len(requests))
     for start in range(0, len(order), step):
-        bins.add(given_.chosen(order[start : start + step]))
+        bins.add(given_.select(order[start : start + step]))
     assert bins.result().volume_bytes.tolist() == whole.volume_bytes.tolist()
     assert bins.result().outside_bytes.tolist() == whole.outside_bytes.tolist()
 
@@ -177,15 +177,17 @@ def test_order_and_chunks_change_no_bit(
 @BOUNDED
 @given(st.lists(FREE, max_size=15), st.lists(FREE, max_size=15), FREE_GRIDS)
 def test_bins_add(first: list[Request], second: list[Request], each: tuple[float, float, int]) -> None:
-    whole, *parts = (binned(of(requests), grid(*each)).volume_bytes for requests in (first + second, first, second))
+    whole, *parts = (
+        bin_requests(of(requests), make_grid(*each)).volume_bytes for requests in (first + second, first, second)
+    )
     np.testing.assert_allclose(whole, parts[0] + parts[1], rtol=1e-14)
 
 
 @BOUNDED
 @given(st.lists(DYADIC, max_size=15), st.integers(1, 5), st.integers(1, 8))
-def test_a_coarser_grid_is_the_sum_of_a_finer_one(requests: list[Request], count: int, times: int) -> None:
-    coarse = binned(of(requests), grid(0.5, times / 8, count)).volume_bytes
-    fine = binned(of(requests), grid(0.5, 1 / 8, count * times)).volume_bytes
+def test_coarser_grid_equals_the_sum_of_a_finer_one(requests: list[Request], count: int, times: int) -> None:
+    coarse = bin_requests(of(requests), make_grid(0.5, times / 8, count)).volume_bytes
+    fine = bin_requests(of(requests), make_grid(0.5, 1 / 8, count * times)).volume_bytes
     np.testing.assert_allclose(fine.reshape(count, times).sum(axis=1), coarse, rtol=1e-13, atol=1e-13 * total(requests))
 
 
@@ -194,31 +196,33 @@ def test_a_coarser_grid_is_the_sum_of_a_finer_one(requests: list[Request], count
 def test_shift_and_scale(requests: list[Request], shift: int, slower: int, larger: int) -> None:
     time, size = 2.0**slower, 2.0**larger
     moved = [(began * time + shift, ceased * time + shift, volume * size) for began, ceased, volume in requests]
-    plain = binned(of(requests), grid(1, 0.5, 20))
-    other = binned(of(moved), grid(time + shift, 0.5 * time, 20))
+    plain = bin_requests(of(requests), make_grid(1, 0.5, 20))
+    other = bin_requests(of(moved), make_grid(time + shift, 0.5 * time, 20))
     np.testing.assert_allclose(other.volume_bytes, plain.volume_bytes * size, rtol=1e-14)
     np.testing.assert_allclose(other.outside_bytes, plain.outside_bytes * size, rtol=1e-14)
 
 
 @BOUNDED
 @given(SUBJECTS)
-def test_bins_of_the_step_function_are_the_requests_bins(
+def test_bins_of_the_step_function_equal_those_of_requests(
     subjects: list[tuple[list[Request], tuple[float, float, int]]],
 ) -> None:
-    requests, each = together([found for found, _ in subjects]), grids_of([found for _, found in subjects])
-    directly, by_steps = binned(requests, each), binned(step_function(requests).requests(), each)
+    requests, each = together([found for found, _ in subjects]), make_grids([found for _, found in subjects])
+    directly, by_steps = bin_requests(requests, each), bin_requests(step_function(requests).requests(), each)
     whole = float(requests.volume_bytes.sum())
     np.testing.assert_allclose(by_steps.volume_bytes, directly.volume_bytes, rtol=1e-13, atol=1e-14 * whole)
 
 
 @BOUNDED
 @given(st.lists(DYADIC, min_size=1, max_size=10), st.integers(1, 63))
-def test_a_request_in_two_is_the_same(requests: list[Request], cut: int) -> None:
+def test_split_request_has_the_same_bins(requests: list[Request], cut: int) -> None:
     began, ceased, volume = requests[0]
     # A cut at just an edge of an instant would move it; an instant has no two parts.
     middle = began + (ceased - began) * cut / 64
     halves = [(began, middle, volume * cut / 64), (middle, ceased, volume * (64 - cut) / 64)]
-    plain, other = (binned(of(part), grid(0.25, 0.5, 20)).volume_bytes for part in (requests, halves + requests[1:]))
+    plain, other = (
+        bin_requests(of(part), make_grid(0.25, 0.5, 20)).volume_bytes for part in (requests, halves + requests[1:])
+    )
     np.testing.assert_allclose(other, plain, rtol=1e-13, atol=1e-14 * total(requests))
 
 
@@ -227,18 +231,18 @@ def test_adversarial_magnitudes_in_bins() -> None:
     rng = np.random.default_rng(3)
     began, is_huge = rng.random(100_000) * 1e6, rng.random(100_000) < 0.002
     ceased, volume = began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0)
-    each = grid(-10, 100, 10_011)
-    whole = binned(Requests.of_one(began, ceased, volume), each).volume_bytes
+    each = make_grid(-10, 100, 10_011)
+    whole = bin_requests(Requests.from_arrays(began, ceased, volume), each).volume_bytes
     assert whole.sum() == pytest.approx(volume.sum(), rel=1e-14)
-    small = binned(Requests.of_one(began[~is_huge], ceased[~is_huge], volume[~is_huge]), each).volume_bytes
+    small = bin_requests(Requests.from_arrays(began[~is_huge], ceased[~is_huge], volume[~is_huge]), each).volume_bytes
     is_free = np.ones(each.step_count[0], dtype=bool)
     is_free[((began[is_huge] + 10) / 100).astype(int)] = False
     assert is_free.sum() > 9_000
     np.testing.assert_array_equal(whole[is_free], small[is_free])
 
 
-def test_memory_is_for_bins_not_for_requests() -> None:
-    bins, rng, moved = Bins(Grid.covering([0.0, 0.0], 1e3, 100)), np.random.default_rng(1), 0.0
+def test_memory_does_not_grow_with_requests() -> None:
+    bins, rng, moved = BinAccumulator(Grid.from_range([0.0, 0.0], 1e3, 100)), np.random.default_rng(1), 0.0
     for _ in range(20):
         began, volume = rng.random(10_000) * 1e3, rng.integers(1, 1 << 30, 10_000).astype(float)
         bins.add(Requests(began, began + rng.exponential(5, 10_000), volume, rng.integers(0, 2, 10_000), 2))
@@ -254,19 +258,19 @@ def test_memory_is_for_bins_not_for_requests() -> None:
 
 def test_ftio_samples() -> None:
     """What holds from an edge on is what a sample at that edge sees."""
-    steps = steps_of([(1, 3, 100), (3, 4, 10)])
-    each = sampling(0, 1, 6)
-    assert at_instants(steps, each).values.tolist() == [0, 50, 50, 10, 0, 0]
-    assert at_instants(steps, sampling(1, 2, 6)).values.tolist() == [50, 50, 50, 50, 10, 10]
+    steps = make_steps([(1, 3, 100), (3, 4, 10)])
+    each = make_instants(0, 1, 6)
+    assert sample_at(steps, each).values.tolist() == [0, 50, 50, 10, 0, 0]
+    assert sample_at(steps, make_instants(1, 2, 6)).values.tolist() == [50, 50, 50, 50, 10, 10]
 
 
 @BOUNDED
 @given(SUBJECTS)
-def test_samples_equal_the_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
+def test_samples_equal_the_naive_twin(subjects: list[tuple[list[Request], tuple[float, float, int]]]) -> None:
     steps = step_function(together([requests for requests, _ in subjects]))
-    each = grids_of([found for _, found in subjects])
+    each = make_grids([found for _, found in subjects])
     where = Instants(each.start_s, 1 / each.interval_s, each.step_count)
-    samples = at_instants(steps, where)
+    samples = sample_at(steps, where)
     for number in range(len(subjects)):
         mine = slice(steps.offsets[number], steps.offsets[number + 1])
         edges, rates = steps.edges_s[mine].tolist(), steps.bytes_per_s[mine].tolist()
@@ -279,59 +283,59 @@ def test_samples_equal_the_twin(subjects: list[tuple[list[Request], tuple[float,
 @BOUNDED
 @given(st.lists(FREE, max_size=10), st.floats(-1e3, 1e6), st.sampled_from([0.1, 10, 3, 1 / 7]), st.integers(0, 50))
 def test_samples_at_any_instants(requests: list[Request], started: float, hz: float, count: int) -> None:
-    steps, where = steps_of(requests), sampling(started, hz, count)
+    steps, where = make_steps(requests), make_instants(started, hz, count)
     times = started + np.arange(count) / hz
     at = np.searchsorted(steps.edges_s, times, side="right")
     expected = np.concatenate([[0.0], steps.bytes_per_s])[at]
-    assert at_instants(steps, where).values.tolist() == expected.tolist()
+    assert sample_at(steps, where).values.tolist() == expected.tolist()
 
 
 # ---- what is lost
 
 
-def test_too_much_here_hides_too_little_there() -> None:
+def test_volume_errors_cancel_in_the_total() -> None:
     """FTIO's error is 0 though the signal is missed altogether; the difference of shapes says so."""
-    steps = steps_of([(0, 0.5, 10), (1.5, 2, 10)])
-    where = sampling(0, 1, 2)
-    samples = at_instants(steps, where)
+    steps = make_steps([(0, 0.5, 10), (1.5, 2, 10)])
+    where = make_instants(0, 1, 2)
+    samples = sample_at(steps, where)
     assert samples.values.tolist() == [20, 0]
     assert volume_errors(steps, samples, where).tolist() == [0]
     # of 20 + 20 bytes, half a second at 20 B/s coincides
-    assert shape_differences(steps, held(samples, where)).tolist() == [0.5]
+    assert shape_differences(steps, hold_samples(samples, where)).tolist() == [0.5]
 
 
-def test_bin_averages_lose_shape_but_no_volume() -> None:
+def test_bin_means_preserve_volume_but_not_shape() -> None:
     requests = of([(0, 1, 8)])
-    (volume,) = binned(requests, grid(0, 4, 1)).volume_bytes
-    means = steps_of([(0, 4, volume)])
+    (volume,) = bin_requests(requests, make_grid(0, 4, 1)).volume_bytes
+    means = make_steps([(0, 4, volume)])
     assert means.volume_bytes.tolist() == [8]
     # 2 B/s for 4 s beside 8 B/s for 1 s: 6 + 3 * 2 bytes apart, of 16
     assert shape_differences(step_function(requests), means).tolist() == [0.75]
 
 
-def test_impulses_are_lost_on_samples() -> None:
-    steps, where = steps_of([(0, 2, 4), (1, 1, 4)]), sampling(0, 1, 2)
-    samples = at_instants(steps, where)
+def test_samples_do_not_observe_impulses() -> None:
+    steps, where = make_steps([(0, 2, 4), (1, 1, 4)]), make_instants(0, 1, 2)
+    samples = sample_at(steps, where)
     assert volume_errors(steps, samples, where).tolist() == [0.5]
-    assert shape_differences(steps, held(samples, where)).tolist() == [pytest.approx(4 / 12)]
+    assert shape_differences(steps, hold_samples(samples, where)).tolist() == [pytest.approx(4 / 12)]
 
 
-def test_impulses_coincide_with_impulses() -> None:
-    first, second = steps_of([(1, 1, 4), (2, 2, 4)]), steps_of([(1, 1, 1), (3, 3, 4)])
+def test_equal_impulses_have_no_difference() -> None:
+    first, second = make_steps([(1, 1, 4), (2, 2, 4)]), make_steps([(1, 1, 1), (3, 3, 4)])
     assert shape_differences(first, second).tolist() == [pytest.approx((3 + 4 + 4) / 13)]
 
 
-def test_nothing_is_lost_of_nothing() -> None:
+def test_no_difference_without_requests() -> None:
     steps = step_function(together([[], [(0, 1, 5)], []]))
     where = Instants(np.zeros(3), np.full(3, 10.0), np.array([0, 10, 0]))
-    samples = at_instants(steps, where)
+    samples = sample_at(steps, where)
     assert np.isnan(volume_errors(steps, samples, where)).tolist() == [True, False, True]
-    assert np.isnan(shape_differences(steps, held(samples, where))).tolist() == [True, False, True]
+    assert np.isnan(shape_differences(steps, hold_samples(samples, where))).tolist() == [True, False, True]
 
 
 @BOUNDED
 @given(st.lists(st.tuples(st.lists(DYADIC, max_size=6), st.lists(DYADIC, max_size=6)), max_size=4))
-def test_shape_differences_equal_the_twin(pairs: list[tuple[list[Request], list[Request]]]) -> None:
+def test_shape_differences_equal_the_naive_twin(pairs: list[tuple[list[Request], list[Request]]]) -> None:
     first, second = (step_function(together([pair[side] for pair in pairs])) for side in (0, 1))
     found = shape_differences(first, second)
     np.testing.assert_array_equal(found, shape_differences(second, first))

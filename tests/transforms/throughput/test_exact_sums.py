@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from iosig.transforms.throughput import exact_sums
-from iosig.transforms.throughput.exact_sums import ExactSums, limbs, running_sums, segment_sums
+from iosig.transforms.throughput.exact_sums import ExactSums, running_sums, segment_sums, split_into_limbs
 from tests.naive.throughput import exact_sums as naive
 from tests.transforms.request_lists import BOUNDED
 
@@ -18,9 +18,9 @@ COMMON = st.floats(1e-3, 1e12)
 
 @BOUNDED
 @given(st.lists(WIDE | WIDE.map(lambda x: -x), max_size=20))
-def test_limbs_are_the_value(values: list[float]) -> None:
+def test_limbs_add_up_to_the_value(values: list[float]) -> None:
     total = [0] * len(values)
-    for place, multiples in limbs(np.array(values)):
+    for place, multiples in split_into_limbs(np.array(values)):
         assert np.abs(multiples).max(initial=0) < 1 << 32
         for row, multiple in enumerate(multiples.tolist()):
             total[row] += multiple << 32 * (place + 40)
@@ -31,14 +31,14 @@ def test_limbs_are_the_value(values: list[float]) -> None:
 
 @BOUNDED
 @given(st.lists(COMMON, min_size=1, max_size=40), st.integers(0, 2**32))
-def test_what_is_taken_back_leaves_nothing(rates: list[float], seed: int) -> None:
+def test_cancelled_rates_leave_no_residue(rates: list[float], seed: int) -> None:
     changes = rates + [-rate for rate in np.random.default_rng(seed).permutation(rates).tolist()]
     found = running_sums(np.array(changes))
     assert found[-1] == 0.0
     np.testing.assert_allclose(found, naive.running_sums(changes), rtol=1e-15, atol=0)
 
 
-def test_a_small_rate_survives_a_large_one() -> None:
+def test_small_rate_is_preserved_beside_a_large_one() -> None:
     small, large = 1e-3, 1e18
     assert running_sums(np.array([small, large, -large, -small])).tolist() == [small, large, small, 0.0]
     # as floats it is gone
@@ -66,7 +66,7 @@ def test_cells_equal_rational_sums(terms: list[tuple[int, float]]) -> None:
 
 @BOUNDED
 @given(st.lists(st.tuples(st.integers(0, 4), COMMON), max_size=40), st.integers(0, 2**32), st.integers(1, 9))
-def test_order_and_chunks_change_no_bit(terms: list[tuple[int, float]], seed: int, step: int) -> None:
+def test_sums_are_independent_of_order_and_chunks(terms: list[tuple[int, float]], seed: int, step: int) -> None:
     cells = np.array([cell for cell, _ in terms], dtype=np.int64)
     values = np.array([value for _, value in terms])
     at_once, in_parts = ExactSums(5), ExactSums(5)
@@ -112,13 +112,13 @@ def test_running_crosses_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[0][-1] == 0.0
 
 
-def test_carrying_keeps_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_sums, "_MOST_ADDED", 5)
+def test_carry_preserves_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact_sums, "_MAX_TERMS", 5)
     sums, kept = ExactSums(2), ExactSums(2)
     values = np.array([1e12 + 0.1, -3.7, 1e-7, 5.0])
     for _ in range(50):
         sums.add(np.array([0, 0, 1, 1]), values)
-    monkeypatch.setattr(exact_sums, "_MOST_ADDED", 1 << 30)
+    monkeypatch.setattr(exact_sums, "_MAX_TERMS", 1 << 30)
     for _ in range(50):
         kept.add(np.array([0, 0, 1, 1]), values)
     assert sums.totals().tolist() == kept.totals().tolist()
@@ -146,9 +146,9 @@ def test_segments(pieces: list[list[float]], chunk: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=4e-16)
 
 
-def test_nothing_is_summed() -> None:
+def test_empty_sums() -> None:
     assert running_sums(np.zeros(0)).tolist() == []
     assert ExactSums(3).totals().tolist() == ExactSums(3).running().tolist() == [0.0, 0.0, 0.0]
     assert segment_sums(np.zeros(0), np.array([0, 0])).tolist() == [0.0]
     # below the lowest limb
-    assert list(limbs(np.array([5e-324]))) == []
+    assert list(split_into_limbs(np.array([5e-324]))) == []

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.transforms.throughput.even_values import Grid, binned
+from iosig.transforms.throughput.even_values import Grid, bin_requests
 from iosig.transforms.throughput.request_phases import RequestPhases, request_phases
 from iosig.transforms.throughput.requests import Requests, step_function
 from iosig.warehouse.contracts.traces import TRACE_REQUESTS
@@ -22,7 +22,7 @@ from tests.transforms.request_lists import BOUNDED, DYADIC, of, together
 NAN = float("nan")
 
 
-def rows(found: RequestPhases, subject: int = 0) -> list[naive.RequestPhase]:
+def phase_rows(found: RequestPhases, subject: int = 0) -> list[naive.RequestPhase]:
     mine = slice(found.offsets[subject], found.offsets[subject + 1])
     columns = (found.onset_s, found.end_s, found.volume_bytes, found.request_count)
     return list(zip(*(column[mine].tolist() for column in columns), strict=True))
@@ -42,29 +42,29 @@ def rows(found: RequestPhases, subject: int = 0) -> list[naive.RequestPhase]:
     ],
 )
 def test_known_phases(requests: list[Request], expected: list[naive.RequestPhase]) -> None:
-    assert rows(request_phases(of(requests), 1.0)) == expected
+    assert phase_rows(request_phases(of(requests), 1.0)) == expected
 
 
-def test_a_gap_for_each_subject() -> None:
+def test_gap_per_subject() -> None:
     pair = [(0.0, 1.0, 5.0), (3.0, 4.0, 7.0)]
     found = request_phases(together([pair, [], pair]), [1, 1, 2])
     assert found.offsets.tolist() == [0, 2, 2, 3]
-    assert rows(found, 2) == [(0, 4, 12, 2)]
+    assert phase_rows(found, 2) == [(0, 4, 12, 2)]
 
 
 @BOUNDED
 @given(st.lists(st.lists(DYADIC, max_size=12), max_size=4), st.sampled_from([0, 1 / 64, 0.5, 1]), st.integers(0, 2**32))
-def test_phases_equal_the_twin(lists: list[list[Request]], gap_s: float, seed: int) -> None:
+def test_phases_equal_the_naive_twin(lists: list[list[Request]], gap_s: float, seed: int) -> None:
     requests = together(lists)
-    found = request_phases(requests.chosen(np.random.default_rng(seed).permutation(len(requests.start_s))), gap_s)
-    assert [rows(found, number) for number in range(len(lists))] == [
+    found = request_phases(requests.select(np.random.default_rng(seed).permutation(len(requests.start_s))), gap_s)
+    assert [phase_rows(found, number) for number in range(len(lists))] == [
         naive.request_phases(each, gap_s) for each in lists
     ]
 
 
 @BOUNDED
 @given(st.lists(DYADIC, max_size=12))
-def test_phases_of_the_signal_are_those_of_the_requests(requests: list[Request]) -> None:
+def test_phases_of_the_signal_equal_those_of_requests(requests: list[Request]) -> None:
     ours, signals = request_phases(of(requests), 0.5), request_phases(step_function(of(requests)).requests(), 0.5)
     np.testing.assert_array_equal(signals.onset_s, ours.onset_s)
     np.testing.assert_array_equal(signals.end_s, ours.end_s)
@@ -93,7 +93,7 @@ def test_phases_of_ior(shared_data: Path, log: str, module: str, direction: str)
     golden = np.loadtxt(folder / f"{log}.{direction}_bursts.csv", delimiter=",", skiprows=1)
     chosen = segments(folder / f"{log}.darshan").filter(pl.col("module") == module, pl.col("direction") == direction)
     began, ceased, length = (chosen[name].to_numpy() for name in ("start_s", "end_s", "request_bytes"))
-    requests = Requests.of_one(began, ceased, length)
+    requests = Requests.from_arrays(began, ceased, length)
     found = request_phases(requests, 1.0)
     np.testing.assert_allclose(found.onset_s, golden[:, 0], rtol=0, atol=1e-9)
     np.testing.assert_allclose(found.end_s, golden[:, 1], rtol=0, atol=1e-9)
@@ -105,8 +105,10 @@ def test_phases_of_ior(shared_data: Path, log: str, module: str, direction: str)
     np.testing.assert_array_equal(of_steps.onset_s, found.onset_s)
     np.testing.assert_allclose(of_steps.volume_bytes, golden[:, 2], rtol=1e-12)
     last = float(ceased.max())
-    bins = Grid.covering(0.0, last, int(last * 1000) + 1)
+    bins = Grid.from_range(0.0, last, int(last * 1000) + 1)
     edges = bins.interval_s[0] * np.arange(bins.step_count[0] + 1)
-    of_bins = request_phases(Requests.of_one(edges[:-1], edges[1:], binned(requests, bins).volume_bytes), 1.0)
+    of_bins = request_phases(
+        Requests.from_arrays(edges[:-1], edges[1:], bin_requests(requests, bins).volume_bytes), 1.0
+    )
     np.testing.assert_allclose(of_bins.onset_s, golden[:, 0], rtol=0, atol=1e-3)
     np.testing.assert_allclose(of_bins.volume_bytes, golden[:, 2], rtol=1e-12)

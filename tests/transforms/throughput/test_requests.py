@@ -17,7 +17,7 @@ from tests.transforms.signal_differences import shape_differences
 NAN, INF = float("nan"), float("inf")
 
 
-def same(first: Steps, second: Steps) -> bool:
+def is_same(first: Steps, second: Steps) -> bool:
     """Whether two signals are the same to the last bit."""
     return all(np.array_equal(getattr(first, f.name), getattr(second, f.name)) for f in fields(Steps))
 
@@ -47,7 +47,7 @@ def test_known_step_functions(requests: list[Request], rates: list[float], edges
     assert steps.peak_bytes_per_s.tolist() == [max(rates)]
 
 
-def test_what_takes_no_time_is_an_impulse() -> None:
+def test_requests_of_no_duration_are_impulses() -> None:
     steps = step_function(of([(5, 5, 7), (2, 2, 1), (5, 5, 3), (0, 4, 8)]))
     assert steps.impulses_s.tolist() == [2, 5]
     assert steps.impulse_bytes.tolist() == [1, 10]
@@ -55,13 +55,13 @@ def test_what_takes_no_time_is_an_impulse() -> None:
     assert steps.volume_bytes.tolist() == [19]
 
 
-def test_too_short_for_a_rate_is_an_impulse() -> None:
+def test_too_short_requests_are_impulses() -> None:
     steps = step_function(of([(0, 5e-324, 1e12), (1, 1 + 1e-9, 1e15)]))
     assert steps.impulse_bytes.tolist() == [1e12]
     assert steps.volume_bytes[0] == pytest.approx(1.001e15, rel=1e-15)
 
 
-def test_unusable_requests_are_counted_and_move_nothing() -> None:
+def test_unusable_requests_are_counted_and_ignored() -> None:
     bad = [(2, 1, 5), (NAN, 1, 5), (0, NAN, 5), (0, INF, 5), (-INF, 0, 5), (0, 1, NAN), (0, 1, -5), (0, 1, INF)]
     requests = together([[*bad, (0, 2, 4)], [], [(0, 1, NAN)]])
     assert requests.unusable_counts.tolist() == [8, 0, 1]
@@ -70,20 +70,20 @@ def test_unusable_requests_are_counted_and_move_nothing() -> None:
     assert steps.offsets.tolist() == [0, 2, 2, 2]
 
 
-def test_no_bytes_are_no_edges() -> None:
+def test_requests_without_bytes_have_no_edges() -> None:
     assert step_function(of([(0, 4, 0), (1, 2, 3)])).edges_s.tolist() == [1, 2]
 
 
-def test_nothing_at_all() -> None:
+def test_no_requests() -> None:
     for requests in (of([]), together([[], []]), together([])):
         steps = step_function(requests)
         assert len(steps.edges_s) == len(steps.impulses_s) == len(steps.widths_s) == 0
         assert steps.volume_bytes.tolist() == steps.peak_bytes_per_s.tolist() == [0] * requests.subject_count
 
 
-def test_columns_must_fit() -> None:
-    with pytest.raises(ValueError, match="one length"):
-        Requests.of_one([1], [2, 3], [4])
+def test_rejects_columns_of_different_lengths() -> None:
+    with pytest.raises(ValueError, match="equal lengths"):
+        Requests.from_arrays([1], [2, 3], [4])
     with pytest.raises(IndexError):
         Requests(*[np.zeros(1)] * 3, np.array([1]), 1)
 
@@ -93,7 +93,7 @@ def test_columns_must_fit() -> None:
 
 @BOUNDED
 @given(st.lists(st.lists(FREE, max_size=12), max_size=5))
-def test_equals_the_twin(lists: list[list[Request]]) -> None:
+def test_equals_the_naive_twin(lists: list[list[Request]]) -> None:
     steps = step_function(together(lists))
     for number, requests in enumerate(lists):
         mine = slice(steps.offsets[number], steps.offsets[number + 1])
@@ -121,10 +121,10 @@ def test_bytes_are_conserved(requests: list[Request]) -> None:
 
 @BOUNDED
 @given(st.lists(st.lists(FREE, max_size=8), min_size=1, max_size=4), st.integers(0, 2**32))
-def test_order_changes_no_bit(lists: list[list[Request]], seed: int) -> None:
+def test_result_is_independent_of_order(lists: list[list[Request]], seed: int) -> None:
     requests = together(lists)
     order = np.random.default_rng(seed).permutation(len(requests.start_s))
-    assert same(step_function(requests), step_function(requests.chosen(order)))
+    assert is_same(step_function(requests), step_function(requests.select(order)))
 
 
 @BOUNDED
@@ -152,7 +152,7 @@ def test_shift_and_scale(requests: list[Request], shift: int, slower: int, large
 
 @BOUNDED
 @given(st.lists(DYADIC, min_size=1, max_size=10), st.integers(1, 63))
-def test_a_request_in_two_is_the_same(requests: list[Request], cut: int) -> None:
+def test_split_request_has_the_same_signal(requests: list[Request], cut: int) -> None:
     began, ceased, volume = requests[0]
     share = cut / 64
     middle = began + (ceased - began) * share
@@ -164,7 +164,7 @@ def test_a_request_in_two_is_the_same(requests: list[Request], cut: int) -> None
 
 @BOUNDED
 @given(st.lists(st.lists(FREE, max_size=10), max_size=4))
-def test_a_signal_as_requests_is_the_same_signal(lists: list[list[Request]]) -> None:
+def test_requests_of_a_signal_have_the_same_signal(lists: list[list[Request]]) -> None:
     steps = step_function(together(lists))
     again = step_function(steps.requests())
     np.testing.assert_allclose(again.volume_bytes, steps.volume_bytes, rtol=1e-14)
@@ -178,7 +178,7 @@ def adversarial(count: int) -> Requests:
     """Requests of 1 B in 1,000 s among such of 1 TB in 1 µs."""
     rng = np.random.default_rng(3)
     began, is_huge = rng.random(count) * 1e6, rng.random(count) < 0.5
-    return Requests.of_one(began, began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0))
+    return Requests.from_arrays(began, began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0))
 
 
 def test_adversarial_magnitudes() -> None:
@@ -188,8 +188,8 @@ def test_adversarial_magnitudes() -> None:
     assert steps.bytes_per_s[-1] == 0.0
     # Where only the small ones are active their rate is right: an earlier 1e18 B/s has left no trace.
     is_huge = requests.volume_bytes > 1
-    levels = step_function(requests.chosen(~is_huge))
-    huge = step_function(requests.chosen(is_huge))
+    levels = step_function(requests.select(~is_huge))
+    huge = step_function(requests.select(is_huge))
     middles = (steps.edges_s[:-1] + steps.edges_s[1:]) / 2
     is_free = huge.bytes_per_s[np.searchsorted(huge.edges_s, middles) - 1] == 0
     expected = levels.bytes_per_s[np.searchsorted(levels.edges_s, middles) - 1]
@@ -203,13 +203,13 @@ def test_adversarial_magnitudes() -> None:
     assert abs(residue) > 1e-3
 
 
-def test_epochs_in_microseconds() -> None:
+def test_epoch_times_in_microseconds() -> None:
     began = 1.7e9 + np.arange(1000) * 1e-6
-    steps = step_function(Requests.of_one(began, began + 5e-6, np.full(1000, 4096.0)))
+    steps = step_function(Requests.from_arrays(began, began + 5e-6, np.full(1000, 4096.0)))
     assert steps.volume_bytes[0] == pytest.approx(4096e3, rel=1e-13)
 
 
-def test_requests_of_no_subject_count_for_none() -> None:
+def test_requests_without_subject_are_ignored() -> None:
     requests = Requests(np.zeros(2), np.ones(2), np.array([3.0, NAN]), np.array([NO_SUBJECT, NO_SUBJECT]), 1)
     assert step_function(requests).volume_bytes.tolist() == [0]
     assert requests.unusable_counts.tolist() == [0]

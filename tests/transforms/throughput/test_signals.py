@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from iosig.transforms.throughput.signals import SignalParams, choose_basis, grids
+from iosig.transforms.throughput.signals import SignalParams, choose_basis, choose_grids
 
 PARAMS = SignalParams()
 
@@ -27,24 +27,22 @@ PARAMS = SignalParams()
         (1e-6, 1e-6, 1),
     ],
 )
-def test_the_step_is_a_second_and_finer_or_coarser_by_tens(
-    duration_s: float, interval_s: float, step_count: int
-) -> None:
-    found_s, found_count = grids(np.array([duration_s]), PARAMS)
+def test_step_is_a_power_of_ten(duration_s: float, interval_s: float, step_count: int) -> None:
+    found_s, found_count = choose_grids(np.array([duration_s]), PARAMS)
     assert found_s[0] == pytest.approx(interval_s, rel=1e-12)
     assert found_count[0] == step_count
 
 
 @given(st.floats(0, 1e9))
-def test_a_grid_covers_its_run_and_has_no_step_too_many(duration_s: float) -> None:
-    interval_s, step_count = grids(np.array([duration_s]), PARAMS)
+def test_grid_covers_the_run_exactly(duration_s: float) -> None:
+    interval_s, step_count = choose_grids(np.array([duration_s]), PARAMS)
     assert interval_s[0] * step_count[0] >= duration_s * (1 - 1e-8)
     assert interval_s[0] * (step_count[0] - 1) <= duration_s
     assert 1 <= step_count[0] <= PARAMS.max_step_count * (1 + 1e-8)
     assert interval_s[0] == 1e-6 or step_count[0] >= PARAMS.min_step_count
 
 
-def chosen(**row: Any) -> tuple[str | None, float | None]:
+def choose(**row: Any) -> tuple[str | None, float | None]:
     known = {"counted_bytes": None, "request_bytes": None, "heatmap_bytes": None, "has_interval": False} | row
     types = {name: pl.Boolean if name == "has_interval" else pl.Float64 for name in known}
     found = choose_basis(pl.DataFrame([known], schema=types), PARAMS)
@@ -68,7 +66,5 @@ def chosen(**row: Any) -> tuple[str | None, float | None]:
         ({}, None, None),
     ],
 )
-def test_the_finest_measurement_that_holds_nearly_all_is_the_signal(
-    row: dict[str, Any], basis: str | None, covered: float | None
-) -> None:
-    assert chosen(**row) == (basis, pytest.approx(covered) if covered is not None else None)
+def test_chooses_the_finest_complete_measurement(row: dict[str, Any], basis: str | None, covered: float | None) -> None:
+    assert choose(**row) == (basis, pytest.approx(covered) if covered is not None else None)

@@ -38,7 +38,7 @@ def make_signals(rates: np.ndarray, sampling_hz: float = 1.0) -> EvenSignals:
 def sample_bursts(
     starts: np.ndarray, length_s: float, duration_s: float, sampling_hz: float, *, binned: bool = True
 ) -> np.ndarray:
-    requests = Requests.of_one(starts, starts + length_s, np.full(len(starts), 1e9))
+    requests = Requests.from_arrays(starts, starts + length_s, np.full(len(starts), 1e9))
     return noise.sampled(requests, round(duration_s * sampling_hz), sampling_hz, is_binned=binned)
 
 
@@ -357,7 +357,7 @@ def test_bursts_of_ior_are_found_from_segments_and_bins(
         )
 
     requests = rows("trace_requests")
-    span = Requests.of_one(*(requests[name].to_numpy() for name in ("start_s", "end_s", "request_bytes")))
+    span = Requests.from_arrays(*(requests[name].to_numpy() for name in ("start_s", "end_s", "request_bytes")))
     signals = [make_signals(noise.sampled(span, round(60 * hz), hz), hz) for hz in (1.0, 10.0)]
     heatmap = rows("trace_heatmaps")
     bins = np.sum(heatmap["bin_bytes"].to_list(), axis=0, dtype=float)
