@@ -50,7 +50,7 @@ def backfill(
 ) -> Iterator[DayRange]:
     """Recompute days, a range at a time, and yield each range with its release.
 
-    run_days: computes a range and publishes a release; raises NothingToDo if there is nothing. The warehouse records
+    run_days: computes a range and publishes a release; raises NothingToDo if it has no data. The warehouse records
     completed ranges until all are complete: a call with the same days and settings resumes after them.
     """
     request = [since.isoformat(), until.isoformat(), str(day_count), settings.parameters()]
@@ -71,7 +71,7 @@ def backfill(
 def run_days_inline(
     store: Store, settings: Settings, report: Report, lock_timeout_s: float, begin: Begin, since: date, until: date
 ) -> Release:
-    """Compute a range of days without Prefect, after landing what is new, and publish a release."""
+    """Compute a range of days without Prefect, after landing new inputs, and publish a release."""
     with executors.opened(settings, store.root) as engine:
         run = partial(run_inline, since=since, until=until, kind="backfill")
         return run(store, settings, report, engine=engine, lock_timeout_s=lock_timeout_s, begin=begin)

@@ -61,7 +61,7 @@ _CHECK_PRIORITY = -1
 
 @cache
 def program() -> str:
-    """Return what identifies this program: a digest of its source, and the versions of Python and of libraries."""
+    """Identify this version of iosig by a digest of its source and the versions of Python and of its libraries."""
     digest = hashlib.sha256()
     root = Path(__file__).resolve().parents[1]
     found = (path.relative_to(root) for package in _PACKAGES for path in (root / package).rglob("*"))
@@ -81,10 +81,10 @@ def _is_text(name: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """What a worker must have in common with the process that calls: the warehouse, and the program.
+    """The warehouse and the program version that a worker must share with the calling process.
 
-    root: of the warehouse there. url: of a warehouse in an object store, of which each machine has a cache of its own.
-    token: a file that is in the warehouse as long as the connection lasts.
+    root: the warehouse's folder. url: of a warehouse in an object store; each machine then has its own cache. token: a
+    file that exists in the warehouse while the connection lasts.
     """
 
     root: Path
@@ -218,7 +218,7 @@ def connected(engine: EngineSettings, slurm: SlurmSettings, root: Path) -> Itera
 
 @contextmanager
 def _origin(store: Store) -> Iterator[_Origin]:
-    """Put a file into the warehouse by which workers tell that they see it."""
+    """Create the file that proves to a worker that it accesses this warehouse; remove it afterwards."""
     token = f"builds/{uuid.uuid4().hex}.workers"
     store.files.put(token, b"")
     try:
@@ -228,7 +228,7 @@ def _origin(store: Store) -> Iterator[_Origin]:
 
 
 def _require_worker(client: Client, engine: EngineSettings, slurm: SlurmSettings) -> None:
-    """Wait for the first worker, one of Slurm's jobs for longer. Raises MachineFault if there is none."""
+    """Wait for the first worker, one of Slurm's jobs for longer. Raises MachineFault if none starts."""
     if engine.executor == "dask":
         try:
             # a script may start the workers and the night at once

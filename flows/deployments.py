@@ -106,7 +106,7 @@ def deploy(store: Store, schedule: ScheduleSettings, work_pool: str, names: Mapp
 
 
 def _deployments(store: Store, schedule: ScheduleSettings, names: Mapping[str, str]) -> list[RunnerDeployment]:
-    """Describe the deployments, whose tag is the warehouse."""
+    """Describe the deployments, tagged with the warehouse."""
     crons = {"nightly": schedule.cron, "land": schedule.land_cron}
     return [
         RunnerDeployment.from_flow(
@@ -122,7 +122,7 @@ def _deployments(store: Store, schedule: ScheduleSettings, names: Mapping[str, s
 
 
 def free_names(store: Store, name: str | None) -> dict[str, str]:
-    """Return the names of the deployments. Raises UsageError if another warehouse has a deployment of such a name.
+    """Choose the deployments' names. Raises UsageError if another warehouse uses one of them.
 
     Raises MachineFault or UsageError unless the Prefect server answers, is one, and accepts the credentials.
     """

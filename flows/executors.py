@@ -1,7 +1,7 @@
 """Where work items run: in this process, in processes of this machine, or on Dask workers.
 
-All three are executors as `concurrent.futures` defines them. Great Expectations takes seconds of one core to import. A
-worker process of its own imports it once a run, beside landing and staging, and executes all checks.
+All three are executors as `concurrent.futures` defines them. Importing Great Expectations takes seconds. A
+dedicated worker process imports it once a run, while inputs land and are staged, and executes all checks.
 """
 
 from __future__ import annotations

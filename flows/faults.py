@@ -1,4 +1,4 @@
-"""Whose fault it is: what libraries raise where a machine or its disk fails, as one sentence with a remedy."""
+"""Translation of library exceptions caused by a failing machine or disk into one sentence with a remedy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iosig.warehouse.store.store import Store
 _SPACE = "Free some space there, and do it again: nothing is half done."
 _RIGHT = ("there is no right to do that", "Give this user the right, or run as one who has it.")
 _FILES = ("too many files are open", "Raise the limit (`ulimit -n`).")
-#: of each errno: what is wrong with the file, and what to do
+#: errno = problem with the file, remedy
 _BY_ERRNO = {
     errno.ENOSPC: ("no space is left on its disk", _SPACE),
     errno.EDQUOT: ("its owner's quota is used up", _SPACE),
@@ -41,7 +41,7 @@ _NO_SERVER = (
 _LIBRARIES = (
     "duckdb", "_duckdb", "pyarrow", "polars", "pyiceberg", "fastavro", "sqlite3", "sqlalchemy", "json",
 )  # fmt: skip
-#: of what a library said
+#: maximum length of a quoted library message
 _MOST_CHARS = 300
 _SERVERS = ("prefect", "httpx", "httpcore", "websockets")
 _OBJECT_STORES = ("obstore", "_obstore")
@@ -62,7 +62,7 @@ _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 
 
 def machine_fault(error: BaseException, root: Path) -> MachineFault | None:
-    """Return what an exception tells of the machine or of a damaged warehouse, None where it is none of theirs."""
+    """Translate an exception that the machine or a damaged warehouse caused; None for any other exception."""
     for told in _chain(error):
         if fault := _of_object_store(told, root) or _of_one(told, root):
             return fault
@@ -70,7 +70,7 @@ def machine_fault(error: BaseException, root: Path) -> MachineFault | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and those that it came of."""
+    """Yield an exception followed by its causes and contexts."""
     seen: BaseException | None = error
     while seen is not None:
         yield seen
@@ -101,7 +101,7 @@ def _of_one(error: BaseException, root: Path) -> MachineFault | None:
 
 
 def _place(error: OSError, root: Path) -> str:
-    """Return which file it is about; of what is printed the system does not say so."""
+    """Name the file of an OSError; errors on standard output carry no file name."""
     if isinstance(error.filename, str | bytes):
         return os.fsdecode(error.filename)
     if found := _QUOTED.search(str(error)):
@@ -127,7 +127,7 @@ def _of_errno(number: int, where: str, root: Path, text: str) -> MachineFault | 
 
 
 def _of_server(error: BaseException) -> MachineFault | None:
-    """Return what to do where a server does not answer: of the libraries that speak to Prefect's alone."""
+    """Name the remedy if the Prefect server does not answer; only its client's libraries are considered."""
     if not re.search(r"connect|timeout|reach", f"{type(error).__name__} {error}", re.I):
         return None
     url = os.environ.get("PREFECT_API_URL")
@@ -136,7 +136,7 @@ def _of_server(error: BaseException) -> MachineFault | None:
 
 
 def _of_object_store(error: BaseException, root: Path) -> MachineFault | None:
-    """Return what an object store, or the way to it, said: its first line, without how often it was asked."""
+    """Quote the first line of an object store's error, without the number of retries."""
     is_of_arrow = isinstance(error, OSError) and "AWS Error" in str(error)
     if type(error).__module__.split(".")[0] not in _OBJECT_STORES and not is_of_arrow:
         return None
@@ -148,7 +148,7 @@ def _of_object_store(error: BaseException, root: Path) -> MachineFault | None:
 
 
 def _of_text(text: str, root: Path) -> MachineFault | None:
-    """Return what a library's message tells: libraries have no errno of theirs."""
+    """Classify a library's error by its message, since libraries set no errno."""
     found = _PATH.search(text)
     quoted = _QUOTED.search(text)
     where = found.group(1) if found else quoted.group(1) if quoted else str(root)
@@ -171,7 +171,7 @@ def _of_text(text: str, root: Path) -> MachineFault | None:
 def _of_damage(error: BaseException, root: Path) -> MachineFault | None:
     """Return which metadata file of the warehouse is damaged, if a library that reads such files raised the error.
 
-    Readers of damaged metadata raise any exception; checksums tell whether there is damage.
+    Readers of damaged metadata raise arbitrary exceptions; checksums confirm the damage.
     """
     if not any(
         frame.f_globals.get("__name__", "").split(".")[0] in _LIBRARIES for frame, _ in walk_tb(error.__traceback__)

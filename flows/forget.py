@@ -1,8 +1,8 @@
-"""Forgetting: a landing, or all that is a user's, goes out of the warehouse, and out of every release that is kept.
+"""Removal of a landing, or of all data of a user, from the warehouse and from every kept release.
 
-What is left of the landings concerned is landed as their next generation; each kept release that read them gives way to
-one that is made of what is left, by the night's own steps; then the old ones go. Every step is done once however often
-it is begun, and what was found at the beginning is kept until the end: who is killed asks again.
+The remaining rows of the affected landings land as their next generation. Each kept release that reads them is rebuilt
+by the steps of the night and replaced; then the old releases and files are removed. Every step is idempotent, and the
+plan is stored until the end: an interrupted removal resumes when the command is repeated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _READERS_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be forgotten, a landing by its id or all that is a user's, and why."""
+    """A request to remove a landing, by its id, or all data of a user, with the reason."""
 
     landing_id: str | None
     user: str | None
@@ -56,9 +56,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is concerned: landings, each with what it is called from then on, and kept releases with what they read.
+    """Affected landings with their new ids, and affected releases with the landings that they read.
 
-    own: what is the user's, if one is forgotten.
+    own: the user's data, if a user is forgotten.
     """
 
     asked: Asked
@@ -69,7 +69,7 @@ class Found:
 
     @property
     def document(self) -> dict[str, Any]:
-        """It as JSON holds it."""
+        """Representation in JSON, to resume from."""
         asked = {"landing_id": self.asked.landing_id, "user": self.asked.user, "reason": self.asked.reason}
         own = None if self.own is None else self.own.document()
         return {
@@ -79,16 +79,16 @@ class Found:
 
     @classmethod
     def from_document(cls, told: Mapping[str, Any]) -> Found:
-        """Return what a document says."""
+        """Read the representation in JSON."""
         own = None if told["own"] is None else OwnData.from_document(told["own"])
         read = {name: tuple(ids) for name, ids in told["releases"].items()}
         return cls(Asked(**told["asked"]), told["at"], told["landings"], read, own)
 
 
 def find(store: Store, settings: Settings, asked: Asked) -> Found:
-    """Find what is concerned; what was begun and not ended is what was found then.
+    """Find the affected landings and releases, or load those of an interrupted removal.
 
-    Raises NothingToDo where there is nothing, UsageError where another one was begun and not ended.
+    Raises NothingToDo if no data match, UsageError if another removal was interrupted.
     """
     begun = document(store, _INTENT)
     if begun is not None:
@@ -128,7 +128,7 @@ def _of_landing(known: ledger.Ledger, landing_id: str | None) -> dict[str, str]:
 
 
 def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
-    """Return the landings that hold rows of a user's, or the name, and what is left of them is called."""
+    """Map the landings that hold rows or the name of a user to the ids of their next generations."""
     landings: dict[str, str] = {}
     last: dict[str, int] = {}
     for one in known.objects(known.landings.sort("content", "generation")):
@@ -144,7 +144,7 @@ def _of_user(known: ledger.Ledger, own: OwnData) -> dict[str, str]:
 
 
 def forget(store: Store, settings: Settings, found: Found, report: Report) -> None:
-    """Forget what was found. The warehouse must be held by this writer."""
+    """Remove the data that `find` returned. The caller must hold the warehouse lock."""
     put_state(store, _INTENT, found.document)
     old = [*_there(store, found.landings)]
     for landing in old:
@@ -171,7 +171,7 @@ def _there(store: Store, landing_ids: Collection[str]) -> Iterator[Landing]:
 
 
 def _leave(store: Store, landing: Landing, found: Found) -> None:
-    """Write what is left of a landing."""
+    """Write the remaining rows of a landing as its next generation."""
     own = found.own
 
     def left(of: Landing, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
@@ -188,7 +188,7 @@ def _leave(store: Store, landing: Landing, found: Found) -> None:
 def _succeed(
     store: Store, settings: Settings, old: Release, found: Found, read: tuple[str, ...], report: Report
 ) -> Release:
-    """Make a release anew, of what is left of its landings, and put it in the old one's place."""
+    """Rebuild a release from the remaining rows of its landings, and replace it."""
     own = _settings_of(old, settings)
     with executors.with_processes(own.engine.worker_count) as engine:
         run = begin_run(store, own, make_plan(store, own, start=_start(store, old, found, read)))
@@ -215,9 +215,9 @@ def _settings_of(old: Release, settings: Settings) -> Settings:
 
 
 def _start(store: Store, old: Release, found: Found, read: tuple[str, ...]) -> Start:
-    """Return where a release's plan starts: what it read, and what is left of that."""
+    """Return the start of a rebuild's plan: the landings that the release read, and their next generations."""
     new = {found.landings[name] for name in read}
-    # of releases that gave way before, the rows of all name what is left
+    # rows of releases that were replaced before name the next generations already
     known = ({*releases.landings_in(store, old)} - {*found.landings.values()}) | {*read}
     landed = ledger.read(store).where(pl.col("landing_id").is_in(sorted(known | new)))
     return Start(old, pl.Series("landing_id", sorted(known), pl.String), landed)
@@ -268,7 +268,7 @@ def _end(store: Store, found: Found, old: list[Landing]) -> None:
 
 
 def not_erased(store: Store) -> list[str]:
-    """Return what nobody can forget from here."""
+    """List the copies that this command cannot erase."""
     told = ["backups of the warehouse, and copies of it", "what was exported, drawn or sent from it", "the inputs"]
     told += ["what Prefect, cron and journals of the system keep of the commands' output"]
     return told + ([f"{store.name}/{ASIDE}, which holds what was damaged"] if store.files.holds(ASIDE) else [])

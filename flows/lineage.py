@@ -24,7 +24,7 @@ from iosig.warehouse.store.models import model_path
 if TYPE_CHECKING:
     from sqlglot import exp
 
-#: columns that models see in landed tables beside the declared ones: where a row was landed
+#: additional columns of landed tables in models: the position of a row among all landed rows
 _ORDER = {"part_order": "BIGINT", "part_row": "BIGINT", "landing_id": "VARCHAR"}
 #: schemas that hold no tables of the night: settings, facts of the run, and tables of the base release
 _NO_TABLES = ("settings.", "run.", "released.")
@@ -32,9 +32,9 @@ _NO_TABLES = ("settings.", "run.", "released.")
 
 @dataclass(frozen=True, slots=True)
 class TableLineage:
-    """How a table is computed: its step, the tables that it is computed from, and whether by SQL.
+    """The step that computes a table, its input tables, and whether an SQL model computes it.
 
-    tables: `layer.name` of each; its own rows in the base release, which some steps carry on, are not among them.
+    tables: `layer.name` of each, without the table's own rows in the base release, which some steps carry forward.
     """
 
     table: Table
@@ -60,7 +60,7 @@ class ColumnLineage:
 def lineage() -> tuple[TableLineage, ...]:
     """Return the lineage of every table that a run computes, in the order of the steps.
 
-    Tables that exist only within a query, as models of other models, are among them.
+    Includes intermediate tables, which exist only as inputs of other models.
     """
     found: dict[str, TableLineage] = {}
     models = {_name_of(table): table for table in TABLES if model_path(table).is_file()}
@@ -110,7 +110,7 @@ def table_rows() -> list[TableRow]:
 
 
 def lineage_of(name: str) -> TableLineage:
-    """Return the lineage of a table. Raises UsageError with similar names if no run writes such a table."""
+    """Look up the lineage of a table by name. Raises UsageError with similar names if no run writes it."""
     known = {found.table.name: found for found in lineage()}
     if name not in known:
         from difflib import get_close_matches
@@ -150,7 +150,7 @@ def _reached(name: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
 
 @cache
 def _tables_in_sql(table: Table) -> tuple[str, ...]:
-    """Return the tables that a model reads, settings not among them."""
+    """Return the tables that a model reads, except settings."""
     from sqlglot import exp
 
     names = {f"{source.db}.{source.name}": None for source in _parsed(table).find_all(exp.Table) if source.db}

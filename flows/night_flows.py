@@ -64,7 +64,7 @@ def nightly(
 
 
 def land_inputs(store: Store, settings: Settings) -> State[Any]:
-    """Land what is new, and return the state of the task run."""
+    """Land new inputs, and return the state of the task run."""
     landed: State[Any] = land.with_options(**retries_of(settings))(store, settings, return_state=True)
     landed.result()
     return landed

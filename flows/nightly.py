@@ -112,7 +112,7 @@ def build(
             begin(ready.item.step, durations.left_s(schedule.open_counts(), engine.worker_count))
         return (start or (lambda each: engine.submit(each.item, run.store.root)))(ready)
 
-    # The release needs Iceberg, whose import takes a second.
+    # The release needs Iceberg, which takes a second to import.
     on_idle = partial(processes.imported, "iosig.warehouse.releases.catalogue")
     for result in execute(run, schedule, start_item, engine.worker_count, on_idle):
         uploads.begin(schedule)
@@ -179,7 +179,7 @@ def plan_steps(store: Store, settings: Settings, plan: planning.Plan) -> list[Pl
 def land_inbox(store: Store, settings: Settings, executor: Executor | None = None) -> Iterator[Arrival]:
     """Land new content of the settings' inbox, databases and Prometheus servers, and of Slurm.
 
-    A file that was landed before costs its hash. executor: whose workers, on other machines, land files.
+    A file that has landed before is only hashed. executor: workers on other machines that land files.
     """
     schedule = settings.schedule
     inbox = [str(schedule.inbox)] if schedule.inbox else []
@@ -218,11 +218,11 @@ def run_inline(
     kind: str = "run",
     selection: planning.Selection | None = None,
 ) -> Release:
-    """Land what is new, execute a plan without Prefect, and publish the release.
+    """Land new inputs, execute a plan without Prefect, and publish the release.
 
-    report is called with what was done, begin with what begins and the remaining time. kind: of the release. With a
-    selection nothing lands: its steps read what the current release has read. Raises NothingToDo if nothing is stale,
-    and GateFailed if a critical expectation fails: then nothing is released.
+    report is called with each completed step, begin with each starting step and the remaining time. kind: of the
+    release. With a selection nothing lands: its steps read the inputs of the current release. Raises NothingToDo if
+    all tables are up to date, and GateFailed if a critical expectation fails; then no release is published.
     """
     clock, engine = _Clock(report), engine or Engine()
     if selection is None:

@@ -1,6 +1,6 @@
-"""Problems are told once when they begin and once when they are over: by a webhook, and by mail.
+"""Notices of problems by webhook and mail, sent once when a problem begins and once when it ends.
 
-What was told is kept in the warehouse. What could not be told is told the next time.
+The warehouse records sent notices. A notice that could not be sent is sent again with the next run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from iosig.warehouse.printable import one_line
 from iosig.warehouse.store.store import Store, cached, put_document
 
 _TOLD = "notices.json"
-#: room that is kept, so that what was told of a full disk can be noted on it
+#: reserved space, so that a notice of a full disk can be recorded on that disk
 _ROOM, _ROOM_BYTES = "notices.room", 64 << 10
 _TIMEOUTS = Timeouts(timeout_s=20.0, total_timeout_s=60.0)
 _JSON = {"Content-Type": "application/json"}
@@ -34,7 +34,7 @@ _JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is told: of which warehouse, which problem, whether it has begun or is over, since when, in a sentence."""
+    """Begin or end of a problem of a warehouse, with the time and a message."""
 
     warehouse: str
     problem: str
@@ -45,14 +45,14 @@ class Notice:
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """Warehouse, state, time and message in one line."""
         told = self.sentence if self.state == "begun" else f"over: {self.sentence}"
         return one_line(f"iosig, {self.warehouse}: {told}")
 
 
 @contextmanager
 def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> Iterator[None]:
-    """Tell how a warehouse fares after a block, also where it fails; warn of what could not be told."""
+    """Send notices after a block, also if it fails; warn of notices that could not be sent."""
     failure: Exception | None = None
     require_own_sendmail(settings)
     if _is_heard(settings) and store.exists and not store.files.mark(_ROOM):
@@ -76,9 +76,9 @@ def telling(store: Store, settings: Settings, warn: Callable[[str], object]) -> 
 
 
 def tell_of(store: Store, settings: Settings, failure: Exception | None = None) -> list[str]:
-    """Tell how a warehouse fares after a run, or at any time; return what went wrong in telling.
+    """Send notices of the present state of a warehouse; return the errors of sending.
 
-    failure: why the last run failed, if it did. Nothing is done where nobody is to be told.
+    failure: the error of the last run, if it failed. Does nothing without recipients in the settings.
     """
     if not _is_heard(settings):
         return []
@@ -90,7 +90,7 @@ def tell_of(store: Store, settings: Settings, failure: Exception | None = None) 
 
 
 def tell(store: Store, settings: AlertSettings, problems: Sequence[Problem], at: datetime) -> list[str]:
-    """Tell of problems that have begun or are over since the last time; return what went wrong in telling."""
+    """Send notices of problems that have begun or ended since the last notices; return the errors of sending."""
     known: dict[str, dict[str, str]] = cached(store, _TOLD, dict) or {}
     failures: list[str] = []
     for notice in list(_notices(store, known, problems, at)):
@@ -113,12 +113,12 @@ def require_own_sendmail(settings: Settings) -> None:
 
 
 def _is_heard(settings: Settings) -> bool:
-    """Return whether anybody is to be told."""
+    """Return whether the settings name a recipient."""
     return bool(settings.alerts.mail_to or os.environ.get(settings.alerts.webhook_variable))
 
 
 def _note(store: Store, known: dict[str, dict[str, str]]) -> None:
-    """Note what was told; where the disk is full, in the room that was kept for it."""
+    """Record sent notices; if the disk is full, in the reserved space."""
     try:
         put_document(store, _TOLD, known)
     except OSError:
@@ -140,7 +140,7 @@ def _notices(
 
 
 def _sent(settings: AlertSettings, notice: Notice) -> Iterator[str]:
-    """Send a notice on each way that is set; yield what went wrong, without what is secret."""
+    """Send a notice to each recipient; yield errors without secrets."""
     url = os.environ.get(settings.webhook_variable)
     if url:
         document: dict[str, Any] = {"text": notice.line} if settings.webhook_format == "slack" else asdict(notice)

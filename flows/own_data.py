@@ -1,9 +1,8 @@
-"""What is a user's: jobs, and what was traced, followed or refused of them; and what names the user elsewhere.
+"""The data of a user, and the user's name in data of others.
 
-A user's are the records of the user's jobs and their steps, traces by the user (or by the number) or of such a job,
-series and predictions of such jobs, extrapolations of such traces, and refused rows that name the user. In rows of
-others the name goes out of paths, file names, command lines and comments; what others call their jobs and accounts is
-theirs.
+A user's data are the records of the user's jobs and steps, traces by the user (or the user id) or of such a job, series
+and predictions of such jobs, extrapolations of such traces, and rejects that name the user. In rows of other users, the
+name is removed from paths, file names, command lines and comments, but not from names of their jobs and accounts.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class OwnData:
         return text
 
     def left(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return what is left of landed rows: none of the user's, and the others' without the name."""
+        """Remove the user's rows from landed rows, and the user's name from the other rows."""
         kept = rows.filter(~self._is_own(table, rows))
         naming = [column.name for column in table.columns if column.hides in _NAMING and column.name in kept.columns]
         kept = kept.with_columns(self._without(pl.col(name)) for name in naming)
@@ -115,12 +114,12 @@ class OwnData:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON holds it."""
+        """Return the representation in JSON, to resume from."""
         return {"name": self.name, "jobs": self.jobs, "trace_ids": self.trace_ids}
 
     @classmethod
     def from_document(cls, told: Mapping[str, Any]) -> OwnData:
-        """Return what a document says."""
+        """Read the representation in JSON."""
         jobs = tuple((str(cluster), str(job_id)) for cluster, job_id in told["jobs"])
         return cls(told["name"], jobs, tuple(told["trace_ids"]))
 
@@ -134,7 +133,7 @@ def _allocation(column: str) -> pl.Expr:
 
 
 def find(store: Store, name: str) -> OwnData:
-    """Find what is a user's, in all that is landed and in all releases that are kept."""
+    """Find a user's data in all landings and kept releases."""
     jobs = _landed(store, JOB_RECORDS).filter(pl.col("user") == name)
     jobs = jobs.select("started_at", "ended_at", cluster=_cluster(), allocation=_allocation("job_id"))
     traces = _landed(store, TRACES)
@@ -153,7 +152,7 @@ def find(store: Store, name: str) -> OwnData:
 
 
 def _landed(store: Store, table: Table) -> pl.DataFrame:
-    """Return the rows of a table of all landings, those that were replaced since among them."""
+    """Return a table's rows of all landings, including replaced ones."""
     known = ledger.read(store)
     paths = known.files.filter(pl.col("table") == table.name)["path"].to_list()
     read = (frames.widened(read_parquet(store.local(path)), table) for path in paths)

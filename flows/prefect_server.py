@@ -81,7 +81,7 @@ class PrefectServer:
         return self.folder / _PASSWORD_FILE
 
     def auth_string(self) -> str:
-        """Read `user:password`. Raises MachineFault if there is none yet, UsageError if other users can read it."""
+        """Read `user:password`. Raises MachineFault if it does not exist yet, UsageError if other users can read it."""
         try:
             with self.password_file.open() as file:
                 status, text = os.fstat(file.fileno()), file.read().strip()
@@ -129,7 +129,7 @@ class PrefectServer:
         }
 
     def described_state(self) -> str | None:
-        """State for people: also why the server cannot be asked; None if this user has no server in the warehouse."""
+        """State of the server as text, or the reason why it is unknown; None if this user has no server here."""
         if not os.access(self.password_file, os.R_OK):
             return None
         try:
@@ -231,7 +231,7 @@ class PrefectServer:
             raise MachineFault(f"The Prefect server ended. Its messages are in {self.folder / _LOG}.")
 
     def _status_of(self, path: str, headers: Mapping[str, str] = MappingProxyType({})) -> int | None:
-        """Return the HTTP status of a path, None where no HTTP server answers; a proxy is never asked."""
+        """Return the HTTP status of a path, None if no HTTP server answers; proxies are bypassed."""
         connection = HTTPConnection(HOST, self.port, timeout=_REQUEST_TIMEOUT_S)
         try:
             connection.request("GET", path, headers=dict(headers))

@@ -29,7 +29,7 @@ Key = tuple[str, Day, int]
 
 @dataclass(frozen=True, slots=True)
 class ReadyItem:
-    """A work item whose inputs are complete.
+    """A work item with complete inputs.
 
     upstream: returns the names of the items that it waited for. is_cached: whether an earlier run has completed it.
     """
@@ -45,7 +45,7 @@ class ReadyItem:
 
 @dataclass
 class _Progress:
-    """A step of a run: the days of its items once they are known, and of those that are not complete."""
+    """The days of a step's work items, once known, and the days of incomplete items."""
 
     step: Step
     days: tuple[Day, ...] | None = None
@@ -86,7 +86,7 @@ class Schedule:
         return counts
 
     def pop(self) -> ReadyItem | None:
-        """Return the next work item that is ready, None if there is none at present."""
+        """Return the next work item that is ready, None if every other item waits for inputs."""
         while self._ready:
             name, day, number = heappop(self._ready)[-1]
             if (name, day) not in self._chunks and not self._begin(name, day):
@@ -103,7 +103,7 @@ class Schedule:
         return None
 
     def _begin(self, name: str, day: Day) -> bool:
-        """Divide an item whose inputs are complete into chunks; return whether it can start itself."""
+        """Divide an item with complete inputs into chunks; return whether the item itself can start."""
         step = self._steps[name].step
         if not step.is_needed(self._run, day):
             self._end(name, day)
@@ -133,7 +133,7 @@ class Schedule:
             self._push(name, day)
 
     def completed_steps(self) -> Iterator[Step]:
-        """Yield the steps of which all work items are complete."""
+        """Yield the steps without incomplete work items."""
         yield from (progress.step for progress in self._steps.values() if progress.is_complete)
 
     # ---- items
@@ -233,7 +233,7 @@ def execute(
     """Execute the items of a schedule, and yield the result of each as it completes.
 
     Items that depend on a failed one are not started; the others are. The first failure is raised at the end, or one
-    that names all items whose workers were lost.
+    that names all items with lost workers.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The tasks of the flows: landing, the plan, work items, publishing, maintenance, the report.
 
-A complete work item has a marker in the run's folder, which serves runs without Prefect, too. A task run whose item
-an earlier flow run has completed ends as `Cached`. Transient faults are retried as the settings say.
+A complete work item has a marker in the run's folder, which serves runs without Prefect, too. If an earlier
+flow run has completed an item, its task run ends as `Cached`. Transient faults are retried as the settings say.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _is_transient(_: object, __: object, state: State[Any]) -> bool:
 @task(task_run_name="land", cache_policy=NO_CACHE, retry_condition_fn=_is_transient)
 @signal_errors_kept()
 def land(store: Store, settings: Settings) -> int:
-    """Land what is new in the inbox and the journal of predictions; returns the number of new landings.
+    """Land new files of the inbox and the journal of predictions; returns the number of new landings.
 
     Files land on the machine of the flow: with Slurm, workers for each look at the inbox would wait in its queue.
     """
@@ -82,7 +82,7 @@ def land(store: Store, settings: Settings) -> int:
 def plan_run(
     store: Store, settings: Settings, since: date | None, until: date | None, selection: Selection | None, kind: str
 ) -> Plan | None:
-    """Find what is stale; None if nothing is."""
+    """Plan the days and tables to recompute; None if all are up to date."""
     try:
         agree(store, settings.catalogue.server())
         releasing.complete(store)

@@ -16,7 +16,7 @@ from iosig.warehouse.store.store import Store, locked
 
 @flow(name="iosig-land", flow_run_name=partial(run_name, "land"))
 def land() -> Any:
-    """Land what is new in the inbox and the other inputs of the settings; returns the number of new landings."""
+    """Land new files of the inbox and the other inputs of the settings; returns the number of new landings."""
 
     def work(store: Store, settings: Settings) -> int:
         count: int = tasks.land.with_options(**tasks.retries_of(settings))(store, settings)
@@ -29,7 +29,7 @@ def land() -> Any:
 def maintain(lock_timeout_s: float | None = None) -> Any:
     """Expire the releases that the settings do not keep, and remove their files, as every night does.
 
-    What is kept is the operator's choice, so it is no parameter.
+    The settings alone decide which releases are kept, so retention is no parameter.
 
     Args:
         lock_timeout_s: Maximum time to wait for the warehouse lock [s]; by default that of the settings.

@@ -1,4 +1,4 @@
-"""The demo's site: simulated logs, the truth behind them, and what is planted in them.
+"""The demo's site: simulated logs, the truth behind them, and the planted events.
 
 - `simulated` (`TrueSignature`, `classes_truth`, `shipped_logs`): The logs of a simulated machine, and its truth.
 - `planted` (`demo_site`, `Collision`, `collision`, `traced_job_id`): The facts that are planted in the site.

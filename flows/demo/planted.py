@@ -15,7 +15,7 @@ DAYS = 3
 CHANGED = "ior_b"
 #: one run of the first application on the last day meets a run of the second one in most of its bursts
 VICTIM, CULPRIT = "gromacs", "enzo"
-#: of its last run there is a trace
+#: the application whose last run is traced
 TRACED = "ior_a"
 #: runs of each application that is not planned run by run
 _RUN_COUNT = 5 * DAYS
@@ -33,7 +33,7 @@ _FOREIGN_LEVEL, _DRIFT_RATIO = 0.7, 0.003
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """The planted slowdown: the victim's and the culprit's job, how long the victim took, and takes alone [s]."""
+    """The planted slowdown: the delayed job, the interfering job, and the former's duration with and without it [s]."""
 
     victim_job_id: str
     culprit_job_id: str
@@ -59,7 +59,7 @@ def _starts(hours_of_days: Iterable[Iterable[float]]) -> tuple[float, ...]:
 
 
 def _doubled(application: Application) -> Application:
-    """Return an application whose bursts move twice as much from the last day on; between them it computes as long."""
+    """Double the bytes of an application's bursts from the last day on; its compute phases keep their duration."""
     later, late_s = [], 0.0
     for burst in application.bursts:
         doubled = Burst(burst.offset_s + late_s, 2 * burst.volume_bytes, burst.peak_bytes_per_s, burst.direction)
@@ -80,7 +80,7 @@ def collision(site: Site) -> Collision:
 
 
 def traced_job_id(site: Site) -> str:
-    """Return the job of which there is a trace: the last complete run of its application."""
+    """Find the traced job: the last complete run of its application."""
     runs = site.runs.filter(application=TRACED, kind="complete")
     jobs = site.jobs.join(runs, on="job_id", how="semi").filter(pl.col("ended_at").is_not_null())
     job_id: str = jobs.sort("ended_at")["job_id"][-1]

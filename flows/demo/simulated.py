@@ -21,7 +21,7 @@ from iosig.transforms.synthetic.workload import APPLICATIONS, DIRECTIONS, Applic
 from iosig.warehouse.contracts.application_ids import application_id_of
 
 FILESYSTEM = "widow1"
-#: the file system whose servers count by job, and who uses it: a machine of its own, with applications of its own
+#: file system of a second machine, with other applications; its servers count bytes by job
 EXACT_FILESYSTEM = "widow2"
 #: where compute nodes mount the first one
 FILESYSTEMS = {"/scratch": FILESYSTEM}
@@ -154,7 +154,7 @@ def _write_polls(day: date, rows: pl.DataFrame, folder: Path) -> Path:
 
 
 def exact_site(seed: int, start: datetime = _START) -> tuple[Site, JobStatistics]:
-    """Return the first third of a day of a small machine whose servers count by job, and what a collector reads."""
+    """Simulate a third of a day of a small machine with per-job counters, and the samples of a collector."""
     applications = [
         replace(one, name=name, user=user, run_count=5)
         for one in APPLICATIONS

@@ -1,7 +1,8 @@
-"""Attribution: whose bytes a file system's traffic was, by the signatures of the runs that were there.
+"""Attribution of a file system's traffic to runs, by counters, traces and signatures.
 
 A day's runs are placed on the traffic together with the runs that overlap them, and the day's own rows are kept. Bytes
-that servers counted for a run, or that its trace recorded over time, are subtracted first; signatures explain the rest.
+that servers counted for a run, or that its trace recorded over time, are subtracted first; signatures are fitted to the
+residual.
 Days are placed independently, so runs of two days may claim the same bytes: a second pass (`limit_day`) limits the
 attributed bytes of each minute to what its polls hold. The best estimate of each run's bytes (`job_io`) comes last.
 """
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     import duckdb
 
 _GRID = ("filesystem", "step_us", "phase_us")
-#: what tells the bytes of a run over time
+#: tables with the bytes of a run over time
 _SERIES_TABLES = (EXACT_SAMPLES, JOB_IO_SOURCES, TRACE_JOBS, TRACE_SIGNALS)
-#: a run that is longer is in the days of so many before its end
+#: maximum number of days before a run's end in which its bytes are attributed
 _MOST_DAYS = 31
 
 
@@ -105,7 +106,7 @@ def _expose_minutes(context: StepContext, connection: duckdb.DuckDBPyConnection)
 
 
 def limited_days(run: Run) -> Sequence[date]:
-    """Return the plan's days, and the published days whose runs overlap runs of these in time."""
+    """Return the plan's days, and published days with runs that overlap runs of these in time."""
     own = {day for day in run.plan.job_days if day is not None}
     published = {file.day for file in run.released(JOB_IO) if file.day is not None} - own
     return sorted(own.union(*(_overlapping(run, day) & published for day in own)))
@@ -122,7 +123,7 @@ def _overlapping(run: Run, day: date) -> set[date]:
 
 
 def _days(run: Run) -> Sequence[date]:
-    """Return the days of polls, those beside them, and those on which runs were there whose bytes were limited again.
+    """Return the days of polls, their neighbors, and days with runs that have new limits.
 
     A poll may reach into the minutes of the day before or after.
     """
@@ -155,7 +156,7 @@ def _ticks_of(run: Run, first: date, last: date) -> Iterator[TableFile]:
 
 
 def _claims(run: Run, day: Day) -> Iterator[TableFile]:
-    """Yield what a day's limits depend on: rows of all days whose runs overlap it, and the polls."""
+    """Yield the inputs of a day's limits: rows of all days with runs that overlap it, and the polls."""
     assert day
     days = _overlapping(run, day)
     yield from run.built(PLACED_IO, [other for other in run.plan.job_days if other in days])
@@ -166,7 +167,7 @@ def _claims(run: Run, day: Day) -> Iterator[TableFile]:
 
 
 def _near(run: Run, day: Day) -> Iterator[TableFile]:
-    """Yield the ticks around a day, and what is attributed to runs that may have been there."""
+    """Yield the rates around a day, and the attribution of runs that may overlap it."""
     assert day
     yield from _ticks_of(run, day, day)
     released = {file.day: replace(file, is_released=False) for file in run.released(ATTRIBUTED_IO)}

@@ -1,6 +1,6 @@
-"""Checks: every built table is held to its suite; what was taken out or refused is gathered.
+"""Validation of every built table against its suite, with the quarantined rows.
 
-Results are kept by table and day and carried on with the days, so that they speak of all that a release holds.
+Results are stored by table and day and carried forward with the days, so they cover all rows of a release.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 #: quarantined rows of each table
 _FAULTY_ROWS = {JOBS: FAULTY_JOBS, POLLS: FAULTY_POLLS, PREDICTION_RECORDS: FAULTY_PREDICTIONS}
-#: jobs are held to their suite before they are written; the others are what checks find
+#: jobs are validated before they are written; the others are results of checks
 _NOT_HELD = (JOBS, QUARANTINE, QUALITY, QUALITY_DAILY)
-#: the folder of what the checks found, until all tables are checked
+#: the folder of results until all tables are checked
 VERDICTS = "verdicts/"
 #: rows of several files that a suite looks at at a time: pandas takes some hundred bytes for each
 _BATCH_ROWS = 500_000
-#: what so many rows leave behind is looked for at once
+#: garbage is collected after each batch with more rows
 _LARGE_BATCH_ROWS = 50_000
 #: rows of a file that suites look at, the last ones
 _MOST_ROWS = 2_000_000
 #: tables of runs: all that is known of a run lies on its day
 _RUNS = (JOBS, TRACE_JOBS)
 _DOUBLED = {"table_name": pl.String(), "day": pl.Date(), "doubled_count": pl.Int64(), "row": pl.String()}
-#: in what is carried on of a release that has no results by day: the days that it is about
+#: key of the days that a result covers, in releases without results by day
 _OF_DAYS = "of_days"
 
 
@@ -55,7 +55,7 @@ _OF_DAYS = "of_days"
 
 
 def verdicts_on(table: Table) -> Table:
-    """Return what holds the verdicts on a table alone; which of its days are made anew lies beside them, as JSON."""
+    """Return the table of one table's verdicts; a JSON document next to its file lists the recomputed days."""
     return replace(QUALITY_DAILY, name=f"{VERDICTS}{table.name}", partition=None, is_published=False)
 
 
@@ -121,7 +121,7 @@ def _held(context: StepContext, table: Table) -> int:
     limits = _limits(context)
     told = []
     for rows in _batches(context.files(table), suites.looked_at(table)):
-        # of each batch what was said stays, and no row: Great Expectations leaves them in cycles
+        # only the verdicts are kept; Great Expectations leaves the rows in reference cycles
         told.append(gate.check(table, rows, limits).verdicts)
         if rows.height > _LARGE_BATCH_ROWS:
             gc.collect()
@@ -129,10 +129,10 @@ def _held(context: StepContext, table: Table) -> int:
 
 
 def _batches(files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
-    """Read columns (None: all) of built files some at a time, lists as their lengths: all that the suites look at.
+    """Read columns (None: all) of built files in batches, with lists replaced by their lengths.
 
-    A file stays whole, for its keys are held against each other. Of a very long one they look at the end: what is new
-    comes last, and every row met the contract when it was written.
+    A file is one batch, because its keys are compared with each other. Of a very long file only the last rows are read:
+    new rows come last, and every row met the contract when it was written.
     """
     batch: list[pl.DataFrame] = []
     row_count = 0
@@ -159,10 +159,10 @@ def _scalars(path: Path, columns: Sequence[str] | None) -> pl.DataFrame:
 
 
 def decide(context: StepContext) -> int:
-    """Decide on the release by what was found of all its days. Returns the expectations that do not hold.
+    """Decide on the release by the results of all its days. Returns the number of failed expectations.
 
-    Raises GateFailed where a critical expectation does not hold; the verdicts stay in the plan's folder, and pages
-    that tell of them lie apart from those of the release that stays.
+    Raises GateFailed if a critical expectation fails. The verdicts stay in the plan's folder, and their pages are
+    separate from those of the current release.
     """
     from iosig.expectations import docs, gate, summing
 
@@ -180,7 +180,7 @@ def decide(context: StepContext) -> int:
 
 
 def _by_day(context: StepContext) -> pl.DataFrame:
-    """Return what was found of every day of the release: those that are made anew, and all others as they were."""
+    """Return the results of every day of the release: new ones of recomputed days, carried ones of the others."""
     paths = context.files(QUALITY_DAILY)
     anew = {path.parent.name: json.loads(path.with_suffix(".json").read_text()) for path in paths}
     found = [frames.empty(QUALITY_DAILY), *map(read_parquet, paths), _carried(context, anew)]
@@ -188,9 +188,10 @@ def _by_day(context: StepContext) -> pl.DataFrame:
 
 
 def _on_two_days(context: StepContext) -> pl.DataFrame:
-    """Return how many rows of runs on days that are made anew lie on another day, too, with the first of them.
+    """Count the rows of runs on recomputed days that are on another day, too, with an example.
 
-    Suites look at one day at a time, and so at no run that lies on two. Columns: table_name, day, doubled_count, row.
+    Suites validate one day at a time, so they cannot detect a run on two days. Columns: table_name, day, doubled_count,
+    row.
     """
     found = [pl.DataFrame(schema=_DOUBLED)]
     for table in _RUNS:
@@ -204,7 +205,7 @@ def _on_two_days(context: StepContext) -> pl.DataFrame:
 
 
 def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
-    """Return verdicts of which those on keys do not hold where rows of runs lie on another day, too."""
+    """Mark the verdicts on keys as failed for days with rows that are on another day, too."""
     if doubled.is_empty():
         return by_day
     told = by_day.join(doubled, on=["table_name", "day"], how="left", nulls_equal=True, maintain_order="left")
@@ -221,7 +222,7 @@ def _with_doubled(by_day: pl.DataFrame, doubled: pl.DataFrame) -> pl.DataFrame:
 
 
 def _carried(context: StepContext, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
-    """Return the rows of the release before that are about days of which a table is not made anew."""
+    """Return the previous release's rows about days of a table that are not recomputed."""
     files = context.released(QUALITY_DAILY)
     known = read_parquet(files) if files else _of_older_release(context)
     pairs = [(name, day) for name, days in anew.items() for day in days]
@@ -256,7 +257,7 @@ def _of_older_release(context: StepContext) -> pl.DataFrame:
 
 
 def _still_standing(older: pl.DataFrame, anew: Mapping[str, Sequence[str | None]]) -> pl.DataFrame:
-    """Return what an older release said of several days together, until the last of them is made anew."""
+    """Return results of older releases about several days together, until all of these are recomputed."""
     told = [
         observed | {_OF_DAYS: [day for day in observed[_OF_DAYS] if day not in anew.get(name, ())]}
         for name, observed in zip(older["table_name"], map(json.loads, older["observed"]), strict=True)

@@ -59,7 +59,7 @@ def _job_classes(subjects: pl.DataFrame, params: classes.ClassParams) -> pl.Data
 
 
 def _signature_classes(found: Subjects, applications: pl.DataFrame, params: classes.ClassParams) -> pl.DataFrame:
-    """Classify applications by their signatures; what is over all sizes has no number of nodes."""
+    """Classify applications by their signatures; one that pools all sizes has no number of nodes."""
     sizes = found.keys.select(application_id="subject_id").join(
         applications.select("application_id", "node_count"), on="application_id", how="left", maintain_order="left"
     )

@@ -89,13 +89,13 @@ def _dated(rows: pl.DataFrame, context: StepContext) -> pl.DataFrame:
 
 
 def tell_unassigned(context: StepContext) -> int:
-    """Tell of a day what servers counted under names of which no job is known. Returns the kinds of names."""
+    """Sum the bytes of a day that servers counted under names without a known job. Returns the number of kinds."""
     with context.engine() as connection:
         context.expose(connection, COUNTER_JOB_TOTALS, JOBS)
         return context.build(connection, UNATTRIBUTED_COUNTER_IO)
 
 
-# ---- what is read
+# ---- inputs
 
 
 def _timed(context: StepContext) -> pl.DataFrame:

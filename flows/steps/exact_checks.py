@@ -1,4 +1,4 @@
-"""Signatures against what servers counted: each exact sample beside its application's signature."""
+"""Comparison of each exact sample, from per-job counters, with its application's signature."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def _compared(context: StepContext, connection: duckdb.DuckDBPyConnection, pairs
 
 
 def against(signature: Signature, exact: RunSamples, run: int) -> tuple[float | int | None, ...]:
-    """Return what tells how a signature stands against one run's exact sample: in the columns of `exact_checks`.
+    """Compare a signature with one run's exact sample; returns values of columns of `exact_checks`.
 
-    exact: samples that begin so many seconds after their runs. Both are compared step by step of the sample, bursts
-    second by second.
+    exact: samples, with the offset of each from its run's start. Bytes are compared by step of the sample, bursts by
+    second.
     """
     first, last = exact.rates.offsets[run : run + 2]
     rates, interval_s = np.nan_to_num(exact.rates.values[first:last]), float(exact.interval_s[run])
@@ -104,7 +104,7 @@ def _by_second(moved: Reals, edges: Reals) -> Reals:
 
 
 def _is_counted(run: Run, day: Day) -> bool:
-    """Take the days of runs of which servers counted."""
+    """Return whether servers counted bytes of runs of the day."""
     return bool(run.built(EXACT_SAMPLES, [day]) and run.built(SIGNATURES, [None]))
 
 

@@ -86,7 +86,7 @@ def samples_of(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
 
 
 def _scraped(runs: pl.DataFrame, grids: Grids) -> Bools:
-    """Mark the steps of which a part lies between the first scrape and the last one."""
+    """Mark the steps that overlap the time between the first and the last scrape."""
     run = np.repeat(np.arange(runs.height), grids.counts)
     right = places_of(grids.first_step, grids.counts) * grids.step_us[run] + grids.phase_us[run]
     begin, end = (runs[name].dt.epoch("us").to_numpy()[run] for name in ("coverage_started_at", "coverage_ended_at"))

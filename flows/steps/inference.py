@@ -1,8 +1,8 @@
-"""Inference: the class and period of every run, measured where its own bytes are known, else inferred.
+"""Class and period of every run, measured from its own bytes or inferred from its application's signature.
 
-The answer of a run is that of its own bytes: counted by servers, or traced. Of the other runs only the traffic of the
-whole file system is known, which says nothing of a single run: they get the answer of their application's signature, or
-the reason why there is none.
+Measured answers need bytes that servers counted for the run, or its trace. Shared traffic does not determine the class
+or period of a single run. Other runs therefore get the answer of their application's signature, or an outcome that
+states why it is missing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def infer(context: StepContext) -> int:
 
 
 def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> pl.DataFrame:
-    """Return rows of `classes`: the inferred class of every run."""
+    """Combine inferred classes with the keys and durations of their runs, as rows of `classes`."""
     found = inference.infer_classes(runs, bursts, params)
     is_refused = runs["refusal"].is_not_null() & (found["outcome"] == "classified")
     answered = found.with_columns(
@@ -62,7 +62,7 @@ def _classes(runs: pl.DataFrame, bursts: pl.DataFrame, params: ClassParams) -> p
 
 
 def _periods(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of `periods`: the inferred period of every run."""
+    """Combine inferred periods with the keys of their runs, as rows of `periods`."""
     is_periodic = pl.col("outcome") == "periodic"
     answered = (
         inference.infer_periods(runs)

@@ -37,8 +37,8 @@ _LANDED_ROW_BYTES = 16
 class TableFile:
     """A Parquet file of a table: its path below the warehouse's root, its day or bucket if it has one.
 
-    is_released: whether it belongs to the base release, whose recomputed days are read too. subject_kinds: kinds of
-    subjects whose rows are still valid; empty for all.
+    is_released: whether it belongs to the base release, with its previous version of recomputed days.
+    subject_kinds: kinds of subjects with valid rows; empty for all.
     """
 
     table: str
@@ -65,12 +65,12 @@ class WorkItem:
     """One execution of a step, for one day, for a chunk of it, or for all days together.
 
     function: `module:name`. reads: files, and landings with those of their parts that are read. writes: files; those
-    without rows may be absent, and a star in a path stands for any number of files. days: days that are recomputed.
+    without rows may be absent, and a star in a path matches any number of files. days: days that are recomputed.
     folder: the run's own, below the root. marker: the file that says that the item is complete; empty for an item that
     every run executes. is_check: whether it needs Great Expectations. chunk_function: executed before `function` where
     the item computes its only chunk, too. chunk_keys: of the chunk that it computes. chunk_files: those that it writes
     as a chunk, or joins. poll_span: the first and last day of polls in the warehouse. beginning_filesystems: file
-    systems whose polls begin on these days.
+    systems with their first polls on these days.
     """
 
     name: str
@@ -133,7 +133,7 @@ def _written(root: Path, path: str) -> list[str]:
 
 
 def _with_companions(names: Iterable[str]) -> Iterator[str]:
-    """Yield names of files, and of the JSON documents that lie beside verdicts."""
+    """Yield names of files, and of the JSON documents that accompany verdicts."""
     for name in names:
         yield name
         if "/verdicts/" in name:
@@ -169,7 +169,7 @@ class StepContext:
 
     @property
     def days(self) -> tuple[Day, ...]:
-        """The days that are recomputed."""
+        """Recomputed days, None for rows without a day."""
         return self.item.days
 
     @property
@@ -177,7 +177,7 @@ class StepContext:
         """Where the plan's files are, and where an item may leave some for itself."""
         return self.root / self.item.folder
 
-    # ---- what is read
+    # ---- inputs
 
     def dated(self, table: Table, *, is_released: bool = False) -> dict[Path, Day]:
         """Return the built files of a table, or those of the base release, with their days."""
@@ -213,7 +213,7 @@ class StepContext:
         """Return the landed rows of a table, a frame for each file, in the order of landing."""
         return scans(Store(self.root), table, self.parts(table))
 
-    # ---- what is written
+    # ---- outputs
 
     def path(self, table: Table) -> Path:
         """Return the one file of a table that the item writes."""
@@ -231,7 +231,7 @@ class StepContext:
         return [path for path in paths if path.is_file()]
 
     def join_chunks(self, table: Table) -> None:
-        """Write the rows of all chunks as the table's one file; without rows there is none."""
+        """Write the rows of all chunks as the table's one file; without rows, no file is written."""
         paths = self.chunk_paths(table)
         if self.item.chunk_function and paths:
             self.path(table).parent.mkdir(parents=True, exist_ok=True)

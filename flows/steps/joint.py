@@ -1,9 +1,9 @@
-"""Signatures found together, where that is due, beside the plain ones; else what was found the last time stays.
+"""Joint signatures, fitted at an interval of days, in addition to the separate ones; otherwise carried forward.
 
-Once in so many days all applications with runs since the last time are asked. What these and all others that were
-there do is fitted to the traffic at once, which is told by the samples of all runs that were there, and the samples are
-cleaned by that; of applications with few runs there the default signature is taken. So it rests on what the night has
-of runs and signatures, and on nothing that a rerun would find changed.
+The fit covers all applications with runs since the previous fit. It explains the traffic of a file system by the
+signatures of all concurrent runs at once, and subtracts interference from the samples accordingly. Applications with
+few runs in this time contribute their default signature. The inputs are those of the night alone, so a rerun gives the
+same result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from iosig.warehouse.store.store import write_parquet
 
 METHOD = "joint"
 _RUN = ("cluster", "job_id", "started_at")
-#: halves of a set have fewer runs than it takes: methods of ours need so many
+#: minimum number of runs in a half of a sample set, for methods that compare halves
 _LEAST_HALF = 3
 
 
@@ -70,7 +70,7 @@ def make_signatures(context: StepContext) -> int:
 
 
 def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return signatures of which the joint one is the default where there is one, and else one of the plain ones."""
+    """Mark the default signatures: the joint one if it exists, otherwise one of the separate ones."""
     has_joint = (pl.col("method") == METHOD).any().over(SUBJECT)
     rows = rows.with_columns(is_default=pl.when(has_joint).then(pl.col("method") == METHOD).otherwise("is_default"))
     lacks = rows.filter(~pl.col("is_default").any().over(SUBJECT))
@@ -86,11 +86,11 @@ def with_defaults(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.update(told.with_columns(is_default=pl.lit(True)), on=[*SUBJECT, "method"])
 
 
-# ---- whose signatures are found together, and when
+# ---- applications of a joint fit, and its interval
 
 
 def is_due(last: date | None, now: date | None, interval_days: int) -> bool:
-    """Return whether a new span of so many days has begun since the last runs of the release before."""
+    """Return whether a new interval has begun since the last runs of the previous release."""
     if not interval_days or last is None or now is None:
         return False
     # days are counted from a Monday
@@ -164,7 +164,7 @@ def _known(
 
 @dataclass(frozen=True, slots=True)
 class _There:
-    """The traffic of one file system and direction while samples were taken, whose runs were there, by their names."""
+    """The traffic of one file system and direction during the samples, with the concurrent runs."""
 
     shared: SharedTraffic
     applications: tuple[str, ...]
@@ -188,7 +188,7 @@ class _There:
     def known(
         self, known: dict[tuple[str, str, str], tuple[Signature, float]], filesystem: str, direction: str
     ) -> KnownSignatures:
-        """Return what is known of the applications."""
+        """Collect the known signatures of the applications on a file system and direction."""
         told = [known.get((name, filesystem, direction)) for name in self.applications]
         return KnownSignatures(
             tuple(None if one is None else one[0] for one in told),

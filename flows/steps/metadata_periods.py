@@ -44,7 +44,7 @@ def find(context: StepContext) -> int:
 
 
 def grid_rows(spans: pl.DataFrame, grid: SignalParams) -> pl.DataFrame:
-    """Return rows of `metadata_grids`: runs are cut into steps as their signals of bytes are."""
+    """Divide runs into the same steps as their signals of bytes, as rows of `metadata_grids`."""
     interval_s, step_count = signals.choose_grids(floats(spans["lasting_s"]), grid)
     return spans.select("ended_on", "trace_id", interval_s=interval_s, step_count=step_count)
 
@@ -57,7 +57,7 @@ def metadata_rows(grids: pl.DataFrame, steps: pl.DataFrame, params: PeriodParams
     """
     subjects = steps.select(_SUBJECT).unique().sort(_SUBJECT).join(grids, on="trace_id", maintain_order="left")
     shared = subjects.with_columns(share=pl.len().over("trace_id").cast(pl.Float64))
-    # of one share together: what is judged together has one level
+    # with one share each: signals that are tested together share one significance level
     part = pl.col("step_count").cum_sum().over("share") // _SAMPLES_AT_A_TIME
     pieces = shared.with_columns(part=part).partition_by("share", "part", maintain_order=True)
     rows = [frames.empty(METADATA_PERIODS), *(_rows(own, steps, params) for own in pieces)]

@@ -29,7 +29,7 @@ _SAMPLES_AT_A_TIME = 1 << 23
 
 
 def tell(context: StepContext) -> int:
-    """Tell when the runs that ended on a day did their metadata operations. Returns the rows."""
+    """Compute the metadata rates of the runs that ended on a day. Returns the number of rows."""
     with context.engine() as connection:
         context.expose(connection, EXACT_RUNS, RUN_COUNTER_DELTAS, JOBS)
         runs = context.compute(connection, METADATA_RUNS)

@@ -30,9 +30,9 @@ TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 LANDED = (REQUEST_EVENTS, TRACE_REQUESTS, TRACE_FILES, TRACE_RECORDS)
 #: maximum number of runs, and of the landed rows of several runs, that one work item reads
 _CHUNK_RUNS, _CHUNK_ROWS = 1024, 1 << 19
-#: maximum number of runs, and of the landed rows of several runs, whose networks are made together
+#: maximum number of runs in a batch, and of the landed rows of a batch of several runs
 _BATCH_RUNS, _BATCH_ROWS = 256, 1 << 16
-#: the columns of every table that say whose rows they are
+#: columns of every table that identify the run
 _OWN = {"ended_on": pl.Date(), "trace_id": pl.String(), "source_file": pl.String()}
 #: a row of `trace_jobs`, and its landed parts by table
 _Run = tuple[Mapping[str, Any], Mapping[Table, Sequence[tuple[Landing, Part]]]]
@@ -175,11 +175,10 @@ def _row_count(parts: Mapping[Table, Sequence[tuple[Landing, Part]]]) -> int:
 def network_rows_of(
     job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings
 ) -> dict[Table, pl.DataFrame]:
-    """Return the rows that one traced run gives the tables of networks.
+    """Build the network of one traced run, as rows of each table of networks.
 
-    job: ended_on, trace_id, source_file and process_count of the run. landed: the run's rows of each table that a
-    network is made of (`LANDED`), by the table's name. A run of which no network can be made has one row, with the
-    reason.
+    job: ended_on, trace_id, source_file and process_count of the run. landed: the run's rows of the input tables
+    (`LANDED`), by table name. A run without a network has one row, with the reason.
     """
     from iosig.transforms.networks.rows import run_row
 

@@ -97,7 +97,7 @@ def _samples(nodes: pl.DataFrame, found: Subjects, moved: Requests, subject: Int
 
 
 def _judged(samples: Ragged, sampling_hz: Reals, shares: Reals, params: PeriodParams) -> Detections:
-    """Return what is found in nodes' signals as a whole, each with its share of the level."""
+    """Detect periods in whole signals of nodes, each with its share of the significance level."""
     own = params.null_tested or NullModelParams()
     parts, places = [], []
     for share in np.unique(shares):

@@ -62,7 +62,7 @@ def find(context: StepContext) -> int:
 
 
 def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
-    """Yield the periods of traced runs, some at a time: their requests are read anew, for a step blurs short bursts."""
+    """Yield the periods of traced runs in batches, from their requests, because fixed steps blur short bursts."""
     jobs, counters, signals = map(context.frame, (TRACE_JOBS, TRACE_COUNTERS, TRACE_SIGNALS))
     parts = context.parts(TRACE_REQUESTS)
     for trace_ids in _groups(parts, jobs["trace_id"]):
@@ -79,7 +79,7 @@ def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
 
 
 def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iterator[pl.Series]:
-    """Yield traced runs that have about so many requests together as are worked on at a time."""
+    """Yield batches of traced runs with a limited number of requests in total."""
     counts = pl.DataFrame(
         [(landing.trace_id, part.row_count) for landing, part in parts],
         schema={"trace_id": pl.String, "row_count": pl.Int64},

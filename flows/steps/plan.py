@@ -51,14 +51,13 @@ class Selection:
 
 @dataclass(frozen=True)
 class Plan:
-    """One run: from which release and landings it starts, and which days it computes anew.
+    """Base release and landings of a run, and the days that it recomputes.
 
     `polls_daily` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days
     on which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
-    made; `counters_daily` are those days of polls on which counters were read, and `told_days` are these and the days
-    of counters on which a job was there of which there is something new. `queue_days` are days on which the scheduler
-    was asked what runs and waits. `losses` are those of a repair, which it takes into account. The same plan, made
-    again after a crash, has the same fingerprint.
+    made; `counters_daily` are days of polls with scraped counters, and `told_days` are these and the days of counters
+    of jobs with new data. `queue_days` are days with snapshots of the scheduler's queue. `losses` are those of a
+    repair, which the plan recomputes. A plan that is made again after a crash has the same fingerprint.
     """
 
     base: Release | None
@@ -82,7 +81,7 @@ class Plan:
 
     @cached_property
     def days(self) -> tuple[date | None, ...]:
-        """Every day that is computed anew, in order, None last."""
+        """All recomputed days in order, None last."""
         days = {*self.polls_daily, *self.job_days, *self.prediction_days, *self.told_days, *self.queue_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
 
@@ -93,7 +92,7 @@ class Plan:
 
     @cached_property
     def beginnings(self) -> dict[date, tuple[str, ...]]:
-        """The file systems whose landed polls begin on a day, by day."""
+        """The file systems with their first landed polls on a day, by day."""
         found: dict[date, tuple[str, ...]] = {}
         for name, day in sorted(first_poll_days(self.landed, self.landed.in_force).items()):
             found[day] = (*found.get(day, ()), name)
@@ -107,7 +106,7 @@ class Plan:
 
     @property
     def judged_days(self) -> tuple[date | None, ...]:
-        """The days whose classes and periods are made anew: what is of no day holds those of signatures too."""
+        """Days with recomputed classes and periods; those of signatures belong to no day (None)."""
         return self.job_days if None in self.job_days else (*self.job_days, None)
 
     @property
@@ -131,7 +130,7 @@ class Plan:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Twelve hex digits that tell this plan from every other."""
+        """Twelve hex digits that identify the plan's inputs."""
         content = [
             self.base.release_id if self.base else None,
             self.inputs,
@@ -159,7 +158,7 @@ def poll_span(landed: Ledger, landings: pl.DataFrame) -> tuple[date | None, date
 def first_poll_days(landed: Ledger, landings: pl.DataFrame) -> dict[str, date]:
     """Return the first day of polls of each file system, of some landings.
 
-    Older landings do not tell their file systems: none is known to begin after the first day of those.
+    Older landings do not record their file systems: none is known to begin after the first day of those.
     """
     polls = landed.files.join(landings, on="folder", how="semi").filter(pl.col("table") == POLLS.name)
     unknown = polls.filter(pl.col("filesystems").is_null())["day"].min()
@@ -187,9 +186,9 @@ def require_order(since: date | None, until: date | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a plan starts: a release, the landings that went into it, and the landings that count.
+    """Start of a plan: a base release, the landings that it has read, and the landings in force.
 
-    missed: known landings of which some tables know nothing yet, since a rollback kept these tables as they were.
+    missed: known landings that some tables lack, since a rollback restored these tables.
     """
 
     base: Release | None
@@ -236,12 +235,12 @@ def make_plan(
     kind: str = "run",
     selection: Selection | None = None,
 ) -> Plan:
-    """Find what is stale since the current release, or since another start, or take all days of a range.
+    """Find the days that are stale since the current release or another start, or take all days of a range.
 
-    kind: of the release that the plan makes. selection: steps that are executed whether their tables are stale or not,
+    kind: of the release that the plan makes. selection: steps that are executed even if their tables are up to date,
     for all days of the current release, or for those of the range.
 
-    Raises NothingToDo if nothing is, UsageError if nothing was ever landed.
+    Raises NothingToDo if all tables are up to date, UsageError without any landing.
     """
     require_order(since, until)
     start = start or start_now(store, settings)
@@ -264,7 +263,7 @@ def make_plan(
     replaced = missed.join(landed.in_force, on="landing_id", how="anti")
     past = pl.concat([gone, replaced]).unique("landing_id", maintain_order=True)
     news = _News(store, settings, landed, pl.concat([landed.in_force, past]), clearing.closed_days(store))
-    # days of which nothing is in force any more still have rows in the base release
+    # days without landings in force may still have rows in the base release
     touched = pl.concat([landed.in_force, past] if is_whole else [fresh, gone, missed])
     touched = touched.unique("landing_id", maintain_order=True)
     lost = Losses() if selection else losses(store)
@@ -365,7 +364,7 @@ def _flat(parameters: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _with_lost(news: _News, touched: pl.DataFrame, past: pl.DataFrame, lost: Collection[date | None]) -> _Stale:
-    """Return the days that landings concern, and of all landings those of which released files are damaged."""
+    """Return the days of the given landings, and all days with damaged released files."""
     stale = news.stale(touched)
     if not lost:
         return stale
@@ -424,7 +423,7 @@ def _is_within(stale: _Stale, since: date | None, until: date | None) -> bool:
 
 @dataclass(frozen=True)
 class _News:
-    """What new landings may concern: all that are landed, those that were replaced since the release among them."""
+    """All landings, including those replaced since the release, to find the days that new landings affect."""
 
     store: Store
     settings: Settings
@@ -470,9 +469,9 @@ class _News:
         return sorted(days | (after & self.counted_days))
 
     def _reach_s(self, day: date) -> float:
-        """Return how long before a day of counters a job may have ended that they tell of.
+        """Return how long before a day a job of its counters may have ended [s].
 
-        That is since the last scrape of the day before of what is scraped on this day, too, and what may come late.
+        The counters cover the time since the previous day's last scrape of the same targets, plus the allowed delay.
         """
         before, own = (self._scraped(on) for on in (day - timedelta(days=1), day))
         last = before.join(own, on=TARGET, how="semi").select(pl.col("last_at").min()).collect().item()
@@ -487,7 +486,7 @@ class _News:
         return rows.group_by(TARGET).agg(last_at=pl.col("scraped_at").max())
 
     def _traces(self, touched: pl.DataFrame, earliest: datetime | None) -> pl.DataFrame:
-        """Return the files of traces that are new, or that may be those of jobs whose first one started then."""
+        """Return the files of new traces, and of traces that may belong to jobs that started since a time."""
         is_meant = pl.col("folder").is_in(touched["folder"].unique().implode())
         if earliest is not None:
             since = earliest - timedelta(seconds=self.settings.traces.clock_tolerance_s)
@@ -495,9 +494,9 @@ class _News:
         return self.landed.parts(TRACES, self.landings, is_meant)
 
     def _prediction_days(self, touched: pl.DataFrame, files: pl.DataFrame) -> list[date]:
-        """Return the days of predictions that are new; all of them where records were landed anew.
+        """Return the days of new predictions; all days if landed records were replaced.
 
-        Then another day's record of the same evaluation may have become the first one that was landed.
+        Then a record of another day may have become the first one of an evaluation.
         """
         table = PREDICTION_RECORDS
         anew = touched.filter(pl.col("generation") > 0)
@@ -506,7 +505,7 @@ class _News:
 
 
 def _earliest_start(connection: duckdb.DuckDBPyConnection, landing_ids: pl.Series) -> datetime | None:
-    """Return when the first job of some landings started; None where they tell of none."""
+    """Return the start of the first job of some landings; None without jobs."""
     first: datetime | None = connection.sql(
         """
         select min(started_at at time zone 'UTC') from landed.job_records

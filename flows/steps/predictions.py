@@ -23,9 +23,9 @@ _BATCH_ROWS = 20_000
 
 
 def land_journal(store: Store, settings: Settings) -> Iterator[Arrival]:
-    """Land the rows of the journal that are not landed yet, once each, then remove those that were long ago.
+    """Land new rows of the journal once each, then remove old rows that have landed.
 
-    Without a journal, there is nothing to land. One that is damaged costs only itself: it is told, and left as it is.
+    A damaged journal is reported and left unchanged; other inputs still land.
     """
     if not store.journal.is_file():
         return

@@ -89,7 +89,7 @@ def drafted(run: Run, steps: Iterable[Step]) -> tuple[Draft, dict[str, dict[Part
 def _built(run: Run, steps: Iterable[Step], known: Collection[str] = ()) -> dict[str, dict[Part, Path]]:
     """Return the files of published tables that steps have built, by day or bucket.
 
-    known: names of tables whose files are not needed on this machine any more.
+    known: names of tables with files that this machine no longer needs.
     """
     hold = holds.in_force(run.store)
     kept = hold.table_names if hold else ()
@@ -108,7 +108,7 @@ def _built(run: Run, steps: Iterable[Step], known: Collection[str] = ()) -> dict
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What is not kept any more: releases and their files, and raw data that were landed long ago."""
+    """Removed data: expired releases, their files, and old raw data."""
 
     released: expiring.Freed
     landed: clearing.Cleared
@@ -127,10 +127,10 @@ class Freed:
 def maintain(
     store: Store, settings: Settings, *, keep_releases: int | None = None, grace_s: float | None = None
 ) -> Freed:
-    """Have releases expire that the settings do not keep, and remove the files of those that did, and old raw data.
+    """Expire releases beyond the retention settings, and remove files of expired releases and old raw data.
 
-    keep_releases: so many releases are kept whatever the settings say. grace_s: for so long files of expired releases
-    wait for their readers; not context, it is the night's work, that does less at a time.
+    keep_releases: overrides the number of kept releases. grace_s: delay between the expiry of a release and the removal
+    of its files [s]; None applies the settings, and removes a limited number of files.
     """
     keep_count = keep_releases or settings.storage.keep_releases
     is_nightly = grace_s is None

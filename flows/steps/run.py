@@ -84,7 +84,7 @@ class Run:
         return [TableFile(table.name, f"{folder}/{bucket:02}.parquet", bucket=bucket) for bucket in range(BUCKET_COUNT)]
 
     def built(self, table: Table, days: Sequence[Day]) -> list[TableFile]:
-        """Return what is built of a table's days, or what the base release has of a table that the run does not build.
+        """Return the built files of a table's days, or those of the base release if the run does not build the table.
 
         A day without rows may have no file.
         """
@@ -102,7 +102,7 @@ class Run:
         return releases.files_of(self.store, self.plan.base) if self.plan.base else {}
 
     def live(self, table: Table) -> list[TableFile]:
-        """Return a table as it will be: the other days of the release before, and those as they are built."""
+        """Return the files that the new release will have: built ones, and those of the base release for other days."""
         days = self.plan.job_days if table.partition == "ended_on" else self.plan.polls_daily
         return [file for file in self._kept(table) if file.day not in days] + self.built(table, days)
 
@@ -133,7 +133,7 @@ class Run:
         days = [day for day in self.plan.job_days if day is not None]
         may_be = pl.col("is_undated") & (None in self.plan.job_days)
         if days:
-            # a file that holds none of these days may lie between two of them: its rows are asked for theirs
+            # the span of a file may cover these days without rows on them, so its rows are read
             may_be |= (pl.col("last_on") >= min(days)) & (pl.col("first_on") <= max(days))
         for landing in self.plan.landed.objects(self.plan.landed.having([TRACES], may_be)):
             parts = tuple(part for part in landing.parts if part.table == TRACES.name)

@@ -42,9 +42,9 @@ def _has_jobs(run: Run, day: Day) -> bool:
 
 
 def _there(run: Run, day: Day) -> Iterator[TableFile]:
-    """Yield the jobs that were there beside those of a day, and the polls of all days on which these were there.
+    """Yield the jobs that overlap those of a day, and the polls of all days with a job of the day.
 
-    What ended on a day before the first of these began was not there, however much of it there is.
+    Days that ended before the first of these jobs started are not read.
     """
     assert day
     jobs = scan_parquet(run.store.locals(file.path for file in run.built(JOBS, [day])))

@@ -58,7 +58,7 @@ def _traced(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
 
 
 def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:
-    """Return rows of `signature_checks`: every signature of a traced application beside each of its traced runs."""
+    """Compare every signature of a traced application with each of its traced runs."""
     known = traced.keys.with_row_index("place").filter(pl.col("untold").is_null())
     placed = known.select("place", "direction", trace_id="subject_id").join(of_trace, on="trace_id", how="inner")
     with context.engine() as connection:
@@ -85,7 +85,7 @@ def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) ->
 
 
 def _against(signature: Signature, traced: Subjects, place: int) -> tuple[float | int | None, ...]:
-    """Return what tells how a signature stands against a traced run."""
+    """Compare a signature with a traced run; returns values of columns of `signature_checks`."""
     truth = _by_second(traced, place)
     missed, false = similarity.count_burst_errors(signature.bursts, detect_bursts(truth))
     return (
@@ -110,7 +110,7 @@ def _by_second(traced: Subjects, place: int) -> Reals:
 
 
 def known(value: float) -> float | None:
-    """Return a correlation, None where there is none."""
+    """Replace an undefined correlation (NaN) with None."""
     return None if np.isnan(value) else float(np.clip(value, -1.0, 1.0))
 
 

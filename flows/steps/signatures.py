@@ -45,7 +45,7 @@ from iosig.warehouse.store.store import join_parquet, write_parquet
 
 _RUN = ("cluster", "job_id", "started_at")
 MADE = (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS)
-#: the rows of sample sets whose signatures are to be extracted, with their samples; a group of files for each chunk
+#: rows and samples of the sample sets to extract signatures from; a group of files for each chunk
 STALE_SAMPLES = replace(SAMPLES, name="stale_samples", partition=CHUNK, is_published=False)
 #: tables of samples by their source
 _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
@@ -54,7 +54,7 @@ _SOURCES = ((SAMPLES, "server"), (EXACT_SAMPLES, "jobstats"))
 _CHUNK_STEPS, _STEP_S = 2_000_000, 2.0
 #: maximum sample sets in a chunk
 _CHUNK_SETS = 400
-#: days whose samples are in memory at a time
+#: number of days with samples in memory
 _DAYS_AT_A_TIME = 8
 
 
@@ -70,7 +70,7 @@ def gather_sets(context: StepContext) -> int:
 
 
 def kept_subjects(context: StepContext) -> pl.DataFrame:
-    """Return the subjects whose samples are those of the base release: rows of `kept_subjects`."""
+    """Return the subjects with the same samples as in the base release: rows of `kept_subjects`."""
     with context.engine() as connection:
         context.expose(connection, SAMPLE_SETS)
         context.expose_released(connection, SAMPLE_SETS)
@@ -123,14 +123,14 @@ def carry(context: StepContext, is_carried: pl.Expr) -> dict[Table, Path]:
 
 
 def _unchanged(signatures: pl.DataFrame) -> pl.DataFrame:
-    """Return signatures of which nothing new was said: they are not changed any more."""
+    """Mark carried signatures as unchanged since the base release."""
     schema = frames.schema(SIGNATURES)
     unknown = {name: pl.lit(None, schema[name]) for name in CHANGES}
     was_marked = pl.when(pl.col("is_changed").is_not_null()).then(pl.lit(False))
     return signatures.with_columns(**unknown | {"is_changed": was_marked})
 
 
-#: what is said of a signature and that of the release before
+#: columns that compare a signature with that of the previous release
 CHANGES = ("is_changed", "change_correlation", "relative_volume_change", "added_burst_count", "removed_burst_count")
 
 
@@ -212,7 +212,7 @@ def _sample_sets(rows: pl.DataFrame, subjects: pl.DataFrame, settings: Signature
 
 
 def _others(found: pl.DataFrame) -> Reals | None:
-    """Return what others moved while runs were there of which servers counted, None where it is known of none."""
+    """Return the background traffic during counted runs; None if it is unknown for all of them."""
     if found["shared_interval_s"].null_count() == found.height:
         return None
     own, shared = (
@@ -271,7 +271,7 @@ def _rows(
     for answer in answers:
         left_out = [job_id[a:b][answer.is_outlier[a:b]].tolist() for a, b in pairwise(edges)]
         made.append(_signature_rows(sets, answer, left_out, taken, params))
-    # what is made of signatures in their order need not be put in order
+    # tables that are derived from ordered signatures need no sort
     keys = pl.concat([sets.select(SUBJECT).with_columns(method=pl.lit(answer.method)) for answer in answers])
     order = keys.select(pl.arg_sort_by(KEY)).to_series().to_list()
     found = [one for answer in answers for one in answer.signatures]
@@ -322,7 +322,7 @@ def _told(one: Signature, sample_count: int, left_out: Sequence[str]) -> dict[st
 
 
 def parameters_of(method: str, params: SignatureParams) -> str:
-    """Return what may be set of a method and of what comes before it, as JSON."""
+    """Return the parameters of a method and of its preprocessing as JSON."""
     own = {"iosi": asdict(params.iosi)} if method in ("iosi", "iosi_raw") else {}
     return json.dumps({"least_run_count": params.min_run_count, **own}, sort_keys=True)
 

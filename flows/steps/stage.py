@@ -41,7 +41,7 @@ def stage_jobs(context: StepContext) -> int:
 
 
 def stage_queue(context: StepContext) -> int:
-    """Stage one day of what ran and waited. Returns the rows."""
+    """Stage one day of queue snapshots. Returns the number of rows."""
     with context.engine() as connection:
         context.expose_landed(connection, QUEUE_RECORDS)
         return context.build(connection, QUEUED_JOBS)
@@ -68,7 +68,7 @@ def stage_polls(context: StepContext) -> int:
 
 
 def _join_counters(context: StepContext, connection: duckdb.DuckDBPyConnection) -> None:
-    """Put what totals of targets tell beside the landed polls, of file systems that were not polled on that day."""
+    """Add polls derived from totals of targets, for file systems without landed polls on that day."""
     if context.files(COUNTER_POLLS):
         context.expose(connection, COUNTER_POLLS)
         models.extend_landed(connection, POLLS, COUNTER_POLLS, unless_in="filesystem")

@@ -35,7 +35,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A kind of work: the tables that it reads and writes, and the function that does it for a work item.
+    """Declaration of a step: the tables that it reads and writes, and the function that executes a work item.
 
     days: the days of a run that the step computes. is_daily: whether each of them is a work item; otherwise one item
     covers them all. days_after: tables that must be complete before `days` can be evaluated. is_needed: evaluated when

@@ -19,14 +19,14 @@ from iosig.warehouse.store import models
 
 
 def counted_samples(context: StepContext) -> pl.DataFrame:
-    """Return the samples of runs of which servers counted every byte, as rows of `counted_samples`."""
+    """Return the samples of runs with complete per-job counters, as rows of `counted_samples`."""
     with context.engine() as connection:
         context.expose(connection, EXACT_SAMPLES, JOBS)
         return context.compute(connection, COUNTED_SAMPLES)
 
 
 def of_applications(context: StepContext, kept: Mapping[Table, Table]) -> tuple[Subjects, list[pl.DataFrame]]:
-    """Return the applications whose answers are computed, by their default signatures, and the rows that stay valid.
+    """Return the applications to analyze, by their default signatures, and the rows that remain valid.
 
     kept: the model of the rows that stay, for each table of the base release; the first table has the answers. An
     application keeps its rows if its signature is that of the base release.

@@ -1,4 +1,4 @@
-"""Unnamed patterns: what stays unexplained of a file system's traffic and comes again, and whose runs were there."""
+"""Recurring patterns in the unattributed traffic of a file system, and the applications that may cause them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from iosig.transforms.unattributed_patterns.matching import PatternSummary
     from iosig.transforms.unattributed_patterns.patterns import Pattern
 
-#: patterns are looked for in the last so many days of polls: it bounds the memory
+#: number of latest days of polls that are searched, which bounds the memory
 WINDOW_DAYS = 14
-#: where less was polled nothing can come again
+#: minimum duration of polls to search for recurrences [s]
 _LEAST_POLLED_S = 6 * 3600.0
 _MINUTE_S = 60.0
-#: an attributed run ends so many days after a minute of it, at most
+#: maximum number of days between an attributed minute and the end of its run
 _MOST_DAYS = 31
 _ID_DIGITS = 12
-#: what is said of patterns beside what they are and whose
+#: columns that identify a pattern
 _SAID = ("filesystem", "direction", "pattern_id", "known_since_at")
 
 
@@ -64,12 +64,12 @@ def find_patterns(context: StepContext) -> int:
     return rows.height
 
 
-# ---- what is left
+# ---- residual traffic
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Bytes of each step that nobody explains, NaN where nothing was measured; start_s: when the first step begins."""
+    """Unattributed bytes of each step, NaN without measurement; start_s: start of the first step."""
 
     volume_bytes: Reals
     start_s: float
@@ -77,7 +77,7 @@ class Left:
 
     @property
     def is_long(self) -> bool:
-        """Whether so much was polled that something could come again."""
+        """Whether the polls are long enough for a pattern to recur."""
         return bool(np.isfinite(self.volume_bytes).sum() * self.step_s >= _LEAST_POLLED_S)
 
 
@@ -126,7 +126,7 @@ def _runs(rows: pl.DataFrame, left: Left) -> tuple[Runs, list[str]]:
 
 
 def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key: dict[str, str]) -> pl.DataFrame:
-    """Return the patterns of one file system and direction, or the row that says why there is none."""
+    """Return the patterns of one file system and direction, or one row with the reason why there are none."""
     if not left.is_long:
         return pl.DataFrame({"outcome": ["too_short"]})
     from iosig.transforms.unattributed_patterns import finding
@@ -141,7 +141,7 @@ def _rows(left: Left, filesystem_runs: pl.DataFrame, released: pl.DataFrame, key
 
 
 def _told(one: Pattern, left: Left) -> dict[str, object]:
-    """Return what a pattern is."""
+    """Describe a pattern's occurrences, volumes and period as values of columns."""
     begun_s, occurrence_durations_s = left.start_s + one.started * left.step_s, (one.ended - one.started) * left.step_s
     first_run_started_at, last_run_ended_at = (
         datetime.fromtimestamp(float(each), UTC) for each in (begun_s[0], begun_s[-1])
@@ -164,7 +164,7 @@ def _told(one: Pattern, left: Left) -> dict[str, object]:
 
 
 def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, object]:
-    """Return whose a pattern may be; its outcome alone where no application was there."""
+    """Describe the application that may cause a pattern; only the outcome if none was running."""
     if cooccurrence.application < 0:
         return {"outcome": cooccurrence.outcome}
     return {
@@ -206,10 +206,10 @@ def _identified(rows: pl.DataFrame, before: pl.DataFrame, key: dict[str, str]) -
 
 
 def _new_id(told: Sequence[str], taken: set[str]) -> str:
-    """Return an id that is made of what tells a pattern, and that no other one has or had."""
+    """Derive a unique id from the identity of a pattern."""
     again = 0
     while True:
-        # the first try is what tells the pattern alone: releases before this one have such ids
+        # the first attempt hashes the identity alone, as earlier releases did
         tried = "\n".join((*told, str(again))) if again else "\n".join(told)
         found = hashlib.sha256(tried.encode()).hexdigest()[:_ID_DIGITS]
         if found not in taken:
@@ -218,7 +218,7 @@ def _new_id(told: Sequence[str], taken: set[str]) -> str:
 
 
 def _known(rows: pl.DataFrame) -> Iterator[PatternSummary]:
-    """Yield what tells patterns from each other."""
+    """Summarize published patterns, to recognize them again."""
     from iosig.transforms.unattributed_patterns.matching import PatternSummary
 
     for first_run_started_at, occurrence_starts_s, volume, lasting_s in rows.select(
@@ -229,7 +229,7 @@ def _known(rows: pl.DataFrame) -> Iterator[PatternSummary]:
         )
 
 
-# ---- what is read
+# ---- inputs
 
 
 def _window(run: Run) -> tuple[date, date] | None:
@@ -239,7 +239,7 @@ def _window(run: Run) -> tuple[date, date] | None:
 
 
 def _read(run: Run, _: Day) -> Iterator[TableFile]:
-    """Yield the polls of the last days, what is explained of them, and the jobs that may have been there."""
+    """Yield the polls of the last days, their attribution, and the jobs that may overlap them."""
     window = _window(run)
     if window is None:
         return

@@ -1,4 +1,4 @@
-"""Who was slowed: how much longer bursts took is told from traffic and job log, and held against what storage served."""
+"""Slowed runs: burst delays, estimated from traffic and job log, compared with the service times of the storage."""
 
 from __future__ import annotations
 
