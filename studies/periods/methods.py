@@ -34,12 +34,12 @@ def _compatible(signals: EvenSignals) -> Detections:
 METHODS: tuple[Method, ...] = (
     Method(
         "null_tested",
-        "our default: a period is claimed only where noise would hardly show one",
+        "iosig's default: reports a period only if noise is unlikely to show it",
         "bins",
         detection.detect,
     ),
-    Method("dft", "FTIO as its paper states it (section II)", "instants", ftio.detect),
-    Method("autocorrelation", "FTIO's second method, by itself (section II-C)", "instants", autocorrelation.detect),
-    Method("ftio", "FTIO as its version 0.0.9 computes it", "instants", _compatible),
+    Method("dft", "FTIO as published (section II)", "instants", ftio.detect),
+    Method("autocorrelation", "FTIO's second method alone (section II-C)", "instants", autocorrelation.detect),
+    Method("ftio", "FTIO as implemented in version 0.0.9", "instants", _compatible),
     Method("autoperiod", "AUTOPERIOD (PEARC'18)", "bins", autoperiod.detect_even),
 )

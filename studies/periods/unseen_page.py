@@ -44,17 +44,17 @@ def unseen_tables(rows: pl.DataFrame) -> Iterator[tuple[str, Table]]:
     rhythms = _of(rows, _RHYTHM_GROUPS)
     if not rhythms.is_empty():
         yield "Periods found [%], and of these within 3 % of the true one", _rhythm_table(rhythms)
-        yield "What who knows more finds [%], and of these within 3 % of the true period", _bound_table(rows)
+        yield "Upper bounds: periods found [%], and of these within 3 % of the true period", _bound_table(rows)
     unsure = _of(rows, _ERROR_GROUPS)
     if not unsure.is_empty():
-        yield "Right periods [%] that lie within one told error of the true one, and within two", _error_table(unsure)
+        yield "Right periods [%] within one reported error of the true one, and within two", _error_table(unsure)
     nulls = _of(rows, _NULL_GROUPS)
     if not nulls.is_empty():
-        yield "False alarms [%] of memoryless signals: mean, highest, and surely so many at least", _null_table(nulls)
-        yield "The generators that are called periodic most often", _worst_table(nulls)
+        yield "False alarms [%] of memoryless signals: mean, highest, and lower confidence bound", _null_table(nulls)
+        yield "The generators with most false alarms", _worst_table(nulls)
     traps = _of(rows, _TRAP_GROUPS)
     if not traps.is_empty():
-        yield "Claims [%] of periods that are holes or ticks", _trap_table(traps)
+        yield "Reported periods [%] of holes and ticks", _trap_table(traps)
 
 
 def _of(rows: pl.DataFrame, groups: tuple[str, ...]) -> pl.DataFrame:
@@ -112,7 +112,7 @@ def _null_table(rows: pl.DataFrame) -> Table:
         pl.col("claim_ratio", "least_ratio").max(),
     )
     return Table.like(
-        "| kind | samples | generators | mean | highest | at least |\n"
+        "| kind | samples | generators | mean | highest | lower bound |\n"
         "| {group} | {sample_count} | {generator_count} | {mean:%} | {claim_ratio:%} | {least_ratio:%} |",
         by_kind,
     )
@@ -121,10 +121,11 @@ def _null_table(rows: pl.DataFrame) -> Table:
 def _worst_table(rows: pl.DataFrame) -> Table:
     worst = rows.sort("claim_ratio", descending=True, maintain_order=True).head(_SHOWN)
     return Table.like(
-        "| generator | samples | claimed | at least |\n| {name} | {sample_count} | {claim_ratio:%} | {least_ratio:%} |",
+        "| generator | samples | reported | lower bound |\n"
+        "| {name} | {sample_count} | {claim_ratio:%} | {least_ratio:%} |",
         worst,
     )
 
 
 def _trap_table(rows: pl.DataFrame) -> Table:
-    return Table.like("| signals | claimed |\n| {name} | {claim_ratio:%} |", rows)
+    return Table.like("| signals | reported |\n| {name} | {claim_ratio:%} |", rows)

@@ -84,7 +84,7 @@ def _calibration(told: pl.DataFrame) -> Table:
         (str(name), *_told_found(own))
         for (name,), own in told.filter(method=HELD_OUT).group_by("family", maintain_order=True)
     ]
-    return Table(("told, all methods; chosen answers", "told", "found", "signatures"), [*sorted(cells), *families])
+    return Table(("all methods; chosen answers", "expected", "actual", "signatures"), [*sorted(cells), *families])
 
 
 def _told_found(rows: pl.DataFrame) -> tuple[str, str, str]:

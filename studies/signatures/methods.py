@@ -58,15 +58,15 @@ def _lacking(sets: SampleSets, seed: int) -> list[Signature]:
 #: what is held to the targets: of each set, the answer that is chosen by expected correlation
 DEFAULT = "chosen"
 _DOCS = {
-    "elastic": "runs brought to one duration, shifted to where they overlap, and a low quantile less its floor",
-    "robust": "runs aligned at each burst by a warp that preserves volume, and a low robust envelope across them",
-    "time_normalized": "runs brought to one duration, and a low quantile less its floor",
-    "iosi": "IOSI as section 5 states it",
+    "elastic": "runs normalized to one duration and aligned elastically; a low quantile less its floor",
+    "robust": "runs aligned at each burst by a volume-preserving warp; a robust lower envelope",
+    "time_normalized": "runs normalized to one duration; a low quantile less its floor",
+    "iosi": "IOSI as published (section 5)",
     "iosi_raw": "IOSI without outlier elimination and preprocessing (sections 6.1 and 6.2)",
-    "dtw": "dynamic time warping, pair after pair (section 6.1)",
-    "mean": "mean of the preprocessed samples, second by second",
-    "median": "their median",
-    "quantile": "their 35 % quantile",
+    "dtw": "dynamic time warping, pair by pair (section 6.1)",
+    "mean": "pointwise mean of the preprocessed samples",
+    "median": "pointwise median",
+    "quantile": "pointwise 35 % quantile",
 }
 METHODS: tuple[Method, ...] = tuple(
     Method(name, doc, partial(_extracted, name=name), is_slow=name == "dtw") for name, doc in _DOCS.items()

@@ -128,7 +128,7 @@ def _rows(summed: pl.DataFrame, method: str, level: str, applications: Sequence[
 
 
 def _similar(summed: pl.DataFrame, aim: _Aim, default: str) -> Target:
-    text = f"{default}, {GROUPS[aim.applications]}, {aim.level}: least mean"
+    text = f"{default}, {GROUPS[aim.applications]}, {aim.level}: lowest mean"
     wanted = f"≥ {short(aim.cross_correlation)}/{short(aim.correlation)}"
     rows = _rows(summed, default, aim.level, aim.applications)
     if rows.is_empty():

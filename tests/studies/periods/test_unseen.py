@@ -103,7 +103,7 @@ def test_parts_are_shown_alone() -> None:
     results = study(StudyParams(unseen_count=2, worker_count=1, parts=("rhythms", "traps")), [FORTY])
     assert results.answers.is_empty()
     titles = [title for title, _ in STUDY.tables(results)]
-    assert [title.partition(" ")[0] for title in titles] == ["Periods", "What", "Right", "Claims"]
+    assert [title.partition(" ")[0] for title in titles] == ["Periods", "Upper", "Right", "Reported"]
     text = Template(STUDY.template, {}).render(page.values(results))
     assert all(f"\n\n### {title}\n\n| " in text for title in titles)
     unsure = dict(STUDY.tables(results))[titles[2]]

@@ -347,9 +347,9 @@ def test_targets_are_those_of_the_worst_application() -> None:
     rows += [(level, name, "iosi", 0.9, 0.7, 1.0, 0, 0) for level in LEVELS for name in IOR]
     rows += [(level, name, "dtw", 0.4, 0.75, 1.0, 0, 0) for level in LEVELS for name in IOR]
     found = reached(made(rows))
-    assert found["chosen, IOR_A to C, calm: least mean"] == (".99/.99", True)
-    assert found["chosen, IOR_A to C, busy: least mean"] == (".95/.95", False)
-    assert found["chosen, S3D-like, irregular, busy: least mean"] == (".95/.95", True)
+    assert found["chosen, IOR_A to C, calm: lowest mean"] == (".99/.99", True)
+    assert found["chosen, IOR_A to C, busy: lowest mean"] == (".95/.95", False)
+    assert found["chosen, S3D-like, irregular, busy: lowest mean"] == (".95/.95", True)
     assert found["chosen, ior_a, calm: seeds with exactly the true bursts"] == ("100 %", True)
     assert found["chosen, ior_c, busy: seeds with exactly the true bursts"] == ("0 %", False)
     assert found["chosen, calm: mean volume to the true one"] == ("0.95 to 1.20", False)
