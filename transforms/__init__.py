@@ -7,20 +7,20 @@
 - `counters` (`CounterParams`, `compute_deltas`, `find_edge_gaps`, `order_scrapes`): Deltas of counters between scrapes.
 - `demands` (`Demand`, `Demands`, `draw_stratified`): I/O demands of runs, and bytes moved at a position in a signature.
 - `exact_series` (`Grids`, `Intervals`, `distribute_to_grids`): Counter deltas on the steps of a run's grid.
-- `extrapolation/`: Extrapolation: a trace at a rank count that nobody ran, from traces at several.
-- `findings/`: Findings: what a traced run's I/O is at odds with, by rules, each with its evidence.
+- `extrapolation/`: Extrapolation of traces to rank counts that were not run, from traces at several rank counts.
+- `findings/`: I/O problems of traced runs by rules, each with its evidence and a remedy.
 - `forecast/`: Forecasts of load: running and waiting jobs, and traffic that is still unknown.
 - `inference` (`infer_classes`, `infer_periods`): Classes and periods of runs, inferred from signatures.
 - `job_keys` (`parse_keys`, `to_regex`): Extraction of job ids from the job keys of servers.
-- `joint/`: Joint extraction of signatures: from samples less the traffic that other applications' runs explain.
-- `networks/`: Networks: who moved how much to whom, window by window, and what that looks like.
-- `periods/`: Periods: how often an application does its I/O, by every method, and how sure that is.
+- `joint/`: Joint extraction of signatures, from samples without the traffic of other applications.
+- `networks/`: Networks of nodes that exchange data, window by window, and the patterns in them.
+- `periods/`: Detection of I/O periods by several methods, with their confidence.
 - `predictions/`: Online prediction: the period of a running application, its changes, and the next burst.
 - `sample_checks` (`RunSamples`, `correlate_samples`): Comparison of two samples of the same runs on different steps.
 - `signatures/`: The I/O of an application without interference, estimated from server-side samples of its runs.
-- `synthetic/`: Synthetic sites: what users mean to do, what storage makes of it, and what a poll daemon sees.
-- `throughput/`: Throughput: bytes per second over time, from requests, intervals and stripes.
-- `traces/`: Traces: every rank's calls, compressed, and what they add up to without being expanded.
+- `synthetic/`: Synthetic sites: planned I/O, its contention on shared storage, and the polls of it.
+- `throughput/`: Bytes per second over time, from requests, intervals and stripes.
+- `traces/`: Compressed traces of the calls of all ranks, and totals computed without expansion.
 - `time_shifts` (`find_time_shift`, `TimeShift`, `TimeShiftParams`): Detection of clocks that differ by whole hours.
 - `unattributed_patterns/`: Recurring bursts in residual traffic, and whether logged runs explain them.
 """

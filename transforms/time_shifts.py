@@ -24,7 +24,7 @@ _RIDGE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class TimeShiftParams:
-    """Parameters of `find_time_shift`.
+    """Search range and significance of time shifts.
 
     The thresholds are calibrated on simulated sites; ``docs/operations.md`` has the measured false-alarm rates.
 
@@ -69,7 +69,7 @@ class TimeShiftParams:
 
 @dataclass(frozen=True, slots=True)
 class TimeShift:
-    """Result of `find_time_shift`.
+    """Best time shift between two clocks, with its significance.
 
     Parameters
     ----------

@@ -189,7 +189,7 @@ def _out_of_bounds(lowest: int, highest: int, least: int) -> str:
 
 def _add_times(known: FittedTrace, process_count: int, bodies: Sequence[_Bodies]) -> list[tuple[Node, ...]]:
     """Add times to the nodes of all classes; all times are extrapolated in one call."""
-    wanted: list[_Times] = []
+    inputs: list[_Times] = []
     for class_number, (fitted_class, ranks, body) in enumerate(bodies):
         fitted_calls = list(_iterate_calls(fitted_class.body, count()))
         size = sum(part.size for part in ranks)
@@ -198,15 +198,15 @@ def _add_times(known: FittedTrace, process_count: int, bodies: Sequence[_Bodies]
         for (_, node), times in pairs.items():
             executed[node] += times * size
         for number, call in fitted_calls:
-            wanted.append(_Times((class_number, number, None), executed[number], call.durations))
+            inputs.append(_Times((class_number, number, None), executed[number], call.durations))
             for previous in sorted(before for before, node in pairs if node == number):
                 known_histograms = [
                     next((gap.histogram for gap in gaps if gap.previous == previous), EMPTY) for gaps in call.gaps
                 ]
-                wanted.append(
+                inputs.append(
                     _Times((class_number, number, previous), pairs[previous, number] * size, tuple(known_histograms))
                 )
-    histograms = _extrapolate_times(known.rank_counts, process_count, wanted)
+    histograms = _extrapolate_times(known.rank_counts, process_count, inputs)
     gaps: defaultdict[tuple[int, int], list[Gap]] = defaultdict(list)
     for (place, number, before), histogram in histograms.items():
         if before is not None:
@@ -224,7 +224,7 @@ def _iterate_calls(nodes: Sequence[FittedNode], numbers: Iterator[int]) -> Itera
 
 
 def _extrapolate_times(
-    rank_counts: tuple[int, ...], process_count: int, wanted: Sequence[_Times]
+    rank_counts: tuple[int, ...], process_count: int, inputs: Sequence[_Times]
 ) -> dict[_Key, TimeHistogram]:
     """Extrapolate histograms; each is fitted at the rank counts where it is not empty.
 
@@ -232,7 +232,7 @@ def _extrapolate_times(
     """
     places = {known: [place for place, value in enumerate(rank_counts) if value == known] for known in rank_counts}
     by_counts: defaultdict[tuple[int, ...], list[tuple[_Times, list[TimeHistogram]]]] = defaultdict(list)
-    for times in wanted:
+    for times in inputs:
         row = {
             known: merge_histograms([times.histograms[place] for place in indices]) for known, indices in places.items()
         }

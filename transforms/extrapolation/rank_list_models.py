@@ -142,9 +142,9 @@ def _fit_dimensions(
     for dimension in zip(*way, strict=True):
         known = list(zip(process_counts, dimension, strict=True))
         length = fit_count_model([(count, Fraction(size)) for count, (size, _) in known], families)
-        seen = [(count, Fraction(stride)) for count, (_, stride) in known if stride is not None]
-        stride = fit_count_model(seen, families) if seen else None
-        if length is None or (seen and stride is None):
+        known_strides = [(count, Fraction(stride)) for count, (_, stride) in known if stride is not None]
+        stride = fit_count_model(known_strides, families) if known_strides else None
+        if length is None or (known_strides and stride is None):
             return None
         counts.append(length)
         strides.append(stride)

@@ -193,22 +193,22 @@ def _run_methods_on_padding(group: EvenSignals, params: PeriodParams) -> Results
 
 def _run_exact_methods(group: EvenSignals, params: PeriodParams) -> Results:
     """Run the other methods on signals of one length."""
-    wanted = set(params.methods)
+    selected = set(params.methods)
     unknown = np.full(group.signal_count, np.nan)
     results = {}
     # Lazy imports: most calls run one method.
-    if wanted & {"dft", "merged"}:
+    if selected & {"dft", "merged"}:
         from iosig.transforms.periods import ftio
 
         results["dft"] = ftio.detect(group, params.dft), unknown
-    if wanted & {"autocorrelation", "merged"}:
-        from iosig.transforms.periods import autocorrelation as autocorrelation
+    if selected & {"autocorrelation", "merged"}:
+        from iosig.transforms.periods import autocorrelation
 
         results["autocorrelation"] = autocorrelation.detect(group, params.autocorrelation), unknown
-    if "merged" in wanted:
+    if "merged" in selected:
         transform = results["dft"][0]
         results["merged"] = transform, refine_confidence(transform, results["autocorrelation"][0])
-    if "autoperiod" in wanted:
+    if "autoperiod" in selected:
         from iosig.transforms.periods import autoperiod
 
         results["autoperiod"] = autoperiod.detect_even(group, params.autoperiod), unknown

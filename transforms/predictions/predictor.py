@@ -278,10 +278,10 @@ class Predictor:
 
     def observe_gaps(self, gaps: Sequence[tuple[float, float]]) -> tuple[Change, float] | None:
         """Add gaps (onset, next onset) [s] to the detector; return the last change and its time [s]."""
-        found = None
+        event = None
         for onset_s, next_s in gaps:
-            found = self._observe(onset_s, next_s, next_s - onset_s) or found
-        return found
+            event = self._observe(onset_s, next_s, next_s - onset_s) or event
+        return event
 
     def observe_period(self, period_s: float | None, now_s: float) -> tuple[Change, float] | None:
         """Add a predicted period, at most one per period, to the detector; return the change and its time [s]."""
@@ -506,11 +506,11 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
         return []
     params = due[0].predictor.params
     changed: list[tuple[Change, float] | None] = [None] * len(due)
-    gaps = _new_gaps(due)
-    for one, found in zip(due, gaps, strict=True):
-        one.predictor.hits.update([next_s - onset_s for onset_s, next_s in found])
+    gaps = _collect_gaps(due)
+    for item, item_gaps in zip(due, gaps, strict=True):
+        item.predictor.hits.update([next_s - onset_s for onset_s, next_s in item_gaps])
     if params.observed == "gaps":
-        changed = [one.predictor.observe_gaps(found) for one, found in zip(due, gaps, strict=True)]
+        changed = [item.predictor.observe_gaps(item_gaps) for item, item_gaps in zip(due, gaps, strict=True)]
     answers = _search_shorter_windows(due, _detect_periods([one.predictor.window(one.now_s) for one in due], params))
     if params.observed == "predictions":
         changed = [
@@ -518,27 +518,27 @@ def evaluate(due: Sequence[Due]) -> list[Evaluation]:
         ]
         answers = _recompute_changed(due, answers, changed)
     return [
-        one.predictor.conclude(
-            one.predictor.apply_tentative_period(one.predictor.reject_unsupported_period(answer)), change, one
+        item.predictor.conclude(
+            item.predictor.apply_tentative_period(item.predictor.reject_unsupported_period(answer)), change, item
         )
-        for one, answer, change in zip(due, answers, changed, strict=True)
+        for item, answer, change in zip(due, answers, changed, strict=True)
     ]
 
 
 def _search_shorter_windows(due: Sequence[Due], answers: list[Answer]) -> list[Answer]:
     """Replace aperiodic answers by that of the longest shorter window with a period."""
-    wanted = [
+    candidates = [
         (place, window)
-        for place, (one, answer) in enumerate(zip(due, answers, strict=True))
+        for place, (item, answer) in enumerate(zip(due, answers, strict=True))
         if answer.outcome == "aperiodic"
-        for window in one.predictor.shorter_windows(one.now_s)
+        for window in item.predictor.shorter_windows(item.now_s)
     ]
-    found = list(answers)
-    others = _detect_periods([window for _, window in wanted], due[0].predictor.params)
-    for (place, _), answer in zip(wanted, others, strict=True):
-        if found[place].outcome != "periodic" and answer.outcome == "periodic":
-            found[place] = answer
-    return found
+    improved = list(answers)
+    candidate_answers = _detect_periods([window for _, window in candidates], due[0].predictor.params)
+    for (place, _), answer in zip(candidates, candidate_answers, strict=True):
+        if improved[place].outcome != "periodic" and answer.outcome == "periodic":
+            improved[place] = answer
+    return improved
 
 
 def _recompute_changed(
@@ -547,24 +547,24 @@ def _recompute_changed(
     """Recompute the answers of predictors whose window starts later after a detected change."""
     places = [place for place, change in enumerate(changed) if change is not None]
     windows = [due[place].predictor.window(due[place].now_s) for place in places]
-    found = list(answers)
+    updated = list(answers)
     for place, answer in zip(places, _detect_periods(windows, due[0].predictor.params), strict=True):
-        found[place] = answer
-    return found
+        updated[place] = answer
+    return updated
 
 
-def _new_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
+def _collect_gaps(due: Sequence[Due]) -> list[list[tuple[float, float]]]:
     """Track phases, and collect the new gaps of each predictor."""
-    windows = [one.predictor.recent_window(one.now_s) for one in due]
+    windows = [item.predictor.recent_window(item.now_s) for item in due]
     samples, hz, start_s = _stack_windows(windows)
-    cycle_s = np.array([one.predictor.period_s or math.nan for one in due])
-    found: list[list[tuple[float, float]]] = [[] for _ in due]
+    cycle_s = np.array([item.predictor.period_s or math.nan for item in due])
+    gaps: list[list[tuple[float, float]]] = [[] for _ in due]
     for places, group in group_by_length(samples, hz, start_s):
         phases = find_window_phases(group, cycle_s[places])
         for signal, place in enumerate(places.tolist()):
             predictor = due[place].predictor
-            found[place] = predictor.tracker.update(phases, signal, predictor.pyramid.first_s)
-    return found
+            gaps[place] = predictor.tracker.update(phases, signal, predictor.pyramid.first_s)
+    return gaps
 
 
 def _stack_windows(windows: Sequence[Window]) -> tuple[Ragged, Reals, Reals]:
@@ -579,8 +579,8 @@ def _detect_periods(windows: Sequence[Window], params: OnlineParams) -> list[Ans
     if not windows:
         return []
     samples, hz, start_s = _stack_windows(windows)
-    found, refined = detect_periods(samples, hz, start_s, PeriodParams(methods=(params.method,)))[params.method]
-    confidence = np.where(np.isnan(refined), found.confidence, refined)
+    detections, refined = detect_periods(samples, hz, start_s, PeriodParams(methods=(params.method,)))[params.method]
+    confidence = np.where(np.isnan(refined), detections.confidence, refined)
     return [
         Answer(
             window.start_s,
@@ -588,10 +588,10 @@ def _detect_periods(windows: Sequence[Window], params: OnlineParams) -> list[Ans
             window.sampling_hz,
             len(window.bytes_per_s),
             params.method,
-            str(found.outcome[place]),
-            finite_or_none(found.frequency_hz[place]),
+            str(detections.outcome[place]),
+            finite_or_none(detections.frequency_hz[place]),
             finite_or_none(confidence[place]),
-            finite_or_none(found.false_alarm_probability[place]),
+            finite_or_none(detections.false_alarm_probability[place]),
         )
         for place, window in enumerate(windows)
     ]

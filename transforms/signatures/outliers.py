@@ -212,8 +212,8 @@ def detect_outliers(duration_s: Reals, volume_bytes: Reals, offsets: Ints) -> Bo
 
 def neighbour_count(run_count: int) -> int:
     """Count the neighbours to use in a set of this many runs; at most all others."""
-    wanted = max(PARAMS.min_neighbours, int(PARAMS.neighbour_ratio * run_count))
-    return max(1, min(wanted, PARAMS.max_neighbours, run_count - 1))
+    target_count = max(PARAMS.min_neighbours, int(PARAMS.neighbour_ratio * run_count))
+    return max(1, min(target_count, PARAMS.max_neighbours, run_count - 1))
 
 
 def compute_lof(points: Reals, neighbour_count: int) -> Reals:

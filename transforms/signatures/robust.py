@@ -573,9 +573,9 @@ def _compute_support(aligned: _Aligned, template: Template) -> Reals:
     for first, last, height, full in zip(template.first, template.last, template.height, volume, strict=True):
         is_known = aligned.is_known[:, first:last]
         known_ratio = is_known.mean(axis=1)
-        held = np.where(is_known, np.minimum(aligned.rates[:, first:last], height), 0.0).sum(axis=1)
+        limited_volume = np.where(is_known, np.minimum(aligned.rates[:, first:last], height), 0.0).sum(axis=1)
         is_measured = known_ratio >= 0.5
-        has_burst = held >= PARAMS.support_ratio * full * known_ratio
+        has_burst = limited_volume >= PARAMS.support_ratio * full * known_ratio
         ratios.append((has_burst & is_measured).sum() / max(1, is_measured.sum()))
     return np.array(ratios)
 

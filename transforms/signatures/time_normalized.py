@@ -537,8 +537,10 @@ def _add_support(bursts: Bursts, runs: TimeNormalizedRuns, curve: Reals, step_s:
     first = np.floor(bursts.start_s / step_s).astype(np.int64)
     last = np.minimum(np.ceil(bursts.end_s / step_s), len(curve)).astype(np.int64)
     is_known = np.isfinite(runs.rates)
-    held = cumulative_sums(np.where(is_known, np.minimum(runs.rates, curve), 0.0))
+    limited_volume = cumulative_sums(np.where(is_known, np.minimum(runs.rates, curve), 0.0))
     # without gaps, the required volume is the same for all runs
     required = cumulative_sums(curve[None] if is_known.all() else np.where(is_known, curve, 0.0))
-    has_burst: Bools = held[:, last] - held[:, first] >= PARAMS.support_ratio * (required[:, last] - required[:, first])
+    has_burst: Bools = limited_volume[:, last] - limited_volume[:, first] >= PARAMS.support_ratio * (
+        required[:, last] - required[:, first]
+    )
     return replace(bursts, support_ratio=has_burst.mean(axis=0))

@@ -78,8 +78,8 @@ class Grid:
         """Lengths of some steps (n), by index in the flat array."""
         owner = np.searchsorted(self.offsets, cells, side="right") - 1
         step, started, interval = cells - self.offsets[owner], self.start_s[owner], self.interval_s[owner]
-        found: Reals = (started + (step + 1) * interval) - (started + step * interval)
-        return found
+        widths: Reals = (started + (step + 1) * interval) - (started + step * interval)
+        return widths
 
 
 def is_resolved(start_s: Reals, interval_s: Reals, step_count: Ints) -> Bools:
@@ -98,8 +98,8 @@ def is_resolved(start_s: Reals, interval_s: Reals, step_count: Ints) -> Bools:
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.maximum(np.abs(start_s), np.abs(start_s + step_count * interval_s))
         is_fine = np.isfinite(largest) & (interval_s >= _MIN_STEP_ULPS * np.spacing(largest))
-    found: Bools = (is_fine & (step_count > 0)) | (step_count == 0)
-    return found
+    is_valid: Bools = (is_fine & (step_count > 0)) | (step_count == 0)
+    return is_valid
 
 
 def _check_spacing(start_s: Reals, interval_s: Reals, step_count: Ints) -> None:
@@ -134,8 +134,8 @@ class BinnedBytes:
     @property
     def bytes_per_s(self) -> Reals:
         """Mean rate in each bin (steps)."""
-        found: Reals = self.volume_bytes / self.grid.widths_s
-        return found
+        rates: Reals = self.volume_bytes / self.grid.widths_s
+        return rates
 
 
 class BinAccumulator:

@@ -58,23 +58,24 @@ class Requests:
     def durations_s(self) -> Reals:
         """Duration of each request (n) [s]."""
         with np.errstate(invalid="ignore", over="ignore"):
-            found: Reals = self.end_s - self.start_s
-        return found
+            durations: Reals = self.end_s - self.start_s
+        return durations
 
     @property
     def is_usable(self) -> Bools:
         """Whether times and bytes of each request are valid (n)."""
         durations = self.durations_s
-        # one comparison for each end: NaN fails them all
-        found: Bools = (durations >= 0) & (durations < np.inf) & (self.volume_bytes >= 0) & (self.volume_bytes < np.inf)
-        return found
+        # NaN fails all comparisons
+        is_valid: Bools = (durations >= 0) & (durations < np.inf)
+        is_valid &= (self.volume_bytes >= 0) & (self.volume_bytes < np.inf)
+        return is_valid
 
     @property
     def unusable_counts(self) -> Ints:
         """Number of each subject's invalid requests (subjects)."""
-        lost, found = self.subject[~self.is_usable], np.zeros(self.subject_count, dtype=np.int64)
-        np.add.at(found, lost[lost >= 0], 1)
-        return found
+        subject, counts = self.subject[~self.is_usable], np.zeros(self.subject_count, dtype=np.int64)
+        np.add.at(counts, subject[subject >= 0], 1)
+        return counts
 
     def select(self, rows: Bools | Ints | slice) -> Requests:
         """Select requests by mask, index or slice."""
@@ -90,8 +91,8 @@ class Requests:
     @property
     def is_instant(self) -> Bools:
         """Whether valid requests have no duration, or one that is too short for a rate (n)."""
-        found: Bools = self.volume_bytes > _MAX_BYTES_PER_S * self.durations_s
-        return found
+        is_instant: Bools = self.volume_bytes > _MAX_BYTES_PER_S * self.durations_s
+        return is_instant
 
     def rates(self) -> Reals:
         """Rates of valid requests (n) [bytes/s]; infinity for impulses."""

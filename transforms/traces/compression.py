@@ -1,9 +1,9 @@
 """Compression of traces after ScalaTrace: loops within a rank, values with rank lists across ranks.
 
-Ranks whose calls fold into the same loops over the same templates form a rank class. Each number in its calls becomes a
-vector over the class's ranks and executions (paper: DOI 10.1145/2832106.2832108, section 2). ScalaTrace merges ranks
-pairwise along a radix tree, event by event. Here whole foldings are compared, which gives the same sharing for SPMD
-programs in a single pass.
+Ranks with calls that fold into the same loops over the same templates form a rank class. Each number in its calls
+becomes a vector over the class's ranks and executions (paper: DOI 10.1145/2832106.2832108, section 2). ScalaTrace
+merges ranks pairwise along a radix tree, event by event. Here whole foldings are compared, which gives the same sharing
+for SPMD programs in a single pass.
 
 Contiguous repeats become loops, shortest body first, until none remain. Loops with equal bodies are equal, regardless
 of their iterations, so that a loop remains a single loop if the length of its inner loop varies. ScalaTrace matches

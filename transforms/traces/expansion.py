@@ -94,7 +94,7 @@ def find_index(ranks: Progression, rank: int) -> tuple[int, ...] | None:
 
 
 def _candidates(lowest: int, highest: int, stride: int, count: int) -> range:
-    """Find the indices whose offsets lie between lowest and highest."""
+    """Find the indices with offsets between lowest and highest."""
     if stride == 0:
         return range(1 if lowest <= 0 <= highest else 0)
     if stride < 0:
@@ -419,8 +419,8 @@ def place_in_time(levels: Ints, gaps_s: Reals, durations_s: Reals) -> tuple[Real
 
     Notes
     -----
-    The reference of a gap is the last earlier call that is not nested deeper: its end if the levels are equal, else its
-    start; 0 if there is none.
+    The reference of a gap is the last earlier call that is not nested deeper: its end if the levels are equal,
+    otherwise its start; 0 without an earlier call.
     """
     start_s = np.zeros(levels.size)
     for level in np.unique(levels).tolist():

@@ -1,7 +1,7 @@
 """Patterns of file names that differ in numbers only, `/scratch/f.{00000000..00999999}`, with the number of names.
 
 The numbers of a name are combined into a single mixed-radix number. The names of all ranks are then a set of
-progressions, whose distinct values are counted without expansion.
+progressions. Distinct values are counted without expansion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from iosig.transforms.traces.rank_blocks import (
 )
 from iosig.transforms.traces.requests import Argument, Number, varying_vectors
 
-#: maximum number of executions of a call by a rank whose names are expanded
+#: maximum number of executions of a call by a rank with expanded names
 _MAX_EXPANDED = 1 << 22
 #: maximum number of distinct increments from rank to rank of the names of a call
 _MAX_INCREMENTS = 1 << 16
@@ -41,7 +41,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Members whose names differ in numbers only, and the number of distinct names; None if unknown."""
+    """Members with names that differ in numbers only, and the number of distinct names; None if unknown."""
 
     text: str
     file_count: int | None
@@ -240,7 +240,7 @@ def _is_small(rows: Rows) -> bool:
 def _fold_irregular(
     rows: Sequence[Rows], counts: tuple[int, ...], base: int, executed: int
 ) -> list[Progression] | None:
-    """Values of names whose increments from rank to rank differ between executions."""
+    """Values of names with different increments per execution."""
     if executed > _MAX_EXPANDED or not all(map(_is_small, rows)):
         return None
     columns = np.unique(np.array([expand_rows(combination) for combination in rows]), axis=1)

@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"([0-9]{1,18})")
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """Positions of a function's arguments, from 0; None if there is no such argument.
+    """Positions of a function's arguments, from 0; None without such an argument.
 
     layer: POSIX or MPIIO. operation: `read`, `write`, `open` or another one. A request has `count` elements of `size`
     bytes or of a datatype, minus `surplus` bytes.

@@ -91,7 +91,7 @@ def find_templates(signatures: Sequence[pl.DataFrame]) -> Templates:
 
 
 def _add_widths(coarse: pl.DataFrame, slots: pl.DataFrame) -> pl.DataFrame:
-    """Add the minimum widths of slots, and split templates whose numbers are padded to several widths.
+    """Add the minimum widths of slots, and split templates with numbers padded to several widths.
 
     Rows without widths have no padded numbers.
     """

@@ -2,7 +2,7 @@
 
 Ranks with the same loop counts share one timeline, made of the mean times of the calls [1, section 3]. Each of their
 requests is one interval with the bytes of all of these ranks, in closed form. The size of the result is therefore that
-of one rank's calls per group of ranks, for any number of ranks. Ranks whose loop counts grow with the rank are
+of one rank's calls per group of ranks, for any number of ranks. Ranks with loop counts that grow with the rank are
 approximated by up to 16 groups along each such dimension; the middle rank represents its group.
 
 [1] X. Luo et al., HPC I/O Trace Extrapolation, ESPT 2015, DOI 10.1145/2832106.2832108

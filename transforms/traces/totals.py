@@ -263,7 +263,7 @@ class ModuleTotal:
 
 @dataclass(frozen=True, slots=True)
 class FileTotal:
-    """Accesses to a file, or to all files whose names differ in numbers only.
+    """Accesses to a file, or to all files with names that differ in numbers only.
 
     path: `{0..7}` stands for a range of numbers, `{0..8..4}` for one with a stride; None if the calls do not name the
     file. file_count: number of distinct names over all ranks; None if unknown. Bytes of outer and nested calls are

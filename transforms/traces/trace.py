@@ -1,10 +1,10 @@
-"""Compressed trace of an SPMD program: loops over calls, whose arguments are vectors of values by rank.
+"""Compressed trace of an SPMD program: loops over calls, with vectors of values by rank as arguments.
 
 This is ScalaTrace's representation [1, 2] as ScalaIOExtrap uses it [3, sections 2 and 3]. Within a rank, repeated calls
-are loops (RSDs, nested PRSDs). Ranks whose calls differ in numbers only form a *rank class*. Each number in the calls'
-arguments is a *vector*: pairs of values and rank lists, both nested progressions. For regular programs, the size is
-independent of the number of ranks and iterations. Times are kept as histograms. Everything else is lossless: expansion
-restores each call of each rank in order.
+are loops (RSDs, nested PRSDs). Ranks with calls that differ in numbers only form a *rank class*. Each number in the
+calls' arguments is a *vector*: pairs of values and rank lists, both nested progressions. For regular programs, the size
+is independent of the number of ranks and iterations. Times are kept as histograms. Everything else is lossless:
+expansion restores each call of each rank in order.
 
 [1] M. Noeth et al., JPDC 69(8), 2009, DOI 10.1016/j.jpdc.2008.09.001
 [2] X. Wu, F. Mueller, Elastic and scalable tracing and accurate replay of non-deterministic events, ICS 2013,
@@ -109,7 +109,7 @@ class Call:
     durations: TimeHistogram
 
     def is_signed(self, slot: int) -> bool:
-        """Whether a slot belongs to an MPI_Status `[source_tag]`, whose uninitialized values may be negative.
+        """Whether a slot belongs to an MPI_Status `[source_tag]`, with uninitialized values that may be negative.
 
         If the sign were part of the text, it would split ranks with equal calls into different classes.
         """
@@ -130,7 +130,7 @@ Node = Call | Loop
 
 @dataclass(frozen=True, slots=True)
 class RankClass:
-    """Ranks whose calls differ in numbers only; `ranks` ascend."""
+    """Ranks with calls that differ in numbers only; `ranks` ascend."""
 
     ranks: tuple[Progression, ...]
     body: tuple[Node, ...]

@@ -1,8 +1,8 @@
 """Folding of integer rows and of values by rank into nested progressions, which makes compressed traces small.
 
-Folding works level by level: adjacent pieces of the same form whose starts differ by one stride become a progression
-with one more dimension, until nothing changes. It is greedy from the left, so that the same rule gives the same form
-for all numbers of ranks, as extrapolation requires.
+Folding works level by level: adjacent pieces of the same form with starts that differ by one stride become a
+progression with one more dimension, until nothing changes. It is greedy from the left, so that the same rule gives the
+same form for all numbers of ranks, as extrapolation requires.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def _merge_pieces(points: Ints, firsts: Ints, shapes: Ints, forms: _Forms) -> tu
 
 
 class RankClaims:
-    """Ranks of a trace, each of which at most one class may claim."""
+    """Ranks of a trace, which classes claim exclusively."""
 
     def __init__(self, process_count: int) -> None:
         self._is_claimed = np.zeros(process_count, np.bool_)
