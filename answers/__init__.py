@@ -5,7 +5,7 @@
 - `documents` (`Document`, `Part`, `columns_of`): The pydantic models of what `--json` prints.
 - `findings/`: Findings, layers, sizes and heat maps of traced runs.
 - `forecast/`: The expected load of the next hours.
-- `job/`: What is known of one run.
+- `job/`: All data about one run.
 - `moment/`: The file systems now, as far as polls have landed.
 - `population/`: How the runs of a site do their I/O: classes, periods, volumes.
 - `predictions` (`Session`, `busiest`, `graph_of`, `rows_of`, `view_of`): Predictions of inputs.

@@ -1,8 +1,8 @@
-"""The models of what `--json` prints: pydantic gives the JSON and its JSON Schema.
+"""Pydantic models of the `--json` output, from which the JSON Schemas are generated.
 
-A document begins with its `format`, a name and a version. Within a version no field goes away, or changes its type,
-unit or meaning. A description ends with the unit, in brackets. Fields with a default are the optional ones: they are
-printed only where they are given.
+A document begins with its `format`, a name and a version. Within a version no field is removed or changes its type,
+unit or meaning. A description ends with the unit in brackets. Fields with a default are optional and printed only if
+set.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from iosig.reports.texts import printable
 if TYPE_CHECKING:
     from iosig.warehouse.contracts import Column
 
-#: an instant, or a day; one that is a text already is printed as it is
+#: an instant or a day; text is printed unchanged
 Instant = Annotated[datetime | str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Day = Annotated[date | str, WithJsonSchema({"type": "string", "format": "date"})]
-#: faults that a sentence names
+#: maximum validation errors in a message
 _MAX_FAULTS = 3
 
 
 class Part(BaseModel):
-    """An object within a document, made of keywords, of a row, or of an object that has the same attributes."""
+    """Base class of objects within a document; validates keywords, rows, or objects with the same attributes."""
 
     model_config = ConfigDict(
         frozen=True, from_attributes=True, validate_by_name=True, serialize_by_alias=True, defer_build=True
@@ -35,18 +35,18 @@ class Part(BaseModel):
 
 
 class Document(Part):
-    """What a command prints."""
+    """Base class of the JSON documents that commands print."""
 
     format: str
 
     def json_text(self, indent: int | None = None) -> str:
-        """Return the document as JSON, in ASCII alone: text from the input cannot control a terminal."""
+        """Serialize the document to ASCII JSON, so that text from inputs cannot control a terminal."""
         values = self.model_dump(mode="json", exclude_unset=True, fallback=str)
         return json.dumps({"format": self.format, **values}, indent=indent)
 
 
 class RollbackPart(Part):
-    """The rollback in force."""
+    """JSON object of an active rollback to an earlier release."""
 
     target_id: str = Field(description="the release that is current again")
     since: Instant = Field(description="since when [UTC]")
@@ -57,21 +57,21 @@ class RollbackPart(Part):
 
 
 def one_of(choices: Collection[str]) -> WithJsonSchema:
-    """Return the annotation of a text of a closed list."""
+    """Return the schema annotation of a string with a closed list of values."""
     return WithJsonSchema({"type": "string", "enum": list(choices)})
 
 
 def instant_text(at: datetime) -> str:
-    """Return an instant in UTC, to the second; such texts are in order of time."""
+    """Format an instant as UTC text with whole seconds, which sorts in order of time."""
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def faults_of(error: ValidationError) -> str:
-    """Return the first faults of a document that was read, each with its place."""
+def format_faults(error: ValidationError) -> str:
+    """Format the first `_MAX_FAULTS` validation errors, each with its location in the document."""
     faults = error.errors(include_input=False)[:_MAX_FAULTS]
-    told = [f"{_place(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in faults]
-    more = error.error_count() - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+    messages = [f"{_place(fault['loc'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in faults]
+    more = error.error_count() - len(messages)
+    return "; ".join(messages) + (f"; and {more} more" if more > 0 else "")
 
 
 def _place(loc: tuple[int | str, ...]) -> str:
@@ -96,9 +96,9 @@ _TYPES: dict[str, dict[str, Any]] = {
 def columns_of(
     table_name: str, *names: str, but: Collection[str] = (), are_nullable: bool = False
 ) -> Callable[[dict[str, Any]], None]:
-    """Return the `json_schema_extra` of a model whose extra fields are columns of a table, all if none is named.
+    """Return the `json_schema_extra` of a model whose extra fields are columns of a table (default: all columns).
 
-    A field that the model declares itself replaces the column of its name. are_nullable: every column may be NULL.
+    A field declared in the model overrides the column of the same name. are_nullable: every column may be NULL.
     """
 
     def add(schema: dict[str, Any]) -> None:
@@ -110,14 +110,15 @@ def columns_of(
             for column in chosen
             if column.name not in but
         }
-        own = {name: _doc_of(columns.get(name)) | field for name, field in schema.get("properties", {}).items()}
-        schema["properties"] = columns | own
+        properties = schema.get("properties", {})
+        declared = {name: _inherit_description(columns.get(name)) | field for name, field in properties.items()}
+        schema["properties"] = columns | declared
         schema["required"] = [*columns, *(name for name in schema.get("required", ()) if name not in columns)]
 
     return add
 
 
-def _doc_of(schema: dict[str, Any] | None) -> dict[str, Any]:
+def _inherit_description(schema: dict[str, Any] | None) -> dict[str, Any]:
     return {"description": schema["description"]} if schema else {}
 
 

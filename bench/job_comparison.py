@@ -52,7 +52,7 @@ def verdicts(log: Path) -> pl.DataFrame:
     """
     with opened(log, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
-        found = findings.of_input(trace).findings
+        found = findings.analyze_input(trace).findings
     rules = found.group_by("rule", maintain_order=True).agg(
         is_found=(pl.col("outcome") == "found").any(),
         is_critical=((pl.col("outcome") == "found") & (pl.col("severity") == "critical")).any(),

@@ -23,7 +23,7 @@ from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
     from iosig.answers.advice.inputs import SignatureSource, SiteState
-    from iosig.answers.advice.query import Advised, Asked
+    from iosig.answers.advice.query import AdviceResult, Query
     from iosig.reports.style import Style
     from iosig.settings.model import Settings
 
@@ -111,28 +111,28 @@ def advise_command(
     that means no other. File systems are ranked by the bytes that are expected to find no room, by the signatures of
     the application and of what runs there: see docs/advice.md.
     """
-    from iosig.answers.advice.query import Asked, advise_on, choose, document, signature_of
+    from iosig.answers.advice.query import Query, advise_on, build_document, choose, find_signature
 
     settings = warehouse.settings()
-    asked = Asked(application, user, nodes, filesystems, max_delay_s, method)
+    query = Query(application, user, nodes, filesystems, max_delay_s, method)
     requested_at = at or datetime.now(UTC)
     signatures, release = _signatures(warehouse.store, feed_path, release_id)
-    chosen = choose(signatures, asked)
-    state = _state(warehouse.store, settings, signatures, asked, at, mix_path, release)
-    signature = signature_of(signatures, chosen, state.at)
-    advised = advise_on(signature, chosen, state, asked, settings.advice, requested_at)
+    chosen = choose(signatures, query)
+    state = _state(warehouse.store, settings, signatures, query, at, mix_path, release)
+    signature = find_signature(signatures, chosen, state.at)
+    result = advise_on(signature, chosen, state, query, settings.advice, requested_at)
     if plot is not None:
-        from iosig.answers.advice.figure import view_of
+        from iosig.answers.advice.figure import build_view
         from iosig.reports.advice import draw
 
-        draw_into(plot, draw, view_of(advised), style, what=f"{len(advised.choices)} file systems, in ")
+        draw_into(plot, draw, build_view(result), style, what=f"{len(result.choices)} file systems, in ")
     if as_json:
         from iosig.cli.printing import show_json
 
         signatures_from, state_from = "feed" if feed_path else "release", "mix" if mix_path else "warehouse"
-        show_json(document(advised, signatures_from=signatures_from, release_id=release, state_from=state_from))
+        show_json(build_document(result, signatures_from=signatures_from, release_id=release, state_from=state_from))
     else:
-        _show(advised)
+        _show(result)
     return 0
 
 
@@ -154,7 +154,7 @@ def _state(
     store: Store,
     settings: Settings,
     signatures: SignatureSource,
-    asked: Asked,
+    query: Query,
     at: datetime | None,
     mix_path: Path | None,
     release_id: str,
@@ -168,7 +168,7 @@ def _state(
 
         known = {release.release_id: release for release in history(store)}
         release = known.get(release_id, current(store))
-        return site_state(store, release, settings, signatures, at, asked.filesystems)
+        return site_state(store, release, settings, signatures, at, query.filesystems)
     if at is not None:
         raise UsageError("A mix says itself for which instant it is (`at`): give --mix or --at, not both.")
     from iosig.answers.advice.mix import read_mix
@@ -183,21 +183,21 @@ def _state(
         raise InputRefused(f"{mix_path} cannot be read: {error.strerror}.", "Name a file, or - for stdin.") from error
 
 
-def _show(advised: Advised) -> None:
+def _show(result: AdviceResult) -> None:
     from iosig.cli.printing import bytes_text, say, show
 
-    signature, rates = advised.signature, advised.signature.rates
+    signature, rates = result.signature, result.signature.rates
     confidence = "not known" if signature.confidence is None else f"{signature.confidence:.2f}"
     expected = signature.expected_correlation
     correlation = "" if expected is None else f", expected correlation {expected:.2f}"
     say(
-        f"{advised.application_id} for {advised.state.at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}: "
+        f"{result.application_id} for {result.state.at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}: "
         f"{bytes_text(rates.volume_bytes)} in {rates.duration_s:,.0f} s, up to "
         f"{bytes_text(rates.peak_bytes_per_s)}/s; confidence {confidence}{correlation}"
     )
-    rows = [_cells(advised, number) for number in range(len(advised.choices))]
+    rows = [_cells(result, number) for number in range(len(result.choices))]
     show("", _COLUMNS, rows, last=_LAST)
-    for line in _remarks(advised):
+    for line in _remarks(result):
         say(line)
 
 
@@ -211,11 +211,11 @@ _COLUMNS = (
 _LAST = ("unknown", "known", "stretch", "80 % within", "capacity", "load now")
 
 
-def _cells(advised: Advised, number: int) -> tuple[Any, ...]:
+def _cells(result: AdviceResult, number: int) -> tuple[Any, ...]:
     from iosig.cli.printing import bytes_text
 
-    now, best = advised.choices[number]
-    one = advised.filesystems[best.partition]
+    now, best = result.choices[number]
+    one = result.filesystems[best.partition]
     statuses = [job.status for job in one.now_running]
     return (
         number + 1,
@@ -232,18 +232,18 @@ def _cells(advised: Advised, number: int) -> tuple[Any, ...]:
     )
 
 
-def _remarks(advised: Advised) -> list[str]:
+def _remarks(result: AdviceResult) -> list[str]:
     """Return what has to be known of the table's numbers."""
     lines = []
-    if any(one.capacity_basis == "observed" for one in advised.state.filesystems):
+    if any(one.capacity_basis == "observed" for one in result.state.filesystems):
         lines.append("* the most it was ever seen to sustain; say what it can do in [advice.capacity_bytes_per_s].")
-    for _, best in advised.choices:
-        one = advised.filesystems[best.partition]
-        age_s = advised.load_age_s(one)
+    for _, best in result.choices:
+        one = result.filesystems[best.partition]
+        age_s = result.load_age_s(one)
         if age_s is not None:
-            mark = "STALE: " if advised.is_stale(one) else ""
+            mark = "STALE: " if result.is_stale(one) else ""
             lines.append(f"{mark}the last poll of {one.filesystem} is {_age_text(age_s)} old.")
-    lines += [f"Left out: {one.filesystem}, {one.reason}." for one in advised.state.excluded]
+    lines += [f"Left out: {one.filesystem}, {one.reason}." for one in result.state.excluded]
     return lines
 
 

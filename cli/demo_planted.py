@@ -61,15 +61,15 @@ def _change(connection: duckdb.DuckDBPyConnection) -> Planted:
 
 
 def _slowdown(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
-    from iosig.answers.attribution.query import Asked
-    from iosig.answers.attribution.slowdowns import slowed
+    from iosig.answers.attribution.query import Query
+    from iosig.answers.attribution.slowdowns import find_slowdowns
 
     truth = collision(site)
     longer = truth.duration_s - truth.alone_s
     planted = (
         f"{VICTIM} job {truth.victim_job_id} meets {CULPRIT} job {truth.culprit_job_id}, takes {longer:.0f} s longer"
     )
-    runs = slowed(connection, Asked(FILESYSTEM, site.params.start, None)).runs
+    runs = find_slowdowns(connection, Query(FILESYSTEM, site.params.start, None)).runs
     rows = runs.filter(runs["job_id"] == truth.victim_job_id).to_dicts()
     if not rows:
         return Planted("slowdown", planted, "no slowdown", False)
@@ -92,7 +92,9 @@ def _trace(connection: duckdb.DuckDBPyConnection, site: Site) -> Planted:
     job_id = traced_job_id(site)
     planted = f"job {job_id} is traced by Darshan: small, misaligned writes"
     ids = connection.sql("select trace_id from trace_jobs where job_id = $job", params={"job": job_id}).fetchall()
-    found = [one["rule"] for run in findings.of_release(connection, [name for (name,) in ids]) for one in run.found]
+    found = [
+        one["rule"] for run in findings.analyze_release(connection, [name for (name,) in ids]) for one in run.found_rows
+    ]
     said = f"{counted(len(found), 'finding')}: {', '.join(name.replace('_', ' ') for name in found)}"
     return Planted("trace", planted, said, {"small_requests", "misaligned_requests"} <= set(found))
 

@@ -166,21 +166,21 @@ def _draw_signature(root: Path, release: Release, application: str, direction: s
 
 def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:
     """Draw who moved bytes on the last whole day, and return who wrote most; nothing where nobody is known to have."""
-    from iosig.answers.attribution.figure import view_of
-    from iosig.answers.attribution.query import TABLES, Asked, who
+    from iosig.answers.attribution.figure import build_view
+    from iosig.answers.attribution.query import TABLES, Query, who
     from iosig.reports.attribution import draw
     from iosig.warehouse.errors import NothingToDo
     from iosig.warehouse.releases.reading import opened
 
     try:
         with opened(Store(root), release, TABLES) as connection:
-            told = who(connection, Asked.of(filesystem, None, last_end - _DAY, last_end, "write"))
+            told = who(connection, Query.parse(filesystem, None, last_end - _DAY, last_end, "write"))
     except NothingToDo:
         return ""
     first = told.applications.head(3).iter_rows(named=True)
     names = ", ".join(f"{row['application']} ({row['attributed_bytes'] / told.measured_bytes:.0%})" for row in first)
     if names:
-        draw(view_of(told)).write(target)
+        draw(build_view(told)).write(target)
     return names
 
 

@@ -19,7 +19,7 @@ from iosig.cli.windows import read_instant
 
 if TYPE_CHECKING:
     from iosig.answers.forecast.jobs import JobAhead
-    from iosig.answers.forecast.query import Told
+    from iosig.answers.forecast.query import ForecastResult
     from iosig.reports.style import Style
 
 
@@ -70,19 +70,19 @@ def forecast_command(
     By the signatures of the jobs that run and wait, how long others like them lasted and waited, and what flowed in
     times alike of which nobody knew: see docs/forecast.md.
     """
-    from iosig.answers.forecast.query import Asked, document, told, view_of
+    from iosig.answers.forecast.query import Query, build_document, build_view, forecast_load
 
     release = chosen_release(warehouse.store, release_id)
-    asked = Asked(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
-    found = told(warehouse.store, release, warehouse.settings(), asked)
+    query = Query(filesystem, hours, step_minutes, at, _what_if(traces, rank_count))
+    found = forecast_load(warehouse.store, release, warehouse.settings(), query)
     if plot is not None:
         from iosig.reports.forecast import draw
 
-        draw_into(plot, draw, view_of(found), style)
+        draw_into(plot, draw, build_view(found), style)
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json(document(found, release.release_id))
+        show_json(build_document(found, release.release_id))
     else:
         _show(found)
     return 0
@@ -95,10 +95,10 @@ def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | Non
         if rank_count is not None:
             raise UsageError("--ranks says what traces are extrapolated to: give them with --what-if.")
         return None
-    from iosig.answers.forecast.what_if import asked_for
+    from iosig.answers.forecast.what_if import build_what_if_job
     from iosig.cli.printing import progress_bar
 
-    return asked_for(traces, rank_count, progress_bar)
+    return build_what_if_job(traces, rank_count, progress_bar)
 
 
 #: pairs of applications that are named
@@ -107,11 +107,11 @@ _MOST_COLLISIONS = 10
 _MOST_CHARACTERS, _MOST_JOBS = 20, 3
 
 
-def _show(told: Told) -> None:
+def _show(told: ForecastResult) -> None:
     from iosig.cli.printing import printable, say, show
 
     hours = len(told.forecast.expected_bytes_per_s) * told.forecast.step_s / 3600
-    say(printable(f"{told.asked.filesystem}, {hours:g} hours from {told.at:%Y-%m-%d %H:%MZ} on"))
+    say(printable(f"{told.query.filesystem}, {hours:g} hours from {told.at:%Y-%m-%d %H:%MZ} on"))
     columns = ("from", "expected", "80 % within", "known", "not known yet")
     rows = [_cells(told, place) for place in range(len(told.edges) - 1)]
     show("", (*columns, "added") if told.without else columns, rows, last=("not known yet", "known"))
@@ -122,7 +122,7 @@ def _show(told: Told) -> None:
         say(printable(line))
 
 
-def _cells(told: Told, place: int) -> tuple[Any, ...]:
+def _cells(told: ForecastResult, place: int) -> tuple[Any, ...]:
     from iosig.cli.printing import bytes_text
     from iosig.reports.texts import RATES, unit_for
 
@@ -143,8 +143,8 @@ def _cells(told: Told, place: int) -> tuple[Any, ...]:
     return (*cells, f"{bytes_text(added)}/s")
 
 
-def _meetings(told: Told) -> list[tuple[Any, ...]]:
-    from iosig.answers.forecast.query import collisions
+def _meetings(told: ForecastResult) -> list[tuple[Any, ...]]:
+    from iosig.answers.forecast.query import list_collisions
     from iosig.cli.printing import bytes_text
     from iosig.reports.texts import shortened
 
@@ -156,15 +156,15 @@ def _meetings(told: Told) -> list[tuple[Any, ...]]:
             f"{row['meeting_s']:,.0f}",
             bytes_text(row["meeting_bytes"]),
         )
-        for row in collisions(told)[:_MOST_COLLISIONS]
+        for row in list_collisions(told)[:_MOST_COLLISIONS]
     ]
 
 
-def _remarks(told: Told) -> list[str]:
+def _remarks(told: ForecastResult) -> list[str]:
     """Return what has to be known of the table's numbers."""
-    from iosig.answers.forecast.query import counts
+    from iosig.answers.forecast.query import count_jobs
 
-    of = counts(told)
+    of = count_jobs(told)
     lines = [f"{of['running']:,} jobs run and {of['waiting']:,} wait; of {of['known']:,} a signature says what comes."]
     for status, said in (("unknown", "No signature"), ("held", "Held")):
         names = [f"{job.name} ({job.application_id or '-'})" for job in told.jobs if job.status == status]

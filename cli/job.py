@@ -23,7 +23,7 @@ from iosig.cli.windows import read_instant
 
 if TYPE_CHECKING:
     from iosig.answers.findings.query import TracedRun
-    from iosig.answers.job.query import ToldJob
+    from iosig.answers.job.query import JobReport
     from iosig.reports.style import Style
 
 #: findings on a screen, neighbours, and bursts that were slowed
@@ -67,38 +67,38 @@ def job_command(
 
     Findings need a trace of the run (Darshan, Recorder, DFTracer): docs/job.md says by which rules they are found.
     """
-    from iosig.answers.job.query import of_release, of_trace
+    from iosig.answers.job.query import query_release, query_trace
 
     if trace is None and job_id is not None:
-        told = of_release(warehouse.store, chosen_release(warehouse.store, release_id), job_id, cluster, started)
+        told = query_release(warehouse.store, chosen_release(warehouse.store, release_id), job_id, cluster, started)
     elif trace is None or job_id is not None:
         raise click.UsageError("Say which job: JOBID, or --trace FILE for a trace alone.")
     elif cluster or started or release_id:
         raise click.UsageError("--trace takes no --cluster, --started or --release: it asks no warehouse.")
     else:
-        told = of_trace(trace, warehouse.settings())
+        told = query_trace(trace, warehouse.settings())
     if plot is not None:
-        from iosig.answers.job.query import heat_view
+        from iosig.answers.job.query import build_heat_view
         from iosig.reports.findings import draw
 
-        draw_into(plot, draw, heat_view(told), style)
+        draw_into(plot, draw, build_heat_view(told), style)
     if html is not None:
         _write_page(told, html)
     if as_json:
-        from iosig.answers.job.document import document
+        from iosig.answers.job.document import build_document
         from iosig.cli.printing import show_json
 
-        show_json(document(told, _MOST_TOLD))
+        show_json(build_document(told, _MOST_TOLD))
     elif plot is None and html is None:
         _show(told, is_all)
     return 0
 
 
-def _write_page(told: ToldJob, target: Path) -> None:
-    from iosig.answers.job.document import page_of
+def _write_page(told: JobReport, target: Path) -> None:
+    from iosig.answers.job.document import build_page
     from iosig.warehouse.placing import moved_into_place
 
-    content = page_of(told, _MOST_TOLD)
+    content = build_page(told, _MOST_TOLD)
     with moved_into_place(target.absolute()) as temporary:
         temporary.write_text(content, encoding="utf-8")
     click.echo(f"Written: {target}", err=True)
@@ -107,7 +107,7 @@ def _write_page(told: ToldJob, target: Path) -> None:
 # ---- on a screen
 
 
-def _show(told: ToldJob, is_all: bool) -> None:
+def _show(told: JobReport, is_all: bool) -> None:
     from iosig.cli.printing import say
 
     say(_heading(told), bold=True)
@@ -121,7 +121,7 @@ def _show(told: ToldJob, is_all: bool) -> None:
     _show_advice(told)
 
 
-def _heading(told: ToldJob) -> str:
+def _heading(told: JobReport) -> str:
     from iosig.cli.printing import printable
     from iosig.reports.job import kind_of
     from iosig.reports.texts import counted, duration_text, shortened
@@ -143,7 +143,7 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
     from iosig.cli.printing import printable, say
     from iosig.reports.texts import counted, duration_text
 
-    job, found = trace.job, trace.found
+    job, found = trace.job, trace.found_rows
     ranks = "" if job["process_count"] is None else f", {counted(job['process_count'], 'rank')}"
     lasted = "" if job["duration_s"] is None else f", {duration_text(job['duration_s'])}"
     spent = trace.facts["io_time_ratio"]
@@ -218,7 +218,7 @@ def _show_layers(trace: TracedRun) -> None:
         show("Layers, all ranks together", columns, rows, last=("reads", "writes"))
 
 
-def _show_bytes(told: ToldJob) -> None:
+def _show_bytes(told: JobReport) -> None:
     from iosig.cli.printing import bytes_text, show
     from iosig.reports.texts import duration_text, shortened
 
@@ -255,7 +255,7 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
     return f"{answer} (inferred)" if answer and basis == "inferred" else answer
 
 
-def _show_slowed(told: ToldJob) -> None:
+def _show_slowed(told: JobReport) -> None:
     """Print which of its bursts took longer than alone, and whose bytes stood there most."""
     from iosig.cli.printing import bytes_text, say, show, titled
     from iosig.reports.slowdowns import most_there, slowed_text
@@ -288,7 +288,7 @@ def _show_slowed(told: ToldJob) -> None:
         )
 
 
-def _show_advice(told: ToldJob) -> None:
+def _show_advice(told: JobReport) -> None:
     """Print what says where and when to start the next run, of an application that has a signature."""
     from iosig.cli.printing import printable, say
 
@@ -297,7 +297,7 @@ def _show_advice(told: ToldJob) -> None:
         say(f"Where and when to start the next one: iosig advise {printable(shlex.quote(name))}")
 
 
-def _show_neighbours(told: ToldJob) -> None:
+def _show_neighbours(told: JobReport) -> None:
     from iosig.cli.printing import bytes_text, show, titled
     from iosig.reports.texts import shortened
 

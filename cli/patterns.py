@@ -46,9 +46,9 @@ def patterns_command(
     from iosig.cli.printing import show_json
 
     release = chosen_release(warehouse.store, release_id)
-    result = patterns.unattributed_patterns(warehouse.store, release, filesystem, direction, (since, until))
+    result = patterns.find_patterns(warehouse.store, release, filesystem, direction, (since, until))
     if as_json:
-        show_json(patterns.document(result, max_count, release.release_id))
+        show_json(patterns.build_document(result, max_count, release.release_id))
     else:
         _show(result, max_count)
     return 0

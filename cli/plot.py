@@ -128,15 +128,15 @@ def who_command(
     style: Style,
 ) -> int:
     """Draw who moved the bytes: what was measured, the applications that explain it, and what is nobody's."""
-    from iosig.answers.attribution.figure import view_of
-    from iosig.answers.attribution.query import TABLES, Asked, last_day, who
+    from iosig.answers.attribution.figure import build_view
+    from iosig.answers.attribution.query import TABLES, Query, find_last_day_start, who
     from iosig.reports.attribution import draw
     from iosig.warehouse.releases.reading import opened
 
     release = chosen_release(warehouse.store, release_id)
-    begun = since or last_day(warehouse.store, release, filesystem, until)
+    begun = since or find_last_day_start(warehouse.store, release, filesystem, until)
     with opened(warehouse.store, release, TABLES) as connection:
-        view = view_of(who(connection, Asked.of(filesystem, None, begun, until, direction)))
+        view = build_view(who(connection, Query.parse(filesystem, None, begun, until, direction)))
     return _draw(draw, view, target, style)
 
 

@@ -50,12 +50,15 @@ def slowdowns_command(
     from iosig.cli.printing import show_json
 
     store = warehouse.store
-    asked = query.Asked.of(filesystem, at, since, until, direction)
+    wanted = query.Query.parse(filesystem, at, since, until, direction)
     release = chosen_release(store, release_id)
-    with landed.open_tables(store, release, warehouse.settings(), asked, slowdowns.TABLES) as (connection, is_landed):
-        answer = slowdowns.slowed(connection, asked, is_landed=is_landed)
+    with landed.open_tables(store, release, warehouse.settings(), wanted, slowdowns.TABLES) as (
+        connection,
+        is_landed,
+    ):
+        answer = slowdowns.find_slowdowns(connection, wanted, is_landed=is_landed)
     if as_json:
-        show_json(slowdowns.slowdown_document(answer, max_count, release.release_id))
+        show_json(slowdowns.build_slowdown_document(answer, max_count, release.release_id))
     else:
         _show(answer, max_count)
     return 0

@@ -55,17 +55,17 @@ def who_command(
     from iosig.cli.printing import show_json
 
     store = warehouse.store
-    asked = query.Asked.of(filesystem, at, since, until, direction)
+    asked = query.Query.parse(filesystem, at, since, until, direction)
     release = chosen_release(store, release_id)
     with landed.open_tables(store, release, warehouse.settings(), asked, query.TABLES) as (connection, is_landed):
         answer = query.who(connection, asked, is_landed=is_landed)
     if plot is not None:
-        from iosig.answers.attribution.figure import view_of
+        from iosig.answers.attribution.figure import build_view
         from iosig.reports.attribution import draw
 
-        draw_into(plot, draw, view_of(answer), style)
+        draw_into(plot, draw, build_view(answer), style)
     if as_json:
-        show_json(query.document(answer, max_count, release.release_id))
+        show_json(query.build_document(answer, max_count, release.release_id))
     else:
         _show(answer, max_count)
     return 0
@@ -75,9 +75,9 @@ def report_window(answer: Answer | SlowdownAnswer, text: str) -> None:
     """Print a sentence about a file system and a time range."""
     from iosig.cli.printing import say
 
-    since, until = (f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}" for at in (answer.asked.since, answer.until))
+    since, until = (f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}" for at in (answer.query.since, answer.until))
     landed = ", as far as it has landed" if answer.is_landed else ""
-    say(f"{answer.asked.filesystem}, {since} to {until}: {text}{landed}")
+    say(f"{answer.query.filesystem}, {since} to {until}: {text}{landed}")
 
 
 # ---- who moved the bytes
@@ -86,7 +86,7 @@ def report_window(answer: Answer | SlowdownAnswer, text: str) -> None:
 def _show(answer: Answer, max_count: int) -> None:
     from iosig.cli.printing import bytes_text, say, show, titled
 
-    directions, measured = answer.asked.directions, answer.measured_bytes
+    directions, measured = answer.query.directions, answer.measured_bytes
     moved = "moved" if len(directions) > 1 else {"read": "read", "write": "written"}[directions[0]]
     report_window(answer, f"{bytes_text(measured)} {moved}")
     tables: tuple[tuple[str, pl.DataFrame, tuple[str, str], str], ...] = (
@@ -137,7 +137,7 @@ def _other_lines(answer: Answer) -> list[str]:
 def _likeliest_lines(answer: Answer) -> list[str]:
     """Return which jobs are likeliest to have moved most, where the tables do not say so already."""
     columns = ("job_id", "user", "application")
-    first = answer.likeliest.head(_MAX_NAMED)
+    first = answer.candidates.head(_MAX_NAMED)
     named = answer.jobs if answer.jobs.height else answer.others
     if first.is_empty() or first.select(columns).equals(named.head(_MAX_NAMED).select(columns)):
         return []

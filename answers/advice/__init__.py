@@ -1,10 +1,10 @@
-"""Advice on where and when to start, and what a scheduler is told.
+"""Advice on where and when to start an application, and the feed for schedulers.
 
-- `query` (`Asked`, `Advised`, `advise_on`): `iosig advise`: on which file system an application should run.
-- `feed` (`export_feed`): What a scheduler is told of applications: their signatures or periods.
-- `inputs` (`SignatureSource`, `SiteState`): What advice rests on: signatures.
-- `landed` (`site_state`, `newest_poll`, `jobs_near`, `queue_at`): What has landed says of file systems.
-- `mix` (`read_mix`): A mix: what a scheduler tells of its file systems and of what runs there, as JSON.
-- `figure` (`view_of`): What the picture of advice shows: the file systems' expected loads as signatures say.
-- `signatures` (`FeedSignatures`, `ReleaseSignatures`): Where advice has signatures from: a release.
+- `query` (`Query`, `AdviceResult`, `advise_on`): `iosig advise`: on which file system an application should run.
+- `feed` (`export_feed`): Signatures or periods of applications, exported for schedulers.
+- `inputs` (`SignatureSource`, `SiteState`): Inputs of advice: signatures, and the state of the file systems.
+- `landed` (`site_state`, `newest_poll`, `jobs_near`, `queue_at`): The state of file systems, from landed inputs.
+- `mix` (`read_mix`): The state of file systems and running jobs, as JSON from a scheduler.
+- `figure` (`build_view`): Figure data: the expected load of each file system.
+- `signatures` (`FeedSignatures`, `ReleaseSignatures`): Signatures from a feed or from a release.
 """

@@ -1,4 +1,4 @@
-"""What advice rests on: signatures, and file systems with their load and what runs there, whoever tells of them."""
+"""Inputs of advice: signatures, and file systems with their load and running jobs."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ import numpy as np
 from iosig.transforms.arrays import Reals
 from iosig.warehouse.contracts.application_ids import all_node_counts
 
-#: whether the curve of a release is used, the bursts of a feed, or those that a mix holds itself
+#: origin of a signature: curve of a release, bursts of a feed, or bursts given in a mix
 SignatureBasis = Literal["curve", "bursts", "mix"]
 CapacityBasis = Literal["settings", "observed", "mix"]
-#: known: its signature says what comes; over: it has run for longer than its signature; unknown: in the background
+#: known: within its signature; over: it has run for longer than its signature; unknown: no signature, part of the
+#: background
 JobStatus = Literal["known", "over", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """A rate that is constant between edges: edges_s (n + 1) from 0 on, since the run's start, and bytes_per_s (n)."""
+    """Piecewise constant rate: `edges_s` (n + 1) since the run's start, beginning at 0, and `bytes_per_s` (n)."""
 
     edges_s: Reals
     bytes_per_s: Reals
 
     @classmethod
     def of_curve(cls, bytes_per_s: Reals) -> Rates:
-        """Return a signature's curve, a value for each second (n)."""
+        """Build rates from a signature's curve with one value per second (n)."""
         return cls(np.arange(len(bytes_per_s) + 1, dtype=np.float64), bytes_per_s)
 
     @classmethod
     def of_bursts(cls, start_s: Reals, duration_s: Reals, volume_bytes: Reals, until_s: float = 0.0) -> Rates:
-        """Return bursts (n) in any order, each at its mean rate; where they overlap, their sum."""
+        """Build rates from bursts (n) in any order, each at its mean rate; overlapping bursts are summed."""
         rates = volume_bytes / duration_s
         places = np.concatenate([[0.0], start_s, start_s + duration_s])
         steps = np.concatenate([[0.0], rates, -rates])
@@ -43,48 +44,48 @@ class Rates:
 
     @classmethod
     def sum_of(cls, parts: Sequence[Rates]) -> Rates:
-        """Return the sum of rates, at all their edges."""
+        """Add rates on the union of their edges."""
         edges = np.unique(np.concatenate([np.zeros(1), *(part.edges_s for part in parts)]))
         total = np.zeros(max(len(edges) - 1, 0))
         for part in parts:
-            total += np.diff(part.moved_bytes(edges)) / np.diff(edges)
+            total += np.diff(part.cumulative_bytes(edges)) / np.diff(edges)
         return cls(edges, total)
 
     @property
     def duration_s(self) -> float:
-        """When the last of it ends, since the run's start."""
+        """Time of the last edge since the run's start."""
         return float(self.edges_s[-1])
 
     @property
     def volume_bytes(self) -> float:
-        """All of it."""
+        """Integral of the rate over time."""
         return float(self.bytes_per_s @ np.diff(self.edges_s))
 
     @property
     def peak_bytes_per_s(self) -> float:
-        """The highest rate."""
+        """Maximum of the rate; 0 if there are no intervals."""
         return float(self.bytes_per_s.max(initial=0.0))
 
-    def moved_bytes(self, at_s: Reals) -> Reals:
-        """Return what is moved by some instants since the run's start (m)."""
-        moved = np.concatenate([np.zeros(1), np.cumsum(self.bytes_per_s * np.diff(self.edges_s))])
-        found: Reals = np.interp(at_s, self.edges_s, moved)
-        return found
+    def cumulative_bytes(self, at_s: Reals) -> Reals:
+        """Return the cumulative bytes at times since the run's start (m)."""
+        cumulative_bytes_at_edges = np.concatenate([np.zeros(1), np.cumsum(self.bytes_per_s * np.diff(self.edges_s))])
+        values: Reals = np.interp(at_s, self.edges_s, cumulative_bytes_at_edges)
+        return values
 
-    def stepped(self, from_s: float, step_s: float, count: int) -> Reals:
-        """Return the mean rates of so many steps of one length, from an instant on (count)."""
+    def resample(self, from_s: float, step_s: float, count: int) -> Reals:
+        """Return mean rates in `count` steps of equal length, beginning at `from_s`."""
         edges: Reals = from_s + step_s * np.arange(count + 1, dtype=np.float64)
-        found: Reals = np.maximum(np.diff(self.moved_bytes(edges)) / step_s, 0.0)
-        return found
+        means: Reals = np.maximum(np.diff(self.cumulative_bytes(edges)) / step_s, 0.0)
+        return means
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSignature:
-    """What an application moves alone, reads and writes added up: both share the file system.
+    """Rate of an application without interference; reads and writes are summed, since both share the file system.
 
-    filesystem: whose signature it is. outcomes: of each direction. confidence: how probable it is that the next run
-    moves a byte of it where it says, None where the method does not tell. expected correlation: the correlation with
-    what it moves alone that is to be expected, None where that is not told. valid_until: not to be used from then on.
+    outcomes: outcome per direction. confidence: probability that the next run moves a byte at the time that the
+    signature gives, None if the method has none. expected_correlation: expected correlation with the undisturbed run,
+    None if unknown. valid_until: expiry.
     """
 
     application_id: str | None
@@ -100,54 +101,54 @@ class KnownSignature:
     valid_until: datetime | None = None
 
     def holds_at(self, at: datetime) -> bool:
-        """Return whether it may still be used."""
+        """Return whether the signature has not expired."""
         return self.valid_until is None or at < self.valid_until
 
 
 class SignatureSource(Protocol):
-    """Where signatures come from."""
+    """Lookup of signatures, from a release or from a feed."""
 
     def application_ids(self) -> Sequence[str]:
-        """Return the applications that have a signature, in order."""
+        """Return the ids of applications with a signature, sorted."""
 
-    def others(self) -> Sequence[str]:
-        """Return further applications that are known to have none, in order."""
+    def list_without_signature(self) -> Sequence[str]:
+        """Return the ids of known applications without a signature, sorted."""
 
-    def of(self, application_ids: Iterable[str]) -> Mapping[str, Mapping[str, KnownSignature]]:
-        """Return the signatures of some applications, by application and file system; what has none is left out."""
+    def find(self, application_ids: Iterable[str]) -> Mapping[str, Mapping[str, KnownSignature]]:
+        """Return signatures by application and file system; applications without a signature are omitted."""
 
-    def why_none(self, application_id: str) -> str:
-        """Say, in a sentence or two, what is known of an application without a signature, and what to do."""
+    def explain_missing(self, application_id: str) -> str:
+        """Explain in one or two sentences why an application has no signature, and the remedy."""
 
 
-def most_told(by_filesystem: Mapping[str, KnownSignature]) -> KnownSignature:
-    """Return the signature of the file system on which an application moves most."""
+def choose_largest(by_filesystem: Mapping[str, KnownSignature]) -> KnownSignature:
+    """Return the signature with the largest volume among file systems; the first by name on a tie."""
     return max(
         (by_filesystem[name] for name in sorted(by_filesystem)), key=lambda signature: signature.rates.volume_bytes
     )
 
 
-def on_filesystem(
+def find_for_filesystem(
     known: Mapping[str, Mapping[str, KnownSignature]], application_id: str, filesystem: str, *, is_certain: bool
 ) -> KnownSignature | None:
-    """Return what is known of an application on a file system; of all node counts where its own has nothing.
+    """Find the signature of an application on a file system, falling back to the one of all node counts.
 
-    is_certain: it is known that the application runs there, so that its signature of another one holds as well.
+    is_certain: the application is known to run there, so its signature of another file system is used as well.
     """
     for name in (application_id, all_node_counts(application_id)):
-        found = known.get(name, {})
-        if filesystem in found:
-            return found[filesystem]
-        if found and is_certain:
-            return most_told(found)
+        signatures = known.get(name, {})
+        if filesystem in signatures:
+            return signatures[filesystem]
+        if signatures and is_certain:
+            return choose_largest(signatures)
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """What runs on a file system, or did so within the time of its load.
+    """A job that runs on a file system, or ran there within the load window.
 
-    elapsed_s: since its start. ended_s_ago: None while it runs. signature: None where nothing is known of it.
+    elapsed_s: time since its start. ended_s_ago: None while it runs. signature: None if unknown.
     """
 
     name: str
@@ -158,31 +159,31 @@ class RunningJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether it still runs."""
+        """Whether the job has not ended."""
         return self.ended_s_ago is None
 
     @property
     def status(self) -> JobStatus:
-        """What its signature says of the time to come."""
+        """Whether its signature covers the time to come."""
         if self.signature is None:
             return "unknown"
         return "known" if self.elapsed_s < self.signature.rates.duration_s else "over"
 
     def attributed_bytes(self, from_s: float, until_s: float) -> float:
-        """Return what its signature says it moved between two times, each so many seconds ago."""
+        """Return the bytes that its signature attributes to it between two times, in seconds before now."""
         if self.signature is None:
             return 0.0
         until_s = max(until_s, self.ended_s_ago or 0.0)
-        started = max(self.elapsed_s - from_s, 0.0)
-        moved = self.signature.rates.moved_bytes(np.array([started, max(self.elapsed_s - until_s, started)]))
-        return float(moved[1] - moved[0])
+        start_s = max(self.elapsed_s - from_s, 0.0)
+        cumulative = self.signature.rates.cumulative_bytes(np.array([start_s, max(self.elapsed_s - until_s, start_s)]))
+        return float(cumulative[1] - cumulative[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a file system moved of late: the mean rate, and the time it was measured in, so many seconds ago.
+    """Recent mean rate of a file system, and its measurement window in seconds before now.
 
-    measured_until: when the last poll ended; None where whoever told of it did not say.
+    measured_until: end of the last poll; None if the input does not give it.
     """
 
     bytes_per_s: float
@@ -193,10 +194,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class FilesystemState:
-    """A file system that a job can be sent to.
+    """State of a file system that is a candidate for a job.
 
-    capacity_bytes_per_s: what it can move at most, from whom, and when it was seen to. load: None where the background
-    is told outright (given_background_bytes_per_s).
+    capacity_bytes_per_s: maximum rate; capacity_basis and capacity_observed_at give its origin. load: None if the
+    background is given directly (given_background_bytes_per_s).
     """
 
     filesystem: str
@@ -209,29 +210,29 @@ class FilesystemState:
 
     @property
     def attributed_bytes_per_s(self) -> float:
-        """What the signatures of its jobs say of the time in which the load was measured."""
+        """Mean rate that signatures attribute to its jobs within the measurement window of the load."""
         if self.load is None:
             return 0.0
-        lasted_s = self.load.from_s_ago - self.load.until_s_ago
-        moved = sum(job.attributed_bytes(self.load.from_s_ago, self.load.until_s_ago) for job in self.running)
-        return moved / lasted_s
+        window_s = self.load.from_s_ago - self.load.until_s_ago
+        attributed = sum(job.attributed_bytes(self.load.from_s_ago, self.load.until_s_ago) for job in self.running)
+        return attributed / window_s
 
     @property
     def background_bytes_per_s(self) -> float:
-        """What nobody's signature explains of its load, never below 0; it is expected to go on."""
+        """Unattributed part of the load, at least 0; advice expects it to continue."""
         if self.load is None:
             return self.given_background_bytes_per_s or 0.0
         return max(self.load.bytes_per_s - self.attributed_bytes_per_s, 0.0)
 
     @property
     def now_running(self) -> tuple[RunningJob, ...]:
-        """The jobs that still run."""
+        """Jobs that have not ended."""
         return tuple(job for job in self.running if job.is_running)
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A file system of which nothing can be said, and why."""
+class ExcludedFilesystem:
+    """A file system that cannot be assessed, and the reason."""
 
     filesystem: str
     reason: str
@@ -239,13 +240,13 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class SiteState:
-    """All file systems that advice is about, at one instant."""
+    """All candidate file systems at one instant."""
 
     at: datetime
     filesystems: tuple[FilesystemState, ...]
-    excluded: tuple[LeftOut, ...] = ()
+    excluded: tuple[ExcludedFilesystem, ...] = ()
 
 
 def utc(value: datetime) -> datetime:
-    """Return an instant in UTC; one without a zone is UTC already."""
+    """Convert an instant to UTC; an instant without a time zone counts as UTC."""
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -1,6 +1,6 @@
-"""What the warehouse tells advice: signatures of a release, and what file systems did and ran at an instant.
+"""State of the file systems at an instant: load, capacity and running jobs, from the warehouse.
 
-Load and jobs come from what has landed, be it in a release yet or not: advice is about now, a release about last night.
+Load and jobs come from landed inputs, released or not: advice is about now, a release about last night.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 import polars as pl
 
 from iosig.answers.advice.inputs import (
+    ExcludedFilesystem,
     FilesystemState,
     KnownSignature,
-    LeftOut,
     Load,
     RunningJob,
     SignatureSource,
     SiteState,
-    on_filesystem,
+    find_for_filesystem,
     utc,
 )
 from iosig.estimates.staging import engine, model_parameters, stage_jobs, stage_polls
@@ -41,13 +41,13 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: polls that are older tell nothing of now; a file system without younger ones is left out
-_OLDEST_LOAD_S = 86_400.0
-#: no longer than this does a poll's day differ from that of the time it is about
-_LONGEST_INTERVAL_S = 86_400.0
-#: an answer that is older tells nothing of now
-_OLDEST_QUEUE = timedelta(hours=1)
-#: of a job that has its nodes
+#: maximum age of polls [s]; a file system without newer ones is excluded
+_MAX_LOAD_AGE_S = 86_400.0
+#: maximum interval of a poll [s]
+_MAX_INTERVAL_S = 86_400.0
+#: maximum age of a queue snapshot
+_MAX_QUEUE_AGE = timedelta(hours=1)
+#: queue states of a job that has its nodes
 _HAS_NODES = ("RUNNING", "RESIZING", "COMPLETING")
 
 
@@ -59,61 +59,63 @@ def site_state(
     at: datetime | None,
     only: Sequence[str] = (),
 ) -> SiteState:
-    """Return all file systems of which polls landed, as they were at an instant; None is that of the newest poll.
+    """Return the state of all file systems with landed polls at an instant; None: at the newest poll.
 
-    release: whose polls say what a file system can do, where the settings do not. only: file systems that are asked
-    for. Raises NothingToDo where no polls have landed.
+    release: its polls give the capacity of a file system that has none in the settings. only: restriction to these
+    file systems. Raises NothingToDo if no polls have landed.
     """
     landings = ledger.read(store)
     with engine(settings) as connection:
         at = at or newest_poll(store, connection, landings)
         ticks = _ticks(store, connection, landings, settings, at)
         jobs = jobs_near(store, connection, landings, settings, at)
-        jobs += beside_the_log(queue_at(store, connection, landings, settings, at), jobs)
-    most = _most_seen(store, release, settings.advice) if release else {}
-    names = sorted({*ticks, *most, *settings.advice.capacity_bytes_per_s})
+        jobs += select_unlogged_jobs(queue_at(store, connection, landings, settings, at), jobs)
+    peaks = _find_peak_rates(store, release, settings.advice) if release else {}
+    names = sorted({*ticks, *peaks, *settings.advice.capacity_bytes_per_s})
     wanted = [name for name in names if not only or name in only]
     running = _running(jobs, names, settings, signatures, at)
     states: list[FilesystemState] = []
-    excluded = [LeftOut(name, "nothing is known of it: no polls of it landed") for name in only if name not in names]
+    excluded = [ExcludedFilesystem(name, "unknown: no polls of it have landed") for name in only if name not in names]
     for name in wanted:
-        made = _state(name, ticks.get(name, []), most.get(name), running[name], settings.advice, at)
-        (states if isinstance(made, FilesystemState) else excluded).append(made)  # type: ignore[arg-type]
+        state = _state(name, ticks.get(name, []), peaks.get(name), running[name], settings.advice, at)
+        (states if isinstance(state, FilesystemState) else excluded).append(state)  # type: ignore[arg-type]
     return SiteState(at, tuple(states), tuple(excluded))
 
 
 def _state(
     name: str,
     ticks: Sequence[Mapping[str, Any]],
-    most: _Most | None,
+    peak: _ObservedPeak | None,
     running: Sequence[RunningJob],
     settings: AdviceSettings,
     at: datetime,
-) -> FilesystemState | LeftOut:
-    """Return what is known of one file system, or why it cannot be judged."""
+) -> FilesystemState | ExcludedFilesystem:
+    """Return the state of one file system, or why it is excluded."""
     load = _load(ticks, settings.load_window_s, at)
     if load is None:
-        return LeftOut(name, f"no poll of it landed for the {_OLDEST_LOAD_S / 3600:g} hours before")
-    told = settings.capacity_bytes_per_s.get(name)
-    if told is None and (most is None or most.bytes_per_s <= 0):
-        return LeftOut(name, "its capacity is not known: say it in the settings, [advice.capacity_bytes_per_s]")
+        return ExcludedFilesystem(name, f"no poll of it has landed for the last {_MAX_LOAD_AGE_S / 3600:g} hours")
+    configured = settings.capacity_bytes_per_s.get(name)
+    if configured is None and (peak is None or peak.bytes_per_s <= 0):
+        return ExcludedFilesystem(
+            name, "its capacity is unknown: set it in the settings, [advice.capacity_bytes_per_s]"
+        )
     during = tuple(job for job in running if job.is_running or (job.ended_s_ago or 0.0) < load.from_s_ago)
-    if told is not None or most is None:
-        return FilesystemState(name, told or 0.0, "settings", during, load)
-    if load.bytes_per_s > most.bytes_per_s:
-        most = _Most(load.bytes_per_s, load.measured_until or at)
-    return FilesystemState(name, most.bytes_per_s, "observed", during, load, capacity_observed_at=most.observed_at)
+    if configured is not None or peak is None:
+        return FilesystemState(name, configured or 0.0, "settings", during, load)
+    if load.bytes_per_s > peak.bytes_per_s:
+        peak = _ObservedPeak(load.bytes_per_s, load.measured_until or at)
+    return FilesystemState(name, peak.bytes_per_s, "observed", during, load, capacity_observed_at=peak.observed_at)
 
 
 # ---- load
 
 
 def newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger) -> datetime:
-    """Return when the newest poll is that has landed; NothingToDo where none has."""
+    """Return the time of the newest landed poll; raises NothingToDo if there is none."""
     days = landings.parts(POLLS, landings.in_force, pl.col("row_count") > 0)["day"]
     if days.is_empty():
         raise NothingToDo(
-            f"No polls have landed in {store.name}. Land some with `iosig land`, or say with --mix what there is."
+            f"No polls have landed in {store.name}. Land polls with `iosig land`, or describe the state with --mix."
         )
     newest_day = landings.parts(POLLS, landings.in_force, pl.col("day") == days.max())
     models.expose_files(store, connection, POLLS, newest_day)
@@ -128,8 +130,8 @@ def _ticks(
     settings: Settings,
     at: datetime,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the ticks of the load window of each file system."""
-    after = at - timedelta(seconds=_OLDEST_LOAD_S + settings.advice.load_window_s)
+    """Return the poll rows in the load window of each file system."""
+    after = at - timedelta(seconds=_MAX_LOAD_AGE_S + settings.advice.load_window_s)
     days = [after.date() + timedelta(days=number) for number in range((at.date() - after.date()).days + 1)]
     models.expose_files(store, connection, POLLS, landings.parts(POLLS, landings.in_force, pl.col("day").is_in(days)))
     window = timedelta(seconds=settings.advice.load_window_s)
@@ -140,7 +142,7 @@ def _ticks(
     return ticks
 
 
-#: of each file system the polls of the window that ends with its last one
+#: polls of each file system within the window that ends with its last one
 _LATE_POLLS = """
     select *
     from landed.polls
@@ -151,19 +153,19 @@ _LATE_POLLS = """
 
 
 def _load(ticks: Sequence[Mapping[str, Any]], window_s: float, at: datetime) -> Load | None:
-    """Return the mean rate of the ticks of the window that ends with the last one; None where there are none."""
+    """Return the mean rate over the window that ends with the last tick; None if there are no ticks."""
     if not ticks:
         return None
     last = max(utc(tick["polled_at"]) for tick in ticks)
     near = [tick for tick in ticks if utc(tick["polled_at"]) == last or _s(last, tick["polled_at"]) < window_s]
-    moved = sum((tick["read_bytes"] or 0) + (tick["written_bytes"] or 0) for tick in near)
+    volume_bytes = sum((tick["read_bytes"] or 0) + (tick["written_bytes"] or 0) for tick in near)
     ends_s = -np.array([_s(at, tick["polled_at"]) for tick in near])
     starts_s = ends_s - np.array([tick["interval_s"] for tick in near])
-    return Load(moved / _covered_s(starts_s, ends_s), -float(starts_s.min()), -float(ends_s.max()), last)
+    return Load(volume_bytes / _union_length_s(starts_s, ends_s), -float(starts_s.min()), -float(ends_s.max()), last)
 
 
-def _covered_s(starts_s: Reals, ends_s: Reals) -> float:
-    """Return how much time intervals (n) cover together: controllers may be polled at paces of their own."""
+def _union_length_s(starts_s: Reals, ends_s: Reals) -> float:
+    """Return the length of the union of intervals (n): controllers may be polled at different rates."""
     order = np.argsort(starts_s, kind="stable")
     starts_s, ends_s = starts_s[order], np.maximum.accumulate(ends_s[order])
     covered = ends_s - np.maximum(starts_s, np.concatenate([starts_s[:1], ends_s[:-1]]))
@@ -174,15 +176,15 @@ def _covered_s(starts_s: Reals, ends_s: Reals) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Most:
-    """The most that a file system was ever seen to move, and when."""
+class _ObservedPeak:
+    """Highest rate that a file system has sustained, and when."""
 
     bytes_per_s: float
     observed_at: datetime
 
 
-#: a tick belongs to the stretch of time that it ends in; what is missing of a stretch counts as nothing moved
-_STRETCHES = """
+#: a tick belongs to the time window that it ends in; missing ticks count as 0 bytes
+_SUSTAINED_RATES = """
     with stretches as (
         select filesystem,
             ceil(epoch_us(polled_at) / ($sustained_window_s * 1e6))::bigint as stretch,
@@ -199,18 +201,18 @@ _STRETCHES = """
 """
 
 
-def capacity_of(store: Store, release: Release, settings: AdviceSettings, filesystem: str) -> float | None:
-    """Return what a file system can move at most, as the settings say, else the most it was seen to; None: neither."""
-    told = settings.capacity_bytes_per_s.get(filesystem)
-    most = None if told is not None else _most_seen(store, release, settings).get(filesystem)
-    return told if most is None else most.bytes_per_s
+def find_capacity(store: Store, release: Release, settings: AdviceSettings, filesystem: str) -> float | None:
+    """Return the capacity from the settings, else the highest observed rate; None if both are unknown."""
+    configured = settings.capacity_bytes_per_s.get(filesystem)
+    peak = None if configured is not None else _find_peak_rates(store, release, settings).get(filesystem)
+    return configured if peak is None else peak.bytes_per_s
 
 
-def _most_seen(store: Store, release: Release, settings: AdviceSettings) -> dict[str, _Most]:
-    """Return the highest rate that each file system of a release has sustained."""
+def _find_peak_rates(store: Store, release: Release, settings: AdviceSettings) -> dict[str, _ObservedPeak]:
+    """Return the highest rate that each file system of a release has sustained over `sustained_window_s`."""
     with opened(store, release, "filesystem_rates") as connection:
-        rows = connection.sql(_STRETCHES, params={"sustained_window_s": settings.sustained_window_s}).fetchall()
-    return {name: _Most(float(rate), utc(observed_at)) for name, rate, observed_at in rows}
+        rows = connection.sql(_SUSTAINED_RATES, params={"sustained_window_s": settings.sustained_window_s}).fetchall()
+    return {name: _ObservedPeak(float(rate), utc(observed_at)) for name, rate, observed_at in rows}
 
 
 # ---- jobs
@@ -223,13 +225,13 @@ def jobs_near(
     settings: Settings,
     at: datetime,
 ) -> list[dict[str, Any]]:
-    """Return the application runs that ran at an instant, or ended within the time whose load may be asked for."""
+    """Return the application runs that ran at an instant, or ended within the load window before it."""
     models.expose_files(store, connection, JOB_RECORDS, landings.parts(JOB_RECORDS, landings.in_force))
     records = connection.sql(
         _NEAR_RECORDS,
         params={
             "at": at,
-            "ended_after": at - timedelta(seconds=_OLDEST_LOAD_S + settings.advice.load_window_s + _LONGEST_INTERVAL_S),
+            "ended_after": at - timedelta(seconds=_MAX_LOAD_AGE_S + settings.advice.load_window_s + _MAX_INTERVAL_S),
             "started_after": at - timedelta(seconds=settings.quality.max_job_duration_s),
         },
     ).pl()
@@ -237,8 +239,8 @@ def jobs_near(
     return [row for row in rows if utc(row["started_at"]) <= at]
 
 
-#: every record of a job of which some record tells that it may have run: a later one may say that it has ended.
-#: A job that began longer ago than any may last was forgotten by the log.
+#: all records of each job that may have run at the instant: a later record may report its end. A job that began before
+#: the maximum duration has no end record.
 _NEAR_RECORDS = """
     with records as (
         select *, split_part(job_id, '.', 1) as whole_job_id, coalesce(cluster, 'default') as whole_cluster
@@ -265,34 +267,36 @@ def _running(
     signatures: SignatureSource,
     at: datetime,
 ) -> dict[str, list[RunningJob]]:
-    """Return what runs, or ran of late, on each file system.
+    """Return the running and recently ended jobs of each file system.
 
-    As in `runs`: a job uses the file system that the log says, else those of its partition, else all.
+    As in the table `runs`, a job uses the file system in the job log, else those of its partition, else all.
     """
-    known = signatures_of(jobs, signatures)
-    found: dict[str, list[RunningJob]] = {name: [] for name in filesystems}
+    known = find_signatures(jobs, signatures)
+    running: dict[str, list[RunningJob]] = {name: [] for name in filesystems}
     for job in sorted(jobs, key=lambda job: (job["started_at"], job["cluster"], job["job_id"])):
-        told = filesystems_of(job, settings)
-        for name in told or filesystems:
-            if name in found:
-                found[name].append(job_on(job, name, known, at, is_certain=len(told or filesystems) == 1))
-    return found
+        filesystems_of_job = list_filesystems(job, settings)
+        for name in filesystems_of_job or filesystems:
+            if name in running:
+                running[name].append(
+                    build_running_job(job, name, known, at, is_certain=len(filesystems_of_job or filesystems) == 1)
+                )
+    return running
 
 
-def signatures_of(
+def find_signatures(
     jobs: Iterable[Mapping[str, Any]], signatures: SignatureSource
 ) -> Mapping[str, Mapping[str, KnownSignature]]:
-    """Return what is known of the applications of jobs, also of those of all node counts."""
-    names = {name for name in map(application_of, jobs) if name}
-    return signatures.of(sorted(names | {all_node_counts(name) for name in names}))
+    """Return the signatures of the jobs' applications, including those of all node counts."""
+    names = {name for name in map(identify_application, jobs) if name}
+    return signatures.find(sorted(names | {all_node_counts(name) for name in names}))
 
 
-def filesystems_of(job: Mapping[str, Any], settings: Settings) -> Sequence[str]:
-    """Return the file systems that a job uses, as the log says, else its partition; none: it may be any."""
+def list_filesystems(job: Mapping[str, Any], settings: Settings) -> Sequence[str]:
+    """Return the file systems of a job by the log, else by its partition; an empty list means any."""
     return [job["filesystem"]] if job["filesystem"] else settings.partitions.get(job["partition"] or "", [])
 
 
-def job_on(
+def build_running_job(
     job: Mapping[str, Any],
     filesystem: str,
     known: Mapping[str, Mapping[str, KnownSignature]],
@@ -300,9 +304,11 @@ def job_on(
     *,
     is_certain: bool,
 ) -> RunningJob:
-    """Return a job that runs, or ran of late, with its signature on a file system."""
-    application_id = application_of(job)
-    signature = on_filesystem(known, application_id, filesystem, is_certain=is_certain) if application_id else None
+    """Return a running or recently ended job with its signature on a file system, if that has not expired."""
+    application_id = identify_application(job)
+    signature = (
+        find_for_filesystem(known, application_id, filesystem, is_certain=is_certain) if application_id else None
+    )
     if signature is not None and not signature.holds_at(at):
         signature = None
     is_over = job["ended_at"] is not None and utc(job["ended_at"]) <= at
@@ -310,29 +316,29 @@ def job_on(
     return RunningJob(job["job_id"], application_id, _s(at, job["started_at"]), signature, ended_s_ago)
 
 
-def application_of(job: Mapping[str, Any]) -> str | None:
-    """Return the id of a job's application."""
+def identify_application(job: Mapping[str, Any]) -> str | None:
+    """Return the application id of a job record; None if a part of it is missing."""
     return application_id_of(job["user"], job["application"], job["node_count"])
 
 
 def queue_at(
     store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger, settings: Settings, at: datetime
 ) -> pl.DataFrame:
-    """Return rows of `queued_jobs`: what ran and waited on each cluster when it was asked last; none where long ago."""
-    days = sorted({(at - _OLDEST_QUEUE).date(), at.date()})
+    """Return rows of `queued_jobs` from the last snapshot of each cluster within `_MAX_QUEUE_AGE`."""
+    days = sorted({(at - _MAX_QUEUE_AGE).date(), at.date()})
     files = landings.parts(QUEUE_RECORDS, landings.in_force, pl.col("day").is_in(days))
     if files.is_empty():
         return frames.empty(QUEUED_JOBS)
     models.expose_files(store, connection, QUEUE_RECORDS, files)
     parameters = model_parameters(settings) | {"days": days}
-    seen = models.select(connection, QUEUED_JOBS, parameters).filter(
-        pl.col("observed_at").is_between(at - _OLDEST_QUEUE, at)
+    recent = models.select(connection, QUEUED_JOBS, parameters).filter(
+        pl.col("observed_at").is_between(at - _MAX_QUEUE_AGE, at)
     )
-    return seen.filter(pl.col("observed_at") == pl.col("observed_at").max().over("cluster"))
+    return recent.filter(pl.col("observed_at") == pl.col("observed_at").max().over("cluster"))
 
 
-def beside_the_log(queue: pl.DataFrame, logged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the jobs of a queue that run and of which the job log does not know yet, as the log will have them."""
+def select_unlogged_jobs(queue: pl.DataFrame, logged: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return running jobs of a queue that the job log does not have yet, in the form of the log."""
     known = {(job["cluster"], job["job_id"].partition(".")[0]) for job in logged}
     running = queue.filter(pl.col("queue_state").is_in(_HAS_NODES), pl.col("started_at").is_not_null())
     return [

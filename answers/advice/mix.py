@@ -1,4 +1,4 @@
-"""A mix: what a scheduler tells of its file systems and of what runs there, as JSON; docs/advice.md has its form."""
+"""Reader of a mix: JSON from a scheduler with its file systems and running jobs (format in docs/advice.md)."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from iosig.answers.advice.inputs import (
     RunningJob,
     SignatureSource,
     SiteState,
-    on_filesystem,
+    find_for_filesystem,
 )
-from iosig.answers.documents import faults_of
+from iosig.answers.documents import format_faults
 from iosig.settings.model import AdviceSettings
 from iosig.warehouse.contracts.application_ids import all_node_counts
 from iosig.warehouse.errors import InputRefused
 
 FORMAT = "iosig-mix/1"
-MOST_BYTES = 16 << 20
-#: what is beyond these is no site, and would take its time
-MOST_FILESYSTEMS, MOST_RUNNING, MOST_BURSTS = 64, 4096, 10_000
-_MOST_FIELDS = 64
-_LONGEST_S = 31 * 86_400.0
-_REMEDY = "docs/advice.md says what a mix must hold."
+MAX_BYTES = 16 << 20
+#: limits on the size of a mix, far above any real site, that bound time and memory
+MAX_FILESYSTEMS, MAX_RUNNING, MAX_BURSTS = 64, 4096, 10_000
+_MAX_FIELDS = 64
+_MAX_DURATION_S = 31 * 86_400.0
+_REMEDY = "docs/advice.md describes the format of a mix."
 
 _Name = Annotated[str, Field(min_length=1, max_length=1024)]
 _Rate = Annotated[float, Field(ge=0, le=1e18)]
-_Seconds = Annotated[float, Field(ge=0, le=_LONGEST_S)]
+_Seconds = Annotated[float, Field(ge=0, le=_MAX_DURATION_S)]
 
 
-def _at_most(count: int, *, least: int = 0) -> tuple[object, ...]:
-    """Return what bounds a list: its length is looked at first, and the first item that is wrong ends it."""
+def _limit_length(max_count: int, *, min_count: int = 0) -> tuple[object, ...]:
+    """Return the annotations of a bounded list: length is checked first, and validation stops at the first bad item."""
 
-    def bounded(value: object) -> object:
-        if isinstance(value, list) and not least <= len(value) <= count:
-            raise ValueError(f"holds more than {count}" if value else "holds nothing")
+    def check_length(value: object) -> object:
+        if isinstance(value, list) and not min_count <= len(value) <= max_count:
+            raise ValueError(f"has more than {max_count} items" if value else "is empty")
         return value
 
-    return Strict(False), FailFast(), BeforeValidator(bounded)
+    return Strict(False), FailFast(), BeforeValidator(check_length)
 
 
 class _Part(BaseModel):
@@ -64,16 +64,16 @@ class _Part(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _has_few_fields(cls, value: object) -> object:
-        # each field too many would be a fault of its own
-        if isinstance(value, dict) and len(value) > _MOST_FIELDS:
-            raise ValueError(f"has more than {_MOST_FIELDS} fields")
+    def _check_field_count(cls, value: object) -> object:
+        # with extra="forbid", each additional field would become an error message
+        if isinstance(value, dict) and len(value) > _MAX_FIELDS:
+            raise ValueError(f"has more than {_MAX_FIELDS} fields")
         return value
 
 
 class _Burst(_Part):
     start_s: _Seconds
-    duration_s: Annotated[float, Field(gt=0, le=_LONGEST_S)]
+    duration_s: Annotated[float, Field(gt=0, le=_MAX_DURATION_S)]
     volume_bytes: Annotated[float, Field(ge=0, le=1e18)]
 
 
@@ -81,15 +81,15 @@ class _Running(_Part):
     name: _Name
     elapsed_s: Annotated[float, Field(ge=0, le=1e9)]
     application_id: _Name | None = None
-    bursts: Annotated[tuple[_Burst, ...], *_at_most(MOST_BURSTS)] = ()
+    bursts: Annotated[tuple[_Burst, ...], *_limit_length(MAX_BURSTS)] = ()
 
     @property
     def has_bursts(self) -> bool:
-        """Whether it is told what the job will do, be it nothing."""
+        """Whether the mix gives the job's bursts, even an empty list."""
         return "bursts" in self.model_fields_set
 
     @model_validator(mode="after")
-    def _has_one_signature(self) -> _Running:
+    def _check_single_signature(self) -> _Running:
         if self.application_id is not None and self.has_bursts:
             raise ValueError("give application_id or bursts, not both")
         return self
@@ -100,12 +100,12 @@ class _Filesystem(_Part):
     capacity_bytes_per_s: Annotated[float, Field(gt=0, le=1e18)]
     load_bytes_per_s: _Rate | None = None
     background_bytes_per_s: _Rate | None = None
-    running: Annotated[tuple[_Running, ...], *_at_most(MOST_RUNNING)] = ()
+    running: Annotated[tuple[_Running, ...], *_limit_length(MAX_RUNNING)] = ()
 
     @model_validator(mode="after")
-    def _has_one_load(self) -> _Filesystem:
+    def _check_single_load(self) -> _Filesystem:
         if (self.load_bytes_per_s is None) == (self.background_bytes_per_s is None):
-            raise ValueError("give load_bytes_per_s (all that it moves) or background_bytes_per_s, one of them")
+            raise ValueError("give either load_bytes_per_s (total load) or background_bytes_per_s")
         return self
 
 
@@ -113,39 +113,38 @@ class _Mix(_Part):
     format: Literal["iosig-mix/1"]
     at: Annotated[AwareDatetime, Field(strict=False)] | None = None
     load_window_s: Annotated[float, Field(ge=1, le=86_400)] | None = None
-    filesystems: Annotated[tuple[_Filesystem, ...], *_at_most(MOST_FILESYSTEMS, least=1)]
+    filesystems: Annotated[tuple[_Filesystem, ...], *_limit_length(MAX_FILESYSTEMS, min_count=1)]
 
     @model_validator(mode="after")
-    def _is_bounded(self) -> _Mix:
+    def _check_limits(self) -> _Mix:
         names = [one.filesystem for one in self.filesystems]
         if len(set(names)) < len(names):
-            raise ValueError("a file system is told twice")
+            raise ValueError("a file system is given twice")
         running = [job for one in self.filesystems for job in one.running]
-        if len(running) > MOST_RUNNING:
-            raise ValueError(f"more than {MOST_RUNNING} jobs run")
+        if len(running) > MAX_RUNNING:
+            raise ValueError(f"more than {MAX_RUNNING} jobs run")
         return self
 
 
 def read_mix(
     file: IO[bytes], name: str, signatures: SignatureSource | None, settings: AdviceSettings, now: datetime
 ) -> SiteState:
-    """Return the state that a mix tells of; raises InputRefused with the place of what is wrong.
+    """Parse and validate a mix; raises InputRefused with the location of the error.
 
-    signatures: where the applications that it names have theirs from; None if there is no such place. now: when, if
-    the mix does not say it.
+    signatures: lookup for the application ids in the mix; None without one. now: the time of a mix that has no `at`.
     """
-    mix = _parsed(file.read(MOST_BYTES + 1), name)
+    mix = _parse(file.read(MAX_BYTES + 1), name)
     at = mix.at or now
     named = {job.application_id for one in mix.filesystems for job in one.running} - {None}
     wanted = {form for known in named if known for form in (known, all_node_counts(known))}
-    known = signatures.of(sorted(wanted)) if signatures and wanted else {}
+    known = signatures.find(sorted(wanted)) if signatures and wanted else {}
     window_s = mix.load_window_s or settings.load_window_s
     return SiteState(at, tuple(_state(one, known, window_s, at) for one in mix.filesystems))
 
 
-def _parsed(content: bytes, name: str) -> _Mix:
-    if len(content) > MOST_BYTES:
-        raise InputRefused(f"{name} is larger than {MOST_BYTES:,} bytes.", "Leave out what does not run.")
+def _parse(content: bytes, name: str) -> _Mix:
+    if len(content) > MAX_BYTES:
+        raise InputRefused(f"{name} is larger than {MAX_BYTES:,} bytes.", "Remove jobs that do not run.")
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -153,34 +152,34 @@ def _parsed(content: bytes, name: str) -> _Mix:
     try:
         return _Mix.model_validate(document)
     except ValidationError as error:
-        raise InputRefused(f"{name} is refused: {faults_of(error)}.", _REMEDY) from error
+        raise InputRefused(f"{name} is refused: {format_faults(error)}.", _REMEDY) from error
 
 
 def _state(
-    told: _Filesystem, known: Mapping[str, Mapping[str, KnownSignature]], window_s: float, at: datetime
+    filesystem: _Filesystem, known: Mapping[str, Mapping[str, KnownSignature]], window_s: float, at: datetime
 ) -> FilesystemState:
-    load = None if told.load_bytes_per_s is None else Load(told.load_bytes_per_s, window_s, 0.0)
+    load = None if filesystem.load_bytes_per_s is None else Load(filesystem.load_bytes_per_s, window_s, 0.0)
     return FilesystemState(
-        filesystem=told.filesystem,
-        capacity_bytes_per_s=told.capacity_bytes_per_s,
+        filesystem=filesystem.filesystem,
+        capacity_bytes_per_s=filesystem.capacity_bytes_per_s,
         capacity_basis="mix",
-        running=tuple(_job(job, told.filesystem, known, at) for job in told.running),
+        running=tuple(_job(job, filesystem.filesystem, known, at) for job in filesystem.running),
         load=load,
-        given_background_bytes_per_s=told.background_bytes_per_s,
+        given_background_bytes_per_s=filesystem.background_bytes_per_s,
     )
 
 
 def _job(
-    told: _Running, filesystem: str, known: Mapping[str, Mapping[str, KnownSignature]], at: datetime
+    running: _Running, filesystem: str, known: Mapping[str, Mapping[str, KnownSignature]], at: datetime
 ) -> RunningJob:
     signature = None
-    if told.has_bursts:
-        signature = KnownSignature(None, None, _rates(told.bursts), "mix", {})
-    elif told.application_id is not None:
-        # a scheduler knows where its jobs run
-        found = on_filesystem(known, told.application_id, filesystem, is_certain=True)
-        signature = found if found is not None and found.holds_at(at) else None
-    return RunningJob(told.name, told.application_id, told.elapsed_s, signature)
+    if running.has_bursts:
+        signature = KnownSignature(None, None, _rates(running.bursts), "mix", {})
+    elif running.application_id is not None:
+        # the scheduler knows on which file system its jobs run
+        signature_there = find_for_filesystem(known, running.application_id, filesystem, is_certain=True)
+        signature = signature_there if signature_there is not None and signature_there.holds_at(at) else None
+    return RunningJob(running.name, running.application_id, running.elapsed_s, signature)
 
 
 def _rates(bursts: tuple[_Burst, ...]) -> Rates:

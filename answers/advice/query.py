@@ -1,6 +1,6 @@
 """`iosig advise`: on which file system an application should run, and how long it should wait (IOSI, section 6.4).
 
-The page docs/advice.md is the promise to readers of the JSON document, and names its fields.
+The page docs/advice.md documents the fields of the JSON document.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from iosig.answers.advice.inputs import (
+    ExcludedFilesystem,
     FilesystemState,
     KnownSignature,
-    LeftOut,
     Rates,
     SignatureSource,
     SiteState,
-    most_told,
+    choose_largest,
 )
 from iosig.answers.documents import Document, Instant, Part, instant_text
 from iosig.answers.signatures.view import choose_application, near_applications
@@ -33,35 +33,35 @@ from iosig.transforms.demands import Demand
 from iosig.warehouse.contracts.application_ids import user_prefix, without_node_count
 from iosig.warehouse.errors import NothingToDo, UsageError
 
-DEFAULT_MOST_DELAY_S = 1800.0
-#: steps of a demand, and delays that are tried
-_MOST_DEMAND_STEPS, _MOST_DELAYS = 100_000, 2000
-#: steps of all demands together, and of one at least: what bounds the memory where very many jobs run
-_MOST_STEPS_TOGETHER, _LEAST_DEMAND_STEPS = 20_000_000, 1000
-_MOST_TOLD = 5
+DEFAULT_MAX_DELAY_S = 1800.0
+#: maximum steps of a demand, and maximum number of delays tried
+_MAX_DEMAND_STEPS, _MAX_DELAYS = 100_000, 2000
+#: maximum steps of all demands together and minimum of each: bounds memory with very many running jobs
+_MAX_TOTAL_STEPS, _MIN_DEMAND_STEPS = 20_000_000, 1000
+_MAX_LISTED = 5
 
 Method = Literal["contention", "correlation"]
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What somebody wants to know; `application` is its id, or a part of one that user and node count make clear.
+class Query:
+    """A request for advice; `application` is an id, or a part of one that user and node count make unique.
 
-    filesystems: those that are asked about, all of them if empty. method: what choices are ranked by.
+    filesystems: candidates, all if empty. method: ranking criterion.
     """
 
     application: str
     user: str | None = None
     node_count: int | None = None
     filesystems: tuple[str, ...] = ()
-    max_delay_s: float = DEFAULT_MOST_DELAY_S
+    max_delay_s: float = DEFAULT_MAX_DELAY_S
     method: Method = "contention"
 
 
 @dataclass(frozen=True)
-class Advised:
-    """Advice, and all that it rests on; requested_at: the clock's time of the question, which ages are told from."""
+class AdviceResult:
+    """Advice with the inputs that it was computed from; ages count from `requested_at`."""
 
     application_id: str
     signature: KnownSignature
@@ -73,23 +73,23 @@ class Advised:
 
     @cached_property
     def filesystems(self) -> Mapping[str, FilesystemState]:
-        """The file systems by their names."""
+        """State of each file system, keyed by name."""
         return {one.filesystem: one for one in self.state.filesystems}
 
     @cached_property
     def choices(self) -> tuple[tuple[Choice, Choice], ...]:
-        """Each file system, from the best to the worst: to start now, and with its best delay."""
+        """(Start now, start with best delay) per file system, from best to worst."""
         now = {choice.partition: choice for choice in self.advice.without_delay}
         return tuple((now[best.partition], best) for best in self.advice.with_delay)
 
     def load_age_s(self, one: FilesystemState) -> float | None:
-        """Return how old the load of a file system is; None if it is not known when it was measured."""
+        """Return the age of a file system's load; None if its measurement time is unknown."""
         if one.load is None or one.load.measured_until is None:
             return None
         return (self.requested_at - one.load.measured_until).total_seconds()
 
     def is_stale(self, one: FilesystemState) -> bool:
-        """Return whether the load of a file system is too old to be relied upon."""
+        """Return whether the load of a file system is older than `stale_after_s`."""
         age_s = self.load_age_s(one)
         return age_s is not None and age_s > self.stale_after_s
 
@@ -97,22 +97,26 @@ class Advised:
 # ---- which application
 
 
-def choose(signatures: SignatureSource, asked: Asked) -> str:
-    """Return the id of the application that is meant, one that has a signature.
+def choose(signatures: SignatureSource, query: Query) -> str:
+    """Resolve the requested application to the id of one that has a signature.
 
-    Raises NothingToDo if it has none, saying what there is instead, UsageError if it could be several.
+    Raises NothingToDo with alternatives if there is none, UsageError if the request is ambiguous.
     """
-    known = _of_size(_of_user(signatures.application_ids(), asked.user), asked.node_count)
-    found = _found(known, asked)
-    if found is not None:
-        return found
-    others = [name for name in _of_user(signatures.others(), asked.user) if _has_size(name, asked.node_count)]
-    without = _found(others, asked)
-    near = [name for name in signatures.application_ids() if _is_like(name, without, asked)]
-    told = f" There are signatures of {_listed(near)}." if near else ""
+    known = _of_size(_of_user(signatures.application_ids(), query.user), query.node_count)
+    matched = _match(known, query)
+    if matched is not None:
+        return matched
+    unsigned = [
+        name for name in _of_user(signatures.list_without_signature(), query.user) if _has_size(name, query.node_count)
+    ]
+    without = _match(unsigned, query)
+    near = [name for name in signatures.application_ids() if _is_like(name, without, query)]
+    alternatives = f" Signatures exist for {_join_names(near)}." if near else ""
     if without is None:
-        raise NothingToDo(_unknown(signatures, asked) + told)
-    raise NothingToDo(f"{printable(without, 120)} has no signature. {signatures.why_none(without)}{told}")
+        raise NothingToDo(_explain_unknown(signatures, query) + alternatives)
+    raise NothingToDo(
+        f"{printable(without, 120)} has no signature. {signatures.explain_missing(without)}{alternatives}"
+    )
 
 
 def _of_user(names: Sequence[str], user: str | None) -> list[str]:
@@ -124,7 +128,7 @@ def _has_size(name: str, node_count: int | None) -> bool:
 
 
 def _of_size(names: Sequence[str], node_count: int | None) -> list[str]:
-    """Return the names of a node count; of an application that has none of it, that of all node counts."""
+    """Filter ids by node count; an application without that node count falls back to its id of all node counts."""
     sized = [name for name in names if _has_size(name, node_count)]
     if node_count is None:
         return sized
@@ -132,102 +136,104 @@ def _of_size(names: Sequence[str], node_count: int | None) -> list[str]:
     return sized + [name for name in names if name.endswith("/*") and name[:-2] not in have]
 
 
-def _found(names: Sequence[str], asked: Asked) -> str | None:
-    """Return the one of some names that is meant, None if none is; raises UsageError if it could be several."""
-    if not any(asked.application.casefold() in name.casefold() for name in names) or not asked.application:
+def _match(names: Sequence[str], query: Query) -> str | None:
+    """Return the id that matches the request, or None; raises UsageError if several match."""
+    if not any(query.application.casefold() in name.casefold() for name in names) or not query.application:
         return None
     try:
-        return choose_application(names, asked.application)
+        return choose_application(names, query.application)
     except UsageError as error:
-        raise UsageError(f"{error} --user and --nodes tell them apart, too.") from error
+        raise UsageError(f"{error} Alternatively, pass --user and --nodes.") from error
 
 
-def _is_like(name: str, other: str | None, asked: Asked) -> bool:
-    """Return whether an application is the other one on other nodes; if there is no other, whether it is so called."""
+def _is_like(name: str, other: str | None, query: Query) -> bool:
+    """Return whether a name is `other` at another node count or, without `other`, contains the requested name."""
     if other is not None:
         return without_node_count(name) == without_node_count(other)
-    return f"/{asked.application.casefold()}/" in f"/{name.casefold()}/"
+    return f"/{query.application.casefold()}/" in f"/{name.casefold()}/"
 
 
-def _unknown(signatures: SignatureSource, asked: Asked) -> str:
-    whose = "" if asked.user is None else f" of user {asked.user!r}"
-    size = "" if asked.node_count is None else f" on {asked.node_count} nodes"
+def _explain_unknown(signatures: SignatureSource, query: Query) -> str:
+    owner = "" if query.user is None else f" of user {query.user!r}"
+    size = "" if query.node_count is None else f" on {query.node_count} nodes"
     known = signatures.application_ids()
-    near = near_applications(known, asked.application)
-    meant = f" Is it {_listed(near)}?" if near else ""
+    near = near_applications(known, query.application)
+    meant = f" Did you mean {_join_names(near)}?" if near else ""
     return (
-        f"No application with a signature is called {asked.application!r}{whose}{size}; {len(known):,} others have "
+        f"No application named {query.application!r}{owner}{size} has a signature; {len(known):,} others have "
         f"one.{meant} "
-        'Signatures come of several runs: land job log and polls, then `iosig run`. `iosig sql "from applications"` '
-        "lists what is known."
+        "A signature needs several runs: land the job log and polls, then `iosig run`. "
+        '`iosig sql "from applications"` lists the known applications.'
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_TOLD:,} more" if len(names) > _MOST_TOLD else ""
-    return ", ".join(printable(name, 120) for name in names[:_MOST_TOLD]) + more
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(printable(name, 120) for name in names[:_MAX_LISTED]) + more
 
 
 # ---- the advice
 
 
-def signature_of(signatures: SignatureSource, application_id: str, at: datetime) -> KnownSignature:
-    """Return the signature that advice is about: that of the file system on which the application moves most."""
-    found = most_told(signatures.of([application_id])[application_id])
-    if not found.holds_at(at):
+def find_signature(signatures: SignatureSource, application_id: str, at: datetime) -> KnownSignature:
+    """Return the application's signature with the largest volume; raises NothingToDo if it has expired."""
+    signature = choose_largest(signatures.find([application_id])[application_id])
+    if not signature.holds_at(at):
         raise NothingToDo(
-            f"The signature of {printable(application_id, 120)} held until {_instant(found.valid_until)}: its last run "
-            "that was seen ended too long ago. Land its later runs, then `iosig run`."
+            f"The signature of {printable(application_id, 120)} expired at {_instant(signature.valid_until)}: its last "
+            "known run ended too long ago. Land its later runs, then `iosig run`."
         )
-    return found
+    return signature
 
 
 def advise_on(
     signature: KnownSignature,
     application_id: str,
     state: SiteState,
-    asked: Asked,
+    query: Query,
     settings: AdviceSettings,
     requested_at: datetime,
-) -> Advised:
-    """Return where and when an application should start; raises NothingToDo if there is no file system to advise."""
-    state = _asked_about(state, asked.filesystems)
+) -> AdviceResult:
+    """Rank file systems and start delays for an application; raises NothingToDo if no file system can be assessed."""
+    state = _select_filesystems(state, query.filesystems)
     if not state.filesystems:
-        reasons = "; ".join(f"{printable(one.filesystem, 120)}: {one.reason}" for one in state.excluded[:_MOST_TOLD])
-        raise NothingToDo(f"There is no file system to advise{'. ' if reasons else ''}{reasons}.")
+        reasons = "; ".join(f"{printable(one.filesystem, 120)}: {one.reason}" for one in state.excluded[:_MAX_LISTED])
+        raise NothingToDo(f"No file system can be assessed{'. ' if reasons else ''}{reasons}.")
     demands = _demands(state)
     partitions = []
     for one in state.filesystems:
         known = [job for job in one.now_running if job.signature is not None]
         running = tuple(Running(job.name, demands[id(job.signature)], job.elapsed_s) for job in known)
         partitions.append(Partition(one.filesystem, one.capacity_bytes_per_s, one.background_bytes_per_s, running))
-    params = AdviceParams(method=asked.method, max_delay_s=asked.max_delay_s)
-    params = replace(params, delay_step_s=max(params.delay_step_s, asked.max_delay_s / _MOST_DELAYS))
-    advice = advise(demand_of(signature.rates), partitions, params)
-    return Advised(application_id, signature, state, advice, requested_at, asked.max_delay_s, settings.stale_after_s)
+    params = AdviceParams(method=query.method, max_delay_s=query.max_delay_s)
+    params = replace(params, delay_step_s=max(params.delay_step_s, query.max_delay_s / _MAX_DELAYS))
+    advice = advise(resample_demand(signature.rates), partitions, params)
+    return AdviceResult(
+        application_id, signature, state, advice, requested_at, query.max_delay_s, settings.stale_after_s
+    )
 
 
 def _demands(state: SiteState) -> dict[int, Demand]:
-    """Return the demand of each signature that runs, by the object's id: many jobs of an application share theirs."""
+    """Return the demand of each running signature, keyed by object id, since jobs of an application share one."""
     jobs = [job for one in state.filesystems for job in one.now_running]
     rates = {id(job.signature): job.signature.rates for job in jobs if job.signature is not None}
-    most = _MOST_STEPS_TOGETHER // max(len(rates), 1)
-    most = min(_MOST_DEMAND_STEPS, max(_LEAST_DEMAND_STEPS, most))
-    return {key: demand_of(of, most) for key, of in rates.items()}
+    max_steps = _MAX_TOTAL_STEPS // max(len(rates), 1)
+    max_steps = min(_MAX_DEMAND_STEPS, max(_MIN_DEMAND_STEPS, max_steps))
+    return {key: resample_demand(signature_rates, max_steps) for key, signature_rates in rates.items()}
 
 
-def demand_of(rates: Rates, most_steps: int = _MOST_DEMAND_STEPS) -> Demand:
-    """Return rates in even steps: of a second, or longer ones where it lasts very long."""
-    step_s = max(1.0, rates.duration_s / most_steps)
+def resample_demand(rates: Rates, max_steps: int = _MAX_DEMAND_STEPS) -> Demand:
+    """Resample rates to equal steps of 1 s, or longer ones to stay within `max_steps`."""
+    step_s = max(1.0, rates.duration_s / max_steps)
     count = max(1, math.ceil(rates.duration_s / step_s - 1e-9))
-    return Demand(rates.stepped(0.0, step_s, count), step_s)
+    return Demand(rates.resample(0.0, step_s, count), step_s)
 
 
-def _asked_about(state: SiteState, names: Sequence[str]) -> SiteState:
+def _select_filesystems(state: SiteState, names: Sequence[str]) -> SiteState:
     if not names:
         return state
     known = {one.filesystem for one in state.filesystems} | {one.filesystem for one in state.excluded}
-    unknown = tuple(LeftOut(name, "nothing is known of it") for name in dict.fromkeys(names) if name not in known)
+    unknown = tuple(ExcludedFilesystem(name, "unknown") for name in dict.fromkeys(names) if name not in known)
     return SiteState(
         state.at,
         tuple(one for one in state.filesystems if one.filesystem in names),
@@ -237,16 +243,16 @@ def _asked_about(state: SiteState, names: Sequence[str]) -> SiteState:
 
 # ---- as JSON
 
-#: the fields of what is expected of a start that a choice has by these names
-_EXPECTED = (
+#: attributes of a `Choice` that its JSON object has under the same names
+_CHOICE_FIELDS = (
     *("contended_bytes", "low_contended_bytes", "high_contended_bytes", "own_contended_bytes"),
     *("others_contended_bytes", "stretch", "met_load_ratio"),
 )
 
 
-class _LeftOut(Part):
+class _Excluded(Part):
     filesystem: str = Field(description="the file system")
-    reason: str = Field(description="why not")
+    reason: str = Field(description="why it was excluded")
 
 
 class AdviceDocument(Document, title="iosig advise"):
@@ -254,43 +260,45 @@ class AdviceDocument(Document, title="iosig advise"):
 
     format: Literal["iosig-advice/1"] = "iosig-advice/1"
     at: Instant = Field(description="the instant that the advice is for [UTC]")
-    requested_at: Instant = Field(description="when it was asked for [UTC]")
-    signatures_from: Literal["release", "feed"] = Field(description="where signatures are from")
-    release_id: str | None = Field(description="the release that they are of")
-    state_from: Literal["warehouse", "mix"] = Field(description="who told what file systems do")
-    method: Method = Field(description="what choices are ranked by")
+    requested_at: Instant = Field(description="when the advice was requested [UTC]")
+    signatures_from: Literal["release", "feed"] = Field(description="source of the signatures")
+    release_id: str | None = Field(description="the release of the signatures")
+    state_from: Literal["warehouse", "mix"] = Field(description="source of the state of the file systems")
+    method: Method = Field(description="ranking criterion")
     max_delay_s: float = Field(description="the longest delay that was tried [s]")
     delay_step_s: float = Field(description="the step between delays [s]")
     step_s: float = Field(description="the step of time [s]")
     application: Any = Field(description="the application and its signature: see [Advice](advice.md#the-application)")
     choices: list[Any] = Field(description="the file systems, the best one first: see [Advice](advice.md#choices)")
-    excluded: list[_LeftOut] = Field(description="what could not be judged")
+    excluded: list[_Excluded] = Field(description="file systems that could not be assessed")
 
 
-def document(advised: Advised, *, signatures_from: str, release_id: str | None, state_from: str) -> AdviceDocument:
-    """Return the advice for programs."""
-    advice = advised.advice
+def build_document(
+    result: AdviceResult, *, signatures_from: str, release_id: str | None, state_from: str
+) -> AdviceDocument:
+    """Build the JSON document of an advice."""
+    advice = result.advice
     delays = advice.delays_s
     return AdviceDocument(
-        at=_instant(advised.state.at),
-        requested_at=_instant(advised.requested_at),
+        at=_instant(result.state.at),
+        requested_at=_instant(result.requested_at),
         signatures_from=signatures_from,
         release_id=release_id,
         state_from=state_from,
         method=advice.method,
-        max_delay_s=advised.max_delay_s,
+        max_delay_s=result.max_delay_s,
         delay_step_s=float(delays[1] - delays[0]) if len(delays) > 1 else 0.0,
         step_s=advice.step_s,
-        application=_application(advised),
-        choices=[_choice(advised, number) for number in range(len(advised.choices))],
-        excluded=advised.state.excluded,
+        application=_application(result),
+        choices=[_choice(result, number) for number in range(len(result.choices))],
+        excluded=result.state.excluded,
     )
 
 
-def _application(advised: Advised) -> Row:
-    signature = advised.signature
+def _application(result: AdviceResult) -> Row:
+    signature = result.signature
     return {
-        "application_id": advised.application_id,
+        "application_id": result.application_id,
         "filesystem": signature.filesystem,
         "outcomes": dict(sorted(signature.outcomes.items())),
         "method": signature.method,
@@ -306,26 +314,26 @@ def _application(advised: Advised) -> Row:
     }
 
 
-def _choice(advised: Advised, number: int) -> Row:
-    now, best = advised.choices[number]
-    one, advice = advised.filesystems[best.partition], advised.advice
+def _choice(result: AdviceResult, number: int) -> Row:
+    now, best = result.choices[number]
+    one, advice = result.filesystems[best.partition], result.advice
     rank_now = [choice.partition for choice in advice.without_delay].index(now.partition) + 1
-    at, load = advised.state.at, one.load
+    at, load = result.state.at, one.load
     counts = Counter(job.status for job in one.now_running)
     return {
         "rank": number + 1,
         "rank_now": rank_now,
         "filesystem": one.filesystem,
-        "now": _expected(advised, now),
-        "best": _expected(advised, best),
+        "now": _describe_start(result, now),
+        "best": _describe_start(result, best),
         "capacity_bytes_per_s": one.capacity_bytes_per_s,
         "capacity_basis": one.capacity_basis,
         "capacity_observed_at": _instant(one.capacity_observed_at),
         "load_bytes_per_s": None if load is None else load.bytes_per_s,
         "load_from": None if load is None else _instant(_before(at, load.from_s_ago)),
         "load_until": None if load is None else _instant(_before(at, load.until_s_ago)),
-        "load_age_s": advised.load_age_s(one),
-        "is_stale": advised.is_stale(one),
+        "load_age_s": result.load_age_s(one),
+        "is_stale": result.is_stale(one),
         "attributed_bytes_per_s": one.attributed_bytes_per_s,
         "background_bytes_per_s": one.background_bytes_per_s,
         **{f"{status}_job_count": counts[status] for status in ("known", "over", "unknown")},
@@ -338,9 +346,9 @@ def _choice(advised: Advised, number: int) -> Row:
     }
 
 
-def _expected(advised: Advised, choice: Choice) -> Row:
-    told = {"delay_s": choice.delay_s, "start_at": _instant(_before(advised.state.at, -choice.delay_s))}
-    return told | {name: getattr(choice, name) for name in _EXPECTED}
+def _describe_start(result: AdviceResult, choice: Choice) -> Row:
+    fields = {"delay_s": choice.delay_s, "start_at": _instant(_before(result.state.at, -choice.delay_s))}
+    return fields | {name: getattr(choice, name) for name in _CHOICE_FIELDS}
 
 
 def _before(at: datetime, seconds: float) -> datetime:

@@ -1,4 +1,4 @@
-"""Where advice has signatures from: a release, or a feed that was made of one, for hosts without the warehouse."""
+"""Signature lookups for advice: in a release, or in an exported feed on hosts without the warehouse."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, ValidationError, model_validator
 
-from iosig.answers.advice.feed import VALID_DAYS, by_volume
+from iosig.answers.advice.feed import VALID_DAYS, average_by_volume
 from iosig.answers.advice.inputs import KnownSignature, Rates, utc
-from iosig.answers.documents import faults_of
+from iosig.answers.documents import format_faults
 from iosig.transforms.signatures.signature import Signature
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.signatures import SIGNATURES
@@ -22,17 +22,17 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
-_MOST_FEED_BYTES = 1 << 30
-#: longer ones are no runs, and their edges would fill the memory
-_LONGEST_S = 31 * 86_400.0
-_MOST_TOLD = 5
+_MAX_FEED_BYTES = 1 << 30
+#: maximum duration of a run; bounds the memory for edges
+_MAX_DURATION_S = 31 * 86_400.0
+_MAX_LISTED = 5
 
 
 class ReleaseSignatures:
-    """The default signatures of a release: curves, second by second. Without a release there are none."""
+    """The default signatures of a release, as curves with one value per second; empty without a release."""
 
     def __init__(self, store: Store, release: Release | None) -> None:
-        """Read which applications have signatures; their curves are read when they are asked for."""
+        """Read the rows of `signatures`; `find` reads the curves on demand."""
         from iosig.estimates.signatures.published import defaults
         from iosig.warehouse.releases.reading import opened
 
@@ -42,25 +42,25 @@ class ReleaseSignatures:
             return
         with opened(store, release, "signatures applications") as connection:
             self._rows = defaults(connection)
-            found = connection.sql("select application_id, sample_count from applications").fetchall()
-        self._sample_counts = dict(found)
+            sample_counts = connection.sql("select application_id, sample_count from applications").fetchall()
+        self._sample_counts = dict(sample_counts)
 
     def application_ids(self) -> Sequence[str]:
-        """Return the applications that have a signature, in order."""
-        found: list[str] = self._extracted()["application_id"].unique().sort().to_list()
-        return found
+        """Return the ids of applications with a signature, sorted."""
+        names: list[str] = self._select_extracted()["application_id"].unique().sort().to_list()
+        return names
 
-    def others(self) -> Sequence[str]:
-        """Return further applications that are known to have none, in order."""
+    def list_without_signature(self) -> Sequence[str]:
+        """Return the ids of known applications without a signature, sorted."""
         known = {*self._rows["application_id"], *self._sample_counts}
         return sorted(known - set(self.application_ids()))
 
-    def of(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
-        """Return the signatures of some applications, by application and file system; what has none is left out."""
+    def find(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
+        """Return signatures by application and file system; applications without a signature are omitted."""
         from iosig.estimates.signatures.published import TABLES, read_signatures
         from iosig.warehouse.releases.reading import opened
 
-        wanted = self._extracted().filter(pl.col("application_id").is_in(list(application_ids)))
+        wanted = self._select_extracted().filter(pl.col("application_id").is_in(list(application_ids)))
         if self.release is None or wanted.is_empty():
             return {}
         with opened(self.store, self.release, TABLES) as connection:
@@ -69,43 +69,46 @@ class ReleaseSignatures:
         for row, curve in zip(wanted.iter_rows(named=True), curves, strict=True):
             parts.setdefault((row["application_id"], row["filesystem"]), []).append((row, curve))
         outcomes = self._outcomes(application_ids)
-        found: dict[str, dict[str, KnownSignature]] = {}
-        for (application_id, filesystem), of_subject in parts.items():
-            signature = _of_curves(application_id, filesystem, of_subject, outcomes[application_id, filesystem])
-            found.setdefault(application_id, {})[filesystem] = signature
-        return found
+        signatures: dict[str, dict[str, KnownSignature]] = {}
+        for (application_id, filesystem), subject_parts in parts.items():
+            signature = _combine_curves(application_id, filesystem, subject_parts, outcomes[application_id, filesystem])
+            signatures.setdefault(application_id, {})[filesystem] = signature
+        return signatures
 
-    def why_none(self, application_id: str) -> str:
-        """Say what is known of an application without a signature, and what to do."""
+    def explain_missing(self, application_id: str) -> str:
+        """Explain why an application has no signature, with its outcomes, and the remedy."""
         rows = self._rows.filter(pl.col("application_id") == application_id)
-        told = [f"{row['direction']} on {row['filesystem']}: {row['outcome']}" for row in rows.iter_rows(named=True)]
+        outcomes = [
+            f"{row['direction']} on {row['filesystem']}: {row['outcome']}" for row in rows.iter_rows(named=True)
+        ]
         count = self._sample_counts.get(application_id)
-        have = [f"samples of {count} of its runs"] if count is not None else []
-        have += ["the outcomes " + ", ".join(told[:_MOST_TOLD])] if told else []
+        known = [f"samples of {count} of its runs"] if count is not None else []
+        known += ["the outcomes " + ", ".join(outcomes[:_MAX_LISTED])] if outcomes else []
         if rows.height and (rows["outcome"] == "no_io").all():
-            return f"It moves nothing that storage could see ({', '.join(told[:_MOST_TOLD])}): any file system will do."
+            listed = ", ".join(outcomes[:_MAX_LISTED])
+            return f"It has no I/O that is visible to storage ({listed}): any file system will do."
         return (
-            f"There are {' and '.join(have) or 'no samples of it'}. Land more of its runs and of the polls meanwhile, "
-            "then `iosig run`; or let signatures be made over all node counts (has_merged_sizes in the settings)."
+            f"There are {' and '.join(known) or 'no samples of it'}. Land more of its runs with polls of the same "
+            "time, then `iosig run`; or enable signatures over all node counts (has_merged_sizes in the settings)."
         )
 
-    def _extracted(self) -> pl.DataFrame:
+    def _select_extracted(self) -> pl.DataFrame:
         return self._rows.filter(pl.col("outcome") == "extracted")
 
     def _outcomes(self, application_ids: Iterable[str]) -> dict[tuple[str, str], dict[str, str]]:
-        found: dict[tuple[str, str], dict[str, str]] = {}
+        outcomes: dict[tuple[str, str], dict[str, str]] = {}
         for row in self._rows.filter(pl.col("application_id").is_in(list(application_ids))).iter_rows(named=True):
-            found.setdefault((row["application_id"], row["filesystem"]), {})[row["direction"]] = row["outcome"]
-        return found
+            outcomes.setdefault((row["application_id"], row["filesystem"]), {})[row["direction"]] = row["outcome"]
+        return outcomes
 
 
-def _of_curves(
+def _combine_curves(
     application_id: str,
     filesystem: str,
     parts: Sequence[tuple[Mapping[str, Any], Signature]],
     outcomes: Mapping[str, str],
 ) -> KnownSignature:
-    """Return the signature of an application on a file system, its directions added up."""
+    """Combine the curves of both directions into the signature of an application on a file system."""
     confidences = [(curve.volume_bytes, _confidence(row, curve)) for row, curve in parts]
     last_run_ended_at = min(row["last_run_ended_at"] for row, _ in parts).replace(microsecond=0)
     return KnownSignature(
@@ -115,8 +118,10 @@ def _of_curves(
         basis="curve",
         outcomes=outcomes,
         method=parts[0][0]["method"],
-        confidence=by_volume(confidences),
-        expected_correlation=by_volume([(curve.volume_bytes, row.get("expected_correlation")) for row, curve in parts]),
+        confidence=average_by_volume(confidences),
+        expected_correlation=average_by_volume(
+            [(curve.volume_bytes, row.get("expected_correlation")) for row, curve in parts]
+        ),
         sample_count=min(row["sample_count"] for row, _ in parts),
         last_run_ended_at=last_run_ended_at,
         valid_until=last_run_ended_at + timedelta(days=VALID_DAYS),
@@ -124,12 +129,12 @@ def _of_curves(
 
 
 def _confidence(row: Mapping[str, Any], curve: Signature) -> float | None:
-    """Return how probable it is that the next run moves a byte where the signature says so, as a feed says it."""
+    """Return the probability that the next run moves a given byte at its predicted time, as in a feed."""
     bursts = curve.bursts
     if not len(bursts) or not np.isfinite(bursts.support_ratio).all() or not bursts.volume_bytes.sum() > 0:
         return None
-    of_each = (bursts.support_ratio * row["used_sample_count"] + 1) / (row["sample_count"] + 2)
-    return float(np.average(of_each, weights=bursts.volume_bytes))
+    probabilities = (bursts.support_ratio * row["used_sample_count"] + 1) / (row["sample_count"] + 2)
+    return float(np.average(probabilities, weights=bursts.volume_bytes))
 
 
 _Share = Annotated[float, Field(ge=0, le=1)]
@@ -155,18 +160,18 @@ class _Entry(_Part):
     confidence: _Share | None
     expected_correlation: _Share | None = None
     sample_count: int
-    duration_s: Annotated[float, Field(ge=0, le=_LONGEST_S)] | None
+    duration_s: Annotated[float, Field(ge=0, le=_MAX_DURATION_S)] | None
     bursts: Annotated[list[_Burst], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _ends(self) -> _Entry:
-        if max(burst.start_s + burst.duration_s for burst in self.bursts) > _LONGEST_S:
-            raise ValueError("has bursts that never end")
+    def _check_duration(self) -> _Entry:
+        if max(burst.start_s + burst.duration_s for burst in self.bursts) > _MAX_DURATION_S:
+            raise ValueError(f"has bursts that end after more than {_MAX_DURATION_S:g} s")
         return self
 
     @property
     def rates(self) -> Rates:
-        """The bursts as rates; a signature has a value for each second, so no burst is shorter."""
+        """Bursts as rates, at least 1 s long, which is the resolution of a signature."""
         columns = np.array([(burst.start_s, burst.duration_s, burst.volume_bytes) for burst in self.bursts]).T
         return Rates.of_bursts(columns[0], np.maximum(columns[1], 1.0), columns[2], self.duration_s or 0.0)
 
@@ -179,61 +184,63 @@ class _Feed(_Part):
 
 
 class FeedSignatures:
-    """The signatures of a feed (docs/scheduler-feed.md): bursts, each at its mean rate."""
+    """The signatures of a feed (docs/scheduler-feed.md), as bursts at their mean rates."""
 
     def __init__(self, path: Path) -> None:
-        """Read a feed of signatures; raises InputRefused if it is none, with the place of the fault."""
-        feed = _read_feed(path)
+        """Read a feed of signatures; raises InputRefused with the location of the error if it is invalid."""
+        feed = _read(path)
         self.release_id: str = str(feed.release_id)
         self._entries: dict[tuple[str, str], list[_Entry]] = {}
         for entry in feed.entries:
             self._entries.setdefault((entry.application_id, entry.filesystem), []).append(entry)
 
     def application_ids(self) -> Sequence[str]:
-        """Return the applications that have a signature, in order."""
+        """Return the ids of applications with a signature, sorted."""
         return sorted({application_id for application_id, _ in self._entries})
 
-    def others(self) -> Sequence[str]:
-        """Return nothing: a feed tells only of those that have one."""
+    def list_without_signature(self) -> Sequence[str]:
+        """Return an empty list: a feed has only applications with a signature."""
         return []
 
-    def of(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
-        """Return the signatures of some applications, by application and file system; what has none is left out."""
+    def find(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:
+        """Return signatures by application and file system; applications without a signature are omitted."""
         wanted = set(application_ids)
-        found: dict[str, dict[str, KnownSignature]] = {}
+        signatures: dict[str, dict[str, KnownSignature]] = {}
         for (application_id, filesystem), entries in self._entries.items():
             if application_id in wanted:
-                found.setdefault(application_id, {})[filesystem] = _of_bursts(application_id, filesystem, entries)
-        return found
+                signatures.setdefault(application_id, {})[filesystem] = _combine_bursts(
+                    application_id, filesystem, entries
+                )
+        return signatures
 
-    def why_none(self, application_id: str) -> str:
-        """Say what to do about an application that the feed does not tell of."""
+    def explain_missing(self, application_id: str) -> str:
+        """Explain how to get a newer feed, since the application is not in this one."""
         return (
-            f"The feed does not tell of {application_id}: it has no signature, or its last run is too long ago. "
-            "Write the feed anew after the next night, `iosig export signatures --feed --output FILE`."
+            f"The feed does not contain {application_id}: it has no signature, or its last run is too long ago. "
+            "Export the feed again after the next night: `iosig export signatures --feed --output FILE`."
         )
 
 
-def _read_feed(path: Path) -> _Feed:
+def _read(path: Path) -> _Feed:
     try:
-        if path.stat().st_size > _MOST_FEED_BYTES:
-            raise _refused(path, f"it is larger than {_MOST_FEED_BYTES:,} bytes")
+        if path.stat().st_size > _MAX_FEED_BYTES:
+            raise _refuse(path, f"it is larger than {_MAX_FEED_BYTES:,} bytes")
         return _Feed.model_validate(json.loads(path.read_bytes()))
     except OSError as error:
-        raise _refused(path, f"it cannot be read ({error.strerror})") from error
+        raise _refuse(path, f"it cannot be read ({error.strerror})") from error
     except ValidationError as error:
-        raise _refused(path, faults_of(error)) from error
+        raise _refuse(path, format_faults(error)) from error
     except (ValueError, RecursionError) as error:
-        raise _refused(path, f"it is not JSON ({error})") from error
+        raise _refuse(path, f"it is not JSON ({error})") from error
 
 
-def _refused(path: Path, reason: str) -> InputRefused:
+def _refuse(path: Path, reason: str) -> InputRefused:
     return InputRefused(
-        f"{path} is refused: {reason}.", "Make it with `iosig export signatures --feed --output FILE.json`."
+        f"{path} is refused: {reason}.", "Create it with `iosig export signatures --feed --output FILE.json`."
     )
 
 
-def _of_bursts(application_id: str, filesystem: str, entries: Sequence[_Entry]) -> KnownSignature:
+def _combine_bursts(application_id: str, filesystem: str, entries: Sequence[_Entry]) -> KnownSignature:
     rates = [entry.rates for entry in entries]
     volumes = [one.volume_bytes for one in rates]
     return KnownSignature(
@@ -243,8 +250,8 @@ def _of_bursts(application_id: str, filesystem: str, entries: Sequence[_Entry]) 
         basis="bursts",
         outcomes={entry.direction: "extracted" for entry in entries},
         method=entries[0].method,
-        confidence=by_volume(list(zip(volumes, (entry.confidence for entry in entries), strict=True))),
-        expected_correlation=by_volume(
+        confidence=average_by_volume(list(zip(volumes, (entry.confidence for entry in entries), strict=True))),
+        expected_correlation=average_by_volume(
             list(zip(volumes, (entry.expected_correlation for entry in entries), strict=True))
         ),
         sample_count=min(entry.sample_count for entry in entries),

@@ -1,4 +1,4 @@
-"""Which runs are likely to have moved most of what nobody explains: by when much flowed beside them."""
+"""Runs that are likely to have moved unattributed bytes, inferred from traffic that coincides with their run times."""
 
 from __future__ import annotations
 
@@ -16,56 +16,61 @@ from iosig.transforms.arrays import Reals
 if TYPE_CHECKING:
     from iosig.transforms.attribution.runs import RunBytes
 
-#: what flowed so long before and after tells who moves much
-BESIDE = timedelta(hours=12)
+#: how far the evidence extends before and after the queried window
+CONTEXT = timedelta(hours=12)
 _MINUTE_S = 60.0
 _RUN = ("cluster", "job_id", "started_at")
 _VOLUMES = {"read": "read_bytes", "write": "written_bytes"}
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What is known of a time and of `BESIDE` around it.
+class TrafficContext:
+    """Traffic, attributed bytes and runs of a window extended by `CONTEXT` on both sides.
 
-    ticks: of the file system, in order of polled_at; parts: what is explained by run, direction and minute_at; there:
-    the runs that were there.
+    ticks: poll rows of the file system, in order of polled_at. parts: attributed bytes by run, direction and minute_at.
+    runs: the runs that were active.
     """
 
     ticks: pl.DataFrame
     parts: pl.DataFrame
-    there: pl.DataFrame
+    runs: pl.DataFrame
 
 
-def likely_moved(beside: Beside, directions: Sequence[str], window: tuple[datetime, datetime]) -> pl.DataFrame:
-    """Return runs with their likely_bytes: what they are likely to have moved in a window, of what nobody explains.
+def estimate_run_bytes(
+    context: TrafficContext, directions: Sequence[str], window: tuple[datetime, datetime]
+) -> pl.DataFrame:
+    """Estimate each run's share of the unattributed bytes in a window, as column `likely_bytes`.
 
-    A run with a signature may have moved more than that explains; one that servers counted has not.
+    A run with a signature may have moved more than is attributed to it. Runs with server counters are excluded: their
+    bytes are known.
     """
     is_counted = pl.col("attributed_low_bytes") == pl.col("attributed_high_bytes")
-    runs = beside.there.join(beside.parts.filter(is_counted), on=_RUN, how="anti", maintain_order="left")
-    total = sum((_likely(runs, beside, direction, window) for direction in directions), np.zeros(runs.height))
+    runs = context.runs.join(context.parts.filter(is_counted), on=_RUN, how="anti", maintain_order="left")
+    total = sum((_estimate(runs, context, direction, window) for direction in directions), np.zeros(runs.height))
     return runs.select(_RUN).with_columns(likely_bytes=pl.Series(total))
 
 
-def _likely(runs: pl.DataFrame, beside: Beside, direction: str, window: tuple[datetime, datetime]) -> Reals:
-    """Return what each run is likely to have moved in a window, in one direction."""
+def _estimate(runs: pl.DataFrame, context: TrafficContext, direction: str, window: tuple[datetime, datetime]) -> Reals:
+    """Estimate the unattributed bytes of each run in a window, in one direction."""
     from iosig.transforms.attribution.likely_bytes import estimate_likely_bytes
 
-    left, explained, start_s, step_s = _left(runs, beside, direction)
+    residual, attributed, start_s, step_s = _compute_residual(runs, context, direction)
     started, ended = ((epoch_s(runs[name]) - start_s) / step_s for name in ("started_at", "ended_at"))
     first, last = ((at.timestamp() - start_s) / step_s for at in window)
-    # a struct, not a joined text: names may hold any separator
-    of_application = pl.struct("user", "application", "node_count").rank("dense")
-    application = ints(runs.select(of_application).to_series()) - 1
-    found = estimate_likely_bytes(
-        left, started, np.nan_to_num(ended, nan=float(len(left))), application, explained=explained
+    # group by a struct instead of a concatenated text: names may contain any separator
+    application_rank = pl.struct("user", "application", "node_count").rank("dense")
+    application = ints(runs.select(application_rank).to_series()) - 1
+    estimates = estimate_likely_bytes(
+        residual, started, np.nan_to_num(ended, nan=float(len(residual))), application, explained=attributed
     )
-    is_in = (found.step >= first - 1e-6) & (found.step < last - 1e-6)
-    return np.bincount(found.run[is_in], found.volume_bytes[is_in], runs.height).astype(np.float64)
+    is_in = (estimates.step >= first - 1e-6) & (estimates.step < last - 1e-6)
+    return np.bincount(estimates.run[is_in], estimates.volume_bytes[is_in], runs.height).astype(np.float64)
 
 
-def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, RunBytes, float, float]:
-    """Return what nobody explains in steps, what is explained of runs, when the first begins, and how long they are."""
+def _compute_residual(
+    runs: pl.DataFrame, context: TrafficContext, direction: str
+) -> tuple[Reals, RunBytes, float, float]:
+    """Return unattributed bytes per step, attributed bytes per run and step, start [s] of the grid, step length [s]."""
     from iosig.transforms.attribution.likely_bytes import STEP_S, spread_evenly
     from iosig.transforms.unattributed_patterns.residual import (
         choose_step_s,
@@ -73,20 +78,22 @@ def _left(runs: pl.DataFrame, beside: Beside, direction: str) -> tuple[Reals, Ru
         resample_polls,
     )
 
-    ticks = beside.ticks
+    ticks = context.ticks
     edge_s, interval_s = epoch_s(ticks["polled_at"]), floats(ticks["interval_s"])
     step_s = choose_step_s(max(STEP_S, float(np.quantile(interval_s, 0.5, method="lower"))))
-    stretch_s = max(_MINUTE_S, step_s)
-    start_s = float(np.floor((edge_s[0] - interval_s[0]) / stretch_s) * stretch_s)
+    interval_length_s = max(_MINUTE_S, step_s)
+    start_s = float(np.floor((edge_s[0] - interval_s[0]) / interval_length_s) * interval_length_s)
     traffic = resample_polls(edge_s, interval_s, floats(ticks[_VOLUMES[direction]]), start_s, step_s)
-    stretch = (np.arange(len(traffic)) * step_s / stretch_s + 1e-9).astype(np.int64)
+    stretch = (np.arange(len(traffic)) * step_s / interval_length_s + 1e-9).astype(np.int64)
     count = int(stretch.max(initial=-1)) + 1
-    own = beside.parts.filter(pl.col("direction") == direction)
-    place = np.ceil((epoch_s(own["minute_at"]) - start_s) / stretch_s - 1e-9).astype(np.int64) - 1
+    parts = context.parts.filter(pl.col("direction") == direction)
+    place = np.ceil((epoch_s(parts["minute_at"]) - start_s) / interval_length_s - 1e-9).astype(np.int64) - 1
     is_there = (place >= 0) & (place < count)
-    explained: Reals = np.bincount(place[is_there], floats(own["attributed_bytes"])[is_there], count).astype(np.float64)
-    told = own.with_columns(place=pl.Series(place)).join(
+    attributed: Reals = np.bincount(place[is_there], floats(parts["attributed_bytes"])[is_there], count).astype(
+        np.float64
+    )
+    placed = parts.with_columns(place=pl.Series(place)).join(
         runs.select(_RUN).with_row_index("run"), on=_RUN, how="inner", maintain_order="left"
     )
-    moved = spread_evenly(ints(told["run"]), ints(told["place"]), floats(told["attributed_bytes"]), stretch)
-    return compute_proportional_residual(traffic, explained, stretch, step_s), moved, start_s, step_s
+    by_run = spread_evenly(ints(placed["run"]), ints(placed["place"]), floats(placed["attributed_bytes"]), stretch)
+    return compute_proportional_residual(traffic, attributed, stretch, step_s), by_run, start_s, step_s

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from iosig.answers.advice.landed import filesystems_of, jobs_near
-from iosig.answers.attribution.query import Asked, is_released
+from iosig.answers.advice.landed import jobs_near, list_filesystems
+from iosig.answers.attribution.query import Query, is_released
 from iosig.estimates.attribution import Laid, There, known_signatures, slowed_bursts, traffic_of
 from iosig.estimates.staging import engine, stage_polls
 from iosig.settings.model import Settings
@@ -37,28 +37,28 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: runs that started earlier take part from then on only
+#: how long before the time range polls are read; runs that started earlier are placed from then on only
 _BEFORE = timedelta(hours=6)
-#: the longest time of a question without an end: polls of a wrong clock may be years ahead
+#: maximum time range of a query without an end: polls with a wrong clock may be years ahead
 _MAX_TIME = timedelta(days=7)
 
 
 @contextmanager
 def open_tables(
-    store: Store, release: Release, settings: Settings, asked: Asked, tables: str
+    store: Store, release: Release, settings: Settings, query: Query, tables: str
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
     """Open the named tables of a release, or of landed inputs if the time begins after the release's last poll.
 
     Yields the connection, and whether the tables are computed from landed inputs. Without landed polls of that time
     the tables are those of the release, so that the query reports which times have polls.
     """
-    if not is_released(store, release, asked):
+    if not is_released(store, release, query):
         try:
-            landed = Landed.of(store, release, settings, asked)
+            landed = LandedTraffic.read(store, release, settings, query)
         except NothingToDo:
             pass
         else:
-            with landed.opened(tables) as connection:
+            with landed.open(tables) as connection:
                 yield connection, True
             return
     with opened(store, release, tables) as connection:
@@ -66,8 +66,8 @@ def open_tables(
 
 
 @dataclass(frozen=True)
-class Landed:
-    """Landed ticks of a file system, the jobs that may have used it, and the placement of these jobs on the ticks.
+class LandedTraffic:
+    """Landed poll rows of a file system, the jobs that may have used it, and their bursts placed on the traffic.
 
     signatures: those of the release.
     """
@@ -78,39 +78,37 @@ class Landed:
     laid: tuple[Laid, ...]
 
     @classmethod
-    def of(cls, store: Store, release: Release | None, settings: Settings, asked: Asked) -> Landed:
-        """Read what has landed and place its jobs; without a release no job has a signature.
+    def read(cls, store: Store, release: Release | None, settings: Settings, query: Query) -> LandedTraffic:
+        """Read landed inputs and place the bursts of jobs; without a release no job has a signature.
 
-        Raises NothingToDo if no polls of that time have landed.
+        Raises NothingToDo if no polls of the time range have landed.
         """
         landings = ledger.read(store)
         with engine(settings) as connection:
-            ticks = _ticks(store, connection, landings, settings, asked)
+            ticks = _ticks(store, connection, landings, settings, query)
             if ticks.is_empty():
-                raise NothingToDo(f"No polls of {asked.filesystem} have landed of that time, and no release has some.")
+                raise NothingToDo(f"No polls of {query.filesystem} cover that time, neither landed nor in a release.")
             grid, window = _grid(connection, ticks), _window(ticks)
-            jobs = jobs_near(store, connection, landings, settings, asked.until or window[1])
-        runs = _runs(jobs, asked.filesystem, settings)
+            jobs = jobs_near(store, connection, landings, settings, query.until or window[1])
+        runs = _runs(jobs, query.filesystem, settings)
         signatures, bursts = _signatures(store, release)
-        known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == asked.filesystem)
-        theres = [
-            (There(*_signed(runs, known.filter(pl.col("direction") == name))), traffic_of(grid, name, window), name)
-            for name in asked.directions
-        ]
-        return cls(ticks, runs, signatures, tuple(Laid.each(theres)))
+        known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == query.filesystem)
+        signed = {name: There(*_select_signed(runs, known.filter(direction=name))) for name in query.directions}
+        placements = [(runs_there, traffic_of(grid, name, window), name) for name, runs_there in signed.items()]
+        return cls(ticks, runs, signatures, tuple(Laid.each(placements)))
 
     @cached_property
     def attributed_io(self) -> pl.DataFrame:
-        """The bytes of each run and minute."""
-        return pl.concat([frames.empty(ATTRIBUTED_IO), *(one.rows() for one in self.laid)])
+        """Rows of `attributed_io`: attributed bytes per run and minute."""
+        return pl.concat([frames.empty(ATTRIBUTED_IO), *(placed.rows() for placed in self.laid)])
 
     @cached_property
     def slowdowns(self) -> pl.DataFrame:
-        """The bursts of each run, and the interference they met."""
+        """Rows of `slowdowns`: bursts of each run with the interference during each."""
         return slowed_bursts(self.laid)
 
     @contextmanager
-    def opened(self, tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    def open(self, tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open DuckDB on the named tables, as `reading.opened` does for a release."""
         with connected() as connection:
             for name in tables.split():
@@ -121,25 +119,25 @@ class Landed:
 # ---- polls
 
 
-#: polls that may be of the file system: its name may still be an alias
+#: polls of all file systems: names in polls may be aliases, which staging resolves
 _POLLS = "select * from landed.polls where polled_at > $since and polled_at <= $until"
 
 
 def _ticks(
-    store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger, settings: Settings, asked: Asked
+    store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger, settings: Settings, query: Query
 ) -> pl.DataFrame:
-    """Return the ticks of a file system, those of some hours before included."""
-    since = asked.since - _BEFORE
-    until = asked.until or asked.since + _MAX_TIME
+    """Return the poll rows of a file system, from `_BEFORE` before the time range on."""
+    since = query.since - _BEFORE
+    until = query.until or query.since + _MAX_TIME
     days = pl.col("day").is_between(since.date(), until.date())
     models.expose_files(store, connection, POLLS, landings.parts(POLLS, landings.in_force, days))
     polls = connection.sql(_POLLS, params={"since": since, "until": until}).pl()
     ticks = stage_polls(connection, settings, polls)
-    return ticks.filter(pl.col("filesystem") == asked.filesystem).sort("polled_at", "interval_s")
+    return ticks.filter(pl.col("filesystem") == query.filesystem).sort("polled_at", "interval_s")
 
 
 def _grid(connection: duckdb.DuckDBPyConnection, ticks: pl.DataFrame) -> pl.DataFrame:
-    """Return all steps of the grid on which ticks of a file system lie, by the night's model."""
+    """Return the poll rows on a regular grid, by the model that the nightly flow uses."""
     filesystem, last = ticks["filesystem"][0], ticks["polled_at"][-1]
     first = _window(ticks)[0]
     days = connection.sql(f"from stage.{POLLS_DAILY.name}").pl().filter(pl.col("filesystem") == filesystem)
@@ -159,7 +157,7 @@ def _grid(connection: duckdb.DuckDBPyConnection, ticks: pl.DataFrame) -> pl.Data
 
 
 def _window(ticks: pl.DataFrame) -> tuple[datetime, datetime]:
-    """Return when the first tick began and the last one ended."""
+    """Return the left edge of the first tick and the right edge of the last one."""
     return ticks["polled_at"][0] - timedelta(seconds=ticks["interval_s"][0]), ticks["polled_at"][-1]
 
 
@@ -167,8 +165,8 @@ def _window(ticks: pl.DataFrame) -> tuple[datetime, datetime]:
 
 
 def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings) -> pl.DataFrame:
-    """Return the runs that may have used a file system."""
-    used = [job for job in jobs if filesystem in (filesystems_of(job, settings) or [filesystem])]
+    """Return the runs that used a file system, or may have because theirs is unknown."""
+    used = [job for job in jobs if filesystem in (list_filesystems(job, settings) or [filesystem])]
     return pl.DataFrame(used, schema=frames.schema(JOBS)).with_columns(
         # every row needs a day, and a running job ends no earlier than it started
         ended_on=pl.col("ended_on").fill_null(pl.col("started_at").dt.date()),
@@ -178,8 +176,8 @@ def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings
     )
 
 
-def _signed(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the runs with signatures, and those with counters: none, since counters are known after the night only."""
+def _select_signed(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return runs with signatures, and an empty frame of runs with counters, which only the nightly flow computes."""
     by_application = known.drop("filesystem", "direction")
     signed = runs.join(by_application, on="application_id", how="inner", maintain_order="left", suffix="_alone")
     signed = signed.with_columns(duration_s=pl.col("duration_s_alone"))

@@ -16,38 +16,38 @@ from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
-#: outcomes that say why there is no pattern
+#: outcomes of rows without a pattern
 _NONE = ("no_pattern", "too_short")
 
 
 @dataclass(frozen=True, slots=True)
 class UnattributedPatterns:
-    """The patterns of a file system, those that moved most first, and why a direction has none."""
+    """Patterns of a file system by decreasing volume, and directions without a pattern with their outcome."""
 
     filesystem: str
     patterns: pl.DataFrame
     without_patterns: dict[str, str]
 
 
-def unattributed_patterns(
+def find_patterns(
     store: Store,
     release: Release,
     filesystem: str,
     direction: str | None = None,
     window: tuple[datetime | None, datetime | None] = (None, None),
 ) -> UnattributedPatterns:
-    """Return the patterns of a release that occurred in a time range; raise UsageError for an unknown file system."""
+    """Query the patterns that occurred in a time range; raises UsageError for an unknown file system."""
     with opened(store, release, UNATTRIBUTED_PATTERNS.name) as connection:
         rows = connection.sql("select * from unattributed_patterns").pl()
     if filesystem not in rows["filesystem"]:
         names = ", ".join(rows["filesystem"].unique().sort()) or "none"
-        raise UsageError(f"{filesystem} is no file system that the release has polls of: {names}.")
-    own = rows.filter(pl.col("filesystem") == filesystem)
+        raise UsageError(f"The release has no polls of file system {filesystem}, only of: {names}.")
+    selected = rows.filter(pl.col("filesystem") == filesystem)
     if direction:
-        own = own.filter(pl.col("direction") == direction)
+        selected = selected.filter(pl.col("direction") == direction)
     is_none = pl.col("outcome").is_in(_NONE)
-    without_patterns = dict(own.filter(is_none).select("direction", "outcome").rows())
-    patterns = own.filter(~is_none)
+    without_patterns = dict(selected.filter(is_none).select("direction", "outcome").rows())
+    patterns = selected.filter(~is_none)
     since, until = window
     if since is not None:
         patterns = patterns.filter(pl.col("last_occurrence_at") >= since)
@@ -75,8 +75,8 @@ class PatternsDocument(Document, title="iosig patterns"):
     patterns: list[_PatternRow] = Field(description="those that moved most")
 
 
-def document(result: UnattributedPatterns, max_count: int, release_id: str) -> PatternsDocument:
-    """Return the JSON document: at most `max_count` patterns, and how many there are."""
+def build_document(result: UnattributedPatterns, max_count: int, release_id: str) -> PatternsDocument:
+    """Build the JSON document with at most `max_count` patterns and the total count."""
     return PatternsDocument(
         release_id=release_id,
         filesystem=result.filesystem,

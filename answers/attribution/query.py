@@ -1,4 +1,4 @@
-"""`iosig who`: jobs, users and applications by the bytes that they moved in a time, and what nobody explains."""
+"""`iosig who`: jobs, users and applications by the bytes that they moved in a time range, and the unattributed rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 from pydantic import Field
 
-from iosig.answers.attribution.candidates import BESIDE, Beside, likely_moved
+from iosig.answers.attribution.candidates import CONTEXT, TrafficContext, estimate_run_bytes
 from iosig.answers.documents import Document, Instant, Part, instant_text
 from iosig.warehouse.errors import NothingToDo, UsageError, meant
 from iosig.warehouse.releases.reading import opened
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     import duckdb
 
 _MINUTE = timedelta(minutes=1)
-#: in which there may be polls: a time near the ends of the calendar cannot be reckoned with
+#: years that may have polls: date arithmetic overflows near the ends of the calendar
 _YEARS = range(1970, 9000)
 #: the tables that `who` queries
 TABLES = "attributed_io jobs filesystem_rates"
 _RUN = ("cluster", "job_id", "started_at")
 _SUMS = ("attributed_bytes", "attributed_low_bytes", "attributed_high_bytes", "certain_bytes")
-#: from which confidence on a signature's fit is good, or fair
+#: minimum confidence of a good and of a fair fit
 _GOOD, _FAIR = 0.7, 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked: a file system, whole minutes from `since` to `until` (None: to the last poll), directions."""
+class Query:
+    """File system, directions and time range in whole minutes; `until` None: to the last poll."""
 
     filesystem: str
     since: datetime
@@ -40,39 +40,38 @@ class Asked:
     directions: tuple[str, ...] = ("read", "write")
 
     @classmethod
-    def of(
+    def parse(
         cls, filesystem: str, at: datetime | None, since: datetime | None, until: datetime | None, direction: str | None
-    ) -> Asked:
-        """Return what a minute or a time says; UsageError where it says neither or both."""
+    ) -> Query:
+        """Build a query from a minute `at` or a range; raises UsageError unless exactly one is given."""
         directions = (direction,) if direction else ("read", "write")
         if (at is None) == (since is None) or (at is not None and until is not None):
-            raise UsageError("Say when: --at TIME for a minute, or --since TIME and --until TIME.")
-        for each in (at, since, until):
-            if each is not None and each.year not in _YEARS:
-                raise UsageError(f"No file system was polled in the year {each.year}.")
+            raise UsageError("Give a time: --at TIME for a minute, or --since TIME with --until TIME.")
+        for instant in (at, since, until):
+            if instant is not None and instant.year not in _YEARS:
+                raise UsageError(f"No file system was polled in the year {instant.year}.")
         if at is not None:
-            return cls(filesystem, minute_of(at), minute_of(at) + _MINUTE, directions)
+            return cls(filesystem, truncate_to_minute(at), truncate_to_minute(at) + _MINUTE, directions)
         assert since is not None
         if until is None:
-            return cls(filesystem, minute_of(since), None, directions)
-        ends = minute_of(until - timedelta(microseconds=1)) + _MINUTE
-        if ends <= minute_of(since):
+            return cls(filesystem, truncate_to_minute(since), None, directions)
+        end = truncate_to_minute(until - timedelta(microseconds=1)) + _MINUTE
+        if end <= truncate_to_minute(since):
             raise UsageError(f"since ({instant_text(since)}) does not come before until ({instant_text(until)}).")
-        return cls(filesystem, minute_of(since), ends, directions)
+        return cls(filesystem, truncate_to_minute(since), end, directions)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Who moved what. Frames are in order of their bytes.
+    """Attributed bytes of a time range; frames are sorted by decreasing bytes.
 
-    jobs: a row each run: user, application, application_id, attributed_bytes, a range, confidence, fit, and
-    likely_bytes, what it is likely to have moved besides; users, applications: the same of all their runs, with
-    job_count. minutes: measured_bytes by direction and minute_at, parts: attributed_bytes by application_id too.
-    others: runs that were there and have no bytes, with likely_bytes, those first that are likeliest to have moved
-    most. is_landed: whether that is of what has landed, not of a release.
+    jobs: one row per run with attributed_bytes, its range, confidence, fit, and likely_bytes (estimated share of the
+    unattributed bytes). users, applications: sums over their runs, with job_count. minutes: measured_bytes by direction
+    and minute_at. parts: attributed_bytes by direction, minute_at and application_id. others: active runs without
+    attributed bytes, by decreasing likely_bytes. is_landed: computed from landed inputs, not from a release.
     """
 
-    asked: Asked
+    query: Query
     until: datetime
     jobs: pl.DataFrame
     users: pl.DataFrame
@@ -84,20 +83,23 @@ class Answer:
 
     @property
     def measured_bytes(self) -> float:
-        """What polls hold of that time."""
+        """Bytes that polls measured in the time range."""
         return float(self.minutes["measured_bytes"].sum())
 
     @property
     def attributed_bytes(self) -> float:
-        """What of it is some job's; what jobs of different days were given beyond the polls of a minute is left out."""
-        return float(self._beside["known_bytes"].sum())
+        """Bytes attributed to jobs, capped in each minute by the measured bytes.
+
+        The cap is needed because runs of different days are attributed independently.
+        """
+        return float(self._capped_minutes["known_bytes"].sum())
 
     @property
-    def likeliest(self) -> pl.DataFrame:
-        """Runs by what they moved and are likely to have moved besides: whom to ask first.
+    def candidates(self) -> pl.DataFrame:
+        """Runs by the sum of attributed and likely bytes: the candidates to contact first.
 
-        Columns: cluster, job_id, started_at, user, application, attributed_bytes, likely_bytes, NULL where servers
-        counted it.
+        Columns: cluster, job_id, started_at, user, application, attributed_bytes, likely_bytes (NULL for runs with
+        server counters).
         """
         names = (*_RUN, "user", "application")
         known = self.jobs.select(*names, "attributed_bytes", "likely_bytes")
@@ -107,11 +109,11 @@ class Answer:
 
     @property
     def unattributed_bytes(self) -> float:
-        """What of it is nobody's."""
+        """Measured bytes that are not attributed to any job."""
         return self.measured_bytes - self.attributed_bytes
 
     @property
-    def _beside(self) -> pl.DataFrame:
+    def _capped_minutes(self) -> pl.DataFrame:
         key = ("direction", "minute_at")
         summed = self.parts.group_by(key).agg(pl.col("attributed_bytes").sum())
         both = self.minutes.join(summed, on=key, how="left", maintain_order="left")
@@ -120,80 +122,80 @@ class Answer:
         )
 
 
-def is_released(store: Store, release: Release, asked: Asked) -> bool:
-    """Return whether what is asked for begins before the last poll that a release has of the file system."""
+def is_released(store: Store, release: Release, query: Query) -> bool:
+    """Return whether the time range begins before the last poll of the file system in a release."""
     with opened(store, release, "filesystem_rates") as connection:
-        query = "select max(polled_at) from filesystem_rates where filesystem = $filesystem"
-        (last,) = connection.sql(query, params={"filesystem": asked.filesystem}).fetchall()[0]
-    return last is not None and asked.since < last
+        sql = "select max(polled_at) from filesystem_rates where filesystem = $filesystem"
+        (last,) = connection.sql(sql, params={"filesystem": query.filesystem}).fetchall()[0]
+    return last is not None and query.since < last
 
 
-def last_day(store: Store, release: Release, filesystem: str, until: datetime | None = None) -> datetime:
-    """Return when the last day of a file system's polls began, or that before an instant, in whole minutes.
+def find_last_day_start(store: Store, release: Release, filesystem: str, until: datetime | None = None) -> datetime:
+    """Return the minute 24 hours before the last poll of a file system, or before `until`, not before its first poll.
 
-    Raises UsageError if the file system was not polled.
+    Raises UsageError if the release has no polls of the file system.
     """
     with opened(store, release, "filesystem_rates") as connection:
-        first, last = polled(connection, filesystem)
-    end = until or minute_of(last - timedelta(microseconds=1)) + _MINUTE
-    return max(end - timedelta(days=1), minute_of(first - timedelta(microseconds=1)))
+        first, last = find_poll_range(connection, filesystem)
+    end = until or truncate_to_minute(last - timedelta(microseconds=1)) + _MINUTE
+    return max(end - timedelta(days=1), truncate_to_minute(first - timedelta(microseconds=1)))
 
 
-def who(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> Answer:
-    """Query who moved what. Raises NothingToDo if there are no polls of that time.
+def who(connection: duckdb.DuckDBPyConnection, query: Query, *, is_landed: bool = False) -> Answer:
+    """Query the attributed bytes of a time range. Raises NothingToDo if it has no polls.
 
     connection: has `TABLES`, those of a release or those computed from landed inputs.
     """
-    first, last = polled(connection, asked.filesystem)
-    until = asked.until or minute_of(last - timedelta(microseconds=1)) + _MINUTE
-    told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
-    directed = told | {"directions": list(asked.directions)}
-    minutes = connection.sql(_MINUTES, params=directed).pl()
+    first, last = find_poll_range(connection, query.filesystem)
+    until = query.until or truncate_to_minute(last - timedelta(microseconds=1)) + _MINUTE
+    range_params = {"filesystem": query.filesystem, "since": query.since, "until": until}
+    params = range_params | {"directions": list(query.directions)}
+    minutes = connection.sql(_MINUTES, params=params).pl()
     if minutes.is_empty():
-        raise unpolled(asked, first, last)
-    parts = connection.sql(_PARTS, params=directed).pl()
-    there = connection.sql(_JOBS, params=told).pl()
-    # sums of reals depend on the order
+        raise no_polls_error(query, first, last)
+    parts = connection.sql(_PARTS, params=params).pl()
+    runs = connection.sql(_JOBS, params=range_params).pl()
+    # maintain order: floating-point sums depend on it
     jobs = parts.group_by(*_RUN, "application_id", maintain_order=True).agg(pl.col(*_SUMS).sum())
-    jobs = jobs.join(there, on=_RUN, how="left", maintain_order="left")
+    jobs = jobs.join(runs, on=_RUN, how="left", maintain_order="left")
     users, applications = (
-        _ranked(jobs.group_by(name, maintain_order=True).agg(pl.col(*_SUMS).sum(), job_count=pl.len()), name)
+        _rank(jobs.group_by(name, maintain_order=True).agg(pl.col(*_SUMS).sum(), job_count=pl.len()), name)
         for name in ("user", "application")
     )
-    likely = _likely(connection, directed)
+    likely = _estimate_likely_bytes(connection, params)
     return Answer(
-        asked,
+        query,
         until,
-        _ranked(jobs.with_columns(job_count=1).join(likely, on=_RUN, how="left"), "job_id", "started_at", "cluster"),
+        _rank(jobs.with_columns(job_count=1).join(likely, on=_RUN, how="left"), "job_id", "started_at", "cluster"),
         users,
         applications,
         minutes,
         parts.group_by("direction", "minute_at", "application_id", maintain_order=True).agg(
             pl.col("attributed_bytes").sum()
         ),
-        _others(there.join(jobs, on=_RUN, how="anti"), likely),
+        _sort_others(runs.join(jobs, on=_RUN, how="anti"), likely),
         is_landed,
     )
 
 
-def _likely(connection: duckdb.DuckDBPyConnection, directed: dict[str, Any]) -> pl.DataFrame:
-    """Return what runs are likely to have moved of what nobody explains."""
-    wider = directed | {"since": directed["since"] - BESIDE, "until": directed["until"] + BESIDE}
-    told = {name: wider[name] for name in ("filesystem", "since", "until")}
-    ticks, there = (connection.sql(query, params=told).pl() for query in (_TICKS, _JOBS))
-    beside = Beside(ticks, connection.sql(_PARTS, params=wider).pl(), there)
-    return likely_moved(beside, directed["directions"], (directed["since"], directed["until"]))
+def _estimate_likely_bytes(connection: duckdb.DuckDBPyConnection, params: dict[str, Any]) -> pl.DataFrame:
+    """Estimate the likely bytes of all active runs, from the time range and its context."""
+    wider = params | {"since": params["since"] - CONTEXT, "until": params["until"] + CONTEXT}
+    range_params = {name: wider[name] for name in ("filesystem", "since", "until")}
+    ticks, runs = (connection.sql(sql, params=range_params).pl() for sql in (_TICKS, _JOBS))
+    context = TrafficContext(ticks, connection.sql(_PARTS, params=wider).pl(), runs)
+    return estimate_run_bytes(context, params["directions"], (params["since"], params["until"]))
 
 
-def _others(others: pl.DataFrame, likely: pl.DataFrame) -> pl.DataFrame:
-    """Return runs of whom no byte is known, those first that are likeliest to have moved most."""
+def _sort_others(others: pl.DataFrame, likely: pl.DataFrame) -> pl.DataFrame:
+    """Return active runs without attributed bytes, by decreasing likely bytes."""
     return others.join(likely, on=_RUN, how="left", maintain_order="left").sort(
         "likely_bytes", "node_count", *_RUN, descending=[True, True, False, False, False], nulls_last=True
     )
 
 
-def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
-    """Return when the first and the last poll of a file system was; UsageError where there is none."""
+def find_poll_range(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[datetime, datetime]:
+    """Return the times of the first and last poll of a file system; raises UsageError if it has none."""
     rows = connection.sql(
         "select filesystem, min(polled_at), max(polled_at) from filesystem_rates group by all order by all"
     )
@@ -201,23 +203,23 @@ def polled(connection: duckdb.DuckDBPyConnection, filesystem: str) -> tuple[date
     if filesystem not in known:
         names = ", ".join(known) or "none"
         raise UsageError(
-            f"No file system {filesystem!r} was polled; the release has polls of: {names}.{meant(filesystem, known)}"
+            f"The release has no polls of file system {filesystem!r}, only of: {names}.{meant(filesystem, known)}"
         )
     return known[filesystem]
 
 
-def unpolled(asked: Asked, first: datetime, last: datetime) -> NothingToDo:
-    """Return the error of a time without polls; first, last: the polls that there are."""
-    since = instant_text(asked.since)
-    time = f"since {since}" if asked.until is None else f"from {since} to {instant_text(asked.until)}"
+def no_polls_error(query: Query, first: datetime, last: datetime) -> NothingToDo:
+    """Build the error for a time range without polls; first, last: the range that has polls."""
+    since = instant_text(query.since)
+    time = f"since {since}" if query.until is None else f"from {since} to {instant_text(query.until)}"
     return NothingToDo(
-        f"No polls of {asked.filesystem} {time}: the release has some from {instant_text(first)} to "
+        f"No polls of {query.filesystem} {time}: the release has polls from {instant_text(first)} to "
         f"{instant_text(last)}."
     )
 
 
-def _ranked(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
-    """Return rows by their bytes, with how sure they are and how well that fits."""
+def _rank(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Add confidence and fit to rows, and sort them by attributed bytes."""
     confidence = (pl.col("certain_bytes") / pl.col("attributed_bytes")).clip(0.0, 1.0)
     fit = (
         pl.when(pl.col("attributed_low_bytes") == pl.col("attributed_high_bytes"))
@@ -236,7 +238,7 @@ def _ranked(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
     )
 
 
-#: a minute is known by its right edge, as a poll is
+#: minute_at is the right edge of a minute, as polled_at is of an interval
 _MINUTES = """
     with directed as (
         select to_timestamp(ceil(epoch(polled_at) / 60) * 60) as minute_at,
@@ -270,7 +272,7 @@ _PARTS = """
     order by all
 """
 
-#: who may have been there
+#: runs that may have used the file system in the time range
 _JOBS = """
     select cluster, job_id, started_at, ended_at, jobs.user, application, node_count
     from jobs
@@ -284,31 +286,31 @@ _JOBS = """
 
 
 class Question(Document):
-    """The question that an answer repeats, and which tables answered it."""
+    """The query that a document repeats, and the origin of the tables."""
 
     release_id: str = Field(description="the release")
     from_: Literal["release", "landed"] = Field(
-        alias="from", description="`release`, or `landed` where it is of what landed since"
+        alias="from", description="`release`, or `landed` if computed from inputs that landed after it"
     )
     filesystem: str = Field(description="the file system")
-    since: Instant = Field(description="from then on [UTC]")
-    until: Instant = Field(description="until then [UTC]")
-    directions: list[str] = Field(description="which ways")
+    since: Instant = Field(description="start of the time range [UTC]")
+    until: Instant = Field(description="end of the time range [UTC]")
+    directions: list[str] = Field(description="`read`, `write` or both")
 
 
 class _Moved(Part):
-    attributed_bytes: float = Field(description="what it moved [B]")
-    attributed_low_bytes: float = Field(description="the lower end of the range of 80 % [B]")
-    attributed_high_bytes: float = Field(description="the upper end [B]")
-    confidence: float = Field(description="how sure that is [1]")
-    fit: str = Field(description="how well its signature fits")
+    attributed_bytes: float = Field(description="attributed bytes [B]")
+    attributed_low_bytes: float = Field(description="lower bound of the 80 % interval [B]")
+    attributed_high_bytes: float = Field(description="upper bound of the 80 % interval [B]")
+    confidence: float = Field(description="confidence of the attribution [1]")
+    fit: str = Field(description="quality of the fit of its signature")
 
 
 class _JobMoved(_Moved):
     cluster: str = Field(description="the machine")
     job_id: str = Field(description="the job")
     started_at: Instant = Field(description="when it started [UTC]")
-    user: str | None = Field(description="whose it is")
+    user: str | None = Field(description="its user")
     application: str | None = Field(description="the program")
     application_id: str = Field(description="user/application/node_count")
 
@@ -324,50 +326,50 @@ class _ApplicationMoved(_Moved):
 
 
 class AttributionDocument(Question, title="iosig who"):
-    """Who moved a file system's bytes."""
+    """Attribution of a file system's bytes."""
 
     format: Literal["iosig-attribution/1"] = "iosig-attribution/1"
-    measured_bytes: float = Field(description="what the file system moved [B]")
-    attributed_bytes: float = Field(description="what is known to be somebody's [B]")
-    unattributed_bytes: float = Field(description="the rest [B]")
-    job_count: int = Field(description="jobs that moved something [jobs]")
-    other_job_count: int = Field(description="jobs of which nothing is known [jobs]")
-    jobs: list[_JobMoved] = Field(description="the first of them")
+    measured_bytes: float = Field(description="bytes that the file system moved [B]")
+    attributed_bytes: float = Field(description="bytes attributed to jobs [B]")
+    unattributed_bytes: float = Field(description="bytes not attributed to any job [B]")
+    job_count: int = Field(description="jobs with attributed bytes [jobs]")
+    other_job_count: int = Field(description="active jobs without attributed bytes [jobs]")
+    jobs: list[_JobMoved] = Field(description="jobs by decreasing bytes, truncated")
     users: list[_UserMoved] = Field(description="by user")
     applications: list[_ApplicationMoved] = Field(description="by application")
-    candidate_jobs: list[Any] = Field(description="jobs by what they moved and are likely to have moved besides")
-    other_jobs: list[Any] = Field(description="jobs of which nothing is known")
+    candidate_jobs: list[Any] = Field(description="jobs by attributed plus likely bytes, truncated")
+    other_jobs: list[Any] = Field(description="active jobs without attributed bytes, truncated")
 
 
-def document(told: Answer, max_count: int, release_id: str) -> AttributionDocument:
-    """Return an answer for programs: so many of each kind at most, and how many there are."""
+def build_document(answer: Answer, max_count: int, release_id: str) -> AttributionDocument:
+    """Build the JSON document with at most `max_count` rows of each list, and the total counts."""
     return AttributionDocument(
-        **question(told.asked, told.until, release_id, is_landed=told.is_landed),
-        measured_bytes=told.measured_bytes,
-        attributed_bytes=told.attributed_bytes,
-        unattributed_bytes=told.unattributed_bytes,
-        job_count=told.jobs.height,
-        other_job_count=told.others.height,
-        jobs=told.jobs.head(max_count).to_dicts(),
-        users=told.users.head(max_count).to_dicts(),
-        applications=told.applications.head(max_count).to_dicts(),
-        candidate_jobs=told.likeliest.head(max_count).to_dicts(),
-        other_jobs=told.others.head(max_count).to_dicts(),
+        **question_fields(answer.query, answer.until, release_id, is_landed=answer.is_landed),
+        measured_bytes=answer.measured_bytes,
+        attributed_bytes=answer.attributed_bytes,
+        unattributed_bytes=answer.unattributed_bytes,
+        job_count=answer.jobs.height,
+        other_job_count=answer.others.height,
+        jobs=answer.jobs.head(max_count).to_dicts(),
+        users=answer.users.head(max_count).to_dicts(),
+        applications=answer.applications.head(max_count).to_dicts(),
+        candidate_jobs=answer.candidates.head(max_count).to_dicts(),
+        other_jobs=answer.others.head(max_count).to_dicts(),
     )
 
 
-def question(asked: Asked, until: datetime, release_id: str, *, is_landed: bool) -> dict[str, Any]:
-    """Return the values of a `Question`."""
+def question_fields(query: Query, until: datetime, release_id: str, *, is_landed: bool) -> dict[str, Any]:
+    """Return the field values of a `Question` for a query."""
     return {
         "release_id": release_id,
         "from_": "landed" if is_landed else "release",
-        "filesystem": asked.filesystem,
-        "since": asked.since,
+        "filesystem": query.filesystem,
+        "since": query.since,
         "until": until,
-        "directions": list(asked.directions),
+        "directions": list(query.directions),
     }
 
 
-def minute_of(at: datetime) -> datetime:
-    """Return when the minute of an instant began, in UTC."""
+def truncate_to_minute(at: datetime) -> datetime:
+    """Truncate an instant to the minute, in UTC."""
     return at.astimezone(UTC).replace(second=0, microsecond=0)

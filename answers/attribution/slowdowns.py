@@ -1,4 +1,4 @@
-"""`iosig slowdowns`: runs whose bursts took longer than alone, by how much, and who interfered."""
+"""`iosig slowdowns`: runs whose bursts took longer than without interference, by how much, and who interfered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import polars as pl
 from pydantic import Field
 
-from iosig.answers.attribution.query import Asked, Question, polled, question, unpolled
+from iosig.answers.attribution.query import Query, Question, find_poll_range, no_polls_error, question_fields
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SlowdownAnswer:
-    """Who was slowed in a time. runs: a row each run that was, those that lost most first.
+    """Slowed runs of a time range, by decreasing delay.
 
-    runs: delay_s, with a range, of the bursts that were slowed, how many of those that were found; interfering_bytes of
-    other runs beside the slowed ones, unattributed_bytes; expected_correlation: the lowest of the signatures whose
-    bursts were slowed; and top_interferer_application_id, top_interferer_job_id, top_interferer_bytes: of the other run
-    that had most where it had more than any other. run_count: runs whose bursts were looked for. is_landed: whether
-    that is of what has landed, not of a release.
+    runs: one row per slowed run: delay_s with its range, slowed_burst_count of burst_count, interfering_bytes and
+    unattributed_bytes during slowed bursts, expected_correlation (minimum over the signatures of slowed bursts), and
+    top_interferer_*: the run that interfered most. run_count: runs whose bursts were found. is_landed: computed from
+    landed inputs, not from a release.
     """
 
-    asked: Asked
+    query: Query
     until: datetime
     runs: pl.DataFrame
     run_count: int
@@ -37,29 +36,29 @@ class SlowdownAnswer:
 TABLES = "slowdowns jobs filesystem_rates signatures"
 
 
-def slowed(connection: duckdb.DuckDBPyConnection, asked: Asked, *, is_landed: bool = False) -> SlowdownAnswer:
-    """Query whose bursts took longer. Raises NothingToDo if the time begins after the last poll.
+def find_slowdowns(connection: duckdb.DuckDBPyConnection, query: Query, *, is_landed: bool = False) -> SlowdownAnswer:
+    """Query the slowed runs of a time range. Raises NothingToDo if it begins after the last poll.
 
     connection: has `TABLES`, those of a release or those computed from landed inputs.
     """
-    first, last = polled(connection, asked.filesystem)
-    until = asked.until or last
-    if asked.since >= last:
-        raise unpolled(asked, first, last)
-    told = {"filesystem": asked.filesystem, "since": asked.since, "until": until}
-    runs = connection.sql(_RUNS, params=told | {"directions": list(asked.directions)}).pl()
-    return SlowdownAnswer(asked, until, runs.filter(pl.col("slowed_burst_count") > 0), runs.height, is_landed)
+    first, last = find_poll_range(connection, query.filesystem)
+    until = query.until or last
+    if query.since >= last:
+        raise no_polls_error(query, first, last)
+    params = {"filesystem": query.filesystem, "since": query.since, "until": until}
+    runs = connection.sql(_RUNS, params=params | {"directions": list(query.directions)}).pl()
+    return SlowdownAnswer(query, until, runs.filter(pl.col("slowed_burst_count") > 0), runs.height, is_landed)
 
 
-def slowed_days(connection: duckdb.DuckDBPyConnection, days: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs whose bursts were found, as `SlowdownAnswer.runs` has them, by filesystem and day.
+def find_slowdowns_of_days(connection: duckdb.DuckDBPyConnection, days: pl.DataFrame) -> pl.DataFrame:
+    """Query the runs of some file systems and days, slowed or not, in the form of `SlowdownAnswer.runs`.
 
-    days: filesystem and polled_on, each wanted; a burst is of the day on which it began.
+    days: columns filesystem and polled_on; a burst counts on the day on which it starts.
     """
     connection.register(_CHOSEN, days.select("filesystem", "polled_on").to_arrow())
     try:
-        found: pl.DataFrame = connection.sql(_DAYS).pl()
-        return found
+        rows: pl.DataFrame = connection.sql(_DAYS).pl()
+        return rows
     finally:
         connection.unregister(_CHOSEN)
 
@@ -67,8 +66,8 @@ def slowed_days(connection: duckdb.DuckDBPyConnection, days: pl.DataFrame) -> pl
 _CHOSEN = "chosen_slowed_days"
 
 
-def _by_run(bursts: str, key: str) -> str:
-    """Return the query of runs out of that of bursts; key: what tells them apart."""
+def _aggregate_by_run(bursts: str, key: str) -> str:
+    """Return the SQL that aggregates a query of bursts to runs, grouped by `key`."""
     return f"""
     with expected_correlations as (select application_id, filesystem, direction,
         expected_correlation from signatures where is_default),
@@ -85,7 +84,7 @@ def _by_run(bursts: str, key: str) -> str:
             top_interferer_job_id) = 1
     ),
 
-    -- errors of bursts have nothing to do with each other: the range of a sum is narrower than the sum of ranges
+    -- errors of bursts are independent: add their ranges in quadrature
     runs as (
         select {key}, application_id,
             count(*) as burst_count,
@@ -94,7 +93,7 @@ def _by_run(bursts: str, key: str) -> str:
             sqrt(sum((delay_s - delay_low_s) ** 2) filter (is_slowed)) as error_s,
             sum(confidence * delay_s) filter (is_slowed) / sum(delay_s) filter (is_slowed) as confidence,
             min(expected_correlation) filter (is_slowed) as expected_correlation,
-            -- who moved bytes beside a burst that lost nothing slowed nobody by it
+            -- traffic during bursts that were not slowed is no interference
             coalesce(sum(interfering_bytes) filter (is_slowed), 0) as interfering_bytes,
             coalesce(sum(unattributed_bytes) filter (is_slowed), 0) as unattributed_bytes
         from bursts
@@ -113,7 +112,7 @@ def _by_run(bursts: str, key: str) -> str:
 
 
 _RUN = "cluster, job_id, started_at"
-_RUNS = _by_run(
+_RUNS = _aggregate_by_run(
     """
         select *, outcome = 'slowed' as is_slowed
         from slowdowns
@@ -122,7 +121,7 @@ _RUNS = _by_run(
     """,
     _RUN,
 )
-_DAYS = _by_run(
+_DAYS = _aggregate_by_run(
     """
         select *, outcome = 'slowed' as is_slowed, burst_started_at::date as polled_on
         from slowdowns
@@ -136,19 +135,19 @@ _DAYS = _by_run(
 
 
 class SlowdownsDocument(Question, title="iosig slowdowns"):
-    """Whose bursts took longer than alone."""
+    """Runs whose bursts took longer than without interference."""
 
     format: Literal["iosig-slowdowns/1"] = "iosig-slowdowns/1"
     run_count: int = Field(description="runs whose bursts were found [runs]")
-    slowed_run_count: int = Field(description="runs that were slowed [runs]")
-    runs: list[Any] = Field(description="those that lost most: see [the page](attribution.md#slowdowns)")
+    slowed_run_count: int = Field(description="runs with a slowed burst [runs]")
+    runs: list[Any] = Field(description="slowed runs by decreasing delay: see [the page](attribution.md#who-was-hurt)")
 
 
-def slowdown_document(told: SlowdownAnswer, max_count: int, release_id: str) -> SlowdownsDocument:
-    """Return an answer for programs: so many runs at most, and how many there are."""
+def build_slowdown_document(answer: SlowdownAnswer, max_count: int, release_id: str) -> SlowdownsDocument:
+    """Build the JSON document with at most `max_count` runs and the total count."""
     return SlowdownsDocument(
-        **question(told.asked, told.until, release_id, is_landed=told.is_landed),
-        run_count=told.run_count,
-        slowed_run_count=told.runs.height,
-        runs=told.runs.head(max_count).to_dicts(),
+        **question_fields(answer.query, answer.until, release_id, is_landed=answer.is_landed),
+        run_count=answer.run_count,
+        slowed_run_count=answer.runs.height,
+        runs=answer.runs.head(max_count).to_dicts(),
     )

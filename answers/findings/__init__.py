@@ -1,4 +1,4 @@
-"""What traced runs say of their I/O, and what is wrong with it, of a release or of one input.
+"""I/O findings of traced runs, from a release or from one input.
 
-- `query` (`TracedRun`, `of_input`, `of_release`): Findings, layers, sizes, order and heat maps of traced runs.
+- `query` (`TracedRun`, `analyze_input`, `analyze_release`): Analysis of traced runs.
 """

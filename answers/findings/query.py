@@ -1,4 +1,4 @@
-"""What traced runs tell of their I/O: findings, layers, sizes, order and heat maps, of a release or of one input."""
+"""Findings, layers, request sizes, access order and heat maps of traced runs, from a release or from one input."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_
 if TYPE_CHECKING:
     import duckdb
 
-#: single requests of a run that are read at most: more do not fit beside each other into memory
-MOST_REQUESTS = 20_000_000
-#: what a connection to a release has to be opened for
+#: maximum number of requests that are read: more do not fit into memory
+MAX_REQUESTS = 20_000_000
+#: tables that `analyze_release` queries
 TABLES = "trace_jobs trace_counters trace_heatmaps trace_records trace_files trace_requests"
 SIZES = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")
 _LAYER = (
@@ -40,12 +40,12 @@ _FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class TracedRun:
-    """A traced run as it is told.
+    """Analysis of a traced run.
 
-    job: its row of `trace_jobs`. findings: rows of `apply_rules`, without trace_id, with the files in which each lies
-    (path, value, unit), the most first. layers: its modules with what they
-    moved, how often and how long. sizes: module, size, read_count, write_count, of the tracer's histogram. facts: what
-    of its facts is shown. maps: heat maps, of the layer nearest to the program.
+    job: its row of `trace_jobs`. findings: rows of `apply_rules` without trace_id, with the affected files (path,
+    value, unit), largest first. layers: bytes, calls and times of its modules. sizes: module, size, read_count,
+    write_count of the tracer's histogram. facts: the subset that is displayed. maps: heat maps of the layer nearest to
+    the program.
     """
 
     job: dict[str, Any]
@@ -56,48 +56,48 @@ class TracedRun:
     maps: tuple[RankTimes, ...]
 
     @property
-    def found(self) -> list[dict[str, Any]]:
-        """What is found, the worst first."""
+    def found_rows(self) -> list[dict[str, Any]]:
+        """Findings with outcome `found`, most severe first."""
         return self.findings.filter(outcome="found").to_dicts()
 
 
-def of_input(trace: TraceInput) -> TracedRun:
-    """Return what one input tells."""
+def analyze_input(trace: TraceInput) -> TracedRun:
+    """Analyze the traced run of one input, without a warehouse."""
     requests = _requests(trace.landed[TRACE_REQUESTS.name])
     heatmaps, records, files = (trace.read(table) for table in (TRACE_HEATMAPS, TRACE_RECORDS, TRACE_FILES))
     frames = TraceFrames(trace.jobs, trace.counters, heatmaps, records, files, requests)
-    return _told(frames)[0]
+    return _analyze(frames)[0]
 
 
-def of_release(connection: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> list[TracedRun]:
-    """Return what a release and its landings tell of some traced runs; it is opened for `TABLES`."""
+def analyze_release(connection: duckdb.DuckDBPyConnection, trace_ids: Sequence[str]) -> list[TracedRun]:
+    """Analyze traced runs of a release and its landings; the connection has `TABLES`."""
     if not trace_ids:
         return []
-    asked = {"trace_ids": list(trace_ids)}
+    params = {"trace_ids": list(trace_ids)}
 
     def rows(table: Table | str) -> pl.DataFrame:
         name = table if isinstance(table, str) else table.name
         query = f"from {name} where list_contains($trace_ids, trace_id)"
-        return pl.DataFrame(connection.sql(query, params=asked).to_arrow_table())
+        return pl.DataFrame(connection.sql(query, params=params).to_arrow_table())
 
-    (count,) = connection.sql(_COUNT, params=asked).fetchall()[0]
+    (count,) = connection.sql(_COUNT, params=params).fetchall()[0]
     frames = TraceFrames(
         rows("trace_jobs"),
         rows("trace_counters"),
         rows(TRACE_HEATMAPS),
         rows(TRACE_RECORDS),
         rows(TRACE_FILES),
-        connection.sql(_REQUESTS, params=asked).pl() if count <= MOST_REQUESTS else None,
+        connection.sql(_REQUESTS, params=params).pl() if count <= MAX_REQUESTS else None,
     )
-    return _told(frames)
+    return _analyze(frames)
 
 
-def published(
+def analyze_published(
     jobs: pl.DataFrame, counters: pl.DataFrame, heatmaps: pl.DataFrame
 ) -> tuple[pl.DataFrame, dict[str, tuple[RankTimes, ...]]]:
-    """Return the findings of many traced runs, and their heat maps by trace, by what is published of them alone."""
+    """Return findings of many traced runs, and heat maps by trace, from published tables only."""
     thresholds = Thresholds()
-    found = apply_rules(compute_facts(TraceFrames(jobs, counters, heatmaps), thresholds), thresholds)
+    findings = apply_rules(compute_facts(TraceFrames(jobs, counters, heatmaps), thresholds), thresholds)
     upper = dict(upper_layers(counters).select("trace_id", "module").iter_rows())
     counts = dict(jobs.select("trace_id", "process_count").iter_rows())
     by_trace = heatmaps.partition_by("trace_id", as_dict=True)
@@ -106,7 +106,7 @@ def published(
         for (trace_id,), rows in by_trace.items()
         if trace_id in upper
     }
-    return found, maps
+    return findings, maps
 
 
 _COUNT = "select count(*) from trace_requests where list_contains($trace_ids, trace_id) and not is_nested"
@@ -118,7 +118,7 @@ _REQUESTS = """
 
 
 def _requests(landed: Sequence[pl.LazyFrame]) -> pl.DataFrame | None:
-    """Return the requests of one input that count; None where there are too many, or none."""
+    """Return the requests of one input that are not nested; None if there are none or too many."""
     columns = (
         "trace_id", "module", "rank", "host", "file_number", "direction", "offset_bytes", "request_bytes", "start_s",
         "end_s",
@@ -126,12 +126,12 @@ def _requests(landed: Sequence[pl.LazyFrame]) -> pl.DataFrame | None:
     if not landed:
         return None
     rows = pl.concat(landed).filter(~pl.col("is_nested"))
-    if rows.select(pl.len()).collect().item() > MOST_REQUESTS:
+    if rows.select(pl.len()).collect().item() > MAX_REQUESTS:
         return None
     return rows.select(columns).collect()
 
 
-def _told(frames: TraceFrames) -> list[TracedRun]:
+def _analyze(frames: TraceFrames) -> list[TracedRun]:
     thresholds = Thresholds()
     facts = compute_facts(frames, thresholds)
     findings = _with_files(apply_rules(facts, thresholds), frames, thresholds)
@@ -140,7 +140,7 @@ def _told(frames: TraceFrames) -> list[TracedRun]:
 
 
 def _with_files(findings: pl.DataFrame, frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
-    """Return findings with the files in which each lies, as far as these have names."""
+    """Add to each finding the affected files whose paths are known."""
     rule, empty = ["trace_id", "rule", "direction"], pl.lit([], pl.List(pl.Struct(_IN_FILE)))
     if frames.files is None:
         return findings.with_columns(files=empty)
@@ -156,21 +156,28 @@ def _with_files(findings: pl.DataFrame, frames: TraceFrames, thresholds: Thresho
 def _run(
     frames: TraceFrames, job: dict[str, Any], facts: pl.DataFrame, findings: pl.DataFrame, upper: str | None
 ) -> TracedRun:
-    def own(frame: pl.DataFrame) -> pl.DataFrame:
+    def of_trace(frame: pl.DataFrame) -> pl.DataFrame:
         return frame.filter(pl.col("trace_id") == job["trace_id"])
 
     assert frames.heatmaps is not None
-    counters = own(frames.counters)
-    requests = None if frames.requests is None else own(frames.requests)
-    maps = compute_rank_times(own(frames.heatmaps), requests, upper, job["process_count"]) if upper else []
-    shown = own(facts).select(_FACTS).row(0, named=True)
-    return TracedRun(job, own(findings).drop("trace_id"), layers_of(counters), sizes_of(counters), shown, tuple(maps))
+    counters = of_trace(frames.counters)
+    requests = None if frames.requests is None else of_trace(frames.requests)
+    maps = compute_rank_times(of_trace(frames.heatmaps), requests, upper, job["process_count"]) if upper else []
+    shown = of_trace(facts).select(_FACTS).row(0, named=True)
+    return TracedRun(
+        job,
+        of_trace(findings).drop("trace_id"),
+        select_layers(counters),
+        parse_size_histogram(counters),
+        shown,
+        tuple(maps),
+    )
 
 
-def layers_of(counters: pl.DataFrame, *more: str) -> pl.DataFrame:
-    """Return the modules that moved bytes or were called, without those that repeat others' requests.
+def select_layers(counters: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """Select the modules with any calls or bytes, without DXT modules, which repeat the requests of others.
 
-    more: columns that are kept beside a layer's own.
+    more: further columns to keep.
     """
     calls = pl.sum_horizontal("read_bytes", "written_bytes", "open_count", "stat_count", "read_count", "write_count")
     return (
@@ -180,17 +187,17 @@ def layers_of(counters: pl.DataFrame, *more: str) -> pl.DataFrame:
     )
 
 
-def sizes_of(counters: pl.DataFrame) -> pl.DataFrame:
-    """Return the tracer's histogram of sizes of requests, by module; bounds are its own."""
+def parse_size_histogram(counters: pl.DataFrame) -> pl.DataFrame:
+    """Return the tracer's histogram of request sizes by module, with the tracer's bin edges."""
     rows = []
     for module, text in counters.select("module", "counters").iter_rows():
-        told = json.loads(text) if text else {}
+        histogram = json.loads(text) if text else {}
         for size in SIZES:
-            counts = [told.get(f"{module}_SIZE_{way.upper()}_{size}") for way in DIRECTIONS]
-            # of MPI-IO, the histogram is of all requests of a collective call together
+            counts = [histogram.get(f"{module}_SIZE_{direction.upper()}_{size}") for direction in DIRECTIONS]
+            # MPI-IO counts all requests of a collective call as one in its histogram (AGG)
             counts = [
-                told.get(f"{module}_SIZE_{way.upper()}_AGG_{size}") if count is None else count
-                for way, count in zip(DIRECTIONS, counts, strict=True)
+                histogram.get(f"{module}_SIZE_{direction.upper()}_AGG_{size}") if count is None else count
+                for direction, count in zip(DIRECTIONS, counts, strict=True)
             ]
             if any(count is not None for count in counts):
                 rows.append((module, size, *counts))

@@ -1,7 +1,9 @@
-"""The load to come: what runs and waits, by signatures, and what nobody knows yet, by the past.
+"""Load forecast: running and waiting jobs from their signatures, all other traffic from its history.
 
-- `query` (`Asked`, `Told`, `told`, `document`, `view_of`): `iosig forecast`: the expected rate and its range.
-- `jobs` (`JobAhead`, `jobs_ahead`, `coming`): Jobs that run and wait on a file system, and how others like them fared.
-- `past` (`past_of`, `Minutes`): What flowed of which nobody knew, in the days before.
-- `what_if` (`asked_for`): The demand of a trace, also of one that nobody ran.
+- `query` (`Query`, `ForecastResult`, `forecast_load`, `build_document`, `build_view`): `iosig forecast`: the expected
+  rate and its range.
+- `jobs` (`JobAhead`, `find_jobs_ahead`, `prepare_jobs`): Jobs that run and wait on a file system, and the durations and
+  waiting times of similar jobs.
+- `past` (`build_history`, `Minutes`): Unattributed traffic of the preceding days.
+- `what_if` (`build_what_if_job`): The demand of a trace, measured or extrapolated.
 """

@@ -1,4 +1,4 @@
-"""Jobs that run and wait on a file system at an instant, and how others like them fared."""
+"""Jobs that run and wait on a file system at an instant, with durations and waiting times of similar jobs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from iosig.answers.advice.inputs import KnownSignature, SignatureSource, on_filesystem
+from iosig.answers.advice.inputs import KnownSignature, SignatureSource, find_for_filesystem
 from iosig.answers.advice.landed import (
-    application_of,
-    beside_the_log,
-    filesystems_of,
+    find_signatures,
+    identify_application,
     jobs_near,
+    list_filesystems,
     queue_at,
-    signatures_of,
+    select_unlogged_jobs,
 )
 from iosig.estimates.staging import engine
 from iosig.settings.model import Settings
@@ -30,24 +30,24 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store import ledger
 from iosig.warehouse.store.store import Store
 
-#: known: it is in the forecast; unknown: it has no signature; held: it does not start before somebody lets it
+#: known: part of the forecast; unknown: without a signature; held: does not start before it is released
 Status = Literal["known", "unknown", "held"]
-#: why a job waits that nobody expects to start
+#: Slurm wait reasons of held jobs
 _HELD = ("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied", "BadConstraints")
-#: runs of so many days back tell how long others lasted and waited; and no more of one application than these
-_MOST_DAYS, _MOST_RUNS = 60, 200
-#: tasks of an array that waits, that are looked at one by one
-_MOST_TASKS = 64
-#: signatures of methods that tell no expected correlation are taken as half sure, as attribution does
-_HALF_SURE = 0.5
+#: how far back runs are read for durations and waiting times [days], and maximum runs per application
+_MAX_DAYS, _MAX_RUNS = 60, 200
+#: maximum tasks of a waiting job array that are treated as single jobs
+_MAX_TASKS = 64
+#: expected correlation of signatures whose method has none, as in attribution
+_DEFAULT_CORRELATION = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class JobAhead:
-    """A job that runs or waits: elapsed_s since its start, None while it waits.
+    """A job that runs or waits; elapsed_s is the time since its start, None while it waits.
 
-    least_wait_s, most_wait_s: when it may start at the earliest, and will at the latest as the scheduler says. limit_s:
-    how long it may last; infinite where nobody says.
+    min_wait_s, max_wait_s: earliest and latest start from now, by the scheduler. limit_s: time limit, infinite if
+    unknown.
     """
 
     name: str
@@ -58,51 +58,51 @@ class JobAhead:
     signature: KnownSignature | None
     elapsed_s: float | None
     waited_s: float
-    least_wait_s: float
-    most_wait_s: float
+    min_wait_s: float
+    max_wait_s: float
     limit_s: float
 
 
-def jobs_ahead(
+def find_jobs_ahead(
     store: Store, settings: Settings, signatures: SignatureSource, filesystem: str, names: Sequence[str], at: datetime
 ) -> tuple[JobAhead, ...]:
-    """Return the jobs that run and wait on a file system at an instant; names: of all file systems."""
+    """Find the jobs that run and wait on a file system at an instant; names: all file systems of the site."""
     landings = ledger.read(store)
     with engine(settings) as connection:
         logged = jobs_near(store, connection, landings, settings, at)
         queue = queue_at(store, connection, landings, settings, at)
     running = [job for job in logged if job["ended_at"] is None or job["ended_at"] > at]
-    running += beside_the_log(queue, logged)
+    running += select_unlogged_jobs(queue, logged)
     started = {(job["cluster"], job["job_id"].partition(".")[0]) for job in logged}
     waiting = [
         row
         for row in queue.filter(pl.col("queue_state").is_in(("PENDING", "REQUEUED", "CONFIGURING"))).to_dicts()
-        for _ in range(min(row["run_count"] or 1, _MOST_TASKS))
+        for _ in range(min(row["run_count"] or 1, _MAX_TASKS))
         if (row["cluster"], row["job_id"]) not in started
     ]
     limits = dict(zip(zip(queue["cluster"], queue["job_id"], strict=True), queue["time_limit_s"], strict=True))
-    known = signatures_of([*running, *waiting], signatures)
-    found = [
-        _ahead(job, limits, _signature(job, filesystem, known, told or names, at), at)
+    known = find_signatures([*running, *waiting], signatures)
+    jobs = [
+        _build_job(job, limits, _find_signature(job, filesystem, known, used or names, at), at)
         for job in sorted([*running, *waiting], key=lambda job: (job["cluster"], job["job_id"]))
-        if filesystem in ((told := filesystems_of(job, settings)) or names)
+        if filesystem in ((used := list_filesystems(job, settings)) or names)
     ]
-    return tuple(found)
+    return tuple(jobs)
 
 
-def _signature(
+def _find_signature(
     job: Mapping[str, Any],
     filesystem: str,
     known: Mapping[str, Mapping[str, KnownSignature]],
     used: Sequence[str],
     at: datetime,
 ) -> KnownSignature | None:
-    name = application_of(job)
-    found = on_filesystem(known, name, filesystem, is_certain=len(used) == 1) if name else None
-    return found if found is not None and found.holds_at(at) else None
+    name = identify_application(job)
+    signature = find_for_filesystem(known, name, filesystem, is_certain=len(used) == 1) if name else None
+    return signature if signature is not None and signature.holds_at(at) else None
 
 
-def _ahead(
+def _build_job(
     job: Mapping[str, Any],
     limits: Mapping[tuple[str, str], float | None],
     signature: KnownSignature | None,
@@ -111,71 +111,74 @@ def _ahead(
     is_waiting = job.get("queue_state") in ("PENDING", "REQUEUED", "CONFIGURING")
     limit = limits.get((job["cluster"], job["job_id"].partition(".")[0]))
     is_held = is_waiting and job["wait_reason"] in _HELD and job["expected_start_at"] is None
-    eligible, expected = (_ahead_s(job.get(name), at) for name in ("eligible_at", "expected_start_at"))
+    eligible, expected = (_seconds_until(job.get(name), at) for name in ("eligible_at", "expected_start_at"))
     return JobAhead(
         name=job["job_id"],
-        application_id=application_of(job),
+        application_id=identify_application(job),
         user=job["user"],
         partition=job["partition"],
         status="held" if is_held else "unknown" if signature is None else "known",
         signature=signature,
-        elapsed_s=None if is_waiting else max(-(_ahead_s(job["started_at"], at) or 0.0), 0.0),
-        waited_s=max(-(_ahead_s(job["submitted_at"], at) or 0.0), 0.0),
-        least_wait_s=max(eligible or 0.0, 0.0),
-        most_wait_s=math.inf if expected is None else max(expected, eligible or 0.0, 0.0),
+        elapsed_s=None if is_waiting else max(-(_seconds_until(job["started_at"], at) or 0.0), 0.0),
+        waited_s=max(-(_seconds_until(job["submitted_at"], at) or 0.0), 0.0),
+        min_wait_s=max(eligible or 0.0, 0.0),
+        max_wait_s=math.inf if expected is None else max(expected, eligible or 0.0, 0.0),
         limit_s=math.inf if limit is None else limit,
     )
 
 
-def _ahead_s(instant: datetime | None, at: datetime) -> float | None:
-    """Return how many seconds lie before an instant, below 0 behind it."""
+def _seconds_until(instant: datetime | None, at: datetime) -> float | None:
+    """Return the seconds from `at` to an instant, negative if it is past."""
     if instant is None:
         return None
     return (instant.replace(tzinfo=instant.tzinfo or UTC) - at).total_seconds()
 
 
-# ---- how others like them fared
+# ---- durations and waiting times of similar jobs
 
 
-def coming(
+def prepare_jobs(
     store: Store, release: Release, jobs: Sequence[JobAhead], demand: Ints, alone_s: Reals, at: datetime
 ) -> UpcomingJobs:
-    """Return jobs with signatures as they are to be drawn.
+    """Build the input of the forecast for jobs with signatures.
 
-    demand (jobs): which of the demands each makes, of which one alone takes alone_s. They last as their application's
-    runs did, else as their user's, else as a run alone; they wait as those of their partition did, else as all did.
+    demand: index into the demands (jobs). alone_s: duration of each demand without interference (demands). Durations
+    are drawn from runs of the same application, else of the same user, else `alone_s`; waiting times from the same
+    partition, else from all runs.
     """
     runs = _runs(store, release, at)
-    lasted = _Groups()
-    waited = _Groups()
-    by_application, by_user = (_lists(runs, name, "duration_s") for name in ("application_id", "user"))
-    by_partition = _lists(runs, "partition", "waited_s")
+    durations_by_group = _Groups()
+    waits_by_group = _Groups()
+    by_application, by_user = (_group_values(runs, name, "duration_s") for name in ("application_id", "user"))
+    by_partition = _group_values(runs, "partition", "waited_s")
     every_wait = runs["waited_s"].drop_nulls().to_numpy()
-    lasting, waiting = [], []
+    duration_group, wait_group = [], []
     for job, place in zip(jobs, demand.tolist(), strict=True):
         durations = by_application.get(job.application_id or "", by_user.get(job.user or ""))
         alone = np.array([alone_s[place]])
-        lasting.append(lasted.number((job.application_id, place), alone if durations is None else durations))
+        duration_group.append(
+            durations_by_group.number((job.application_id, place), alone if durations is None else durations)
+        )
         waits = by_partition.get(job.partition or "", every_wait)
-        waiting.append(waited.number(job.partition, waits if len(waits) else np.zeros(1)))
+        wait_group.append(waits_by_group.number(job.partition, waits if len(waits) else np.zeros(1)))
     return UpcomingJobs(
         demand=demand,
         elapsed_s=np.array([np.nan if job.elapsed_s is None else job.elapsed_s for job in jobs]),
         waiting_s=_numbers(jobs, "waited_s"),
-        min_wait_s=_numbers(jobs, "least_wait_s"),
-        max_wait_s=_numbers(jobs, "most_wait_s"),
+        min_wait_s=_numbers(jobs, "min_wait_s"),
+        max_wait_s=_numbers(jobs, "max_wait_s"),
         max_duration_s=_numbers(jobs, "limit_s"),
-        expected_correlation=np.array([_trust(job) for job in jobs], np.float64),
-        duration_piece=np.array(lasting, np.int64),
-        wait_piece=np.array(waiting, np.int64),
-        durations_s=lasted.pieces(),
-        waits_s=waited.pieces(),
+        expected_correlation=np.array([_expected_correlation(job) for job in jobs], np.float64),
+        duration_piece=np.array(duration_group, np.int64),
+        wait_piece=np.array(wait_group, np.int64),
+        durations_s=durations_by_group.pieces(),
+        waits_s=waits_by_group.pieces(),
     )
 
 
-def _trust(job: JobAhead) -> float:
+def _expected_correlation(job: JobAhead) -> float:
     expected_correlation = job.signature.expected_correlation if job.signature else None
-    return _HALF_SURE if expected_correlation is None else expected_correlation
+    return _DEFAULT_CORRELATION if expected_correlation is None else expected_correlation
 
 
 def _numbers(jobs: Sequence[JobAhead], name: str) -> Reals:
@@ -183,31 +186,31 @@ def _numbers(jobs: Sequence[JobAhead], name: str) -> Reals:
 
 
 class _Groups:
-    """Lists of numbers, each once."""
+    """Numbered lists of values, deduplicated by key."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
         self._values: list[Reals] = []
 
     def number(self, key: object, values: Reals) -> int:
-        """Return the number of a list that has a key; the first one's values hold."""
+        """Return the index of the list with a key; adds `values` if the key is new."""
         if key not in self._numbers:
             self._numbers[key] = len(self._values)
             self._values.append(values.astype(np.float64))
         return self._numbers[key]
 
     def pieces(self) -> Ragged:
-        """Return all lists."""
+        """Concatenate the lists in order of their index."""
         offsets = offsets_of([len(values) for values in self._values])
         return Ragged(np.concatenate([np.zeros(0), *self._values]), offsets)
 
 
 def _runs(store: Store, release: Release, at: datetime) -> pl.DataFrame:
-    """Return the latest runs of each application before an instant: how long they lasted, and waited."""
+    """Query durations and waiting times of the latest runs of each application before an instant."""
     with opened(store, release, "jobs") as connection:
-        told = {"since": at - timedelta(days=_MOST_DAYS), "until": at, "most": _MOST_RUNS}
-        found: pl.DataFrame = connection.sql(_RUNS, params=told).pl()
-    return found
+        params = {"since": at - timedelta(days=_MAX_DAYS), "until": at, "most": _MAX_RUNS}
+        runs: pl.DataFrame = connection.sql(_RUNS, params=params).pl()
+    return runs
 
 
 _RUNS = f"""
@@ -219,6 +222,6 @@ _RUNS = f"""
 """
 
 
-def _lists(runs: pl.DataFrame, key: str, value: str) -> dict[str, Reals]:
+def _group_values(runs: pl.DataFrame, key: str, value: str) -> dict[str, Reals]:
     rows = runs.drop_nulls([key, value]).group_by(key).agg(pl.col(value))
     return {name: values.to_numpy() for name, values in zip(rows[key], rows[value], strict=True)}

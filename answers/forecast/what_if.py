@@ -1,4 +1,4 @@
-"""What if: the demand of a traced run, or of one at a rank count that nobody ran, as a job that would start now."""
+"""Hypothetical jobs: the demand of a traced run, or of one extrapolated to another rank count, starting now."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from iosig.traces.extrapolation.compressing import Progress
     from iosig.transforms.traces.trace import CompressedTrace
 
-#: a request that took no time took so long
-_LEAST_S = 1e-3
+#: minimum duration of a request [s]
+_MIN_REQUEST_S = 1e-3
 
 
-def asked_for(paths: Sequence[Path], rank_count: int | None, progress: Progress) -> JobAhead:
-    """Return the job that would run what a trace holds, from now on.
+def build_what_if_job(paths: Sequence[Path], rank_count: int | None, progress: Progress) -> JobAhead:
+    """Build a job that would start now with the demand of a trace.
 
-    paths: a compressed trace (`iosig compress`, `iosig extrapolate`), or Recorder traces at several rank counts, of
-    which rank_count is extrapolated. Raises UsageError where they do not fit that, InputRefused where they cannot be
-    read, or no trace of that rank count can be made.
+    paths: a compressed trace (`iosig compress`, `iosig extrapolate`), or Recorder traces at several rank counts, which
+    are extrapolated to rank_count. Raises UsageError if the arguments do not fit either form, InputRefused if a trace
+    cannot be read or extrapolated.
     """
     trace = _trace(paths, rank_count, progress)
     name = f"{paths[0].name} at {trace.process_count:,} ranks"
@@ -41,34 +41,34 @@ def _trace(paths: Sequence[Path], rank_count: int | None, progress: Progress) ->
         trace = read(paths[0])
         if rank_count not in (None, trace.process_count):
             raise UsageError(
-                f"{paths[0].name} is of {trace.process_count:,} ranks: for {rank_count:,} give the Recorder traces, "
-                "each with --what-if, or what `iosig extrapolate` made of them."
+                f"{paths[0].name} has {trace.process_count:,} ranks: for {rank_count:,} pass the Recorder traces, each "
+                "with --what-if, or the output of `iosig extrapolate`."
             )
         return trace
     if rank_count is None:
-        raise UsageError("Say with --ranks which rank count the traces are to be extrapolated to.")
+        raise UsageError("Pass --ranks with the rank count to extrapolate the traces to.")
     from iosig.traces.extrapolation.extrapolating import Asked, extrapolated
 
-    found, _ = extrapolated(Asked(tuple(paths), rank_count), progress)
-    if found.trace is None:
-        first = found.refusals[0]
+    extrapolation, _ = extrapolated(Asked(tuple(paths), rank_count), progress)
+    if extrapolation.trace is None:
+        first = extrapolation.refusals[0]
         raise InputRefused(
-            f"There is no trace of {rank_count:,} ranks: {first.field}: {first.reason}.",
-            "`iosig extrapolate` says all that is in the way.",
+            f"The traces cannot be extrapolated to {rank_count:,} ranks: {first.field}: {first.reason}.",
+            "`iosig extrapolate` lists all reasons.",
         )
-    return found.trace
+    return extrapolation.trace
 
 
 def _rates(trace: CompressedTrace, name: str) -> Rates:
-    """Return what all ranks together read and write."""
+    """Return the total rate of all ranks, reads plus writes."""
     from iosig.traces.extrapolation.view import recorder_forms, used
     from iosig.transforms.traces.timelines import compute_timeline
 
     with used():
-        found = compute_timeline(trace, recorder_forms())
-    # layers that call each other tell of the same bytes: those of the outermost count
-    moved = found.intervals.drop_nulls("bytes").filter(found.intervals.drop_nulls("bytes")["bytes"] > 0)
+        events = compute_timeline(trace, recorder_forms())
+    # nested layers report the same bytes: only the outermost has them in `bytes`
+    moved = events.intervals.drop_nulls("bytes").filter(events.intervals.drop_nulls("bytes")["bytes"] > 0)
     if moved.is_empty():
-        raise InputRefused(f"{name} moves no bytes that are known.", "Give a trace with reads or writes.")
+        raise InputRefused(f"{name} has no I/O of known size.", "Pass a trace with reads or writes.")
     start_s, end_s, volume = (moved[column].to_numpy() for column in ("start_s", "end_s", "bytes"))
-    return Rates.of_bursts(start_s, np.maximum(end_s - start_s, _LEAST_S), volume, found.duration_s)
+    return Rates.of_bursts(start_s, np.maximum(end_s - start_s, _MIN_REQUEST_S), volume, events.duration_s)

@@ -1,5 +1,5 @@
-"""Everything that is known of one run.
+"""All data about one run.
 
-- `document` (`JobDocument`, `document`, `page_of`): The same for programs, and as a page.
-- `query` (`ToldJob`, `of_release`, `of_trace`, `heat_view`): What a release, or a trace alone, has of a run.
+- `document` (`JobDocument`, `build_document`, `build_page`): The JSON document and the HTML page.
+- `query` (`JobReport`, `query_release`, `query_trace`, `build_heat_view`): Data of a run in a release or a trace.
 """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import duckdb
 
 #: steps of a signature
-_MOST_STEPS = 240
+_MAX_STEPS = 240
 _TABLES = (
     "jobs job_io samples exact_samples attributed_io classes periods signatures signature_points slowdowns "
     f"{findings.TABLES}"
@@ -36,7 +36,7 @@ _SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "start_s", "
 
 
 @dataclass(frozen=True, slots=True)
-class ToldJob:
+class JobReport:
     """What is known of a run.
 
     release_id: None where it is of a trace alone. job: its row, None where no job log has it. other_runs: when other
@@ -61,42 +61,42 @@ class ToldJob:
         return next((trace.maps for trace in self.traces if trace.maps), ())
 
 
-def of_trace(path: Path, settings: Settings) -> ToldJob:
+def query_trace(path: Path, settings: Settings) -> JobReport:
     """Return what a trace alone tells; InputRefused where the input is none."""
-    with opened_input(path, settings, Told()) as found:
-        if not isinstance(found, TraceInput):
+    with opened_input(path, settings, Told()) as trace:
+        if not isinstance(trace, TraceInput):
             raise InputRefused(f"{path.name} is no trace: it does not tell who moved bytes.", "Give a Darshan log.")
-        run = findings.of_input(found)
-    return ToldJob(run.job["traced_job_id"] or path.name, None, None, (run,))
+        run = findings.analyze_input(trace)
+    return JobReport(run.job["traced_job_id"] or path.name, None, None, (run,))
 
 
-def of_release(
+def query_release(
     store: Store, release: Release, job_id: str, cluster: str | None = None, started: datetime | None = None
-) -> ToldJob:
+) -> JobReport:
     """Return what a release knows of a job's run: of its last one, unless it is said when it started.
 
     Raises UsageError where it has no such run.
     """
     with opened(store, release, _TABLES) as connection:
-        asked = {"job_id": job_id, "cluster": cluster}
-        runs = connection.sql(_RUNS_OF_JOB, params=asked).pl()
+        params = {"job_id": job_id, "cluster": cluster}
+        runs = connection.sql(_RUNS_OF_JOB, params=params).pl()
         chosen = runs if started is None else runs.filter(pl.col("started_at") == started)
         if chosen.is_empty():
-            return _of_no_job(connection, release, job_id, runs, started)
+            return _report_unlogged(connection, release, job_id, runs, started)
         job = chosen.tail(1).row(0, named=True)
         connection.register("chosen_run", chosen.tail(1).to_arrow())
         io = _io(connection, chosen.tail(1))
         places = io.select("application_id", "filesystem", "direction").drop_nulls()
         connection.register("chosen_places", places.to_arrow())
-        return ToldJob(
+        return JobReport(
             job_id,
             release.release_id,
             {name: value for name, value in job.items() if name != "ended_on"},
-            tuple(findings.of_release(connection, _ids(connection.sql(_TRACES)))),
+            tuple(findings.analyze_release(connection, _ids(connection.sql(_TRACES)))),
             tuple(instant for instant in runs["started_at"] if instant != job["started_at"]),
             io.drop(*_KEY, *_SAMPLE[2:]),
             io.select(_SAMPLE).filter(pl.col("rates").is_not_null()),
-            connection.sql(_SIGNATURES, params={"most_steps": _MOST_STEPS}).pl(),
+            connection.sql(_SIGNATURES, params={"max_steps": _MAX_STEPS}).pl(),
             connection.sql(_NEIGHBOURS).pl(),
             connection.sql(_SLOWDOWNS).pl(),
         )
@@ -109,19 +109,19 @@ def _io(connection: duckdb.DuckDBPyConnection, run: pl.DataFrame) -> pl.DataFram
     return every.join(run, on=_KEY, how="semi").sort("filesystem", "direction", descending=[False, True])
 
 
-def _of_no_job(
+def _report_unlogged(
     connection: duckdb.DuckDBPyConnection, release: Release, job_id: str, runs: pl.DataFrame, started: datetime | None
-) -> ToldJob:
+) -> JobReport:
     """Return what traces tell of a job that no job log has."""
     if runs.height:
         known = ", ".join(f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for instant in runs["started_at"].tail(5))
         raise UsageError(f"No run of job {job_id!r} started then; the last ones did at {known}.")
     if started is None:
-        traces = findings.of_release(connection, _ids(connection.sql(_TRACES_ALONE, params={"job_id": job_id})))
+        traces = findings.analyze_release(connection, _ids(connection.sql(_TRACES_ALONE, params={"job_id": job_id})))
         if traces:
-            return ToldJob(job_id, release.release_id, None, tuple(traces))
-    near = connection.sql(_NEAR, params={"job_id": job_id}).fetchall()
-    meant = f" Did you mean {', '.join(name for (name,) in near)}?" if near else ""
+            return JobReport(job_id, release.release_id, None, tuple(traces))
+    similar = connection.sql(_SIMILAR, params={"job_id": job_id}).fetchall()
+    meant = f" Did you mean {', '.join(name for (name,) in similar)}?" if similar else ""
     raise UsageError(f"No job {job_id!r} is in release {release.release_id}.{meant}")
 
 
@@ -138,7 +138,7 @@ _RUNS_OF_JOB = """
     order by started_at, cluster
 """
 #: ids that begin alike, those of like length first
-_NEAR = """
+_SIMILAR = """
     select job_id
     from jobs
     where is_application_run and (starts_with(job_id, $job_id) or jaro_winkler_similarity(job_id, $job_id) > 0.8)
@@ -160,7 +160,7 @@ _TRACES_ALONE = "select trace_id from trace_jobs where traced_job_id = $job_id o
 _SIGNATURES = """
     with chosen as (
         select application_id, filesystem, direction, method, outcome, expected_correlation, volume_bytes, burst_count,
-            duration_s, greatest(ceil(duration_s / $most_steps), 1) as step_s
+            duration_s, greatest(ceil(duration_s / $max_steps), 1) as step_s
         from signatures
         semi join chosen_places using (application_id, filesystem, direction)
         where is_default
@@ -238,11 +238,11 @@ _NEIGHBOURS = """
 # ---- for people
 
 
-def heat_view(told: ToldJob) -> HeatView:
+def build_heat_view(report: JobReport) -> HeatView:
     """Return the heat maps of a run as they are drawn; UsageError where its traces have none."""
-    shown = next((trace for trace in told.traces if trace.maps), None)
+    shown = next((trace for trace in report.traces if trace.maps), None)
     if shown is None:
         raise UsageError("There is no heat map of this run: no trace says which rank moved bytes when.")
     job = shown.job
-    subject = [f"job {told.job_id}", job["application"], job["source_file"]]
+    subject = [f"job {report.job_id}", job["application"], job["source_file"]]
     return HeatView("  ·  ".join(str(part) for part in subject if part), shown.maps, finding_of(shown.maps))

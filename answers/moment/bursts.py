@@ -62,7 +62,7 @@ def next_burst(rates: Rates, elapsed_s: float) -> tuple[float, float] | None:
     if place == len(ends_s):
         return None
     edges = np.array([max(begins_s[place], elapsed_s), ends_s[place]])
-    return float(begins_s[place]), float(np.diff(rates.moved_bytes(edges))[0])
+    return float(begins_s[place]), float(np.diff(rates.cumulative_bytes(edges))[0])
 
 
 def followed_bursts(store: Store, at: datetime) -> dict[str | None, list[Burst]]:

@@ -102,7 +102,7 @@ def _filesystem(one: FilesystemMoment) -> dict[str, Any]:
         "polled_at": one.polled_at,
         "read_bytes_per_s": one.bytes_per_s["read"],
         "write_bytes_per_s": one.bytes_per_s["write"],
-        "since": late.asked.since if late else None,
+        "since": late.query.since if late else None,
         "measured_bytes": late.measured_bytes if late else None,
         "unattributed_bytes": late.unattributed_bytes if late else None,
         "other_job_count": late.others.height if late else None,

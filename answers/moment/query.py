@@ -16,8 +16,8 @@ import polars as pl
 from iosig.answers.advice.inputs import FilesystemState
 from iosig.answers.advice.landed import site_state
 from iosig.answers.advice.signatures import ReleaseSignatures
-from iosig.answers.attribution.landed import Landed
-from iosig.answers.attribution.query import TABLES, Answer, Asked, who
+from iosig.answers.attribution.landed import LandedTraffic
+from iosig.answers.attribution.query import TABLES, Answer, Query, who
 from iosig.answers.forecast import query as forecast
 from iosig.answers.moment.bursts import Burst, coming_bursts, followed_bursts
 from iosig.answers.status.condition import Condition, condition_of
@@ -126,9 +126,9 @@ class Lookout:
         polled_at = state.load.measured_until if state is not None and state.load is not None else None
         # the minute that has begun is not told of: half of its polls are still to come
         until = (polled_at or newest).replace(second=0, microsecond=0)
-        asked = Asked(name, until - timedelta(minutes=MINUTES), until)
+        asked = Query(name, until - timedelta(minutes=MINUTES), until)
         try:
-            landed = Landed.of(self._store, release, self._settings, asked)
+            landed = LandedTraffic.read(self._store, release, self._settings, asked)
         except NothingToDo:
             return None
         outlook, why = self._outlook(release, name, until)
@@ -146,8 +146,8 @@ class Lookout:
         if release is None:
             return None, "There is no release yet."
         try:
-            asked = forecast.Asked(name, HOURS_AHEAD, at=at)
-            told = forecast.told(self._store, release, self._settings, asked).forecast
+            asked = forecast.Query(name, HOURS_AHEAD, at=at)
+            told = forecast.forecast_load(self._store, release, self._settings, asked).forecast
         except IosigError as fault:
             return None, str(fault)
         lines = (told.expected_bytes_per_s, told.low_bytes_per_s, told.high_bytes_per_s)
@@ -180,9 +180,9 @@ def _means(places: Any, rows: pl.DataFrame) -> tuple[float | None, ...]:
     return tuple(float(one / seconds) if seconds > 0 else None for one, seconds in zip(moved, covered_s, strict=True))
 
 
-def _of_late(landed: Landed, name: str, until: datetime) -> Answer | None:
+def _of_late(landed: LandedTraffic, name: str, until: datetime) -> Answer | None:
     try:
-        with landed.opened(TABLES) as connection:
-            return who(connection, Asked(name, until - timedelta(minutes=OF_LATE_MINUTES), until), is_landed=True)
+        with landed.open(TABLES) as connection:
+            return who(connection, Query(name, until - timedelta(minutes=OF_LATE_MINUTES), until), is_landed=True)
     except NothingToDo:
         return None

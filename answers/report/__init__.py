@@ -1,6 +1,6 @@
 """The report of a release: what is read of it, and how its pages are written.
 
-- `advice` (`read`, `made_of`): Where and when applications should start.
+- `advice` (`read`, `list_inputs`): Where and when applications should start.
 - `applications` (`read`, `made_of`, `history_of`): Applications' signatures, curves, bursts and runs.
 - `fingerprints` (`Inputs`, `program`): What pages are made of, as texts that differ where any of it does.
 - `pseudonyms` (`Hider`, `hider_of`): Users as pseudonyms.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from iosig.answers.advice.landed import site_state
-from iosig.answers.advice.query import Advised, Asked, advise_on, signature_of
+from iosig.answers.advice.query import AdviceResult, Query, advise_on, find_signature
 from iosig.answers.advice.signatures import ReleaseSignatures
 from iosig.reports.site.advice import AdviceFrames
 from iosig.settings.model import Settings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import duckdb
 
 #: applications that are advised, those that move most in a month
-MOST_APPLICATIONS = 20
+MAX_APPLICATIONS = 20
 _SCHEMA = {
     "application_id": pl.String,
     "place": pl.Int64,
@@ -34,11 +34,11 @@ _SCHEMA = {
 }
 
 
-def made_of(store: Store, settings: Settings) -> list[object]:
+def list_inputs(store: Store, settings: Settings) -> list[object]:
     """Return what advice rests on beside a release: what has landed, and what the settings say of file systems."""
     landings = ledger.read(store)
-    held = landings.having((POLLS, JOB_RECORDS))["landing_id"].sort().to_list()
-    return [held, settings.advice.model_dump_json(), settings.partitions, settings.filesystems]
+    landing_ids = landings.having((POLLS, JOB_RECORDS))["landing_id"].sort().to_list()
+    return [landing_ids, settings.advice.model_dump_json(), settings.partitions, settings.filesystems]
 
 
 def read(
@@ -55,23 +55,25 @@ def read(
     except NothingToDo:
         return AdviceFrames(at, pl.DataFrame(schema=_SCHEMA), "No polls have landed here.")
     known = set(signatures.application_ids())
-    found = (_advised(name, signatures, state, settings, at) for name in names if name in known)
-    rows = pl.DataFrame([row for advised in found if advised for row in _rows(advised)], schema=_SCHEMA)
+    results = (_try_advise(name, signatures, state, settings, at) for name in names if name in known)
+    rows = pl.DataFrame([row for result in results if result for row in _rows(result)], schema=_SCHEMA)
     reasons = "; ".join(f"{one.filesystem}: {one.reason}" for one in state.excluded)
     return AdviceFrames(at, rows, reasons or None)
 
 
-def _advised(name: str, signatures: ReleaseSignatures, state: Any, settings: Settings, at: datetime) -> Advised | None:
+def _try_advise(
+    name: str, signatures: ReleaseSignatures, state: Any, settings: Settings, at: datetime
+) -> AdviceResult | None:
     try:
-        return advise_on(signature_of(signatures, name, at), name, state, Asked(name), settings.advice, at)
+        return advise_on(find_signature(signatures, name, at), name, state, Query(name), settings.advice, at)
     except NothingToDo:
         return None
 
 
-def _rows(advised: Advised) -> Iterator[dict[str, Any]]:
-    for place, (now, best) in enumerate(advised.choices, start=1):
+def _rows(result: AdviceResult) -> Iterator[dict[str, Any]]:
+    for place, (now, best) in enumerate(result.choices, start=1):
         yield {
-            "application_id": advised.application_id,
+            "application_id": result.application_id,
             "place": place,
             "filesystem": best.partition,
             "delay_s": best.delay_s,

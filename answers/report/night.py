@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.answers.attribution import figure as traffic
-from iosig.answers.attribution.query import Asked, who
-from iosig.answers.attribution.slowdowns import slowed_days
+from iosig.answers.attribution.query import Query, who
+from iosig.answers.attribution.slowdowns import find_slowdowns_of_days
 from iosig.answers.report.quality import failed_checks
 from iosig.answers.wall import checkpoint_clock as rhythms
 from iosig.reports import attribution
@@ -38,8 +38,8 @@ def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) ->
         found["clock"] = svg_of(checkpoint_clock.draw(few), "clock", few.finding)
     for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
         began = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        told = who(connection, Asked(filesystem, began, began + timedelta(days=1)))
-        named = _named(traffic.view_of(told, _MOST_STEPS), shown)
+        told = who(connection, Query(filesystem, began, began + timedelta(days=1)))
+        named = _named(traffic.build_view(told, _MOST_STEPS), shown)
         found["owners"] = svg_of(attribution.draw(named), "owners", named.finding)
     return found
 
@@ -84,8 +84,8 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
 
 
 def _hurt(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
-    """Return who was slowed on the last day, those that lost most, and of how many runs that could be told."""
-    found = slowed_days(connection, connection.sql(_LAST_DAYS).pl())
+    """Return who was hurt on the last day, those that lost most, and of how many runs that could be told."""
+    found = find_slowdowns_of_days(connection, connection.sql(_LAST_DAYS).pl())
     counts = found.select(looked_count=pl.len(), slowed_count=(pl.col("slowed_burst_count") > 0).sum())
     return {"slowed": found.filter(pl.col("slowed_burst_count") > 0).head(_MAX_SLOWED), "slowed_counts": counts}
 

@@ -128,7 +128,7 @@ def of(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
     advised = _advice(told, connection)
     yield from map(Page.of, library.assets())
     yield from (Page.of(shell(one, about)) for one in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM, LINEAGE))
-    beside = advice_rows.made_of(told.store, told.settings)
+    beside = advice_rows.list_inputs(told.store, told.settings)
     yield made.whole("data/advice.js", lambda: advice.contents(advised()), beside)
     yield made.whole(NIGHT.file_name, lambda: _night(told, connection, advised()), about, beside)
     for one in _TELLING:
@@ -169,7 +169,7 @@ def _advice(told: Reported, connection: duckdb.DuckDBPyConnection) -> Callable[[
     @cache
     def made() -> AdviceFrames:
         most = application_rows.located(connection).sort("month_bytes", "application_id", descending=[True, False])
-        names = most["application_id"].head(advice_rows.MOST_APPLICATIONS).to_list()
+        names = most["application_id"].head(advice_rows.MAX_APPLICATIONS).to_list()
         return _shown(told, advice_rows.read(told.store, told.release, told.settings, connection, names))
 
     return made

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.answers.attribution.slowdowns import slowed_days
-from iosig.answers.findings.query import layers_of, published
+from iosig.answers.attribution.slowdowns import find_slowdowns_of_days
+from iosig.answers.findings.query import analyze_published, select_layers
 from iosig.answers.population.query import Asked, counted
 from iosig.answers.report.samples import coarse_samples
 from iosig.answers.wall import storage_calendar
@@ -84,8 +84,8 @@ def _traced(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         pl.DataFrame(connection.sql(_OF_TRACES.format(table=table), params=asked).to_arrow_table())
         for table in ("trace_counters", "trace_heatmaps")
     )
-    found, maps = published(jobs, counters, heatmaps)
-    return site_traces.traced(jobs, found, layers_of(counters, "trace_id"), maps)
+    found, maps = analyze_published(jobs, counters, heatmaps)
+    return site_traces.traced(jobs, found, select_layers(counters, "trace_id"), maps)
 
 
 def calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:
@@ -110,7 +110,7 @@ def read_filesystems(
         parts, there = connection.sql(_PARTS).pl(), connection.sql(_ON_IT).pl()
     finally:
         connection.unregister(_CHOSEN_DAYS)
-    slowed = slowed_days(connection, wanted)
+    slowed = find_slowdowns_of_days(connection, wanted)
     day = (pl.col("polled_on") - date(1970, 1, 1)).dt.total_days().cast(pl.Int32).alias("day")
     return FilesystemFrames(calendars, parts, there, slowed.with_columns(day).drop("polled_on"))
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from iosig.answers.forecast.past import Minutes, past_of
+from iosig.answers.forecast.past import Minutes, build_history
 from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, made, planned, seconds, seen, signed, started
 from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 from iosig.transforms.attribution.explanation import explain_traffic
@@ -154,8 +154,8 @@ def now(of: History, at_s: float) -> Now:
     at = of.site.params.start + timedelta(seconds=at_s)
     demands, coming, application = _jobs(of, at_s)
     return Now(
-        past_of(Minutes(measured, explained), at, STEP_S, HORIZON),
-        past_of(Minutes(measured, explained.clear()), at, STEP_S, HORIZON),
+        build_history(Minutes(measured, explained), at, STEP_S, HORIZON),
+        build_history(Minutes(measured, explained.clear()), at, STEP_S, HORIZON),
         at.hour + at.minute / 60,
         demands,
         coming,

@@ -17,7 +17,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from iosig.answers.attribution.query import Answer, Asked
+from iosig.answers.attribution.query import Answer, Query
 from iosig.answers.moment.bursts import Burst
 from iosig.answers.moment.query import MINUTES, FilesystemMoment, Moment, Outlook
 from iosig.answers.status.problems import Problem
@@ -44,7 +44,7 @@ def who() -> Answer:
     jobs = pl.DataFrame([job] * 7)
     minutes = pl.DataFrame({"direction": ["write"], "minute_at": [since], "measured_bytes": [5e12]})
     parts = pl.DataFrame({"direction": ["write"], "minute_at": [since], "attributed_bytes": [3e12]})
-    return Answer(Asked("lake", since, None), _POLLED, jobs, jobs, jobs, minutes, parts, jobs.head(2))
+    return Answer(Query("lake", since, None), _POLLED, jobs, jobs, jobs, minutes, parts, jobs.head(2))
 
 
 def moment(**changes: object) -> Moment:

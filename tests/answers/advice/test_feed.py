@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from iosig.answers.advice.feed import BURST_FIELDS, FIELDS, FORMAT, KINDS, VALID_DAYS, Feed, export_feed, feed_of
+from iosig.answers.advice.feed import BURST_FIELDS, FIELDS, FORMAT, KINDS, VALID_DAYS, Feed, build_feed, export_feed
 from iosig.settings.model import SignatureSettings
 from iosig.warehouse.contracts import Column
 from iosig.warehouse.errors import UsageError
@@ -95,7 +95,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @cache
 def feed(store: Store, kind: str, valid_days: float = LONG) -> Feed:
-    return feed_of(store, releases.find(store, None), kind, valid_days)
+    return build_feed(store, releases.find(store, None), kind, valid_days)
 
 
 def entries(store: Store, kind: str, valid_days: float = LONG) -> dict[tuple[str, str], dict[str, Any]]:
@@ -152,7 +152,7 @@ def test_confidence_is_weighted_by_volume(tmp_path: Path) -> None:
         changed.write_parquet(path)
     # a file that is not what was released is refused
     shutil.rmtree(store.root / "seals")
-    (entry,) = feed_of(store, release, "signatures", LONG).entries
+    (entry,) = build_feed(store, release, "signatures", LONG).entries
     assert [burst["confidence"] for burst in entry["bursts"]] == pytest.approx([0.9, 0.3], rel=1e-12)
     assert entry["confidence"] == pytest.approx((60 * 0.9 + 40 * 0.3) / 100, rel=1e-12)
 
@@ -287,7 +287,7 @@ def test_the_command_says_what_it_wrote_and_left_out(store: Store, tmp_path: Pat
     ("arguments", "told"),
     [
         (["jobs", "--feed", "--output", "x.json"], "only of signatures and periods"),
-        (["signatures", "--feed", "--output", "x.csv"], "end in .json or .parquet"),
+        (["signatures", "--feed", "--output", "x.csv"], "ends in .json or .parquet"),
         (["signatures", "--output", "x.json"], "--feed"),
         (["signatures", "--output", "x.parquet", "--valid-days", "3"], "--feed"),
         (["signatures", "--feed", "--output", "x.json", "--valid-days", "0"], "0<x<=36525"),

@@ -14,8 +14,8 @@ from iosig.answers.advice.inputs import (
     Load,
     Rates,
     RunningJob,
-    most_told,
-    on_filesystem,
+    choose_largest,
+    find_for_filesystem,
 )
 from tests.budget import examples
 from tests.sql.given import NOON
@@ -55,7 +55,7 @@ def test_bursts_that_overlap_add_up() -> None:
 def test_no_bursts_are_no_time() -> None:
     rates = of_bursts([])
     assert (rates.duration_s, rates.volume_bytes, rates.peak_bytes_per_s) == (0, 0, 0)
-    assert rates.stepped(-5, 1, 10).tolist() == [0] * 10
+    assert rates.resample(-5, 1, 10).tolist() == [0] * 10
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -71,7 +71,7 @@ def test_steps_move_what_the_bursts_do(bursts: list[tuple[int, int, float]], fro
         for left in range(from_s, from_s + 12 * step_s, step_s)
     ]
     whole = sum(volume for *_, volume in bursts)
-    assert of_bursts(bursts).stepped(from_s, step_s, 12) == pytest.approx(expected, rel=1e-9, abs=1e-9 * whole + 1e-9)
+    assert of_bursts(bursts).resample(from_s, step_s, 12) == pytest.approx(expected, rel=1e-9, abs=1e-9 * whole + 1e-9)
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -79,13 +79,13 @@ def test_steps_move_what_the_bursts_do(bursts: list[tuple[int, int, float]], fro
 def test_a_sum_is_that_of_all_bursts(some: list[tuple[int, int, float]], more: list[tuple[int, int, float]]) -> None:
     both, alone = Rates.sum_of([of_bursts(some), of_bursts(more)]), of_bursts(some + more)
     at_s = np.arange(0.0, 90.0, 0.5)
-    assert both.moved_bytes(at_s) == pytest.approx(alone.moved_bytes(at_s), rel=1e-9, abs=1e-3)
+    assert both.cumulative_bytes(at_s) == pytest.approx(alone.cumulative_bytes(at_s), rel=1e-9, abs=1e-3)
 
 
 def test_a_curve_has_a_value_for_each_second() -> None:
     rates = Rates.of_curve(np.array([1.0, 3.0]))
     assert (rates.duration_s, rates.volume_bytes) == (2, 4)
-    assert rates.stepped(0.5, 1.0, 2).tolist() == [2.0, 1.5]
+    assert rates.resample(0.5, 1.0, 2).tolist() == [2.0, 1.5]
 
 
 # ---- jobs and the background
@@ -132,12 +132,12 @@ def test_a_background_is_never_negative_and_may_be_told() -> None:
 def test_the_own_file_system_counts_first_then_where_most_is_moved() -> None:
     here, there = signature((0, 10, 1.0)), signature((0, 10, 5.0), filesystem="projects")
     known = {"ana/x/1": {"scratch": here, "projects": there}, "bob/y/*": {"scratch": here}}
-    assert on_filesystem(known, "ana/x/1", "scratch", is_certain=False) is here
-    assert on_filesystem(known, "ana/x/1", "third", is_certain=True) is there
-    assert on_filesystem(known, "ana/x/1", "third", is_certain=False) is None
-    assert on_filesystem(known, "bob/y/4", "scratch", is_certain=False) is here
-    assert on_filesystem(known, "bob/z/4", "scratch", is_certain=True) is None
-    assert most_told(known["ana/x/1"]) is there
+    assert find_for_filesystem(known, "ana/x/1", "scratch", is_certain=False) is here
+    assert find_for_filesystem(known, "ana/x/1", "third", is_certain=True) is there
+    assert find_for_filesystem(known, "ana/x/1", "third", is_certain=False) is None
+    assert find_for_filesystem(known, "bob/y/4", "scratch", is_certain=False) is here
+    assert find_for_filesystem(known, "bob/z/4", "scratch", is_certain=True) is None
+    assert choose_largest(known["ana/x/1"]) is there
 
 
 def test_a_signature_holds_until_its_last_instant() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iosig.answers.advice.landed import beside_the_log
+from iosig.answers.advice.landed import select_unlogged_jobs
 from tests.sql.given import rows
 
 QUEUE = """
@@ -17,7 +17,7 @@ summit  1      COMPLETING  09:00:00
 
 def test_only_jobs_that_run_and_are_not_in_the_log_are_beside_it() -> None:
     logged = [{"cluster": "titan", "job_id": "1.0"}, {"cluster": "summit", "job_id": "7"}]
-    found = beside_the_log(rows("stage.queued_jobs", QUEUE), logged)
+    found = select_unlogged_jobs(rows("stage.queued_jobs", QUEUE), logged)
     assert [(job["cluster"], job["job_id"], job["ended_at"]) for job in found] == [
         ("titan", "2", None),
         ("summit", "1", None),

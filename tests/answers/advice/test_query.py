@@ -15,9 +15,9 @@ import pytest
 
 from iosig.answers.advice.feed import export_feed
 from iosig.answers.advice.inputs import SiteState
-from iosig.answers.advice.landed import _covered_s, site_state
-from iosig.answers.advice.mix import MOST_BURSTS, MOST_FILESYSTEMS, MOST_RUNNING, read_mix
-from iosig.answers.advice.query import Asked, choose
+from iosig.answers.advice.landed import _union_length_s, site_state
+from iosig.answers.advice.mix import MAX_BURSTS, MAX_FILESYSTEMS, MAX_RUNNING, read_mix
+from iosig.answers.advice.query import Query, choose
 from iosig.answers.advice.signatures import FeedSignatures, ReleaseSignatures
 from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings, Settings, load
@@ -147,7 +147,7 @@ def test_names_of_file_systems_in_the_job_log_are_translated(store: Store, signa
 
 def test_polls_at_paces_of_their_own_cover_time_once() -> None:
     starts, ends = np.array([0.0, 0.0, 2.0, 10.0]), np.array([2.0, 6.0, 4.0, 12.0])
-    assert _covered_s(starts, ends) == 8.0
+    assert _union_length_s(starts, ends) == 8.0
 
 
 def test_without_polls_there_is_nothing_to_say(tmp_path: Path, signatures: ReleaseSignatures) -> None:
@@ -159,40 +159,40 @@ def test_without_polls_there_is_nothing_to_say(tmp_path: Path, signatures: Relea
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("query", "found"),
     [
-        (Asked("ana/late/16"), "ana/late/16"),
-        (Asked("late", node_count=32), "ana/late/32"),
-        (Asked("LATE/16", user="ana"), "ana/late/16"),
-        (Asked("many", node_count=77), "bob/many/*"),
-        (Asked("ckpt"), "eve/ckpt/8"),
+        (Query("ana/late/16"), "ana/late/16"),
+        (Query("late", node_count=32), "ana/late/32"),
+        (Query("LATE/16", user="ana"), "ana/late/16"),
+        (Query("many", node_count=77), "bob/many/*"),
+        (Query("ckpt"), "eve/ckpt/8"),
     ],
 )
-def test_an_application_goes_by_a_part_of_its_id(asked: Asked, found: str, signatures: ReleaseSignatures) -> None:
-    assert choose(signatures, asked) == found
+def test_an_application_goes_by_a_part_of_its_id(query: Query, found: str, signatures: ReleaseSignatures) -> None:
+    assert choose(signatures, query) == found
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("query", "told"),
     [
-        (Asked("rare"), "too_few_samples.*iosig run"),
-        (Asked("calm"), "any file system will do"),
-        (Asked("new", user="zoe"), "samples of 0 of its runs"),
-        (Asked("late", node_count=64), r"signatures of ana/late/16, ana/late/32"),
-        (Asked("late", user="zoe"), "called 'late' of user 'zoe'"),
-        (Asked("nix"), "5 others have one"),
-        (Asked("ana/laet/16"), "Is it ana/late/16"),
-        (Asked(""), "iosig run"),
+        (Query("rare"), "too_few_samples.*iosig run"),
+        (Query("calm"), "any file system will do"),
+        (Query("new", user="zoe"), "samples of 0 of its runs"),
+        (Query("late", node_count=64), r"Signatures exist for ana/late/16, ana/late/32"),
+        (Query("late", user="zoe"), "named 'late' of user 'zoe'"),
+        (Query("nix"), "5 others have one"),
+        (Query("ana/laet/16"), "Did you mean ana/late/16"),
+        (Query(""), "iosig run"),
     ],
 )
-def test_without_a_signature_it_is_said_what_there_is(asked: Asked, told: str, signatures: ReleaseSignatures) -> None:
+def test_without_a_signature_it_is_said_what_there_is(query: Query, told: str, signatures: ReleaseSignatures) -> None:
     with pytest.raises(NothingToDo, match=told):
-        choose(signatures, asked)
+        choose(signatures, query)
 
 
 def test_several_that_could_be_meant_are_told(signatures: ReleaseSignatures) -> None:
     with pytest.raises(UsageError, match=r"ana/late/16, ana/late/32.*--nodes"):
-        choose(signatures, Asked("late"))
+        choose(signatures, Query("late"))
 
 
 # ---- signatures
@@ -202,14 +202,16 @@ def test_a_release_and_its_feed_say_the_same(signatures: ReleaseSignatures, feed
     other = FeedSignatures(feed)
     assert other.application_ids() == signatures.application_ids()
     names = signatures.application_ids()
-    curves, bursts = signatures.of(names), other.of(names)
+    curves, bursts = signatures.find(names), other.find(names)
     assert [(name, sorted(curves[name])) for name in curves] == [(name, sorted(bursts[name])) for name in bursts]
     for name in names:
         for filesystem, curve in curves[name].items():
             burst = bursts[name][filesystem]
             assert burst.rates.duration_s == curve.rates.duration_s
             seconds = np.arange(curve.rates.duration_s + 1)
-            assert burst.rates.moved_bytes(seconds) == pytest.approx(curve.rates.moved_bytes(seconds), rel=1e-9)
+            assert burst.rates.cumulative_bytes(seconds) == pytest.approx(
+                curve.rates.cumulative_bytes(seconds), rel=1e-9
+            )
             assert (burst.confidence, burst.sample_count, burst.last_run_ended_at, burst.method) == (
                 pytest.approx(curve.confidence),
                 curve.sample_count,
@@ -219,7 +221,7 @@ def test_a_release_and_its_feed_say_the_same(signatures: ReleaseSignatures, feed
 
 
 def test_both_directions_add_up(signatures: ReleaseSignatures) -> None:
-    known = signatures.of(["ana/late/16"])["ana/late/16"]["scratch"]
+    known = signatures.find(["ana/late/16"])["ana/late/16"]["scratch"]
     assert known.rates.volume_bytes == 2 * 120 * 3e9 + 10 * 1e9
     assert known.outcomes == {"read": "extracted", "write": "extracted"}
     # six of six runs have each burst that is written, six of five those that are read
@@ -247,7 +249,7 @@ def damaged(feed: Path, tmp_path: Path, **changes: Any) -> Path:
             {"bursts": [{"start_s": 0, "duration_s": 1, "volume_bytes": float("nan")}]},
             r"bursts\[0\].volume_bytes: .*finite",
         ),
-        ({"bursts": [{"start_s": 0, "duration_s": 1e12, "volume_bytes": 1}]}, "never end"),
+        ({"bursts": [{"start_s": 0, "duration_s": 1e12, "volume_bytes": 1}]}, "end after more than"),
         ({"bursts": [{"start_s": {}, "duration_s": 1, "volume_bytes": 1}]}, r"entries\[1\]"),
         ({"bursts": 3}, r"entries\[1\]"),
         ({"valid_until": "soon"}, r"entries\[1\]"),
@@ -302,17 +304,17 @@ def test_a_mix_names_applications_or_brings_bursts(signatures: ReleaseSignatures
         (mix(capacity_bytes_per_s=0), r"filesystems\[0\].capacity_bytes_per_s: .*greater than 0"),
         (mix(capacity_bytes_per_s=float("inf")), "capacity_bytes_per_s"),
         (mix(capacity_bytes_per_s="1e9"), "capacity_bytes_per_s"),
-        (mix(load_bytes_per_s=None), "one of them"),
-        (mix(background_bytes_per_s=1), "one of them"),
+        (mix(load_bytes_per_s=None), "give either load_bytes_per_s"),
+        (mix(background_bytes_per_s=1), "give either load_bytes_per_s"),
         (mix(load_bytes_per_s=float("nan")), "load_bytes_per_s"),
         (mix(running=[{"name": "1"}]), r"filesystems\[0\].running\[0\].elapsed_s"),
         (mix(running=[{"name": "1", "elapsed_s": -1}]), "elapsed_s"),
         (mix(running=[{"name": "1", "elapsed_s": 1, "application_id": "a", "bursts": []}]), "not both"),
-        (mix(running=[{"name": "1", "elapsed_s": 1}] * (MOST_RUNNING + 1)), f"more than {MOST_RUNNING}"),
-        (mix(running=[{"name": "1", "elapsed_s": 1, "bursts": [{}] * (MOST_BURSTS + 1)}]), f"more than {MOST_BURSTS}"),
-        (mix() | {"filesystems": mix()["filesystems"] * 2}, "told twice"),
-        (mix() | {"filesystems": mix()["filesystems"] * (MOST_FILESYSTEMS + 1)}, f"more than {MOST_FILESYSTEMS}"),
-        (mix() | {"filesystems": []}, "filesystems: holds nothing"),
+        (mix(running=[{"name": "1", "elapsed_s": 1}] * (MAX_RUNNING + 1)), f"more than {MAX_RUNNING}"),
+        (mix(running=[{"name": "1", "elapsed_s": 1, "bursts": [{}] * (MAX_BURSTS + 1)}]), f"more than {MAX_BURSTS}"),
+        (mix() | {"filesystems": mix()["filesystems"] * 2}, "given twice"),
+        (mix() | {"filesystems": mix()["filesystems"] * (MAX_FILESYSTEMS + 1)}, f"more than {MAX_FILESYSTEMS}"),
+        (mix() | {"filesystems": []}, "filesystems: is empty"),
         (mix() | {str(number): 1 for number in range(99)}, "the document: has more than 64 fields"),
         (mix() | {"at": "noon"}, "at: "),
         (mix() | {"at": "2018-02-09T12:00:00"}, "at: .*timezone"),
@@ -432,8 +434,8 @@ def test_the_picture_is_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
         (["late/16", "--mix", "nix.json"], 3, "nix.json"),
         (["late/16", "--signatures", "MIX"], 3, "export signatures --feed"),
         (["rare", "--strict"], 5, "too_few_samples"),
-        (["old", "--strict"], 5, "held until 2018-01-30"),
-        (["late/16", "--filesystem", "nix"], 0, "nix: nothing is known of it"),
+        (["old", "--strict"], 5, "expired at 2018-01-30"),
+        (["late/16", "--filesystem", "nix"], 0, "nix: unknown: no polls"),
     ],
 )
 def test_what_cannot_be_advised_ends_with_a_sentence(

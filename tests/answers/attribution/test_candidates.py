@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from iosig.answers.attribution.candidates import Beside, likely_moved
+from iosig.answers.attribution.candidates import TrafficContext, estimate_run_bytes
 
 _START = datetime(2026, 3, 3, 10, tzinfo=UTC)
 _WINDOW = _START, _START + timedelta(minutes=30)
@@ -43,7 +43,7 @@ def likely_bytes(*applications: tuple[str, str]) -> list[float]:
         "attributed_low_bytes": pl.Float64(),
         "attributed_high_bytes": pl.Float64(),
     }
-    found = likely_moved(Beside(ticks, pl.DataFrame(schema=schema), there), ["write"], _WINDOW)
+    found = estimate_run_bytes(TrafficContext(ticks, pl.DataFrame(schema=schema), there), ["write"], _WINDOW)
     return found["likely_bytes"].to_list()
 
 

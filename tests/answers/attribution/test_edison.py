@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.answers.attribution.query import TABLES, Asked, who
+from iosig.answers.attribution.query import TABLES, Query, who
 from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
@@ -51,7 +51,7 @@ def test_the_true_run_comes_before_200_decoys(shared_data: Path, tmp_path: Path)
     for minute, run in zip(minutes.tolist(), true.tolist(), strict=True):
         at = datetime.fromtimestamp(day.day_start_s + 60 * minute, UTC)
         with opened(store, release, TABLES) as connection:
-            told = who(connection, Asked("snx11025", at, at + timedelta(minutes=1)))
+            told = who(connection, Query("snx11025", at, at + timedelta(minutes=1)))
         moved = pl.concat(
             [
                 told.jobs.select("job_id", moved_bytes="attributed_bytes"),

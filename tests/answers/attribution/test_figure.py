@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.answers.attribution.figure import view_of
-from iosig.answers.attribution.query import Answer, Asked
+from iosig.answers.attribution.figure import build_view
+from iosig.answers.attribution.query import Answer, Query
 from tests.sql.given import NOON
 
 
@@ -27,11 +27,11 @@ def told(minutes: int, measured: dict[int, float], parts: list[tuple[str, int, f
     owned = pl.DataFrame(parts, schema=schema, orient="row")
     owned = owned.with_columns(direction=pl.lit("write"), minute_at=edges(owned["minute"].to_list()))
     until = NOON + timedelta(minutes=minutes)
-    return Answer(Asked("lake", NOON, until, ("write",)), until, none, none, none, every, owned, none)
+    return Answer(Query("lake", NOON, until, ("write",)), until, none, none, none, every, owned, none)
 
 
 def test_each_minute_is_a_step() -> None:
-    view = view_of(told(4, {0: 60.0, 1: 120.0, 3: 0.0}, [("b", 1, 60.0), ("a", 0, 30.0), ("a", 1, 6.0)]))
+    view = build_view(told(4, {0: 60.0, 1: 120.0, 3: 0.0}, [("b", 1, 60.0), ("a", 0, 30.0), ("a", 1, 6.0)]))
     (traffic,) = view.traffic
     assert view.step_s == 60
     np.testing.assert_array_equal(traffic.measured_bytes_per_s, [1, 2, np.nan, 0])
@@ -41,7 +41,7 @@ def test_each_minute_is_a_step() -> None:
 
 def test_a_long_time_is_drawn_in_longer_steps() -> None:
     measured = {minute: float(minute % 7) for minute in range(1001)}
-    view = view_of(told(1001, measured, [("a", 1000, 5.0)]))
+    view = build_view(told(1001, measured, [("a", 1000, 5.0)]))
     (traffic,) = view.traffic
     assert (view.step_s, len(traffic.measured_bytes_per_s)) == (180, 334)
     assert np.sum(traffic.measured_bytes_per_s) * view.step_s == pytest.approx(sum(measured.values()))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from iosig.answers.attribution import query, slowdowns
-from iosig.answers.attribution.landed import Landed, open_tables
-from iosig.answers.attribution.query import Answer, Asked, is_released
+from iosig.answers.attribution.landed import LandedTraffic, open_tables
+from iosig.answers.attribution.query import Answer, Query, is_released
 from iosig.answers.attribution.slowdowns import SlowdownAnswer
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
@@ -33,18 +33,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
     return store, releases.find(store, None)
 
 
-def who(site: tuple[Store, Release], asked: Asked) -> Answer:
+def who(site: tuple[Store, Release], asked: Query) -> Answer:
     with open_tables(*site, Settings(), asked, query.TABLES) as (connection, is_landed):
         return query.who(connection, asked, is_landed=is_landed)
 
 
-def slowed(site: tuple[Store, Release], asked: Asked) -> SlowdownAnswer:
+def hurt(site: tuple[Store, Release], asked: Query) -> SlowdownAnswer:
     with open_tables(*site, Settings(), asked, slowdowns.TABLES) as (connection, is_landed):
-        return slowdowns.slowed(connection, asked, is_landed=is_landed)
+        return slowdowns.find_slowdowns(connection, asked, is_landed=is_landed)
 
 
 def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Store, Release]) -> None:
-    told = who(site, Asked("scratch", at(-20), None, ("write",)))
+    told = who(site, Query("scratch", at(-20), None, ("write",)))
     assert told.is_landed
     assert told.until == at(0)
     moved = dict(told.jobs.select("job_id", "attributed_bytes").rows())
@@ -56,22 +56,22 @@ def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Stor
 
 
 def test_who_was_hurt_is_told_of_what_landed_too(site: tuple[Store, Release]) -> None:
-    told = slowed(site, Asked("scratch", at(-20), None, ("write",)))
+    told = hurt(site, Query("scratch", at(-20), None, ("write",)))
     # both have bursts that were found; and of so few runs nobody knows what crowding makes of them
     assert (told.is_landed, told.run_count, told.runs.height) == (True, 2, 0)
 
 
 def test_partitions_say_who_uses_which_file_system(site: tuple[Store, Release]) -> None:
-    told = who(site, Asked("projects", at(-2), at(0)))
+    told = who(site, Query("projects", at(-2), at(0)))
     assert (told.jobs.height, told.others["job_id"].to_list()) == (0, ["502"])
 
 
 def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> None:
     store, release = site
     nine = at(-180)
-    assert is_released(store, release, Asked("scratch", nine, None))
-    assert not is_released(store, release, Asked("scratch", nine + timedelta(seconds=90), None))
-    assert not is_released(store, release, Asked("nowhere", nine, None))
+    assert is_released(store, release, Query("scratch", nine, None))
+    assert not is_released(store, release, Query("scratch", nine + timedelta(seconds=90), None))
+    assert not is_released(store, release, Query("nowhere", nine, None))
     code, out, _ = cli("--warehouse", store.root, "who", "scratch", "--since", "2018-02-09T11:40")
     assert code == 0
     assert "moved, as far as it has landed" in out
@@ -80,14 +80,14 @@ def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> No
 
 
 def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site: tuple[Store, Release]) -> None:
-    later = Asked("scratch", at(600), None)
+    later = Query("scratch", at(600), None)
     with pytest.raises(NothingToDo, match="have landed"):
-        Landed.of(*site, Settings(), later)
-    for ask in (who, slowed):
+        LandedTraffic.read(*site, Settings(), later)
+    for ask in (who, hurt):
         with pytest.raises(NothingToDo, match="scratch since 2018-02-09T22:00:00Z: the release has some"):
             ask(site, later)
         with pytest.raises(UsageError, match="'nowhere' was polled"):
-            ask(site, Asked("nowhere", at(-20), None))
+            ask(site, Query("nowhere", at(-20), None))
 
 
 def test_slow_polls_are_shared_among_the_steps_that_they_cover(tmp_path: Path) -> None:
@@ -97,6 +97,6 @@ def test_slow_polls_are_shared_among_the_steps_that_they_cover(tmp_path: Path) -
     (tmp_path / "polls.csv").write_text("\n".join(lines) + "\n")
     store = Store(tmp_path / "warehouse")
     assert not any(one.has_refusals for one in land_paths(store, Settings(), [str(tmp_path / "polls.csv")], Told()))
-    landed = Landed.of(store, None, Settings(), Asked("lake", at(0), None, ("write",)))
+    landed = LandedTraffic.read(store, None, Settings(), Query("lake", at(0), None, ("write",)))
     traffic = landed.laid[0].traffic
     assert traffic.volume_bytes.tolist() == [3e7 * step for step in range(1, 9)] + [1.5e8] * 4

@@ -10,7 +10,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from iosig.answers.attribution.query import Answer, Asked, document, who
+from iosig.answers.attribution.query import Answer, Query, build_document, who
 from iosig.warehouse.errors import NothingToDo, UsageError
 from tests.flows.attributed_releases import opened
 from tests.sql.given import at, rows
@@ -23,33 +23,33 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directions: str) -> Answer:
-    return who(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
+    return who(site, Query("lake", at(since), at(until) if until else None, directions or ("read", "write")))
 
 
 def test_whole_minutes_are_asked_for() -> None:
     half = datetime(2026, 3, 3, 12, 10, 30, tzinfo=UTC)
-    of = Asked.of("lake", half, None, None, "read")
+    of = Query.parse("lake", half, None, None, "read")
     assert (of.since, of.until) == (half - timedelta(seconds=30), half + timedelta(seconds=30))
-    of = Asked.of("lake", None, half, half + timedelta(minutes=1), None)
+    of = Query.parse("lake", None, half, half + timedelta(minutes=1), None)
     assert (of.since, of.until) == (half - timedelta(seconds=30), half + timedelta(seconds=90))
     assert of.directions == ("read", "write")
     full = half.replace(second=0)
-    assert Asked.of("lake", None, full, full + timedelta(minutes=1), None).until == full + timedelta(minutes=1)
-    assert Asked.of("lake", full, None, None, None).until == full + timedelta(minutes=1)
-    assert Asked.of("lake", None, full, None, None).until is None
+    assert Query.parse("lake", None, full, full + timedelta(minutes=1), None).until == full + timedelta(minutes=1)
+    assert Query.parse("lake", full, None, None, None).until == full + timedelta(minutes=1)
+    assert Query.parse("lake", None, full, None, None).until is None
 
 
 @pytest.mark.parametrize(("at_", "since", "until"), [(0, None, None), (1, 1, None), (1, None, 2), (0, 2, 1), (0, 0, 1)])
 def test_a_time_that_is_none_is_told(at_: int, since: int | None, until: int | None) -> None:
     first, second, third = (datetime(2026, 3, 3, hour, tzinfo=UTC) if hour else None for hour in (at_, since, until))
-    with pytest.raises(UsageError, match=r"since|Say when"):
-        Asked.of("lake", first, second, third, None)
+    with pytest.raises(UsageError, match=r"since|Give a time"):
+        Query.parse("lake", first, second, third, None)
 
 
 @pytest.mark.parametrize("year", [1, 1969, 9999])
 def test_years_without_polls_are_told(year: int) -> None:
     with pytest.raises(UsageError, match=f"the year {year}"):
-        Asked.of("lake", datetime(year, 12, 31, 23, 59, tzinfo=UTC), None, None, None)
+        Query.parse("lake", datetime(year, 12, 31, 23, 59, tzinfo=UTC), None, None, None)
 
 
 def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyConnection) -> None:
@@ -88,8 +88,8 @@ def test_whom_to_ask_first_is_told_by_what_nobody_explains_too(site: duckdb.Duck
     assert likely["2"] is None, "servers counted all that it moved"
     assert likely["1"] > 0, "its signature does not explain all of the first minute"
     assert likely["3"] == 0, "nothing is left of the second one, with which it came"
-    assert told.likeliest["job_id"].to_list() == ["2", "1", "3", "4"]
-    (first, *_, last) = told.likeliest.select("attributed_bytes", "likely_bytes").rows()
+    assert told.candidates["job_id"].to_list() == ["2", "1", "3", "4"]
+    (first, *_, last) = told.candidates.select("attributed_bytes", "likely_bytes").rows()
     assert first == (600, None)
     assert last == (0, told.others["likely_bytes"][0])
 
@@ -102,12 +102,12 @@ def test_a_time_in_which_nothing_moved_has_no_jobs(site: duckdb.DuckDBPyConnecti
 def test_what_is_not_there_is_told_with_what_is(site: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(NothingToDo, match="2018-02-09T10:00:30Z to 2018-02-09T10:03:00Z"):
         ask(site, "11:00:00", "11:05:00")
-    with pytest.raises(UsageError, match="polls of: lake, pond"):
-        who(site, Asked("sea", at("10:00:00"), None))
+    with pytest.raises(UsageError, match="only of: lake, pond"):
+        who(site, Query("sea", at("10:00:00"), None))
 
 
 def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> None:
-    told = json.loads(document(ask(site, "10:00:00", "10:02:00", "write"), 1, "an-id").json_text())
+    told = json.loads(build_document(ask(site, "10:00:00", "10:02:00", "write"), 1, "an-id").json_text())
     assert (told["release_id"], told["since"], told["until"]) == (
         "an-id",
         "2018-02-09T10:00:00Z",
@@ -126,5 +126,5 @@ def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> No
 def test_a_release_without_polls_says_so() -> None:
     with opened() as connection:
         connection.register("filesystem_rates", rows("stage.filesystem_rates", "").to_arrow())
-        with pytest.raises(UsageError, match="polls of: none"):
-            who(connection, Asked("lake", at("10:00:00"), None))
+        with pytest.raises(UsageError, match="only of: none"):
+            who(connection, Query("lake", at("10:00:00"), None))

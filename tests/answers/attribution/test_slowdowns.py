@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from iosig.answers.attribution.query import Asked
-from iosig.answers.attribution.slowdowns import SlowdownAnswer, slowdown_document, slowed
+from iosig.answers.attribution.query import Query
+from iosig.answers.attribution.slowdowns import SlowdownAnswer, build_slowdown_document, find_slowdowns
 from tests.flows.attributed_releases import opened
 from tests.sql.given import at
 
@@ -22,7 +22,7 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directions: str) -> SlowdownAnswer:
-    return slowed(site, Asked("lake", at(since), at(until) if until else None, directions or ("read", "write")))
+    return find_slowdowns(site, Query("lake", at(since), at(until) if until else None, directions or ("read", "write")))
 
 
 def test_runs_come_by_what_they_lost_and_name_who_was_there(site: duckdb.DuckDBPyConnection) -> None:
@@ -52,6 +52,6 @@ def test_only_bursts_of_the_time_count(site: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_programs_get_plain_values(site: duckdb.DuckDBPyConnection) -> None:
-    told = json.loads(slowdown_document(ask(site, "10:00:00", None), 1, "release").json_text())
+    told = json.loads(build_slowdown_document(ask(site, "10:00:00", None), 1, "release").json_text())
     assert (told["slowed_run_count"], told["run_count"], len(told["runs"])) == (2, 3, 1)
     assert told["runs"][0]["started_at"] == "2018-02-09T09:00:00Z"

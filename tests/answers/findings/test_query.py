@@ -59,7 +59,7 @@ def read(path: Path) -> Iterator[TraceInput]:
 
 
 def told(run: findings.TracedRun) -> list[str]:
-    return [" ".join(filter(None, (row["rule"], row["direction"]))) for row in run.found]
+    return [" ".join(filter(None, (row["rule"], row["direction"]))) for row in run.found_rows]
 
 
 @pytest.mark.parametrize("start", [
@@ -69,7 +69,7 @@ def told(run: findings.TracedRun) -> list[str]:
 def test_real_logs_say_what_they_said(start: str, shared_data: Path) -> None:
     path = next((shared_data / "darshan").glob(f"{start}*.darshan"))
     with read(path) as trace:
-        assert told(findings.of_input(trace)) == EXPECTED[start]
+        assert told(findings.analyze_input(trace)) == EXPECTED[start]
 
 
 @pytest.mark.long
@@ -80,9 +80,9 @@ def test_every_log_has_an_expectation(shared_data: Path) -> None:
 
 def test_a_slow_target_is_a_straggler_that_no_share_of_all_ranks_shows() -> None:
     with read(shipped("sample-badost")) as trace:
-        run = findings.of_input(trace)
+        run = findings.analyze_input(trace)
     assert told(run) == ["stragglers"]
-    (row,) = run.found
+    (row,) = run.found_rows
     numbers = {one["name"]: one["value"] for one in row["evidence"]}
     # Drishti divides by the time of all 2,048 ranks: 1 %
     assert numbers["slowest_s"] > 700
@@ -93,13 +93,13 @@ def test_a_slow_target_is_a_straggler_that_no_share_of_all_ranks_shows() -> None
 
 def test_a_release_tells_the_same_as_the_log_alone() -> None:
     with read(shipped("ior_hdf5")) as trace, duckdb.connect() as connection:
-        alone = findings.of_input(trace)
+        alone = findings.analyze_input(trace)
         for table in (TRACE_HEATMAPS, TRACE_RECORDS, TRACE_FILES, TRACE_REQUESTS):
             connection.register(table.name, trace.read(table).to_arrow())
         connection.register("trace_jobs", trace.jobs.to_arrow())
         connection.register("trace_counters", trace.counters.to_arrow())
-        (released,) = findings.of_release(connection, trace.jobs["trace_id"].to_list())
-        assert findings.of_release(connection, []) == []
+        (released,) = findings.analyze_release(connection, trace.jobs["trace_id"].to_list())
+        assert findings.analyze_release(connection, []) == []
     assert released.findings.equals(alone.findings)
     assert released.layers.equals(alone.layers)
     assert released.facts == alone.facts
@@ -117,7 +117,7 @@ def test_order_and_sizes_of_requests_are_darshans_own_counts(shared_data: Path) 
 
     with read(next((shared_data / "darshan").glob("nonmpi_dxt*.darshan"))) as trace:
         requests = trace.read(TRACE_REQUESTS)
-        run = findings.of_input(trace)
+        run = findings.analyze_input(trace)
     exact = {row["direction"]: row for row in sizes_and_order(requests, 1 << 20).to_dicts()}
     sizes = run.sizes.filter(module="POSIX")
     for way in ("read", "write"):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from iosig.answers.forecast.query import Asked, Told, counts, document, told
-from iosig.answers.forecast.what_if import asked_for
+from iosig.answers.forecast.query import ForecastResult, Query, build_document, count_jobs, forecast_load
+from iosig.answers.forecast.what_if import build_what_if_job
 from iosig.cli.printing import progress_bar
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told as Landing, land_paths
@@ -63,11 +63,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
 
 
 @pytest.fixture(scope="module")
-def noon(site: tuple[Store, Release]) -> Told:
-    return told(*site, Settings(), Asked("scratch", hours=0.25, step_minutes=1))
+def noon(site: tuple[Store, Release]) -> ForecastResult:
+    return forecast_load(*site, Settings(), Query("scratch", hours=0.25, step_minutes=1))
 
 
-def test_what_runs_and_waits_is_known(noon: Told) -> None:
+def test_what_runs_and_waits_is_known(noon: ForecastResult) -> None:
     assert noon.at == NOON
     assert {job.name: job.status for job in noon.jobs} == {
         "500": "known",
@@ -77,11 +77,11 @@ def test_what_runs_and_waits_is_known(noon: Told) -> None:
         "602": "unknown",
         "603": "known",
     }
-    assert counts(noon) == {"running": 3, "waiting": 3, "known": 3, "unknown": 2, "held": 1}
+    assert count_jobs(noon) == {"running": 3, "waiting": 3, "known": 3, "unknown": 2, "held": 1}
     assert noon.applications == ("ana/late/16", "eve/ckpt/8")
 
 
-def test_bursts_come_when_signatures_say(noon: Told) -> None:
+def test_bursts_come_when_signatures_say(noon: ForecastResult) -> None:
     late, ckpt = noon.forecast.applications_bytes_per_s
     # 500 writes 4 GB a second from one minute on for two, 603 from four minutes on
     assert np.flatnonzero(ckpt > 1e9).tolist() == [1, 2, 4, 5]
@@ -91,7 +91,7 @@ def test_bursts_come_when_signatures_say(noon: Told) -> None:
     assert late.sum() * 60 == pytest.approx(2 * 3e9 * 120 + 1e10, rel=0.1)
 
 
-def test_the_range_is_around_what_is_expected_and_the_rest_is_as_it_was(noon: Told) -> None:
+def test_the_range_is_around_what_is_expected_and_the_rest_is_as_it_was(noon: ForecastResult) -> None:
     found = noon.forecast
     assert (found.low_bytes_per_s <= found.high_bytes_per_s).all()
     # what has no room comes later
@@ -103,8 +103,8 @@ def test_the_range_is_around_what_is_expected_and_the_rest_is_as_it_was(noon: To
     assert 0.5e9 < found.unknown_bytes_per_s.mean() < 6e9
 
 
-def test_programs_and_people_are_told(site: tuple[Store, Release], noon: Told, cli: Cli, tmp_path: Path) -> None:
-    written = json.loads(document(noon, "release").json_text())
+def test_json_and_text_output(site: tuple[Store, Release], noon: ForecastResult, cli: Cli, tmp_path: Path) -> None:
+    written = json.loads(build_document(noon, "release").json_text())
     assert len(written["steps"]) == 15
     assert written["steps"][0]["from"] == "2018-02-09T12:00:00Z"
     meeting = written["collisions"][0]
@@ -118,42 +118,42 @@ def test_programs_and_people_are_told(site: tuple[Store, Release], noon: Told, c
     assert imread(tmp_path / "f.png").shape[1] == 1440
 
 
-def test_what_is_asked_about_comes_on_top(site: tuple[Store, Release], noon: Told, tmp_path: Path) -> None:
+def test_what_is_asked_about_comes_on_top(site: tuple[Store, Release], noon: ForecastResult, tmp_path: Path) -> None:
     trace = compressed.file_per_process(1_000_000)
     path = tmp_path / "million.parquet"
     compressed_traces.write(path, to_frame(trace), {"process_count": str(trace.process_count)})
-    asked = asked_for([path], 1_000_000, progress_bar)
+    asked = build_what_if_job([path], 1_000_000, progress_bar)
     assert asked.name == "million.parquet at 1,000,000 ranks"
     assert asked.signature is not None
     assert asked.signature.rates.volume_bytes == pytest.approx(4 * 131072e6, rel=1e-3)
-    found = told(*site, Settings(), Asked("scratch", hours=0.25, step_minutes=1, what_if=asked))
+    found = forecast_load(*site, Settings(), Query("scratch", hours=0.25, step_minutes=1, what_if=asked))
     place = found.applications.index(asked.name)
     assert found.forecast.applications_bytes_per_s[place].sum() * 60 == pytest.approx(4 * 131072e6, rel=1e-3)
     assert found.without is not None
     assert found.without.expected_bytes_per_s == pytest.approx(noon.forecast.expected_bytes_per_s)
-    added = sum(step["added_bytes_per_s"] for step in document(found, "release").steps) * 60
+    added = sum(step["added_bytes_per_s"] for step in build_document(found, "release").steps) * 60
     assert added == pytest.approx(4 * 131072e6, rel=0.2)
-    assert counts(found) == counts(noon), "it does not run"
+    assert count_jobs(found) == count_jobs(noon), "it does not run"
 
 
 def test_traces_that_do_not_fit_are_told(tmp_path: Path) -> None:
     path = tmp_path / "small.parquet"
     compressed_traces.write(path, to_frame(compressed.file_per_process(10)), {"process_count": "10"})
-    with pytest.raises(UsageError, match="is of 10 ranks"):
-        asked_for([path], 4096, progress_bar)
-    with pytest.raises(UsageError, match="Say with --ranks"):
-        asked_for([path, path], None, progress_bar)
+    with pytest.raises(UsageError, match="has 10 ranks"):
+        build_what_if_job([path], 4096, progress_bar)
+    with pytest.raises(UsageError, match="Pass --ranks"):
+        build_what_if_job([path, path], None, progress_bar)
     compressed_traces.write(path, to_frame(compressed.file_per_process(10, size=0)), {"process_count": "10"})
-    with pytest.raises(InputRefused, match="moves no bytes"):
-        asked_for([path], None, progress_bar)
+    with pytest.raises(InputRefused, match="no I/O of known size"):
+        build_what_if_job([path], None, progress_bar)
 
 
 def test_what_cannot_be_told_ends_with_a_sentence(site: tuple[Store, Release]) -> None:
-    with pytest.raises(NothingToDo, match="hours to come at most"):
-        told(*site, Settings(), Asked("scratch", hours=6))
+    with pytest.raises(NothingToDo, match="forecast of at most"):
+        forecast_load(*site, Settings(), Query("scratch", hours=6))
     with pytest.raises(NothingToDo, match="no polls of scratch before"):
-        told(*site, Settings(), Asked("scratch", at=at(-600)))
+        forecast_load(*site, Settings(), Query("scratch", at=at(-600)))
     with pytest.raises(UsageError, match="projects, scratch"):
-        told(*site, Settings(), Asked("sea"))
-    with pytest.raises(UsageError, match="ask for longer ones"):
-        told(*site, Settings(), Asked("scratch", hours=48, step_minutes=1))
+        forecast_load(*site, Settings(), Query("sea"))
+    with pytest.raises(UsageError, match="use longer steps"):
+        forecast_load(*site, Settings(), Query("scratch", hours=48, step_minutes=1))

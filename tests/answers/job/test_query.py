@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iosig.answers.job import query as job
-from iosig.answers.job.document import document, page_of
+from iosig.answers.job.document import build_document, build_page
 from iosig.answers.report.runs import hours, read_runs
 from iosig.answers.single.one_input import TraceInput, opened as opened_input
 from iosig.flows import nightly
@@ -46,24 +46,24 @@ def test_a_traced_job_is_told_by_its_log_its_bytes_and_its_trace(tmp_path: Path)
     job_id = write_job(tmp_path)
     assert len(list(land_paths(store, Settings(), [str(tmp_path / "jobs.sacct"), str(LOG)], Told()))) == 2
     release = nightly.run_inline(store, Settings(), lambda *_: None)
-    last = job.of_release(store, release, job_id)
+    last = job.query_release(store, release, job_id)
     assert (last.traces, len(last.other_runs)) == ((), 1)
-    told = job.of_release(store, release, job_id, started=last.other_runs[0])
+    told = job.query_release(store, release, job_id, started=last.other_runs[0])
     (trace,) = told.traces
     with opened_input(LOG, Settings(), Told()) as alone:
         assert isinstance(alone, TraceInput)
         (expected,) = (job.traced.of_input(alone),)
     assert trace.findings.equals(expected.findings)
     assert {one.direction for one in trace.maps} == {"write", "read"}
-    printed = document(told, 5)
+    printed = build_document(told, 5)
     assert printed.job is not None
     assert printed.job["user"] == "ann"
     assert {row["direction"] for row in printed.io} == {"write", "read"}
-    assert "Ranks and time" in page_of(told, 5)
+    assert "Ranks and time" in build_page(told, 5)
     with opened(store, release) as connection:
         chosen = {hour: days for hour, days in hours(connection).items() if hour <= told.job["started_at"]}
         (content, *_) = hour_files(read_runs(connection, chosen))
     (row,) = unpacked(content.data)
     assert [one["module"] for one in row["traces"][0]["layers"]] == ["H5D", "H5F", "MPIIO", "POSIX", "STDIO"]
     with pytest.raises(UsageError, match="started then"):
-        job.of_release(store, release, job_id, started=datetime(2020, 1, 1, tzinfo=UTC))
+        job.query_release(store, release, job_id, started=datetime(2020, 1, 1, tzinfo=UTC))

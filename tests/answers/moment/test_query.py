@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.answers.attribution.landed import Landed
+from iosig.answers.attribution.landed import LandedTraffic
 from iosig.answers.moment.document import document
 from iosig.answers.moment.query import MINUTES, Lookout
 from iosig.settings.model import Settings
@@ -58,7 +58,7 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     told = document(seen)
     assert [one.filesystem for one in told.filesystems] == ["projects", "scratch"]
     assert told.sources[0].table == "job_records"
-    monkeypatch.setattr(Landed, "of", None)
+    monkeypatch.setattr(LandedTraffic, "read", None)
     assert lookout.look(at(2)).filesystems is seen.filesystems, "nothing more has landed"
 
 
