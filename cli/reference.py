@@ -8,7 +8,7 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from iosig.cli.documents import schemas
 from iosig.cli.main import iosig
 from iosig.expectations import suites
 from iosig.settings.model import FILE_NAME, Settings
+from iosig.warehouse import renames
 from iosig.warehouse.contracts import TABLES, Column, Dtype, Table
 from iosig.warehouse.sources.extrapolations import compressed_traces as compressed_files
 
@@ -349,6 +350,40 @@ def compressed_traces() -> str:
     return compressed_files.page((DOCS / "compressed-traces.md").read_text(encoding="utf-8"))
 
 
+# ---- renamed names
+
+_RENAMED = "## Renamed\n"
+
+
+def upgrading() -> str:
+    """Return the page about upgrading: its own text, then the map of renamed names."""
+    text = (DOCS / "upgrading.md").read_text(encoding="utf-8").partition(_RENAMED)[0]
+    blocks = [f"### {title}\n\n{_table(header, rows)}" for title, header, rows in _renamed()]
+    return text + _RENAMED + "\n" + "\n\n".join(blocks) + "\n"
+
+
+def _renamed() -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+    def pairs(names: Mapping[str, str]) -> list[tuple[str, ...]]:
+        return [(_code(old), _code(new)) for old, new in names.items()]
+
+    def within(names: Mapping[str, Mapping[str, str]]) -> list[tuple[str, ...]]:
+        return [(_code(place), _code(old), _code(new)) for place, own in names.items() for old, new in own.items()]
+
+    former = ("before", "now")
+    columns = {f"{table}.{old}": new for table, own in renames.TABLE_COLUMNS.items() for old, new in own.items()}
+    values = renames.VALUES | {
+        f"{table}.{column}": own for table, each in renames.TABLE_VALUES.items() for column, own in each.items()
+    }
+    yield "Tables", former, pairs(renames.TABLES)
+    yield "Columns", former, pairs(renames.COLUMNS | columns)
+    yield "Values", ("column", *former), within(values)
+    yield "Settings", former, pairs(renames.SETTINGS)
+    yield "Commands", former, pairs(renames.COMMANDS)
+    yield "Options", ("command", *former), within(renames.OPTIONS)
+    yield "Fields of JSON documents", former, pairs(renames.JSON_FIELDS)
+    yield "Checks", former, pairs(renames.CHECKS)
+
+
 # ---- lineage
 
 
@@ -410,6 +445,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "lineage.md": lineage_page,
     "schemas.json": schema_file,
     "settings.md": settings,
+    "upgrading.md": upgrading,
 }
 
 

@@ -130,3 +130,10 @@ def sweep_temporaries(folder: Path) -> None:
             shutil.rmtree(left, ignore_errors=True)
         else:
             left.unlink(missing_ok=True)
+
+
+def move(path: Path, target: Path) -> None:
+    """Move a file or folder within a file system, and have both folders on disk."""
+    path.rename(target)
+    for folder in {path.parent, target.parent}:
+        synced(folder)

@@ -267,7 +267,6 @@ JSON_FIELDS = {
     "not_waited_on": "not_synchronized_on",
     "nothing": "without_patterns",
     "out_of_reach": "not_erased",
-    "sentence": "message",
     "unexplained_bytes_per_s": "unattributed_bytes_per_s",
     "usual_bytes": "typical_bytes",
     "usual_s": "typical_interval_s",

@@ -1,4 +1,4 @@
-"""What signatures leave unexplained: what comes again and is in no log, and who is likely: `iosig study unattributed`.
+"""Traffic without a signature: recurring patterns and likely jobs: `iosig study unattributed`.
 
 - `page`: What the study shows: its page, a figure, and tables.
 - `planted`: What no log names: applications planted on a site, and which of them are found.
@@ -11,7 +11,7 @@ from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seeds
 STUDY = Study(
     "unattributed",
     "What of traffic that no signature explains is found, and who is likely to have moved it.",
-    """Measure what is found in the traffic that signatures leave unexplained.
+    """Measure what is found in the traffic that signatures do not explain.
 
     On simulated sites applications are planted that no log names: how many are found, and what else is taken for one.
     Jobs are ranked by when much flowed, too: how often the one that moved most is among the first three.

@@ -1,4 +1,4 @@
-"""What the study of the unexplained shows: the values of its page (`page.md`), and its figure."""
+"""What the study of unattributed traffic shows: the values of its page (`page.md`), and its figure."""
 
 from __future__ import annotations
 

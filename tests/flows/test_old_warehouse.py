@@ -1,54 +1,48 @@
-"""A warehouse made by commit 18b5d00 can be moved, upgraded, read and run again.
-
-`warehouse-18b5d00.tar.zst` holds two nights and a rollback to the first one. Each day has twelve runs on the file
-system `scratch`: flash writes and milc reads 300 GB, five bursts of 30 s every 300 s. The second night also landed
-`dxt.darshan`, an example of PyDarshan. The warehouse was made in `/data/iosig`.
-"""
+"""A warehouse of commit 18b5d00 can be moved, upgraded, read and run again; `test_upgrading.py` says what it holds."""
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import zstandard
 
+from iosig.warehouse.store.store import Store
 from tests.nights import Cli
+from tests.warehouse.releases.test_upgrading import IDS, unpack
 
-_ARCHIVE = Path(__file__).parent / "warehouse-18b5d00.tar.zst"
-_FIRST, _SECOND, _ROLLBACK = "2026-03-02-520d754c", "2026-03-03-81a5cb72", "2026-03-02-520d754c-again1"
+_FIRST, _SECOND, _ROLLBACK = IDS
 _DAY = datetime(2026, 3, 4, tzinfo=UTC)
-
-
-def _unpack(tmp_path: Path) -> Path:
-    data = zstandard.ZstdDecompressor().decompressobj().decompress(_ARCHIVE.read_bytes())
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path / "iosig"
 
 
 @pytest.fixture
 def old_warehouse(tmp_path: Path, cli: Cli) -> Path:
-    """Unpack, repair (it was moved) and upgrade the warehouse."""
-    folder = _unpack(tmp_path)
-    for command in ("repair", "upgrade"):
-        code, _, error = cli("--warehouse", folder, command)
-        assert code in (0, 5), error
+    """Unpack the warehouse, which moves it, and upgrade it."""
+    folder = tmp_path / "iosig"
+    unpack(Store(folder))
+    code, _, error = cli("--warehouse", folder, "upgrade")
+    assert code == 0, error
     return folder
 
 
 def test_an_old_warehouse_is_upgraded_where_it_lies(tmp_path: Path, cli: Cli) -> None:
-    folder = _unpack(tmp_path)
-    assert cli("--warehouse", folder, "verify")[0] == 6, "the catalogue has no checksum"
+    folder = tmp_path / "iosig"
+    unpack(Store(folder))
+    code, _, error = cli("--warehouse", folder, "sql", "from jobs")
+    assert code == 2
+    assert "renamed to signatures.min_sample_count" in error
+    code, output, error = cli("--warehouse", folder, "upgrade", "--check")
+    assert (code, "Form 2 to 3" in output, "settings are renamed" in output) == (0, True, True), error
     code, output, error = cli("--warehouse", folder, "upgrade")
-    assert (code, "has form 2" in output, "gets a checksum" in output) == (0, True, True), error
-    assert cli("--warehouse", folder, "verify")[0] == 0
+    assert (code, "has form 3" in output, "the old file is" in output) == (0, True, True), error
+    assert cli("--warehouse", folder, "verify", "--all")[0] == 0
     assert cli("--warehouse", folder, "upgrade")[0] == 0
     assert cli("--warehouse", folder, "upgrade", "--strict")[0] == 5
     assert _count(cli, folder, "jobs", _SECOND) == 24
+    for query, name in (("select trust from signatures", "expected_correlation"), ("from poll_days", "polls_daily")):
+        code, _, error = cli("--warehouse", folder, "sql", query)
+        assert (code, f"It was renamed to {name}." in error) == (2, True), error
 
 
 def _count(cli: Cli, warehouse: Path, table: str, release: str) -> int:
@@ -63,14 +57,13 @@ def test_releases_of_an_old_warehouse_stay_readable(old_warehouse: Path, cli: Cl
     job_counts = [_count(cli, old_warehouse, "jobs", release) for release in (_FIRST, _SECOND, _ROLLBACK)]
     assert job_counts == [12, 24, 12]
     assert cli("--warehouse", old_warehouse, "verify")[0] == 0
-    # job I/O has the form of this version: one row per run, file system and direction, and the one that it replaced
     for release in (_FIRST, _SECOND):
-        row_count = _count(cli, old_warehouse, "best_job_io", release)
+        row_count = _count(cli, old_warehouse, "job_io", release)
         assert row_count > 0
-        assert _count(cli, old_warehouse, "job_io", release) == row_count
-        shared = "best_job_io where volume_bytes is not null and is_shared_traffic"
-        assert _count(cli, old_warehouse, "job_io where filesystem_bytes > 0", release) == _count(
-            cli, old_warehouse, f"{shared} and volume_bytes > 0", release
+        assert _count(cli, old_warehouse, "job_io where filesystem_bytes > 0", release) > 0
+        assert (
+            _count(cli, old_warehouse, "job_io_sources where filesystem_bytes is null = own_bytes is null", release)
+            == 0
         )
     attributed = "job_io where estimate_source = 'attributed'"
     assert (
@@ -105,7 +98,7 @@ def test_a_night_runs_on_an_upgraded_warehouse(
     code, output, _ = cli("--warehouse", old_warehouse, "sql", "select count(*) from jobs", "--format", "csv")
     assert (code, output.split()[-1]) == (0, "25")
     assert _count(cli, old_warehouse, "jobs", _SECOND) == 24
-    # classes and periods of shared traffic are hidden in old releases, and replaced on every day by this night
+    # classes and periods of shared traffic are not converted, and this run computes those of every day
     releases = json.loads(cli("--warehouse", old_warehouse, "releases", "--json")[1])["releases"]
     newest = releases[-1]["release_id"]
     for table in ("classes", "periods"):
@@ -115,4 +108,4 @@ def test_a_night_runs_on_an_upgraded_warehouse(
         assert _count(cli, old_warehouse, f"{answers} and outcome in ('classified', 'periodic')", newest) == 25
     assert _count(cli, old_warehouse, "job_io where estimate_source is null", newest) == 0
     assert _count(cli, old_warehouse, "job_io_sources", newest) == _count(cli, old_warehouse, "job_io", newest)
-    assert _count(cli, old_warehouse, "explained_days where over_attributed_bytes is null", newest) == 0
+    assert _count(cli, old_warehouse, "attribution_daily where excess_attributed_bytes is null", newest) == 0

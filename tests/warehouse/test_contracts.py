@@ -25,9 +25,10 @@ from iosig.warehouse.errors import ContractError
 
 #: each column once, whether or not a table may leave it NULL
 DECLARED = {replace(column, nullable=False) for made in TABLES for column in made.columns}
-#: words whose columns hold one of a closed list, which differs from table to table; and samples, which are a set's
-#: runs or a signal's values
+#: words whose columns hold one of a closed list, which differs from table to table; samples, which are a set's runs or
+#: a signal's values; times on the clock of what the row is about; and confidences of a table's method
 OF_THEIR_TABLE = {"outcome", "kind", "method", "flag", "basis", "estimate_source", "sample_count"}
+OF_THEIR_TABLE |= {"start_s", "end_s", "confidence"}
 
 each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
 

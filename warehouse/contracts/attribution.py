@@ -74,6 +74,11 @@ EXPLAINED_MINUTES = replace(
 )
 
 _LATE = "holds it four times of five; NULL where it was not found."
+_UNATTRIBUTED_BYTES = Column(
+    "unattributed_bytes",
+    "real",
+    "Bytes of the day, or of the burst's time, that are attributed to no run; NULL where the burst is not slowed.",
+)
 _STOOD = "NULL where the burst is not slowed"
 
 SLOWDOWNS = Table(
@@ -108,7 +113,7 @@ SLOWDOWNS = Table(
         Column(
             "interfering_bytes", "real", f"Bytes of other runs while it was done, both ways; {_STOOD}.", nullable=True
         ),
-        Column("unattributed_bytes", "real", f"Unattributed bytes meanwhile; {_STOOD}.", nullable=True),
+        _UNATTRIBUTED_BYTES.optional(),
         Column(
             "top_interferer_job_id",
             "text",
@@ -134,7 +139,7 @@ ATTRIBUTION_DAILY = Table(
         c.DIRECTION,
         _MEASURED_BYTES,
         c.EXPLAINED_BYTES,
-        Column("unattributed_bytes", "real", "Bytes that no signature explains."),
+        _UNATTRIBUTED_BYTES,
         Column(
             "excess_own_bytes",
             "real",

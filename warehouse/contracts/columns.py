@@ -199,9 +199,9 @@ IS_DEFAULT = Column("is_default", "bool", "Whether this is the method whose answ
 WINDOW_START_S = Column(
     "window_start_s",
     "real",
-    "From when the verdict holds: since the run's start, a trace's zero, or on the series' own clock.",
+    "Start of the time window that was analyzed: since the run's start, a trace's zero, or on the series' own clock.",
 )
-WINDOW_END_S = Column("window_end_s", "real", "Until when the verdict holds.")
+WINDOW_END_S = Column("window_end_s", "real", "End of the time window that was analyzed.")
 SAMPLING_HZ = Column("sampling_hz", "real", "Samples per second of the signal that was judged.")
 SAMPLE_COUNT_OF_SIGNAL = Column("sample_count", "int", "Samples of the signal that was judged.")
 FREQUENCY_HZ = Column("frequency_hz", "real", "Cycles per second of the dominant period.")

@@ -29,10 +29,7 @@ _HOP = (
     _SOURCE_LAYER,
     _TARGET_LAYER,
 )
-_WINDOW = (
-    Column("window_start_s", "real", "Where the time window begins, from the run's start on."),
-    Column("window_end_s", "real", "Where the time window ends, from the run's start on."),
-)
+_WINDOW = (c.WINDOW_START_S, c.WINDOW_END_S)
 
 NETWORK_RUNS = Table(
     name="network_runs",

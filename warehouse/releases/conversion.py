@@ -7,6 +7,7 @@ of measurement, and `classes`, `periods` and `period_segments` had rows for the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,9 @@ from iosig.warehouse.contracts.files import quoted
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
-from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths, utf8_path
+from iosig.warehouse.engine_paths import duckdb_path, utf8_path
 from iosig.warehouse.placing import make_read_only, moved_into_place
-from iosig.warehouse.store.models import model_path
+from iosig.warehouse.store import models
 from iosig.warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
 
 if TYPE_CHECKING:
@@ -96,13 +97,8 @@ def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[P
         connection.execute("set TimeZone = 'UTC'")
         for table, files in ((JOB_IO_SOURCES, sources), (ATTRIBUTED_IO, attributed)):
             connection.execute(f"create schema if not exists {table.layer}")
-            every = f"read_parquet({duckdb_paths(files)}, hive_partitioning = false)"
-            empty = ", ".join(
-                f"null::{DUCKDB_TYPES[column.dtype]} as {quoted(column.name)}" for column in table.columns
-            )
-            rows = f"from {every}" if files else f"select {empty} where false"
-            connection.execute(f"create view {table.layer}.{table.name} as {rows}")
-        model = model_path(JOB_IO).read_text(encoding="utf-8")
+            models.expose(connection, table.layer, table, files)
+        model = models.model_path(JOB_IO).read_text(encoding="utf-8")
         connection.execute(f"create table job_io_rows as select {_columns(JOB_IO)} from ({model})")
         days = connection.execute("select distinct ended_on::varchar from job_io_rows order by 1").fetchall()
         for (day,) in days:
@@ -149,14 +145,13 @@ def _write(relation: duckdb.DuckDBPyRelation, table: Table, target: Path) -> boo
     import pyarrow as pa
 
     schema = arrow.schema(table)
-    reader = relation.to_arrow_reader(ROW_GROUP_ROWS)
-    count = 0
+    batches = (batch for batch in relation.to_arrow_reader(ROW_GROUP_ROWS) if batch.num_rows)
+    first = next(batches, None)
+    if first is None:
+        return False
     with moved_into_place(target) as temporary:
         with parquet_writer(temporary, table) as writer:
-            for batch in reader:
-                count += batch.num_rows
+            for batch in chain([first], batches):
                 writer.write_table(pa.Table.from_batches([batch]).cast(schema), row_group_size=ROW_GROUP_ROWS)
         make_read_only(temporary)
-    if not count:
-        target.unlink()
-    return count > 0
+    return True

@@ -19,6 +19,7 @@ from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.releases import RELEASES
 from iosig.warehouse.errors import MachineFault, UsageError
+from iosig.warehouse.placing import move
 from iosig.warehouse.releases import checksums, conversion, releases, seals
 from iosig.warehouse.releases.catalogue import (
     changed_at_once,
@@ -128,7 +129,7 @@ def _keep(store: Store) -> None:
         store.files.take(store.root / name, f"{_KEPT}/{name}")
     put_document(store, _NOTE, landed)
     for path in (path for pattern in _MOVED for path in store.root.glob(pattern)):
-        path.rename(store.root / _KEPT / path.name)
+        move(path, store.root / _KEPT / path.name)
     put_document(store, _ALL_MOVED, True)
 
 
@@ -142,7 +143,7 @@ def undo(store: Store) -> None:
             store.files.remove(*_CREATED)
             store.files.remove(_ALL_MOVED)
         for path in kept:
-            path.rename(store.root / path.name)
+            move(path, store.root / path.name)
         for name in landed:
             store.files.take(store.root / _KEPT / name, name)
     store.files.remove(_KEPT)

@@ -93,7 +93,9 @@ def test_an_empty_table_is_a_header(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "job_records", "releases", "jobs; drop", ""])
 def test_a_table_that_is_not_published_is_named_with_those_that_are(store: Store, tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="a release holds applications, attributed_io, classes") as refusal:
+    with pytest.raises(
+        UsageError, match="a release holds applications, attributed_io, attribution_daily, classes"
+    ) as refusal:
         export_table(store, releases.find(store, None), name, tmp_path / "file.parquet")
     assert all(made.name in str(refusal.value) for made in published())
     assert list(tmp_path.iterdir()) == []

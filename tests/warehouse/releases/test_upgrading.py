@@ -1,4 +1,9 @@
-"""Upgrading: a stored warehouse of an older form becomes one of this form, with all that it held."""
+"""Upgrading: a warehouse of commit 18b5d00 becomes one of this form, with all that it held.
+
+`warehouse-18b5d00.tar.zst` holds two nights and a rollback to the first one. Each day has twelve runs on the file
+system `scratch`: flash writes and milc reads 300 GB, five bursts of 30 s every 300 s. The second night also landed
+`dxt.darshan`, an example of PyDarshan. The warehouse was made in `/data/iosig`.
+"""
 
 from __future__ import annotations
 
@@ -7,35 +12,33 @@ import json
 import tarfile
 from pathlib import Path
 
+import polars as pl
 import pytest
 import zstandard
 from pyiceberg.table import StaticTable
 
-from iosig.warehouse.errors import UsageError
+from iosig.warehouse import renames
+from iosig.warehouse.contracts import TABLES, frames, table
+from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.releases import holds, releases, upgrading
 from iosig.warehouse.releases.upgrading import needs, upgrade
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import landing
-from iosig.warehouse.store.form import FORM, form_of
-from iosig.warehouse.store.store import Store, write_json
+from iosig.warehouse.store.form import FORM, FORMER, form_of
+from iosig.warehouse.store.manifests import manifest_in
+from iosig.warehouse.store.store import Store, document, write_json
 from tests.budget import one_in
 from tests.warehouse.releasing import keys, publish
 
-#: as iosig 0.1 left it: two job logs, two releases, a way back to the first, and one on top of that
-IDS = ["2018-02-09-first", "2018-02-09-second", "2018-02-09-first-again1", "2018-02-09-third"]
-JOBS = [
-    ["80", "81", "90", "run"],
-    ["100", "80", "81", "91", "run"],
-    ["80", "81", "90", "run"],
-    ["82", "90", "run"],
-]
+IDS = ["2026-03-02-520d754c", "2026-03-03-81a5cb72", "2026-03-02-520d754c-again1"]
 
 
 def unpack(store: Store) -> None:
-    """Unpack the warehouse of form 1."""
-    packed = (Path(__file__).parent / "form-1.tar.zst").read_bytes()
+    """Unpack the warehouse of commit 18b5d00."""
+    packed = (Path(__file__).parent / "warehouse-18b5d00.tar.zst").read_bytes()
     with tarfile.open(fileobj=io.BytesIO(zstandard.ZstdDecompressor().decompressobj().decompress(packed))) as archive:
         archive.extractall(store.root.parent, filter="data")
+    (store.root.parent / "iosig").rename(store.root)
 
 
 @pytest.fixture
@@ -45,22 +48,19 @@ def old(tmp_path: Path) -> Store:
     return store
 
 
-def assert_upgraded(store: Store) -> None:
-    found = releases.history(store)
-    assert [release.release_id for release in found] == IDS
-    assert [release.sequence for release in found] == [1, 2, 3, 4]
-    assert {release.verdict for release in found} == {"passed"}
-    assert [keys(store, release, "jobs", "job_id") for release in found] == JOBS
-    assert [lot.sequence for lot in landing.ledger(store)] == [1, 2]
-    assert verify(store, is_all=True) == []
-    jobs = StaticTable.from_metadata(str(store.tables / "jobs"))
-    for release, expected in zip(IDS, JOBS, strict=True):
-        assert sorted(jobs.scan().use_ref(release).to_arrow()["job_id"].to_pylist()) == expected
-    assert StaticTable.from_metadata(str(store.tables / "classes")).scan().to_arrow().num_rows == 0
+def rows(store: Store, release_id: str, name: str) -> pl.DataFrame:
+    """Return the rows of a released table, straight from its files."""
+    files = releases.files_of(store, releases.find(store, release_id))[name]
+    return pl.concat([pl.DataFrame(schema=frames.schema(table(name))), *map(pl.read_parquet, files)])
+
+
+def old_rows(store: Store, name: str) -> pl.DataFrame:
+    """Return the rows of all files of a table of the old warehouse."""
+    return pl.concat([pl.read_parquet(path) for path in sorted(store.tables.glob(f"{name}/data/*.parquet"))])
 
 
 def test_an_older_form_is_refused_with_what_to_do(old: Store) -> None:
-    assert form_of(old) == 1
+    assert form_of(old) == FORMER
     for ask in (releases.history, landing.ledger):
         with pytest.raises(UsageError, match="iosig upgrade"):
             ask(old)
@@ -69,61 +69,112 @@ def test_an_older_form_is_refused_with_what_to_do(old: Store) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.long
-def test_it_keeps_releases_ids_and_verdicts(old: Store) -> None:
-    before = {path.name for path in old.tables.rglob("data/*.parquet")}
+def test_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
+    names = ("signatures", "poll_days", "signature_bursts", "attributed_io", "jobs")
+    before = {name: old_rows(old, name) for name in names}
     found = needs(old)
     assert found is not None
-    assert (found.form, found.read_file_count, found.written_bytes > 0) == (1, 2, True)
-    told: list[tuple[int, int]] = []
-    upgrade(old, lambda *done: told.append(done))
-    assert told[-1] == (4, 4)
-    assert form_of(old) == FORM
-    assert needs(old) is None
-    assert_upgraded(old)
-    assert before <= {path.name for path in old.tables.rglob("data/*.parquet")}
-    fifth = publish(old, "fifth", {"jobs": {8: "job_id \n 83"}})
-    assert (fifth.sequence, fifth.parent_release_id) == (5, IDS[-1])
-    assert keys(old, fifth, "jobs", "job_id") == ["83", "90", "run"]
-    assert sorted(path.name for path in (old.root / "latest" / "jobs").glob("*/*.parquet"))
-    assert holds.roll_back(old, IDS[1])[0].sequence == 6
+    assert (found.form, found.file_count > 60, found.written_bytes > 0) == (FORMER, True, True)
+    progress: list[tuple[int, int]] = []
+    upgrade(old, lambda *done: progress.append(done))
+    assert progress[-1] == (3, 3)
+    assert (form_of(old), needs(old), (old.root / "before-upgrade").exists()) == (FORM, None, False)
+    history = releases.history(old)
+    assert [release.release_id for release in history] == IDS
+    assert {release.verdict for release in history} == {"passed with warnings"}
+    assert [len(keys(old, release, "jobs", "job_id")) for release in history] == [12, 24, 12]
+    assert verify(old, is_all=True) == []
+    for name, own in before.items():
+        present = renames.TABLES.get(name, name)
+        after, columns, values = rows(old, IDS[1], present), renames.columns_of(present), renames.values_of(present)
+        expected = own.rename({column: columns[column] for column in own.columns if column in columns})
+        expected = expected.with_columns(pl.col(c).replace(v) for c, v in values.items() if c in expected.columns)
+        assert expected.height > 0, name
+        assert not renames.columns_of(present).keys() & set(after.columns), name
+        # the old files hold the rows of all releases
+        assert after.join(expected, on=expected.columns, how="anti", nulls_equal=True).is_empty(), name
+    assert set(rows(old, IDS[1], "signatures")["method"]) == {"elastic", "iosi"}
+    assert rows(old, IDS[1], "job_io").group_by("estimate_source").len().sort("estimate_source").rows() == [
+        ("attributed", 24), ("none", 24), ("traced", 2),
+    ]  # fmt: skip
+    assert "slowed" not in rows(old, IDS[1], "periods")["outcome"]
+    requests = pl.read_parquet(next(old.landed.glob("*/trace_requests*.parquet")))
+    assert {"start_s", "end_s"} <= set(requests.columns)
+    assert requests.height == 7623
+    parameters = json.loads(releases.find(old, IDS[0]).parameters)
+    assert parameters["signatures"]["min_sample_count"] == 4
+    assert releases.is_converted(releases.find(old, IDS[0]))
+
+
+@pytest.mark.slow
+def test_other_readers_find_the_releases(old: Store) -> None:
+    upgrade(old)
+    signatures = StaticTable.from_metadata(str(old.tables / "signatures"))
+    for release_id in IDS:
+        found = signatures.scan().use_ref(release_id).to_arrow()
+        assert "expected_correlation" in found.column_names
+        assert found.num_rows == rows(old, release_id, "signatures").height
+    assert sorted(path.name for path in old.tables.iterdir()) == sorted(
+        each.name for each in TABLES if each.is_published
+    )
+    later = publish(old, "later", {"jobs": {8: "job_id \n 83"}})
+    assert (later.sequence, later.parent_release_id) == (4, IDS[-1])
+    assert holds.roll_back(old, IDS[1])[0].sequence == 5
     assert verify(old, is_all=True) == []
 
 
-PLACES = one_in(2, ["relocate", "_order_releases", "mark_form", "widen"], slow=1)
+PLACES = one_in(2, ["_convert_landings", "append_row", "mark_form", "leave_hints", "_keep"], slow=1)
 
 
-def lying_in(store: Store) -> dict[str, bytes]:
-    """All that lies in a warehouse, but what holds it while somebody writes."""
+def content_of(store: Store) -> dict[str, bytes]:
+    """Return all files of a warehouse, except its locks."""
     paths = (path for path in store.root.rglob("*") if path.is_file() and path.suffix != ".lock")
     return {path.relative_to(store.root).as_posix(): path.read_bytes() for path in paths}
 
 
-def killed_at(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", PLACES)
+def test_a_failed_upgrade_leaves_the_warehouse_as_it_was(
+    old: Store, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def kill(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    before = content_of(old)
     with monkeypatch.context() as patch:
         patch.setattr(upgrading, place, kill)
         with pytest.raises(KeyboardInterrupt):
             upgrade(old)
+    assert content_of(old) == before
+    assert form_of(old) == FORMER
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_one_that_fails_leaves_all_as_it_was(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = lying_in(old)
-    killed_at(old, place, monkeypatch)
-    assert lying_in(old) == before
-    assert form_of(old) == 1
+def test_a_damaged_landing_is_named(old: Store) -> None:
+    path = next(old.landed.glob("*/trace_requests*.parquet"))
+    content = bytearray(path.read_bytes())
+    content[200] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(content)
+    before = content_of(old)
+    with pytest.raises(MachineFault, match=rf"{path.name} is damaged. Restore it"):
+        upgrade(old)
+    assert content_of(old) == before
+
+
+def test_a_warehouse_of_another_version_is_refused_in_a_sentence(old: Store) -> None:
+    (old.tables / "job_io_sources").mkdir()
+    with pytest.raises(UsageError, match=r"other than commit 18b5d00: land its inputs in a new warehouse\.$"):
+        needs(old)
 
 
 @pytest.mark.slow
-@pytest.mark.long
-def test_what_is_released_and_landed_cannot_be_written_to_then(old: Store) -> None:
+def test_released_and_landed_files_are_read_only(old: Store) -> None:
     upgrade(old)
     paths = [*old.tables.glob("*/data/*.parquet"), *old.landed.glob("*/*.parquet")]
     assert paths
     assert not any(path.stat().st_mode & 0o222 for path in paths)
+    manifests = [document(old, name) for name in old.files.matching(manifest_in("*"))]
+    parts = [part for manifest in manifests for part in manifest["parts"]]
+    assert all(old.files.sealed(part["path"]).sha256 == part["sha256"] for part in parts)
 
 
 def test_a_newer_form_is_refused_with_what_reads_it(tmp_path: Path) -> None:

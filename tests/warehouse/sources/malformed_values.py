@@ -147,7 +147,7 @@ CHANGES: dict[str, list[Change]] = {
         (_EVENT, (f"{_EVENT}maybe",), lost(1, 1, "neither true nor false")),
         (_EVENT, (_EVENT[:-1],), lost(1, 1, "11 fields where 12")),
         (_EVENT, (f"{_EVENT},1",), lost(1, 1, "13 fields where 12")),
-        ("end_s", ("end_s",), refused("no column end_s")),
+        ("end_s", ("stop_s",), refused("no column end_s")),
     ],
     "jobstats": [
         ("snapshot_time:   172", ("snapshot_time:   x72", "snapshot_time:   -72"),

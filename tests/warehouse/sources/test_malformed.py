@@ -115,7 +115,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "sacct pbs swf": lost(2, 1),
             "squeue": lost(3, 1, "other fields"),
             "polls-csv": lost(4, 1, "3 fields"),
-            "request-events-csv": lost(5, 1, "3 fields"),
+            "request-events-csv": lost(5, 1, "4 fields"),
             "series": lost(3, 1, "1 fields"),
             JSON: refused("no valid JSON"),
             PARQUET: refused("Parquet content"),

@@ -45,7 +45,7 @@ def test_a_file_of_empty_lines_is_refused_and_one_of_rows_between_them_is_not(tm
     path.write_bytes(b"a\n" + b"\r\n" * 9)
     with (
         limited(Limits(max_refused_count=5)),
-        pytest.raises(InputRefused, match=r"lines are empty \(limits\.refused_count"),
+        pytest.raises(InputRefused, match=r"lines are empty \(limits\.max_refused_count"),
     ):
         list(text_lines(path))
     path.write_bytes(b"a\n\n" * 9)
