@@ -72,7 +72,7 @@ def test_options_and_commands_have_the_present_names() -> None:
         known = {option for command in own for parameter in command.params for option in parameter.opts}
         assert set(options.values()) <= known, name
         assert not options.keys() & known, name
-    assert {new for new in renames.COMMANDS.values()} <= found.keys()
+    assert set(renames.COMMANDS.values()) <= found.keys()
 
 
 def test_json_fields_have_the_present_names() -> None:
