@@ -32,7 +32,7 @@ _IS_RIGHT = pl.col("planted") == pl.col("matched")
 
 def values(results: Results) -> dict[str, object]:
     """Return what the page is made of."""
-    outliers = results.answers.filter(planted="outlier", named="outlier")
+    outliers = results.answers.filter(planted="outlier", matched="outlier")
     return {
         **{"params": results.params, "MOST_REQUESTS": MOST_REQUESTS, "SKEW_RANGE_S": SKEW_RANGE_S},
         "right_ratio": right_ratio(results),

@@ -33,7 +33,7 @@ StudyParams = SeedParams
 class Results:
     """What came of it.
 
-    answers: a row for each planted system: planted, seed, rank_count, named (a pattern, or the outcome), told_count
+    answers: a row for each planted system: planted, seed, rank_count, matched (a pattern, or the outcome), told_count
     and right_count, the causes that were told and those of them that were planted. clocks: a row for each setting:
     rank_count, file_count, jitter_s, error_ratio, the largest error of any rank by the range of the clocks, over all
     seeds, and median_error_ratio.

@@ -58,7 +58,7 @@ def test_every_kind_of_transfer_is_replayed_by_mpi(tmp_path: Path) -> None:
         return [*lines, ("MPI_File_sync", "0-0"), ("MPI_File_get_size", "0-0 64"), ("MPI_File_close", "0-0")]
 
     trace = write_trace(tmp_path / "trace", [rank(0), rank(1)])
-    report = replay(trace, Wish(way="mpi", into=tmp_path / "into"), lambda _: None)
+    report = replay(trace, Wish(way="mpi", output=tmp_path / "into"), lambda _: None)
     assert report.differences() == []
     assert report.not_replayed == {}
     assert (tmp_path / "into" / "d" / "f").stat().st_size == 64

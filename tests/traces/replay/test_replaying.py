@@ -62,7 +62,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_real_traces_are_replayed_exactly(shared_data: Path, tmp_path: Path, name: str, sizes: list[int]) -> None:
     trace = shared_data / "recorder" / name / "8" / "raw.tar.zst"
     into = tmp_path / "into"
-    report = replay(trace, Wish(into=into, process_count=3, trace_into=tmp_path / "again"), quiet)
+    report = replay(trace, Wish(output=into, process_count=3, trace_output=tmp_path / "again"), quiet)
     assert report.differences() == []
     assert report.replayed_calls == report.traced_calls
     assert report.written_bytes == report.traced_written_bytes > 0
@@ -118,7 +118,7 @@ def worker(rank: int) -> list[Line]:
 @pytest.mark.slow
 def test_several_ranks_share_a_process(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(rank) for rank in range(5)])
-    wish = Wish(into=tmp_path / "into", process_count=2, ranks="0-2,4", trace_into=tmp_path / "again")
+    wish = Wish(output=tmp_path / "into", process_count=2, ranks="0-2,4", trace_output=tmp_path / "again")
     report = replay(trace, wish, quiet)
     assert report.differences() == []
     assert (report.rank_count, report.process_count) == (4, 2)
@@ -181,7 +181,7 @@ def test_failed_calls_are_counted_and_shown(tmp_path: Path) -> None:
 
 def test_files_that_were_there_are_there_again(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [[("open", "in 0"), ("read", "in %p 70000"), ("close", "in")]])
-    report = replay(trace, Wish(into=tmp_path / "into"), quiet)
+    report = replay(trace, Wish(output=tmp_path / "into"), quiet)
     assert report.read_bytes == 70000
     assert report.files[0].prepared_bytes == 70000
     assert len(set((tmp_path / "into" / "in").read_bytes())) > 100
@@ -242,7 +242,7 @@ def test_a_disk_that_is_too_small_is_refused(tmp_path: Path, monkeypatch: pytest
     full = os.statvfs_result((4096, 4096, 1000, 1000, 1000, 0, 0, 0, 0, 255))
     monkeypatch.setattr(planning.os, "statvfs", lambda _: full)
     with pytest.raises(InputRefused, match="takes up to 1,000,000,000 bytes, and 4,096,000 are free"):
-        replay(trace, Wish(into=tmp_path / "into", process_count=1), quiet)
+        replay(trace, Wish(output=tmp_path / "into", process_count=1), quiet)
     assert list((tmp_path / "into").iterdir()) == []
 
 
@@ -268,9 +268,9 @@ def test_a_trace_without_file_calls_is_refused(tmp_path: Path) -> None:
 def test_folders_that_hold_something_are_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(0)])
     with pytest.raises(UsageError, match="not empty"):
-        replay(trace, Wish(into=trace), quiet)
+        replay(trace, Wish(output=trace), quiet)
     with pytest.raises(UsageError, match="must not lie"):
-        replay(trace, Wish(into=tmp_path / "into", trace_into=tmp_path / "into" / "again"), quiet)
+        replay(trace, Wish(output=tmp_path / "into", trace_output=tmp_path / "into" / "again"), quiet)
 
 
 def test_a_killed_process_breaks_off_the_replay(
@@ -306,7 +306,7 @@ def test_a_fault_within_a_process_is_told(tmp_path: Path, temporary: Path, monke
     monkeypatch.setattr(processes, "go_of", elsewhere)
     monkeypatch.setattr(planning, "prepare", lambda *_: Counter())
     with pytest.raises(RuntimeError, match="FileNotFoundError"):
-        replay(trace, Wish(into=tmp_path / "into"), quiet)
+        replay(trace, Wish(output=tmp_path / "into"), quiet)
     assert list(temporary.iterdir()) == []
 
 
@@ -339,7 +339,7 @@ def test_an_extrapolated_trace_is_replayed_exactly(
     assert found.trace is not None
     trace = tmp_path / "trace.parquet"
     compressed_traces.write(trace, to_frame(found.trace), {"process_count": "32"})
-    report = replay(trace, Wish(into=tmp_path / "into", process_count=2), quiet)
+    report = replay(trace, Wish(output=tmp_path / "into", process_count=2), quiet)
     assert report.rank_count == 32
     assert report.is_time_drawn
     assert report.differences() == []
