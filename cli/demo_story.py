@@ -91,7 +91,7 @@ def _show_signatures(signatures: pl.DataFrame) -> None:
         )
         for row in moved.iter_rows(named=True)
     ]
-    columns = ("a run of", "found", "planted", "bursts found", "false", "expected_correlation")
+    columns = ("a run of", "found", "planted", "bursts found", "false", "expected correlation")
     show("Signatures: what each application moves when it runs alone", columns, rows)
 
 
@@ -106,7 +106,7 @@ def _tell_doubtful(signatures: pl.DataFrame) -> None:
         lacks = f" (lacks {counted(count, 'burst')} of its runs)" if count else ""
         parts.append(f"{row['application']} {row['direction']}s{lacks}")
     if parts:
-        _say(f"Trust is the expected correlation. Do not rely on less than {_MIN_TRUST}: {', '.join(parts)}.")
+        _say(f"Signatures with an expected correlation below {_MIN_TRUST} are unreliable: {', '.join(parts)}.")
         click.echo()
 
 

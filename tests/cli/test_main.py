@@ -243,7 +243,7 @@ def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path)
 
 @pytest.mark.long
 def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path) -> None:
-    """As the README has it, and all tables beside that."""
+    """The README shows part of the story; `--full` adds all tables."""
     code, out, err = cli("demo", "--full", "--output", tmp_path / "demo")
     assert code == 0, err
     story = out[out.index("3 days of a simulated machine") :]
@@ -253,6 +253,8 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
     assert len(planted) == 4
     assert all(line.startswith("+") for line in planted), "each planted fact is found"
     assert "volumes are true to the byte" in story
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    assert [line for line in readme.split("```text\n")[1].split("```")[0].splitlines() if line not in story] == []
     assert str(tmp_path / "demo" / "signature.png") in story
     verdicts = [line.split(": ")[1] for line in story.splitlines() if line.startswith("Release ")]
     assert verdicts[0] == "passed"
