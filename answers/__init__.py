@@ -8,11 +8,11 @@
 - `job/`: All data about one run.
 - `moment/`: The file systems now, as far as polls have landed.
 - `population/`: How the runs of a site do their I/O: classes, periods, volumes.
-- `predictions` (`Session`, `busiest`, `graph_of`, `rows_of`, `view_of`): Predictions of inputs.
+- `predictions` (`Session`, `find_busiest`, `export_graph`, `read_rows`, `build_view`): Predictions of inputs.
 - `report/`: A release as static pages.
 - `signatures/`: The signature of an application, and its changes between releases.
 - `single/`: One input without a warehouse, computed as in the nightly flow.
 - `status/`: The condition of a warehouse, and its problems.
-- `time_shifts` (`landed_warnings`, `released_warnings`): Warnings about job logs and polls whose times differ by hours.
+- `time_shifts` (`check_landings`, `check_release`): Warnings about job logs and polls whose times differ by hours.
 - `wall/`: Overview figures of a release.
 """

@@ -1,4 +1,4 @@
-"""`iosig predict`: inputs that are followed, or judged flush by flush, and the figure of their predictions."""
+"""`iosig predict`: predictions for inputs that are followed live or replayed flush by flush, and their figure."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import recognize
 from iosig.warehouse.store.journal import Journal
 
-#: rows that are kept to be drawn, of an input and direction
-_MOST_DRAWN = 100_000
-#: folders are left alone for so many times what it took to look for new traces: one in twenty parts of the time
+#: maximum rows per input and direction that are drawn
+_MAX_DRAWN = 100_000
+#: pause between scans of folders, in multiples of the scan's duration: scans take 5 % of the time
 _FOLDER_PAUSES = 19
-#: refused lines that are reported of each input
+#: maximum refused lines reported per input
 _MAX_REFUSED_LINES = 10
 
 
 @dataclass(slots=True)
 class Session:
-    """Inputs whose predictions are reported as they are made.
+    """Inputs that are followed, with callbacks for their predictions.
 
-    report: gets rows of `predictions`. warn: gets sentences about inputs. keeps_inputs: inputs that are over stay in
-    `inputs`, to be drawn. inputs: by followed_id. refused_count: inputs that could not be followed.
-    refused_line_counts: lines that could not be read, by followed_id.
+    report: callback for rows of `predictions`. warn: callback for messages about inputs. keeps_inputs: keep finished
+    inputs in `inputs` for the figure. inputs: keyed by followed_id. refused_count: inputs that could not be followed.
+    refused_line_counts: unreadable lines by followed_id.
     """
 
     opener: Opener
@@ -61,12 +61,12 @@ class Session:
     _fault: str | None = None
 
     def __post_init__(self) -> None:
-        """Follow nothing yet."""
+        """Create the follower, without inputs."""
         journal = self.opener.journal
         self._follower = Follower([], self._report, self._refuse, journal, self.idle_end_s, self._note)
 
     def open(self, paths: Sequence[Path], polls: Sequence[Followed] = ()) -> None:
-        """Open traces, folders of traces, and polls."""
+        """Open traces, folders of traces, and polls; new traces in the folders are found later."""
         self._add(polls)
         for path in paths:
             if path.is_dir():
@@ -80,11 +80,11 @@ class Session:
             self._add(folder.look())
 
     def follow(self, interval_s: float, stop: Stop) -> None:
-        """Follow until the runs are over, or a signal comes; NothingToDo if all were over before."""
+        """Follow until all runs have ended or `stop` is set; raises NothingToDo if all had ended before."""
         over = [one for one in self.inputs.values() if one.is_over and not self.folders]
         for one in over:
             name = one_line(one.identity.followed_id)
-            self.warn(f"{name} was over; it is followed only if it has gone on, and with --reset from its start.")
+            self.warn(f"{name} had ended; it is followed only from where it continued, or with --reset from its start.")
         names = [f"the folder {folder.path}" for folder in self.folders] or [one_line(name) for name in self.inputs]
         self.warn(f"Following {names[0] if len(names) == 1 else f'{len(names):,} inputs'}; end with Ctrl-C.")
         self._follower.follow(interval_s, stop, self._new_inputs if self.folders else None)
@@ -93,39 +93,39 @@ class Session:
             raise NothingToDo("Nothing is left to follow.")
 
     def finish(self) -> None:
-        """Judge what is there, flush by flush, as if it were just being written."""
+        """Evaluate the existing data flush by flush, as if it were written now."""
         self._follower.finish()
 
-    def _add(self, found: Sequence[Followed]) -> None:
-        """Take inputs, each once, however often it was named."""
-        new = {one.identity.followed_id: one for one in found if one.identity.followed_id not in self.inputs}
+    def _add(self, inputs: Sequence[Followed]) -> None:
+        """Add inputs, skipping those already present."""
+        new = {one.identity.followed_id: one for one in inputs if one.identity.followed_id not in self.inputs}
         self.inputs |= new
         self._follower.followed.extend(new.values())
 
     def _new_inputs(self) -> list[Followed]:
-        """Return traces that are new in the folders, looked for once in a while."""
-        begun_s = time.monotonic()
-        if begun_s < self._look_s:
+        """Return new traces in the folders; scans are rate-limited by `_FOLDER_PAUSES`."""
+        started_s = time.monotonic()
+        if started_s < self._look_s:
             return []
         if not self.keeps_inputs:
             self.inputs = {name: one for name, one in self.inputs.items() if not one.is_over}
-        found = {one.identity.followed_id: one for folder in self.folders for one in self._look_in(folder)}
-        self._look_s = time.monotonic() + _FOLDER_PAUSES * (time.monotonic() - begun_s)
-        new = {name: one for name, one in found.items() if name not in self.inputs or self.inputs[name].is_over}
+        candidates = {one.identity.followed_id: one for folder in self.folders for one in self._look_in(folder)}
+        self._look_s = time.monotonic() + _FOLDER_PAUSES * (time.monotonic() - started_s)
+        new = {name: one for name, one in candidates.items() if name not in self.inputs or self.inputs[name].is_over}
         self.inputs |= new
         return list(new.values())
 
     def _look_in(self, folder: Folder) -> list[Followed]:
         try:
-            found = folder.look(self._refuse)
+            inputs = folder.look(self._refuse)
         except InputRefused as fault:
-            # As of a file system that is away for a while: what is followed already has its own pauses.
+            # The file system may be temporarily unavailable; followed inputs have their own retries.
             if str(fault) != self._fault:
                 self.warn(f"iosig: {fault}")
             self._fault = str(fault)
             return []
         self._fault = None
-        return found
+        return inputs
 
     def _report(self, rows: list[Row]) -> None:
         self.report(rows)
@@ -138,7 +138,7 @@ class Session:
         self.warn(f"{one_line(followed_id)}: {fault}")
 
     def _note(self, followed_id: str, refused: Sequence[tuple[int, str]]) -> None:
-        """Report the first lines of an input that were refused, and that there are more."""
+        """Warn about the first refused lines of an input, and once that there are more."""
         before = self.refused_line_counts.get(followed_id, 0)
         self.refused_line_counts[followed_id] = before + len(refused)
         name = one_line(followed_id)
@@ -149,33 +149,33 @@ class Session:
 
 
 def _require_trace(path: Path) -> None:
-    """Refuse a file of a format that no program writes while it runs."""
+    """Refuse a file whose format is written only after a run has ended."""
     start = b""
     try:
         head = read_head(path, None)
         start = head.start
         source = recognize(head)
     except InputRefused:
-        # it may just have begun
+        # an unrecognized file may have just been started
         is_packed = start[:1] >= b"\x80"
         if start and not is_packed and not any(line.lstrip().startswith(b"{") for line in start.splitlines()):
             raise InputRefused(
-                f"{path} is no trace of TMIO: it begins neither as JSON Lines nor as MessagePack.",
-                "`iosig predict --help` says what is predicted.",
+                f"{path} is not a TMIO trace: it starts neither as JSON Lines nor as MessagePack.",
+                "`iosig predict --help` lists the supported inputs.",
             ) from None
         return
     if source.name != "tmio":
         raise UsageError(
-            f"{path} is of the format {source.name}, which is there when a run is over: `iosig period` finds its "
-            "period. A prediction is made of TMIO's traces, of a job that runs, or of polls."
+            f"{path} has the format {source.name}, which is written when a run has ended: `iosig period` finds its "
+            "period. Predictions are made from TMIO traces, running jobs, or polls."
         )
 
 
-# ---- what there is to draw
+# ---- figure
 
 
-def busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
-    """Return the input and direction that moved most; NothingToDo if there is none of which anything was predicted."""
+def find_busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
+    """Return the input and direction with the largest volume; raises NothingToDo if there are no predictions."""
     predicted = [
         (predictor.pyramid.volume_bytes, followed, direction)
         for followed in inputs
@@ -183,20 +183,20 @@ def busiest(inputs: Iterable[Followed]) -> tuple[Followed, str]:
         if predictor.evaluation_count and not math.isnan(predictor.pyramid.until_s)
     ]
     if not predicted:
-        raise NothingToDo("There is nothing to draw: no prediction was made.")
+        raise NothingToDo("There is nothing to draw: no predictions were made.")
     _, followed, direction = max(predicted, key=lambda each: each[0])
     return followed, direction
 
 
-def rows_of(journal: Journal, followed: Followed, direction: str) -> list[Row]:
-    """Return the last rows of one input and direction that a journal has."""
-    last = {name: max(0, one.evaluation_count - _MOST_DRAWN) for name, one in followed.predictors.items()}
-    found = journal.evaluations_after(followed.identity.followed_id, last)
-    return [row for row in found if row["direction"] == direction]
+def read_rows(journal: Journal, followed: Followed, direction: str) -> list[Row]:
+    """Read the last predictions of an input and direction from a journal."""
+    last = {name: max(0, one.evaluation_count - _MAX_DRAWN) for name, one in followed.predictors.items()}
+    rows = journal.evaluations_after(followed.identity.followed_id, last)
+    return [row for row in rows if row["direction"] == direction]
 
 
-def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
-    """Return what there is to see of one input and direction: its predictions, and the rate as far as it is kept."""
+def build_view(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
+    """Build the figure data of an input and direction: its predictions, and the retained part of the rate."""
     pyramid, tracker = predictor.pyramid, predictor.tracker
     window = pyramid.window(predictor.origin_s, pyramid.until_s)
     frame = pl.DataFrame(rows, schema=frames.schema(PREDICTIONS), orient="row")
@@ -211,8 +211,8 @@ def view_of(rows: Sequence[Row], predictor: Predictor) -> PredictionView:
     )
 
 
-def graph_of(followed: Followed, direction: str) -> Mapping[str, Any]:
-    """Return the phase automaton of one input and direction, as plain values."""
+def export_graph(followed: Followed, direction: str) -> Mapping[str, Any]:
+    """Return the phase automaton of an input and direction as JSON-compatible values."""
     identity = followed.identity
-    told = {"followed_id": identity.followed_id, "direction": direction, "run_number": followed.run_number}
-    return {**told, **followed.predictors[direction].automaton.graph()}
+    fields = {"followed_id": identity.followed_id, "direction": direction, "run_number": followed.run_number}
+    return {**fields, **followed.predictors[direction].automaton.graph()}

@@ -1,4 +1,4 @@
-"""Warnings about job logs and polls whose times differ by whole hours, as after a wrong time zone."""
+"""Warnings about job logs and polls whose times differ by whole hours, usually because of a wrong time zone."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ _NEAR_JOBS = "started_at <= $until and ended_at >= $since"
 
 @dataclass(frozen=True, slots=True)
 class _Zones:
-    """In which zones the local times of jobs and polls of a day were read; None where they have none."""
+    """Time zones in which the times of jobs and polls of a day were read; None if they were not local."""
 
     jobs: str | None
     polls: str | None
 
 
-def landed_warnings(store: Store, settings: Settings, landings: Iterable[Landing]) -> list[str]:
-    """Check the days of new landings whose jobs and polls are both in the warehouse; return a sentence per finding."""
+def check_landings(store: Store, settings: Settings, landings: Iterable[Landing]) -> list[str]:
+    """Check the days of new landings that have both jobs and polls; returns one message per finding."""
     new = [one for one in landings if {part.table for part in one.parts} & {JOB_RECORDS.name, POLLS.name}]
     if not new:
         return []
@@ -88,12 +88,12 @@ def landed_warnings(store: Store, settings: Settings, landings: Iterable[Landing
         files = landed.parts(POLLS, landed.in_force, pl.col("day").is_in(days))
         models.expose_files(store, connection, POLLS, files)
         minutes = connection.sql(_MINUTES_OF_POLLS).pl()
-        jobs = _staged_jobs(store, connection, landed, settings, days)
+        jobs = _stage_jobs(store, connection, landed, settings, days)
     return [*_warnings(landed, settings, days, minutes, jobs)]
 
 
-def released_warnings(store: Store, settings: Settings, release: Release) -> list[str]:
-    """Check the days that a release is new for; return a sentence per finding."""
+def check_release(store: Store, settings: Settings, release: Release) -> list[str]:
+    """Check the new days of a release; returns one message per finding."""
     days = sorted(date.fromisoformat(day) for day in release.dates if day)[-_MAX_DAYS:]
     if not days:
         return []
@@ -105,7 +105,7 @@ def released_warnings(store: Store, settings: Settings, release: Release) -> lis
 
 
 def _days_of(landing: Landing) -> Iterator[date]:
-    """Yield the days of a landing's polls, and those that its job log spans."""
+    """Yield the days of a landing's polls, and the days that its job log covers."""
     yield from (date.fromisoformat(part.day) for part in landing.parts if part.table == POLLS.name and part.day)
     has_jobs = any(part.table == JOB_RECORDS.name for part in landing.parts)
     if has_jobs and landing.first_at and landing.last_at:
@@ -119,10 +119,10 @@ def _window(days: Sequence[date]) -> dict[str, datetime]:
     return {"since": since - _MARGIN, "until": until + _MARGIN}
 
 
-def _staged_jobs(
+def _stage_jobs(
     store: Store, connection: duckdb.DuckDBPyConnection, landed: Ledger, settings: Settings, days: Sequence[date]
 ) -> pl.DataFrame:
-    """Return the application runs near some days, as the night would stage them."""
+    """Stage the application runs near some days, as in the nightly flow."""
     models.expose_files(store, connection, JOB_RECORDS, landed.parts(JOB_RECORDS, landed.in_force))
     query = f"from landed.job_records select * where {_NEAR_JOBS}"
     records = connection.sql(query, params=_window(days)).pl()
@@ -132,21 +132,21 @@ def _staged_jobs(
 def _warnings(
     landed: Ledger, settings: Settings, days: Sequence[date], minutes: pl.DataFrame, jobs: pl.DataFrame
 ) -> Iterator[str]:
-    """Yield a sentence for each file system and finding, with the days that it is about."""
+    """Yield one message per file system and finding, with the affected days."""
     jobs = jobs.filter(pl.col("ended_at") >= pl.col("started_at"))
     for (filesystem,), own in minutes.partition_by("filesystem", as_dict=True, include_key=False).items():
         runs = jobs.filter(_uses(str(filesystem), settings))
-        found: dict[tuple[str, int | None], list[date]] = {}
+        shifted_days: dict[tuple[str, int | None], list[date]] = {}
         for day in days:
             shift = _shift_on(day, own, runs)
             if shift is not None and shift.outcome in ("shifted", "no_overlap"):
-                found.setdefault((shift.outcome, shift.shift_h), []).append(day)
-        for (_, shift_h), shifted in found.items():
-            yield _sentence(str(filesystem), shifted, shift_h, _zones_on(landed, shifted[-1]))
+                shifted_days.setdefault((shift.outcome, shift.shift_h), []).append(day)
+        for (_, shift_h), shifted in shifted_days.items():
+            yield _format_warning(str(filesystem), shifted, shift_h, _zones_on(landed, shifted[-1]))
 
 
 def _uses(filesystem: str, settings: Settings) -> pl.Expr:
-    """Return whether a run may have used a file system: the log says so, else its partition does, else any may be."""
+    """Return an expression: whether a run may have used a file system, by the log, else by its partition, else true."""
     partitions = [name for name, theirs in settings.partitions.items() if filesystem in theirs]
     partition = pl.col("partition").fill_null("")
     by_partition = partition.is_in(partitions) | ~partition.is_in(list(settings.partitions))
@@ -154,7 +154,7 @@ def _uses(filesystem: str, settings: Settings) -> pl.Expr:
 
 
 def _shift_on(day: date, minutes: pl.DataFrame, runs: pl.DataFrame) -> TimeShift | None:
-    """Return the time shift of a day; None where nothing was polled."""
+    """Estimate the time shift of a day; None if it has no polls."""
     first_s = datetime.combine(day, time(), UTC).timestamp()
     place = minutes["minute"].to_numpy() - int(first_s) // 60
     is_own = (place >= 0) & (place < _DAY_MINUTES)
@@ -166,7 +166,7 @@ def _shift_on(day: date, minutes: pl.DataFrame, runs: pl.DataFrame) -> TimeShift
 
 
 def _zones_on(landed: Ledger, day: date) -> _Zones:
-    """Return the zones in which the local times of a day were read, by the latest landings of that day."""
+    """Return the time zones of a day's latest landings of jobs and polls."""
     logs = landed.objects(landed.having([JOB_RECORDS]).tail(_MAX_JOB_LOGS))
     jobs = [log.time_zone for log in logs if log.first_at and log.last_at and _spans(log, day)]
     polls = [one.time_zone for one in landed.objects(landed.having([POLLS], pl.col("day") == day))]
@@ -178,21 +178,21 @@ def _spans(log: Landing, day: date) -> bool:
     return first - timedelta(days=1) <= day <= last + timedelta(days=1)
 
 
-def _sentence(filesystem: str, days: Sequence[date], shift_h: int | None, zones: _Zones) -> str:
-    """Return what was found, the likely zone, and how to correct it."""
+def _format_warning(filesystem: str, days: Sequence[date], shift_h: int | None, zones: _Zones) -> str:
+    """Format a finding with the likely time zone and the remedy."""
     name = one_line(filesystem)
     which = f"{days[0]}" if len(days) == 1 else f"{len(days)} days from {days[0]} to {days[-1]}"
     if shift_h is None:
         return (
             f"{name}, {which}: the times of jobs and polls hardly overlap. Check the time zones of both, "
-            "and land what was wrong again with --replace --time-zone."
+            "and land the wrong files again with --replace --time-zone."
         )
     hours = f"{abs(shift_h)} {'hour' if abs(shift_h) == 1 else 'hours'}"
     is_of_polls = zones.jobs is None and zones.polls is not None
     # only local times can have been read in a wrong zone
     subject, zone = ("polls", zones.polls) if is_of_polls else ("jobs", zones.jobs)
     early_h = -shift_h if is_of_polls else shift_h
-    offset_h = _offset_h(zone or "UTC", days[-1]) - early_h
+    offset_h = _utc_offset_h(zone or "UTC", days[-1]) - early_h
     read = f", read as {zone}," if zone else ""
     likely = _zone_with(offset_h, days[-1])
     return (
@@ -202,8 +202,8 @@ def _sentence(filesystem: str, days: Sequence[date], shift_h: int | None, zones:
     )
 
 
-def _offset_h(zone: str, day: date) -> float:
-    """Return a zone's offset from UTC at noon of a day, in hours; 0 for several zones."""
+def _utc_offset_h(zone: str, day: date) -> float:
+    """Return the UTC offset of a time zone at noon of a day [h]; 0 for a list of zones."""
     if ", " in zone:
         return 0.0
     offset = datetime.combine(day, time(12), ZoneInfo(zone)).utcoffset()
@@ -211,12 +211,12 @@ def _offset_h(zone: str, day: date) -> float:
 
 
 def _zone_with(offset_h: float, day: date) -> str | None:
-    """Return the IANA name of a zone that has an offset from UTC on a day, the most likely one; None if none has."""
-    return next((zone for zone in _ZONES if _offset_h(zone, day) == offset_h), None)
+    """Return the most likely IANA time zone with a UTC offset on a day; None if there is none."""
+    return next((zone for zone in _ZONES if _utc_offset_h(zone, day) == offset_h), None)
 
 
 def _zone_text(offset_h: float, zone: str | None) -> str:
-    """Return an offset from UTC, with the name of a zone that has it if there is one."""
+    """Format a UTC offset, with the name of a time zone if known."""
     if zone == "UTC":
         return zone
     offset = f"UTC{offset_h:+g}"

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from iosig.answers.findings import query as findings
-from iosig.answers.single.one_input import TraceInput, opened
+from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.studies.pages import Table
@@ -50,7 +50,7 @@ def verdicts(log: Path) -> pl.DataFrame:
 
     pydarshan: what its summary draws; codes: of Drishti, null where it fails; is_found, is_critical, is_unknown: ours.
     """
-    with opened(log, Settings(), Told()) as trace:
+    with open_input(log, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
         found = findings.analyze_input(trace).findings
     rules = found.group_by("rule", maintain_order=True).agg(

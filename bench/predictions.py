@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import tmio
 from bench.harness import Alternative, Comparison, Context, Row, alternate, benchmark, call_cost, iosig, process_cost
-from iosig.answers.single.periods import Asked, find_periods
+from iosig.answers.single.periods import Query, find_periods
 from iosig.settings.model import Settings
 from iosig.streams.following.followed import Followed
 from iosig.streams.following.follower import Follower
@@ -75,7 +75,7 @@ def evaluation(context: Context) -> Iterator[Row]:
 
 def _whole(path: Path, row: Evaluation) -> None:
     """Find the period in a row's window as `iosig period` does; raise RuntimeError if the row has another one."""
-    asked = Asked("write", row["sampling_hz"], (row["window_start_s"], row["window_end_s"]), method=row["method"])
+    asked = Query("write", row["sampling_hz"], (row["window_start_s"], row["window_end_s"]), method=row["method"])
     (period_s,) = find_periods(path, Settings.model_construct(), Told(), asked).rows["period_s"]
     if abs(period_s / row["period_s"] - 1) > _MAX_DIFFERENCE:
         raise RuntimeError(f"the periods differ: {period_s} s, {row['period_s']} s")

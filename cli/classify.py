@@ -20,7 +20,7 @@ from iosig.cli.options import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from iosig.answers.single.classes import Classified
+    from iosig.answers.single.classes import ClassResult
     from iosig.answers.single.throughput import By
 
 
@@ -93,7 +93,7 @@ def classify_command(
     return code
 
 
-def _modules(found: Classified) -> list[tuple[Any, ...]]:
+def _modules(found: ClassResult) -> list[tuple[Any, ...]]:
     """Return what is told of a trace's modules: how each was read, whether it counts, what its signal is made of."""
     from iosig.cli.printing import bytes_text
 

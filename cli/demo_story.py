@@ -158,10 +158,10 @@ IMPORTED_TO_DRAW = ("iosig.reports.signatures", "iosig.answers.attribution.figur
 
 
 def _draw_signature(root: Path, release: Release, application: str, direction: str, target: Path) -> None:
-    from iosig.answers.signatures.view import Asked, view_of
+    from iosig.answers.signatures.view import Query, build_view
     from iosig.reports.signatures import draw
 
-    draw(view_of(Store(root), release, Asked(application, direction=direction))).write(target)
+    draw(build_view(Store(root), release, Query(application, direction=direction))).write(target)
 
 
 def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:

@@ -246,13 +246,13 @@ def _list_formats(as_json: bool) -> None:
 
 def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *, as_json: bool) -> None:
     """Print what landed, and warnings about new inputs whose times look wrong by whole hours."""
-    from iosig.answers.time_shifts import landed_warnings
+    from iosig.answers.time_shifts import check_landings
     from iosig.cli.printing import say, show_json
     from iosig.reports.texts import counted
 
     landings = [arrival.landed for arrival in arrivals if arrival.landed]
     new = [landed.landing for landed in landings if landed.is_new]
-    warnings = landed_warnings(store, settings, new)
+    warnings = check_landings(store, settings, new)
     summary = {
         "landed_files": len(new),
         "landed_before": len(landings) - len(new),

@@ -11,8 +11,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from iosig.answers.moment.query import HOURS_AHEAD, MINUTES, OF_LATE_MINUTES
-from iosig.answers.status.problems import rhythm_s
+from iosig.answers.moment.query import HOURS_AHEAD, MINUTES, RECENT_MINUTES
+from iosig.answers.status.problems import typical_interval
 from iosig.cli.hints import runnable
 from iosig.cli.printing import bytes_text, printable
 from iosig.reports.texts import counted, duration_text, ratio_text, shortened
@@ -88,7 +88,7 @@ class _Drawn:
             _add(rates, direction, self.curve(values), _known_rate(values))
         _add(rates, "ahead", *self.outlook(one))
         yield rates
-        parts: list[RenderableType] = [Group(*self.of_late(one.of_late)), Group(*self.coming(one.bursts))]
+        parts: list[RenderableType] = [Group(*self.of_late(one.recent)), Group(*self.coming(one.bursts))]
         if self.width < _WIDE:
             yield from parts
             return
@@ -124,10 +124,10 @@ class _Drawn:
     def of_late(self, late: Answer | None) -> Iterator[RenderableType]:
         """Yield who moved the bytes of the last minutes."""
         if late is None:
-            yield _line((f"Nothing was polled in the last {OF_LATE_MINUTES} minutes.", "dim"))
+            yield _line((f"Nothing was polled in the last {RECENT_MINUTES} minutes.", "dim"))
             return
         measured = late.measured_bytes
-        yield _line((f"Last {OF_LATE_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
+        yield _line((f"Last {RECENT_MINUTES} minutes", "bold"), (f": {bytes_text(measured)} moved", ""))
         table = _grid(5, numbers=(2, 3, 4))
         rows = late.jobs.head(_MOST_ROWS).select("application_id", "job_id", "attributed_bytes", "confidence").rows()
         for application_id, job_id, moved, confidence in rows:
@@ -177,7 +177,7 @@ class _Drawn:
             table.add_column(name, no_wrap=True, justify="left")
         newest = sorted(sources, key=lambda source: source.landed_at[-1], reverse=True)
         for source in newest[:_MOST_SOURCES]:
-            typical_interval_s = rhythm_s(source.landed_at)
+            typical_interval_s = typical_interval(source.landed_at)
             last = source.landed_at[-1].astimezone(UTC)
             usual = "" if typical_interval_s is None else duration_text(typical_interval_s)
             _add(table, _name(source.table, _FIT_CHARACTERS[0]), f"{last:%m-%d %H:%M:%S}", _age(last, self.at), usual)

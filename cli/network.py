@@ -75,7 +75,7 @@ def network_command(
     TRACE is a Darshan log with DXT, a Recorder, DFTracer or TMIO trace, a file of request events, or a compressed
     trace.
     """
-    from iosig.answers.single.networks import network_input
+    from iosig.answers.single.networks import read_network
     from iosig.estimates.networks.making import Asked
     from iosig.traces.extrapolation.compressing import keep_apart
     from iosig.transforms.networks.network import NetworkParams
@@ -92,14 +92,14 @@ def network_command(
         window_count or settings.networks.window_count, max_nodes or settings.networks.max_node_count
     )
     asked = Asked(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
-    found = network_input(path, settings, asked, params)
+    found = read_network(path, settings, asked, params)
     if window is not None:
         found = found.within((window.start_s, window.end_s))
     _draw(found, metric, style, png=png, svg=svg, html=html)
     if as_json:
         from iosig.cli.printing import show_json
 
-        show_json(found.document())
+        show_json(found.build_document())
     else:
         _show(found)
     return exit_code(found.refused_count)

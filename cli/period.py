@@ -22,7 +22,7 @@ from iosig.cli.options import (
 from iosig.cli.windows import WindowText, read_window
 
 if TYPE_CHECKING:
-    from iosig.answers.single.periods import Drawn, FoundPeriods
+    from iosig.answers.single.periods import DrawnSignal, PeriodResult
     from iosig.reports.periods.view import PeriodView
     from iosig.reports.style import Style
 
@@ -112,25 +112,25 @@ def period_command(
     that sense, and may be told a period. One level holds for all of a run's periods together: a claim hands it on, in
     equal shares, to what is before it, after it and between its bursts.
     """
-    from iosig.answers.single.periods import Asked, find_periods
+    from iosig.answers.single.periods import Query, find_periods
     from iosig.cli.printing import show_json
     from iosig.streams.landing import Told
 
     told = Told(direction=direction, value=value, time_zone=time_zone, filesystem=filesystem)
     span = None if window is None else (window.start_s, window.end_s)
-    asked = Asked(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
+    asked = Query(direction, sampling_hz, span, bool(window and window.is_instants), skip_first_phase, method, outliers)
     found = find_periods(path, warehouse.settings(), told, asked)
     if plot is not None:
         _draw(found, plot, style)
     code = exit_code(found.refused_count)
     if as_json:
-        show_json(found.document())
+        show_json(found.build_document())
     else:
         _show(found)
     return code
 
 
-def _show(found: FoundPeriods) -> None:
+def _show(found: PeriodResult) -> None:
     from iosig.cli.printing import bytes_text, show
 
     columns = (
@@ -162,7 +162,7 @@ def _show(found: FoundPeriods) -> None:
         _show_segments(found, several)
 
 
-def _show_segments(found: FoundPeriods, rows: list[dict[str, Any]]) -> None:
+def _show_segments(found: PeriodResult, rows: list[dict[str, Any]]) -> None:
     """Print the segments of what has more than one."""
     from iosig.cli.printing import bytes_text, show
 
@@ -194,7 +194,7 @@ def _show_segments(found: FoundPeriods, rows: list[dict[str, Any]]) -> None:
     )
 
 
-def _names(found: FoundPeriods, row: dict[str, Any]) -> tuple[str | None, str, str]:
+def _names(found: PeriodResult, row: dict[str, Any]) -> tuple[str | None, str, str]:
     subject = row["subject_id"] if row["subject_id"] != found.name else None
     return subject, row["direction"], found.method_text(row["method"])
 
@@ -213,7 +213,7 @@ def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
     return datetime.fromtimestamp(zero_s + seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
+def _draw(found: PeriodResult, target: Path, style: Style) -> None:
     from iosig.cli.printing import say
     from iosig.reports.periods.picture import draw, draw_all
     from iosig.warehouse.errors import UsageError
@@ -227,7 +227,7 @@ def _draw(found: FoundPeriods, target: Path, style: Style) -> None:
     say(f"Drawn: {first.direction} of {first.title}, in {target}", err=True)
 
 
-def _view_of(found: FoundPeriods, shown: Drawn) -> PeriodView:
+def _view_of(found: PeriodResult, shown: DrawnSignal) -> PeriodView:
     from iosig.reports.periods.view import view_of
 
     return view_of(

@@ -97,12 +97,12 @@ def signature_command(
     APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or a part of one
     that means no other.
     """
-    from iosig.answers.signatures.view import Asked, view_of
+    from iosig.answers.signatures.view import Query, build_view
     from iosig.reports.signatures import draw
     from iosig.warehouse.releases.releases import find
 
-    asked = Asked(application, filesystem, direction, method, overlaid)
-    view = view_of(warehouse.store, find(warehouse.store, release_id), asked)
+    asked = Query(application, filesystem, direction, method, overlaid)
+    view = build_view(warehouse.store, find(warehouse.store, release_id), asked)
     of = f"{view.direction} of {view.application_id} on {view.filesystem} ({view.main.method})"
     return _draw(draw, view, target, style, of, view.verdict)
 
@@ -161,26 +161,26 @@ def calendar_command(
 
     FILESYSTEM: if not given, the one that moved most.
     """
-    from iosig.answers.wall.storage_calendar import TABLES, view_of
+    from iosig.answers.wall.storage_calendar import TABLES, build_view
     from iosig.reports.wall.storage_calendar import draw
     from iosig.warehouse.releases.reading import opened
 
     first, last = (None if at is None else at.date() for at in (since, until))
     with opened(warehouse.store, chosen_release(warehouse.store, release_id), TABLES) as connection:
-        view = view_of(connection, filesystem, first, last, [direction] if direction else ("write", "read"))
+        view = build_view(connection, filesystem, first, last, [direction] if direction else ("write", "read"))
     return _draw(draw, view, target, style)
 
 
 @_figure("map")
 def map_command(warehouse: Warehouse, release_id: str | None, target: Path, style: Style) -> int:
     """Draw the population map: bytes a month of each application against how bursty it is."""
-    from iosig.answers.wall.population_map import TABLES, view_of
+    from iosig.answers.wall.population_map import TABLES, build_view
     from iosig.reports.wall.population_map import draw
     from iosig.warehouse.releases.reading import opened
 
     release = chosen_release(warehouse.store, release_id)
     with opened(warehouse.store, release, TABLES) as connection:
-        return _draw(draw, view_of(connection, release.release_id), target, style)
+        return _draw(draw, build_view(connection, release.release_id), target, style)
 
 
 @_figure("clock", _direction_option)
@@ -188,13 +188,13 @@ def clock_command(
     warehouse: Warehouse, direction: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw the checkpoint clock: how often applications write how much, and whose bursts meet."""
-    from iosig.answers.wall.checkpoint_clock import TABLES, view_of
+    from iosig.answers.wall.checkpoint_clock import TABLES, build_view
     from iosig.reports.wall.checkpoint_clock import draw
     from iosig.warehouse.releases.reading import opened
 
     release = chosen_release(warehouse.store, release_id)
     with opened(warehouse.store, release, TABLES) as connection:
-        return _draw(draw, view_of(connection, release.release_id, direction or "write"), target, style)
+        return _draw(draw, build_view(connection, release.release_id, direction or "write"), target, style)
 
 
 @_figure(
@@ -211,14 +211,14 @@ def changes_command(
     warehouse: Warehouse, before_id: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
     """Draw what changed between two releases: bytes, bursts and period of each signature."""
-    from iosig.answers.wall.release_changes import TABLES, view_of
+    from iosig.answers.wall.release_changes import TABLES, build_view
     from iosig.reports.wall.release_changes import draw
     from iosig.warehouse.releases.reading import opened
 
     store, after = warehouse.store, chosen_release(warehouse.store, release_id)
     before = chosen_release(store, before_id) if before_id else _release_before(store, after)
     with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
-        return _draw(draw, view_of(old, new, (before.release_id, after.release_id)), target, style)
+        return _draw(draw, build_view(old, new, (before.release_id, after.release_id)), target, style)
 
 
 def _release_before(store: Store, after: Release) -> Release:

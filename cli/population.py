@@ -51,45 +51,45 @@ def population_command(
 
     After the tables and figures of PEARC'18. A run counts once for each file system.
     """
-    from iosig.answers.population.query import Asked, population
+    from iosig.answers.population.query import Query, read_population
 
     first, last = (None if at is None else at.date() for at in (since, until))
-    asked = Asked(first, last, by)
+    asked = Query(first, last, by)
     release = chosen_release(warehouse.store, release_id)
-    told = population(warehouse.store, release, asked)
+    told = read_population(warehouse.store, release, asked)
     if plot is not None:
-        from iosig.answers.population.figure import view_of
+        from iosig.answers.population.figure import build_view
         from iosig.reports.population import draw
 
-        draw_into(plot, draw, view_of(told, release.release_id), style)
+        draw_into(plot, draw, build_view(told, release.release_id), style)
     if as_json:
-        from iosig.answers.population.format import document
+        from iosig.answers.population.format import build_document
         from iosig.cli.printing import show_json
 
-        show_json(document(told, most_count, release.release_id))
+        show_json(build_document(told, most_count, release.release_id))
     else:
         _show(told, most_count)
     return 0
 
 
 def _show(told: Population, most_count: int) -> None:
-    from iosig.answers.population.format import LABELS, label_rows, share_rows
+    from iosig.answers.population.format import LABELS, format_labels, format_shares
     from iosig.cli.printing import say, show
     from iosig.reports.texts import counted
 
     say(f"{counted(told.run_count, 'run')}, {told.node_hours:,.0f} node hours")
     names = [_SHORT.get(name, name) for name in LABELS]
-    show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), label_rows(told))
+    show("Runs by class of their writes (rows) and reads", ("write", *names, "none"), format_labels(told))
     columns = ("% runs", *names, "periodic")
-    show("Shares of classes; periodic: of even I/O (UNIFORM, OTHER)", columns, share_rows(told, "run_ratio"))
-    show("", ("% bytes", *names, "periodic"), share_rows(told, "bytes_ratio"))
+    show("Shares of classes; periodic: of even I/O (UNIFORM, OTHER)", columns, format_shares(told, "run_ratio"))
+    show("", ("% bytes", *names, "periodic"), format_shares(told, "bytes_ratio"))
     _show_groups(told, most_count)
     _show_witnesses(told)
     _say_bases(told)
 
 
 def _say_bases(told: Population) -> None:
-    from iosig.answers.population.format import agreement
+    from iosig.answers.population.format import measure_agreement
     from iosig.cli.printing import say
 
     counts = dict(told.bases().iter_rows())
@@ -97,10 +97,10 @@ def _say_bases(told: Population) -> None:
     exact = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     listed = f" ({exact})" if exact else ""
     say(f"Classes: {sum(counts.values()):,} exact{listed}, {inferred:,} inferred from signatures.")
-    missing = [f"{count:,} {outcome}" for outcome, count in told.unclassified().iter_rows()]
+    missing = [f"{count:,} {outcome}" for outcome, count in told.count_unclassified().iter_rows()]
     if missing:
         say(f"No class: {', '.join(missing)}.")
-    compared = agreement(told)
+    compared = measure_agreement(told)
     if compared is not None:
         say(f"Inferred and exact classes agree in {compared[1]:.0%} of {compared[0]:,} runs that have both.")
 
@@ -123,8 +123,8 @@ def _show_groups(told: Population, most_count: int) -> None:
         )
         for row in groups.head(most_count).to_dicts()
     ]
-    by = titled(f"By {told.asked.by}", len(rows), groups.height)
-    columns = (told.asked.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
+    by = titled(f"By {told.query.by}", len(rows), groups.height)
+    columns = (told.query.by, "runs", "node h", "bytes", "class", "stable", "period.", "period_s")
     show(f"{by}; class: of the direction that moved more", columns, rows)
 
 

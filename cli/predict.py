@@ -236,16 +236,16 @@ def _exit_code(session: Session) -> int:
 
 def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> None:
     """Draw the predictions and the automaton of the input and direction that moved most."""
-    from iosig.answers.predictions import busiest, graph_of
+    from iosig.answers.predictions import export_graph, find_busiest
     from iosig.warehouse.store.store import write_json
 
-    followed, direction = busiest(session.inputs.values())
+    followed, direction = find_busiest(session.inputs.values())
     plot, automaton = options["plot"], options["automaton"]
     name = one_line(followed.identity.subject_id)
     if plot is not None:
         _plot(session, kept, followed, direction, options)
     if automaton is not None:
-        graph = graph_of(followed, direction)
+        graph = export_graph(followed, direction)
         if automaton.suffix.lower() == ".json":
             write_json(graph, automaton)
         else:
@@ -257,17 +257,17 @@ def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> Non
 
 
 def _plot(session: Session, kept: Sequence[Row], followed: Followed, direction: str, options: dict[str, Any]) -> None:
-    from iosig.answers.predictions import rows_of, view_of
+    from iosig.answers.predictions import build_view, read_rows
     from iosig.reports.predictions.picture import draw
 
     if session.opener.journal is not None:
-        rows = rows_of(session.opener.journal, followed, direction)
+        rows = read_rows(session.opener.journal, followed, direction)
     else:
         key = (followed.identity.followed_id, direction)
         rows = [row for row in kept if (row["followed_id"], row["direction"]) == key]
     if not rows or rows[-1]["run_number"] != followed.run_number:
         raise NothingToDo("There is nothing to draw: no prediction of this run was made.")
-    draw(view_of(rows, followed.predictors[direction])).write(options["plot"], options["style"])
+    draw(build_view(rows, followed.predictors[direction])).write(options["plot"], options["style"])
 
 
 # ---- on a screen

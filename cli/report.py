@@ -29,14 +29,14 @@ def report_command(warehouse: Warehouse, folder: Path, release_id: str | None, i
     the pages comes from elsewhere.
     """
     from iosig.answers.report.build import report
-    from iosig.answers.report.pseudonyms import hider_of
+    from iosig.answers.report.pseudonyms import create_pseudonymizer
     from iosig.cli.printing import bytes_text, show_json
     from iosig.flows.lineage import table_rows
 
     store = warehouse.store
     release = chosen_release(store, release_id)
     settings = warehouse.settings()
-    hider = hider_of(store, settings) if is_hiding else None
+    hider = create_pseudonymizer(store, settings) if is_hiding else None
     written = report(store, release, folder, table_rows, hider, settings)
     if as_json:
         from iosig.cli.documents import ReportDocument

@@ -195,7 +195,7 @@ def _days_text(days: Sequence[date | None]) -> str:
 
 
 def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, is_verbose: bool) -> None:
-    from iosig.answers.time_shifts import released_warnings
+    from iosig.answers.time_shifts import check_release
     from iosig.cli.printing import show_json
     from iosig.cli.summary import show_summary
     from iosig.warehouse.releases.releases import told
@@ -203,7 +203,7 @@ def _show(store: Store, settings: Settings, release: Release, *, as_json: bool, 
     if as_json:
         from iosig.cli.documents import RunDocument
 
-        for warning in released_warnings(store, settings, release):
+        for warning in check_release(store, settings, release):
             _warn(f"warning: {warning}")
         show_json(RunDocument(**told(store, [release])[0], warehouse=store.name))
     else:

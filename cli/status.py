@@ -60,9 +60,9 @@ def status_command(
     passed with warnings, do not change the exit code. With --watch it looks again and again and ends with 0: at each
     file system's rates, who moves the bytes, and which bursts come next, as far as polls and jobs landed.
     """
-    from iosig.answers.status.condition import condition_of
+    from iosig.answers.status.condition import read_condition
     from iosig.answers.status.exposition import exposition
-    from iosig.answers.status.problems import notes_of, problems_of
+    from iosig.answers.status.problems import find_notes, find_problems
     from iosig.cli.printing import show_json
     from iosig.flows.notifications import require_own_sendmail, tell
     from iosig.flows.prefect_server import PrefectServer
@@ -80,10 +80,10 @@ def status_command(
             raise UsageError("--watch cannot be combined with --format or --notify.")
         _watch(store, settings, interval_s or _INTERVAL_S, as_json=as_json)
         return 0
-    condition = condition_of(store, settings)
+    condition = read_condition(store, settings)
     server = PrefectServer.of(store, settings)
     server_state = server.described_state()
-    problems = problems_of(condition, settings.alerts)
+    problems = find_problems(condition, settings.alerts)
     if is_notified:
         require_own_sendmail(settings)
         for fault in tell(store, settings.alerts, problems, condition.at):
@@ -91,27 +91,27 @@ def status_command(
     if form:
         _expose(exposition(condition, problems), output)
     elif as_json:
-        from iosig.answers.status.document import document
+        from iosig.answers.status.document import build_document
 
-        show_json(document(condition, problems, notes_of(condition), server.ui_url, server_state))
+        show_json(build_document(condition, problems, find_notes(condition), server.ui_url, server_state))
     else:
-        _show(condition, problems, notes_of(condition), f"{server.ui_url} ({server_state})" if server_state else None)
+        _show(condition, problems, find_notes(condition), f"{server.ui_url} ({server_state})" if server_state else None)
     return NOT_WELL if problems else 0
 
 
 def _watch(store: Store, settings: Settings, interval_s: float, *, as_json: bool) -> None:
-    from iosig.answers.moment.document import document
-    from iosig.answers.moment.query import Lookout
+    from iosig.answers.moment.document import build_document
+    from iosig.answers.moment.query import LiveView
     from iosig.cli import watching
     from iosig.cli.printing import terminal_width
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
 
-    look, stop = Lookout(store, settings).look, Stop()
+    look, stop = LiveView(store, settings).take_snapshot, Stop()
     with stopped_by_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
         # nobody waits for the end of a look: nothing is left half by it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
-            watching.watch_as_json(look, lambda seen: click.echo(document(seen).json_text()), wait, interval_s)
+            watching.watch_as_json(look, lambda seen: click.echo(build_document(seen).json_text()), wait, interval_s)
         elif watching.is_plain():
             watching.show_once(look, watching.console_of(terminal_width(), is_plain=True))
         else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iosig.answers.time_shifts import released_warnings
+from iosig.answers.time_shifts import check_release
 from iosig.cli.hints import command
 from iosig.cli.printing import bytes_text, say, show, titled
 from iosig.reports.texts import counted, duration_text
@@ -34,7 +34,7 @@ def show_summary(store: Store, release: Release, settings: Settings, *, is_verbo
         _show_applications(connection)
         notes = [*extrapolations(connection), *missing_inputs(connection)]
         failed = [f"{happened} ({expectation})" for _, happened, expectation in warnings(connection)]
-    shifts = released_warnings(store, settings, release)
+    shifts = check_release(store, settings, release)
     hold = holds.in_force(store)
     for text in _few([*([hold.sentence] if hold else []), *shifts, *failed, *notes]):
         say(f"! {text}", fg="yellow")

@@ -7,7 +7,7 @@ nightly flow and the answers to single inputs share it.
 - `classes` (`series_classes`, `trace_classes`): When in its run a subject does its I/O.
 - `columns` (`floats`, `ints`, `epoch_s`, `ragged`, `list_column`): Frame columns as arrays, and arrays as columns.
 - `networks/`: Networks of traced runs, from landed requests.
-- `periods` (`judged_of`, `params_of`, `rows_from`, `segments_from`): How often subjects do their I/O.
+- `periods` (`summarize_signals`, `params_of`, `rows_from`, `segments_from`): How often subjects do their I/O.
 - `signals` (`make_signals`): Bytes per second of traced runs, by module and direction.
 - `signatures/`: Signatures of many sample sets, and signatures as a release has them.
 - `staging` (`engine`, `stage_jobs`, `stage_polls`): The staging models, run on landed tables.

@@ -91,7 +91,7 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     that say why, and nothing else.
     """
     answers = search.find_periods(found.samples, found.sampling_hz, found.start_s, params, steps)
-    judged = judged_of(found, steps)
+    judged = summarize_signals(found, steps)
     rows = [frames.empty(PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
     segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(found.keys, answer) for answer in answers)]
     order = (*KEYS[1:7], "method")
@@ -101,7 +101,7 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     )
 
 
-def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
+def summarize_signals(found: Subjects, steps: Steps | None) -> pl.DataFrame:
     """Return what was judged of each subject: how it is sampled, what is missing, and what sampling lost."""
     counts = found.samples.counts
     owner = found.samples.owner
@@ -127,7 +127,7 @@ def judged_of(found: Subjects, steps: Steps | None) -> pl.DataFrame:
 
 
 def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.DataFrame:
-    """Return rows of `periods` of one method's answer for subjects, of which `judged_of` says what was judged."""
+    """Return rows of `periods` with one method's results; judged: from `summarize_signals`."""
     found, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
     lists = {
         "candidates": listed.frequency_hz,

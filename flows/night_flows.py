@@ -18,7 +18,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 from pydantic import Field
 
-from iosig.answers.time_shifts import released_warnings
+from iosig.answers.time_shifts import check_release
 from iosig.flows import executors
 from iosig.flows.backfill import backfill as backfill_ranges
 from iosig.flows.flow_runs import run_in_warehouse, run_name
@@ -98,7 +98,7 @@ def compute(
         if release is None:
             return None
         maintain.with_options(**retries)(store, settings)
-    for warning in released_warnings(store, settings, release):
+    for warning in check_release(store, settings, release):
         get_run_logger().warning(warning)
     if settings.report.output is not None:
         # the release stands, whatever happens to its pages

@@ -15,8 +15,8 @@ from datetime import datetime
 from email.message import EmailMessage
 from typing import Any
 
-from iosig.answers.status.condition import condition_of
-from iosig.answers.status.problems import Problem, problems_of
+from iosig.answers.status.condition import read_condition
+from iosig.answers.status.problems import Problem, find_problems
 from iosig.settings.model import AlertSettings, Settings
 from iosig.warehouse.errors import GateFailed, IosigError, NothingToDo
 from iosig.warehouse.external.deadlines import Timeouts
@@ -82,8 +82,8 @@ def tell_of(store: Store, settings: Settings, failure: Exception | None = None) 
     """
     if not _is_heard(settings):
         return []
-    found = condition_of(store, settings)
-    problems = problems_of(found, settings.alerts)
+    found = read_condition(store, settings)
+    problems = find_problems(found, settings.alerts)
     if failure is not None and not isinstance(failure, GateFailed):
         problems.append(Problem("run", f"The last run failed: {str(failure).partition(chr(10))[0]}"))
     return tell(store, settings.alerts, problems, found.at)

@@ -10,18 +10,18 @@ from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
 if TYPE_CHECKING:
-    from iosig.answers.report.writing import Written
+    from iosig.answers.report.writing import WriteSummary
 
 
-def write_report(store: Store, settings: Settings, release: Release) -> Written:
+def write_report(store: Store, settings: Settings, release: Release) -> WriteSummary:
     """Write the pages of a release into the folder of the settings. Raises UsageError if they name none."""
     if settings.report.output is None:
         raise UsageError("The settings name no folder for the report: set `output` in [report].")
     from iosig.answers.report import build
-    from iosig.answers.report.pseudonyms import hider_of
+    from iosig.answers.report.pseudonyms import create_pseudonymizer
     from iosig.flows.lineage import table_rows
 
-    hider = hider_of(store, settings) if settings.report.hide_users else None
+    hider = create_pseudonymizer(store, settings) if settings.report.hide_users else None
     return build.report(store, release, settings.report.output, table_rows, hider, settings)
 
 

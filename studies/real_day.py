@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from iosig.answers.single.one_input import PollInput, opened
+from iosig.answers.single.one_input import PollInput, open_input
 from iosig.estimates.columns import epoch_s, floats
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, reading_of
@@ -82,7 +82,7 @@ class Day:
 
 def polls_of(path: Path) -> pl.DataFrame:
     """Return the rows of a file of polls; raise InputRefused where it holds none."""
-    with opened(path, Settings(), Told()) as found:
+    with open_input(path, Settings(), Told()) as found:
         if not isinstance(found, PollInput):
             raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
         return found.rows

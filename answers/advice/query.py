@@ -25,7 +25,7 @@ from iosig.answers.advice.inputs import (
     choose_largest,
 )
 from iosig.answers.documents import Document, Instant, Part, instant_text
-from iosig.answers.signatures.view import choose_application, near_applications
+from iosig.answers.signatures.view import choose_application, find_similar
 from iosig.reports.texts import printable
 from iosig.settings.model import AdviceSettings
 from iosig.transforms.advice import Advice, AdviceParams, Choice, Partition, Running, advise
@@ -157,7 +157,7 @@ def _explain_unknown(signatures: SignatureSource, query: Query) -> str:
     owner = "" if query.user is None else f" of user {query.user!r}"
     size = "" if query.node_count is None else f" on {query.node_count} nodes"
     known = signatures.application_ids()
-    near = near_applications(known, query.application)
+    near = find_similar(known, query.application)
     meant = f" Did you mean {_join_names(near)}?" if near else ""
     return (
         f"No application named {query.application!r}{owner}{size} has a signature; {len(known):,} others have "

@@ -1,4 +1,4 @@
-"""`iosig job`: all that is known of one run: its bytes, sample, signature, neighbours, and what its traces tell."""
+"""`iosig job`: bytes, samples, signatures, neighbours, slowdowns and traces of one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from iosig.answers.findings import query as findings
 from iosig.answers.findings.query import TracedRun
 from iosig.answers.report.runs import read_runs
-from iosig.answers.single.one_input import TraceInput, opened as opened_input
+from iosig.answers.single.one_input import TraceInput, open_input as opened_input
 from iosig.reports.findings import HeatView, finding_of
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -25,7 +25,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: steps of a signature
+#: maximum steps of a signature's curve
 _MAX_STEPS = 240
 _TABLES = (
     "jobs job_io samples exact_samples attributed_io classes periods signatures signature_points slowdowns "
@@ -37,11 +37,10 @@ _SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "start_s", "
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What is known of a run.
+    """Data of a run.
 
-    release_id: None where it is of a trace alone. job: its row, None where no job log has it. other_runs: when other
-    runs of the same job id started. io, samples, signatures, neighbours (of most bytes first), slowdowns: rows. traces:
-    its traced runs.
+    release_id: None for a trace without a warehouse. job: its row of `jobs`, None if no job log contains it.
+    other_runs: start times of other runs with the same job id. neighbours: by decreasing bytes.
     """
 
     job_id: str
@@ -57,15 +56,15 @@ class JobReport:
 
     @property
     def maps(self) -> tuple[RankTimes, ...]:
-        """The heat maps of the first trace that has some."""
+        """Heat maps of the first trace that has any."""
         return next((trace.maps for trace in self.traces if trace.maps), ())
 
 
 def query_trace(path: Path, settings: Settings) -> JobReport:
-    """Return what a trace alone tells; InputRefused where the input is none."""
+    """Report on a trace without a warehouse; raises InputRefused if the input is not a trace."""
     with opened_input(path, settings, Told()) as trace:
         if not isinstance(trace, TraceInput):
-            raise InputRefused(f"{path.name} is no trace: it does not tell who moved bytes.", "Give a Darshan log.")
+            raise InputRefused(f"{path.name} is not a trace.", "Pass a Darshan log.")
         run = findings.analyze_input(trace)
     return JobReport(run.job["traced_job_id"] or path.name, None, None, (run,))
 
@@ -73,9 +72,9 @@ def query_trace(path: Path, settings: Settings) -> JobReport:
 def query_release(
     store: Store, release: Release, job_id: str, cluster: str | None = None, started: datetime | None = None
 ) -> JobReport:
-    """Return what a release knows of a job's run: of its last one, unless it is said when it started.
+    """Report on a run of a job in a release: the last one, unless `started` selects another.
 
-    Raises UsageError where it has no such run.
+    Raises UsageError if the release has no such run.
     """
     with opened(store, release, _TABLES) as connection:
         params = {"job_id": job_id, "cluster": cluster}
@@ -103,7 +102,7 @@ def query_release(
 
 
 def _io(connection: duckdb.DuckDBPyConnection, run: pl.DataFrame) -> pl.DataFrame:
-    """Return what is known of a run's bytes, with its samples; run: its row."""
+    """Query the bytes of a run with its samples; run: its row of `jobs`."""
     hour = run["started_at"].dt.truncate("1h")[0]
     every = read_runs(connection, {hour: run["ended_on"].to_list()}).io
     return every.join(run, on=_KEY, how="semi").sort("filesystem", "direction", descending=[False, True])
@@ -112,10 +111,10 @@ def _io(connection: duckdb.DuckDBPyConnection, run: pl.DataFrame) -> pl.DataFram
 def _report_unlogged(
     connection: duckdb.DuckDBPyConnection, release: Release, job_id: str, runs: pl.DataFrame, started: datetime | None
 ) -> JobReport:
-    """Return what traces tell of a job that no job log has."""
+    """Report on a job from its traces only, since no job log contains it."""
     if runs.height:
         known = ", ".join(f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" for instant in runs["started_at"].tail(5))
-        raise UsageError(f"No run of job {job_id!r} started then; the last ones did at {known}.")
+        raise UsageError(f"No run of job {job_id!r} started then; the last runs started at {known}.")
     if started is None:
         traces = findings.analyze_release(connection, _ids(connection.sql(_TRACES_ALONE, params={"job_id": job_id})))
         if traces:
@@ -137,7 +136,7 @@ _RUNS_OF_JOB = """
         and ($cluster::varchar is null or cluster = $cluster)
     order by started_at, cluster
 """
-#: ids that begin alike, those of like length first
+#: ids with the same prefix or a high similarity, most similar first
 _SIMILAR = """
     select job_id
     from jobs
@@ -156,7 +155,7 @@ _TRACES = """
 """
 _TRACES_ALONE = "select trace_id from trace_jobs where traced_job_id = $job_id order by started_at, trace_id"
 
-#: the signatures of the run's application, where it was
+#: signatures of the run's application on the file systems that it used
 _SIGNATURES = """
     with chosen as (
         select application_id, filesystem, direction, method, outcome, expected_correlation, volume_bytes, burst_count,
@@ -192,7 +191,7 @@ _SLOWDOWNS = """
     order by all
 """
 
-#: who used the same file systems meanwhile, with what signatures explain of those minutes
+#: concurrent runs on the same file systems, with the bytes attributed to them during the run
 _NEIGHBOURS = """
     with places as (
         select distinct filesystem
@@ -235,14 +234,14 @@ _NEIGHBOURS = """
 """
 
 
-# ---- for people
+# ---- heat map
 
 
 def build_heat_view(report: JobReport) -> HeatView:
-    """Return the heat maps of a run as they are drawn; UsageError where its traces have none."""
+    """Build the figure data of a run's heat maps; raises UsageError if its traces have none."""
     shown = next((trace for trace in report.traces if trace.maps), None)
     if shown is None:
-        raise UsageError("There is no heat map of this run: no trace says which rank moved bytes when.")
+        raise UsageError("This run has no heat map: none of its traces records bytes by rank and time.")
     job = shown.job
     subject = [f"job {report.job_id}", job["application"], job["source_file"]]
     return HeatView("  ·  ".join(str(part) for part in subject if part), shown.maps, finding_of(shown.maps))

@@ -1,6 +1,6 @@
-"""A warehouse's file systems at this moment, as far as polls have landed: what flows, whose it is, what comes next.
+"""Live view of a warehouse's file systems, up to the last landed poll: traffic, owners and outlook.
 
-- `bursts` (`Burst`, `coming_bursts`, `followed_bursts`): Bursts that are to begin next.
-- `document` (`LiveDocument`, `document`): What there is to see, for programs.
-- `query` (`Moment`, `FilesystemMoment`, `Lookout`): What there is to see, looked at again and again.
+- `bursts` (`Burst`, `predict_bursts`, `read_predicted_bursts`): The next bursts.
+- `document` (`LiveDocument`, `build_document`): The JSON document.
+- `query` (`Moment`, `FilesystemMoment`, `LiveView`): The live view, cached until more lands.
 """

@@ -1,4 +1,4 @@
-"""Bursts that are to begin next: of jobs that run, by their signatures, and of followed ones, as was predicted."""
+"""The next bursts: of running jobs by their signatures, and of followed inputs by their predictions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from iosig.transforms.predictions.predictor import EPOCH_S
 from iosig.warehouse.store.journal import Journal, JournalFault
 from iosig.warehouse.store.store import Store
 
-#: predictions that are older tell nothing of now; of so many rows the latest are read
-_OLDEST = timedelta(hours=1)
-_MOST_ROWS = 2_000
+#: maximum age of predictions, and maximum journal rows that are read
+_MAX_AGE = timedelta(hours=1)
+_MAX_ROWS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """A burst that is to begin: when, within which range (None: nobody says), and what it moves.
+    """An expected burst: start with its range (None if unknown) and volume.
 
-    basis: `signature`, of a job that runs, or `prediction`, of one that is followed. Where a burst is under way,
-    starts_at lies behind, and expected_bytes are what is left of it.
+    basis: `signature` of a running job, or `prediction` for a followed one. For a burst in progress, starts_at is past
+    and expected_bytes is the remaining volume.
     """
 
     job_id: str
@@ -37,27 +37,29 @@ class Burst:
     basis: str
 
 
-def coming_bursts(running: Iterable[RunningJob], at: datetime) -> list[Burst]:
-    """Return the next burst of each job that runs and has a signature, the first one first."""
-    found = []
+def predict_bursts(running: Iterable[RunningJob], at: datetime) -> list[Burst]:
+    """Return the next burst of each running job with a signature, in order of time."""
+    bursts = []
     for job in running:
         if not job.is_running or job.signature is None:
             continue
-        told = next_burst(job.signature.rates, job.elapsed_s)
-        if told is not None:
-            starts_at = at + timedelta(seconds=told[0] - job.elapsed_s)
-            found.append(Burst(job.name, job.application_id, starts_at, None, None, told[1], "signature"))
-    return sorted(found, key=_place)
+        burst = next_burst(job.signature.rates, job.elapsed_s)
+        if burst is not None:
+            start_s, remaining_bytes = burst
+            starts_at = at + timedelta(seconds=start_s - job.elapsed_s)
+            bursts.append(Burst(job.name, job.application_id, starts_at, None, None, remaining_bytes, "signature"))
+    return sorted(bursts, key=_sort_key)
 
 
 def next_burst(rates: Rates, elapsed_s: float) -> tuple[float, float] | None:
-    """Return when the burst begins that is next or under way, since the run's start [s], and what is left of it [B].
+    """Return start [s since the run's start] and remaining volume [B] of the current or next burst.
 
-    A burst is a stretch above a tenth of the peak; None where none is to come.
+    A burst is an interval in which the rate exceeds `ForecastParams.burst_ratio` times the peak. Returns None if there
+    are no more bursts.
     """
     is_high = np.concatenate([[False], rates.bytes_per_s > ForecastParams().burst_ratio * rates.peak_bytes_per_s])
-    turns = np.flatnonzero(np.diff(np.append(is_high, False)))
-    begins_s, ends_s = rates.edges_s[turns[::2]], rates.edges_s[turns[1::2]]
+    edges_of_bursts = np.flatnonzero(np.diff(np.append(is_high, False)))
+    begins_s, ends_s = rates.edges_s[edges_of_bursts[::2]], rates.edges_s[edges_of_bursts[1::2]]
     place = int(np.searchsorted(ends_s, elapsed_s, side="right"))
     if place == len(ends_s):
         return None
@@ -65,24 +67,24 @@ def next_burst(rates: Rates, elapsed_s: float) -> tuple[float, float] | None:
     return float(begins_s[place]), float(np.diff(rates.cumulative_bytes(edges))[0])
 
 
-def followed_bursts(store: Store, at: datetime) -> dict[str | None, list[Burst]]:
-    """Return the next bursts of what is followed, as they were predicted last, by file system."""
+def read_predicted_bursts(store: Store, at: datetime) -> dict[str | None, list[Burst]]:
+    """Return the next bursts of followed inputs by file system, from the latest predictions."""
     if not store.journal.is_file():
         return {}
     try:
         with Journal(store.journal) as journal:
-            rows, _ = journal.rows_after(max(0, journal.last_sequence() - _MOST_ROWS), _MOST_ROWS)
+            rows, _ = journal.rows_after(max(0, journal.last_sequence() - _MAX_ROWS), _MAX_ROWS)
     except JournalFault:
-        # who may not write to it cannot open it: signatures know of bursts, too
+        # opening needs write permission; without it, bursts come from signatures only
         return {}
-    found: dict[str | None, list[Burst]] = {}
+    by_filesystem: dict[str | None, list[Burst]] = {}
     for row in _latest(rows.to_dicts(), at):
-        found.setdefault(row["filesystem"], []).append(_predicted(row))
-    return {name: sorted(bursts, key=_place) for name, bursts in found.items()}
+        by_filesystem.setdefault(row["filesystem"], []).append(_parse_row(row))
+    return {name: sorted(bursts, key=_sort_key) for name, bursts in by_filesystem.items()}
 
 
 def _latest(rows: Sequence[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
-    """Return the last row of each input and direction that goes on and has a burst to come, on the clock of all."""
+    """Select the last prediction of each active input and direction with a next burst in UTC."""
     last = {(row["followed_id"], row["direction"]): row for row in rows}
     return [
         row
@@ -90,11 +92,11 @@ def _latest(rows: Sequence[dict[str, Any]], at: datetime) -> list[dict[str, Any]
         if not row["is_final"]
         and row["next_burst_start_s"] is not None
         and row["next_burst_start_s"] >= EPOCH_S
-        and timedelta(0) <= at - utc(row["predicted_at"]) <= _OLDEST
+        and timedelta(0) <= at - utc(row["predicted_at"]) <= _MAX_AGE
     ]
 
 
-def _predicted(row: dict[str, Any]) -> Burst:
+def _parse_row(row: dict[str, Any]) -> Burst:
     def instant(name: str) -> datetime | None:
         return None if row[name] is None else datetime.fromtimestamp(row[name], UTC)
 
@@ -104,5 +106,5 @@ def _predicted(row: dict[str, Any]) -> Burst:
     return Burst(row["subject_id"], None, starts_at, *edges, row["next_burst_bytes"], "prediction")
 
 
-def _place(burst: Burst) -> tuple[datetime, str]:
+def _sort_key(burst: Burst) -> tuple[datetime, str]:
     return burst.starts_at, burst.job_id

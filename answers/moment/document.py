@@ -1,4 +1,4 @@
-"""What `iosig status --watch --json` prints."""
+"""The JSON document of `iosig status --watch`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from iosig.answers.documents import Document, Instant, Part, columns_of
 from iosig.answers.moment.query import FilesystemMoment, Moment
 from iosig.answers.status.condition import SourceCondition
 from iosig.answers.status.document import ProblemPart
-from iosig.answers.status.problems import rhythm_s
+from iosig.answers.status.problems import typical_interval
 
-#: jobs and bursts that are told of a file system
-_MOST_JOBS, _MOST_BURSTS = 10, 10
+#: maximum jobs and bursts per file system
+_MAX_JOBS, _MAX_BURSTS = 10, 10
 _OF_JOBS = ("cluster", "job_id", "started_at", "user", "application_id", "attributed_bytes", "confidence", "fit")
-_RATES = "mean rate of each of the last 60 minutes, null where nothing was polled [B/s]"
+_RATES = "mean rate of each of the last 60 minutes, null if not polled [B/s]"
 
 
 class _Job(
@@ -25,26 +25,26 @@ class _Job(
     json_schema_extra=columns_of("attributed_io", "cluster", "job_id", "started_at", "application_id"),
 ):
     user: str | None = Field(description="the user")
-    attributed_bytes: float = Field(description="what it moved in the last ten minutes [B]")
-    confidence: float = Field(description="how sure that is, from 0 to 1")
-    fit: Literal["counted", "good", "fair", "poor"] = Field(description="how well its bursts fit")
+    attributed_bytes: float = Field(description="bytes attributed to it in the last ten minutes [B]")
+    confidence: float = Field(description="confidence of the attribution, 0 to 1")
+    fit: Literal["counted", "good", "fair", "poor"] = Field(description="quality of the fit of its signature")
 
 
 class _Burst(Part):
     job_id: str = Field(description="the job")
-    application_id: str | None = Field(description="user/application/node_count; null of what is followed")
-    starts_at: Instant = Field(description="when it begins; behind `polled_at` where it is under way [UTC]")
-    earliest_at: Instant | None = Field(description="the earliest, as predicted [UTC]")
-    latest_at: Instant | None = Field(description="the latest, as predicted [UTC]")
-    expected_bytes: float | None = Field(description="what it moves, or has still to move [B]")
-    basis: Literal["signature", "prediction"] = Field(description="who says so")
+    application_id: str | None = Field(description="user/application/node_count; null for followed inputs")
+    starts_at: Instant = Field(description="start; before `polled_at` if in progress [UTC]")
+    earliest_at: Instant | None = Field(description="earliest predicted start [UTC]")
+    latest_at: Instant | None = Field(description="latest predicted start [UTC]")
+    expected_bytes: float | None = Field(description="volume, or remaining volume if in progress [B]")
+    basis: Literal["signature", "prediction"] = Field(description="source of the expectation")
 
 
 class _Outlook(Part):
     step_s: float = Field(description="length of a step [s]")
-    expected_bytes_per_s: list[float | None] = Field(description="the rate that is to be expected in each step [B/s]")
-    low_bytes_per_s: list[float | None] = Field(description="and its range's lower end [B/s]")
-    high_bytes_per_s: list[float | None] = Field(description="and its upper end [B/s]")
+    expected_bytes_per_s: list[float | None] = Field(description="expected rate in each step [B/s]")
+    low_bytes_per_s: list[float | None] = Field(description="lower bound of the range [B/s]")
+    high_bytes_per_s: list[float | None] = Field(description="upper bound of the range [B/s]")
 
 
 class _FilesystemMoment(Part):
@@ -52,38 +52,38 @@ class _FilesystemMoment(Part):
     polled_at: Instant = Field(description="its newest poll [UTC]")
     read_bytes_per_s: list[float | None] = Field(description=f"reads: {_RATES}")
     write_bytes_per_s: list[float | None] = Field(description=f"writes: {_RATES}")
-    since: Instant | None = Field(description="from when on the bytes of jobs are told, for ten minutes [UTC]")
-    measured_bytes: float | None = Field(description="what was moved in them [B]")
-    unattributed_bytes: float | None = Field(description="what of it is nobody's [B]")
-    other_job_count: int | None = Field(description="jobs that were there and of whom no byte is known [jobs]")
-    jobs: list[_Job] = Field(description="who moved the bytes, those of most first")
-    bursts: list[_Burst] = Field(description="bursts that are to begin next, or are under way")
-    outlook: _Outlook | None = Field(description="the hour to come")
+    since: Instant | None = Field(description="start of the ten minutes to which `jobs` refers [UTC]")
+    measured_bytes: float | None = Field(description="bytes that the file system moved in them [B]")
+    unattributed_bytes: float | None = Field(description="bytes of it not attributed to any job [B]")
+    other_job_count: int | None = Field(description="active jobs without attributed bytes [jobs]")
+    jobs: list[_Job] = Field(description="jobs by decreasing bytes, truncated")
+    bursts: list[_Burst] = Field(description="next bursts, and bursts in progress")
+    outlook: _Outlook | None = Field(description="forecast of the next hour")
     no_outlook_reason: str | None = Field(description="why there is no outlook")
 
 
 class _SourceMoment(Part):
-    table: str = Field(description="the table that rows of it land in")
-    landed_at: Instant = Field(description="when something of it landed last [UTC]")
+    table: str = Field(description="the landed table")
+    landed_at: Instant = Field(description="last landing [UTC]")
     typical_interval_s: float | None = Field(
-        description="how often something of it lands; null where too little has [s]"
+        description="median interval between landings; null if there are too few [s]"
     )
 
 
 class LiveDocument(Document, title="iosig status --watch"):
-    """What flows now, whose it is, and what comes."""
+    """Live view: current traffic, its owners, and the outlook."""
 
     format: Literal["iosig-live/1"] = "iosig-live/1"
-    at: Instant = Field(description="when it was looked at [UTC]")
-    warehouse: str = Field(description="where the warehouse is")
+    at: Instant = Field(description="time of the view [UTC]")
+    warehouse: str = Field(description="location of the warehouse")
     release_id: str | None = Field(description="the current release")
-    problems: list[ProblemPart] = Field(description="what is wrong, the worst first")
-    filesystems: list[_FilesystemMoment] = Field(description="the file systems, those polled last first")
-    sources: list[_SourceMoment] = Field(description="how fresh each source is")
+    problems: list[ProblemPart] = Field(description="problems, most severe first")
+    filesystems: list[_FilesystemMoment] = Field(description="the file systems, most recently polled first")
+    sources: list[_SourceMoment] = Field(description="freshness of each source")
 
 
-def document(moment: Moment) -> LiveDocument:
-    """Return what there is to see for programs."""
+def build_document(moment: Moment) -> LiveDocument:
+    """Build the JSON document of a live view."""
     condition = moment.condition
     return LiveDocument(
         at=moment.at,
@@ -96,18 +96,18 @@ def document(moment: Moment) -> LiveDocument:
 
 
 def _filesystem(one: FilesystemMoment) -> dict[str, Any]:
-    late = one.of_late
+    recent = one.recent
     return {
         "filesystem": one.filesystem,
         "polled_at": one.polled_at,
         "read_bytes_per_s": one.bytes_per_s["read"],
         "write_bytes_per_s": one.bytes_per_s["write"],
-        "since": late.query.since if late else None,
-        "measured_bytes": late.measured_bytes if late else None,
-        "unattributed_bytes": late.unattributed_bytes if late else None,
-        "other_job_count": late.others.height if late else None,
-        "jobs": late.jobs.head(_MOST_JOBS).select(_OF_JOBS).to_dicts() if late else [],
-        "bursts": one.bursts[:_MOST_BURSTS],
+        "since": recent.query.since if recent else None,
+        "measured_bytes": recent.measured_bytes if recent else None,
+        "unattributed_bytes": recent.unattributed_bytes if recent else None,
+        "other_job_count": recent.others.height if recent else None,
+        "jobs": recent.jobs.head(_MAX_JOBS).select(_OF_JOBS).to_dicts() if recent else [],
+        "bursts": one.bursts[:_MAX_BURSTS],
         "outlook": one.outlook,
         "no_outlook_reason": one.no_outlook_reason,
     }
@@ -115,4 +115,4 @@ def _filesystem(one: FilesystemMoment) -> dict[str, Any]:
 
 def _source(source: SourceCondition) -> dict[str, Any]:
     landed_at = source.landed_at[-1].astimezone(UTC)
-    return {"table": source.table, "landed_at": landed_at, "typical_interval_s": rhythm_s(source.landed_at)}
+    return {"table": source.table, "landed_at": landed_at, "typical_interval_s": typical_interval(source.landed_at)}

@@ -1,6 +1,6 @@
-"""How a site's runs do their I/O: shares of classes, periods and volumes, and how much of it is known for sure.
+"""I/O statistics of all runs of a site: classes, periods and volumes, and the sources that they rest on.
 
-- `query` (`Asked`, `Population`, `population`): What `iosig population` counts in a release.
-- `format` (`document`): The same for programs, and rows of its tables.
-- `figure` (`view_of`): What the picture of it shows.
+- `query` (`Query`, `Population`, `read_population`): Statistics of the runs in a release.
+- `format` (`build_document`): The JSON document, and rows of the printed tables.
+- `figure` (`build_view`): Figure data.
 """

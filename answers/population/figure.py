@@ -1,4 +1,4 @@
-"""What the picture of a population shows."""
+"""Figure data of a population."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from iosig.reports.population import PopulationView
 from iosig.transforms.arrays import Reals
 
 _DIRECTIONS = ("write", "read")
-_MOST_GROUPS = 10
-#: bars of the panel over time: longer times are drawn by weeks, then by months
-_MOST_STEPS = 62
+_MAX_GROUPS = 10
+#: maximum bars of the panel over time: longer ranges are drawn by week, then by month
+_MAX_STEPS = 62
 
 
-def view_of(told: Population, title: str) -> PopulationView:
-    """Return what there is to see of a population; title: of which release and days."""
-    runs = {name: told.runs.filter(direction=name) for name in _DIRECTIONS}
-    groups = told.groups().filter(pl.col("bytes") > 0).sort("node_hours", descending=True, nulls_last=True)
-    days, day_counts = _days(told.days())
+def build_view(population: Population, title: str) -> PopulationView:
+    """Build the figure data of a population; title: release and days."""
+    runs = {name: population.runs.filter(direction=name) for name in _DIRECTIONS}
+    groups = population.groups().filter(pl.col("bytes") > 0).sort("node_hours", descending=True, nulls_last=True)
+    days, day_counts = _days(population.days())
     return PopulationView(
         title=title,
-        run_count=told.run_count,
+        run_count=population.run_count,
         volumes_bytes={name: floats(rows["bytes"].fill_null(0.0)) for name, rows in runs.items()},
         node_hours={name: floats(rows["node_hours"].fill_null(0.0)) for name, rows in runs.items()},
-        periods_s={name: floats(told.periods(name)) for name in _DIRECTIONS},
-        groups=f"{told.asked.by.capitalize()}s",
-        names=tuple(name or "unknown" for name in groups["name"].head(_MOST_GROUPS)),
-        hours=tuple(groups["node_hours"].head(_MOST_GROUPS).fill_null(0.0)),
+        periods_s={name: floats(population.periods(name)) for name in _DIRECTIONS},
+        groups=f"{population.query.by.capitalize()}s",
+        names=tuple(name or "unknown" for name in groups["name"].head(_MAX_GROUPS)),
+        hours=tuple(groups["node_hours"].head(_MAX_GROUPS).fill_null(0.0)),
         days=days,
         day_counts=day_counts,
     )
 
 
 def _days(counts: pl.DataFrame) -> tuple[tuple[str, ...], dict[str, dict[str, Reals]]]:
-    """Return the steps of time, as texts, and the runs of each direction and class in them."""
+    """Return time steps as texts, and run counts per step by direction and class."""
     if counts.is_empty():
         return (), {name: {} for name in _DIRECTIONS}
     first, last = counts["ended_on"].min(), counts["ended_on"].max()
@@ -44,13 +44,13 @@ def _days(counts: pl.DataFrame) -> tuple[tuple[str, ...], dict[str, dict[str, Re
         steps = pl.date_range(
             pl.lit(first).dt.truncate(every), pl.lit(last).dt.truncate(every), every, eager=True
         ).alias("step")
-        if len(steps) <= _MOST_STEPS:
+        if len(steps) <= _MAX_STEPS:
             break
-    placed = counts.with_columns(step=pl.col("ended_on").dt.truncate(every)).join(
+    counts_by_step = counts.with_columns(step=pl.col("ended_on").dt.truncate(every)).join(
         steps.to_frame().with_row_index("place"), on="step"
     )
-    found: dict[str, dict[str, Reals]] = {name: {} for name in _DIRECTIONS}
-    for (direction, label), rows in placed.group_by("direction", "label"):
+    counts_by_class: dict[str, dict[str, Reals]] = {name: {} for name in _DIRECTIONS}
+    for (direction, label), rows in counts_by_step.group_by("direction", "label"):
         run_counts: Reals = np.bincount(rows["place"].to_numpy(), floats(rows["run_count"]), len(steps)).astype(float)
-        found[str(direction)][str(label)] = run_counts
-    return tuple(f"{step:%Y-%m-%d}" for step in steps), found
+        counts_by_class[str(direction)][str(label)] = run_counts
+    return tuple(f"{step:%Y-%m-%d}" for step in steps), counts_by_class

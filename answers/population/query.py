@@ -1,8 +1,7 @@
-"""What a release says of all its runs together: PEARC'18, section 6, Tables 1 and 2, Figures 2 to 5.
+"""Statistics of all runs of a release, after White et al., PEARC'18, section 6, Tables 1 and 2, Figures 2 to 5.
 
-Counted are application runs, and series where no job log tells of them; a run counts once for each file system. The
-paper leaves out jobs shorter than ten minutes; here those are that have no label. White et al., PEARC'18,
-DOI 10.1145/3219104.3219121.
+The runs are application runs, and series without a job log; a run counts once per file system. The paper excludes jobs
+shorter than ten minutes, this module runs without a label. DOI 10.1145/3219104.3219121.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ if TYPE_CHECKING:
     import duckdb
 
 By = Literal["application", "user", "account"]
-#: of which I/O a period is counted in the paper's tables and figures: it is told of the whole run
+#: classes with I/O over the whole run: only their periods count in the paper's tables and figures
 EVEN = ("UNIFORM", "OTHER")
-#: what classes of runs rest on: the exact ones first
+#: bases of a run's class, most exact first
 BASES = ("counted", "series", "traced", "inferred")
-#: who tells of a run's bytes, the best first
+#: sources of a run's bytes, best first
 WITNESSES = ("exact", "trace", "signature", "none")
-#: what is read of a release
+#: the tables that are queried
 _TABLES = (
     "jobs classes periods inference_checks job_io trace_jobs signatures sample_sets attributed_io attribution_daily"
 )
-#: bytes of many runs: not known where those of none are
+#: sum of bytes; NULL if the bytes of all runs are unknown
 _BYTES = pl.when(pl.col("bytes").is_not_null().any()).then(pl.col("bytes").sum()).alias("bytes")
 _RUN = ("subject_kind", "cluster", "subject_id", "started_at", "filesystem")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked: runs that ended from the UTC day `since` to `until` (None: any), in groups of what."""
+class Query:
+    """Runs that ended on the UTC days `since` to `until` (None: unbounded), grouped by `by`."""
 
     since: date | None = None
     until: date | None = None
@@ -48,39 +47,39 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What is known of all runs together.
+    """Statistics of all runs.
 
-    runs: a row each run, file system and direction: class_outcome, label, basis (one of `BASES`), period_s (of a
-    periodic one), bytes (the best estimate, where there is one), node_hours, witness, name (of its group).
-    measured_bytes: what polls hold of those days.
-    agreement: measured and inferred labels of runs that have both, with run_count.
+    runs: one row per run, file system and direction: class_outcome, label, basis (one of `BASES`), period_s (of
+    periodic runs), bytes (best estimate), node_hours, witness (one of `WITNESSES`), name (of its group).
+    measured_bytes: bytes that polls measured on those days. agreement: measured and inferred labels of runs with both,
+    with run_count.
     """
 
-    asked: Asked
+    query: Query
     runs: pl.DataFrame
     agreement: pl.DataFrame
     measured_bytes: float
 
     @property
     def run_count(self) -> int:
-        """Runs, each once for each file system."""
+        """Number of runs; a run counts once per file system."""
         return self.runs.select(_RUN).n_unique()
 
     @property
     def node_hours(self) -> float:
-        """Node hours of these runs, each once; where their nodes are known."""
+        """Node hours, each run once, of runs with known node counts."""
         once = self.runs.select("cluster", "subject_id", "started_at", "node_hours").unique(maintain_order=True)
         return float(once["node_hours"].sum())
 
     def labels(self) -> pl.DataFrame:
-        """Return runs by write and read class (Table 1); NULL where a direction has none."""
+        """Count runs by write and read class (Table 1); NULL for a direction without a class."""
         wide = self.runs.group_by(_RUN).agg(
             pl.col("label").filter(pl.col("direction") == name).first().alias(name) for name in ("write", "read")
         )
         return wide.group_by("write", "read").agg(run_count=pl.len()).sort("write", "read")
 
     def shares(self) -> pl.DataFrame:
-        """Return the share of runs and bytes that each class has, and of those that are even and periodic (Table 2)."""
+        """Return each class's fraction of runs and bytes, and the fraction of periodic runs in `EVEN` (Table 2)."""
         classified = self.runs.filter(pl.col("label").is_not_null())
         of_all = classified.group_by("direction").agg(
             all_count=pl.len(),
@@ -103,9 +102,9 @@ class Population:
         )
 
     def groups(self) -> pl.DataFrame:
-        """Return applications, users or accounts by what they moved: with their commonest class, and how common it is.
+        """Return statistics per application, user or account, by decreasing bytes.
 
-        stability: the share of the runs of a direction that have its commonest class, of the direction that moved more.
+        label: most frequent class in the direction with more bytes. stability: fraction of runs with that class.
         """
         main = self._main_directions()
         common = (
@@ -130,64 +129,64 @@ class Population:
         )
 
     def _main_directions(self) -> pl.DataFrame:
-        """Return the runs in the direction in which their group moved more: each direction has classes of its own."""
+        """Select the runs of each group's direction with more bytes: classes differ between directions."""
         moved = self.runs.group_by("name", "direction").agg(_BYTES)
         main = moved.sort("bytes", "direction", descending=True, nulls_last=True).unique("name", keep="first")
         return self.runs.join(main.select("name", "direction"), on=["name", "direction"], nulls_equal=True)
 
     def bases(self) -> pl.DataFrame:
-        """Return how many runs and directions have a class on each basis."""
+        """Count runs and directions by basis of their class."""
         classified = self.runs.filter(pl.col("label").is_not_null()).group_by(pl.col("basis").cast(pl.Enum(BASES)))
         return classified.agg(run_count=pl.len()).sort("basis")
 
-    def unclassified(self) -> pl.DataFrame:
-        """Return how many runs and directions have no class, by outcome."""
+    def count_unclassified(self) -> pl.DataFrame:
+        """Count runs and directions without a class, by outcome."""
         without = self.runs.filter(pl.col("label").is_null())
         return without.group_by(outcome="class_outcome").agg(run_count=pl.len()).sort("outcome")
 
     def reference_sources(self) -> pl.DataFrame:
-        """Return how many runs have an exact series, a trace, a signature or none, and the bytes that these tell of."""
+        """Count runs and sum bytes by the best source: exact series, trace, signature or none."""
         best = self.runs.group_by(_RUN).agg(pl.col("witness").cast(pl.Enum(WITNESSES)).min(), pl.col("bytes").sum())
-        counted = best.group_by("witness").agg(run_count=pl.len(), bytes=pl.col("bytes").sum())
+        by_source = best.group_by("witness").agg(run_count=pl.len(), bytes=pl.col("bytes").sum())
         every = pl.DataFrame({"witness": pl.Series(WITNESSES, dtype=pl.Enum(WITNESSES))})
-        return every.join(counted, on="witness", how="left", maintain_order="left").with_columns(
+        return every.join(by_source, on="witness", how="left", maintain_order="left").with_columns(
             pl.col("run_count").fill_null(0), pl.col("bytes").fill_null(0.0)
         )
 
     def periods(self, direction: str) -> pl.Series:
-        """Return the periods [s] of even runs of a direction (Figures 4 and 5)."""
+        """Return the periods [s] of runs in the classes `EVEN` (Figures 4 and 5)."""
         even = (pl.col("direction") == direction) & pl.col("label").is_in(EVEN)
         return self.runs.filter(even)["period_s"].drop_nulls()
 
     def days(self) -> pl.DataFrame:
-        """Return runs by the day they ended, direction and class."""
-        told = self.runs.filter(pl.col("label").is_not_null() & pl.col("ended_on").is_not_null())
-        return told.group_by("ended_on", "direction", "label").len("run_count").sort("ended_on", "direction", "label")
+        """Count runs by end day, direction and class."""
+        dated = self.runs.filter(pl.col("label").is_not_null() & pl.col("ended_on").is_not_null())
+        return dated.group_by("ended_on", "direction", "label").len("run_count").sort("ended_on", "direction", "label")
 
 
-def population(store: Store, release: Release, asked: Asked) -> Population:
-    """Return what a release says of all its runs. NothingToDo where it has none of those days."""
+def read_population(store: Store, release: Release, query: Query) -> Population:
+    """Read the statistics of a release; raises NothingToDo if it has no runs on those days."""
     with opened(store, release, _TABLES) as connection:
-        found = counted(connection, asked)
-    if found.runs.is_empty():
-        raise NothingToDo(f"Release {release.release_id} has no classes of runs or series of those days.")
-    return found
+        result = query_population(connection, query)
+    if result.runs.is_empty():
+        raise NothingToDo(f"Release {release.release_id} has no classified runs or series on those days.")
+    return result
 
 
-def counted(connection: duckdb.DuckDBPyConnection, asked: Asked) -> Population:
-    """Return what the tables of a release say of all runs; the tables have to be those of `_TABLES`."""
-    days = {"since": asked.since, "until": asked.until}
+def query_population(connection: duckdb.DuckDBPyConnection, query: Query) -> Population:
+    """Query the statistics; the connection has `_TABLES`."""
+    days = {"since": query.since, "until": query.until}
     runs = connection.sql(_RUNS, params=days).pl()
     measured = connection.sql(_MEASURED, params=days).pl()["measured_bytes"][0]
     return Population(
-        asked,
-        runs.with_columns(name=pl.col(asked.by)),
+        query,
+        runs.with_columns(name=pl.col(query.by)),
         connection.sql(_AGREEMENT, params=days).pl(),
         float(measured or 0.0),
     )
 
 
-#: runs with their class, period, own bytes as far as these are known, and the source of these bytes
+#: runs with class, period, own bytes if known, and the source of these bytes
 _RUNS = """
     with judged as (
         select *

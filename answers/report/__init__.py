@@ -1,15 +1,16 @@
-"""The report of a release: what is read of it, and how its pages are written.
+"""The HTML report of a release: queries, incremental page builds, and atomic writes.
 
-- `advice` (`read`, `list_inputs`): Where and when applications should start.
-- `applications` (`read`, `made_of`, `history_of`): Applications' signatures, curves, bursts and runs.
-- `fingerprints` (`Inputs`, `program`): What pages are made of, as texts that differ where any of it does.
-- `pseudonyms` (`Hider`, `hider_of`): Users as pseudonyms.
-- `existing` (`Known`, `Page`): Pages that lie in a report already.
-- `build` (`report`): A release as static pages.
-- `night` (`read`): What a release says of its last day.
-- `pages` (`of`, `Making`): Every page, made, or taken as it lies.
-- `quality` (`read`, `failed_checks`): What a release says of the quality of its days.
-- `runs` (`read_runs`, `read_population`, `read_filesystems`): Runs, and file systems with who was on them.
-- `samples` (`coarse_samples`): Samples in fewer steps.
-- `writing` (`write`, `locked`, `show`, `Written`): Reports as folders: one a release.
+- `advice` (`read`, `list_inputs`): Advice for the largest applications.
+- `applications` (`read`, `fingerprint_applications`, `read_history`): Signatures, curves, bursts and runs of
+  applications.
+- `fingerprints` (`Inputs`, `hash_program`): Fingerprints of the inputs of pages.
+- `pseudonyms` (`Pseudonymizer`, `create_pseudonymizer`): Pseudonyms instead of user names.
+- `existing` (`PageCache`, `Page`): Reuse of unchanged pages of an earlier report.
+- `build` (`report`): Entry point: writes a release as static pages.
+- `night` (`read`): The last day of a release.
+- `pages` (`build_pages`, `PageBuilder`): All pages, built or reused.
+- `quality` (`read`, `read_failed_checks`): Data quality of the days.
+- `runs` (`read_runs`, `read_population`, `read_filesystems`): Runs, and file systems with their runs.
+- `samples` (`downsample`): Samples in fewer steps.
+- `writing` (`write`, `lock`, `set_latest`, `WriteSummary`): Report folders, one per release.
 """

@@ -1,4 +1,4 @@
-"""Where and when applications should start, as `iosig advise` says at the last poll of a release, for the report."""
+"""Advice for the report: the result of `iosig advise` at the last poll of a release, for the largest applications."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: applications that are advised, those that move most in a month
+#: maximum applications with advice, those with the largest monthly volume
 MAX_APPLICATIONS = 20
 _SCHEMA = {
     "application_id": pl.String,
@@ -35,7 +35,7 @@ _SCHEMA = {
 
 
 def list_inputs(store: Store, settings: Settings) -> list[object]:
-    """Return what advice rests on beside a release: what has landed, and what the settings say of file systems."""
+    """Return the inputs of advice other than the release: landings and settings, for the page's fingerprint."""
     landings = ledger.read(store)
     landing_ids = landings.having((POLLS, JOB_RECORDS))["landing_id"].sort().to_list()
     return [landing_ids, settings.advice.model_dump_json(), settings.partitions, settings.filesystems]
@@ -44,7 +44,7 @@ def list_inputs(store: Store, settings: Settings) -> list[object]:
 def read(
     store: Store, release: Release, settings: Settings, connection: duckdb.DuckDBPyConnection, names: Sequence[str]
 ) -> AdviceFrames:
-    """Return the advice for some applications; where there is none, why."""
+    """Return the advice for some applications, or the reason why there is none."""
     (last,) = connection.sql("select max(polled_at) from filesystem_rates").fetchall()[0]
     if last is None:
         return AdviceFrames(None, pl.DataFrame(schema=_SCHEMA), "No polls are in this release.")

@@ -1,4 +1,4 @@
-"""What a release has of its applications for the report: a row each signature, its curve, its bursts and its runs."""
+"""Queries of the report on applications: signatures, curves, bursts, runs, checks and contention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.answers.report.samples import coarse_samples
+from iosig.answers.report.samples import downsample
 from iosig.answers.wall import population_map
 from iosig.reports.site.applications import ApplicationFrames
 from iosig.warehouse.releases.reading import opened
@@ -19,38 +19,38 @@ from iosig.warehouse.store.store import Store
 if TYPE_CHECKING:
     import duckdb
 
-#: releases whose signatures are told beside each other, the newest ones
-_MOST_RELEASES = 12
-_MOST_STEPS = 240
+#: maximum releases in the history of signatures, newest ones
+_MAX_RELEASES = 12
+_MAX_STEPS = 240
 _RUN = ["application_id", "filesystem", "direction", "started_at", "job_id", "cluster"]
 
 
-#: the relation of a connection that says which applications are asked for
+#: name of the temporary relation with the selected applications
 _CHOSEN = "chosen_applications"
 
 
-def signatures(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return a row for each default signature of all applications."""
-    found: pl.DataFrame = connection.sql(_SIGNATURES).pl()
-    return found
+def read_signatures(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Query the default signatures of all applications, with class and period."""
+    rows: pl.DataFrame = connection.sql(_SIGNATURES).pl()
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
-class MadeOf:
-    """What an application's page is made of: a number that differs where any row does, and the days of its samples."""
+class PageInputs:
+    """Inputs of an application's page: a hash over its rows, and the days of its samples."""
 
     rows: str
     days: frozenset[date]
 
 
-def made_of(connection: duckdb.DuckDBPyConnection) -> dict[str, MadeOf]:
-    """Return what the page of each application is made of."""
-    found = connection.sql(_MADE_OF).fetchall()
-    return {name: MadeOf(f"{rows} {count}", frozenset(days or ())) for name, rows, count, days in found}
+def fingerprint_applications(connection: duckdb.DuckDBPyConnection) -> dict[str, PageInputs]:
+    """Hash the inputs of each application's page."""
+    hashes = connection.sql(_MADE_OF).fetchall()
+    return {name: PageInputs(f"{rows} {count}", frozenset(days or ())) for name, rows, count, days in hashes}
 
 
 def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Sequence[str]) -> ApplicationFrames:
-    """Return the frames of some applications; known: as `signatures` has it."""
+    """Read the frames of some applications; known: the result of `signatures`."""
     connection.register(_CHOSEN, pl.DataFrame({"application_id": pl.Series(chosen, dtype=pl.String)}).to_arrow())
     try:
         return ApplicationFrames(
@@ -67,15 +67,15 @@ def read(connection: duckdb.DuckDBPyConnection, known: pl.DataFrame, chosen: Seq
 
 
 def _runs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the latest runs of each set, with their samples."""
-    samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS)
+    """Query the latest runs of each sample set, with downsampled samples."""
+    samples = downsample(connection, _SAMPLES, _MAX_STEPS)
     latest: pl.DataFrame = connection.sql(_CHOSEN_LATEST).pl().drop("ended_on")
     return latest.join(samples, on=_RUN, how="left").sort(_RUN)
 
 
-def located(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return where applications lie on the map, as the picture of it has them."""
-    view = population_map.view_of(connection, "")
+def locate_on_map(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Return the coordinates of applications on the population map."""
+    view = population_map.build_view(connection, "")
     rows = [(one.name, one.month_bytes, one.burstiness, one.run_count, one.label) for one in view.applications]
     schema = {
         "application_id": pl.String(),
@@ -87,14 +87,14 @@ def located(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def history_of(store: Store, kept: Sequence[Release]) -> pl.DataFrame:
-    """Return what each of the newest releases says of each default signature, the oldest release first.
+def read_history(store: Store, kept: Sequence[Release]) -> pl.DataFrame:
+    """Read the default signatures of the newest releases, oldest release first.
 
-    A release whose signatures are those of another one is read once.
+    Releases that share a snapshot of `signatures` are read once.
     """
     parts: list[pl.DataFrame] = []
     known: dict[int | None, pl.DataFrame] = {}
-    for release in kept[-_MOST_RELEASES:]:
+    for release in kept[-_MAX_RELEASES:]:
         snapshot = release.snapshots.get("signatures")
         if snapshot not in known:
             with opened(store, release, "signatures") as connection:
@@ -149,7 +149,7 @@ _SIGNATURES = """
     order by signatures.volume_bytes desc nulls last, application_id, filesystem, direction
 """
 
-#: the curve in 600 steps at most, as whole numbers of `scale_bytes_per_s`; and in 40, as digits to the base of 36
+#: the curve in at most 600 steps as integer multiples of `scale_bytes_per_s`, and in at most 40 as base-36 digits
 _CURVES = """
     with chosen as (
         select application_id, filesystem, direction, method,
@@ -217,7 +217,7 @@ _BURSTS = """
     order by application_id, filesystem, direction, burst
 """
 
-#: the latest runs of each set
+#: the latest 12 runs of each sample set
 _LATEST = """
     select application_id, filesystem, direction, cluster, job_id, started_at, ended_on, duration_s, sample_bytes,
         missing_ratio, source
@@ -235,7 +235,7 @@ _CHOSEN_LATEST = f"""
     semi join chosen_applications using (application_id)
 """
 
-#: and their samples, of the source that their set is made of
+#: samples of these runs, from the source of their sample set
 _SAMPLES = f"""
     with latest as ({_CHOSEN_LATEST}),
 
@@ -268,8 +268,8 @@ _CHECKS = """
     order by application_id, filesystem, direction, trace_id
 """
 
-#: in whose way: others that had most bytes where its bursts took longer (NULL: nobody known), and those whose bursts
-#: took longer where it had
+#: contention pairs: top interferers of its slowed bursts (NULL: unattributed), and applications whose slowed bursts
+#: had it as top interferer
 _CONTENTION = """
     with pairs as (
         select application_id, filesystem, cluster, job_id, started_at, delay_s,
@@ -309,7 +309,7 @@ _CHOSEN_CONTENTION = f"""
     order by application_id, role, delay_s desc, other_application_id, filesystem
 """
 
-#: of how many of its runs it could be told whether they were slowed
+#: runs with found bursts, and slowed runs among them
 _LOOKED = """
     select application_id,
         count(distinct (cluster, job_id, started_at)) as looked_run_count,
@@ -319,7 +319,7 @@ _LOOKED = """
     group by application_id
 """
 
-#: all that a page of an application shows, but the samples of its runs: those are as large as everything else
+#: hash over all rows of an application's page except samples, which are as large as everything else
 _MADE_OF = f"""
     with signed as ({_SIGNATURES}),
     latest as ({_LATEST}),

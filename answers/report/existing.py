@@ -1,7 +1,7 @@
-"""Pages that lie in a report already: what each was made of, and whether it is as it was written.
+"""Cache of report pages: reuses pages whose inputs are unchanged.
 
-Beside the pages of a release stands what they were made of. A page whose inputs are the same is not made again: it
-stays, or is linked from the release that has it.
+A manifest in each release folder has the fingerprint of each page's inputs. A page with the same fingerprint is not
+built again: it stays, or is linked from the folder of another release.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ from typing import Any
 from iosig.reports.site.packing import Content, unpacked
 from iosig.warehouse.placing import moved_into_place
 
-#: beside the pages of a release: what they were made of
+#: file with the fingerprint and digest of each page of a release
 MANIFEST = ".pages.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A file of a release's folder: its path and its bytes, or where it lies already, how large, with which digest.
+    """A file of a release folder: either new data, or an existing file with its size and digest.
 
-    fingerprint: of what it was made of; empty where it is made each time.
+    fingerprint: hash of its inputs; empty if the page is built every time.
     """
 
     path: str
     data: bytes = b""
     fingerprint: str = ""
-    lies: Path | None = None
-    told: tuple[int, str] = (0, "")
+    existing: Path | None = None
+    size_and_digest: tuple[int, str] = (0, "")
 
     @property
     def byte_count(self) -> int:
-        """How large it is."""
-        return len(self.data) if self.lies is None else self.told[0]
+        """Size of the page in bytes."""
+        return len(self.data) if self.existing is None else self.size_and_digest[0]
 
     @property
     def digest(self) -> str:
-        """The digest of its bytes."""
-        return digest(self.data) if self.lies is None else self.told[1]
+        """Digest of the page's content."""
+        return digest(self.data) if self.existing is None else self.size_and_digest[1]
 
     @classmethod
-    def of(cls, content: Content, fingerprint: str = "") -> Page:
-        """Return a page that was made."""
+    def from_content(cls, content: Content, fingerprint: str = "") -> Page:
+        """Create a page from new content."""
         return cls(content.path, content.data, fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A release's folder, and of each page in it what it was made of and the digest of its bytes."""
+    """A release folder with the fingerprint and digest of each page."""
 
     place: Path
     pages: Mapping[str, tuple[str, str]]
 
-    def sound(self, path: str) -> bytes | None:
-        """Return the bytes of a page, None where they are not what was written."""
+    def read_valid(self, path: str) -> bytes | None:
+        """Read a page; None if its digest does not match the manifest."""
         with suppress(OSError):
             data = (self.place / path).read_bytes()
             if digest(data) == self.pages[path][1]:
@@ -67,23 +67,23 @@ class _Folder:
 
 
 @dataclass(slots=True)
-class Known:
-    """The pages of some releases' folders, those of the first folder first."""
+class PageCache:
+    """The pages of some release folders; earlier folders take precedence."""
 
     folders: Sequence[_Folder] = ()
     documents: dict[tuple[Path, str], Any] = field(default_factory=dict)
 
     @classmethod
-    def in_folders(cls, places: Sequence[Path]) -> Known:
-        """Read what the pages of folders were made of; a folder of which nobody knows has none."""
+    def in_folders(cls, places: Sequence[Path]) -> PageCache:
+        """Read the manifests of folders; a folder without a manifest has no reusable pages."""
         return cls([_Folder(place, _manifest(place / MANIFEST)) for place in places])
 
     def page(self, path: str, fingerprint: str) -> Page | None:
-        """Return a page that was made of the same, None where there is none, or where it is damaged."""
+        """Find an intact page with the same fingerprint; None if there is none."""
         return next(self._pages(path, fingerprint), None)
 
-    def page_beside(self, path: str, fingerprint: str, other: str) -> tuple[Page, Any] | None:
-        """Return a page that was made of the same, and the document that lies beside it in the same folder."""
+    def page_with_document(self, path: str, fingerprint: str, other: str) -> tuple[Page, Any] | None:
+        """Find an intact page with the same fingerprint, with a document of the same folder."""
         for page in self._pages(path, fingerprint):
             document = self._document(page, other)
             if document is not None:
@@ -92,32 +92,32 @@ class Known:
 
     def _pages(self, path: str, fingerprint: str) -> Iterator[Page]:
         for folder in self.folders:
-            made_of, own = folder.pages.get(path, (None, ""))
-            if made_of == fingerprint and (data := folder.sound(path)) is not None:
+            known_fingerprint, own = folder.pages.get(path, (None, ""))
+            if known_fingerprint == fingerprint and (data := folder.read_valid(path)) is not None:
                 yield Page(path, b"", fingerprint, folder.place / path, (len(data), own))
 
     def _document(self, page: Page, other: str) -> Any:
-        folder = next(one for one in self.folders if one.place / page.path == page.lies)
+        folder = next(one for one in self.folders if one.place / page.path == page.existing)
         key = (folder.place, other)
         if key not in self.documents:
-            data = folder.sound(other) if other in folder.pages else None
+            data = folder.read_valid(other) if other in folder.pages else None
             self.documents[key] = None if data is None else unpacked(data)
         return self.documents[key]
 
 
 def _manifest(path: Path) -> dict[str, tuple[str, str]]:
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-        told = json.loads(path.read_bytes())["pages"]
-        return {str(name): (str(fingerprint), str(own)) for name, (fingerprint, own) in told.items()}
+        pages = json.loads(path.read_bytes())["pages"]
+        return {str(name): (str(fingerprint), str(own)) for name, (fingerprint, own) in pages.items()}
     return {}
 
 
 def digest(data: bytes) -> str:
-    """Return the digest of a page's bytes."""
+    """Hash the content of a page with BLAKE2b (128 bits)."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def keep(place: Path, pages: Mapping[str, tuple[str, str]]) -> None:
-    """Note what the pages of a folder were made of, with the digest of each."""
+def write_manifest(place: Path, pages: Mapping[str, tuple[str, str]]) -> None:
+    """Write the fingerprint and digest of each page of a folder."""
     with moved_into_place(place.absolute() / MANIFEST) as temporary:
         temporary.write_text(json.dumps({"pages": dict(sorted(pages.items()))}, separators=(",", ":")))

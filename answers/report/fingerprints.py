@@ -1,4 +1,4 @@
-"""What the pages of a report are made of, as texts that differ where any of it does."""
+"""Fingerprints of the inputs of report pages: a page is rebuilt when its fingerprint changes."""
 
 from __future__ import annotations
 
@@ -15,51 +15,53 @@ from iosig.warehouse.releases import releases
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.store.store import Store
 
-#: our own rooms that a page comes from, and the packages that its bytes may depend on
-_ROOMS = ("expectations", "flows", "reports", "sql", "transforms", "warehouse")
+#: packages of iosig and of others on which the content of a page may depend
+_OWN_PACKAGES = ("expectations", "flows", "reports", "sql", "transforms", "warehouse")
 _PACKAGES = ("duckdb", "jinja2", "matplotlib", "numpy", "polars", "scipy", "sqlglot")
 _DAY_CHARACTERS = 10
 
 
 class Inputs:
-    """The files of a release by table and day, the program that reads them, and what is hidden."""
+    """Hashes of a release's files by table and day, of the program, and of the pseudonyms."""
 
     def __init__(self, store: Store, release: Release, hidden: str = "") -> None:
-        """Look at the files; hidden: what differs where names are shown otherwise."""
-        self._always = [program(), hashlib.sha256(hidden.encode()).hexdigest(), store.address]
+        """Hash the files; hidden: identifies the pseudonyms, empty without pseudonyms."""
+        self._always = [hash_program(), hashlib.sha256(hidden.encode()).hexdigest(), store.address]
         self._parts: dict[str, dict[date | None, str]] = {
             table: _by_day(store, paths) for table, paths in releases.files_of(store, release).items()
         }
         self._whole = {table: _digest(sorted(parts.values())) for table, parts in self._parts.items()}
 
-    def of(self, *more: object, tables: Iterable[str] = (), days: Collection[date | None] | None = None) -> str:
-        """Return the fingerprint of some tables (none: all), on some days (None: all), and of whatever else there is.
+    def fingerprint(
+        self, *more: object, tables: Iterable[str] = (), days: Collection[date | None] | None = None
+    ) -> str:
+        """Hash tables (default: all) on some days (None: all), and further values.
 
-        days: of tables that are kept by day; None among them is what has no day.
+        days: of tables partitioned by day; None in it stands for rows without a day.
         """
         wanted = sorted(tables) or sorted(self._parts)
         if days is None:
             return _digest([self._always, more, [[table, self._whole.get(table)] for table in wanted]])
-        asked = sorted(days, key=str)
-        found = [[table, [self._parts.get(table, {}).get(day) for day in asked]] for table in wanted]
-        return _digest([self._always, more, found])
+        ordered = sorted(days, key=str)
+        parts = [[table, [self._parts.get(table, {}).get(day) for day in ordered]] for table in wanted]
+        return _digest([self._always, more, parts])
 
 
-def of_program() -> str:
-    """Return the fingerprint of what depends on the program alone."""
-    return _digest([program()])
+def fingerprint_program() -> str:
+    """Return the fingerprint of a page that depends only on the program."""
+    return _digest([hash_program()])
 
 
-def _digest(told: object) -> str:
-    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()
+def _digest(values: object) -> str:
+    return hashlib.sha256(json.dumps(values, default=str).encode()).hexdigest()
 
 
 def _by_day(store: Store, paths: Iterable[Path]) -> dict[date | None, str]:
-    """Return what changes whenever a day's files do; files that are of no day are together."""
-    found: dict[date | None, list[list[object]]] = {}
+    """Hash the files of each day; files without a day form one group."""
+    marks_by_day: dict[date | None, list[list[object]]] = {}
     for path in paths:
-        found.setdefault(_day(path), []).append(_mark(store, path))
-    return {day: _digest(sorted(marks, key=str)) for day, marks in found.items()}
+        marks_by_day.setdefault(_day(path), []).append(_mark(store, path))
+    return {day: _digest(sorted(marks, key=str)) for day, marks in marks_by_day.items()}
 
 
 def _day(path: Path) -> date | None:
@@ -70,27 +72,27 @@ def _day(path: Path) -> date | None:
 
 
 def _mark(store: Store, path: Path) -> list[object]:
-    """Return what changes whenever a file does: released ones are never written again, under any name."""
+    """Return name and modification mark of a file; in an object store the name is enough, since files are immutable."""
     name = path.relative_to(store.root).as_posix()
-    # in an object store each look is a request, and there are thousands of files
+    # in an object store each mark costs a request
     return [name, *(store.files.mark(name) if store.url is None else ())]
 
 
 @cache
-def program() -> str:
-    """Return the fingerprint of the program that makes pages: its own files, and the packages that it rests on."""
+def hash_program() -> str:
+    """Hash the source files that build pages, and the versions of the packages that they use."""
     root = Path(__file__).resolve().parents[2]
-    found = hashlib.sha256(json.dumps([*map(version, _PACKAGES), zlib.ZLIB_RUNTIME_VERSION]).encode())
-    for path in sorted(path for room in _ROOMS for path in _sources(root / room)):
-        found.update(path.relative_to(root).as_posix().encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()
+    digest = hashlib.sha256(json.dumps([*map(version, _PACKAGES), zlib.ZLIB_RUNTIME_VERSION]).encode())
+    for path in sorted(path for room in _OWN_PACKAGES for path in _sources(root / room)):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _sources(room: Path) -> Iterable[Path]:
-    """Return the files of a room that are part of the program: not the data that lie in `warehouse/data`."""
-    for each in sorted(room.iterdir()):
-        if each.is_dir() and each.name not in ("data", "__pycache__"):
-            yield from _sources(each)
-        elif each.suffix in (".py", ".js", ".css", ".html", ".json", ".sql"):
-            yield each
+    """Yield the source files of a package folder, without `data`."""
+    for path in sorted(room.iterdir()):
+        if path.is_dir() and path.name not in ("data", "__pycache__"):
+            yield from _sources(path)
+        elif path.suffix in (".py", ".js", ".css", ".html", ".json", ".sql"):
+            yield path

@@ -1,4 +1,4 @@
-"""What a release says of its last day, for the first page of the report."""
+"""Queries and figures of the report's first page: the last day of a release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from iosig.answers.attribution import figure as traffic
 from iosig.answers.attribution.query import Query, who
 from iosig.answers.attribution.slowdowns import find_slowdowns_of_days
-from iosig.answers.report.quality import failed_checks
+from iosig.answers.report.quality import read_failed_checks
 from iosig.answers.wall import checkpoint_clock as rhythms
 from iosig.reports import attribution
 from iosig.reports.attribution import AttributionView
@@ -24,30 +24,30 @@ from iosig.reports.wall.checkpoint_clock import ClockView
 if TYPE_CHECKING:
     import duckdb
 
-_MOST_DAYS = 15
-#: of the traffic of a day: quarters of an hour; of the clock, so many applications
-_MOST_STEPS, _MOST_RHYTHMS = 96, 200
+_MAX_DAYS = 15
+#: steps of a day's traffic (15 min each), and maximum applications of the checkpoint clock
+_MAX_STEPS, _MAX_RHYTHMS = 96, 200
 _MAX_SLOWED = 10
 
 
-def drawn(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
-    """Return the figures of the page by their names, as SVG; shown: how an application's id is told."""
-    clock, found = rhythms.view_of(connection, ""), {}
+def draw_figures(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], str]) -> dict[str, str]:
+    """Draw the figures of the page as SVG, keyed by name; shown: maps an application id to its displayed form."""
+    clock, figures = rhythms.build_view(connection, ""), {}
     if clock.rhythms:
-        few = _few(clock, shown)
-        found["clock"] = svg_of(checkpoint_clock.draw(few), "clock", few.finding)
+        few = _limit_rhythms(clock, shown)
+        figures["clock"] = svg_of(checkpoint_clock.draw(few), "clock", few.finding)
     for filesystem, day in connection.sql(_MOVED_MOST).fetchall():
-        began = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        told = who(connection, Query(filesystem, began, began + timedelta(days=1)))
-        named = _named(traffic.build_view(told, _MOST_STEPS), shown)
-        found["owners"] = svg_of(attribution.draw(named), "owners", named.finding)
-    return found
+        started_at = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        told = who(connection, Query(filesystem, started_at, started_at + timedelta(days=1)))
+        named = _rename_layers(traffic.build_view(told, _MAX_STEPS), shown)
+        figures["owners"] = svg_of(attribution.draw(named), "owners", named.finding)
+    return figures
 
 
-def _few(view: ClockView, shown: Callable[[str], str]) -> ClockView:
-    """Return the rhythms of most bytes a second, and those of their meetings."""
+def _limit_rhythms(view: ClockView, shown: Callable[[str], str]) -> ClockView:
+    """Select the applications with the highest mean rates, and the meetings among them."""
     rates = [one.bytes_per_period / one.period_s for one in view.rhythms]
-    kept = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MOST_RHYTHMS])
+    kept = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MAX_RHYTHMS])
     places = {old: new for new, old in enumerate(kept)}
     return replace(
         view,
@@ -60,7 +60,7 @@ def _few(view: ClockView, shown: Callable[[str], str]) -> ClockView:
     )
 
 
-def _named(view: AttributionView, shown: Callable[[str], str]) -> AttributionView:
+def _rename_layers(view: AttributionView, shown: Callable[[str], str]) -> AttributionView:
     return replace(
         view,
         traffic=tuple(replace(one, layers=tuple((shown(name), of) for name, of in one.layers)) for one in view.traffic),
@@ -68,29 +68,29 @@ def _named(view: AttributionView, shown: Callable[[str], str]) -> AttributionVie
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
-    """Return the frames."""
-    days = connection.sql(_DAYS, params={"days": _MOST_DAYS}).pl()
+    """Query the frames of the first page."""
+    days = connection.sql(_DAYS, params={"days": _MAX_DAYS}).pl()
     last = None if days.is_empty() else days["polled_on"][0]
     return NightFrames(
         days=days,
-        gaps=connection.sql(_GAPS, params={"days": _MOST_DAYS, "day": last}).pl(),
+        gaps=connection.sql(_GAPS, params={"days": _MAX_DAYS, "day": last}).pl(),
         counts=connection.sql(_COUNTS, params={"day": last}).pl(),
         changed=connection.sql(_CHANGED).pl(),
         busiest=connection.sql(_BUSIEST, params={"day": last}).pl(),
         unpolled=connection.sql(_UNPOLLED).pl(),
-        failed=failed_checks(connection),
-        **_hurt(connection),
+        failed=read_failed_checks(connection),
+        **_read_slowed(connection),
     )
 
 
-def _hurt(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
-    """Return who was hurt on the last day, those that lost most, and of how many runs that could be told."""
+def _read_slowed(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
+    """Query the slowed runs of the last day by decreasing delay, and the number of runs with found bursts."""
     found = find_slowdowns_of_days(connection, connection.sql(_LAST_DAYS).pl())
     counts = found.select(looked_count=pl.len(), slowed_count=(pl.col("slowed_burst_count") > 0).sum())
     return {"slowed": found.filter(pl.col("slowed_burst_count") > 0).head(_MAX_SLOWED), "slowed_counts": counts}
 
 
-#: of the last day, the file system that moved most
+#: the file system with the largest volume on the last day
 _MOVED_MOST = """
     select filesystem, polled_on
     from polls_daily
@@ -105,7 +105,7 @@ _LAST_DAYS = """
     where polled_on = (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
 """
 
-#: a poll at midnight, the last one of a day, is dated by the next: that day is not told of yet
+#: polled_on of the last poll of a day, at midnight, is the next day, which is excluded
 _DAYS = """
     select
         polled_on,
@@ -191,7 +191,7 @@ _BUSIEST = """
         select filesystem, hour_at,
             sum(attributed_bytes) as attributed_bytes,
             count(distinct application_id) as application_count,
-            -- of several that moved as much, always the same
+            -- break ties deterministically
             arg_max(application_id, (attributed_bytes, application_id, direction)) as application_id,
             arg_max(direction, (attributed_bytes, application_id, direction)) as direction
         from parts

@@ -1,4 +1,4 @@
-"""The pages of a release: each made, or taken as it lies where what it is made of is the same."""
+"""The pages of a release: each is built, or reused if its inputs are unchanged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from iosig.answers.report import (
     quality as quality_rows,
     runs as run_rows,
 )
-from iosig.answers.report.applications import MadeOf
-from iosig.answers.report.existing import Known, Page
-from iosig.answers.report.fingerprints import Inputs, of_program
-from iosig.answers.report.pseudonyms import Hider
+from iosig.answers.report.applications import PageInputs
+from iosig.answers.report.existing import Page, PageCache
+from iosig.answers.report.fingerprints import Inputs, fingerprint_program
+from iosig.answers.report.pseudonyms import Pseudonymizer
 from iosig.answers.signatures.changes import signature_changes
 from iosig.answers.wall.release_changes import TABLES as CHANGE_TABLES, pairs
 from iosig.reports.site import (
@@ -62,31 +62,31 @@ if TYPE_CHECKING:
     import duckdb
     from _typeshed import DataclassInstance
 
-#: what a run's page is made of, by the day on which it ended; and what a day of a file system is made of, too
+#: tables on which the pages of runs depend, by end day of the run; below, those of traces, file systems, applications
 _OF_RUNS = ("jobs", "samples", "exact_samples", "job_io", "attributed_io", "classes", "periods", "slowdowns")
 _OF_TRACES = ("trace_jobs", "trace_counters", "trace_heatmaps")
 _OF_DAYS = ("jobs", "job_io", "attributed_io", "slowdowns")
 _OF_APPLICATIONS = ("samples", "exact_samples")
 
 
-#: returns how each table is computed; steps know it, and answers know no steps
+#: callback that returns the lineage of tables, which the steps declare: answers cannot import steps
 Lineage = Callable[[], Sequence[lineage.TableRow]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
-    """A release, the releases that are kept, the lineage of its tables, and what hides users if they are hidden."""
+class ReportInput:
+    """Input of a report: the release, all retained releases, the lineage, and the pseudonymizer if users are hidden."""
 
     store: Store
     release: Release
     kept: tuple[Release, ...]
     lineage: Lineage
-    hider: Hider | None = None
+    hider: Pseudonymizer | None = None
     settings: Settings = field(default_factory=Settings)
 
     @property
     def about(self) -> About:
-        """What every page says of it."""
+        """Facts about the release in the header of every page."""
         release = self.release
         return About(
             release.release_id, release.created_at, release.verdict, release.code_version, self.hider is not None
@@ -94,107 +94,112 @@ class Reported:
 
     @property
     def before(self) -> Release | None:
-        """The release that it is compared with, as long as that is kept."""
+        """The parent release, or None if it has expired."""
         return next((one for one in self.kept if one.release_id == self.release.parent_release_id), None)
 
     def shown_id(self, application_id: str) -> str:
-        """Return an application's id as it may be shown."""
+        """Return the displayed form of an application id, with a pseudonym if users are hidden."""
         return application_id if self.hider is None else self.hider.application_id(application_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
-    """A release's pages that are being made, those that are there, and what each is made of."""
+class PageBuilder:
+    """State of a page build: report input, page cache, and fingerprints of inputs."""
 
-    told: Reported
-    known: Known
+    report: ReportInput
+    known: PageCache
     inputs: Inputs = field(init=False)
 
     def __post_init__(self) -> None:
-        """Look at what there is."""
-        told = self.told
-        hidden = told.hider.mark if told.hider else ""
-        object.__setattr__(self, "inputs", Inputs(told.store, told.release, hidden))
+        """Hash the files of the release."""
+        report = self.report
+        hidden = report.hider.mark if report.hider else ""
+        object.__setattr__(self, "inputs", Inputs(report.store, report.release, hidden))
 
     def whole(self, path: str, make: Callable[[], Content], *more: object) -> Page:
-        """Return a page that all of the release goes into, and whatever else."""
-        made_of = self.inputs.of(path, *more)
-        return self.known.page(path, made_of) or Page.of(make(), made_of)
+        """Build or reuse a page that depends on the whole release and on further values."""
+        fingerprint = self.inputs.fingerprint(path, *more)
+        return self.known.page(path, fingerprint) or Page.from_content(make(), fingerprint)
 
 
-def of(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
-    """Yield every file of a release's folder."""
-    about, told = made.told.about, made.told
-    advised = _advice(told, connection)
-    yield from map(Page.of, library.assets())
-    yield from (Page.of(shell(one, about)) for one in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM, LINEAGE))
-    beside = advice_rows.list_inputs(told.store, told.settings)
-    yield made.whole("data/advice.js", lambda: advice.contents(advised()), beside)
-    yield made.whole(NIGHT.file_name, lambda: _night(told, connection, advised()), about, beside)
-    for one in _TELLING:
-        yield made.whole(one.file_name, partial(_telling, one, told, connection), about, told.before)
-    yield made.whole("data/population.js", lambda: _population(made.told, connection))
-    yield _lineage(made)
-    yield from _applications(made, connection)
-    yield from _runs(made, connection)
-    yield from _filesystems(made, connection)
+def build_pages(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
+    """Yield all files of a release folder, built or reused."""
+    about, report = builder.report.about, builder.report
+    advice_frames = _advice(report, connection)
+    yield from map(Page.from_content, library.assets())
+    yield from (
+        Page.from_content(shell(one, about))
+        for one in (POPULATION, APPLICATIONS, APPLICATION, RUN, FILESYSTEM, LINEAGE)
+    )
+    advice_inputs = advice_rows.list_inputs(report.store, report.settings)
+    yield builder.whole("data/advice.js", lambda: advice.contents(advice_frames()), advice_inputs)
+    yield builder.whole(NIGHT.file_name, lambda: _night(report, connection, advice_frames()), about, advice_inputs)
+    for one in _TEMPLATE_VALUES:
+        yield builder.whole(one.file_name, partial(_render_page, one, report, connection), about, report.before)
+    yield builder.whole("data/population.js", lambda: _population(builder.report, connection))
+    yield _lineage(builder)
+    yield from _applications(builder, connection)
+    yield from _runs(builder, connection)
+    yield from _filesystems(builder, connection)
 
 
 _Frames = TypeVar("_Frames", bound="DataclassInstance")
 
 
-def _shown(told: Reported, frames: _Frames) -> _Frames:
-    """Return frames as they may be shown: with pseudonyms where users are hidden."""
-    hider = told.hider
+def _pseudonymize(report: ReportInput, frames: _Frames) -> _Frames:
+    """Replace user names in frames by pseudonyms if users are hidden."""
+    hider = report.hider
     if hider is None:
         return frames
-    held = {field.name: getattr(frames, field.name) for field in fields(frames)}
-    return replace(frames, **{name: hider.hide(one) for name, one in held.items() if isinstance(one, pl.DataFrame)})
+    values = {field.name: getattr(frames, field.name) for field in fields(frames)}
+    return replace(frames, **{name: hider.hide(one) for name, one in values.items() if isinstance(one, pl.DataFrame)})
 
 
-def _shown_rows(told: Reported, rows: pl.DataFrame) -> pl.DataFrame:
-    return rows if told.hider is None else told.hider.hide(rows)
+def _pseudonymize_rows(report: ReportInput, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows if report.hider is None else report.hider.hide(rows)
 
 
-# ---- pages that all of a release goes into
+# ---- pages that depend on the whole release
 
 
-def _telling(page: SitePage, told: Reported, connection: duckdb.DuckDBPyConnection) -> Content:
-    return shell(page, told.about, _TELLING[page](told, connection))
+def _render_page(page: SitePage, report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Content:
+    return shell(page, report.about, _TEMPLATE_VALUES[page](report, connection))
 
 
-def _advice(told: Reported, connection: duckdb.DuckDBPyConnection) -> Callable[[], AdviceFrames]:
-    """Return what gives the advice, which is made once, and only if it is asked for."""
+def _advice(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Callable[[], AdviceFrames]:
+    """Return a lazy, cached computation of the advice."""
 
     @cache
-    def made() -> AdviceFrames:
-        most = application_rows.located(connection).sort("month_bytes", "application_id", descending=[True, False])
-        names = most["application_id"].head(advice_rows.MAX_APPLICATIONS).to_list()
-        return _shown(told, advice_rows.read(told.store, told.release, told.settings, connection, names))
+    def compute() -> AdviceFrames:
+        largest = application_rows.locate_on_map(connection).sort(
+            "month_bytes", "application_id", descending=[True, False]
+        )
+        names = largest["application_id"].head(advice_rows.MAX_APPLICATIONS).to_list()
+        return _pseudonymize(report, advice_rows.read(report.store, report.release, report.settings, connection, names))
 
-    return made
-
-
-def _night(told: Reported, connection: duckdb.DuckDBPyConnection, advised: AdviceFrames) -> Content:
-    frames = _shown(told, night_rows.read(connection))
-    drawn = night_rows.drawn(connection, told.shown_id)
-    page = night.told(frames, told.release.verdict, drawn) | {"advice": advice.told(advised)}
-    return shell(NIGHT, told.about, page)
+    return compute
 
 
-def _quality(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    return quality.told(_shown(told, quality_rows.read(connection)))
+def _night(report: ReportInput, connection: duckdb.DuckDBPyConnection, advice_frames: AdviceFrames) -> Content:
+    frames = _pseudonymize(report, night_rows.read(connection))
+    drawn = night_rows.draw_figures(connection, report.shown_id)
+    page = night.told(frames, report.release.verdict, drawn) | {"advice": advice.told(advice_frames)}
+    return shell(NIGHT, report.about, page)
 
 
-def _changes(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    before, store, release = told.before, told.store, told.release
+def _quality(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    return quality.told(_pseudonymize(report, quality_rows.read(connection)))
+
+
+def _changes(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    before, store, release = report.before, report.store, report.release
     changed = signature_changes(store, before or release, release)
     with opened(store, before or release, CHANGE_TABLES) as old:
         frames = ChangeFrames(before.release_id if before else None, changed, pairs(old, connection))
-    return changes.told(_shown(told, frames))
+    return changes.told(_pseudonymize(report, frames))
 
 
-def _tables(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+def _tables(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     counts = {
         table.name: int(connection.sql(f'select count(*) from "{table.name}"').fetchall()[0][0])
         for table in published()
@@ -202,68 +207,70 @@ def _tables(told: Reported, connection: duckdb.DuckDBPyConnection) -> dict[str, 
     return tables.told(published(), counts)
 
 
-#: what the templates of pages are given
-_TELLING = {QUALITY: _quality, CHANGES: _changes, TABLES: _tables}
+#: functions that return the template values of pages
+_TEMPLATE_VALUES = {QUALITY: _quality, CHANGES: _changes, TABLES: _tables}
 
 
-def _population(told: Reported, connection: duckdb.DuckDBPyConnection) -> Content:
-    return population.contents(_shown(told, run_rows.read_population(connection)))
+def _population(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Content:
+    return population.contents(_pseudonymize(report, run_rows.read_population(connection)))
 
 
-def _lineage(made: Making) -> Page:
-    """Return the lineage, whatever the release: to find out where columns come from takes seconds."""
-    path, made_of = f"data/{lineage.LINEAGE}.js", of_program()
-    return made.known.page(path, made_of) or Page.of(lineage.contents(made.told.lineage()), made_of)
+def _lineage(builder: PageBuilder) -> Page:
+    """Build or reuse the lineage, which is independent of the release and takes seconds to compute."""
+    path, fingerprint = f"data/{lineage.LINEAGE}.js", fingerprint_program()
+    return builder.known.page(path, fingerprint) or Page.from_content(
+        lineage.contents(builder.report.lineage()), fingerprint
+    )
 
 
 # ---- applications
 
 
-def _applications(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
-    told = made.told
-    earlier = [one for one in told.kept if one.sequence <= told.release.sequence]
-    history = _shown_rows(told, application_rows.history_of(told.store, earlier))
-    yield from map(Page.of, applications.histories(history))
-    signatures = application_rows.signatures(connection)
-    shown = _shown_rows(told, signatures)
-    yield made.whole("data/search.js", lambda: applications.names(shown))
-    yield made.whole("data/map.js", partial(_map, told, connection))
-    there, chosen, sparks = _known_applications(made, application_rows.made_of(connection))
+def _applications(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
+    report = builder.report
+    earlier = [one for one in report.kept if one.sequence <= report.release.sequence]
+    history = _pseudonymize_rows(report, application_rows.read_history(report.store, earlier))
+    yield from map(Page.from_content, applications.histories(history))
+    signatures = application_rows.read_signatures(connection)
+    shown = _pseudonymize_rows(report, signatures)
+    yield builder.whole("data/search.js", lambda: applications.names(shown))
+    yield builder.whole("data/map.js", partial(_map, report, connection))
+    there, chosen, sparks = _reuse_applications(builder, application_rows.fingerprint_applications(connection))
     yield from there
-    frames = _shown(told, application_rows.read(connection, signatures, list(chosen)))
-    made_of = {applications.application_path(told.shown_id(name)): one for name, one in chosen.items()}
+    frames = _pseudonymize(report, application_rows.read(connection, signatures, list(chosen)))
+    fingerprints = {applications.application_path(report.shown_id(name)): one for name, one in chosen.items()}
     for content in applications.each(frames):
-        yield Page.of(content, made_of[content.path])
+        yield Page.from_content(content, fingerprints[content.path])
     curves = pl.concat([*sparks, frames.curves.select(applications.SPARK)])
-    yield Page.of(applications.listed(shown, curves), made.inputs.of(applications.LIST))
+    yield Page.from_content(applications.listed(shown, curves), builder.inputs.fingerprint(applications.LIST))
 
 
-def _map(told: Reported, connection: duckdb.DuckDBPyConnection) -> Content:
-    return applications.located(_shown_rows(told, application_rows.located(connection)))
+def _map(report: ReportInput, connection: duckdb.DuckDBPyConnection) -> Content:
+    return applications.located(_pseudonymize_rows(report, application_rows.locate_on_map(connection)))
 
 
-def _known_applications(
-    made: Making, found: Mapping[str, MadeOf]
+def _reuse_applications(
+    builder: PageBuilder, page_inputs: Mapping[str, PageInputs]
 ) -> tuple[list[Page], dict[str, str], list[pl.DataFrame]]:
-    """Return pages that lie there, what all other applications are made of, and the small curves of the former.
+    """Return reusable pages, the fingerprints of all other applications, and the small curves of the reused pages.
 
-    The list of applications has these curves: an application of whom the list that lies beside its page has none is
-    made anew.
+    The small curves are read from the list of applications in the same folder as the page. Without that list the page
+    is built again.
     """
     by_path: dict[str, list[str]] = {}
-    for name in found:
-        by_path.setdefault(applications.application_path(made.told.shown_id(name)), []).append(name)
+    for name in page_inputs:
+        by_path.setdefault(applications.application_path(builder.report.shown_id(name)), []).append(name)
     pages, chosen, lists = list[Page](), dict[str, str](), dict[int, tuple[dict[str, Any], list[str]]]()
     for path, names in by_path.items():
-        days = {day for name in names for day in found[name].days}
-        rows = [(name, found[name].rows) for name in sorted(names)]
-        made_of = made.inputs.of(rows, tables=_OF_APPLICATIONS, days=days)
-        lying = made.known.page_beside(path, made_of, applications.LIST)
-        if lying is None:
-            chosen |= dict.fromkeys(names, made_of)
+        days = {day for name in names for day in page_inputs[name].days}
+        rows = [(name, page_inputs[name].rows) for name in sorted(names)]
+        fingerprint = builder.inputs.fingerprint(rows, tables=_OF_APPLICATIONS, days=days)
+        reused = builder.known.page_with_document(path, fingerprint, applications.LIST)
+        if reused is None:
+            chosen |= dict.fromkeys(names, fingerprint)
             continue
-        pages.append(lying[0])
-        lists.setdefault(id(lying[1]), (lying[1], []))[1].extend(map(made.told.shown_id, names))
+        pages.append(reused[0])
+        lists.setdefault(id(reused[1]), (reused[1], []))[1].extend(map(builder.report.shown_id, names))
     sparks = [
         applications.sparks_of(document).filter(pl.col("application_id").is_in(names))
         for document, names in lists.values()
@@ -274,39 +281,39 @@ def _known_applications(
 # ---- runs
 
 
-def _runs(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
-    yield made.whole("data/jobs.js", lambda: runs.jobs(run_rows.read_jobs(connection)))
-    chosen, made_of, traced = {}, {}, run_rows.traced_days(connection)
-    for hour, days in run_rows.hours(connection).items():
+def _runs(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
+    yield builder.whole("data/jobs.js", lambda: runs.jobs(run_rows.read_jobs(connection)))
+    chosen, fingerprints, traced = {}, {}, run_rows.read_traced_days(connection)
+    for hour, days in run_rows.read_hours(connection).items():
         path = runs.hour_path(hour)
-        # traces need not end on the days of their runs
-        of_traces = made.inputs.of(path, tables=_OF_TRACES, days=traced.get(hour, frozenset()))
-        made_of[path] = made.inputs.of(of_traces, tables=_OF_RUNS, days=days)
-        if (page := made.known.page(path, made_of[path])) is not None:
+        # traces may end on other days than their runs
+        of_traces = builder.inputs.fingerprint(path, tables=_OF_TRACES, days=traced.get(hour, frozenset()))
+        fingerprints[path] = builder.inputs.fingerprint(of_traces, tables=_OF_RUNS, days=days)
+        if (page := builder.known.page(path, fingerprints[path])) is not None:
             yield page
         else:
             chosen[hour] = days
     if chosen:
-        for content in runs.hours(_shown(made.told, run_rows.read_runs(connection, chosen))):
-            yield Page.of(content, made_of[content.path])
+        for content in runs.hours(_pseudonymize(builder.report, run_rows.read_runs(connection, chosen))):
+            yield Page.from_content(content, fingerprints[content.path])
 
 
 # ---- file systems
 
 
-def _filesystems(made: Making, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
-    calendars, touched = run_rows.calendars(connection), run_rows.days_touched(connection)
-    chosen, made_of = set[tuple[str, date]](), dict[str, str]()
+def _filesystems(builder: PageBuilder, connection: duckdb.DuckDBPyConnection) -> Iterator[Page]:
+    calendars, touched = run_rows.read_calendars(connection), run_rows.read_active_days(connection)
+    chosen, fingerprints = set[tuple[str, date]](), dict[str, str]()
     for name, day in ((one.filesystem, day) for one in calendars for day in filesystems.polled_days(one)):
         path = filesystems.day_path(name, day)
-        # a poll at midnight, the last one of a day, is dated by the next
-        polled = made.inputs.of(path, tables=("filesystem_rates",), days={day, day + timedelta(days=1)})
-        made_of[path] = made.inputs.of(polled, tables=_OF_DAYS, days=touched.get(day, frozenset()))
-        if (page := made.known.page(path, made_of[path])) is not None:
+        # polled_on of the last poll of a day, at midnight, is the next day
+        polled = builder.inputs.fingerprint(path, tables=("filesystem_rates",), days={day, day + timedelta(days=1)})
+        fingerprints[path] = builder.inputs.fingerprint(polled, tables=_OF_DAYS, days=touched.get(day, frozenset()))
+        if (page := builder.known.page(path, fingerprints[path])) is not None:
             yield page
         else:
             chosen.add((name, day))
-    frames = _shown(made.told, run_rows.read_filesystems(connection, calendars, chosen))
-    yield from map(Page.of, filesystems.calendars(frames))
+    frames = _pseudonymize(builder.report, run_rows.read_filesystems(connection, calendars, chosen))
+    yield from map(Page.from_content, filesystems.calendars(frames))
     for content in filesystems.days(frames, chosen):
-        yield Page.of(content, made_of[content.path])
+        yield Page.from_content(content, fingerprints[content.path])

@@ -1,7 +1,7 @@
-"""Users as pseudonyms: what a report shows to those who may not know who they are.
+"""Pseudonyms instead of user names in reports.
 
-The pseudonyms are those of `iosig.warehouse.store.pseudonyms`. Their key is the site's, or else one that the warehouse
-keeps beside its tables, so they are the same in every report.
+They come from `iosig.warehouse.store.pseudonyms`, with the site's key or else a key stored in the warehouse, so they
+are the same in every report.
 """
 
 from __future__ import annotations
@@ -15,58 +15,58 @@ from iosig.settings.model import Settings
 from iosig.warehouse.store.pseudonyms import FEWEST_KEY_BYTES, Names, is_private
 from iosig.warehouse.store.store import Store
 
-#: the key of pseudonyms in reports, where the site has none of its own
+#: file with the key of pseudonyms in reports, if the site has no key
 _KEY_FILE = "report.key"
-#: sentences that may quote anybody
 _APPLICATION_IDS = ("application_id", "top_interferer_application_id", "other_application_id")
+#: free text that may contain user names
 _FREE_TEXTS = ("raw", "reason", "command", "row_json")
 
 
 @dataclass(frozen=True)
-class Hider:
-    """Puts pseudonyms in the places of users, accounts and what is named after them."""
+class Pseudonymizer:
+    """Replaces users, accounts, and ids, paths and texts that contain them."""
 
     names: Names
 
     @property
     def mark(self) -> str:
-        """What differs where pseudonyms do, which says nothing of the key."""
+        """Identifier of the key that does not reveal it."""
         return self.names.name("iosig")
 
     def hide(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a frame in which nobody is named."""
+        """Return the frame with pseudonyms in all columns that may identify users."""
         changed = [
-            *(self._each(frame[name], self.names.name) for name in ("user", "account") if name in frame.columns),
-            *(self._each(frame[name], self.application_id) for name in _APPLICATION_IDS if name in frame.columns),
-            *(self._each(frame[name], self.names.path) for name in ("source_file",) if name in frame.columns),
-            *(self._each(frame[name], self.names.said) for name in _FREE_TEXTS if name in frame.columns),
+            *(self._replace(frame[name], self.names.name) for name in ("user", "account") if name in frame.columns),
+            *(self._replace(frame[name], self.application_id) for name in _APPLICATION_IDS if name in frame.columns),
+            *(self._replace(frame[name], self.names.path) for name in ("source_file",) if name in frame.columns),
+            *(self._replace(frame[name], self.names.said) for name in _FREE_TEXTS if name in frame.columns),
         ]
         return frame.with_columns(changed)
 
     def application_id(self, clear: str) -> str:
-        """Return an application's id with a pseudonym for its user, which is what stands before the first slash."""
+        """Replace the user in an application id, which is the part before the first slash."""
         user, slash, rest = clear.partition("/")
         return f"{self.names.name(user.replace('%2F', '/'))}{slash}{rest}"
 
-    def _each(self, values: pl.Series, hide: object) -> pl.Series:
+    def _replace(self, values: pl.Series, hide: object) -> pl.Series:
         clear = values.drop_nulls().unique()
         hidden = pl.Series([hide(text) for text in clear], dtype=pl.String)  # type: ignore[operator]
         return values.replace_strict(clear, hidden, default=None, return_dtype=pl.String)
 
 
-def hider_of(store: Store, settings: Settings) -> Hider | None:
-    """Return what hides users; None where the warehouse holds pseudonyms already."""
+def create_pseudonymizer(store: Store, settings: Settings) -> Pseudonymizer | None:
+    """Create the pseudonymizer of a site; None if the warehouse already stores pseudonyms."""
     if is_private(store):
         return None
-    return Hider(Names(settings, _key(store, settings)))
+    return Pseudonymizer(Names(settings, _key(store, settings)))
 
 
 def _key(store: Store, settings: Settings) -> bytes:
     known = settings.privacy.model_copy(update={"is_pseudonymized": True}) if settings.privacy.key_file else None
     if known is not None and (key := known.key()):
         return key
-    found = store.files.content(_KEY_FILE)
-    if found is None or len(found) < FEWEST_KEY_BYTES:
-        found = secrets.token_hex(FEWEST_KEY_BYTES).encode()
-        store.files.put(_KEY_FILE, found)
-    return found
+    stored = store.files.content(_KEY_FILE)
+    if stored is None or len(stored) < FEWEST_KEY_BYTES:
+        stored = secrets.token_hex(FEWEST_KEY_BYTES).encode()
+        store.files.put(_KEY_FILE, stored)
+    return stored

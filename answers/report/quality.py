@@ -1,4 +1,4 @@
-"""What a release says of the quality of its days, and how it differs from the one before, for the report."""
+"""Queries of the report on data quality: gaps, failed checks, rejects and quarantine."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from iosig.reports.site.quality import QualityFrames
 if TYPE_CHECKING:
     import duckdb
 
-_MOST_DAYS, _MOST_REJECTS = 120, 200
+_MAX_DAYS, _MAX_REJECTS = 120, 200
 
 
 def read(connection: duckdb.DuckDBPyConnection) -> QualityFrames:
-    """Return the frames."""
+    """Query the frames of the quality page."""
     return QualityFrames(
-        days=connection.sql(_DAYS, params={"days": _MOST_DAYS}).pl(),
-        failed=_said(connection.sql(FAILED).pl()),
+        days=connection.sql(_DAYS, params={"days": _MAX_DAYS}).pl(),
+        failed=_describe_failures(connection.sql(FAILED).pl()),
         reject_count=int(connection.sql("select count(*) from rejects").fetchall()[0][0]),
-        rejects=connection.sql(_REJECTS, params={"most": _MOST_REJECTS}).pl(),
+        rejects=connection.sql(_REJECTS, params={"most": _MAX_REJECTS}).pl(),
         quarantined=connection.sql(_QUARANTINED).pl(),
         inference=inference_agreement(connection),
     )
 
 
 def inference_agreement(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return how often inferred classes and periods agree with measured ones, as the page shows it."""
+    """Query the agreement of inferred classes and periods with measured ones."""
     agreement: pl.DataFrame = connection.sql(QUALITY.figure("inference").query).pl()
     return agreement
 
 
-def failed_checks(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the checks that do not hold, warnings and worse, each with what happened, in a sentence."""
-    return _said(connection.sql(FAILED).pl())
+def read_failed_checks(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Query the failed checks of severity warning and above, each with a description of the failure."""
+    return _describe_failures(connection.sql(FAILED).pl())
 
 
-def _said(failed: pl.DataFrame) -> pl.DataFrame:
+def _describe_failures(failed: pl.DataFrame) -> pl.DataFrame:
     from iosig.expectations import sentences, suites
 
     happened = [
@@ -56,7 +56,7 @@ _DAYS = """
         conflicting_poll_count
     from polls_daily
     where polled_on > (select max(polled_on) from polls_daily) - $days
-        -- a poll at midnight is the last one of the day before
+        -- a poll at midnight belongs to the day before
         and polled_on <= (select max(polled_at - interval 1 microsecond)::date from filesystem_rates)
     order by filesystem, polled_on
 """

@@ -1,4 +1,4 @@
-"""What a release has of runs, of all of them together and of file systems, for the report."""
+"""Queries of the report on runs, on their statistics, and on file systems."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 
 from iosig.answers.attribution.slowdowns import find_slowdowns_of_days
 from iosig.answers.findings.query import analyze_published, select_layers
-from iosig.answers.population.query import Asked, counted
-from iosig.answers.report.samples import coarse_samples
+from iosig.answers.population.query import Query, query_population
+from iosig.answers.report.samples import downsample
 from iosig.answers.wall import storage_calendar
 from iosig.reports.site import traces as site_traces
 from iosig.reports.site.filesystems import FilesystemFrames
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     import duckdb
 
 _DIRECTIONS = ("write", "read")
-#: days of the heat map, the last ones
-_MOST_DAYS = 62
-_MOST_STEPS = 120
+#: days of the heat map
+_MAX_DAYS = 62
+_MAX_STEPS = 120
 _RUN = ["started_at", "job_id", "cluster", "filesystem", "direction"]
 
 
-#: the relations of a connection that say which hours, and which days of file systems, are asked for
+#: names of the temporary relations with the selected hours, and days of file systems
 _CHOSEN_HOURS, _CHOSEN_DAYS = "chosen_hours", "chosen_days"
 
 
 def read_jobs(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return the ids of all runs."""
-    found: pl.DataFrame = connection.sql(_JOBS).pl()
-    return found
+    """Query cluster, job id and start of all application runs."""
+    rows: pl.DataFrame = connection.sql(_JOBS).pl()
+    return rows
 
 
-def hours(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
-    """Return the hours in which runs started, each with the days on which these ended; None: they have not."""
+def read_hours(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
+    """Map each hour in which runs started to their end days; None stands for runs without an end."""
     found = connection.sql(_HOURS).fetchall()
     return {
         datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_open else ())))
@@ -49,23 +49,23 @@ def hours(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[dat
 
 
 def read_runs(connection: duckdb.DuckDBPyConnection, chosen: Mapping[datetime, Collection[date | None]]) -> RunFrames:
-    """Return the frames of the runs that started in some hours, each with the days on which these ended."""
+    """Query the frames of runs that started in some hours; chosen: hours with the end days of their runs."""
     numbers = pl.Series([int(hour.timestamp()) // 3600 for hour in chosen], dtype=pl.Int64)
     ended = sorted({day for days in chosen.values() for day in days if day})
-    # files of other days are not read
+    # bounds on days let DuckDB skip files
     days = {"since": ended[0] if ended else None, "until": ended[-1] if ended else None}
     connection.register(_CHOSEN_HOURS, pl.DataFrame({"hour": numbers}).to_arrow())
     try:
-        samples = coarse_samples(connection, _SAMPLES, _MOST_STEPS, days)
-        told = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
-        slowed, traced = connection.sql(_SLOWED, params=days).pl(), _traced(connection)
-        return RunFrames(connection.sql(_RUNS, params=days).pl(), told, traced, slowed)
+        samples = downsample(connection, _SAMPLES, _MAX_STEPS, days)
+        io = connection.sql(_IO, params=days).pl().join(samples, on=_RUN, how="left").sort(_RUN)
+        slowed, traced = connection.sql(_SLOWED, params=days).pl(), _analyze_traces(connection)
+        return RunFrames(connection.sql(_RUNS, params=days).pl(), io, traced, slowed)
     finally:
         connection.unregister(_CHOSEN_HOURS)
 
 
-def traced_days(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
-    """Return the hours in which runs started that were traced, each with the days on which their traces end."""
+def read_traced_days(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozenset[date | None]]:
+    """Map each hour in which traced runs started to the end days of their traces."""
     found = connection.sql(_TRACED_DAYS).fetchall()
     return {
         datetime.fromtimestamp(3600 * hour, UTC): frozenset((*(days or ()), *([None] if is_undated else ())))
@@ -73,37 +73,37 @@ def traced_days(connection: duckdb.DuckDBPyConnection) -> dict[datetime, frozens
     }
 
 
-def _traced(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return what traces tell of the runs that started in the hours that are asked for."""
+def _analyze_traces(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    """Analyze the traces of runs that started in the selected hours."""
     jobs = connection.sql(_TRACED).pl()
     if jobs.is_empty():
         return nothing_traced()
     days = jobs["ended_on"].drop_nulls()
-    asked = {"since": days.min(), "until": days.max(), "trace_ids": jobs["trace_id"].to_list()}
+    params = {"since": days.min(), "until": days.max(), "trace_ids": jobs["trace_id"].to_list()}
     counters, heatmaps = (
-        pl.DataFrame(connection.sql(_OF_TRACES.format(table=table), params=asked).to_arrow_table())
+        pl.DataFrame(connection.sql(_OF_TRACES.format(table=table), params=params).to_arrow_table())
         for table in ("trace_counters", "trace_heatmaps")
     )
     found, maps = analyze_published(jobs, counters, heatmaps)
     return site_traces.traced(jobs, found, select_layers(counters, "trace_id"), maps)
 
 
-def calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:
-    """Return the rates of each file system's minutes, of its last days."""
-    polled = connection.sql(_FILESYSTEMS, params={"days": _MOST_DAYS}).fetchall()
-    return tuple(storage_calendar.view_of(connection, name, first) for name, first in polled)
+def read_calendars(connection: duckdb.DuckDBPyConnection) -> tuple[CalendarView, ...]:
+    """Query the calendar of each file system: mean rates per minute of its last days."""
+    polled = connection.sql(_FILESYSTEMS, params={"days": _MAX_DAYS}).fetchall()
+    return tuple(storage_calendar.build_view(connection, name, first) for name, first in polled)
 
 
-def days_touched(connection: duckdb.DuckDBPyConnection) -> dict[date, frozenset[date | None]]:
-    """Return the days on which runs were on file systems, each with those on which these ended; None: they have not."""
-    found = connection.sql(_TOUCHED, params={"days": _MOST_DAYS}).fetchall()
+def read_active_days(connection: duckdb.DuckDBPyConnection) -> dict[date, frozenset[date | None]]:
+    """Map each day with active runs to their end days; None stands for runs without an end."""
+    found = connection.sql(_TOUCHED, params={"days": _MAX_DAYS}).fetchall()
     return {day: frozenset((*(ended or ()), *([None] if is_open else ()))) for day, ended, is_open in found}
 
 
 def read_filesystems(
     connection: duckdb.DuckDBPyConnection, calendars: tuple[CalendarView, ...], chosen: Collection[tuple[str, date]]
 ) -> FilesystemFrames:
-    """Return the frames of some days of file systems."""
+    """Query the frames of the selected days of file systems."""
     wanted = pl.DataFrame(sorted(chosen), schema={"filesystem": pl.String, "polled_on": pl.Date}, orient="row")
     connection.register(_CHOSEN_DAYS, wanted.to_arrow())
     try:
@@ -116,8 +116,8 @@ def read_filesystems(
 
 
 def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
-    """Return the frames of all runs together."""
-    told = counted(connection, Asked())
+    """Query the statistics of all runs."""
+    told = query_population(connection, Query())
     runs = {name: told.runs.filter(direction=name) for name in _DIRECTIONS}
     return PopulationFrames(
         days=told.days(),
@@ -128,7 +128,7 @@ def read_population(connection: duckdb.DuckDBPyConnection) -> PopulationFrames:
     )
 
 
-#: traces that end on other days than their runs are those of the runs all the same
+#: traces are matched to runs by start, since they may end on another day
 _TRACED_DAYS = """
     select floor(epoch(job_started_at) / 3600)::bigint as hour, list(distinct ended_on) filter (ended_on is not null),
         bool_or(ended_on is null)
@@ -144,7 +144,7 @@ _TRACED = """
     order by job_started_at, job_id, cluster, trace_id
 """
 
-#: of a table of ours
+#: rows of selected traces, from the table {table}
 _OF_TRACES = """
     from {table}
     where (ended_on between $since and $until or ended_on is null) and list_contains($trace_ids, trace_id)
@@ -166,7 +166,7 @@ _HOURS = """
     order by hour
 """
 
-#: a run may have been on any day from its start to its end; its bytes are where they are
+#: a run is active on all days from its start to its end, and on days with attributed bytes or bursts
 _TOUCHED = """
     with first as (
         select max(polled_on) - $days as day from polls_daily
@@ -207,7 +207,7 @@ _RUNS = """
     order by started_at, job_id, cluster
 """
 
-#: exact samples where there are some, else those that were cut out of all traffic
+#: exact samples if available, else samples cut from the total traffic
 _SAMPLES = """
     with exact as (
         select cluster, job_id, started_at, filesystem, direction, application_id, grid_started_at, interval_s,
@@ -282,7 +282,7 @@ _IO = """
         and floor(epoch(started_at) / 3600)::bigint in (select hour from chosen_hours)
 """
 
-#: what others cost a run; of how many bursts that could be told
+#: the found bursts of runs, with their delays
 _SLOWED = """
     select cluster, job_id, started_at, filesystem, direction, burst, outcome = 'slowed' as is_slowed,
         burst_expected_at,
@@ -301,7 +301,7 @@ _FILESYSTEMS = """
     order by filesystem
 """
 
-#: what applications' signatures explain, in steps of five minutes, the six of most bytes a day by name
+#: attributed bytes in steps of five minutes; the six largest applications of a day by name, others merged
 _PARTS = """
     with days as (
         select filesystem, polled_on
@@ -340,7 +340,7 @@ _PARTS = """
     order by filesystem, day, application_id nulls last, step
 """
 
-#: runs that were there, for each day that they touched
+#: active runs of each selected day
 _ON_IT = """
     with days as (
         select filesystem, polled_on

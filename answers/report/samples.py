@@ -1,7 +1,7 @@
-"""Samples in fewer steps: a picture of a few hundred pixels needs no more of them.
+"""Downsampling of samples for figures of a few hundred pixels.
 
-DuckDB would copy a whole sample for each of its steps where a lambda reads it, so that is done on arrays, some rows at
-a time: samples of a large site do not fit into memory together.
+Computed on NumPy arrays, since a DuckDB lambda copies the whole list for each element. Rows are read in batches: the
+samples of a large site do not fit into memory.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     import duckdb
 
 _BATCH_ROWS = 2_000
-#: the highest step of a sample, as a whole number: what is drawn is no taller [pixels]
-_MOST = 999
+#: integer that represents a sample's peak; figures are no taller [pixels]
+_MAX_LEVEL = 999
 
 
-def coarse_samples(
-    connection: duckdb.DuckDBPyConnection, query: str, most_steps: int, params: Mapping[str, Any] | None = None
+def downsample(
+    connection: duckdb.DuckDBPyConnection, query: str, max_steps: int, params: Mapping[str, Any] | None = None
 ) -> pl.DataFrame:
-    """Return a query's rows with each sample in so many steps at most, as whole numbers of `scale_bytes_per_s`.
+    """Run a query and downsample each sample to at most `max_steps`, as integer multiples of `scale_bytes_per_s`.
 
-    query: has `interval_s` and `rates`, a list of rates [B/s], NULL where nothing is known. Returned are `step_s` and
-    `rates` in their places, in no order.
+    query: has columns `interval_s` and `rates`, a list of rates [B/s] or NULL. They are replaced by `step_s`,
+    `scale_bytes_per_s` and `rates`. The order of rows is undefined.
     """
     relation = connection.sql(query, params=params)
     parts = [pl.DataFrame(relation.limit(0).to_arrow_table())]
     parts += [pl.DataFrame(batch) for batch in relation.to_arrow_reader(_BATCH_ROWS)]
-    return pl.concat([_coarse(part.filter(pl.col("rates").is_not_null()), most_steps) for part in parts])
+    return pl.concat([_downsample_batch(part.filter(pl.col("rates").is_not_null()), max_steps) for part in parts])
 
 
-def _coarse(rows: pl.DataFrame, most_steps: int) -> pl.DataFrame:
-    every, means = coarse(ragged(rows["rates"]), most_steps)
+def _downsample_batch(rows: pl.DataFrame, max_steps: int) -> pl.DataFrame:
+    every, means = average_steps(ragged(rows["rates"]), max_steps)
     counts = np.diff(means.offsets)
     highest = np.array([0.0] * len(counts))
     is_any = counts > 0
     known = np.nan_to_num(means.values)
     highest[is_any] = np.maximum.reduceat(known, means.offsets[:-1][is_any]) if len(known) else 0.0
-    scale = np.where(highest > 0, highest / _MOST, 1.0)
+    scale = np.where(highest > 0, highest / _MAX_LEVEL, 1.0)
     whole = Ragged(np.rint(means.values / np.repeat(scale, counts)), means.offsets)
     return rows.drop("interval_s", "rates").with_columns(
         step_s=rows["interval_s"] * pl.Series(every),
@@ -53,10 +53,10 @@ def _coarse(rows: pl.DataFrame, most_steps: int) -> pl.DataFrame:
     )
 
 
-def coarse(lists: Ragged, most_steps: int) -> tuple[Ints, Ragged]:
-    """Return how many steps of each list are one now, and the means of these; NaN where nothing is known."""
+def average_steps(lists: Ragged, max_steps: int) -> tuple[Ints, Ragged]:
+    """Return the number of merged steps per list, and their means; NaN if all merged values are NaN."""
     lengths = np.diff(lists.offsets)
-    every: Ints = np.maximum(-(-lengths // most_steps), 1)
+    every: Ints = np.maximum(-(-lengths // max_steps), 1)
     counts = -(-lengths // every)
     offsets = offsets_of(counts)
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)

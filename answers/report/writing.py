@@ -1,7 +1,7 @@
-"""Reports as folders: one a release, in which nothing is written that is there already.
+"""Report folders: one per release, updated in place; unchanged files are not written.
 
-A release's folder is whole by itself: it can be copied to a web server, or into a mail. What is the same as in the
-report of another release is linked to it and takes no space.
+A release folder is self-contained and can be copied to a web server. Files that are equal in another release's report
+are hard links to it and take no space.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from iosig.answers.report.existing import MANIFEST, Known, Page, keep
+from iosig.answers.report.existing import MANIFEST, Page, PageCache, write_manifest
 from iosig.reports.site.packing import Content
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import link_or_copy, make_folder, moved_into_place
 from iosig.warehouse.store.store import Store, held_alone
 
-#: says that a folder is a report, so that no other one is ever cleared
+#: marker file of a report folder: folders without it are never cleared
 MARK = ".iosig-report"
-#: of one who writes into it; beside it stands who that is
+#: lock file of the process that writes to the folder
 _LOCK = ".iosig-lock"
 LATEST = "latest"
-#: what the mark says, by whether users are hidden
+#: content of the marker file, by whether users are hidden
 _MARKS = {
     False: "This folder is kept by `iosig report`.\n",
     True: "This folder is kept by `iosig report`, which hides users.\n",
@@ -34,8 +34,8 @@ _MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a report came to: where it begins, its files and bytes, and how many of them were new."""
+class WriteSummary:
+    """Summary of a written report: first page, file and byte counts, and removed releases."""
 
     page: Path
     file_count: int
@@ -45,61 +45,61 @@ class Written:
 
 
 def require_own(folder: Path) -> None:
-    """Raise UsageError where a folder holds something that is no report."""
+    """Raise UsageError if a folder has other content than a report."""
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file: give a folder for the report.")
+        raise UsageError(f"{folder} is a file: pass a folder for the report.")
     held = (_LOCK, f"{_LOCK}.json")
     others = any(path.name not in held for path in folder.iterdir()) if folder.is_dir() else False
     if others and not (folder / MARK).is_file():
-        raise UsageError(f"{folder} holds other things than a report: give a folder that is new, or empty.")
+        raise UsageError(f"{folder} has other content than a report: pass a new or empty folder.")
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for one report at a time; UsageError with who holds it where another one is written."""
+def lock(folder: Path) -> Iterator[None]:
+    """Lock a folder; raises UsageError, naming the holder, if another process writes a report to it."""
     require_own(folder)
-    with held_alone(Store(folder), _LOCK, "report", "Wait for it, or write this one --output another folder."):
+    with held_alone(Store(folder), _LOCK, "report", "Wait for it, or pass --output with another folder."):
         yield
 
 
 def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
-    """Mark a folder as a report whose users are hidden or not; return the releases whose pages are removed for it.
+    """Write the marker file, and return the releases whose pages were removed.
 
-    Where users are hidden that were not before, pages that name them go.
+    All pages are removed when users become hidden, since they name them.
     """
     make_folder(folder)
-    mark, said = folder / MARK, _MARKS[is_hiding]
-    known = mark.read_text(encoding="utf-8") if mark.is_file() else said
-    gone = remove_all_but(folder, ()) if is_hiding and known != said else ()
-    mark.write_text(said, encoding="utf-8")
+    mark, text = folder / MARK, _MARKS[is_hiding]
+    known = mark.read_text(encoding="utf-8") if mark.is_file() else text
+    gone = remove_all_but(folder, ()) if is_hiding and known != text else ()
+    mark.write_text(text, encoding="utf-8")
     return gone
 
 
-def known_in(folder: Path, release_id: str) -> Known:
-    """Return the pages that there are of a release, and of the other one that was written last."""
+def open_cache(folder: Path, release_id: str) -> PageCache:
+    """Open the page cache of a release and of the release that was written last."""
     make_folder(folder)
     other = _newest(folder, release_id)
-    return Known.in_folders([folder / release_id, *([other] if other else [])])
+    return PageCache.in_folders([folder / release_id, *([other] if other else [])])
 
 
 def write(folder: Path, release_id: str, pages: Iterable[Page]) -> tuple[int, int, int]:
-    """Have a release's folder hold these files and no others; return how many there are, their bytes, and the new.
+    """Make a release folder contain exactly these files; return file count, bytes, and the number of new files.
 
-    A file that is as it should be stays; one that another release's report has is linked. Each comes whole or not.
+    Unchanged files stay, and files equal to those of another release are linked. Each file is written atomically.
     """
     make_folder(folder)
     own, other = folder / release_id, _newest(folder, release_id)
-    there, made_of, size, new = set[str](), dict[str, tuple[str, str]](), 0, 0
+    there, fingerprints, size, new = set[str](), dict[str, tuple[str, str]](), 0, 0
     for page in pages:
         there.add(page.path)
         size += page.byte_count
-        if page.lies is None:
-            new += _placed(own / page.path, page.data, other / page.path if other else None)
-        elif page.lies != own / page.path:
-            _put(own / page.path, partial(link_or_copy, page.lies))
+        if page.existing is None:
+            new += _write_or_link(own / page.path, page.data, other / page.path if other else None)
+        elif page.existing != own / page.path:
+            _write_atomically(own / page.path, partial(link_or_copy, page.existing))
         if page.fingerprint:
-            made_of[page.path] = page.fingerprint, page.digest
-    keep(own, made_of)
+            fingerprints[page.path] = page.fingerprint, page.digest
+    write_manifest(own, fingerprints)
     for path in [path for path in own.rglob("*") if path.is_file()]:
         if path.relative_to(own).as_posix() not in there | {MANIFEST}:
             path.unlink()
@@ -107,26 +107,26 @@ def write(folder: Path, release_id: str, pages: Iterable[Page]) -> tuple[int, in
 
 
 def _newest(folder: Path, release_id: str) -> Path | None:
-    """Return the report of another release, the last one that was written."""
+    """Return the folder of the other release that was written last; None if there is none."""
     others = [path for path in folders(folder) if path.name != release_id]
     return max(others, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def _placed(path: Path, data: bytes, twin: Path | None) -> bool:
-    """Have a file hold some bytes; return whether they are new."""
+def _write_or_link(path: Path, data: bytes, twin: Path | None) -> bool:
+    """Write, link or keep a file; returns whether it was written."""
     if _holds(path, data):
         return False
     if twin is not None and _holds(twin, data):
-        _put(path, partial(link_or_copy, twin))
+        _write_atomically(path, partial(link_or_copy, twin))
         return False
-    _put(path, lambda temporary: temporary.write_bytes(data))
+    _write_atomically(path, lambda temporary: temporary.write_bytes(data))
     return True
 
 
-def _put(path: Path, fill: Callable[[Path], object]) -> None:
-    """Have a file come into its place whole."""
+def _write_atomically(path: Path, fill: Callable[[Path], object]) -> None:
+    """Write a file atomically, through a temporary file and a rename."""
     make_folder(path.parent)
-    # A power cut may cost what the next report makes anew: nothing waits for the disk here.
+    # No fsync: the next report rebuilds files lost in a power failure.
     temporary = path.with_name(f".{uuid.uuid4().hex[:8]}.tmp")
     try:
         fill(temporary)
@@ -143,12 +143,12 @@ def _holds(path: Path, data: bytes) -> bool:
 
 
 def folders(folder: Path) -> list[Path]:
-    """Return the folders of releases in a report."""
+    """List the release folders of a report, without `latest`."""
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink() and path.name != LATEST)
 
 
-def show(folder: Path, release_id: str) -> None:
-    """Have `latest/` be a release's folder: in one step where the file system has links, else as a copy."""
+def set_latest(folder: Path, release_id: str) -> None:
+    """Point `latest/` to a release folder: atomically with a symbolic link, or as a copy if links are unsupported."""
     latest, temporary = folder / LATEST, folder / f".{LATEST}.{uuid.uuid4().hex[:8]}.tmp"
     if latest.is_symlink() and os.readlink(latest) == release_id:
         return
@@ -162,10 +162,10 @@ def show(folder: Path, release_id: str) -> None:
 
 
 def remove_all_but(folder: Path, kept: Sequence[str]) -> tuple[str, ...]:
-    """Remove the folders of releases that are not kept any more; return which."""
+    """Remove the folders of expired releases, and return their ids."""
     gone = [path for path in folders(folder) if path.name not in kept and (path / "index.html").is_file()]
     for path in gone:
-        # first out of sight, so that nobody opens a half
+        # rename first, so that readers never see a partial folder
         leaving = path.with_name(f".{path.name}.tmp")
         with suppress(OSError):
             os.replace(path, leaving)
@@ -173,8 +173,8 @@ def remove_all_but(folder: Path, kept: Sequence[str]) -> tuple[str, ...]:
     return tuple(path.name for path in gone)
 
 
-def put(folder: Path, content: Content) -> None:
-    """Write a file beside the releases' folders, if it is not there as it is."""
+def write_shared(folder: Path, content: Content) -> None:
+    """Write a file next to the release folders, if its content changed."""
     path = folder / content.path
     if not _holds(path, content.data):
         with moved_into_place(path.absolute()) as temporary:

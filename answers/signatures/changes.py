@@ -1,4 +1,4 @@
-"""How much each application's signature differs from one release to another."""
+"""Changes of the applications' signatures between two releases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
-#: what is told of a signature that is not the same in both releases
+#: columns of `signature_changes`
 SCHEMA: dict[str, pl.DataType] = {
     "application_id": pl.String(),
     "filesystem": pl.String(),
@@ -39,28 +39,28 @@ SCHEMA: dict[str, pl.DataType] = {
     "removed_peak_s": pl.List(pl.Float64()),
     "change_ratio": pl.Float64(),
 }
-#: what one side of a pair says, and how the later side's columns are told from the earlier one's
+#: columns of one side of a pair, and the suffix of the later side's columns
 _PAIRED = (*SUBJECT, "method", "outcome", "background_bytes_per_s", "duration_s", "content")
 _AFTER = "_after"
-#: in which order they are told; within each, what has changed most comes first
+#: order of the statuses in the result; within each, largest change first
 _STATUSES = ("changed", "gone", "new")
-#: seconds of curves that are read at a time: they are in memory with their bands, of both releases
+#: maximum length of curves in memory per chunk, per release [s]
 _CHUNK_S = 5_000_000
 
 
 def signature_changes(store: Store, before: Release, after: Release, method: str | None = None) -> pl.DataFrame:
-    """Return a row for each signature that is not the same in two releases, of one method or of each one's default.
+    """Compare the signatures of two releases, of one method or of each subject's default; one row per difference.
 
-    Columns: see `SCHEMA`. status: `changed`, or `new` or `gone` where only one release has a signature. Changes are
-    from the release before: correlations of the curves, volume over the old one less 1, bursts that only the new or
-    only the old one has, and when these are highest. change_ratio: the largest of what correlation lacks of 1, the
-    relative change of volume, and the share of bursts that appeared or vanished.
+    Columns: see `SCHEMA`. status: `changed`, or `new` or `gone` if only one release has a signature. Changes are
+    relative to the earlier release: correlations of the curves, relative volume change, added and removed bursts with
+    their peak times. change_ratio: maximum of 1 - correlation, relative volume change, and the fraction of bursts
+    added or removed.
     """
     if before.snapshots.get("signatures") == after.snapshots.get("signatures"):
         return pl.DataFrame(schema=SCHEMA)
     with opened(store, before, TABLES) as old, opened(store, after, TABLES) as new:
-        pairs = _pairs(_told(old, method), _told(new, method))
-        parts = [_compared(old, new, part) for part in _chunks(pairs)]
+        pairs = _pairs(_read_release(old, method), _read_release(new, method))
+        parts = [_compare(old, new, part) for part in _chunks(pairs)]
     rank = pl.col("status").replace_strict(_STATUSES, list(range(len(_STATUSES))), return_dtype=pl.Int8)
     return pl.concat([pl.DataFrame(schema=SCHEMA), *parts]).sort(
         rank,
@@ -74,16 +74,16 @@ def signature_changes(store: Store, before: Release, after: Release, method: str
 # ---- which signatures differ
 
 
-def _told(connection: duckdb.DuckDBPyConnection, method: str | None) -> pl.DataFrame:
-    """Return one release's signatures, each with what its curve holds."""
+def _read_release(connection: duckdb.DuckDBPyConnection, method: str | None) -> pl.DataFrame:
+    """Read the signatures of a release, each with a hash of its curve."""
     rows = defaults(connection, method).join(contents(connection), on=KEY, how="left", maintain_order="left")
     wanted = rows.select(*_PAIRED)
-    # a subject has one default; should a release ever hold two, the first is taken
+    # a subject has one default; keep the first if a release has more
     return wanted.unique(SUBJECT, keep="first", maintain_order=True)
 
 
 def _pairs(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Return the subjects that have a signature on either side, and not the same on both, side by side."""
+    """Join both releases on subjects, and keep those with a signature on either side that differ."""
     both = before.join(after, on=SUBJECT, how="full", suffix=_AFTER, coalesce=True)
     is_same = (pl.col("content") == pl.col(f"content{_AFTER}")) & (pl.col("method") == pl.col(f"method{_AFTER}"))
     is_there = (pl.col("outcome") == "extracted").fill_null(False)
@@ -92,7 +92,7 @@ def _pairs(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chunks(pairs: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return pairs in parts that fit into memory: each part costs one pass over all points."""
+    """Split pairs into chunks that fit into memory; each chunk costs one scan of all points."""
     seconds = pl.max_horizontal("duration_s", f"duration_s{_AFTER}").fill_null(0.0)
     number = (seconds.cum_sum() / _CHUNK_S).floor()
     return pairs.with_columns(number.alias("chunk")).partition_by("chunk", maintain_order=True, include_key=False)
@@ -101,7 +101,7 @@ def _chunks(pairs: pl.DataFrame) -> list[pl.DataFrame]:
 # ---- how much
 
 
-def _compared(old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, pairs: pl.DataFrame) -> pl.DataFrame:
+def _compare(old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, pairs: pl.DataFrame) -> pl.DataFrame:
     before = _side(old, pairs, "")
     after = _side(new, pairs, _AFTER)
     rows = [
@@ -119,12 +119,12 @@ def _compared(old: duckdb.DuckDBPyConnection, new: duckdb.DuckDBPyConnection, pa
 
 
 def _side(connection: duckdb.DuckDBPyConnection, pairs: pl.DataFrame, suffix: str) -> list[Signature | None]:
-    """Return each pair's signature in one release, None where that has none."""
+    """Read each pair's signature in one release; None if it has none."""
     names = {f"{name}{suffix}": name for name in _PAIRED if name not in SUBJECT}
     rows = pairs.select(*SUBJECT, *names).rename(names)
     is_there = (rows["outcome"] == "extracted").fill_null(False)
-    found = iter(read_signatures(connection, rows.filter(is_there)))
-    return [next(found) if there else None for there in is_there]
+    signatures = iter(read_signatures(connection, rows.filter(is_there)))
+    return [next(signatures) if there else None for there in is_there]
 
 
 def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]:
@@ -136,26 +136,26 @@ def _change(before: Signature | None, after: Signature | None) -> dict[str, Any]
             if before is None
             else {"status": "gone", "volume_bytes_before": volume}
         )
-    found = compare_signatures(before, after)
-    appeared, vanished = found.added.peak_s.tolist(), found.removed.peak_s.tolist()
-    moved = (len(appeared) + len(vanished)) / max(len(before.bursts) + len(after.bursts), 1)
-    # a curve without a shape has no correlation: it has nothing in common with the other
-    alike = found.correlation if math.isfinite(found.correlation) else 0.0
-    volume = found.volume_ratio - 1
+    comparison = compare_signatures(before, after)
+    added, removed = comparison.added.peak_s.tolist(), comparison.removed.peak_s.tolist()
+    moved = (len(added) + len(removed)) / max(len(before.bursts) + len(after.bursts), 1)
+    # a constant curve has no correlation: treat it as 0
+    correlation = comparison.correlation if math.isfinite(comparison.correlation) else 0.0
+    volume = comparison.volume_ratio - 1
     return {
         "status": "changed",
-        "change_correlation": _known(found.correlation),
-        "change_cross_correlation": _known(found.cross_correlation),
-        "relative_volume_change": _known(volume),
+        "change_correlation": _finite_or_none(comparison.correlation),
+        "change_cross_correlation": _finite_or_none(comparison.cross_correlation),
+        "relative_volume_change": _finite_or_none(volume),
         "volume_bytes_before": before.volume_bytes,
         "volume_bytes": after.volume_bytes,
-        "added_burst_count": len(appeared),
-        "removed_burst_count": len(vanished),
-        "added_peak_s": appeared,
-        "removed_peak_s": vanished,
-        "change_ratio": max(1 - alike, abs(volume) if math.isfinite(volume) else 0.0, moved),
+        "added_burst_count": len(added),
+        "removed_burst_count": len(removed),
+        "added_peak_s": added,
+        "removed_peak_s": removed,
+        "change_ratio": max(1 - correlation, abs(volume) if math.isfinite(volume) else 0.0, moved),
     }
 
 
-def _known(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None

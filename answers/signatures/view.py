@@ -1,4 +1,4 @@
-"""Which signature of a release is meant, and what there is to see of it."""
+"""Selection of a signature in a release, and its figure data."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
     from iosig.warehouse.store.store import Store
 
-#: so many names are told of what there is
-_MOST_TOLD = 8
+#: maximum names listed in a message
+_MAX_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What somebody wants to see: an application or an unambiguous part of its id, and what narrows it down.
+class Query:
+    """Selection of a signature: an application id or an unambiguous part of it, and optional restrictions.
 
-    overlaid: further methods, drawn over the first one. None takes the file system that there is, the direction that
-    moves most, and the default method.
+    overlaid: further methods, drawn over the first one. Defaults: the only file system, the direction with the larger
+    volume, the default method.
     """
 
     application: str
@@ -42,120 +42,122 @@ class Asked:
     overlaid: tuple[str, ...] = ()
 
 
-def view_of(store: Store, release: Release, asked: Asked) -> SignatureView:
-    """Return what a release has of a signature; raises UsageError with what there is instead."""
+def build_view(store: Store, release: Release, selection: Query) -> SignatureView:
+    """Build the figure data of a signature; raises UsageError with the alternatives if it does not exist."""
     with opened(store, release, f"{TABLES} sample_sets samples exact_samples") as connection:
         rows = connection.sql("select * from signatures order by application_id, filesystem, direction, method").pl()
         if rows.is_empty():
-            raise UsageError(f"Release {release.release_id} holds no signatures. `iosig run` makes them.")
-        name = choose_application(rows["application_id"].unique().sort().to_list(), asked.application)
-        chosen = _choose_methods(_choose_direction(rows.filter(pl.col("application_id") == name), asked), asked)
+            raise UsageError(f"Release {release.release_id} has no signatures. `iosig run` computes them.")
+        name = choose_application(rows["application_id"].unique().sort().to_list(), selection.application)
+        chosen = _choose_methods(_choose_direction(rows.filter(pl.col("application_id") == name), selection), selection)
         return _view(connection, chosen)
 
 
-# ---- what is meant
+# ---- selection
 
 
-def choose_application(known: Sequence[str], asked: str) -> str:
-    """Return the application that is meant: by its whole id, by whole parts of it, by its name, or by any piece.
+def choose_application(known: Sequence[str], text: str) -> str:
+    """Resolve an application by its full id, by whole path components, by those ignoring case, or by any substring.
 
-    An id is user/application/node_count. The first way that finds any must find one alone.
+    An id is user/application/node_count. The first rule with a match must match exactly one id, else UsageError.
     """
-    folded = asked.casefold()
-    ways = (
-        [name for name in known if name == asked],
-        [name for name in known if f"/{asked}/" in f"/{name}/"],
+    folded = text.casefold()
+    rules = (
+        [name for name in known if name == text],
+        [name for name in known if f"/{text}/" in f"/{name}/"],
         [name for name in known if f"/{folded}/" in f"/{name.casefold()}/"],
         [name for name in known if folded in name.casefold()],
     )
-    found = next(filter(None, ways), []) if asked else []
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{asked!r} could be {_listed(found)}. Give more of the application's id.")
-    near = near_applications(known, asked)
-    told = f"Is it {_listed(near)}?" if near else f"There are {_listed(known)}."
-    raise UsageError(f"No application with signatures is called {asked!r}. {told}")
+    matches = next(filter(None, rules), []) if text else []
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise UsageError(f"{text!r} is ambiguous: {_join_names(matches)}. Pass a longer part of the application's id.")
+    similar = find_similar(known, text)
+    hint = f"Did you mean {_join_names(similar)}?" if similar else f"Known are {_join_names(known)}."
+    raise UsageError(f"No application named {text!r} has a signature. {hint}")
 
 
-def near_applications(known: Sequence[str], asked: str) -> list[str]:
-    """Return the applications whose id, or name alone, is nearly what was asked for, the nearest first."""
-    near = difflib.get_close_matches(asked, known, n=_MOST_TOLD, cutoff=0.5)
-    named = [name for name in known if name.split("/")[1:2] and _is_near(name.split("/")[1], asked)]
+def find_similar(known: Sequence[str], text: str) -> list[str]:
+    """Return applications with a similar id or name, most similar first."""
+    near = difflib.get_close_matches(text, known, n=_MAX_LISTED, cutoff=0.5)
+    named = [name for name in known if name.split("/")[1:2] and _is_near(name.split("/")[1], text)]
     return near + [name for name in named if name not in near]
 
 
-def _is_near(name: str, asked: str) -> bool:
-    return difflib.SequenceMatcher(None, name.casefold(), asked.casefold()).ratio() >= 0.6
+def _is_near(name: str, text: str) -> bool:
+    return difflib.SequenceMatcher(None, name.casefold(), text.casefold()).ratio() >= 0.6
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_TOLD:,} more" if len(names) > _MOST_TOLD else ""
-    return ", ".join(names[:_MOST_TOLD]) + more
+def _join_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_LISTED:,} more" if len(names) > _MAX_LISTED else ""
+    return ", ".join(names[:_MAX_LISTED]) + more
 
 
-def _choose_direction(rows: pl.DataFrame, asked: Asked) -> pl.DataFrame:
-    """Return the rows of one file system and one direction of an application."""
+def _choose_direction(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
+    """Select the rows of one file system and direction of an application; raises UsageError if ambiguous or unknown."""
     name = rows["application_id"][0]
     filesystems = rows["filesystem"].unique().sort().to_list()
-    filesystem = asked.filesystem or (filesystems[0] if len(filesystems) == 1 else None)
+    filesystem = selection.filesystem or (filesystems[0] if len(filesystems) == 1 else None)
     if filesystem not in filesystems:
-        problem = f"has signatures of several file systems: {_listed(filesystems)}; say which with --filesystem."
+        problem = f"has signatures of several file systems: {_join_names(filesystems)}; choose one with --filesystem."
         if filesystem is not None:
-            problem = f"has no signature of file system {filesystem!r}; it has those of {_listed(filesystems)}."
+            problem = f"has no signature of file system {filesystem!r}; it has those of {_join_names(filesystems)}."
         raise UsageError(f"{name} {problem}")
     rows = rows.filter(pl.col("filesystem") == filesystem)
     directions = rows["direction"].unique().sort().to_list()
-    if asked.direction is None:
+    if selection.direction is None:
         moved = rows.sort(pl.col("volume_bytes").fill_null(-1.0), pl.col("direction"), descending=True)
         return rows.filter(pl.col("direction") == moved["direction"][0])
-    if asked.direction not in directions:
-        raise UsageError(f"{name} has no {asked.direction} signature; it has those of {_listed(directions)}.")
-    return rows.filter(pl.col("direction") == asked.direction)
+    if selection.direction not in directions:
+        raise UsageError(f"{name} has no {selection.direction} signature; it has those of {_join_names(directions)}.")
+    return rows.filter(pl.col("direction") == selection.direction)
 
 
-def _choose_methods(rows: pl.DataFrame, asked: Asked) -> pl.DataFrame:
-    """Return the rows of the methods that are to be drawn, in order."""
+def _choose_methods(rows: pl.DataFrame, selection: Query) -> pl.DataFrame:
+    """Select the rows of the methods to draw, in drawing order."""
     known = rows["method"].to_list()
     default = rows.filter("is_default")["method"].to_list()
-    first = asked.method or (default or known)[0]
-    methods = list(dict.fromkeys((first, *asked.overlaid)))
+    first = selection.method or (default or known)[0]
+    methods = list(dict.fromkeys((first, *selection.overlaid)))
     missing = [method for method in methods if method not in known]
     if missing:
         raise UsageError(
-            f"{rows['application_id'][0]} has no signature of method {_listed(missing)}; it has those of "
-            f"{_listed(known)}."
+            f"{rows['application_id'][0]} has no signature of method {_join_names(missing)}; it has those of "
+            f"{_join_names(known)}."
         )
     return pl.concat([rows.filter(pl.col("method") == method) for method in methods])
 
 
-# ---- what there is to see
+# ---- figure data
 
 
 def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> SignatureView:
     main = rows.row(0, named=True)
-    left_out = set(json.loads(main["outlier_job_ids"] or "[]"))
+    outlier_job_ids = set(json.loads(main["outlier_job_ids"] or "[]"))
     signatures = [
-        DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"], _trust(row))
+        DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"], _expected_correlation(row))
         for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
     ]
     return SignatureView(
         application_id=main["application_id"],
         filesystem=main["filesystem"],
         direction=main["direction"],
-        samples=tuple(_samples(connection, main, left_out)),
+        samples=tuple(_samples(connection, main, outlier_job_ids)),
         signatures=tuple(signatures),
     )
 
 
-def _trust(row: dict[str, Any]) -> float:
-    # releases of before it was told have no such column
-    told = row.get("expected_correlation")
-    return math.nan if told is None else told
+def _expected_correlation(row: dict[str, Any]) -> float:
+    # older releases do not have this column
+    value = row.get("expected_correlation")
+    return math.nan if value is None else value
 
 
-def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], left_out: set[str]) -> list[DrawnSample]:
-    """Return the samples that a set was made of, shared or exact ones, the oldest first."""
+def _samples(
+    connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], outlier_job_ids: set[str]
+) -> list[DrawnSample]:
+    """Read the samples of a sample set, from servers or exact, oldest first."""
     query = """
         with runs as (
             select cluster, job_id, started_at, ended_on, duration_s, coalesce(source, 'server') as source
@@ -184,20 +186,20 @@ def _samples(connection: duckdb.DuckDBPyConnection, subject: dict[str, Any], lef
         inner join runs using (source, cluster, job_id, started_at)
         where told.filesystem = $filesystem
             and told.direction = $direction
-            -- lets whole days be left unread
+            -- lets DuckDB skip files of other days
             and told.ended_on between (select min(ended_on) from runs) and (select max(ended_on) from runs)
         order by told.started_at, told.job_id, told.cluster
     """
-    found = connection.sql(query, params={name: subject[name] for name in SUBJECT}).pl()
+    rows = connection.sql(query, params={name: subject[name] for name in SUBJECT}).pl()
     return [
         DrawnSample(
             job_id=row["job_id"],
             bytes_per_s=np.array(row["sample_bytes_per_s"], dtype=np.float64),
             interval_s=row["interval_s"],
             start_s=row["start_s"],
-            is_outlier=row["job_id"] in left_out,
+            is_outlier=row["job_id"] in outlier_job_ids,
             duration_s=row["duration_s"],
             is_exact=row["source"] == "jobstats",
         )
-        for row in found.iter_rows(named=True)
+        for row in rows.iter_rows(named=True)
     ]

@@ -1,8 +1,8 @@
-"""One input, no warehouse: read and judged as the night would.
+"""Analysis of one input without a warehouse, with the same code as the nightly flow.
 
-- `classes` (`Classified`, `classify_input`, `signal_intervals`): The classes of one input.
-- `networks` (`NetworkInput`, `network_input`): The network of one input, no warehouse.
-- `one_input` (`opened`, `PollInput`, `TraceInput`): One input, read as the night would.
-- `periods` (`Asked`, `find_periods`, `FoundPeriods`): The periods of one input: as the night would give them.
-- `throughput` (`By`): The throughput of a traced run, told apart by rank, host, file or storage target.
+- `classes` (`ClassResult`, `classify_input`, `signal_intervals`): Classes.
+- `networks` (`NetworkInput`, `read_network`): The network of a traced run.
+- `one_input` (`open_input`, `PollInput`, `TraceInput`): Reading one input.
+- `periods` (`Query`, `find_periods`, `PeriodResult`): Periods.
+- `throughput` (`By`): Throughput of a traced run by rank, host, file or storage target.
 """

@@ -1,4 +1,4 @@
-"""The classes of one input, as the night would give them."""
+"""Classes of one input, as computed in the nightly flow."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 from pydantic import Field
 
 from iosig.answers.documents import Document, Part, columns_of
-from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, opened
-from iosig.answers.single.throughput import By, throughput_by
+from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, open_input
+from iosig.answers.single.throughput import By, split_throughput
 from iosig.estimates.classes import series_classes, trace_classes
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -23,11 +23,11 @@ from iosig.warehouse.errors import InputRefused
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
-    """What one input tells: rows of `classes`; of a trace its modules and its signals too, else none.
+class ClassResult:
+    """Classes of one input; for a trace also its modules and signals, else empty frames.
 
-    name: the input's, by which a traced run goes. classes, counters, signals: rows of `classes`, `trace_counters`
-    and `trace_signals`. refused_count: rows that could not be read. throughput: told apart, if that was asked for.
+    name: of the input, also the trace_id of a traced run. classes, counters, signals: rows of `classes`,
+    `trace_counters` and `trace_signals`. refused_count: rows that could not be read. throughput: by the requested key.
     """
 
     name: str
@@ -43,44 +43,44 @@ class _ClassRow(Part, extra="allow", json_schema_extra=columns_of("classes")):
 
 
 class ClassesDocument(Document, title="iosig classify"):
-    """When in its run it does its I/O."""
+    """Classes of one input: when in a run it does its I/O."""
 
     format: Literal["iosig-classes/1"] = "iosig-classes/1"
     name: str = Field(description="the input")
     classes: list[_ClassRow] = Field(description="a row for each subject and direction")
 
 
-def classify_input(path: Path, settings: Settings, told: Told, by: By | None = None) -> Classified:
+def classify_input(path: Path, settings: Settings, told: Told, by: By | None = None) -> ClassResult:
     """Classify the series in a file, or a traced run; one row of classes per direction.
 
-    `by` asks for a trace's throughput by rank, host, file or storage target too (`throughput`).
+    by: adds the throughput of a trace by rank, host, file or storage target.
 
-    Raises InputRefused if the input holds neither, or nothing of it can be read.
+    Raises InputRefused if the input is neither a series nor a trace, or is unreadable.
     """
     params = settings.classes.params(ClassParams)
-    with opened(path, settings, told) as found:
-        if isinstance(found, PollInput):
+    with open_input(path, settings, told) as one_input:
+        if isinstance(one_input, PollInput):
             raise InputRefused(
-                f"{found.name} holds polls of controllers, which have no run to be classified.",
-                "Land it instead, with the job log of its days.",
+                f"{one_input.name} contains polls of controllers, which have no run to classify.",
+                "Land it instead, with the job log of the same days.",
             )
-        if isinstance(found, SeriesInput):
-            return Classified(found.name, series_classes(found.rows, params), found.refused_count)
-        return _classify_trace(found, params, settings, by)
+        if isinstance(one_input, SeriesInput):
+            return ClassResult(one_input.name, series_classes(one_input.rows, params), one_input.refused_count)
+        return _classify_trace(one_input, params, settings, by)
 
 
-def _classify_trace(found: TraceInput, params: ClassParams, settings: Settings, by: By | None) -> Classified:
+def _classify_trace(trace: TraceInput, params: ClassParams, settings: Settings, by: By | None) -> ClassResult:
     throughput = None
     if by is not None:
-        (duration_s,) = found.jobs["duration_s"]
-        requests, files = found.landed[TRACE_REQUESTS.name], found.read(TRACE_FILES)
-        throughput = throughput_by(requests, files, duration_s, by, settings.traces.params(SignalParams))
-    labelled = trace_classes(found.jobs, found.counters, found.signals, params, settings.traces.max_interval_ratio)
-    return Classified(found.name, labelled, found.refused_count, found.counters, found.signals, throughput)
+        (duration_s,) = trace.jobs["duration_s"]
+        requests, files = trace.landed[TRACE_REQUESTS.name], trace.read(TRACE_FILES)
+        throughput = split_throughput(requests, files, duration_s, by, settings.traces.params(SignalParams))
+    labelled = trace_classes(trace.jobs, trace.counters, trace.signals, params, settings.traces.max_interval_ratio)
+    return ClassResult(trace.name, labelled, trace.refused_count, trace.counters, trace.signals, throughput)
 
 
 def signal_intervals(signals: pl.DataFrame) -> pl.DataFrame:
-    """Return signals as one row per step.
+    """Explode signals to one row per step.
 
     Columns: trace_id, module, direction, is_async, time_s (the right edge), interval_s, bytes_per_s.
     """

@@ -1,4 +1,4 @@
-"""The network of one input, no warehouse: read as the night would read it, ready to be shown."""
+"""The network of one input without a warehouse: reading, selection of time windows, JSON and figure data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from iosig.answers.documents import Document, Part
-from iosig.answers.single.one_input import TraceInput, opened
+from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.estimates.networks.making import Asked, Made, network_of_trace
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
 from iosig.settings.model import Settings
@@ -27,60 +27,60 @@ _REMEDIES = {
     "darshan": "Run the program again with DXT_ENABLE_IO_TRACE=1, or with DXT in its Darshan configuration.",
     "recorder": "Check that the trace holds reads or writes, of POSIX, MPI-IO or HDF5.",
 }
-_REMEDY = "Take a trace with single requests."
-_OTHER_LAYERS = "A network takes two layers or more: name others with --layers."
+_REMEDY = "Pass a trace with single requests."
+_OTHER_LAYERS = "A network needs at least two layers: choose others with --layers."
 _MORE_LAYERS = {"request_events": "Trace each request in two layers or more, with the same rank and request_id."}
-_LOST = "Fetch the log anew from where Darshan wrote it; if it is so there too, they are lost."
-#: nodes of a layer that a picture names as slow
-_SLOWEST = 5
-#: what a Darshan module that has single requests is called
+_LOST = "Copy the log again from where Darshan wrote it; if it is damaged there, the requests are lost."
+#: maximum slow nodes of a layer that the figure labels
+_MAX_SLOW_NODES = 5
+#: prefix of Darshan modules with single requests
 _TRACED = "DXT_"
 
 
 class _Layer(Part):
     name: str = Field(description="the layer")
     nodes: int = Field(description="its nodes [nodes]")
-    members: int = Field(description="who they stand for [members]")
-    group_size: int = Field(description="members of a node [members]")
+    members: int = Field(description="members that the nodes represent [members]")
+    group_size: int = Field(description="members per node [members]")
 
 
 class _Node(Part):
     node: str = Field(description="its name")
-    transfer_count: int = Field(description="what went to it [transfers]")
+    transfer_count: int = Field(description="transfers to it [transfers]")
     read_bytes: int = Field(description="bytes read [B]")
     written_bytes: int = Field(description="bytes written [B]")
-    mean_s: float | None = Field(description="time of a transfer [s]")
-    median_ratio: float | None = Field(description="of that to the median node's [1]")
-    time_ratio: float | None = Field(description="its share of the layer's time [1]")
-    bytes_per_s: float | None = Field(description="while it was at it [B/s]")
+    mean_s: float | None = Field(description="mean time of a transfer [s]")
+    median_ratio: float | None = Field(description="ratio of the mean time to the median node's [1]")
+    time_ratio: float | None = Field(description="fraction of the layer's transfer time [1]")
+    bytes_per_s: float | None = Field(description="bytes per transfer time [B/s]")
     max_transfer_time_s: float | None = Field(description="the longest transfer [s]")
 
 
 class NetworkDocument(Document, title="iosig network"):
-    """Which nodes talked to which, and how fast."""
+    """The network of a traced run: transfers between nodes, and their times."""
 
     format: Literal["iosig-network/1"] = "iosig-network/1"
     name: str = Field(description="the input")
-    module: str = Field(description="whose requests")
+    module: str = Field(description="the module of the requests")
     request_count: int = Field(description="requests [requests]")
-    covered_ratio: float | None = Field(description="how many of all requests are told of [1]")
+    covered_ratio: float | None = Field(description="fraction of the counted bytes that the requests cover [1]")
     negative_time_count: int = Field(description="requests that end before they begin [requests]")
-    notes: list[str] = Field(description="what has to be known of it")
+    notes: list[str] = Field(description="remarks on the data")
     window_count: int = Field(description="time windows [windows]")
-    window_s: list[float | None] = Field(description="the time that is told of")
+    window_s: list[float | None] = Field(description="start and end of the selected time [s]")
     layers: list[_Layer] = Field(description="the layers, outermost first")
     edge_counts: list[int | None] = Field(description="edges between each layer and the next")
-    time_kinds: list[str] = Field(description="what the time of an edge is")
-    patterns: list[Any] = Field(description="what the nodes of two layers look like together")
+    time_kinds: list[str] = Field(description="meaning of the time of each hop")
+    patterns: list[Any] = Field(description="communication patterns between layers")
     bottlenecks: list[Any] = Field(description="single requests that stand out")
     nodes: dict[str, list[_Node]] = Field(description="layer = its nodes, the slowest first")
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkInput:
-    """A network that could be made, by the input's name; refused_count: rows that could not be read.
+    """A network that was built from an input; refused_count: rows that could not be read.
 
-    windows: what is asked of it is told of these, the first one and the one after the last; of all where None.
+    windows: selected time windows, as first and one past the last; None selects all.
     """
 
     name: str
@@ -90,33 +90,33 @@ class NetworkInput:
 
     @property
     def network(self) -> Network:
-        """The network."""
+        """The network, which exists in this class."""
         assert self.made.network is not None
         return self.made.network
 
     @property
     def span_s(self) -> tuple[float, float]:
-        """The time that is told of, in seconds since the run's start."""
+        """Start and end of the selected time, in seconds since the run's start."""
         first, stop = self.windows or (0, self.network.window_count)
         edges_s = self.network.window_edges_s
         return float(edges_s[first]), float(edges_s[stop])
 
     def within(self, span_s: tuple[float, float]) -> NetworkInput:
-        """Return what is told of the whole windows that hold a span of time.
+        """Select the windows that overlap a time span.
 
-        Raises UsageError if the run has no time in it.
+        Raises UsageError if the run does not overlap it.
         """
         return replace(self, windows=_windows(self.network, span_s))
 
     def view(self, metric: Metric) -> NetworkView:
-        """Return what a picture is drawn from."""
+        """Build the figure data; metric: colour of the edges."""
         from iosig.transforms.networks.rings import compute_layout
 
         return NetworkView(
             self.name,
             self.network,
             compute_layout(self.network),
-            self._placed(self.made.patterns),
+            self._add_layers_and_times(self.made.patterns),
             self.made.bottlenecks,
             self.made.notes,
             metric,
@@ -125,22 +125,22 @@ class NetworkInput:
         )
 
     def _slowest(self, layer: str) -> SlowNodes | None:
-        """Return the slowest nodes of a layer; None where there are no two whose times can be compared."""
+        """Return the slowest nodes of a layer; None with fewer than two nodes with known times."""
         nodes = self.nodes(layer).drop_nulls("median_ratio")
         if nodes.height < 2:
             return None
         slow_count = nodes.filter(pl.col("median_ratio") >= SLOW_RATIO).height
-        first = nodes.head(_SLOWEST)
+        first = nodes.head(_MAX_SLOW_NODES)
         return SlowNodes(layer, nodes.height, slow_count, tuple(first["node"]), tuple(first["median_ratio"]))
 
     def patterns(self) -> pl.DataFrame:
-        """Return the patterns with their layers and their windows' times; of a selected time, one for all of it."""
+        """Return the patterns with layers and times; for selected windows, recomputed over them as one."""
         if self.windows is None:
-            return self._placed(self.made.patterns)
+            return self._add_layers_and_times(self.made.patterns)
         first, stop = self.windows
-        found = classify_patterns(_of_windows(self.network, first, stop)).filter("is_whole_run")
-        return self._placed(
-            found.with_columns(
+        merged_patterns = classify_patterns(_merge_windows(self.network, first, stop)).filter("is_whole_run")
+        return self._add_layers_and_times(
+            merged_patterns.with_columns(
                 pl.lit(stop - first == self.network.window_count).alias("is_whole_run"),
                 pl.lit(first, pl.Int32).alias("first_window"),
                 pl.lit(stop, pl.Int32).alias("last_window"),
@@ -148,33 +148,33 @@ class NetworkInput:
         )
 
     def whole_patterns(self) -> pl.DataFrame:
-        """Return the patterns of all of the time that is told of."""
+        """Return the patterns over the whole selected time."""
         return self.patterns() if self.windows is not None else self.patterns().filter("is_whole_run")
 
-    def _placed(self, found: pl.DataFrame) -> pl.DataFrame:
+    def _add_layers_and_times(self, patterns_found: pl.DataFrame) -> pl.DataFrame:
         names = [layer.name for layer in self.network.layers]
         edges_s = pl.Series(self.network.window_edges_s)
-        return found.with_columns(
-            pl.Series("source_layer", [names[hop] for hop in found["hop"]], pl.String),
-            pl.Series("target_layer", [names[hop + 1] for hop in found["hop"]], pl.String),
-            edges_s.gather(found["first_window"]).alias("window_start_s"),
-            edges_s.gather(found["last_window"]).alias("window_end_s"),
+        return patterns_found.with_columns(
+            pl.Series("source_layer", [names[hop] for hop in patterns_found["hop"]], pl.String),
+            pl.Series("target_layer", [names[hop + 1] for hop in patterns_found["hop"]], pl.String),
+            edges_s.gather(patterns_found["first_window"]).alias("window_start_s"),
+            edges_s.gather(patterns_found["last_window"]).alias("window_end_s"),
         )
 
     def bottlenecks(self) -> pl.DataFrame:
-        """Return the single requests that stand out, those that began in the time that is told of."""
-        found = self.made.bottlenecks
-        if self.windows is None or found.is_empty():
-            return found
-        return found.filter(pl.col("start_s").is_between(*self.span_s))
+        """Return the outlier requests that started in the selected time."""
+        requests = self.made.bottlenecks
+        if self.windows is None or requests.is_empty():
+            return requests
+        return requests.filter(pl.col("start_s").is_between(*self.span_s))
 
     def nodes(self, layer: str) -> pl.DataFrame:
-        """Return what went to the nodes of a layer from the next one outward, the slowest node first.
+        """Return statistics of the transfers into each node of a layer, slowest node first.
 
-        Of the outermost layer, what went from its nodes. Columns: node, transfer_count, read_bytes, written_bytes,
-        mean_s (NULL where no time is known that is not negative), median_ratio (of mean_s to the median node's),
-        time_ratio (the share of the layer's time), bytes_per_s (of the time that the transfers took, added up), all
-        three NULL where they would divide by 0; max_transfer_time_s.
+        For the outermost layer, of the transfers out of its nodes. Columns: node, transfer_count, read_bytes,
+        written_bytes, mean_s (NULL without a nonnegative time), median_ratio (mean_s over the median node's),
+        time_ratio (fraction of the layer's time), bytes_per_s (bytes over total transfer time), all three NULL instead
+        of a division by 0, and max_transfer_time_s.
         """
         place = [known.name for known in self.network.layers].index(layer)
         labels = self.network.layers[place].labels
@@ -184,13 +184,13 @@ class NetworkInput:
             .filter(pl.col("hop") == hop)
             .select(pl.col("edge").cast(pl.Int32), pl.col(end).alias("place"))
         )
-        totals, counts = (self._told(rows) for rows in (self.network.totals, self.network.counts))
-        # not all times need be known, and the sum is of those that are not negative
+        totals, counts = (self._select_windows(rows) for rows in (self.network.totals, self.network.counts))
+        # times may be unknown, and sums cover nonnegative times only
         is_timed = (pl.col("metric") == METRICS.index("time")) & (pl.col("bin") > NEGATIVE)
         timed = counts.filter(is_timed).join(edges, on="edge").group_by("place").agg(pl.col("count").sum())
         time_s = pl.col("transfer_time_s")
-        found = (
-            # in order, so that sums of reals have the same digits each time
+        statistics = (
+            # maintain order, so that floating-point sums are reproducible
             totals.join(edges, on="edge", maintain_order="left")
             .group_by("place", maintain_order=True)
             .agg(
@@ -201,8 +201,8 @@ class NetworkInput:
             .with_columns(pl.when(pl.col("count") > 0).then(time_s / pl.col("count")).alias("mean_s"))
             .sort("mean_s", "place", descending=[True, False], nulls_last=True)
         )
-        return found.select(
-            labels.gather(found["place"]).alias("node"),
+        return statistics.select(
+            labels.gather(statistics["place"]).alias("node"),
             "transfer_count",
             "read_bytes",
             "written_bytes",
@@ -213,11 +213,11 @@ class NetworkInput:
             "max_transfer_time_s",
         )
 
-    def _told(self, rows: pl.DataFrame) -> pl.DataFrame:
+    def _select_windows(self, rows: pl.DataFrame) -> pl.DataFrame:
         return rows if self.windows is None else rows.filter(pl.col("window").is_between(*self.windows, closed="left"))
 
-    def document(self) -> NetworkDocument:
-        """Return what is found for programs."""
+    def build_document(self) -> NetworkDocument:
+        """Build the JSON document of the selected time."""
         layers = self.network.layers
         return NetworkDocument(
             name=self.name,
@@ -244,8 +244,8 @@ def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     return pl.when(whole > 0).then(part / whole)
 
 
-def _of_windows(network: Network, first: int, stop: int) -> Network:
-    """Return some windows of a network, as one."""
+def _merge_windows(network: Network, first: int, stop: int) -> Network:
+    """Merge the selected windows of a network into one."""
     is_in = pl.col("window").is_between(first, stop, closed="left")
     is_step = pl.col("step").is_between(first * STEPS_PER_WINDOW, stop * STEPS_PER_WINDOW, closed="left")
     cut = replace(
@@ -258,39 +258,39 @@ def _of_windows(network: Network, first: int, stop: int) -> Network:
     return merge_windows(cut, stop - first)
 
 
-def network_input(path: Path, settings: Settings, asked: Asked, params: NetworkParams) -> NetworkInput:
-    """Read one traced run and make its network.
+def read_network(path: Path, settings: Settings, asked: Asked, params: NetworkParams) -> NetworkInput:
+    """Read one traced run and build its network.
 
-    Raises InputRefused if it is no trace, or tells of no single requests or of one layer only.
+    Raises InputRefused if it is not a trace, has no single requests, or has only one layer.
     """
     if path.is_dir() and owner(path) is None:
-        raise InputRefused(f"{path.name} is a folder, but not a trace.", "Give one trace.")
-    with opened(path, settings, Told()) as found:
-        if not isinstance(found, TraceInput):
-            raise InputRefused(f"{found.name} is no trace: it does not tell who moved bytes.", "Give a trace.")
-        job = found.jobs.row(0, named=True)
-        made = network_of_trace(found.landed, asked, params, job["process_count"])
+        raise InputRefused(f"{path.name} is a folder, but not a trace.", "Pass one trace.")
+    with open_input(path, settings, Told()) as trace:
+        if not isinstance(trace, TraceInput):
+            raise InputRefused(f"{trace.name} is not a trace.", "Pass a trace.")
+        job = trace.jobs.row(0, named=True)
+        made = network_of_trace(trace.landed, asked, params, job["process_count"])
         if made.network is None:
-            raise _refusal(found, made, job["tracer"])
-        return NetworkInput(found.name, made, found.refused_count)
+            raise _refusal(trace, made, job["tracer"])
+        return NetworkInput(trace.name, made, trace.refused_count)
 
 
-def _refusal(found: TraceInput, made: Made, tracer: str) -> InputRefused:
-    """Return why there is no network, and what to do about it."""
+def _refusal(trace: TraceInput, made: Made, tracer: str) -> InputRefused:
+    """Build the error for a trace without a network, with its remedy."""
     if made.outcome != "no_requests":
-        return InputRefused(f"{found.name}: {' '.join(made.notes)}", _MORE_LAYERS.get(tracer, _OTHER_LAYERS))
+        return InputRefused(f"{trace.name}: {' '.join(made.notes)}", _MORE_LAYERS.get(tracer, _OTHER_LAYERS))
     is_lost = pl.col("module").str.starts_with(_TRACED) & pl.col("outcome").is_in(["unreadable", "unsupported"])
-    lost = found.counters.filter(is_lost).select("module", pl.col("reason").fill_null("it is damaged")).rows()
+    lost = trace.counters.filter(is_lost).select("module", pl.col("reason").fill_null("it is damaged")).rows()
     if lost:
-        why = "; ".join(f"{module}: {reason.rstrip('.')}" for module, reason in lost)
-        return InputRefused(f"{found.name}: its single requests cannot be read ({why}).", _LOST)
-    return InputRefused(f"{found.name}: {_what_there_is(found)}", _REMEDIES.get(tracer, _REMEDY))
+        reasons = "; ".join(f"{module}: {reason.rstrip('.')}" for module, reason in lost)
+        return InputRefused(f"{trace.name}: its single requests cannot be read ({reasons}).", _LOST)
+    return InputRefused(f"{trace.name}: {_list_modules(trace)}", _REMEDIES.get(tracer, _REMEDY))
 
 
-def _what_there_is(found: TraceInput) -> str:
-    modules = found.counters["module"].to_list()
-    kept = f"it has {', '.join(modules)}" if modules else "it has no records at all"
-    return f"there are no single requests, so there is nothing to draw; {kept}."
+def _list_modules(trace: TraceInput) -> str:
+    modules = trace.counters["module"].to_list()
+    records = f"the trace has {', '.join(modules)}" if modules else "the trace has no records"
+    return f"a network needs single requests; {records}."
 
 
 def _windows(network: Network, span_s: tuple[float, float]) -> tuple[int, int]:
@@ -299,5 +299,7 @@ def _windows(network: Network, span_s: tuple[float, float]) -> tuple[int, int]:
     last = int(np.searchsorted(edges_s, span_s[1], side="left"))
     first, last = max(first, 0), min(last, network.window_count)
     if first >= last:
-        raise UsageError(f"Nothing was measured then: the run lasted from {edges_s[0]:g} to {edges_s[-1]:g} s.")
+        raise UsageError(
+            f"The time window is outside of the run, which lasts from {edges_s[0]:g} to {edges_s[-1]:g} s."
+        )
     return first, last

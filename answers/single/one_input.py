@@ -1,4 +1,4 @@
-"""One input, no warehouse: a file or a folder read as the night would read it, ready to be computed with."""
+"""Reading of one input without a warehouse: a file or folder, staged as in the nightly flow."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RowInput:
-    """Series or polls: rows of `series_intervals`, or of `polls`, and how many rows could not be read."""
+    """Rows of `series_intervals` or of `polls`; refused_count: rows that could not be read."""
 
     name: str
     rows: pl.DataFrame
@@ -52,7 +52,7 @@ class RowInput:
 
 @dataclass(frozen=True, slots=True)
 class TraceInput:
-    """A traced run: its row of `trace_jobs`, its `trace_counters` and `trace_signals`, and its landed rows."""
+    """A traced run: rows of `trace_jobs`, `trace_counters` and `trace_signals`, and its landed rows by table."""
 
     name: str
     jobs: pl.DataFrame
@@ -62,7 +62,7 @@ class TraceInput:
     refused_count: int
 
     def read(self, table: Table) -> pl.DataFrame:
-        """Return the landed rows of a table."""
+        """Collect the landed rows of a table."""
         return pl.concat([frames.empty(table), *pl.collect_all(self.landed[table.name])])
 
 
@@ -80,10 +80,10 @@ OneInput = SeriesInput | PollInput | TraceInput
 
 
 @contextmanager
-def opened(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
-    """Read one input; its files are there until the context ends.
+def open_input(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
+    """Read one input; temporary files exist until the context ends.
 
-    Raises InputRefused if it is of no known format, or nothing of it can be read, or it tells of no bytes over time.
+    Raises InputRefused if the format is unknown, the input is unreadable, or it has no bytes over time.
     """
     if compressed_traces.is_compressed_trace(path):
         with TemporaryDirectory(prefix="iosig-") as scratch:
@@ -92,8 +92,8 @@ def opened(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]:
     owned = owner(path) if path.is_dir() else None
     if path.is_dir() and owned is None:
         raise InputRefused(
-            f"{path.name} is a folder, and no trace.",
-            "Give a file, or the folder of one run (Recorder's hold a file a rank).",
+            f"{path.name} is a folder, but not a trace.",
+            "Pass a file, or the folder of one run (Recorder writes one file per rank).",
         )
     source = owned[0] if owned else recognize(read_head(path))
     batches = source.read(path, reading_of(source, settings, told))
@@ -118,10 +118,10 @@ def _rows(name: str, source: Source, batches: list[Batch]) -> SeriesInput | Poll
 
 
 def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Path) -> TraceInput:
-    files = _kept(name, batches, scratch)
+    files = _write_batches(name, batches, scratch)
     landed = defaultdict(list, {table: [scan_parquet(path) for path in paths] for table, paths in files.items()})
     with models.engine(scratch / "spill", settings.engine.memory_limit) as connection:
-        jobs, counters, heatmaps = _staged(connection, name, files)
+        jobs, counters, heatmaps = _stage(connection, name, files)
     signals = make_signals(
         jobs,
         counters,
@@ -133,10 +133,10 @@ def _trace(name: str, batches: Iterable[Batch], settings: Settings, scratch: Pat
     return TraceInput(name, jobs, counters, signals, landed, _read(files, REJECTS).height)
 
 
-def _staged(
+def _stage(
     connection: duckdb.DuckDBPyConnection, name: str, files: Mapping[str, list[Path]]
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Return the rows of `trace_jobs`, `trace_counters` and `trace_heatmaps` of a run that no job log tells of."""
+    """Stage the rows of `trace_jobs`, `trace_counters` and `trace_heatmaps` of a run without a job log."""
     for table in (TRACES, *LANDED):
         models.expose_landed(connection, table, files[table.name], [name] * len(files[table.name]))
     models.expose(connection, "stage", JOBS, [])
@@ -150,13 +150,13 @@ def _read(files: Mapping[str, list[Path]], table: Table) -> pl.DataFrame:
     return pl.concat([frames.empty(table), *map(read_parquet, files[table.name])])
 
 
-def _kept(name: str, batches: Iterable[Batch], folder: Path) -> Mapping[str, list[Path]]:
-    """Write batches as files, so that memory does not grow with the trace; return them by table."""
+def _write_batches(name: str, batches: Iterable[Batch], folder: Path) -> Mapping[str, list[Path]]:
+    """Write batches to Parquet files, so that memory does not grow with the trace; returns paths by table."""
     files: defaultdict[str, list[Path]] = defaultdict(list)
     for number, batch in enumerate(batches):
         known = [pl.lit(name).alias(column) for column in ("trace_id", "source_file") if column in batch.rows.columns]
         path = folder / f"{batch.table.name}-{number}.parquet"
-        # Nobody else reads them: they go without units and docs, which take pyarrow to write.
+        # Internal files: written by Polars without metadata on units, which would need pyarrow.
         frames.require(batch.rows.with_columns(known), batch.table).write_parquet(path, compression="lz4")
         files[batch.table.name].append(path)
     return files

@@ -1,8 +1,8 @@
-"""The periods of one input: as the night would give them, or of a window and at a sampling frequency of one's own.
+"""Periods of one input: as in the nightly flow, or for a time window and sampling frequency.
 
-Without a window, a sampling frequency or a first phase to skip, the rows are those of the night. With them a traced
-run's throughput is cut and sampled anew: FTIO's methods see it at instants, as their paper says, ours and AUTOPERIOD
-see the bytes in each step; series and polls get steps of that length.
+Without a window, a sampling frequency or a first phase to skip, the rows equal those of the nightly flow. Otherwise a
+traced run's throughput is clipped and resampled: FTIO's methods get values at instants, as in their paper, the
+null-tested method and AUTOPERIOD get the bytes in each step; series and polls get steps of that length.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import polars as pl
 from pydantic import Field
 
 from iosig.answers.documents import Document, Part, columns_of
-from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, opened
-from iosig.estimates.periods import judged_of, params_of, rows_from, segments_from
+from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, open_input
+from iosig.estimates.periods import params_of, rows_from, segments_from, summarize_signals
 from iosig.estimates.subjects import Subjects, series_subjects, traced_requests, traced_subjects
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from iosig.transforms.periods.ftio_0_0_9 import CompatibleParams
     from iosig.transforms.periods.ftio_outliers import Method
 
-#: those that sample at instants
-_OF_INSTANTS = ("dft", "autocorrelation", "merged")
-#: those that look for outliers in a spectrum, and the ways to find them, by their options' names
-_OF_OUTLIERS = ("dft", "merged")
+#: methods that sample at instants
+_INSTANT_METHODS = ("dft", "autocorrelation", "merged")
+#: methods that detect outliers in a spectrum, and their outlier detectors by option value
+_OUTLIER_METHODS = ("dft", "merged")
 _OUTLIERS: Mapping[str, Method] = {
     "z-score": "z_score",
     "dbscan": "dbscan",
@@ -62,18 +62,18 @@ _OUTLIERS: Mapping[str, Method] = {
 WAVELET = "ftio-wavelet"
 #: FTIO 0.0.9's own default
 _FTIO_HZ = 10.0
-#: samples of a signal: a gigabyte for all that is made of them
-_MOST_SAMPLES = 1 << 24
-#: later times of a series are seconds since 1970
+#: maximum samples of a signal: bounds memory to about 1 GB
+_MAX_SAMPLES = 1 << 24
+#: times of a series from here on are seconds since 1970 [s]
 _EPOCH_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked for: a direction, samples per second, a window in seconds, and a method or `all`.
+class Query:
+    """Options of a period search: direction, sampling frequency, window in seconds, and a method or `all`.
 
-    The window is since 1970 where `is_window_utc`, else on the input's own clock; None is all of the time. outliers:
-    how FTIO's methods tell which frequencies stand out; None is by the Z-score, as of the night.
+    window: since 1970 if `is_window_utc`, else on the input's clock; None selects all times. outliers: outlier detector
+    of FTIO's methods; None is the Z-score, as in the nightly flow.
     """
 
     direction: str | None = None
@@ -86,20 +86,20 @@ class Asked:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the night's own signals will do."""
+        """Whether the signals of the nightly flow can be used unchanged."""
         return self.sampling_hz is None and self.window is None and not self.skip_first_phase
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """Those of the night's methods that are wanted."""
+        """Requested methods of the nightly flow, without FTIO 0.0.9 and its wavelet mode."""
         if self.method == "all":
             return METHODS
         return (self.method,) if self.method in METHODS else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """One signal to be drawn, with one method's answer for it; segments: all of its periods, if there are several."""
+class DrawnSignal:
+    """A signal with the result of one method, for the figure; segments: all periods, if there are several."""
 
     title: str
     direction: str
@@ -111,36 +111,36 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPeriods:
-    """What one input tells: rows of `periods`, how many rows could not be read, and the signal that moves most.
+class PeriodResult:
+    """Result of a period search: rows of `periods`, count of unreadable rows, and the signal with the largest volume.
 
-    segments: rows of `period_segments`. zero_s: of inputs whose clock is known, its zero in seconds since 1970, else
-    None. drawn: None where nothing was moved. outliers: how those that stand out of a spectrum were told.
+    segments: rows of `period_segments`. zero_s: zero of the input's clock in seconds since 1970, None if unknown.
+    drawn: empty if nothing was moved. outliers: outlier detector that was used.
     """
 
     name: str
     rows: pl.DataFrame
     refused_count: int
     zero_s: float | None
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[DrawnSignal, ...]
     outliers: str
     segments: pl.DataFrame
 
     def segments_of(self, row: Mapping[str, Any]) -> pl.DataFrame:
-        """Return the segments of a row of `periods`, in order of time."""
+        """Select the segments of a row of `periods`, in order of time."""
         return self.segments.filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in PERIODS.key)
 
     def outliers_of(self, method: str) -> str | None:
-        """Return how a method's outliers were told; None for one that looks for none."""
-        return self.outliers if method in _OF_OUTLIERS else None
+        """Return the outlier detector of a method; None for methods without one."""
+        return self.outliers if method in _OUTLIER_METHODS else None
 
     def method_text(self, method: str) -> str:
-        """Return a method's name, with how its outliers were told if that was another way than the night's."""
+        """Return a method's name, with its outlier detector unless that is the default."""
         way = self.outliers_of(method)
         return method if way in (None, "z-score") else f"{method} ({way})"
 
-    def document(self) -> PeriodsDocument:
-        """Return the rows for programs, each with its segments."""
+    def build_document(self) -> PeriodsDocument:
+        """Build the JSON document: rows with their segments."""
         rows = []
         for row in self.rows.to_dicts():
             segments = self.segments_of(row).drop(_SUBJECT_OF_SEGMENT).to_dicts()
@@ -163,14 +163,14 @@ class _SegmentRow(
 class _PeriodRow(Part, extra="allow", json_schema_extra=columns_of("periods")):
     """A row of `periods`."""
 
-    # the command knows methods that no night uses
+    # the command has methods that the nightly flow does not have
     method: str
-    outliers: str | None = Field(description="how frequencies that stand out were found")
+    outliers: str | None = Field(description="outlier detector of the spectrum")
     segments: list[_SegmentRow] = Field(description="its periods, in order of time")
 
 
 class PeriodsDocument(Document, title="iosig period"):
-    """How often bursts come."""
+    """Periods of the I/O of one input."""
 
     format: Literal["iosig-periods/1"] = "iosig-periods/1"
     name: str = Field(description="the input")
@@ -179,7 +179,7 @@ class PeriodsDocument(Document, title="iosig period"):
 
 @dataclass(frozen=True)
 class _Signals:
-    """Subjects as they are to be judged: by ours and AUTOPERIOD, by FTIO's methods, and exactly if that is known."""
+    """Input of the methods: binned signals, signals at instants (for FTIO), and exact requests if known."""
 
     binned: Subjects
     instants: Subjects
@@ -188,70 +188,74 @@ class _Signals:
 
     @cached_property
     def steps(self) -> Steps | None:
-        """The throughput, exactly."""
+        """Exact throughput as a step function; None without requests."""
         return None if self.requests is None else step_function(self.requests)
 
 
-def find_periods(path: Path, settings: Settings, told: Told, asked: Asked) -> FoundPeriods:
-    """Find the periods in one input: a row for each subject, direction and method.
+def find_periods(path: Path, settings: Settings, told: Told, query: Query) -> PeriodResult:
+    """Find the periods in one input: one row per subject, direction and method.
 
-    Raises InputRefused if it tells of no bytes over time, UsageError where what is asked for does not fit it.
+    Raises InputRefused if the input has no bytes over time, UsageError if the options do not fit it.
     """
-    params = _params(settings, asked)
-    with opened(path, settings, told) as found:
-        signals = _of_trace(found, settings, asked) if isinstance(found, TraceInput) else _of_rows(found, asked)
-    answers = list(_answers(signals, params, asked))
+    params = _params(settings, query)
+    with open_input(path, settings, told) as one_input:
+        signals = (
+            _signals_of_trace(one_input, settings, query)
+            if isinstance(one_input, TraceInput)
+            else _signals_of_rows(one_input, query)
+        )
+    answers = list(_answers(signals, params, query))
     rows = pl.concat(rows_from(subjects.keys, judged, answer) for subjects, judged, answer in answers)
     ordered = rows.sort("subject_id", "direction", nulls_last=True, maintain_order=True)
     segments = pl.concat(segments_from(subjects.keys, answer) for subjects, _, answer in answers)
-    drawn = _drawn(found.name, answers, signals.zero_s)
-    way = asked.outliers or "z-score"
-    return FoundPeriods(found.name, ordered, found.refused_count, signals.zero_s, drawn, way, segments)
+    drawn = _build_drawn_signals(one_input.name, answers, signals.zero_s)
+    outliers = query.outliers or "z-score"
+    return PeriodResult(one_input.name, ordered, one_input.refused_count, signals.zero_s, drawn, outliers, segments)
 
 
-def _params(settings: Settings, asked: Asked) -> PeriodParams:
-    """Return the night's parameters, with another way to find outliers where one is asked for."""
-    params = params_of(settings.periods, asked.methods)
-    if asked.outliers is None:
+def _params(settings: Settings, query: Query) -> PeriodParams:
+    """Return the parameters of the nightly flow, with the requested outlier detector."""
+    params = params_of(settings.periods, query.methods)
+    if query.outliers is None:
         return params
     if params.dft is None:
-        raise UsageError(f"--outliers has no meaning with --method {asked.method}: use it with dft, merged or all.")
-    return replace(params, dft=replace(params.dft, method=_OUTLIERS[asked.outliers]))
+        raise UsageError(f"--outliers has no effect with --method {query.method}: use it with dft, merged or all.")
+    return replace(params, dft=replace(params.dft, method=_OUTLIERS[query.outliers]))
 
 
-def _answers(signals: _Signals, params: PeriodParams, asked: Asked) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
+def _answers(signals: _Signals, params: PeriodParams, query: Query) -> Iterator[tuple[Subjects, pl.DataFrame, Periods]]:
     for subjects, methods in (
-        (signals.binned, [name for name in params.methods if name not in _OF_INSTANTS]),
-        (signals.instants, [name for name in params.methods if name in _OF_INSTANTS]),
+        (signals.binned, [name for name in params.methods if name not in _INSTANT_METHODS]),
+        (signals.instants, [name for name in params.methods if name in _INSTANT_METHODS]),
     ):
         if methods:
             wanted = replace(params, methods=tuple(methods))
-            judged = judged_of(subjects, signals.steps)
+            judged = summarize_signals(subjects, signals.steps)
             made = find_by_method(subjects.samples, subjects.sampling_hz, subjects.start_s, wanted, signals.steps)
             yield from ((subjects, judged, answer) for answer in made)
-    if asked.method in ("ftio", "all", WAVELET):
-        yield signals.binned, judged_of(signals.binned, signals.steps), _compatible(signals, asked)
+    if query.method in ("ftio", "all", WAVELET):
+        yield signals.binned, summarize_signals(signals.binned, signals.steps), _run_ftio(signals, query)
 
 
 # ---- traces
 
 
-def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
-    subjects = _directed(
-        traced_subjects(found.jobs, found.counters, found.signals, settings.traces.max_interval_ratio), asked
+def _signals_of_trace(trace: TraceInput, settings: Settings, query: Query) -> _Signals:
+    subjects = _select_direction(
+        traced_subjects(trace.jobs, trace.counters, trace.signals, settings.traces.max_interval_ratio), query
     )
-    # those without bytes have edges to FTIO; to all others they are nothing
-    requests = traced_requests(subjects.keys, found.signals, found.landed[TRACE_REQUESTS.name], with_empty=True)
-    (started_at,) = found.jobs["started_at"]
+    # FTIO uses the edges of requests without bytes; other methods ignore them
+    requests = traced_requests(subjects.keys, trace.signals, trace.landed[TRACE_REQUESTS.name], with_empty=True)
+    (started_at,) = trace.jobs["started_at"]
     zero_s = started_at.timestamp() if started_at else None
-    if asked.is_plain:
+    if query.is_plain:
         return _Signals(subjects, subjects, requests, zero_s)
     steps = step_function(requests)
-    low, high = _bounds(asked, zero_s)
+    low, high = _bounds(query, zero_s)
     start_s, end_s = np.maximum(subjects.start_s, low), np.minimum(subjects.end_s, high)
-    if asked.skip_first_phase:
+    if query.skip_first_phase:
         start_s = windows.find_first_phases(steps, start_s, end_s).skip_first(start_s)
-    hz = np.full(len(start_s), asked.sampling_hz) if asked.sampling_hz else subjects.sampling_hz
+    hz = np.full(len(start_s), query.sampling_hz) if query.sampling_hz else subjects.sampling_hz
     count = _sample_counts(end_s - start_s, hz)
     inside = windows.clip_steps(steps, start_s, end_s).requests()
     bins = even_values.bin_requests(inside, even_values.Grid(start_s, 1.0 / hz, count))
@@ -265,42 +269,42 @@ def _of_trace(found: TraceInput, settings: Settings, asked: Asked) -> _Signals:
 
 
 def _sample_counts(duration_s: Reals, hz: Reals) -> Ints:
-    """Return N = floor(dt f_s) of the paper, or refuse what no memory holds."""
-    # a whole number of samples may miss it by rounding
+    """Return the sample counts N = floor(dt f_s), as in FTIO's paper; raises UsageError above `_MAX_SAMPLES`."""
+    # tolerate rounding errors for whole numbers of samples
     count = np.floor(np.maximum(duration_s, 0.0) * hz + 1e-9)
-    if (count > _MOST_SAMPLES).any():
-        raise UsageError(f"{count.max():,.0f} samples are too many: {_MOST_SAMPLES:,} at most. Lower --sampling-hz.")
+    if (count > _MAX_SAMPLES).any():
+        raise UsageError(f"{count.max():,.0f} samples exceed the maximum of {_MAX_SAMPLES:,}. Lower --sampling-hz.")
     return count.astype(np.int64)
 
 
 # ---- series and polls
 
 
-def _of_rows(found: SeriesInput | PollInput, asked: Asked) -> _Signals:
-    """Return series, or a file system's polls all together, on even steps."""
-    if isinstance(found, PollInput):
-        zero_s, rows = _poll_intervals(found.rows)
+def _signals_of_rows(one_input: SeriesInput | PollInput, query: Query) -> _Signals:
+    """Resample series, or the summed polls of each file system, to even steps."""
+    if isinstance(one_input, PollInput):
+        zero_s, rows = _poll_intervals(one_input.rows)
     else:
-        zero_s, rows = None, found.rows
+        zero_s, rows = None, one_input.rows
     is_utc = zero_s is not None or bool((rows["time_s"] >= _EPOCH_S).all())
-    start_s, end_s = _bounds(asked, zero_s if zero_s is not None else 0.0 if is_utc else None)
+    start_s, end_s = _bounds(query, zero_s if zero_s is not None else 0.0 if is_utc else None)
     within = rows.with_columns(
         left_s=pl.max_horizontal(pl.col("time_s") - pl.col("interval_s"), pl.lit(start_s)),
         time_s=pl.min_horizontal("time_s", pl.lit(end_s)),
     ).filter(pl.col("time_s") > pl.col("left_s"))
     trimmed = within.with_columns(interval_s=pl.col("time_s") - pl.col("left_s"))
-    params = StepParams(interval_s=1.0 / asked.sampling_hz if asked.sampling_hz else None)
+    params = StepParams(interval_s=1.0 / query.sampling_hz if query.sampling_hz else None)
     subjects = series_subjects(trimmed, params)
-    if isinstance(found, PollInput):
-        subjects = replace(subjects, keys=_of_filesystems(subjects.keys, zero_s or 0.0))
-    subjects = _directed(subjects, asked)
-    if asked.skip_first_phase:
+    if isinstance(one_input, PollInput):
+        subjects = replace(subjects, keys=_label_filesystems(subjects.keys, zero_s or 0.0))
+    subjects = _select_direction(subjects, query)
+    if query.skip_first_phase:
         subjects = _without_first_phase(subjects)
     return _Signals(subjects, subjects, None, zero_s if zero_s is not None else 0.0 if is_utc else None)
 
 
 def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:
-    """Return when the first poll's interval began, in seconds since 1970, and rows as of series, from there on."""
+    """Return the start of the first poll [s since 1970], and polls summed per file system as series relative to it."""
     summed = (
         polls.unpivot(
             ["read_bytes_per_s", "write_bytes_per_s"],
@@ -309,7 +313,7 @@ def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:
             value_name="bytes_per_s",
         )
         .group_by("filesystem", "polled_at", "interval_s", "direction")
-        # Controllers that did not report are not known; the others' bytes are.
+        # sum the controllers that reported; NULL only if none did
         .agg(pl.when(pl.col("bytes_per_s").is_not_null().any()).then(pl.col("bytes_per_s").sum()))
         .with_columns(time_s=pl.col("polled_at").dt.epoch("us") / 1e6)
     )
@@ -325,7 +329,7 @@ def _poll_intervals(polls: pl.DataFrame) -> tuple[float, pl.DataFrame]:
     return zero_s, rows
 
 
-def _of_filesystems(keys: pl.DataFrame, zero_s: float) -> pl.DataFrame:
+def _label_filesystems(keys: pl.DataFrame, zero_s: float) -> pl.DataFrame:
     return keys.with_columns(
         pl.col("subject_id").alias("filesystem"),
         basis=pl.lit("polled"),
@@ -334,7 +338,7 @@ def _of_filesystems(keys: pl.DataFrame, zero_s: float) -> pl.DataFrame:
 
 
 def _without_first_phase(subjects: Subjects) -> Subjects:
-    """Return signals that begin with their second phase."""
+    """Remove the first phase of each signal."""
     start_s = subjects.start_s.copy()
     for place, group in group_by_length(subjects.samples, subjects.sampling_hz, subjects.start_s):
         start_s[place] = windows.find_first_phases_of_signals(group).skip_first(group.start_s)
@@ -346,21 +350,21 @@ def _without_first_phase(subjects: Subjects) -> Subjects:
 # ---- both
 
 
-def _bounds(asked: Asked, zero_s: float | None) -> tuple[float, float]:
-    """Return the window that is asked for, on the input's own clock."""
-    start_s, end_s = asked.window or (-math.inf, math.inf)
-    if not asked.is_window_utc:
+def _bounds(query: Query, zero_s: float | None) -> tuple[float, float]:
+    """Return the requested window on the input's clock."""
+    start_s, end_s = query.window or (-math.inf, math.inf)
+    if not query.is_window_utc:
         return start_s, end_s
     if zero_s is None:
-        raise UsageError("The input's clock is not known to be UTC: give the window in its own seconds, as A:B.")
+        raise UsageError("The input's clock is not known to be UTC: pass the window in its own seconds, as A:B.")
     return start_s - zero_s, end_s - zero_s
 
 
-def _directed(subjects: Subjects, asked: Asked) -> Subjects:
-    """Return the subjects of the direction that is asked for."""
-    if asked.direction is None:
+def _select_direction(subjects: Subjects, query: Query) -> Subjects:
+    """Select the subjects of the requested direction."""
+    if query.direction is None:
         return subjects
-    at = np.flatnonzero((subjects.keys["direction"] == asked.direction).to_numpy())
+    at = np.flatnonzero((subjects.keys["direction"] == query.direction).to_numpy())
     offsets = subjects.samples.offsets
     return Subjects(
         subjects.keys[at],
@@ -370,37 +374,37 @@ def _directed(subjects: Subjects, asked: Asked) -> Subjects:
     )
 
 
-def _compatible(signals: _Signals, asked: Asked) -> Periods:
-    """Return what FTIO 0.0.9 would say: of requests as it samples them itself, else of the samples as they are."""
-    # No other method needs it, nor most calls.
+def _run_ftio(signals: _Signals, query: Query) -> Periods:
+    """Run FTIO 0.0.9: on requests with its own sampling, else on the given samples."""
+    # imported here, since most calls do not need it
     from iosig.transforms.periods import ftio_0_0_9
 
     subjects, segments = signals.binned, None
-    is_wavelet = asked.method == WAVELET
+    is_wavelet = query.method == WAVELET
     if signals.requests is not None:
-        start_s, end_s = _bounds(asked, signals.zero_s)
+        start_s, end_s = _bounds(query, signals.zero_s)
         params = ftio_0_0_9.CompatibleParams(
-            sampling_hz=asked.sampling_hz or _FTIO_HZ,
+            sampling_hz=query.sampling_hz or _FTIO_HZ,
             window_start_s=start_s if math.isfinite(start_s) else 0.0,
             window_end_s=end_s if math.isfinite(end_s) else 0.0,
         )
         if is_wavelet:
-            found, segments = _wavelet(ftio_0_0_9.sum_bandwidth(signals.requests), params)
+            detections, segments = _wavelet(ftio_0_0_9.sum_bandwidth(signals.requests), params)
         else:
-            found = ftio_0_0_9.detect(ftio_0_0_9.sum_bandwidth(signals.requests), params)
+            detections = ftio_0_0_9.detect(ftio_0_0_9.sum_bandwidth(signals.requests), params)
     elif is_wavelet:
-        found, segments = _wavelet(subjects, None)
+        detections, segments = _wavelet(subjects, None)
     else:
         groups = list(group_by_length(subjects.samples, subjects.sampling_hz, subjects.start_s))
         parts = [ftio_0_0_9.detect_in_samples(group) for _, group in groups]
-        found = gather(parts, [place for place, _ in groups])
-    none = np.full(found.signal_count, np.nan)
-    measured = measure_periodicity(found, subjects.samples, subjects.sampling_hz, subjects.start_s, signals.steps)
-    return Periods(WAVELET if is_wavelet else "ftio", found, none, measured, segments)
+        detections = gather(parts, [place for place, _ in groups])
+    none = np.full(detections.signal_count, np.nan)
+    measured = measure_periodicity(detections, subjects.samples, subjects.sampling_hz, subjects.start_s, signals.steps)
+    return Periods(WAVELET if is_wavelet else "ftio", detections, none, measured, segments)
 
 
 def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[Detections, Segments]:
-    """Return what FTIO 0.0.9's wavelet mode would say of requests, or of samples as they are."""
+    """Run the wavelet mode of FTIO 0.0.9 on requests, or on samples."""
     from iosig.transforms.periods import ftio_wavelet
 
     if isinstance(found, Steps):
@@ -412,8 +416,10 @@ def _wavelet(found: Steps | Subjects, params: CompatibleParams | None) -> tuple[
     return gather([detections for _, (detections, _) in parts], [place for place, _ in parts]), segments
 
 
-def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None) -> tuple[Drawn, ...]:
-    """Return the signal that moves most, with each method's answer."""
+def _build_drawn_signals(
+    name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zero_s: float | None
+) -> tuple[DrawnSignal, ...]:
+    """Return the signal with the largest volume, with the result of each method."""
     if not answers:
         return ()
     subjects = answers[0][0]
@@ -422,14 +428,16 @@ def _drawn(name: str, answers: list[tuple[Subjects, pl.DataFrame, Periods]], zer
     if not len(volume) or not volume.max() > 0:
         return ()
     key = subjects.keys.row(int(volume.argmax()), named=True)
-    # a file's own name tells it: where it lies does not
+    # use the file name without its folder as title
     own = PurePath(name).name or name
     title = own if key["subject_id"] == name else f"{key['subject_id']} in {own}"
-    return tuple(_drawn_by(title, one, answer, key, zero_s) for one, _, answer in answers)
+    return tuple(_build_drawn_signal(title, one, answer, key, zero_s) for one, _, answer in answers)
 
 
-def _drawn_by(title: str, subjects: Subjects, answer: Periods, key: dict[str, Any], zero_s: float | None) -> Drawn:
-    """Return one subject's signal, with one method's answer."""
+def _build_drawn_signal(
+    title: str, subjects: Subjects, answer: Periods, key: dict[str, Any], zero_s: float | None
+) -> DrawnSignal:
+    """Return one subject's signal with the result of one method."""
     at = next(place for place, one in enumerate(subjects.keys.iter_rows(named=True)) if one == key)
     values = subjects.samples.values[subjects.samples.offsets[at] : subjects.samples.offsets[at + 1]]
     shift = zero_s or 0.0
@@ -438,10 +446,10 @@ def _drawn_by(title: str, subjects: Subjects, answer: Periods, key: dict[str, An
     refined = answer.refined_confidence[[at]]
     moved = replace(
         found,
-        # as it is told in the table
+        # as in the table
         confidence=np.where(np.isfinite(refined), refined, found.confidence),
         window_start_s=found.window_start_s + shift,
         window_end_s=found.window_end_s + shift,
     )
     segments = answer.segments and answer.segments.select_signal(at, shift)
-    return Drawn(title, key["direction"], answer.method, signals, moved, zero_s is not None, segments)
+    return DrawnSignal(title, key["direction"], answer.method, signals, moved, zero_s is not None, segments)

@@ -1,4 +1,4 @@
-"""The throughput of a traced run, told apart by rank, host, file or storage target, straight from its requests."""
+"""Throughput of a traced run by rank, host, file or storage target, computed from its requests."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ By = Literal["rank", "host", "file", "ost"]
 
 _MODULE = ["module", "direction", "is_async"]
 _MOVED = ["request_bytes", "start_s", "end_s"]
-#: values of all signals together: one gigabyte
-_MOST_STEPS = 1 << 27
+#: maximum values of all signals together (1 GB)
+_MAX_STEPS = 1 << 27
 
 
-def throughput_by(
+def split_throughput(
     requests: Sequence[pl.LazyFrame],
     files: pl.DataFrame,
     duration_s: float | None,
     by: By,
     params: signals.SignalParams,
 ) -> pl.DataFrame:
-    """Return bytes per second in each step, for each module, direction and rank, host, file or target.
+    """Compute the rate in each step, per module, direction and rank, host, file or target.
 
-    requests: rows of `trace_requests`, read one frame after the other, twice; files: rows of `trace_files`. A request
-    that crosses stripes is cut where they end. Columns: module, direction, is_async, the key, time_s (the right
-    edge), interval_s, bytes_per_s; the key is NULL where the trace does not tell it.
+    requests: rows of `trace_requests`, scanned twice, frame by frame. files: rows of `trace_files`. Requests are split
+    at stripe boundaries. Columns: module, direction, is_async, the key (NULL if unknown), time_s (right edge),
+    interval_s, bytes_per_s.
 
     Raises UsageError if the signals would not fit in memory.
     """
@@ -45,9 +45,9 @@ def throughput_by(
     last_s = max(duration_s or 0.0, float(subjects.select(pl.col("end_s").max()).item()), 0.0)
     (interval_s,), (step_count,) = signals.choose_grids(np.array([last_s]), params)
     count = subjects.height
-    if count * step_count > _MOST_STEPS:
+    if count * step_count > _MAX_STEPS:
         raise UsageError(
-            f"{count:,} signals of {step_count:,} steps are too many. Set a longer traces.interval_s in the settings."
+            f"{count:,} signals of {step_count:,} steps do not fit into memory. Increase traces.interval_s."
         )
     bins = even_values.BinAccumulator(
         even_values.Grid(np.zeros(count), np.full(count, interval_s), np.full(count, step_count, dtype=np.int64))
@@ -67,7 +67,7 @@ def _rows(subjects: pl.DataFrame, bytes_per_s: Reals, interval_s: float, step_co
 
 
 def _pieces(requests: Sequence[pl.LazyFrame], files: pl.DataFrame, by: By) -> Iterator[pl.DataFrame]:
-    """Yield requests that move bytes and are made by the program itself, with their key."""
+    """Yield the requests with bytes that are not nested, with their key."""
     for frame in requests:
         rows = frame.filter(~pl.col("is_nested"), pl.col("request_bytes") > 0).collect()
         if by == "file":

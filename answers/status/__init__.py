@@ -1,7 +1,7 @@
-"""How a warehouse fares: what is landed and released, what is wrong, and who is told of it.
+"""Status of a warehouse: landings, releases, problems and notes.
 
-- `condition` (`Condition`, `condition_of`): What a warehouse and its machine say of themselves at a moment.
-- `document` (`StatusDocument`, `document`): A condition for programs.
-- `problems` (`Problem`, `problems_of`, `notes_of`): What is wrong with a condition, and what to know, a sentence each.
-- `exposition` (`exposition`): A condition as Prometheus reads it.
+- `condition` (`Condition`, `read_condition`): The state of a warehouse and its disk.
+- `document` (`StatusDocument`, `build_document`): The JSON document.
+- `problems` (`Problem`, `find_problems`, `find_notes`): Problems and notes derived from a condition.
+- `exposition` (`exposition`): A condition in the text format of Prometheus.
 """

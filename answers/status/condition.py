@@ -1,4 +1,4 @@
-"""What a warehouse and its machine say of themselves at a moment."""
+"""State of a warehouse and its disk, as input of problem detection."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from iosig.warehouse.store import ledger
 from iosig.warehouse.store.ledger import Ledger
 from iosig.warehouse.store.store import Store, holder
 
-#: of each source the latest so many landings tell what is usual
-_LATEST = 200
-#: how long status reports refused inputs, and how many of them
+#: maximum landings per source used as reference
+_MAX_LANDINGS = 200
+#: how long status reports refused inputs, and maximum number
 REFUSED_FOR, _MAX_REFUSED = timedelta(days=7), 1000
-#: the days before a file system's last one that tell what is usual
-_USUAL_DAYS = 14
+#: days before a file system's last day used as reference
+_REFERENCE_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCondition:
-    """What has landed of one kind of table: when, the latest last, and how many rows of each were refused, of all."""
+    """Landings of one table in order of time, with refused and total rows of each."""
 
     table: str
     landed_at: tuple[datetime, ...]
@@ -41,7 +41,7 @@ class SourceCondition:
 
 @dataclass(frozen=True, slots=True)
 class RefusedInput:
-    """An input of which rows were refused lately, all of them if `rows` is 0."""
+    """A recent input with refused rows; `rows` is the number of accepted rows, 0 if all were refused."""
 
     file: str
     landed_at: datetime
@@ -51,7 +51,7 @@ class RefusedInput:
 
 @dataclass(frozen=True, slots=True)
 class IncompleteDay:
-    """A day on which too many of the polls that were due are missing."""
+    """A day with a missing ratio above the threshold in the settings."""
 
     day: date
     missing_ratio: float
@@ -59,11 +59,11 @@ class IncompleteDay:
 
 @dataclass(frozen=True, slots=True)
 class FilesystemCondition:
-    """A file system's last whole day of polls in a release, and the days before.
+    """A file system's last complete day of polls in a release, and the days before it.
 
-    last_day: the last day on which the data neither begin nor end; without one, the last day. bytes_moved: read and
-    written on it; typical_bytes: on each whole day before it, up to fourteen. incomplete_days: days of those, and after
-    it, on which too many polls are missing.
+    last_day: last day that the data cover completely; without one, the last day. bytes_moved: read and written on it.
+    typical_bytes: the same of up to 14 complete days before it. incomplete_days: days among these, and after it, with
+    too many missing polls.
     """
 
     filesystem: str
@@ -77,9 +77,10 @@ class FilesystemCondition:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A warehouse at a moment. waiting: when each landing landed that is in no release; held_by: who writes just now.
+    """State of a warehouse at an instant.
 
-    rollback: the rollback in force. refused_run: the pages of the last run if it failed its checks.
+    waiting: times of landings that are in no release. held_by: process that holds the lock. rollback: active rollback.
+    refused_run: pages of the last run if it failed its checks.
     """
 
     warehouse: str
@@ -99,8 +100,8 @@ class Condition:
     next_run_at: datetime
 
 
-def condition_of(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
-    """Return how a warehouse fares, now if no time is given."""
+def read_condition(store: Store, settings: Settings, at: datetime | None = None) -> Condition:
+    """Read the state of a warehouse; at: reference time, default now."""
     at = at or datetime.now(UTC)
     landed, current = ledger.read(store), releases.current(store)
     space = shutil.disk_usage(store.root)
@@ -118,7 +119,7 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
         sources=tuple(sorted(_sources(landed), key=lambda source: source.table)),
         filesystems=tuple(_filesystems(store, current, settings.quality.max_missing_ratio)) if current else (),
         waiting=tuple(map(datetime.fromisoformat, waiting)),
-        refused_inputs=tuple(_refused(landed, at)),
+        refused_inputs=tuple(_find_refused_inputs(landed, at)),
         refused_run=f"{store.name}/{refusal}" if store.has(refusal) else None,
         held_by=holder(store),
         disk_total_bytes=space.total,
@@ -127,8 +128,8 @@ def condition_of(store: Store, settings: Settings, at: datetime | None = None) -
     )
 
 
-def _refused(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
-    """Yield the inputs of the last days of which rows were refused, the latest last."""
+def _find_refused_inputs(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
+    """Yield the inputs with refused rows within `REFUSED_FOR`, in order of time."""
     since = (at - REFUSED_FOR).isoformat()
     refused = landed.in_force.filter((pl.col("refused_count") > 0) & (pl.col("landed_at") >= since))
     for one in landed.objects(refused.tail(_MAX_REFUSED)):
@@ -136,20 +137,21 @@ def _refused(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
 
 
 def next_run(schedule: ScheduleSettings, after: datetime) -> datetime:
-    """Return when the schedule's next night begins."""
+    """Return the start of the next scheduled run, in UTC."""
     from cronsim import CronSim
 
-    found: datetime = next(CronSim(schedule.cron, after.astimezone(ZoneInfo(schedule.time_zone))))
-    return found.astimezone(UTC)
+    start: datetime = next(CronSim(schedule.cron, after.astimezone(ZoneInfo(schedule.time_zone))))
+    return start.astimezone(UTC)
 
 
 def _sources(landed: Ledger) -> Iterator[SourceCondition]:
     holding = landed.files.select("folder", "table").unique()
-    # a file of which nothing could be read holds rejects alone
-    told = pl.col("table") != REJECTS.name
-    kinds = pl.concat([holding.filter(told), holding.filter(~told).join(holding.filter(told), on="folder", how="anti")])
+    # an unreadable file has rejects only
+    is_data = pl.col("table") != REJECTS.name
+    data, rejects = holding.filter(is_data), holding.filter(~is_data)
+    kinds = pl.concat([data, rejects.join(data, on="folder", how="anti")])
     for (name,), own in landed.in_force.join(kinds, on="folder").sort("sequence").group_by("table"):
-        latest = own.tail(_LATEST)
+        latest = own.tail(_MAX_LANDINGS)
         yield SourceCondition(
             str(name),
             tuple(map(datetime.fromisoformat, latest["landed_at"])),
@@ -173,7 +175,7 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
     if POLLS_DAILY.name not in release.snapshots:
         return
     with opened(store, release, query) as connection:
-        rows = connection.execute(query, {"days": _USUAL_DAYS + 1}).fetchall()
+        rows = connection.execute(query, {"days": _REFERENCE_DAYS + 1}).fetchall()
     newest = max((row[1] for row in rows), default=date.min)
     for name in dict.fromkeys(row[0] for row in rows):
         own = [row for row in rows if row[0] == name]
@@ -193,13 +195,13 @@ def _filesystems(store: Store, release: Release, max_missing_ratio: float) -> It
 def _incomplete(
     missing_ratios: Mapping[date, float], newest: date, max_missing_ratio: float
 ) -> Iterator[IncompleteDay]:
-    """Yield days with too many missing polls, days without any poll among them.
+    """Yield days with too many missing polls, including days without any poll.
 
-    missing_ratios: of the days with polls. newest: the newest day of any file system. A file system that was polled no
-    more for longer than the usual days is not expected back.
+    missing_ratios: of the days with polls. newest: newest day of any file system. A file system without polls for more
+    than `_REFERENCE_DAYS` counts as retired.
     """
     first, last = min(missing_ratios), max(missing_ratios)
-    end = max(last, newest - timedelta(days=1)) if newest - last <= timedelta(days=_USUAL_DAYS) else last
+    end = max(last, newest - timedelta(days=1)) if newest - last <= timedelta(days=_REFERENCE_DAYS) else last
     for number in range((end - first).days + 1):
         day = first + timedelta(days=number)
         if (missing := missing_ratios.get(day, 1.0)) > max_missing_ratio:

@@ -1,4 +1,4 @@
-"""A condition as Prometheus reads it: text for the node exporter's textfile collector."""
+"""A condition in the text format of Prometheus, for the node exporter's textfile collector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iosig.answers.status.problems import Problem
 
 
 def exposition(condition: Condition, problems: Sequence[Problem]) -> str:
-    """Return a condition in Prometheus' text format; what is not known has no line."""
+    """Format a condition for Prometheus; unknown values have no line."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
     registry = CollectorRegistry()
@@ -23,11 +23,11 @@ def exposition(condition: Condition, problems: Sequence[Problem]) -> str:
         named.labels(warehouse, condition.release_id, condition.verdict).set(1)
         age = gauge("release_timestamp_seconds", "When the current release was published.")
         age.labels(warehouse).set(condition.released_at.timestamp())
-    in_force = gauge("rollback_in_force", "Whether a rollback keeps runs from publishing what was rolled back.")
+    in_force = gauge("rollback_in_force", "Whether a rollback is active.")
     in_force.labels(warehouse).set(condition.rollback is not None)
     waiting = gauge("waiting_landings", "Landed inputs that are in no release.")
     waiting.labels(warehouse).set(len(condition.waiting))
-    landed = gauge("landed_timestamp_seconds", "When something landed last, by the table that it holds.", ("table",))
+    landed = gauge("landed_timestamp_seconds", "Time of the last landing by table.", ("table",))
     for source in condition.sources:
         landed.labels(warehouse, source.table).set(source.landed_at[-1].timestamp())
     moved = gauge("filesystem_day_bytes", "Bytes moved on the last day of polls.", ("filesystem",))
@@ -36,11 +36,11 @@ def exposition(condition: Condition, problems: Sequence[Problem]) -> str:
         moved.labels(warehouse, one.filesystem).set(one.bytes_moved)
         missing.labels(warehouse, one.filesystem).set(one.missing_ratio)
     gauge("disk_free_bytes", "Free space of the warehouse's disk.").labels(warehouse).set(condition.disk_free_bytes)
-    running = gauge("running", "Whether somebody writes to the warehouse.")
+    running = gauge("running", "Whether a process holds the lock of the warehouse.")
     running.labels(warehouse).set(condition.held_by is not None)
-    wrong = gauge("problem", "What is wrong, by its name; none where all is well.", ("problem",))
+    wrong = gauge("problem", "Present problems by name.", ("problem",))
     for problem in problems:
         wrong.labels(warehouse, problem.name).set(1)
-    gauge("problems", "How many problems there are.").labels(warehouse).set(len(problems))
+    gauge("problems", "Number of problems.").labels(warehouse).set(len(problems))
     text: bytes = generate_latest(registry)
     return text.decode()

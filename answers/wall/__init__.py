@@ -1,7 +1,7 @@
-"""What the figures for the wall show of a release.
+"""Figure data of the overview figures of a release.
 
-- `storage_calendar` (`view_of`): What a file system moved, minute by minute of each day.
-- `population_map` (`view_of`): How much applications move, and in how short bursts.
-- `checkpoint_clock` (`view_of`): How often applications write how much, and which of them meet.
-- `release_changes` (`view_of`): What is not the same in two releases' signatures.
+- `storage_calendar` (`build_view`): Rate of a file system in each minute of each day.
+- `population_map` (`build_view`): Volume and burstiness of applications.
+- `checkpoint_clock` (`build_view`): Periods and volumes of applications' writes, and expected collisions.
+- `release_changes` (`build_view`): Differences between the signatures of two releases.
 """

@@ -1,8 +1,7 @@
-"""How often applications write how much, and which of them were there together.
+"""Periods and volumes of applications' writes, and expected collisions of their bursts.
 
-Of two applications whose phases do not depend on each other, bursts of lengths w and v that come every p and q seconds
-meet (w + v) / (p q) times a second: each burst of the one meets those of the other that begin up to v before or w after
-its own begin.
+Bursts of two applications with independent phases, durations w and v, and periods p and q collide at a rate of
+(w + v) / (p q): a burst of the first collides with bursts of the second that start up to v before or w after it.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 if TYPE_CHECKING:
     import duckdb
 
-#: the tables that are asked
+#: tables that are queried
 TABLES = "jobs signatures periods"
-#: the time before the last end of a run in which runs may have met
+#: time before the last end of a run in which collisions are counted [s]
 _LAST_S = 86_400
 
 
-def view_of(connection: duckdb.DuckDBPyConnection, title: str, direction: str = "write") -> ClockView:
-    """Return what there is to see of a release's applications in one direction; title: of the release."""
-    asked = {"direction": direction}
-    rhythms = connection.sql(_RHYTHMS, params=asked).pl().with_row_index("place")
-    (signed_count,) = connection.sql(_SIGNED, params=asked).fetchall()[0]
-    together = connection.sql(_TOGETHER, params=asked | {"last_s": _LAST_S}).pl()
+def build_view(connection: duckdb.DuckDBPyConnection, title: str, direction: str = "write") -> ClockView:
+    """Build the figure data of one direction; title: names the release."""
+    params = {"direction": direction}
+    rhythms = connection.sql(_RHYTHMS, params=params).pl().with_row_index("place")
+    (signed_count,) = connection.sql(_SIGNED, params=params).fetchall()[0]
+    together = connection.sql(_TOGETHER, params=params | {"last_s": _LAST_S}).pl()
     drawn = [
         DrawnRhythm(row["application_id"], row["filesystem"], row["period_s"], row["bytes_per_period"])
         for row in rhythms.iter_rows(named=True)
@@ -37,7 +36,7 @@ def view_of(connection: duckdb.DuckDBPyConnection, title: str, direction: str = 
 
 
 def _meetings(rhythms: pl.DataFrame, together: pl.DataFrame) -> list[Meeting]:
-    """Return the pairs that were there together, with how many of their bursts are expected to have met."""
+    """Return the pairs of concurrent applications with their expected numbers of collisions."""
     one = rhythms.select("filesystem", first_id="application_id", first="place", p="period_s", w="burst_width_s")
     other = rhythms.select("filesystem", second_id="application_id", second="place", q="period_s", v="burst_width_s")
     met = (
@@ -66,7 +65,7 @@ _SIGNED = """
     where is_default and outcome = 'extracted' and direction = $direction and volume_bytes > 0
 """
 
-#: for how long runs of two such applications were on one file system together, before the last end of a run
+#: total overlap of the runs of two such applications on one file system, within `last_s` before the last end
 _TOGETHER = f"""
     with ends as (
         select max(ended_at) as last_at, max(ended_at) - to_seconds($last_s) as first_at

@@ -1,4 +1,4 @@
-"""How much applications move in a month, and in how short bursts, by their signatures and runs."""
+"""Monthly volume and burstiness of applications, from their signatures and run counts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from iosig.warehouse.contracts.application_ids import APPLICATION_ID_SQL
 if TYPE_CHECKING:
     import duckdb
 
-#: the tables that are asked
+#: tables that are queried
 TABLES = "jobs signatures classes applications"
 _MONTH_DAYS = 30.0
 
 
-def view_of(connection: duckdb.DuckDBPyConnection, title: str) -> MapView:
-    """Return what there is to see of a release's applications; title: of the release."""
+def build_view(connection: duckdb.DuckDBPyConnection, title: str) -> MapView:
+    """Build the figure data of all applications; title: names the release."""
     rows = connection.sql(_APPLICATIONS).pl().to_dicts()
     (day_count, known_count) = connection.sql(_SPAN).fetchall()[0]
     day_count = max(float(day_count or 0.0), 1.0)
@@ -41,8 +41,8 @@ _SPAN = """
         (select count(*) from applications) as application_count
 """
 
-#: an application with a signature: a run's bytes times its runs, of all its signatures; peak over mean and class of
-#: the signature that moves most
+#: applications with a signature: volume times run count, summed over signatures; peak-to-mean ratio and class of the
+#: signature with the largest total volume
 _APPLICATIONS = f"""
     with runs as (
         select {APPLICATION_ID_SQL} as application_id, filesystem

@@ -1,4 +1,4 @@
-"""What is not the same in two releases' signatures: bytes, bursts and period, before and after."""
+"""Volume, burst count and period of signatures in two releases."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from iosig.reports.wall.release_changes import ChangesView, DrawnChange, Pair
 if TYPE_CHECKING:
     import duckdb
 
-#: the tables that are asked
+#: tables that are queried
 TABLES = "signatures periods"
 _SUBJECT = ("application_id", "filesystem", "direction")
 _QUANTITIES = ("volume_bytes", "burst_count", "period_s")
 
 
 def pairs(before: duckdb.DuckDBPyConnection, after: duckdb.DuckDBPyConnection) -> pl.DataFrame:
-    """Return a row for each application, file system and direction with a signature or a period in either release.
+    """Join two releases on application, file system and direction with a signature or a period in either.
 
-    Columns: volume_bytes, burst_count and period_s as the later one has them, and with `_before`; NULL where it has
-    none.
+    Columns: volume_bytes, burst_count and period_s of the later release, and of the earlier one with suffix `_before`;
+    NULL if missing.
     """
     old, new = (connection.sql(_SIGNATURES).pl() for connection in (before, after))
     names = {name: f"{name}_before" for name in _QUANTITIES}
@@ -29,10 +29,10 @@ def pairs(before: duckdb.DuckDBPyConnection, after: duckdb.DuckDBPyConnection) -
     return both.sort(_SUBJECT)
 
 
-def view_of(
+def build_view(
     before: duckdb.DuckDBPyConnection, after: duckdb.DuckDBPyConnection, titles: tuple[str, str]
 ) -> ChangesView:
-    """Return what there is to see of two releases; titles: of the earlier and the later one."""
+    """Build the figure data of two releases; titles: names of the earlier and the later one."""
     has_signature = pl.any_horizontal(pl.col("volume_bytes", "volume_bytes_before").is_not_null())
     both = pairs(before, after).filter(has_signature)
     has_one = both["filesystem"].n_unique() < 2
@@ -40,7 +40,7 @@ def view_of(
 
 
 def _drawn(row: dict[str, Any], *, has_one: bool) -> DrawnChange:
-    """Return a row of both releases; its file system is told only where there are several."""
+    """Convert a row; the name includes the file system only if there are several."""
     name = f"{row['application_id']} {row['direction']}{'' if has_one else ' ' + row['filesystem']}"
     quantities = (Pair(_number(row[f"{each}_before"]), _number(row[each])) for each in _QUANTITIES)
     return DrawnChange(name, *quantities)
@@ -50,7 +50,7 @@ def _number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
-#: signatures as they are, with the period of each; an application may have a period and no signature
+#: signatures with their periods; an application may have a period but no signature
 _SIGNATURES = """
     with rhythms as (
         select subject_id as application_id, filesystem, direction, period_s

@@ -1,4 +1,4 @@
-"""What a file system moved, minute by minute of each day, out of its ticks."""
+"""Rate of a file system in each minute of each day, from its poll rows."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from iosig.warehouse.errors import NothingToDo, UsageError
 if TYPE_CHECKING:
     import duckdb
 
-#: days up to the last poll, where nobody says since when
-USUAL_DAYS = 31
-#: a day of which fewer minutes were polled is not begun or ended with: a poll at midnight is of the day before
-_ODD_MINUTES = 60
-#: the tables that are asked
+#: days up to the last poll that are shown by default
+DEFAULT_DAYS = 31
+#: minimum polled minutes of the first and the last day: a poll at midnight belongs to the day before
+_MIN_MINUTES = 60
+#: tables that are queried
 TABLES = "filesystem_rates"
 _EPOCH = date(1970, 1, 1)
 _COLUMNS = {"write": "written", "read": "read"}
 
 
-def view_of(
+def build_view(
     connection: duckdb.DuckDBPyConnection,
     filesystem: str | None = None,
     since: date | None = None,
     until: date | None = None,
     directions: Sequence[str] = ("write", "read"),
 ) -> CalendarView:
-    """Return what there is to see of a file system; else of the one that moved most.
+    """Build the figure data of a file system; default: the one with the largest volume.
 
-    since, until: the first and the last UTC day; else the last month of polls.
+    since, until: first and last UTC day; default: the last month of polls.
 
-    Raises UsageError if it was not polled, NothingToDo if it was not polled on those days.
+    Raises UsageError if the file system has no polls, NothingToDo if it has none on those days.
     """
-    name, last = _polled(connection, filesystem)
+    name, last = _choose_filesystem(connection, filesystem)
     final = until or last
-    first = since or final - timedelta(days=USUAL_DAYS - 1)
+    first = since or final - timedelta(days=DEFAULT_DAYS - 1)
     rows = connection.sql(_MINUTES, params={"filesystem": name, "since": first, "until": final}).pl()
     if rows.is_empty():
         raise NothingToDo(f"No polls of {name} from {first} to {final}; its last day of polls is {last}.")
-    begun, ended = _told_days(rows["minute"])
+    begun, ended = _find_first_and_last_day(rows["minute"])
     begun, ended = since or begun, until or ended
     days = [begun + timedelta(days=number) for number in range((ended - begun).days + 1)]
     return CalendarView(name, days, [_day_rates(rows, each, days) for each in directions])
 
 
-def _polled(connection: duckdb.DuckDBPyConnection, filesystem: str | None) -> tuple[str, date]:
-    """Return the file system that is meant, and its last day of polls."""
-    found = connection.sql(_FILESYSTEMS).fetchall()
-    known = {name: last for name, last, _ in found}
+def _choose_filesystem(connection: duckdb.DuckDBPyConnection, filesystem: str | None) -> tuple[str, date]:
+    """Resolve the file system, and return it with its last day of polls."""
+    rows = connection.sql(_FILESYSTEMS).fetchall()
+    known = {name: last for name, last, _ in rows}
     if filesystem is None and known:
-        filesystem = found[0][0]
+        filesystem = rows[0][0]
     if filesystem is None or filesystem not in known:
         names = ", ".join(sorted(known)) or "none"
-        raise UsageError(f"No file system {filesystem!r} was polled; the release has polls of: {names}.")
+        raise UsageError(f"The release has no polls of file system {filesystem!r}, only of: {names}.")
     return filesystem, known[filesystem]
 
 
-def _told_days(minutes: pl.Series) -> tuple[date, date]:
-    """Return the first and the last day of which more than odd minutes were polled: nobody asked for those without."""
+def _find_first_and_last_day(minutes: pl.Series) -> tuple[date, date]:
+    """Return the first and the last day with at least `_MIN_MINUTES` polled minutes."""
     counts = (minutes // MINUTES).value_counts()
-    days = counts.filter(pl.col("count") >= min(_ODD_MINUTES, int(counts["count"].max())))["minute"]  # type: ignore[arg-type]
+    days = counts.filter(pl.col("count") >= min(_MIN_MINUTES, int(counts["count"].max())))["minute"]  # type: ignore[arg-type]
     first, last = (_EPOCH + timedelta(days=int(number)) for number in (days.min(), days.max()))  # type: ignore[arg-type]
     return first, last
 
@@ -79,7 +79,7 @@ def _day_rates(rows: pl.DataFrame, direction: str, days: Sequence[date]) -> DayR
 
 
 def _minutes(rows: pl.DataFrame, column: str, days: Sequence[date]) -> Reals:
-    """Return a column's values of minutes (days, 1440); NaN where nothing is known."""
+    """Arrange a column by day and minute (days, 1440); NaN for unpolled minutes."""
     rates = np.full(len(days) * MINUTES, np.nan)
     place = rows["minute"].to_numpy() - (days[0] - _EPOCH).days * MINUTES
     is_shown = (place >= 0) & (place < len(rates))
@@ -95,8 +95,8 @@ _FILESYSTEMS = """
     order by moved_bytes desc, filesystem
 """
 
-#: the mean rate of each minute, numbered from 1970, over the time in it that polls tell of; a poll is known by its
-#: right edge, and what is longer than a minute is in all of those that it covers
+#: mean rate of each minute since 1970 over its polled time; polled_at is a right edge, and an interval longer than a
+#: minute counts in all minutes that it covers
 _MINUTES = """
     with chosen as (
         select polled_at, interval_s, read_bytes, written_bytes, least(interval_s, 60) as covered_s,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iosig.answers import time_shifts
-from iosig.answers.time_shifts import landed_warnings, released_warnings
+from iosig.answers.time_shifts import check_landings, check_release
 from iosig.flows.demo.simulated import write_site
 from iosig.flows.nightly import run_inline
 from iosig.settings.model import Settings
@@ -35,8 +35,8 @@ def landed(store: Store, files: Path, zone: str) -> list[Landing]:
 def test_correct_times_give_no_warning(tmp_path: Path, files: Path) -> None:
     store = Store(tmp_path)
     new = landed(store, files, "UTC")
-    assert landed_warnings(store, Settings(), new) == []
-    assert released_warnings(store, Settings(), run_inline(store, Settings(), lambda *_: None)) == []
+    assert check_landings(store, Settings(), new) == []
+    assert check_release(store, Settings(), run_inline(store, Settings(), lambda *_: None)) == []
 
 
 @pytest.mark.parametrize(
@@ -52,23 +52,23 @@ def test_a_wrong_zone_is_named_when_it_lands_and_when_it_is_released(
     store = Store(tmp_path)
     new = landed(store, files, zone)
     sentence = f"widow1, 2026-03-02: the times of jobs, read as {zone}, {found}"
-    (warning,) = landed_warnings(store, Settings(), new)
+    (warning,) = check_landings(store, Settings(), new)
     assert warning.startswith(sentence)
     assert warning.endswith("Then land the file again with --replace --time-zone UTC.")
-    (released,) = released_warnings(store, Settings(), run_inline(store, Settings(), lambda *_: None))
+    (released,) = check_release(store, Settings(), run_inline(store, Settings(), lambda *_: None))
     assert released == warning
 
 
 def test_jobs_of_another_file_system_are_not_compared(tmp_path: Path, files: Path) -> None:
     store = Store(tmp_path)
     new = landed(store, files, "Asia/Tokyo")
-    assert landed_warnings(store, Settings(partitions={"batch": ["elsewhere"]}), new) == []
+    assert check_landings(store, Settings(partitions={"batch": ["elsewhere"]}), new) == []
 
 
 def test_only_days_with_new_inputs_are_checked(tmp_path: Path, files: Path) -> None:
     store = Store(tmp_path)
     landed(store, files, "Asia/Tokyo")
-    assert landed_warnings(store, Settings(), []) == []
+    assert check_landings(store, Settings(), []) == []
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from iosig.answers.single.classes import classify_input
-from iosig.answers.single.one_input import TraceInput, opened
-from iosig.answers.single.periods import Asked, find_periods
+from iosig.answers.single.one_input import TraceInput, open_input
+from iosig.answers.single.periods import Query, find_periods
 from iosig.cli.expand import expand_command
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -82,7 +82,7 @@ def test_what_is_written_lands_again(tmp_path: Path) -> None:
     assert sorted(file.name for file in into.iterdir()) == [f"{rank:02}.txt" for rank in range(12)]
     again = parsed(3, (into / "03.txt").read_bytes()).calls
     assert again["arguments"].to_list() == [text for _, _, text in naive.calls(trace, 3)]
-    with opened(into, Settings(), Told()) as found:
+    with open_input(into, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)
         assert found.refused_count == 0
         assert found.counters["written_bytes"].sum() == 12 * 4 * 131072
@@ -162,12 +162,12 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_the_period_of_ranks_that_nobody_ran(tmp_path: Path) -> None:
     path = written(tmp_path / "many.parquet", compressed.file_per_process(1_000_000, writes=64))
-    found = find_periods(path, Settings(), Told(), Asked(direction="write"))
+    found = find_periods(path, Settings(), Told(), Query(direction="write"))
     (row,) = found.rows.to_dicts()
     assert row["outcome"] == "periodic"
     assert row["period_s"] == pytest.approx(0.003, rel=0.05)
     assert [one.direction for one in found.drawn] == ["write"]
-    (exact,) = find_periods(path, Settings(), Told(), Asked("write", 10_000.0, (0.05, 0.15))).rows.to_dicts()
+    (exact,) = find_periods(path, Settings(), Told(), Query("write", 10_000.0, (0.05, 0.15))).rows.to_dicts()
     assert exact["period_s"] == pytest.approx(0.003, rel=0.05)
 
 
@@ -180,7 +180,7 @@ def test_the_class_of_ranks_that_nobody_ran(strong: Path) -> None:
 
 def test_a_trace_without_requests_has_no_signal(tmp_path: Path) -> None:
     path = written(tmp_path / "none.parquet", CompressedTrace(3, ()))
-    found = find_periods(path, Settings(), Told(), Asked())
+    found = find_periods(path, Settings(), Told(), Query())
     assert found.drawn == ()
     assert set(found.rows["outcome"]) <= {"no_io"}
 

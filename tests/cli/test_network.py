@@ -51,7 +51,7 @@ def known() -> dict[tuple[object, ...], NetworkInput]:
 @pytest.fixture(autouse=True)
 def made_once(known: dict[tuple[object, ...], NetworkInput], monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the network of one trace, asked for alike, once: these tests are of what is done with it."""
-    make = networks.network_input
+    make = networks.read_network
 
     def made(path: Path, settings: Settings, asked: Asked, params: NetworkParams) -> NetworkInput:
         key = (path, path.stat().st_mtime_ns if path.exists() else 0, asked, params)

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
-from iosig.answers.signatures.view import Asked, choose_application, view_of
+from iosig.answers.signatures.view import Query, build_view, choose_application
 from iosig.reports.style import DARK
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.releases.releases import Release, find
@@ -98,31 +98,31 @@ def test_only_the_first_of_very_many_names_are_told() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (Asked("s3d/2048"), "several file systems: scratch, work; say which with --filesystem"),
-        (Asked("s3d/2048", filesystem="home"), "no signature of file system 'home'; it has those of scratch, work"),
-        (Asked("s3d/2048", filesystem="work", direction="read"), "has no read signature; it has those of write"),
-        (Asked("ior_ab", method="iosi"), "no signature of method iosi; it has those of robust"),
-        (Asked("ior_a", overlaid=("mean",)), "no signature of method mean; it has those of dtw, iosi, robust"),
-        (Asked("zoe"), "No application with signatures is called 'zoe'"),
+        (Query("s3d/2048"), "several file systems: scratch, work; say which with --filesystem"),
+        (Query("s3d/2048", filesystem="home"), "no signature of file system 'home'; it has those of scratch, work"),
+        (Query("s3d/2048", filesystem="work", direction="read"), "has no read signature; it has those of write"),
+        (Query("ior_ab", method="iosi"), "no signature of method iosi; it has those of robust"),
+        (Query("ior_a", overlaid=("mean",)), "no signature of method mean; it has those of dtw, iosi, robust"),
+        (Query("zoe"), "No application with signatures is called 'zoe'"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(asked: Asked, told: str, store: Store, release: Release) -> None:
+def test_what_is_not_there_is_told_with_what_is(asked: Query, told: str, store: Store, release: Release) -> None:
     with pytest.raises(UsageError, match=told):
-        view_of(store, release, asked)
+        build_view(store, release, asked)
 
 
 def test_takes_the_default_method_and_the_direction_that_moves_most(store: Store, release: Release) -> None:
     for asked, meant in (("ior_a", ("write", "robust")), ("1024", ("read", "robust")), ("ior_ab", ("write", "robust"))):
-        view = view_of(store, release, Asked(asked))
+        view = build_view(store, release, Query(asked))
         assert (view.direction, view.main.method) == meant
-    assert view_of(store, release, Asked("ior_a", direction="read")).main.signature.outcome == "no_io"
+    assert build_view(store, release, Query("ior_a", direction="read")).main.signature.outcome == "no_io"
 
 
 # ---- what is drawn
 
 
 def test_view_holds_what_the_release_holds(store: Store, release: Release) -> None:
-    view = view_of(store, release, Asked("ior_a", overlaid=("iosi", "robust", "dtw")))
+    view = build_view(store, release, Query("ior_a", overlaid=("iosi", "robust", "dtw")))
     assert [(one.method, one.signature.outcome) for one in view.signatures] == [
         ("robust", "extracted"),
         ("iosi", "extracted"),
@@ -140,7 +140,7 @@ def test_view_holds_what_the_release_holds(store: Store, release: Release) -> No
 
 
 def test_samples_are_those_of_the_set_with_their_gaps(store: Store, release: Release) -> None:
-    view = view_of(store, release, Asked("ior_a"))
+    view = build_view(store, release, Query("ior_a"))
     assert len(view.samples) == 7
     assert {one.start_s for one in view.samples} == {-0.5}
     assert all(np.array_equal(one.bytes_per_s, GAPPED, equal_nan=True) for one in view.samples)
@@ -148,14 +148,14 @@ def test_samples_are_those_of_the_set_with_their_gaps(store: Store, release: Rel
 
 
 def test_exact_samples_are_those_that_the_set_was_made_of(store: Store, release: Release, tmp_path: Path) -> None:
-    view = view_of(store, release, Asked("nyx"))
+    view = build_view(store, release, Query("nyx"))
     assert [one.is_exact for one in view.samples] == [True] * 4
     assert all(np.array_equal(one.bytes_per_s, COUNTED) for one in view.samples)
-    assert not any(one.is_exact for one in view_of(store, release, Asked("s3d/1024")).samples)
+    assert not any(one.is_exact for one in build_view(store, release, Query("s3d/1024")).samples)
 
 
 def test_names_are_data(store: Store, release: Release) -> None:
-    view = view_of(store, release, Asked("drop table"))
+    view = build_view(store, release, Query("drop table"))
     assert view.application_id == HOSTILE
     assert len(view.samples) == 6
 

@@ -14,8 +14,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from iosig.answers.single.one_input import TraceInput, opened
-from iosig.answers.single.periods import Asked, find_periods
+from iosig.answers.single.one_input import TraceInput, open_input
+from iosig.answers.single.periods import Query, find_periods
 from iosig.cli.predict import held_text, left_open
 from iosig.settings.model import Settings
 from iosig.streams.following.follower import Follower
@@ -63,7 +63,7 @@ def test_the_last_prediction_is_what_period_says_of_its_window(
     assert set(last) == {"read", "write"}
     for direction, row in last.items():
         window = (row["window_start_s"], row["window_end_s"])
-        asked = Asked(direction, row["sampling_hz"], window, method=row["method"])
+        asked = Query(direction, row["sampling_hz"], window, method=row["method"])
         (found,) = find_periods(path, Settings(), Told(), asked).rows.to_dicts()
         names = ("outcome", "period_s", "frequency_hz", "sample_count", "sampling_hz", "false_alarm_probability")
         assert [row[each] for each in names] == [found[each] for each in names]
@@ -75,7 +75,7 @@ def test_the_last_prediction_is_what_period_says_of_its_window(
 def test_bytes_are_those_that_are_landed_each_once(shared_data: Path, name: str) -> None:
     path = shared_data / "tmio" / name
     last = {row["direction"]: row for row in predicted(path)}
-    with opened(path, Settings(), Told()) as found:
+    with open_input(path, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)
         landed = found.read(TRACE_REQUESTS)
     for direction, row in last.items():

@@ -52,7 +52,7 @@ def moment(**changes: object) -> Moment:
     burst = Burst("4000539", _HOSTILE, _POLLED, _POLLED, _NOW, 1e9, "prediction")
     told: dict[str, object] = {
         "filesystem": "lake", "polled_at": _POLLED, "bytes_per_s": {"read": (None,) * MINUTES, "write": rates},
-        "of_late": who(), "bursts": (burst,) * 7, "outlook": Outlook(600.0, (1e9,) * 6, (1e8,) * 6, (2e9,) * 6),
+        "recent": who(), "bursts": (burst,) * 7, "outlook": Outlook(600.0, (1e9,) * 6, (1e8,) * 6, (2e9,) * 6),
         "no_outlook_reason": None,
     }  # fmt: skip
     return Moment(WELL, (), (FilesystemMoment(**(told | changes)),))  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ def test_narrow_screens_have_half_of_the_curve() -> None:
 
 
 def test_what_is_not_known_is_said() -> None:
-    lacking = moment(of_late=None, bursts=(), outlook=None, no_outlook_reason="There is no release yet.")
+    lacking = moment(recent=None, bursts=(), outlook=None, no_outlook_reason="There is no release yet.")
     text = "\n".join(printed(Screen(lacking, lambda: _NOW), 80))
     for part in ("Nothing was polled in the last 10 minutes", "none is known of", "There is no release yet."):
         assert part in text

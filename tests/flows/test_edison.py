@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.answers.single.periods import Asked, find_periods
+from iosig.answers.single.periods import Query, find_periods
 from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
@@ -64,7 +64,7 @@ def test_bursts_of_an_hour_are_found_in_the_traffic_of_a_day(shared_data: Path) 
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt",
         Settings(),
         Told(time_zone="UTC"),
-        Asked(direction="read"),
+        Query(direction="read"),
     )
     (row,) = found.rows.iter_rows(named=True)
     assert (row["outcome"], row["method"], row["basis"]) == ("periodic", "null_tested", "polled")

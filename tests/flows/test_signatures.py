@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.answers.signatures.view import Asked, view_of
+from iosig.answers.signatures.view import Query, build_view
 from iosig.estimates.periods import rows_of
 from iosig.estimates.subjects import Subjects
 from iosig.flows import executors, nightly
@@ -168,7 +168,7 @@ def test_as_many_bursts_are_red_in_a_picture_as_the_release_says(nights: Nights)
     assert {row["method"] for row in rows} == {"elastic", "iosi"}
     for row in rows:
         *asked, count = row.values()
-        assert len(view_of(nights.store, nights.second, Asked(*asked)).missed) == count, asked
+        assert len(build_view(nights.store, nights.second, Query(*asked)).missed) == count, asked
 
 
 def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:

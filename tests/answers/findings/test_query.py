@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from iosig.answers.findings import query as findings
-from iosig.answers.single.one_input import TraceInput, opened
+from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.flows.demo.simulated import shipped_logs
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -53,7 +53,7 @@ def shipped(name: str) -> Path:
 
 @contextmanager
 def read(path: Path) -> Iterator[TraceInput]:
-    with opened(path, Settings(), Told()) as found:
+    with open_input(path, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)
         yield found
 

@@ -9,12 +9,12 @@ import pytest
 
 from iosig.answers.job import query as job
 from iosig.answers.job.document import build_document, build_page
-from iosig.answers.report.runs import hours, read_runs
-from iosig.answers.single.one_input import TraceInput, opened as opened_input
+from iosig.answers.report.runs import read_hours, read_runs
+from iosig.answers.single.one_input import TraceInput, open_input as opened_input
 from iosig.flows import nightly
 from iosig.flows.demo.simulated import shipped_logs
 from iosig.reports.site.packing import unpacked
-from iosig.reports.site.runs import hours as hour_files
+from iosig.reports.site.runs import read_hours as hour_files
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import UsageError
@@ -61,7 +61,7 @@ def test_a_traced_job_is_told_by_its_log_its_bytes_and_its_trace(tmp_path: Path)
     assert {row["direction"] for row in printed.io} == {"write", "read"}
     assert "Ranks and time" in build_page(told, 5)
     with opened(store, release) as connection:
-        chosen = {hour: days for hour, days in hours(connection).items() if hour <= told.job["started_at"]}
+        chosen = {hour: days for hour, days in read_hours(connection).items() if hour <= told.job["started_at"]}
         (content, *_) = hour_files(read_runs(connection, chosen))
     (row,) = unpacked(content.data)
     assert [one["module"] for one in row["traces"][0]["layers"]] == ["H5D", "H5F", "MPIIO", "POSIX", "STDIO"]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from iosig.answers.advice.inputs import KnownSignature, Rates, RunningJob
-from iosig.answers.moment.bursts import coming_bursts, next_burst
+from iosig.answers.moment.bursts import next_burst, predict_bursts
 
 _AT = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
@@ -54,7 +54,7 @@ def test_the_next_burst_of_each_job_that_runs_comes_first_where_it_is_first() ->
         job("ended", 1, curve, 1.0),
         job("unknown", 1, None),
     )
-    found = coming_bursts(running, _AT)
+    found = predict_bursts(running, _AT)
     assert [(one.job_id, one.starts_at, one.expected_bytes) for one in found] == [
         ("under way", _AT - timedelta(seconds=1), pytest.approx(5.0)),
         ("late", _AT + timedelta(seconds=2), pytest.approx(10.0)),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from iosig.answers.attribution.landed import LandedTraffic
-from iosig.answers.moment.document import document
-from iosig.answers.moment.query import MINUTES, Lookout
+from iosig.answers.moment.document import build_document
+from iosig.answers.moment.query import MINUTES, LiveView
 from iosig.settings.model import Settings
 from iosig.warehouse.store.store import Store
 from tests.flows.advised_sites import at, land_site, publish_site
@@ -32,8 +32,8 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     shutil.copytree(landed.root, tmp_path / "warehouse")
     store = Store(tmp_path / "warehouse")
     publish_site(store)
-    lookout = Lookout(store, Settings())
-    seen = lookout.look(at(1))
+    live_view = LiveView(store, Settings())
+    seen = live_view.take_snapshot(at(1))
     scratch = next(one for one in seen.filesystems if one.filesystem == "scratch")
     assert scratch.polled_at == at(0)
     written = scratch.bytes_per_s["write"]
@@ -42,8 +42,8 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     assert written[-1] == pytest.approx(0.5e9)
     # in the minute from five minutes before noon on 500 wrote for half of it
     assert written[-5] == pytest.approx(0.5e9 + 0.5e9)
-    assert scratch.of_late is not None
-    assert scratch.of_late.jobs["job_id"].to_list()[0] in ("500", "503")
+    assert scratch.recent is not None
+    assert scratch.recent.jobs["job_id"].to_list()[0] in ("500", "503")
     # 500 has run for 300 s; its burst is from 360 to 480 s
     assert [(one.job_id, one.starts_at) for one in scratch.bursts] == [("500", at(1))]
     assert scratch.bursts[0].expected_bytes == pytest.approx(4e9 * 120)
@@ -55,28 +55,28 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     )
     # the burst, and what flows all the time
     assert scratch.outlook.expected_bytes_per_s[0] == pytest.approx(4e9 * 120 / 600 + 1e9, rel=0.2)
-    told = document(seen)
+    told = build_document(seen)
     assert [one.filesystem for one in told.filesystems] == ["projects", "scratch"]
     assert told.sources[0].table == "job_records"
     monkeypatch.setattr(LandedTraffic, "read", None)
-    assert lookout.look(at(2)).filesystems is seen.filesystems, "nothing more has landed"
+    assert live_view.take_snapshot(at(2)).filesystems is seen.filesystems, "nothing more has landed"
 
 
 def test_without_a_release_rates_are_known_all_the_same(landed: Store) -> None:
-    seen = Lookout(landed, Settings()).look(at(1))
+    seen = LiveView(landed, Settings()).take_snapshot(at(1))
     assert [one.filesystem for one in seen.filesystems] == ["projects", "scratch"]
     for one in seen.filesystems:
         assert (one.polled_at, one.bursts, one.no_outlook_reason) == (at(0), (), "There is no release yet.")
-        assert one.of_late is not None
-        assert one.of_late.jobs.is_empty()
-        assert one.of_late.unattributed_bytes == one.of_late.measured_bytes > 0
+        assert one.recent is not None
+        assert one.recent.jobs.is_empty()
+        assert one.recent.unattributed_bytes == one.recent.measured_bytes > 0
 
 
 def test_where_nothing_landed_there_is_nothing_to_see(tmp_path: Path) -> None:
-    seen = Lookout(Store(tmp_path), Settings()).look(at(0))
+    seen = LiveView(Store(tmp_path), Settings()).take_snapshot(at(0))
     assert (seen.filesystems, seen.condition.sources) == ((), ())
 
 
 def test_a_night_has_an_outlook_or_says_why_not(checked_night: Night) -> None:
-    (one,) = Lookout(checked_night.store, Settings()).look(at(0)).filesystems
+    (one,) = LiveView(checked_night.store, Settings()).take_snapshot(at(0)).filesystems
     assert (one.outlook is None) == (one.no_outlook_reason is not None)

@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.answers.population.figure import _days, view_of
-from iosig.answers.population.query import Asked, counted
+from iosig.answers.population.figure import _days, build_view
+from iosig.answers.population.query import Query, query_population
 from tests.flows.populated_releases import opened
 
 
 def test_what_is_drawn_is_what_was_counted() -> None:
     with opened() as site:
-        view = view_of(counted(site, Asked()), "r")
+        view = build_view(query_population(site, Query()), "r")
     assert sum(volumes.sum() for volumes in view.volumes_bytes.values()) == 197
     assert (view.names, view.hours) == (("ior", "s3d", "node7"), (pytest.approx(4.01), 2.0, 0.0))
     assert view.days == ("2018-02-09",)

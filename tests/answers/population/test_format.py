@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import json
 
-from iosig.answers.population.format import LABELS, agreement, document, label_rows, share_rows
-from iosig.answers.population.query import Asked, counted
+from iosig.answers.population.format import LABELS, build_document, format_labels, format_shares, measure_agreement
+from iosig.answers.population.query import Query, query_population
 from tests.flows.populated_releases import opened
 
 
 def test_tables_are_those_of_the_paper() -> None:
     with opened() as site:
-        told = counted(site, Asked())
-    rows = {row[0]: dict(zip((*LABELS, "none"), row[1:], strict=True)) for row in label_rows(told)}
+        told = query_population(site, Query())
+    rows = {row[0]: dict(zip((*LABELS, "none"), row[1:], strict=True)) for row in format_labels(told)}
     assert list(rows) == ["START", "UNIFORM", "OTHER", "none"], "classes that nobody has are left out"
     assert {name: count for name, count in rows["UNIFORM"].items() if count} == {"none": 1, "NO_USAGE": 1}
-    (read, write) = share_rows(told, "run_ratio")
+    (read, write) = format_shares(told, "run_ratio")
     assert read == ("read", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 100.0, 0.0)
     assert write == ("write", 0.0, 25.0, 0.0, 50.0, 25.0, 0.0, 0.0, 25.0)
-    assert share_rows(told, "bytes_ratio")[1][-1] is None, "there are no periodic bytes"
+    assert format_shares(told, "bytes_ratio")[1][-1] is None, "there are no periodic bytes"
 
 
 def test_inferred_classes_are_compared_with_exact_ones() -> None:
     with opened() as site:
-        told = counted(site, Asked())
-        assert agreement(told) == (2, 0.5)
+        told = query_population(site, Query())
+        assert measure_agreement(told) == (2, 0.5)
     empty = told.agreement.clear()
-    assert agreement(type(told)(told.asked, told.runs, empty, 0.0)) is None
+    assert measure_agreement(type(told)(told.query, told.runs, empty, 0.0)) is None
 
 
 def test_a_document_holds_all_of_it() -> None:
     with opened() as site:
-        told = document(counted(site, Asked()), 2, "r")
+        told = build_document(query_population(site, Query()), 2, "r")
     plain = json.loads(told.json_text())
     assert (plain["format"], plain["run_count"], plain["group_count"], len(plain["groups"])) == (
         "iosig-population/1", 6, 3, 2,

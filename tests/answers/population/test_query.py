@@ -8,7 +8,7 @@ from datetime import date
 import duckdb
 import pytest
 
-from iosig.answers.population.query import Asked, By, Population, counted
+from iosig.answers.population.query import By, Population, Query, query_population
 from tests.flows.populated_releases import opened
 
 NINTH = date(2018, 2, 9)
@@ -21,7 +21,7 @@ def site() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def ask(site: duckdb.DuckDBPyConnection, by: By = "application") -> Population:
-    return counted(site, Asked(by=by))
+    return query_population(site, Query(by=by))
 
 
 def test_each_run_counts_once_and_no_step_of_a_job(site: duckdb.DuckDBPyConnection) -> None:
@@ -83,7 +83,7 @@ def test_exact_and_inferred_classes_are_counted_apart(site: duckdb.DuckDBPyConne
         ("5", "START", "traced"),
     ]
     assert found.bases().rows() == [("counted", 2), ("series", 1), ("traced", 1), ("inferred", 1)]
-    assert found.unclassified().rows() == [("no_signature", 1), ("too_short", 1), ("unreliable_signature", 1)]
+    assert found.count_unclassified().rows() == [("no_signature", 1), ("too_short", 1), ("unreliable_signature", 1)]
 
 
 def test_who_tells_of_bytes(site: duckdb.DuckDBPyConnection) -> None:
@@ -105,6 +105,6 @@ def test_periods_are_of_even_runs(site: duckdb.DuckDBPyConnection) -> None:
 def test_days_are_those_on_which_runs_ended(
     site: duckdb.DuckDBPyConnection, since: date | None, until: date | None, count: int
 ) -> None:
-    told = counted(site, Asked(since, until))
+    told = query_population(site, Query(since, until))
     assert told.run_count == count
     assert told.measured_bytes == (1205 if until is None else 1200)

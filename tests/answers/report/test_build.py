@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from iosig.answers.report import build
-from iosig.answers.report.writing import Written
+from iosig.answers.report.writing import WriteSummary
 from iosig.flows.report import after_release
 from iosig.settings.model import Settings
 from iosig.warehouse.releases import expiring
@@ -31,7 +31,7 @@ def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
 
 
 def test_a_report_that_fails_is_told_and_nothing_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> Written:
+    def fail(*_: object) -> WriteSummary:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(build, "report", fail)
@@ -42,9 +42,9 @@ def test_a_report_that_fails_is_told_and_nothing_is_raised(tmp_path: Path, monke
 def test_the_settings_say_whether_users_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
-    def keep(_: Store, __: Release, folder: Path, ___: object, hider: object, ____: Settings) -> Written:
+    def keep(_: Store, __: Release, folder: Path, ___: object, hider: object, ____: Settings) -> WriteSummary:
         given.append((folder, hider is not None))
-        return Written(folder / "latest/index.html", 3, 9, 2, ())
+        return WriteSummary(folder / "latest/index.html", 3, 9, 2, ())
 
     monkeypatch.setattr(build, "report", keep)
     for is_hidden in (False, True):
@@ -73,4 +73,4 @@ def test_the_command_writes_pages_and_those_of_expired_releases_go(cli: Cli, tmp
     (tmp_path / "mine/thesis.tex").write_text("")
     code, _, said = cli("--warehouse", store.root, "report", "--output", tmp_path / "mine")
     assert code == 2
-    assert "holds other things than a report" in said
+    assert "has other content than a report" in said

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from iosig.answers.report.existing import MANIFEST, Known, Page, digest, keep
-from iosig.answers.report.writing import known_in, write
+from iosig.answers.report.existing import MANIFEST, Page, PageCache, digest, write_manifest
+from iosig.answers.report.writing import open_cache, write
 from iosig.reports.site.packing import packed
 
 _LIST = packed("list", {"spark": ["0z"]})
@@ -21,10 +21,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_page_is_known_by_what_it_was_made_of(folder: Path) -> None:
-    known = known_in(folder, "r2")
+    known = open_cache(folder, "r2")
     page = known.page("data/a.js", "of a")
     assert page is not None
-    assert (page.byte_count, page.digest, page.lies) == (1, digest(b"a"), folder / "r1/data/a.js")
+    assert (page.byte_count, page.digest, page.existing) == (1, digest(b"a"), folder / "r1/data/a.js")
     assert known.page("data/a.js", "of b") is None
     assert known.page("data/b.js", "of a") is None
     assert known.page("index.html", "") is None, "what is made each time is never taken"
@@ -32,41 +32,41 @@ def test_a_page_is_known_by_what_it_was_made_of(folder: Path) -> None:
 
 def test_a_page_that_is_not_as_it_was_written_is_made_anew(folder: Path) -> None:
     (folder / "r1/data/a.js").write_bytes(b"b")
-    assert known_in(folder, "r1").page("data/a.js", "of a") is None
+    assert open_cache(folder, "r1").page("data/a.js", "of a") is None
     (folder / "r1/data/a.js").unlink()
-    assert known_in(folder, "r1").page("data/a.js", "of a") is None
+    assert open_cache(folder, "r1").page("data/a.js", "of a") is None
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[]", '{"pages": 3}', '{"pages": {"data/a.js": ["of a"]}}', "null"])
 def test_a_torn_manifest_knows_nothing(folder: Path, torn: str) -> None:
     (folder / "r1" / MANIFEST).write_text(torn)
-    assert known_in(folder, "r1").page("data/a.js", "of a") is None
+    assert open_cache(folder, "r1").page("data/a.js", "of a") is None
 
 
 def test_what_stands_beside_a_page_is_of_the_same_folder(folder: Path) -> None:
-    found = known_in(folder, "r2").page_beside("data/a.js", "of a", "data/list.js")
+    found = open_cache(folder, "r2").page_with_document("data/a.js", "of a", "data/list.js")
     assert found is not None
     assert found[1] == {"spark": ["0z"]}
     (folder / "r1/data/list.js").write_bytes(b"x")
-    assert known_in(folder, "r2").page_beside("data/a.js", "of a", "data/list.js") is None
+    assert open_cache(folder, "r2").page_with_document("data/a.js", "of a", "data/list.js") is None
 
 
 def test_the_own_folder_comes_first(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x").write_bytes(b"1")
-        keep(tmp_path / name, {"x": ("f", digest(b"1"))})
-    page = Known.in_folders([tmp_path / "b", tmp_path / "a"]).page("x", "f")
+        write_manifest(tmp_path / name, {"x": ("f", digest(b"1"))})
+    page = PageCache.in_folders([tmp_path / "b", tmp_path / "a"]).page("x", "f")
     assert page is not None
-    assert page.lies == tmp_path / "b/x"
+    assert page.existing == tmp_path / "b/x"
 
 
 def test_known_pages_are_linked_or_stay(folder: Path) -> None:
     for name in ("r2", "r2", "r1"):
-        page = known_in(folder, name).page("data/a.js", "of a")
+        page = open_cache(folder, name).page("data/a.js", "of a")
         assert page is not None
         assert write(folder, name, (Page("index.html", b"one"), page)) == (2, 4, 0)
         assert (folder / "r1/data/a.js").samefile(folder / name / "data/a.js")
-        assert known_in(folder, name).page("data/a.js", "of a") == Page(
+        assert open_cache(folder, name).page("data/a.js", "of a") == Page(
             "data/a.js", b"", "of a", folder / name / "data/a.js", (1, digest(b"a"))
         )

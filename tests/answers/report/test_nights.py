@@ -12,7 +12,7 @@ import pytest
 
 from iosig.answers.report import applications, fingerprints, runs
 from iosig.answers.report.build import report
-from iosig.answers.report.pseudonyms import hider_of
+from iosig.answers.report.pseudonyms import create_pseudonymizer
 from iosig.reports.site.packing import unpacked
 from iosig.settings.model import Settings
 from iosig.warehouse.releases.releases import Release
@@ -65,7 +65,7 @@ def test_a_second_night_makes_what_is_new_and_the_pages_are_those_from_nothing(
     site: tuple[Store, Release, Release], asked: Asked, tmp_path: Path, *, is_hiding: bool
 ) -> None:
     store, first, second = site
-    hider = hider_of(store, Settings()) if is_hiding else None
+    hider = create_pseudonymizer(store, Settings()) if is_hiding else None
     report(store, first, tmp_path / "pages", list, hider)
     assert len(asked["applications"]) == 12
     for each in asked.values():
@@ -117,7 +117,7 @@ def test_who_is_hidden_is_never_taken_from_pages_that_name_them(
 ) -> None:
     store, first, _ = site
     report(store, first, tmp_path / "pages", list)
-    hider = hider_of(store, Settings())
+    hider = create_pseudonymizer(store, Settings())
     report(store, first, tmp_path / "pages", list, hider)
     report(store, first, tmp_path / "whole", list, hider)
     assert bytes_in(tmp_path / "pages" / first.release_id) == bytes_in(tmp_path / "whole" / first.release_id)
@@ -129,8 +129,8 @@ def test_what_a_page_is_made_of_are_files_of_some_days_and_a_table_else(site: tu
     (day,) = {d for d in before._parts["jobs"] if str(d) == "2026-01-03"}
     assert before.of(tables=["jobs"], days={day}) == after.of(tables=["jobs"], days={day})
     assert before.of(tables=["jobs"]) != after.of(tables=["jobs"])
-    assert before.of() != after.of()
+    assert before.fingerprint() != after.of()
     assert before.of("a") != before.of("b")
-    assert before.of() != fingerprints.Inputs(store, first, "hidden").of()
+    assert before.fingerprint() != fingerprints.Inputs(store, first, "hidden").fingerprint()
     lacking = dataclasses.replace(first, snapshots={})
-    assert fingerprints.Inputs(store, lacking).of() != before.of()
+    assert fingerprints.Inputs(store, lacking).fingerprint() != before.fingerprint()

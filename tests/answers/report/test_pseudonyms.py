@@ -7,13 +7,13 @@ from pathlib import Path
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
-from iosig.answers.report.pseudonyms import Hider, hider_of
+from iosig.answers.report.pseudonyms import Pseudonymizer, create_pseudonymizer
 from iosig.settings.model import Settings
 from iosig.warehouse.store.pseudonyms import Names
 from iosig.warehouse.store.store import Store
 from tests.budget import examples
 
-_HIDER = Hider(Names(Settings(), b"a key of the site's own, long enough"))
+_HIDER = Pseudonymizer(Names(Settings(), b"a key of the site's own, long enough"))
 _NAMES = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=3, max_size=12).map("qx{}ł".format)
 
 
@@ -42,14 +42,14 @@ def test_nobody_is_named_and_equal_names_stay_equal(user: str, other: str) -> No
 def test_pseudonyms_are_the_same_in_every_report_and_of_the_sites_key_if_it_has_one(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     store.root.mkdir()
-    first, again = (hider_of(store, Settings()) for _ in range(2))
+    first, again = (create_pseudonymizer(store, Settings()) for _ in range(2))
     assert first
     assert again
     assert first.names.name("ann") == again.names.name("ann")
     key = tmp_path / "key"
     key.write_bytes(b"k" * 32)
     key.chmod(0o600)
-    own = hider_of(store, Settings.model_validate({"privacy": {"key_file": str(key)}}))
+    own = create_pseudonymizer(store, Settings.model_validate({"privacy": {"key_file": str(key)}}))
     assert own
     assert own.names.name("ann") == Names(Settings(), b"k" * 32).name("ann") != first.names.name("ann")
 
@@ -58,4 +58,4 @@ def test_what_is_hidden_already_is_left_alone(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     store.root.mkdir()
     (store.root / "privacy.json").write_text("{}")
-    assert hider_of(store, Settings()) is None
+    assert create_pseudonymizer(store, Settings()) is None

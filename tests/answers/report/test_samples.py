@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.answers.report.samples import coarse, coarse_samples
+from iosig.answers.report.samples import average_steps, downsample
 from iosig.transforms.arrays import Ragged, offsets_of
 from tests.budget import examples
 
@@ -31,7 +31,7 @@ def naive(rates: list[float | None], most: int) -> tuple[int, list[float | None]
 def test_it_is_as_a_loop_has_it(lists: list[list[float | None]], most: int) -> None:
     values = [math.nan if rate is None else rate for rates in lists for rate in rates]
     flat = Ragged(np.array(values, dtype=float), offsets_of(np.array([len(rates) for rates in lists], dtype=np.int64)))
-    every, means = coarse(flat, most)
+    every, means = average_steps(flat, most)
     for number, rates in enumerate(lists):
         steps, expected = naive(rates, most)
         found = means.values[means.offsets[number] : means.offsets[number + 1]].tolist()
@@ -45,7 +45,7 @@ def test_rates_are_whole_numbers_of_their_scale_and_gaps_stay() -> None:
             as told (id, interval_s, rates)
     """
     with duckdb.connect() as connection:
-        found = coarse_samples(connection, query, 3).sort("id")
+        found = downsample(connection, query, 3).sort("id")
     assert found["id"].to_list() == [1, 3]
     assert found["step_s"].to_list() == [4.0, 5.0]
     assert found["rates"].to_list() == [[5, None, 999], [None]]

@@ -41,7 +41,7 @@ def test_another_release_links_what_is_the_same(tmp_path: Path) -> None:
 def test_latest_is_a_release_and_pages_of_expired_ones_go(tmp_path: Path) -> None:
     for name in ("r1", "r2"):
         writing.write(tmp_path, name, (Page("index.html", name.encode()),))
-        writing.show(tmp_path, name)
+        writing.set_latest(tmp_path, name)
         assert (tmp_path / "latest/index.html").read_text() == name
     (tmp_path / "mine").mkdir()
     assert writing.remove_all_but(tmp_path, ["r2"]) == ("r1",)
@@ -66,14 +66,14 @@ def test_without_links_latest_is_a_copy(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Path, "symlink_to", refuse)
     for name in ("r1", "r2"):
         writing.write(tmp_path, name, (Page("index.html", name.encode()), Page(f"data/{name}.js", b"")))
-        writing.show(tmp_path, name)
+        writing.set_latest(tmp_path, name)
         assert [path.name for path in (tmp_path / "latest").rglob("*.js")] == [f"{name}.js"]
         assert (tmp_path / "latest/index.html").read_text() == name
 
 
 def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
-    with pytest.raises(UsageError, match="other things"):
+    with pytest.raises(UsageError, match="other content"):
         writing.require_own(tmp_path)
     with pytest.raises(UsageError, match="is a file"):
         writing.require_own(tmp_path / "thesis.tex")
@@ -93,11 +93,11 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
 
 
 def test_one_report_at_a_time_and_who_holds_it_is_told(tmp_path: Path) -> None:
-    with writing.locked(tmp_path / "pages"):
+    with writing.lock(tmp_path / "pages"):
         told = f"Another report is writing to .*pages \\(process {os.getpid()} on .*Wait for it, or write this one"
-        with pytest.raises(UsageError, match=told), writing.locked(tmp_path / "pages"):
+        with pytest.raises(UsageError, match=told), writing.lock(tmp_path / "pages"):
             pass
-    with writing.locked(tmp_path / "pages"):
+    with writing.lock(tmp_path / "pages"):
         writing.begin(tmp_path / "pages", is_hiding=False)
     assert not [path for path in (tmp_path / "pages").iterdir() if path.suffix == ".json"]
 
@@ -106,5 +106,5 @@ def test_the_lock_of_one_that_died_is_lost(tmp_path: Path) -> None:
     # as it is left by one that was killed before it had marked the folder as its own
     (tmp_path / ".iosig-lock").touch()
     (tmp_path / ".iosig-lock.json").write_text('{"host": "here", "process": 1, "since": "2026-03-04"}')
-    with writing.locked(tmp_path):
+    with writing.lock(tmp_path):
         assert json.loads((tmp_path / ".iosig-lock.json").read_text())["process"] == os.getpid()

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.answers.single.periods import Asked, find_periods
+from iosig.answers.single.periods import Query, find_periods
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.warehouse.errors import UsageError
@@ -55,7 +55,7 @@ def polls(tmp_path: Path) -> Path:
 
 
 def found(path: Path, **asked: Any) -> list[dict[str, Any]]:
-    return find_periods(path, Settings(), Told(), Asked(**asked)).rows.to_dicts()
+    return find_periods(path, Settings(), Told(), Query(**asked)).rows.to_dicts()
 
 
 def one(path: Path, direction: str, **asked: Any) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def test_a_picture_is_drawn(trace: Path, cli: Cli, tmp_path: Path) -> None:
 
 
 def test_what_is_drawn_is_what_is_told_by_every_method(trace: Path, cli: Cli, tmp_path: Path) -> None:
-    told = find_periods(trace, Settings(), Told(), Asked(method="all", direction="write"))
+    told = find_periods(trace, Settings(), Told(), Query(method="all", direction="write"))
     rows = {row["method"]: row for row in told.rows.to_dicts()}
     assert [one.method for one in told.drawn] == list(rows)
     for one in told.drawn:

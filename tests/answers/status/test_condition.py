@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iosig.answers.status.condition import _incomplete, condition_of, next_run
+from iosig.answers.status.condition import _incomplete, next_run, read_condition
 from iosig.settings.model import ScheduleSettings, Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.store.form import mark_form
@@ -20,7 +20,7 @@ JOBS = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 
 
 def test_before_anything_was_released(landed_site: Store) -> None:
-    found = condition_of(landed_site, Settings())
+    found = read_condition(landed_site, Settings())
     assert (found.release_id, found.released_at, found.filesystems) == (None, None, ())
     assert {"job_records", "polls"} <= {source.table for source in found.sources}
     assert 0 < len(found.waiting) <= sum(len(source.landed_at) for source in found.sources)
@@ -29,7 +29,7 @@ def test_before_anything_was_released(landed_site: Store) -> None:
 
 
 def test_after_a_night(checked_night: Night) -> None:
-    found = condition_of(checked_night.store, Settings())
+    found = read_condition(checked_night.store, Settings())
     assert (found.release_id, found.verdict) == (checked_night.release.release_id, checked_night.release.verdict)
     assert found.waiting == ()
     (filesystem,) = found.filesystems
@@ -45,12 +45,12 @@ def test_refused_inputs_are_those_of_the_last_days(tmp_path: Path) -> None:
     )
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(tmp_path / "torn.parquet"), str(tmp_path / "jobs.sacct")], Told()))
-    found = condition_of(store, Settings()).refused_inputs
+    found = read_condition(store, Settings()).refused_inputs
     assert [(Path(one.file).name, one.refused_rows, one.rows) for one in found] == [
         ("torn.parquet", 1, 0),
         ("jobs.sacct", 1, 1),
     ]
-    assert condition_of(store, Settings(), datetime.now(UTC) + timedelta(days=8)).refused_inputs == ()
+    assert read_condition(store, Settings(), datetime.now(UTC) + timedelta(days=8)).refused_inputs == ()
 
 
 def on(day: int) -> date:
@@ -78,13 +78,13 @@ def test_who_writes_is_told_unless_it_was_killed(tmp_path: Path) -> None:
     store = Store(tmp_path)
     mark_form(store)
     with locked(store):
-        assert (condition_of(store, Settings()).held_by or {})["process"] == os.getpid()
-    assert condition_of(store, Settings()).held_by is None
+        assert (read_condition(store, Settings()).held_by or {})["process"] == os.getpid()
+    assert read_condition(store, Settings()).held_by is None
     with locked(store):
         told = json.loads((tmp_path / "lock.json").read_text())
     for change, is_told in (({"process": 2**22 - 3}, False), ({"process": "x"}, False), ({"host": "elsewhere"}, True)):
         (tmp_path / "lock.json").write_text(json.dumps(told | change))
-        assert (condition_of(store, Settings()).held_by is not None) == is_told
+        assert (read_condition(store, Settings()).held_by is not None) == is_told
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from iosig.answers.status.condition import Condition
 from iosig.answers.status.exposition import exposition
-from iosig.answers.status.problems import problems_of
+from iosig.answers.status.problems import find_problems
 from iosig.settings.model import AlertSettings
 from tests.answers.status.conditions import NOON, WELL, but, nightly_source
 
 
 def read(condition: Condition) -> dict[str, dict[tuple[str, ...], float]]:
-    text = exposition(condition, problems_of(condition, AlertSettings()))
+    text = exposition(condition, find_problems(condition, AlertSettings()))
     found: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

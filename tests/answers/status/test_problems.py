@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iosig.answers.status.condition import Condition, FilesystemCondition, IncompleteDay, RefusedInput
-from iosig.answers.status.problems import notes_of, problems_of, rhythm_s
+from iosig.answers.status.problems import find_notes, find_problems, typical_interval
 from iosig.settings.model import AlertSettings
 from iosig.warehouse.releases.holds import Hold
 from tests.answers.status.conditions import DAY, HOUR, NOON, WELL, but, filesystem, nightly_source
@@ -42,7 +42,7 @@ REFUSING = replace(nightly_source(), refused_rows=(*(3,) * 19, 120))
     ],
 )
 def test_a_problem_is_named_in_a_sentence(condition: Condition, name: str, part: str) -> None:
-    (found,) = problems_of(condition, AlertSettings())
+    (found,) = find_problems(condition, AlertSettings())
     assert found.name == name
     assert part in found.sentence
 
@@ -60,21 +60,21 @@ def test_a_problem_is_named_in_a_sentence(condition: Condition, name: str, part:
     ],
 )
 def test_what_is_well_or_cannot_be_told_is_no_problem(condition: Condition) -> None:
-    assert problems_of(condition, AlertSettings()) == []
+    assert find_problems(condition, AlertSettings()) == []
 
 
 def test_limits_are_the_settings() -> None:
     strict = AlertSettings(max_release_delay_s=60, stale_factor=1.01, anomaly_factor=1.5, min_free_ratio=0.9)
     several = but(sources=(nightly_source(ended=DAY + HOUR),), filesystems=(filesystem(2e12),))
-    assert [one.name for one in problems_of(several, strict)] == ["late", "silent sacct", "volume scratch", "disk"]
+    assert [one.name for one in find_problems(several, strict)] == ["late", "silent sacct", "volume scratch", "disk"]
 
 
 def test_what_lands_together_is_one_time() -> None:
     nightly = [NOON - night * DAY + minute * HOUR / 60 for night in range(6) for minute in range(30)]
-    assert rhythm_s(tuple(nightly)) == pytest.approx(86_400.0, rel=0.05)
-    assert rhythm_s(tuple(NOON + minute * HOUR / 60 for minute in range(300))) != 0.0
-    assert rhythm_s(()) is None
-    assert rhythm_s((NOON,) * 50) is None
+    assert typical_interval(tuple(nightly)) == pytest.approx(86_400.0, rel=0.05)
+    assert typical_interval(tuple(NOON + minute * HOUR / 60 for minute in range(300))) != 0.0
+    assert typical_interval(()) is None
+    assert typical_interval((NOON,) * 50) is None
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_what_lands_together_is_one_time() -> None:
     ],
 )
 def test_a_note_is_no_problem(condition: Condition, name: str, part: str) -> None:
-    (found,) = notes_of(condition)
-    assert (found.name, problems_of(condition, AlertSettings())) == (name, [])
+    (found,) = find_notes(condition)
+    assert (found.name, find_problems(condition, AlertSettings())) == (name, [])
     assert part in found.sentence
 
 
 def test_where_all_is_well_there_is_no_note() -> None:
-    assert notes_of(WELL) == []
+    assert find_notes(WELL) == []

@@ -29,7 +29,7 @@ _TICKS: dict[str, Content] = {
 
 def test_a_minutes_rate_is_that_of_the_time_that_was_polled() -> None:
     with opened_tables(_TICKS) as connection:
-        view = storage_calendar.view_of(connection, "lake")
+        view = storage_calendar.build_view(connection, "lake")
     assert (view.filesystem, list(view.days)) == ("lake", [date(2018, 2, 9)])
     write, read = (one.bytes_per_s[0] for one in view.rates)
     # 300 and 900 B in 30 s each; a poll of two minutes is in both
@@ -42,13 +42,13 @@ def test_a_minutes_rate_is_that_of_the_time_that_was_polled() -> None:
 
 def test_days_without_polls_are_gaps_where_one_asks_for_them() -> None:
     with opened_tables(_TICKS) as connection:
-        view = storage_calendar.view_of(connection, "lake", date(2018, 2, 8), date(2018, 2, 9), ["write"])
+        view = storage_calendar.build_view(connection, "lake", date(2018, 2, 8), date(2018, 2, 9), ["write"])
         assert [int(np.isfinite(day).sum()) for day in view.rates[0].bytes_per_s] == [0, 4]
-        assert storage_calendar.view_of(connection).filesystem == "lake", "it moved most"
+        assert storage_calendar.build_view(connection).filesystem == "lake", "it moved most"
         with pytest.raises(UsageError, match="'sea' was polled; the release has polls of: lake, pond"):
-            storage_calendar.view_of(connection, "sea")
+            storage_calendar.build_view(connection, "sea")
         with pytest.raises(NothingToDo, match="its last day of polls is 2018-02-09"):
-            storage_calendar.view_of(connection, "lake", date(2018, 3, 1), date(2018, 3, 2))
+            storage_calendar.build_view(connection, "lake", date(2018, 3, 1), date(2018, 3, 2))
 
 
 _SIGNED: dict[str, Content] = {
@@ -98,7 +98,7 @@ _SIGNED: dict[str, Content] = {
 
 def test_a_month_is_a_runs_bytes_times_its_runs() -> None:
     with opened_tables(_SIGNED) as connection:
-        view = population_map.view_of(connection, "r")
+        view = population_map.build_view(connection, "r")
     ann, bob = view.applications
     # one day of runs; two runs of ann's may have been on the lake
     assert (view.day_count, view.unknown_count) == (1.0, 1)
@@ -110,7 +110,7 @@ def test_a_month_is_a_runs_bytes_times_its_runs() -> None:
 
 def test_bursts_meet_by_their_lengths_over_their_periods() -> None:
     with opened_tables(_SIGNED) as connection:
-        view = checkpoint_clock.view_of(connection, "r")
+        view = checkpoint_clock.build_view(connection, "r")
     assert [(one.name, one.period_s, one.bytes_per_period) for one in view.rhythms] == [
         ("ann/ior/8", 100, 200), ("bob/s3d/4", 50, 500),
     ]  # fmt: skip
@@ -144,7 +144,7 @@ def test_changes_have_both_sides_and_what_is_gone_or_new() -> None:
             """
     }
     with opened_tables(_SIGNED) as before, opened_tables(later) as after:
-        view = release_changes.view_of(before, after, ("a", "b"))
+        view = release_changes.build_view(before, after, ("a", "b"))
     told = {one.name: one for one in view.changes}
     assert set(told) == {"ann/ior/8 write", "ann/ior/8 read", "bob/s3d/4 write", "new/app/1 write"}
     ann = told["ann/ior/8 write"]
@@ -153,5 +153,5 @@ def test_changes_have_both_sides_and_what_is_gone_or_new() -> None:
     assert view.shown[0].name == "ann/ior/8 write", "what is in both comes first"
     assert view.signature_count == 4
     with opened_tables(_SIGNED) as before, opened_tables(_SIGNED) as after:
-        same = release_changes.view_of(before, after, ("a", "b"))
+        same = release_changes.build_view(before, after, ("a", "b"))
     assert (same.shown, same.finding) == ([], "Nothing changed in 3 signatures")

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.answers.single.networks import NetworkInput, network_input
+from iosig.answers.single.networks import NetworkInput, read_network
 from iosig.estimates.networks import events as event_networks
 from iosig.estimates.networks.making import Asked
 from iosig.settings.model import Settings
@@ -19,7 +19,7 @@ PLAN = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_r
 
 
 def network_of_file(path: Path, asked: Asked | None = None) -> NetworkInput:
-    return network_input(path, Settings.model_construct(), asked or Asked(), NetworkParams(window_count=8))
+    return read_network(path, Settings.model_construct(), asked or Asked(), NetworkParams(window_count=8))
 
 
 def times_of(found: NetworkInput) -> dict[int, float]:

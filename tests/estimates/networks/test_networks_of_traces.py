@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.answers.single.networks import NetworkInput, network_input
+from iosig.answers.single.networks import NetworkInput, read_network
 from iosig.estimates.networks import making
 from iosig.estimates.networks.making import Asked, Made, network_of
 from iosig.settings.model import Settings
@@ -244,7 +244,7 @@ def golden(shared_data: Path) -> list[dict[str, str]]:
 
 
 def network_of_log(path: Path, asked: Asked | None = None) -> NetworkInput:
-    return network_input(path, Settings.model_construct(), asked or Asked(), NetworkParams())
+    return read_network(path, Settings.model_construct(), asked or Asked(), NetworkParams())
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.answers.single.one_input import PollInput, opened
+from iosig.answers.single.one_input import PollInput, open_input
 from iosig.answers.single.periods import _poll_intervals
 from iosig.settings.model import PollSettings, Settings
 from iosig.streams.following.jobs import FollowedJob, WatchedJob, find_jobs
@@ -103,7 +103,7 @@ def test_real_readings_one_by_one_give_the_flushes_of_the_whole_landed(
 def test_the_bytes_are_those_that_a_period_is_sought_in(tmp_path: Path, shared_data: Path) -> None:
     path = shared_data / "lmt" / "snx11025_2018-01-28.sqlite3"
     known = Settings(polls=PollSettings(time_zone=ZONE))
-    with opened(path, known, Told()) as found:
+    with open_input(path, known, Told()) as found:
         assert isinstance(found, PollInput)
         zero_s, rows = _poll_intervals(found.rows)
     feed = real_feed(path, "snx11025", datetime.fromtimestamp(zero_s, UTC))

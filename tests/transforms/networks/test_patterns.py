@@ -329,13 +329,13 @@ def test_dense_bands_equal_the_naive_twin() -> None:
 
 def test_windows_of_a_real_run_show_its_hosts(shared_data: Path) -> None:
     import iosig.estimates.networks.making as flow
-    from iosig.answers.single.one_input import TraceInput, opened
+    from iosig.answers.single.one_input import TraceInput, open_input
     from iosig.settings.model import Settings
     from iosig.streams.landing import Told
     from iosig.transforms.networks.network import NetworkParams
 
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*.darshan")
-    with opened(path, Settings(), Told()) as trace:
+    with open_input(path, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
         network_ = flow.network_of_trace(trace.landed, flow.Asked(), NetworkParams(), None)
     rows = network_.patterns.filter(hop=0, metric="time")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from iosig.answers.single.one_input import TraceInput, opened
+from iosig.answers.single.one_input import TraceInput, open_input
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.warehouse.contracts.events import REQUEST_EVENTS
@@ -285,7 +285,7 @@ def test_no_text_is_lost_or_raises_anything_else(tmp_path: Path, lines: list[str
 def test_one_input_reads_it_as_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
     request_event_files.write(path, Plan(rank_count=4))
-    with opened(path, Settings(), Told(time_zone="UTC")) as found:
+    with open_input(path, Settings(), Told(time_zone="UTC")) as found:
         assert isinstance(found, TraceInput)
         assert found.read(REQUEST_EVENTS).height == pl.read_csv(path).height
         (counters,) = found.counters.to_dicts()
