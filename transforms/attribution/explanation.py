@@ -31,7 +31,7 @@ from iosig.transforms.attribution.runs import Runs, WindowedRuns
 class ExplainParams:
     """Parameters of the explanation, chosen on simulated stormy sites (seeds 1 to 4).
 
-    DECISIONS.md reports the shares of explained and of wrong bytes for these and for held-out sites.
+    docs/decisions/0030-attribution-withholds.md has the shares of attributed and of wrong bytes on held-out sites.
     """
 
     placement: PlacementParams = field(default_factory=PlacementParams)

@@ -6,12 +6,12 @@ elimination (5.1, `outliers`), samples are preprocessed (5.1, `preprocessing`), 
 `low_frequency_component`) and segmented into bursts (5.2, `iosi_crests`). Common bursts are found by clustering (5.3,
 `iosi_clique`) and averaged (5.4).
 
-Where the paper allows several interpretations, the one that reaches its reported accuracy was chosen; DECISIONS.md has
-the results of the others. A burst is correlated with the average burst over the full length of the latter, with zeros
-beyond the burst's own ends. Each point of the average burst is the mean of the bursts that extend that far from their
-crest. The distance between bursts, the largest width of a unit (5.3: "the average time distance between bursts"), is
-measured from the end of one to the start of the next. The average of common bursts (5.4) covers the seconds that at
-least half of them cover.
+Where the paper allows several interpretations, the one that reaches its reported accuracy was chosen;
+docs/decisions/0026-iosi-reading.md has the results of the others. A burst is correlated with the average burst over the
+full length of the latter, with zeros beyond the burst's own ends. Each point of the average burst is the mean of the
+bursts that extend that far from their crest. The distance between bursts, the largest width of a unit (5.3: "the
+average time distance between bursts"), is measured from the end of one to the start of the next. The average of common
+bursts (5.4) covers the seconds that at least half of them cover.
 """
 
 from __future__ import annotations
