@@ -15,7 +15,7 @@ from iosig.reports.site.traces import traced
 from iosig.transforms.findings.finding import apply_rules
 from iosig.transforms.findings.rank_times import RankTimes
 from iosig.transforms.findings.thresholds import Thresholds
-from tests.transforms.findings.made_traces import COUNTERS, counted, facts, rows
+from tests.transforms.findings.made_traces import COUNTERS, counter_row, facts, rows
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 EVIL = "</script><script>alert(1)</script>"
@@ -27,7 +27,7 @@ def told() -> pl.DataFrame:
         [RUN | {"trace_id": name, "tracer": EVIL, "process_count": 2, "duration_s": 9.0} for name in ("0", "1")]
     )
     findings = apply_rules(facts(read_small_count=5000, read_count=5000, read_time_ratio=0.3), Thresholds())
-    layers = rows(COUNTERS, counted("POSIX", read_bytes=5)).with_columns(trace_id=pl.lit("0"))
+    layers = rows(COUNTERS, counter_row("POSIX", read_bytes=5)).with_columns(trace_id=pl.lit("0"))
     cells = np.array([[0.0, 10.0], [1e5, 1.0]])
     maps = {"0": [RankTimes("POSIX", "write", "heatmap", cells, np.array([0, 1, 2]), np.array([0, 0.5, 1.0]))]}
     return traced(jobs, findings, layers, maps)

@@ -141,7 +141,7 @@ def test_agreeing_formulas_are_not_ambiguous() -> None:
     st.sampled_from([0, 0, 1, 8, 100]),
 )
 def test_rounded_numbers_are_never_extrapolated_wrongly(k: int, scale: int, is_up: bool, other: int, rest: int) -> None:
-    """At no rank count from the least known one on; below it, what is shared out may be a little more than it seems."""
+    """Holds for rank counts from the smallest known one on; below it, the divided total may be slightly larger."""
 
     def value(n: int) -> Fraction:
         return Fraction(scale * (-(-k // n) if is_up else k // n) + rest)
@@ -153,7 +153,7 @@ def test_rounded_numbers_are_never_extrapolated_wrongly(k: int, scale: int, is_u
         given_value = found.at(other)
     except NotAnIntegerError:
         return
-    # What is shared out is seen, and not that it was so many parts of a size, of which a rank could have no fraction.
+    # The divided total is recognized, but not that it consists of parts of fixed size, which ranks cannot split.
     is_of_parts = scale > 1 and isinstance(found.model, Inverse) and (rest or not found.model.rest)
     assert given_value == value(other) or is_of_parts or isinstance(found.model, Constant)
 
@@ -186,7 +186,7 @@ def test_integers_must_remain_integers() -> None:
     assert halves.at(6) == Fraction(3, 8)
 
 
-# ---- whole numbers and texts
+# ---- integers and texts
 
 
 def test_messages_explain_fractions() -> None:
@@ -257,7 +257,7 @@ def test_disagreement_names_formula_and_value() -> None:
     assert rival == RoundedFormula("floor", 1000, 1007)
     assert rival.find_disagreement(Fraction(167), 6) == "floor(1000/n), 166"
     assert rival.find_disagreement(Fraction(20), 48) is None
-    # Some of them give the same, and others do not: one that does not is named.
+    # Some candidates give the same value and others do not: one with a different value is named.
     assert rival.find_disagreement(Fraction(200), 5) == "floor(1007/n), 201"
     assert rival.find_disagreement(Fraction(201), 5) == "floor(1000/n), 200"
 
@@ -291,6 +291,6 @@ def test_neighbors_are_not_remainders(less: int) -> None:
 def test_finds_remainders() -> None:
     found = find_rivals([(n, 1000 % n) for n in COUNTS], by_inverse=False, first=Fraction(1), rest=Fraction(-8))
     assert found == (RoundedFormula("mod", 40, 48),)
-    # Any of 40, 88, 136 ... gives the same: which one it is matters where it matters at all.
+    # 40, 88, 136 ... all give the same value: they are ambiguous only where their values differ.
     assert found[0].find_disagreement(Fraction(20), 20) == "(40 mod n), 0"
     assert found[0].find_disagreement(Fraction(0), 20) == "(88 mod n), 8"

@@ -27,7 +27,7 @@ def known_of(program: Program, counts: tuple[int, ...] = INPUTS) -> FittedTrace:
     return found
 
 
-def evaluated(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> CompressedTrace:
+def evaluate_program(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> CompressedTrace:
     trace = evaluate_trace(known_of(program, counts), n)
     assert isinstance(trace, CompressedTrace)
     check(trace)
@@ -44,7 +44,7 @@ def reasons(program: Program, n: int, counts: tuple[int, ...] = INPUTS) -> list[
 
 
 def executions(one: RankClass) -> Iterator[tuple[int, Call, int]]:
-    """Yield the number of each call node, the node, and how often all ranks execute it."""
+    """Yield the number of each call node, the node, and its executions by all ranks."""
     known, parents = number_nodes(one.body)
     counts: Counter[int] = Counter()
     for rank in class_ranks(one):
@@ -70,7 +70,7 @@ def test_number_of_times_equals_executions(name: str) -> None:
 
 
 def test_times_of_two_traces_at_one_rank_count_are_merged() -> None:
-    trace = evaluated(PROGRAMS["table_one"], 20, (8, 8, 12, 16, 24, 24))
+    trace = evaluate_program(PROGRAMS["table_one"], 20, (8, 8, 12, 16, 24, 24))
     assert first_difference(trace, PROGRAMS["table_one"]) is None
 
 
@@ -78,14 +78,14 @@ def test_times_of_two_traces_at_one_rank_count_are_merged() -> None:
 
 
 def test_classes_may_become_empty() -> None:
-    assert [len(evaluated(PROGRAMS["root_writes_all"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
-    assert [len(evaluated(PROGRAMS["last_writes"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
+    assert [len(evaluate_program(PROGRAMS["root_writes_all"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
+    assert [len(evaluate_program(PROGRAMS["last_writes"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
 
 
 def test_ranks_without_calls_are_in_no_class() -> None:
-    trace = evaluated(PROGRAMS["root_alone"], 48)
+    trace = evaluate_program(PROGRAMS["root_alone"], 48)
     assert [class_ranks(one) for one in trace.classes] == [[0]]
-    trace = evaluated(PROGRAMS["first_four_write"], 20)
+    trace = evaluate_program(PROGRAMS["first_four_write"], 20)
     assert [class_ranks(one) for one in trace.classes] == [[0, 1, 2, 3]]
 
 
@@ -118,7 +118,7 @@ def test_class_may_be_the_remaining_ranks() -> None:
 
     known = known_of(program)
     assert sum(one.ranks is None for one in known.classes) <= 1
-    assert first_difference(evaluated(program, 40), program) is None
+    assert first_difference(evaluate_program(program, 40), program) is None
 
 
 @pytest.mark.parametrize("n", [0, -1, MAX_RANKS + 1])
@@ -163,7 +163,7 @@ def test_refuses_short_numbers_of_unknown_padding() -> None:
         return [posix("open", f"/a/f.{n:02d}", 66, n)]
 
     counts = (12, 16, 24, 32)
-    assert first_difference(evaluated(program, 48, counts), program) is None
+    assert first_difference(evaluate_program(program, 48, counts), program) is None
     assert reasons(program, 8, counts) == [
         (
             "class 0, call 0 open, argument 1",
@@ -201,7 +201,7 @@ def test_a_million_ranks_need_few_shares(name: str) -> None:
     assert sizes[1][2] <= 3 * sizes[0][1]
 
 
-# ---- how often calls follow one another
+# ---- counts of successive calls
 
 
 @settings(deadline=None, max_examples=examples(25))

@@ -43,7 +43,7 @@ _NOT_GIVEN = {
     "log_of_every_fourth": dict.fromkeys((1, 6), "n/4 is"),
     "first_four_write": {1: "class 0, ranks: at 1 ranks, a class has ranks 0 to 3, beyond 0 to 0"},
     "table_one": {28: "960/n is 240/7, not an integer: 28 does not divide 960"},
-    # Below the known rank counts, a share and a little more is not told apart from a rounded one.
+    # Below the known rank counts, a share plus a small constant cannot be distinguished from a rounded share.
     "header_and_parts": dict.fromkeys((1, 6), "ambiguous: 960/n - 512 is as good as floor"),
     "variables_of_unequal_sizes": dict.fromkeys((1, 6, 64), "ambiguous: "),
 }
@@ -118,7 +118,7 @@ def test_results_are_exact_for_random_programs(program: Drawn) -> None:
     known = fit_trace(traces, ExtrapolationParams())
     for n in (6, 20, 32):
         trace = extrapolate_to(known, n).trace
-        # Of the last rank, remainders are the same at all of these rank counts, and others at 6.
+        # The remainders of the last rank are equal at all of these rank counts, but different at 6.
         if trace is None or (n == 6 and program.has_remainders_of_last):
             continue
         check(trace)
@@ -193,10 +193,10 @@ def test_refuses_contradictory_traces_of_one_rank_count() -> None:
     one, other = traces_of(PROGRAMS["padded_names"], INPUTS), traces_of(PROGRAMS["padded_names"], (8,))
     assert extrapolate((*one, *other), 20).outcome == "extrapolated"
 
-    def changed(r: int, n: int) -> list[Made]:
+    def open_with_padded_count(r: int, n: int) -> list[Made]:
         return [posix("open", f"/a/f.{r + 1:08d}.{n:03d}", 66, 420)]
 
-    found = extrapolate((*one, *traces_of(changed, (8,))), 20)
+    found = extrapolate((*one, *traces_of(open_with_padded_count, (8,))), 20)
     assert found.outcome == "no_exact_model"
 
 
@@ -249,7 +249,7 @@ def test_iterations_that_differ_between_entries() -> None:
     assert "the iterations differ between entries, and between rank counts" in said(found)
 
 
-# ---- what is told
+# ---- reported results
 
 
 def test_counts_refusals_beyond_the_limit() -> None:

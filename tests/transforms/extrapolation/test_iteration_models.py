@@ -45,7 +45,7 @@ def table(value: Value, n: int, lengths: tuple[int, ...]) -> Longs:
     return found
 
 
-def modelled(value: Value, lengths: Lengths) -> FieldModel:
+def fit_values(value: Value, lengths: Lengths) -> FieldModel:
     return fit_field(fields(value, lengths), Families())
 
 
@@ -74,17 +74,17 @@ def is_given(model: FieldModel, value: Value, lengths: Lengths, n: int) -> bool:
     ],
 )
 def test_models_reproduce_values_at_other_rank_counts(value: Value, lengths: Lengths, formula: str) -> None:
-    model = modelled(value, lengths)
+    model = fit_values(value, lengths)
     assert format_formula(model) == formula
     assert is_constant(model) == formula.isdigit()
     assert all(is_given(model, value, lengths, n) for n in (6, 24, 48, 96))
 
 
 def test_selects_kinds_of_models() -> None:
-    assert isinstance(modelled(lambda r, n, i: i, lambda n: (n,)), Strided)
-    assert isinstance(modelled(lambda r, n, i: (3, 1, 4)[i], lambda n: (3,)), FixedValues)
-    assert isinstance(modelled(lambda r, n, i: (0, n, 3 * n)[i], lambda n: (3,)), PerIteration)
-    assert isinstance(modelled(lambda r, n, i: i % n, lambda n: (2 * n,)), NestedLoops)
+    assert isinstance(fit_values(lambda r, n, i: i, lambda n: (n,)), Strided)
+    assert isinstance(fit_values(lambda r, n, i: (3, 1, 4)[i], lambda n: (3,)), FixedValues)
+    assert isinstance(fit_values(lambda r, n, i: (0, n, 3 * n)[i], lambda n: (3,)), PerIteration)
+    assert isinstance(fit_values(lambda r, n, i: i % n, lambda n: (2 * n,)), NestedLoops)
 
 
 def test_inner_loops_with_one_iteration() -> None:
@@ -110,17 +110,17 @@ def test_inner_loops_with_one_iteration() -> None:
 )
 def test_values_without_a_model(value: Value, lengths: Lengths, reason: str) -> None:
     with pytest.raises(NoExactModelError) as told:
-        modelled(value, lengths)
+        fit_values(value, lengths)
     assert reason in str(told.value)
 
 
 def test_inner_dimensions_of_different_lengths() -> None:
     with pytest.raises(NoExactModelError):
-        modelled(lambda r, n, i, j: (i % 3) * 1000 + (r + 1) % n * j * j, lambda n: (5, n))
+        fit_values(lambda r, n, i, j: (i % 3) * 1000 + (r + 1) % n * j * j, lambda n: (5, n))
 
 
 def test_unknown_stride_is_refused() -> None:
-    model = modelled(lambda r, n, i: r, lambda n: (1,))
+    model = fit_values(lambda r, n, i: r, lambda n: (1,))
     assert format_formula(model) == "rank"
     assert is_given(model, lambda r, n, i: r, lambda n: (1,), 20)
     with pytest.raises(NotAnIntegerError, match="the stride along a loop of 2 is unknown"):
@@ -128,10 +128,10 @@ def test_unknown_stride_is_refused() -> None:
 
 
 def test_rejects_fractional_lengths() -> None:
-    model = modelled(lambda r, n, i: 960 // n * r + 960 * i, lambda n: (3,))
+    model = fit_values(lambda r, n, i: 960 // n * r + 960 * i, lambda n: (3,))
     with pytest.raises(NotAnIntegerError, match="960/n is 240/7, not an integer: 28 does not divide 960"):
         evaluate_vector(model, 28, [Progression(0, (1,), (28,))], (3,))
-    split = modelled(lambda r, n, i: i // n * 1000 + i % n, lambda n: (2 * n,))
+    split = fit_values(lambda r, n, i: i // n * 1000 + i % n, lambda n: (2 * n,))
     with pytest.raises(NotAnIntegerError, match="a loop of 50 is not a multiple of its inner loop of 20"):
         evaluate_vector(split, 20, [Progression(0, (1,), (20,))], (50,))
 
@@ -139,15 +139,15 @@ def test_rejects_fractional_lengths() -> None:
 def test_a_million_ranks_need_few_shares() -> None:
     n = 1_000_000
     every = [Progression(0, (1,), (n,))]
-    grouped = modelled(lambda r, n, i: r // 4 * 4096 + r % 4 * 8 + i, lambda n: (5,))
+    grouped = fit_values(lambda r, n, i: r // 4 * 4096 + r % 4 * 8 + i, lambda n: (5,))
     (share,) = evaluate_vector(grouped, n, every, (5,))
     assert (share.ranks, [expand_values(row).tolist() for row in share.shifts]) == (
         Progression(0, (4, 1), (n // 4, 4)),
         [[4096] * 5, [8] * 5],
     )
-    shifted = modelled(lambda r, n, i: (r + 3) % n * 8 + i, lambda n: (5,))
+    shifted = fit_values(lambda r, n, i: (r + 3) % n * 8 + i, lambda n: (5,))
     assert [share.ranks.counts for share in evaluate_vector(shifted, n, every, (5,))] == [(n - 3,), (3,)]
-    listed = modelled(lambda r, n, i: (3, 1, 4, 1, 5)[i], lambda n: (5,))
+    listed = fit_values(lambda r, n, i: (3, 1, 4, 1, 5)[i], lambda n: (5,))
     assert len(evaluate_vector(listed, n, every, (5,))) == 1
 
 
@@ -160,12 +160,12 @@ def test_repeats_rows() -> None:
         repeat_row((Progression(3, (1,), (1000,)), Listed((9, 9))), 100, 10**6)
 
 
-# ---- models of a user
+# ---- models defined by users
 
 
 @dataclass(frozen=True)
 class Squares:
-    """Squares of ranks: it knows of no pieces."""
+    """Squares of ranks, without pieces."""
 
     answer: object = None
 

@@ -43,7 +43,7 @@ def test_recovers_rank_lists(ranks: Callable[[int], Sequence[int]], formula: str
 
 
 def test_dimension_with_one_member_at_some_rank_count() -> None:
-    """Of one group there is a row of ranks, not a row of rows."""
+    """One group has a list of ranks with one dimension less."""
 
     def ranks(n: int) -> list[int]:
         return [r for r in range(n) if r % 4]

@@ -39,7 +39,7 @@ def columns(value: Callable[[int, int], int], ranks: Ranks = everyone, counts: S
     ]
 
 
-def given_at(
+def is_exact_at(
     model: Affine | Rotated | Grouped | PerRank, value: Callable[[int, int], int], n: int, ranks: Ranks = everyone
 ) -> bool:
     own = list(ranks(n))
@@ -66,7 +66,7 @@ def test_recovers_affine_models(value: Callable[[int, int], int], formula: str) 
     model = fit_affine(columns(value))
     assert model is not None
     assert model.formula() == formula
-    assert all(given_at(model, value, n) for n in (20, 48, 240))
+    assert all(is_exact_at(model, value, n) for n in (20, 48, 240))
 
 
 def test_affine_model_of_group_roots_has_a_fractional_slope() -> None:
@@ -76,7 +76,7 @@ def test_affine_model_of_group_roots_has_a_fractional_slope() -> None:
     model = fit_affine(columns(lambda r, n: r // 4, roots))
     assert model is not None
     assert model.formula() == "rank/4"
-    assert given_at(model, lambda r, n: r // 4, 20, roots)
+    assert is_exact_at(model, lambda r, n: r // 4, 20, roots)
     with pytest.raises(NotAnIntegerError, match="rank/4 is 1/4 at rank 1"):
         model.values_at(20, np.array([0, 1]))
 
@@ -113,7 +113,7 @@ def test_recovers_rotated_models(shift: int, factor: int) -> None:
 
     model = fit_rotation(columns(value))
     assert model is not None
-    assert all(given_at(model, value, n) for n in (5, 8, 20, 1000))
+    assert all(is_exact_at(model, value, n) for n in (5, 8, 20, 1000))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_recovers_groups_of_fixed_size(size: int) -> None:
     model = fit_groups(columns(value))
     assert model is not None
     assert model.formula() == f"4096*floor(rank/{size}) + 8*(rank mod {size}) + 5"
-    assert all(given_at(model, value, n) for n in (1, 6, 7, 20, 100))
+    assert all(is_exact_at(model, value, n) for n in (1, 6, 7, 20, 100))
 
 
 def test_recovers_a_fixed_number_of_groups() -> None:
@@ -159,7 +159,7 @@ def test_recovers_a_fixed_number_of_groups() -> None:
     model = fit_groups(columns(value))
     assert model is not None
     assert model.formula() == "8*n*floor(rank/(n/4)) + (rank mod (n/4))"
-    assert given_at(model, value, 20)
+    assert is_exact_at(model, value, 20)
     with pytest.raises(NotAnIntegerError, match="the group's size n/4 is 3/2"):
         model.values_at(6, np.arange(6))
 
@@ -171,7 +171,7 @@ def test_equivalent_group_sizes_are_ambiguous() -> None:
     model = fit_groups(columns(lambda r, n: r // 8, roots))
     assert model is not None
     assert model.rivals
-    assert given_at(model, lambda r, n: r // 8, 20, roots)
+    assert is_exact_at(model, lambda r, n: r // 8, 20, roots)
     with pytest.raises(AmbiguousModelError, match="ambiguous: floor"):
         model.values_at(64, np.arange(0, 64, 4))
 
@@ -197,7 +197,7 @@ def test_recovers_models_per_rank() -> None:
     model = fit_per_rank(columns(lambda r, n: 3 if r == 0 else n, ends))
     assert model is not None
     assert model.formula() == "by rank: 3, n"
-    assert given_at(model, lambda r, n: 3 if r == 0 else n, 20, ends)
+    assert is_exact_at(model, lambda r, n: 3 if r == 0 else n, 20, ends)
     with pytest.raises(NotAnIntegerError, match="known for a class of 2 ranks, not of 3"):
         model.values_at(20, np.arange(3))
     assert fit_per_rank(columns(lambda r, n: r)) is None

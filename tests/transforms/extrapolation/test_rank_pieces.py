@@ -10,7 +10,7 @@ from iosig.transforms.traces.progressions import Progression, expand_values
 
 @st.composite
 def rising(draw: st.DrawFn) -> Progression:
-    """Draw a rank list whose strides leave behind all that is inside them."""
+    """Draw a rank list whose strides exceed the extent of the inner dimensions."""
     dimensions: list[tuple[int, int]] = []
     inner = 0
     for _ in range(draw(st.integers(0, 3))):
@@ -22,7 +22,7 @@ def rising(draw: st.DrawFn) -> Progression:
 
 
 def is_even(piece: Progression, numbers: np.ndarray) -> bool:
-    """Return whether numbers of all ranks of a piece grow by one step along each dimension."""
+    """Return whether the numbers of a piece increase by a constant step along each dimension."""
     table = numbers.reshape(piece.counts or (1,))
     return all(
         (steps == steps.reshape(-1)[0]).all() for axis in range(table.ndim) if (steps := np.diff(table, axis=axis)).size

@@ -43,7 +43,7 @@ def test_fitted_trace_of_a_program() -> None:
 
 
 def test_minimum_of_numbers_in_names() -> None:
-    """Offsets are written as they are; of names it is not known how they are filled up."""
+    """Offsets are written without padding; the padding of names is unknown."""
     (one,) = fit_trace(traces_of(PROGRAMS["files_for_each_rank_of_each_step"]), ExtrapolationParams()).classes
     (loop,) = one.body
     assert isinstance(loop, FittedLoop)

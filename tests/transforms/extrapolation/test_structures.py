@@ -78,14 +78,14 @@ def test_detects_two_classes_of_equal_structure() -> None:
     assert match_classes((doubled, doubled)) == Difference("classes", "two have the same structure at 8 ranks")
 
 
-def shared_out(r: int, n: int) -> list[Made]:
+def write_blocks(r: int, n: int) -> list[Made]:
     rows = [(posix("lseek", "/a/f", i, 0), posix("write", "/a/f", "%p", 8)) for i in range(24 // n)]
     return [posix("open", "/a/f", 66), *(call for row in rows for call in row), posix("close", "/a/f")]
 
 
 @pytest.mark.parametrize("counts", [(6, 8, 12, 24), (24, 6, 8, 12), (24, 6), (6, 24)])
 def test_inserts_loops_of_one_iteration(counts: tuple[int, ...]) -> None:
-    found = match_classes(traces_of(shared_out, counts))
+    found = match_classes(traces_of(write_blocks, counts))
     assert not isinstance(found, Difference)
     (one,) = found
     assert [isinstance(own.body[1], Loop) for own in one] == [True] * len(counts)
@@ -93,7 +93,7 @@ def test_inserts_loops_of_one_iteration(counts: tuple[int, ...]) -> None:
 
 def test_matching_keeps_equal_classes_together() -> None:
     def program(r: int, n: int) -> list[Made]:
-        return [posix("stat", "/b")] * (r == 0) + shared_out(r, n)
+        return [posix("stat", "/b")] * (r == 0) + write_blocks(r, n)
 
     found = match_classes(traces_of(program, (6, 8, 24)))
     assert not isinstance(found, Difference)
@@ -102,7 +102,7 @@ def test_matching_keeps_equal_classes_together() -> None:
 
 def test_differences_beyond_loops_are_not_aligned() -> None:
     def program(r: int, n: int) -> list[Made]:
-        return [*shared_out(r, n), *([posix("sync")] if n == 24 else [])]
+        return [*write_blocks(r, n), *([posix("sync")] if n == 24 else [])]
 
     assert told(program, (6, 24)) == (
         "class 0, node 1",
@@ -179,7 +179,7 @@ def test_aligns_bodies_with_missing_loops(body: Shape, data: st.DataObject) -> N
     assert align_bodies(body, body) == body
     other = lacking(body)
     joined = align_bodies(body, other)
-    # Where the same calls follow the loop, it is not known which of them were in it.
+    # If the same calls follow the loop, it is ambiguous which of them were in it.
     if joined is not None:
         assert align_bodies(joined, body) == joined
         assert align_bodies(joined, other) == joined
@@ -201,13 +201,13 @@ def block(r: int, n: int, blocks: int) -> list[Made]:
     return [call for row in rows for call in (row, posix("write", "/a/f", "%p", r))]
 
 
-def nested(r: int, n: int) -> list[Made]:
+def write_files(r: int, n: int) -> list[Made]:
     steps = [[posix("open", f"/a/{t}", 66), *block(r, n, 24 // n), posix("close", f"/a/{t}")] for t in range(3)]
     return [posix("stat", "/a"), *(call for step in steps for call in step), posix("sync")]
 
 
 def test_restores_removed_loops() -> None:
-    with_it, without = traces_of(nested, (8, 24))
+    with_it, without = traces_of(write_files, (8, 24))
     (one,), (other,) = with_it.classes, without.classes
     shape = tuple(map(node_shape, one.body))
     assert tuple(map(node_shape, other.body)) != shape
@@ -215,13 +215,13 @@ def test_restores_removed_loops() -> None:
     assert put is not None
     assert tuple(map(node_shape, put.body)) == shape
     assert insert_loops(one, shape) is one
-    assert _called(put, 23) == _called(other, 23) == [call[1] for call in nested(23, 24)]
+    assert _list_functions(put, 23) == _list_functions(other, 23) == [call[1] for call in write_files(23, 24)]
     (inner,) = [node for node in nodes(put.body) if isinstance(node, Loop) and len(node.body) == 2]
     assert rank_values(inner.counts) == {rank: [1, 1, 1] for rank in range(24)}
     assert _gaps(put) == {pair: 24 * count for pair, count in count_transitions(put, 0).items()}
 
 
-def _called(one: RankClass, rank: int) -> list[str]:
+def _list_functions(one: RankClass, rank: int) -> list[str]:
     known = list(nodes(one.body))
     return [node.function for number in call_order(one, rank) if isinstance(node := known[number], Call)]
 
@@ -236,7 +236,7 @@ def _gaps(one: RankClass) -> dict[tuple[int, int], int]:
 
 
 def test_inserts_nested_loops_for_some_ranks() -> None:
-    """How often the missing loop is entered differs by rank, as the loop around it iterates."""
+    """The number of entries of the missing loop depends on the iterations of the enclosing loop of each rank."""
 
     def program(r: int, n: int) -> list[Made]:
         steps = [[posix("open", "/a/f", 66), *block(0, n, 24 // n), posix("close", "/a/f")] for _ in range(2 + r % 3)]
@@ -250,7 +250,7 @@ def test_inserts_nested_loops_for_some_ranks() -> None:
 
 
 def test_mismatched_class_is_none() -> None:
-    (trace,) = traces_of(nested, (24,))
+    (trace,) = traces_of(write_files, (24,))
     (one,) = trace.classes
     shape = tuple(map(node_shape, one.body))
     assert insert_loops(one, (*shape, A)) is None

@@ -1,4 +1,4 @@
-"""Curve fits of times: each model where it holds, none out of noise, and histograms that are such."""
+"""Curve fits of times: each model on its own data, none on noise, and valid histograms."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def of(values: list[float] | np.ndarray) -> TimeHistogram:
     return compute_histograms(np.array(values, float), np.zeros(len(values), int), 1)[0]
 
 
-def extrapolated_histogram(
+def extrapolate_histogram(
     rank_counts: tuple[int, ...], parts: list[TimeHistogram], at: int, count: int
 ) -> tuple[TimeHistogram, TimeModel]:
     return extrapolate_histograms(rank_counts, [parts], at, [count])[0]
 
 
 def one(values: list[float], at: int) -> tuple[str, float, str, str]:
-    """Return model, prediction, the model set aside and why of one field at the four rank counts."""
+    """Return model, prediction, rejected model and reason for one field at the four rank counts."""
     fits = fit_curves(COUNTS[: len(values)], np.array([values]), at)
     reason = REASONS[int(fits.reasons[0])]
     set_aside = NAMES[int(fits.set_aside[0])] if reason else ""
@@ -46,7 +46,7 @@ def one(values: list[float], at: int) -> tuple[str, float, str, str]:
 
 
 def check(found: TimeHistogram, count: int) -> None:
-    """Check what holds of every extrapolated histogram."""
+    """Check the invariants of every extrapolated histogram."""
     assert found.count == sum(part.count for part in found.bins) == count
     assert len(found.bins) == min(5, count)
     assert 0 <= found.minimum_s <= found.mean_s <= found.maximum_s
@@ -89,7 +89,7 @@ def test_exact_models_hold_at_any_distance() -> None:
     assert one([24.0 / n for n in COUNTS], 1_000_000)[:2] == ("inverse", pytest.approx(24e-6))
 
 
-# ---- what noise may not do
+# ---- noise
 
 
 def test_rejects_models_with_negative_times() -> None:
@@ -120,7 +120,7 @@ def test_noise_is_not_amplified_at_a_million_ranks() -> None:
     values = 1e-3 * generator.lognormal(0.0, 0.3, (5000, 4))
     fits = fit_curves(COUNTS, values, 1_000_000)
     assert fits.predicted.max() < 20e-3
-    # A sum of many fields is about what it was.
+    # A sum of many fields hardly changes.
     assert fits.predicted.mean() == pytest.approx(values.mean(), rel=0.15)
 
 
@@ -158,7 +158,7 @@ def test_models_equal_the_naive_twin(counts: list[int], at: int, chance: object)
     name, time = naive.model(counts, values, at)
     ours = NAMES[int(fits.models[0])]
     if ours != name:
-        # Two models may fit equally well but for rounding: then either will do.
+        # Two models may fit equally well except for rounding: both are accepted then.
         one_s2, other_s2 = (float(naive.fit(each, counts, values)[2]) for each in (ours, name))
         assume(abs(one_s2 - other_s2) > 1e-12)
     assert ours == name
@@ -171,7 +171,7 @@ def test_models_equal_the_naive_twin(counts: list[int], at: int, chance: object)
 def test_extrapolates_scaling_histograms() -> None:
     generator = np.random.default_rng(0)
     shape = generator.lognormal(0.0, 1.0, 240)
-    found, model = extrapolated_histogram(COUNTS, [of(shape / n) for n in COUNTS], 48, 1000)
+    found, model = extrapolate_histogram(COUNTS, [of(shape / n) for n in COUNTS], 48, 1000)
     check(found, 1000)
     wanted = of(shape / 48)
     assert (model.name, model.set_aside) == ("inverse", "")
@@ -186,18 +186,18 @@ def test_extrapolates_scaling_histograms() -> None:
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 7, 1_000_000_000_000])
 def test_histograms_of_any_count(count: int) -> None:
     parts = [of(np.arange(1.0, 2.0 + n)) for n in (1, 3, 6, 30)]
-    check(extrapolated_histogram(COUNTS, parts, 64, count)[0], count)
+    check(extrapolate_histogram(COUNTS, parts, 64, count)[0], count)
 
 
 def test_empty_histogram_for_count_zero() -> None:
-    found, _ = extrapolated_histogram(COUNTS, [of([1.0])] * 4, 64, 0)
+    found, _ = extrapolate_histogram(COUNTS, [of([1.0])] * 4, 64, 0)
     assert (found.count, found.bins) == (0, ())
 
 
 def test_rejects_empty_histograms() -> None:
     for parts, count in (([of([1.0])] * 3 + [merge_histograms([])], 1), ([of([1.0])] * 4, -1), ([of([1.0])] * 3, 1)):
         with pytest.raises(ValueError, match=r"must not be empty|for each rank count"):
-            extrapolated_histogram(COUNTS, parts, 64, count)
+            extrapolate_histogram(COUNTS, parts, 64, count)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -219,7 +219,7 @@ def test_extrapolated_histograms_are_valid(fields: list[list[list[float]]], at: 
         name, mean = naive.model(COUNTS, [part.mean_s for part in field], at)
         if name == model.name:
             assert found.mean_s == pytest.approx(mean, rel=1e-6, abs=1e-9)
-        assert (found, model) == extrapolated_histogram(COUNTS, field, at, count)
+        assert (found, model) == extrapolate_histogram(COUNTS, field, at, count)
 
 
 def test_rebinning_preserves_the_mean() -> None:
@@ -243,7 +243,7 @@ def test_rebinning_preserves_the_mean() -> None:
 
 def test_sorts_bins_out_of_order() -> None:
     odd = TimeHistogram(4, 3.0, 2.0, 1.0, -5.0, (TimeBin(2, 3.0, 2.0, 2.5), TimeBin(2, 1.0, 2.0, 0.5)))
-    check(extrapolated_histogram(COUNTS, [odd] * 4, 64, 9)[0], 9)
+    check(extrapolate_histogram(COUNTS, [odd] * 4, 64, 9)[0], 9)
 
 
 @pytest.mark.slow
@@ -265,7 +265,7 @@ def test_extrapolates_ten_thousand_histograms() -> None:
 
 @pytest.mark.parametrize("application", ["ios_posix_nn", "ios_strong", "ior_mpiio_chunk"])
 def test_times_of_real_runs_are_plausible(shared_data: Path, application: str) -> None:
-    """Where they were measured, four rank counts explain their own totals; a thousand-fold away nothing explodes."""
+    """Fits to four rank counts reproduce the measured totals, and stay finite at a thousand times as many ranks."""
     from iosig.warehouse.sources.recorder.signatures import opened, outer
 
     per_function: list[dict[str, list[float]]] = []

@@ -1,4 +1,4 @@
-"""Traced runs of a few rows, whose facts are plain."""
+"""Traced runs of a few rows with known facts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HEATMAPS = {
 
 
 def rows(schema: Mapping[str, Any], *told: Mapping[str, Any]) -> pl.DataFrame:
-    """Return rows of a trace `t`; what is not told is NULL."""
+    """Return rows of a trace `t`; unspecified columns are NULL."""
     return pl.DataFrame([{"trace_id": "t", **row} for row in told], schema=dict(schema))
 
 
@@ -50,19 +50,19 @@ def jobs(process_count: int | None = 4, duration_s: float | None = 100.0) -> pl.
     return rows(JOBS, {"process_count": process_count, "duration_s": duration_s, "tracer": "darshan"})
 
 
-def counted(module: str, told: Mapping[str, float] | None = None, **more: Any) -> dict[str, Any]:
-    """Return a row of a module that was read whole, and whose bytes count."""
+def counter_row(module: str, told: Mapping[str, float] | None = None, **more: Any) -> dict[str, Any]:
+    """Return a row of a complete module whose bytes count."""
     sound = {"module": module, "outcome": "sound", "is_partial": False, "is_counted": True}
     return sound | {"counters": None if told is None else json.dumps(told)} | more
 
 
 def facts(**told: Any) -> pl.DataFrame:
-    """Return the facts of a run of which nothing is known but these."""
+    """Return the facts of a run; all others are unknown."""
     return many_facts([told])
 
 
 def many_facts(told: list[dict[str, Any]]) -> pl.DataFrame:
-    """Return the facts of runs of which nothing is known but these; their ids are their numbers."""
+    """Return the facts of several runs, whose ids are their numbers; all other facts are unknown."""
     none = compute_facts(TraceFrames(jobs(), rows(COUNTERS)), Thresholds())
     known = [none.row(0, named=True) | one | {"trace_id": str(number)} for number, one in enumerate(told)]
     schema = {

@@ -1,4 +1,4 @@
-"""Facts of a traced run: from counters, records, heat maps, requests; none where the trace does not say."""
+"""Facts of a traced run from counters, records, heat maps and requests; missing data give no fact."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.transforms.findings.made_traces import (
     HEATMAPS,
     RECORDS,
     REQUESTS,
-    counted,
+    counter_row,
     jobs,
     rows,
 )
 
 GB = 10**9
-POSIX = counted(
+POSIX = counter_row(
     "POSIX",
     {
         "POSIX_SIZE_READ_0_100": 3, "POSIX_SIZE_READ_100_1K": 4, "POSIX_SIZE_READ_1K_10K": 0,
@@ -43,14 +43,14 @@ def record(rank: int, file: int = 0, module: str = "POSIX", **told: Any) -> dict
 
 
 def test_facts_from_counters() -> None:
-    found = facts(POSIX, counted("STDIO", read_bytes=0, written_bytes=50, read_count=0, write_count=5))
+    found = facts(POSIX, counter_row("STDIO", read_bytes=0, written_bytes=50, read_count=0, write_count=5))
     assert (found["read_small_count"], found["read_sequential_count"], found["read_count"]) == (8, 6, 10)
     assert (found["file_misaligned_count"], found["memory_misaligned_count"]) == (2, 1)
     assert (found["stdio_bytes"], found["read_bytes"], found["write_bytes"]) == (50, 800, 250)
     assert (found["metadata_count"], found["data_count"]) == (8, 17)
     # of 4 processes for 100 s
     assert (found["read_time_ratio"], found["io_time_ratio"]) == (0.02, pytest.approx(14 / 400))
-    # the histogram of writes is not there
+    # the histogram of writes is missing
     assert found["write_small_count"] is None
 
 
@@ -61,7 +61,7 @@ def test_facts_without_data_are_unknown() -> None:
 
 
 def test_io_outside_of_posix_makes_counts_unknown() -> None:
-    daos = counted("DAOS", read_bytes=GB, written_bytes=0)
+    daos = counter_row("DAOS", read_bytes=GB, written_bytes=0)
     assert facts(POSIX, daos)["read_small_count"] is None
     assert facts(POSIX, daos | {"is_counted": False})["read_small_count"] == 8
 
@@ -69,7 +69,7 @@ def test_io_outside_of_posix_makes_counts_unknown() -> None:
 def test_ranks_of_the_layer_nearest_to_the_program() -> None:
     # one aggregator writes for four processes
     told = [record(rank, module="MPIIO", written_bytes=100) for rank in range(4)]
-    counters = [POSIX, counted("MPIIO", read_bytes=0, written_bytes=400, is_counted=False)]
+    counters = [POSIX, counter_row("MPIIO", read_bytes=0, written_bytes=400, is_counted=False)]
     found = facts(*counters, records=rows(RECORDS, *told, record(0, written_bytes=400)))
     assert (found["upper_module"], found["write_rank_count"], found["write_imbalance_ratio"]) == ("MPIIO", 4, 0)
     alone = facts(POSIX, records=rows(RECORDS, record(2, written_bytes=400)))
@@ -155,14 +155,14 @@ def test_complete_requests_take_precedence_over_counters() -> None:
 
 
 def test_counts_incomplete_modules() -> None:
-    partial = counted("DXT_POSIX") | {"is_partial": True}
-    unread = counted("PNETCDF_FILE") | {"outcome": "unsupported"}
+    partial = counter_row("DXT_POSIX") | {"is_partial": True}
+    unread = counter_row("PNETCDF_FILE") | {"outcome": "unsupported"}
     found = facts(POSIX, partial, unread)
     assert (found["module_count"], found["doubtful_module_count"]) == (3, 2)
 
 
 def test_time_in_mpiio_outside_of_posix() -> None:
-    above = counted(
+    above = counter_row(
         "MPIIO", {"MPIIO_COLL_READS": 4, "MPIIO_SPLIT_READS": 1, "MPIIO_NB_READS": 0}, is_counted=False,
         read_bytes=10, written_bytes=0, read_time_s=48.0, write_time_s=0.0, metadata_time_s=0.0,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is found, ranked: the worst first, and what hardly concerns the run as a note."""
+"""Ranking of findings: by severity, with those of small impact as notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which files a finding lies: those with most of what its rule counts, by requests where these are all there."""
+"""Files of a finding: those with the largest share of the metric of its rule, by requests if these are complete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def request(number: int, place: int, offset: int, size: int = 10) -> dict[str, A
 def find(
     rule: str, *records: dict[str, Any], requests: list[dict[str, Any]] | None = None, way: str | None = "read"
 ) -> list[tuple[int, float]]:
-    """Return the files of a rule and how much of it each has."""
+    """Return the files of a rule and the share of each."""
     frames = TraceFrames(
         made.jobs(process_count=4),
         made.rows(made.COUNTERS),
@@ -51,7 +51,7 @@ def test_complete_requests_take_precedence_over_records() -> None:
     requests = [request(1, 0, 20), request(1, 1, 0), request(1, 2, 0)]
     assert find("random_access", *records, requests=requests) == [(1, 2.0)]
     assert find("redundant_reads", *records, requests=requests) == [(1, 10.0)]
-    # one of three is there: the record says how much lies behind the file's end
+    # one of three requests is present: the bytes beyond the end of the file are in the record
     assert find("random_access", *records, requests=requests[:1]) == []
     assert find("redundant_reads", *records, requests=requests[:1]) == [(1, 20.0)]
 

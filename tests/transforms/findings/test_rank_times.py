@@ -1,4 +1,4 @@
-"""Heat maps: every byte in its cell, sums along the edges, few cells whatever the run."""
+"""Heat maps: bytes per cell, marginal sums, and a limited number of cells."""
 
 from __future__ import annotations
 

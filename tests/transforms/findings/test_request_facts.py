@@ -1,4 +1,4 @@
-"""What single requests tell, beside the obvious slow way."""
+"""Facts from single requests, compared with a naive computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules: each fires where it should, and just does not where one fact is a little less."""
+"""Rules: each applies to its own facts, and not if one fact is slightly below its threshold."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ CASES: dict[tuple[str, str | None], tuple[dict[str, Any], list[dict[str, Any]]]]
 
 
 def find_needs(rule: str, direction: str | None) -> set[str]:
-    # a run of an unknown number of processes is taken for one of several
+    # a run with an unknown number of processes is treated as parallel
     return {
         name for one in make_rules(THRESHOLDS) if (one.name, one.direction) == (rule, direction) for name in one.needs
     } - {"process_count"}
@@ -127,7 +127,7 @@ def find_needs(rule: str, direction: str | None) -> set[str]:
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[tuple[Any, ...], str]:
-    """What came of each rule on its own facts, and on each that differs by a little: all are asked at once."""
+    """Outcomes of each rule for its own facts and for slightly changed ones, evaluated together."""
     variants: dict[tuple[Any, ...], dict[str, Any]] = {}
     for case, (fires, changes) in CASES.items():
         variants[(*case, "fires")] = fires
@@ -168,6 +168,6 @@ def test_rules_have_anchor_and_remedy() -> None:
         assert rule.anchor.startswith(("Drishti", "ours"))
         assert rule.severity in SEVERITIES
         assert rule.remedy.endswith((".", "?"))
-        # each number of the sentence is one of the evidence
+        # each number in the sentence is part of the evidence
         told = {number.name: "1" for number in rule.evidence}
         assert "{" not in rule.sentence.format_map(told)

@@ -1,4 +1,4 @@
-"""Thresholds: those that follow Drishti are Drishti's."""
+"""Thresholds that follow Drishti equal those of Drishti."""
 
 from __future__ import annotations
 

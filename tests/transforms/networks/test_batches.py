@@ -26,7 +26,7 @@ UNUSUAL_VALUES = np.array([np.nan, np.inf, -np.inf, 0.0, -1e-3, 1e308])
 
 @dataclass(frozen=True, slots=True)
 class RandomRun:
-    """One run: its layers, its windows, and its transfers by hop."""
+    """Random run with its layers, windows and transfers by hop."""
 
     layers: tuple[Layer, ...]
     edges_s: Reals

@@ -36,7 +36,7 @@ def collective_opens(ends: list[list[float]], count: int = 1) -> list[Row]:
     return [(file, rank, count, end) for file, of_ranks in enumerate(ends) for rank, end in enumerate(of_ranks)]
 
 
-# ---- what is found
+# ---- estimation
 
 
 def test_offsets_from_one_file() -> None:
@@ -144,7 +144,7 @@ def test_order_of_rows_does_not_matter() -> None:
     assert first.offset_s.tolist() == second.offset_s.tolist()
 
 
-# ---- what is done with it
+# ---- correction
 
 
 def test_corrects_times() -> None:

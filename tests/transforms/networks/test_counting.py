@@ -70,7 +70,7 @@ def assert_same(result: Network, expected: Network) -> None:
         assert ours.equals(theirs), name
 
 
-# ---- the twin
+# ---- the naive twin
 
 _EDGES_S = (0.0, 2.0, 4.0, 6.0, 8.0)
 #: sums of these are exact, in whatever order
@@ -144,12 +144,12 @@ def test_a_range_of_windows_is_a_sum_of_windows(first: int, last: int) -> None:
     whole = count_network(rows, _EDGES_S)
     part = count_network([row for row in rows if _EDGES_S[first] <= row[3] < _EDGES_S[last]], _EDGES_S)
 
-    def named(result: Network) -> pl.DataFrame:
+    def select_named_edges(result: Network) -> pl.DataFrame:
         edges = result.edges.with_row_index("edge").cast({"edge": pl.Int32})
         inside = result.counts.filter(pl.col("window").is_between(first, last, closed="left"))
         return inside.join(edges, on="edge", how="left").drop("edge")
 
-    assert named(whole).equals(named(part))
+    assert select_named_edges(whole).equals(select_named_edges(part))
 
 
 @pytest.mark.parametrize("factor", [1, 2, 4])
@@ -189,7 +189,7 @@ def test_added_arrays_may_change_afterwards() -> None:
     assert_same(counting.result(), count_network(rows, _EDGES_S))
 
 
-# ---- odd values
+# ---- unusual values
 
 
 def test_network_without_transfers() -> None:
@@ -274,7 +274,7 @@ def test_rejects_unequal_windows(edges_s: list[float]) -> None:
         make_counter(edges_s, 2, 2)
 
 
-# ---- misuse and hostile input
+# ---- invalid input
 
 
 @pytest.mark.parametrize(("source", "target"), [(5, 0), (-1, 0), (0, 4), (0, -1)])

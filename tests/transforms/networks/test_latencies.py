@@ -221,7 +221,7 @@ _REST = st.tuples(
     st.sampled_from([None, 0.0, 64.0]),
     st.sampled_from([None, "read", "write"]),
 )
-#: events that begin at different times: which of two that begin at once is first, is nobody's business
+#: events that begin at different times: the order of simultaneous events is undefined
 EVENTS = st.lists(_REST, max_size=30).flatmap(
     lambda rests: st.permutations(range(len(rests))).map(
         lambda order: [_event((0, place * 1.5), rest) for place, rest in zip(order, rests, strict=True)]

@@ -61,7 +61,7 @@ def quiet(nodes: int, count: int, seed: int = 0) -> Reals:
     return np.random.default_rng(seed).normal(-8.0, 0.2, (nodes, count))
 
 
-# ---- planted ones
+# ---- planted patterns
 
 
 def network_of_times(system: PlantedSystem, generator: np.random.Generator) -> Network:
@@ -81,8 +81,8 @@ def network_of_times(system: PlantedSystem, generator: np.random.Generator) -> N
 
 
 @pytest.fixture(scope="module")
-def classified() -> pl.DataFrame:
-    """Planted and classified pattern of 20 systems each, with the number of all and of true causes."""
+def classified_patterns() -> pl.DataFrame:
+    """Planted and classified pattern of 20 systems each, with the numbers of all and of true causes."""
     rows = []
     for pattern in PATTERNS:
         for seed in SEEDS:
@@ -95,15 +95,15 @@ def classified() -> pl.DataFrame:
 
 
 @pytest.mark.long
-def test_classifies_95_percent_of_planted_patterns(classified: pl.DataFrame) -> None:
-    wrong = classified.filter(pl.col("planted") != pl.col("classified"))
-    assert len(classified) == 80
+def test_classifies_95_percent_of_planted_patterns(classified_patterns: pl.DataFrame) -> None:
+    wrong = classified_patterns.filter(pl.col("planted") != pl.col("classified"))
+    assert len(classified_patterns) == 80
     assert len(wrong) <= 4, wrong
 
 
 @pytest.mark.slow
-def test_lists_the_causes_of_planted_patterns(classified: pl.DataFrame) -> None:
-    right = classified.filter(pl.col("planted") == pl.col("classified"))
+def test_lists_the_causes_of_planted_patterns(classified_patterns: pl.DataFrame) -> None:
+    right = classified_patterns.filter(pl.col("planted") == pl.col("classified"))
     assert right.filter(planted="circular")["cause_count"].sum() == 0
     for pattern in ("outlier", "striped"):
         cause_count, true_count = (
@@ -113,7 +113,7 @@ def test_lists_the_causes_of_planted_patterns(classified: pl.DataFrame) -> None:
     assert right.filter(planted="noisy")["cause_count"].is_between(10, 20).all()
 
 
-# ---- what is named, and what not
+# ---- decisions
 
 
 def test_one_or_two_narrow_bands_of_values_are_circular() -> None:

@@ -89,7 +89,7 @@ def test_rings_are_complete_and_nested(network_: Network) -> None:
         assert ((begins >= 0) & (begins < TURN)).all()
         assert (np.diff(begins) > 0).all()
         assert (ends > begins).all()
-        # no segment reaches into the next one, nor the last one into the first
+        # segments do not overlap, nor do the last and the first one
         assert (np.append(begins[1:], begins[0] + TURN) >= ends - 1e-9).all()
         assert np.ptp(ends - begins) < 1e-9
     for outer, inner in pairwise(rings):
@@ -227,7 +227,7 @@ def test_crossings_of_many_edges_are_counted() -> None:
     assert crossing_count(network([8192, 512], ranks), make_layout(range(8192), range(512))) == 256 * 16 * 16
 
 
-# ---- ways
+# ---- edges
 
 
 def test_forward_edges_are_not_unwrapped() -> None:

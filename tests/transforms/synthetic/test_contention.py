@@ -40,7 +40,9 @@ def test_equal_transfers_halve_the_bandwidth_and_delay_later_steps() -> None:
     both = make_chains((0, [(0, 100, 10, 1, 0), (5, 10, 10, 1, 0)]), (0, [(0, 100, 10, 1, 0)]))
     found = simulate_sharing(both, SharedBandwidth(10), 1000)
     np.testing.assert_allclose(found.end_s, [20, 26, 20])
-    assert simulate_sharing(both, SharedBandwidth(20), 1000).end_s.tolist() == [10, 16, 10], "a wide pipe delays nobody"
+    assert simulate_sharing(both, SharedBandwidth(20), 1000).end_s.tolist() == [10, 16, 10], (
+        "a fast pipe delays no transfer"
+    )
 
 
 def test_shares_follow_weights_up_to_the_peak() -> None:
@@ -81,7 +83,7 @@ def test_chains_without_steps() -> None:
 
 
 def test_late_times_and_high_bandwidths_terminate() -> None:
-    # 90 days in, a transfer's last byte is shorter than floating-point time can tell
+    # after 90 days, the duration of a transfer's last byte is below the resolution of floating-point time
     run = make_chains((7.7e6, [(0.1, 1e13 / 3, 1.1e10, 1, 0)]), (7.7e6, [(0.2, 1e13 / 7, 1.3e10, 1, 0)]))
     found = simulate_sharing(run, SharedBandwidth(2e10), 7.8e6)
     np.testing.assert_allclose(found.moved_bytes, run.volume_bytes, rtol=1e-12)

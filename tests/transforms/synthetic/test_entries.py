@@ -66,7 +66,7 @@ _instants = st.lists(st.integers(0, 4000), unique=True, max_size=40).map(sorted)
 def test_readings_and_losses_equal_the_naive_twin(
     what: list[tuple[int, int, int]], scraped: list[list[int]], restarted: list[list[int]], looks: int
 ) -> None:
-    # times that differ by parity: a change, a scrape, a restart and a look never fall on one instant
+    # times of different parity: a change, a scrape, a restart and a check never coincide
     cleanup = 4 * 300
     changed = sorted((place, entry, 4 * at) for at, entry, place in what)
     changed.sort(key=lambda one: (one[0], one[1], one[2]))

@@ -1,4 +1,4 @@
-"""Job statistics of a synthetic site: what is counted is what was served, and what is lost is known."""
+"""Job statistics of a synthetic site: they count the served bytes, except for known losses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_targets_count_served_bytes_exactly(site: Site, statistics: JobStatistic
     assert both.height == served.height > 50
     own = pl.when(pl.col("direction") == "read").then("read_bytes").otherwise("written_bytes")
     short = both.filter(pl.col("job_id").is_not_null()).select(pl.col("moved_bytes") - own).to_series()
-    # a target's part of a byte is not counted; floating-point sums are off by less
+    # fractions of a byte per target are not counted; errors of floating-point sums are smaller
     assert short.min() > -0.01
     assert short.max() <= 2
     assert counted.filter(pl.col("job_id").is_not_null())["target_count"].max() == 3
@@ -92,7 +92,7 @@ def test_without_faults_only_counts_after_the_last_scrape_are_lost(site: Site) -
     lost = found.moved.filter("is_lost")
     assert lost.is_empty() or lost["polled_at"].min() > found.scrapes["scraped_at"].max()
     assert found.scrapes["scraped_at"].n_unique() * 5 == found.scrapes.height
-    # the entry of a job that computes for long is dropped, and made anew
+    # the entry of a job with a long compute phase is dropped and created again
     lives = found.readings.group_by("target", "job_key").agg(count=pl.col("counter_started_at").n_unique())
     assert (lives["count"] > 1).any()
 

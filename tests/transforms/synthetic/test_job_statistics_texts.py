@@ -1,4 +1,4 @@
-"""Job statistics as texts: each form says what was counted, and our readers find it all."""
+"""Job statistics as texts: our readers recover the counted values from every format."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_reader_restores_every_change(statistics: JobStatistics, form: Form, tmp
 
 
 def prometheus_text(readings: pl.DataFrame) -> str:
-    """Return what lustre_exporter says of entries, each value with its time, as federated metrics have it."""
+    """Return entries as lustre_exporter prints them, each value with its time, as in federated metrics."""
     labels = pl.format('component="{}",jobid="{}",target="{}"', "component", "job_key", "target")
     at_ms = pl.col("scraped_at").dt.epoch("ms")
     data = [
@@ -127,7 +127,7 @@ def assert_all_changes(
     if has_all:
         assert scrapes.height == statistics.scrapes.height
         assert scrapes["entry_count"].sum() == statistics.readings.height
-    # what an entry says that has no row at a scrape is what its row before says
+    # an entry without a row at a scrape has the values of its previous row
     told = statistics.readings.sort(ENTRY).join_asof(
         read.sort("scraped_at"), on="scraped_at", by=ENTRY[1:], suffix="_told", check_sortedness=False
     )

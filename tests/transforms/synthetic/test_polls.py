@@ -24,7 +24,7 @@ def test_controllers_count_every_byte_once(volumes: list[float], count: int, see
     assert polls.shape == (len(volumes), count)
     assert (polls >= 0).all()
     assert (polls == np.floor(polls)).all(), "counters count whole bytes"
-    # at no time is a controller's counter a whole byte away from the truth
+    # the error of a controller's counter is always below one byte
     lag = np.cumsum(total) - np.cumsum(polls.sum(axis=1))
     assert (lag >= -1e-3 * count).all()
     assert (lag <= count + 1e-3).all()

@@ -1,4 +1,4 @@
-"""The synthetic site: deterministic, conserving, with effects that can be traced to their causes."""
+"""The synthetic site: deterministic, byte-conserving, with effects attributable to their causes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ QUIET = SiteParams(
 FRAMES = ("jobs", "polls", "truth", "runs", "bursts", "traffic")
 
 
-def injected_bytes(site: Site, direction: Direction) -> float:
-    """Return all bytes that ought to be in the polls: background and every burst."""
+def sum_expected_bytes(site: Site, direction: Direction) -> float:
+    """Return all bytes expected in the polls: background and every burst."""
     moved = site.bursts.filter(direction=direction)["moved_bytes"]
     return float(np.sum(moved.to_numpy()) + np.sum(site.traffic[f"background_{direction}_bytes"].to_numpy()))
 
@@ -50,7 +50,7 @@ def application(name: str) -> Application:
     return next(found for found in APPLICATIONS if found.name == name)
 
 
-# ---- one seed, one site
+# ---- determinism
 
 
 def test_same_seed_gives_the_same_frames() -> None:
@@ -85,16 +85,16 @@ def test_additional_application_does_not_change_others() -> None:
 def test_longer_site_has_the_same_first_day_of_background() -> None:
     short, long = simulate(SHORT, ()), simulate(replace(SHORT, days=0.7), ())
     columns = ["polled_at", "background_read_bytes", "background_write_bytes"]
-    # the last stretch is on its way to an aim that the shorter site also has
+    # the last segment ends at a value that the shorter site also has
     assert_frame_equal(short.traffic.select(columns), long.traffic.select(columns).head(short.traffic.height))
 
 
-# ---- no byte is lost
+# ---- conservation of bytes
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_traffic_is_background_and_bursts(site: Site, direction: Direction) -> None:
-    assert site.traffic[f"{direction}_bytes"].sum() == pytest.approx(injected_bytes(site, direction), rel=1e-12)
+    assert site.traffic[f"{direction}_bytes"].sum() == pytest.approx(sum_expected_bytes(site, direction), rel=1e-12)
     by_name = site.bursts.filter(direction=direction)["moved_bytes"].sum()
     assert by_name > 10 * GB
 
@@ -105,7 +105,7 @@ def test_polls_without_faults_contain_every_byte(perfect_site: Site, direction: 
     polls = perfect_site.polls
     assert polls.height == params.tick_count * params.controller_count
     polled = polls[f"{direction}_bytes_per_s"].to_numpy().sum() * params.interval_s
-    assert abs(polled - injected_bytes(perfect_site, direction)) < 10 * params.controller_count
+    assert abs(polled - sum_expected_bytes(perfect_site, direction)) < 10 * params.controller_count
 
 
 def test_complete_runs_move_the_volume_of_the_signature(site: Site) -> None:
@@ -142,7 +142,7 @@ def test_ior_jobs_equal_those_of_the_paper() -> None:
         assert 2 * GB <= signature(application(name), "write").max() <= 3 * GB
 
 
-# ---- alone, and not alone
+# ---- isolated and concurrent runs
 
 
 def test_run_without_contention_equals_the_signature() -> None:
@@ -243,7 +243,7 @@ def test_restarts_complete_stopped_runs() -> None:
         left_on="started_at", right_on="stopped_at", by="application", check_sortedness=False,
     )  # fmt: skip
     assert (again["submitted_at"] > again["stopped_at"]).all()
-    # a burst that was under way is done again
+    # an interrupted burst is repeated
     assert (again["first_burst"] - again["had"]).is_in([0, -1]).all()
     counts = {"ior_b": 10, "flash": 7}
     for name, first, count in again.select("application", "first_burst", "burst_count").iter_rows():
@@ -335,7 +335,7 @@ def test_site_without_users_has_only_background() -> None:
     )
 
 
-# ---- what cannot be simulated
+# ---- invalid parameters
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The workload: plans that depend on their own seed and key only, and move what was asked for."""
+"""The workload: plans depend only on their own seed and key, and transfer the requested bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parts(found: list[Plan], source: str) -> list[Part]:
     return [part for plan in found for part in plan.parts if part[0].source == source]
 
 
-def moved_bytes(pieces: tuple[Piece, ...], direction: str) -> float:
+def sum_bytes(pieces: tuple[Piece, ...], direction: str) -> float:
     return sum(piece.volume_bytes for piece in pieces if piece.direction == direction)
 
 
@@ -62,11 +62,11 @@ def test_stream_depends_on_seed_and_key() -> None:
 
 
 def test_stream_is_reproducible() -> None:
-    # Literal values: Python's own `hash` of a text, say, would differ from process to process.
+    # Literal values: Python's `hash` of a text, for example, differs between processes.
     assert stream(1, "application", "ior_a", 0).integers(1000, size=4).tolist() == [972, 697, 864, 560]
 
 
-# ---- plans depend on nothing but themselves
+# ---- independence of plans
 
 
 def test_same_workload_makes_the_same_plans(typical_plans: list[Plan]) -> None:
@@ -98,7 +98,7 @@ def test_plans_start_within_the_days_and_advance(typical_plans: list[Plan]) -> N
             assert all(piece.wait_s >= 0 and piece.volume_bytes >= 0 and piece.peak_bytes_per_s > 0 for piece in pieces)
 
 
-# ---- an application's own runs
+# ---- runs of the application
 
 
 @pytest.mark.parametrize("application", APPLICATIONS, ids=lambda application: application.name)
@@ -109,7 +109,7 @@ def test_complete_runs_move_the_volume_of_the_application(typical_plans: list[Pl
     for job, pieces in whole:
         assert (job.state, job.node_count, job.first_burst) == ("COMPLETED", application.node_count, 0)
         for direction in DIRECTIONS:
-            assert moved_bytes(pieces, direction) == pytest.approx(application.volume_bytes(direction), rel=1e-12)
+            assert sum_bytes(pieces, direction) == pytest.approx(application.volume_bytes(direction), rel=1e-12)
 
 
 def test_run_without_drift_equals_the_signature() -> None:
@@ -157,7 +157,7 @@ def test_runs_of_an_application_are_in_order(typical_plans: list[Plan]) -> None:
         assert starts[-1] + application.duration_s < USUAL.span_s
 
 
-# ---- everybody else
+# ---- background
 
 
 def test_activity_of_others_scales_with_the_level(typical_plans: list[Plan]) -> None:
@@ -238,8 +238,8 @@ def test_revision_applies_to_later_runs() -> None:
     later = Revision(6000.0, 900.0, bursts(100, 200, [7] * 4, [2.0], "write"))
     application = replace(APPLICATIONS[0], starts_s=(0.0, 6000.0), revision=later)
     before, after = make_plans((application,), STEADY)
-    assert moved_bytes(before.parts[0][1], "write") == pytest.approx(APPLICATIONS[0].volume_bytes("write"))
-    assert moved_bytes(after.parts[0][1], "write") == pytest.approx(4 * 7 * GB)
+    assert sum_bytes(before.parts[0][1], "write") == pytest.approx(APPLICATIONS[0].volume_bytes("write"))
+    assert sum_bytes(after.parts[0][1], "write") == pytest.approx(4 * 7 * GB)
     assert application.at(5999.9).bursts == APPLICATIONS[0].bursts
     assert application.at(6000.0).duration_s == 900.0
 

@@ -1,4 +1,4 @@
-"""Throughput on grids and at instants: exact integrals, streaming, what is lost; each against its slow twin."""
+"""Throughput on grids and at instants: exact integrals, streaming and volume errors, against naive twins."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_steps(requests: list[Request]) -> Steps:
 
 
 def hold_samples(samples: Ragged, where: Instants) -> Steps:
-    """What samples say of the signal: each value holds until the next instant."""
+    """Return the signal of samples: each value holds until the next instant."""
     owner, place = samples.owner, places_within(samples.counts)
     started, hz = where.start_s[owner], where.sampling_hz[owner]
     volume = samples.values / hz
@@ -50,7 +50,7 @@ def subject_bytes(found: BinnedBytes, number: int) -> list[float]:
     return found.volume_bytes[offsets[number] : offsets[number + 1]].tolist()
 
 
-#: many subjects, each with a grid of its own whose edges are exact
+#: many subjects, each with its own grid of exact edges
 GRIDS = st.tuples(st.integers(-64, 640).map(lambda n: n / 64), st.sampled_from([0.25, 0.5, 1, 3]), st.integers(0, 12))
 SUBJECTS = st.lists(st.tuples(st.lists(DYADIC, max_size=8), GRIDS), max_size=5)
 #: grids that know nothing of the requests' times
@@ -62,7 +62,7 @@ def make_grids(found: list[tuple[float, float, int]]) -> Grid:
     return Grid(np.array(started, float), np.array(interval, float), np.array(count, np.int64))
 
 
-# ---- bins: known answers
+# ---- bins: examples
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def make_grids(found: list[tuple[float, float, int]]) -> Grid:
         ((5, 7, 8), [0, 0, 0, 0], 8),
         ((-1, 0, 8), [0, 0, 0, 0], 8),
         ((4, 5, 8), [0, 0, 0, 0], 8),
-        # instants: into the bin that holds them; an edge belongs to the bin on its right, the last one to the last
+        # instants: into their bin; an edge belongs to the bin on its right, the last edge to the last bin
         ((1.5, 1.5, 8), [0, 8, 0, 0], 0),
         ((0, 0, 8), [8, 0, 0, 0], 0),
         ((2, 2, 8), [0, 0, 8, 0], 0),
@@ -140,7 +140,7 @@ def test_rejects_mismatched_arguments() -> None:
         bin_requests(of([]), Grid.from_range([0, 0], 1, 2))
 
 
-# ---- bins: what must hold of any
+# ---- bins: properties
 
 
 @BOUNDED
@@ -217,7 +217,6 @@ def test_bins_of_the_step_function_equal_those_of_requests(
 @given(st.lists(DYADIC, min_size=1, max_size=10), st.integers(1, 63))
 def test_split_request_has_the_same_bins(requests: list[Request], cut: int) -> None:
     began, ceased, volume = requests[0]
-    # A cut at just an edge of an instant would move it; an instant has no two parts.
     middle = began + (ceased - began) * cut / 64
     halves = [(began, middle, volume * cut / 64), (middle, ceased, volume * (64 - cut) / 64)]
     plain, other = (
@@ -227,7 +226,7 @@ def test_split_request_has_the_same_bins(requests: list[Request], cut: int) -> N
 
 
 def test_adversarial_magnitudes_in_bins() -> None:
-    """1 B in 1,000 s beside 1 TB in 1 µs: bins without a large one are right to the last digits."""
+    """1 B in 1,000 s beside 1 TB in 1 µs: bins without a large request are exact to the last digits."""
     rng = np.random.default_rng(3)
     began, is_huge = rng.random(100_000) * 1e6, rng.random(100_000) < 0.002
     ceased, volume = began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0)
@@ -257,7 +256,7 @@ def test_memory_does_not_grow_with_requests() -> None:
 
 
 def test_ftio_samples() -> None:
-    """What holds from an edge on is what a sample at that edge sees."""
+    """A sample at an edge has the value after that edge."""
     steps = make_steps([(1, 3, 100), (3, 4, 10)])
     each = make_instants(0, 1, 6)
     assert sample_at(steps, each).values.tolist() == [0, 50, 50, 10, 0, 0]
@@ -290,11 +289,11 @@ def test_samples_at_any_instants(requests: list[Request], started: float, hz: fl
     assert sample_at(steps, where).values.tolist() == expected.tolist()
 
 
-# ---- what is lost
+# ---- volume errors
 
 
 def test_volume_errors_cancel_in_the_total() -> None:
-    """FTIO's error is 0 though the signal is missed altogether; the difference of shapes says so."""
+    """FTIO's error is 0 although the signal is missed entirely; the difference of shapes shows that."""
     steps = make_steps([(0, 0.5, 10), (1.5, 2, 10)])
     where = make_instants(0, 1, 2)
     samples = sample_at(steps, where)
@@ -309,7 +308,7 @@ def test_bin_means_preserve_volume_but_not_shape() -> None:
     (volume,) = bin_requests(requests, make_grid(0, 4, 1)).volume_bytes
     means = make_steps([(0, 4, volume)])
     assert means.volume_bytes.tolist() == [8]
-    # 2 B/s for 4 s beside 8 B/s for 1 s: 6 + 3 * 2 bytes apart, of 16
+    # 2 B/s for 4 s against 8 B/s for 1 s: a difference of 6 + 3 * 2 bytes in 16
     assert shape_differences(step_function(requests), means).tolist() == [0.75]
 
 

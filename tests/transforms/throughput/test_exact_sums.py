@@ -1,4 +1,4 @@
-"""Sums without rounding: against rational numbers, in any order, at both ends of what a float can hold."""
+"""Sums without rounding: against rational numbers, in any order, at both ends of the range of floats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.transforms.throughput.exact_sums import ExactSums, running_sums, segm
 from tests.naive.throughput import exact_sums as naive
 from tests.transforms.request_lists import BOUNDED
 
-#: all magnitudes at once; what is below 2**-992 is no limb's
+#: all magnitudes together; digits below 2**-992 are in no limb
 WIDE = st.floats(1e-290, 1e290) | st.just(0.0)
 COMMON = st.floats(1e-3, 1e12)
 
@@ -24,7 +24,7 @@ def test_limbs_add_up_to_the_value(values: list[float]) -> None:
         assert np.abs(multiples).max(initial=0) < 1 << 32
         for row, multiple in enumerate(multiples.tolist()):
             total[row] += multiple << 32 * (place + 40)
-    # of the smallest, what is below the lowest limb may be missing
+    # digits of the smallest numbers below the lowest limb may be missing
     for value, found in zip(values, total, strict=True):
         assert abs(found / (1 << 32 * 40) - value) <= 2.0**-992
 
@@ -41,7 +41,7 @@ def test_cancelled_rates_leave_no_residue(rates: list[float], seed: int) -> None
 def test_small_rate_is_preserved_beside_a_large_one() -> None:
     small, large = 1e-3, 1e18
     assert running_sums(np.array([small, large, -large, -small])).tolist() == [small, large, small, 0.0]
-    # as floats it is gone
+    # lost in a sum of floats
     assert np.cumsum([small, large, -large])[-1] == 0.0
 
 
@@ -83,7 +83,7 @@ def test_sums_are_independent_of_order_and_chunks(terms: list[tuple[int, float]]
 @BOUNDED
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), COMMON), max_size=20), st.sampled_from([0, 3, 100]))
 def test_running_over_cells(spans: list[tuple[int, int, float]], few: int) -> None:
-    """Whether terms were added at once, some later, or all later."""
+    """Terms are added at once, partly later, or all later."""
     changes, expected = ExactSums(10), np.zeros(10)
     for number, (first, length, value) in enumerate(spans):
         last = min(first + length, 9)
@@ -130,7 +130,7 @@ def test_a_sum_of_many_equal_terms_does_not_drift() -> None:
     sums = ExactSums(1)
     sums.add(np.zeros(count, dtype=np.int64), np.full(count, 0.1))
     assert sums.totals()[0] == pytest.approx(0.1 * count, rel=1e-15)
-    # added as floats, one after the other, it does
+    # a sequential sum of floats does
     assert abs(np.bincount(np.zeros(count, dtype=np.int64), np.full(count, 0.1))[0] / (0.1 * count) - 1) > 1e-12
 
 

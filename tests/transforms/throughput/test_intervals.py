@@ -1,4 +1,4 @@
-"""Even steps of intervals: bytes are kept, gaps stay gaps, and hostile times have no steps."""
+"""Resampled intervals: bytes are conserved, gaps remain, and invalid times are rejected."""
 
 import numpy as np
 import pytest

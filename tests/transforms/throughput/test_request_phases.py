@@ -1,4 +1,4 @@
-"""Phases: known gaps, the slow twin, and the phases of real runs of IOR."""
+"""Phases: known gaps, the naive twin, and real runs of IOR."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def phase_rows(found: RequestPhases, subject: int = 0) -> list[naive.RequestPhas
     ("requests", "expected"),
     [
         ([(0, 1, 5), (3, 4, 7)], [(0, 1, 5, 1), (3, 4, 7, 1)]),
-        # just the gap is no gap
+        # a gap equal to the minimum does not separate phases
         ([(0, 1, 5), (2, 3, 7)], [(0, 3, 12, 2)]),
-        # a long request bridges what lies in it
+        # a long request covers the gaps inside it
         ([(0, 9, 1), (1, 2, 1), (8, 8.5, 1), (12, 13, 1)], [(0, 9, 3, 3), (12, 13, 1, 1)]),
-        # an instant is a phase as well; what moves nothing, or is unusable, is none
+        # an instant is a phase; requests without bytes and unusable ones are not
         ([(0, 0, 5), (0, 0, 5), (4, 4, 1), (2, 2, 0), (2, 2, NAN), (3, 2, 1)], [(0, 0, 10, 2), (4, 4, 1, 1)]),
         ([], []),
     ],
@@ -75,7 +75,7 @@ def test_phases_of_the_signal_equal_those_of_requests(requests: list[Request]) -
 
 
 def segments(log: Path) -> pl.DataFrame:
-    """The requests that a log's DXT modules hold, as they land."""
+    """Requests of the DXT modules of a log, as in the warehouse."""
     batches = SOURCE.read(log, Reading())
     return pl.concat([batch.rows for batch in batches if batch.table == TRACE_REQUESTS])
 
@@ -99,7 +99,7 @@ def test_phases_of_ior(shared_data: Path, log: str, module: str, direction: str)
     np.testing.assert_allclose(found.end_s, golden[:, 1], rtol=0, atol=1e-9)
     np.testing.assert_array_equal(found.volume_bytes, golden[:, 2])
     np.testing.assert_array_equal(found.request_count, golden[:, 3])
-    # the same of the step function, and of bins of a millisecond
+    # the same for the step function and for bins of a millisecond
     steps = step_function(requests)
     of_steps = request_phases(steps.requests(), 1.0)
     np.testing.assert_array_equal(of_steps.onset_s, found.onset_s)

@@ -1,4 +1,4 @@
-"""Throughput as a step function: FTIO's own cases, conservation at any magnitude, invariances."""
+"""Throughput as a step function: the examples of FTIO, conservation of bytes, and invariances."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NAN, INF = float("nan"), float("inf")
 
 
 def is_same(first: Steps, second: Steps) -> bool:
-    """Whether two signals are the same to the last bit."""
+    """Return whether two signals are bit-identical."""
     return all(np.array_equal(getattr(first, f.name), getattr(second, f.name)) for f in fields(Steps))
 
 
-# ---- known answers
+# ---- examples
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def is_same(first: Steps, second: Steps) -> bool:
         ([(0, 10, 100), (2, 8, 120), (4, 6, 60)], [10, 30, 60, 30, 10, 0], [0, 2, 4, 6, 8, 10]),
         ([(0, 10, 1000), (5, 15, 2000)], [100, 300, 200, 0], [0, 5, 10, 15]),
         ([(0, 10, 1000), (5, 15, 500)], [100, 150, 50, 0], [0, 5, 10, 15]),
-        # one begins where another is over; equal times; a pause
+        # one begins at the end of another; equal times; a pause
         ([(0, 1, 4), (1, 2, 6)], [4, 6, 0], [0, 1, 2]),
         ([(0, 2, 4), (0, 2, 6)], [5, 0], [0, 2]),
         ([(0, 1, 4), (3, 4, 6)], [4, 0, 6, 0], [0, 1, 3, 4]),
@@ -106,7 +106,7 @@ def test_equals_the_naive_twin(lists: list[list[Request]]) -> None:
         np.testing.assert_allclose(steps.impulse_bytes[mine], list(impulses.values()), rtol=1e-15)
 
 
-# ---- what must hold of any
+# ---- properties
 
 
 @BOUNDED
@@ -175,7 +175,7 @@ def test_requests_of_a_signal_have_the_same_signal(lists: list[list[Request]]) -
 
 
 def adversarial(count: int) -> Requests:
-    """Requests of 1 B in 1,000 s among such of 1 TB in 1 µs."""
+    """Return requests of 1 B in 1,000 s mixed with requests of 1 TB in 1 µs."""
     rng = np.random.default_rng(3)
     began, is_huge = rng.random(count) * 1e6, rng.random(count) < 0.5
     return Requests.from_arrays(began, began + np.where(is_huge, 1e-6, 1e3), np.where(is_huge, 1e12, 1.0))
@@ -186,7 +186,7 @@ def test_adversarial_magnitudes() -> None:
     steps = step_function(requests)
     assert steps.volume_bytes[0] == pytest.approx(requests.volume_bytes.sum(), rel=1e-14)
     assert steps.bytes_per_s[-1] == 0.0
-    # Where only the small ones are active their rate is right: an earlier 1e18 B/s has left no trace.
+    # The rate is exact where only small requests are active, also after an earlier rate of 1e18 B/s.
     is_huge = requests.volume_bytes > 1
     levels = step_function(requests.select(~is_huge))
     huge = step_function(requests.select(is_huge))
@@ -195,7 +195,7 @@ def test_adversarial_magnitudes() -> None:
     expected = levels.bytes_per_s[np.searchsorted(levels.edges_s, middles) - 1]
     assert is_free.sum() > 10_000
     np.testing.assert_allclose(steps.bytes_per_s[:-1][is_free], expected[is_free], rtol=1e-14)
-    # The plain way leaves a rate behind that is larger than that of any small one.
+    # A naive sum leaves a remainder that exceeds the rate of any small request.
     rates = requests.rates()
     times = np.concatenate([requests.start_s, requests.end_s])
     order = np.argsort(times, kind="stable")

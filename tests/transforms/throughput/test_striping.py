@@ -1,4 +1,4 @@
-"""Stripes: which target holds a byte, requests cut at stripes, nothing guessed; the twin goes byte after byte."""
+"""Stripes: the target of each byte, and requests split at stripes, against a twin that iterates over bytes."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_splits_requests_across_stripes() -> None:
 @pytest.mark.parametrize(
     ("row", "ost"),
     [
-        # no bytes; a number of bytes that is not known
+        # no bytes; an unknown number of bytes
         ((5, 0, 1.0, 2.0, 0), 3),
         ((5, -1, 1.0, 2.0, 0), 3),
-        # beyond 2**63; more pieces than a call can make
+        # beyond 2**63; more pieces than allowed per call
         ((2**63 - 5, 100, 1.0, 2.0, 0), NO_OST),
         ((0, 2**62, 1.0, 2.0, 0), NO_OST),
         # within a stripe
@@ -141,7 +141,7 @@ def test_pieces_have_the_same_signal(rows: list[tuple[int, int, float, float, in
 
 
 def test_throughput_per_target() -> None:
-    """Two requests that cross stripes: every target has its own bytes, when they were moved."""
+    """Two requests that cross stripes: every target has its bytes at the times of their transfer."""
     extents_ = make_extents([(0, 12, 0.0, 3.0, 0), (2, 4, 0.0, 1.0, 0), (0, 5, 0.0, 1.0, -1)])
     bins = BinAccumulator(Grid.from_range(np.zeros(8), 3.0, 3))
     for piece in split_requests(extents_, LAYOUTS):
@@ -150,7 +150,7 @@ def test_throughput_per_target() -> None:
     assert found[7].tolist() == [4 + 2, 0, 0]
     assert found[3].tolist() == [2, 4, 0]
     assert found[5].tolist() == [0, 0, 4]
-    # what has no target is in the whole run's signal alone
+    # requests without a target are only in the signal of the whole run
     assert found.sum() == 16
     run = Requests.from_arrays(extents_.start_s, extents_.end_s, extents_.length_bytes)
     assert bin_requests(run, Grid.from_range(0.0, 3.0, 3)).volume_bytes.sum() == 21

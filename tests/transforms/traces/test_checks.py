@@ -1,4 +1,4 @@
-"""What a compressed trace promises is checked without expanding it; the slow twin expands all of it."""
+"""Validation of compressed traces without expansion, compared with a naive twin that expands them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def assert_rejected(trace: CompressedTrace, words: str) -> None:
         check(trace)
 
 
-# ---- valid ones
+# ---- valid traces
 
 
 @given(compressed_traces())
@@ -75,7 +75,7 @@ def test_accepts_example_programs(count: int) -> None:
 
 
 def test_does_not_expand_the_trace() -> None:
-    """2^31 - 1 ranks with 10^9 iterations each: what is expanded would never come to an end."""
+    """2^31 - 1 ranks with 10^9 iterations each: an expansion would not terminate."""
     check(table_one_posix(2**31 - 1, row_bytes=2**31 - 1, iterations=2**31 - 1))
     check(file_per_process(2**31 - 1, writes=10**9))
 
@@ -85,7 +85,7 @@ def test_accepts_runs_without_calls() -> None:
 
 
 def test_accepts_decreasing_values_in_long_loops() -> None:
-    """Rank 0 counts up and rank 1 down: only runs taken together show that no value is below 0."""
+    """Rank 0 counts up and rank 1 down: only the combined progressions show that no value is negative."""
 
     def counting(count: int, first: int) -> CompressedTrace:
         up, fall = Progression(0, (1,), (count,)), Progression(first, (-2,), (count,))
@@ -109,7 +109,7 @@ def test_only_numbers_of_statuses_may_be_negative() -> None:
     )
 
 
-# ---- parts that are none
+# ---- invalid partitions
 
 
 @pytest.mark.parametrize(
@@ -164,24 +164,24 @@ def test_rejects_invalid_parts(trace: CompressedTrace, words: str) -> None:
 
 
 def test_rejects_deep_and_long_loops() -> None:
-    def nested(depth: int, iterations: int) -> CompressedTrace:
+    def make_nested_loops(depth: int, iterations: int) -> CompressedTrace:
         node: Node = BARRIER
         for level in reversed(range(depth)):
             times = same(iterations, iterations**level)
             node = Loop((Share(RANKS, ((same(0, times.size),),), (times,)),), (node,))
         return make_trace(node)
 
-    check(nested(MAX_DEPTH, 1))
-    assert_rejected(nested(MAX_DEPTH + 1, 1), "more than 64 deep")
-    check(nested(62, 2))
-    assert_rejected(nested(63, 2), "class 0, node 62: the loop has 9223372036854775808 iterations")
+    check(make_nested_loops(MAX_DEPTH, 1))
+    assert_rejected(make_nested_loops(MAX_DEPTH + 1, 1), "more than 64 deep")
+    check(make_nested_loops(62, 2))
+    assert_rejected(make_nested_loops(63, 2), "class 0, node 62: the loop has 9223372036854775808 iterations")
 
 
-# ---- against the slow twin
+# ---- against the naive twin
 
 
 def is_valid(trace: CompressedTrace) -> bool:
-    """Tell, by expansion, whether shares tile classes and values are as many as executions."""
+    """Check by expansion that shares partition the classes and that there is one value per execution."""
 
     def fits(vector: Vector, executions: dict[int, int]) -> bool:
         ranks = [rank for share in vector for rank in share.ranks.values().tolist()]
@@ -207,7 +207,7 @@ def is_valid(trace: CompressedTrace) -> bool:
 
 
 def change_vector(draw: Any, vector: Vector) -> Vector:
-    """Change one share a little: other ranks, or one value more."""
+    """Change one share of a vector: other ranks, or one additional value."""
     if not vector:
         return vector
     place = draw(st.integers(0, len(vector) - 1))
@@ -254,7 +254,7 @@ def test_detects_any_change(data: st.DataObject) -> None:
 
 @st.composite
 def random_rank_lists(draw: st.DrawFn) -> Progression:
-    """Draw a rising rank list of up to three dimensions."""
+    """Draw an increasing rank list of up to three dimensions."""
     strides: list[int] = []
     counts: list[int] = []
     reach = 0

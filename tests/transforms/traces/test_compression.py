@@ -1,4 +1,4 @@
-"""Compression of the calls of all ranks: lossless, of constant size, and with the times that there were."""
+"""Compression of the calls of all ranks: lossless, of constant size, and with the original times."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def posix(rank: int, function: str, *given: object) -> Made:
 
 
 def assert_valid(trace: CompressedTrace, ranks: Sequence[RankCalls]) -> CompressedTrace:
-    """Return a trace after checking that it is valid and gives back each call of each rank."""
+    """Return a trace after checking that it is valid and expands to every call of every rank."""
     check(trace)
     silent = set(range(trace.process_count)) - {calls.rank for calls in ranks}
     assert all(rank_calls(trace, rank).is_empty() for rank in silent)
@@ -74,7 +74,7 @@ def trace_ranks(trace: CompressedTrace) -> list[list[int]]:
 
 
 def count_shares(trace: CompressedTrace) -> list[tuple[int, int]]:
-    """Number of shares, and of stretches in them, of each vector in order."""
+    """Number of shares, and of progressions in them, of each vector in order."""
     every = [node for rank_class in trace.classes for node in nodes(rank_class.body)]
     vectors = [node.counts for node in every if isinstance(node, Loop)]
     vectors += [slot.vector for node in every if isinstance(node, Call) for slot in node.slots]
@@ -86,7 +86,7 @@ def count_shares(trace: CompressedTrace) -> list[tuple[int, int]]:
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[Ranked]:
-    """Draw the calls of ranks: few kinds of odd texts in loops that iterate unequally often; numbers by rank or not."""
+    """Draw the calls of ranks: few unusual texts in loops of different length; numbers may depend on the rank."""
     kinds = draw(
         st.lists(
             st.tuples(
@@ -157,7 +157,7 @@ def test_restores_several_traces(traces: list[list[Ranked]]) -> None:
     "argument_texts", [["999999999999999999", "0"], ["[-999999999999999999_1]", "[999999999999999999_1]"]]
 )
 def test_restores_numbers_at_the_limits(argument_texts: list[str]) -> None:
-    """Their differences, and those of ranks, are larger than any of them."""
+    """Differences between numbers and between ranks exceed every number."""
     texts = argument_texts * 3
     calls_by_rank = [[(rank, "MPIIO", "f", 0, text) for text in texts[rank % 2 :]] for rank in range(6)]
     (one,) = trace_ranks(compress_calls(*[own[:4] for own in calls_by_rank]))
@@ -200,7 +200,7 @@ def test_ranks_with_different_iterations_form_one_class() -> None:
 
 
 def test_ranks_with_alternating_iterations_share_values() -> None:
-    """Even ranks fold by themselves, and odd ones: the values of both are one share again."""
+    """Even and odd ranks are folded separately; the values of both form one share again."""
     calls_by_rank = [[posix(rank, "open", "/a/f", rank), *[posix(rank, "sync")] * (2 + rank % 2)] for rank in range(6)]
     (one,) = compress_calls(*calls_by_rank).classes
     opened, loop = one.body
@@ -230,7 +230,7 @@ def test_accepts_ranks_in_any_order() -> None:
 
 
 def test_widths_are_common_to_all_traces() -> None:
-    """The 12 of a run of many ranks shows no zeros, the 7 of a small one does."""
+    """The number 12 in a run of many ranks has no leading zeros, the number 7 in a small run has."""
     few, many = ([ranked(0, [posix(0, "open", text)])] for text in ("/a/f.07", "/a/f.12"))
     widths = [
         node.slots[0].width
@@ -256,7 +256,7 @@ def test_rejects_nul_characters() -> None:
 
 
 def table_one(process_count: int, iterations: int) -> CompressedTrace:
-    """Return the compressed trace of the paper's Table 1, of 24,000 bytes a row; rank 0 creates the file."""
+    """Return the compressed trace of the paper's Table 1 with 24,000 bytes per row; rank 0 creates the file."""
     size = 24_000 // process_count
 
     def program(rank: int) -> list[Made]:
@@ -290,7 +290,7 @@ def test_size_of_table_one_is_constant(process_count: int, iterations: int) -> N
 
 @st.composite
 def timed_streams(draw: st.DrawFn) -> list[Ranked]:
-    """Draw streams whose calls last as long as chance will have it, in whole ticks, past what they were made in."""
+    """Draw streams whose calls have random durations in whole ticks, which may exceed that of the enclosing call."""
     found = []
     for calls in draw(streams()):
         size = calls.order.size
@@ -352,7 +352,7 @@ def test_both_formats_of_a_real_trace_compress_equally(shared_data: Path, progra
 
 
 def remove_times(rank_class: RankClass) -> list[object]:
-    """Return what a class calls, without when."""
+    """Return the calls of a class without times."""
     return [
         (node.module, node.function, node.level, node.texts, node.slots) if isinstance(node, Call) else node.counts
         for node in nodes(rank_class.body)
@@ -361,7 +361,7 @@ def remove_times(rank_class: RankClass) -> list[object]:
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ior_mpiio_chunk"])
 def test_real_programs_have_few_more_classes_at_24_ranks(shared_data: Path, program: str) -> None:
-    """Rank 0, the others, and at 24 ranks two more aggregators; the signs of what memory held divide nobody."""
+    """Rank 0, the others, and at 24 ranks two more aggregators; signs of uninitialized memory do not split classes."""
     counts = []
     for size in (8, 24):
         with signatures.opened(shared_data / "recorder" / program / str(size) / "raw.tar.zst") as run:
@@ -374,7 +374,7 @@ A, B, C, D, E = range(5)
 
 
 def fold_symbols(symbols: Sequence[int] | Longs, folder: Folder | None = None) -> tuple[tuple[int, ...], str]:
-    """Return the shape of symbols and how their loops stand, after checking that these are the symbols."""
+    """Return the structure of symbols and their loops, after checking that it expands to the symbols."""
     shape, nodes = (folder or Folder()).fold(np.array(symbols, np.int32))
     assert naive.executed(nodes) == list(zip(map(int, symbols), range(len(symbols)), strict=True))
     return shape, format_nodes(nodes)
@@ -411,7 +411,7 @@ def test_folding_restores_any_symbols(symbols: list[int]) -> None:
 
 @st.composite
 def programs(draw: st.DrawFn, min_count: int = 1) -> tuple[Program, Program]:
-    """Draw a program whose calls are all different, twice: its loops iterate unequally often, at least so often."""
+    """Draw two executions of a program with distinct calls, with different iteration counts above a minimum."""
     symbols = count()
 
     def counts() -> tuple[int, ...]:
@@ -447,7 +447,7 @@ def test_shape_is_independent_of_iterations(pair: tuple[Program, Program]) -> No
         assert fold_symbols(one, folder)[0] == fold_symbols(other, folder)[0]
 
 
-# ---- plain answers
+# ---- examples
 
 
 @pytest.mark.parametrize(
@@ -462,15 +462,15 @@ def test_shape_is_independent_of_iterations(pair: tuple[Program, Program]) -> No
         ([A] + [B, C] * 4 + [A], "a4(bc)a"),
         (([A] + [B] * 3 + [C]) * 2 + ([A] + [B] * 2 + [C]), "3(a[3, 3, 2](b)c)"),
         (([A, B] * 2 + [C]) * 3 + [D], "3(2(ab)c)d"),
-        # The shortest first: of ABAAB ABAAB, first AA.
+        # The shortest repeat first: in ABAAB ABAAB, first AA.
         ([A, B, A, A, B] * 2, "2(ab2(a)b)"),
-        # Repeats overlap: the first takes what it can.
+        # Repeats overlap: the first one is folded as far as possible.
         ([A, B, A, B, A, C, A, C], "2(ab)2(ac)"),
-        # Equal bodies at two places are loops of their own.
+        # Equal bodies at two places are separate loops.
         ([A, A, B, A, A, A], "2(a)b3(a)"),
-        # A loop in which each call comes more often than is looked for is found once what is in it is folded.
+        # A loop longer than the maximum tested length is found after its inner loops are folded.
         (([A] * 50 + [B]) * 3, "3(50(a)b)"),
-        # Four deep.
+        # Four nested loops.
         (((([A] * 2 + [B]) * 2 + [C]) * 2 + [D]) * 2 + [E], "2(2(2(2(a)b)c)d)e"),
     ],
 )
@@ -499,7 +499,7 @@ def test_shapes_identify_equal_ranks() -> None:
     shapes = [fold_symbols([A, *[B, C] * n, D], folder)[0] for n in (2, 3, 300)]
     assert len(set(shapes)) == 1
     assert fold_symbols([A, *[C, B] * 3, D], folder)[0] != shapes[0]
-    # One iteration is no loop, and two ranks that differ so are not alike.
+    # One iteration is not a loop, so the two ranks are in different classes.
     assert fold_symbols([A, B, C, D], folder)[0] != shapes[0]
 
 
@@ -530,11 +530,11 @@ def test_arithmetic_ranges(rows: list[tuple[int, int]], stride: int) -> None:
     assert arithmetic_ranges(firsts, counts, stride).tolist() == expected
 
 
-# ---- what follows no rule
+# ---- irregular calls
 
 
 def fibonacci(size: int) -> Longs:
-    """Return the word in which repeats are everywhere, and none goes on."""
+    """Return the Fibonacci word, in which repeats are frequent but have few iterations."""
     words = [[B], [A]]
     while len(words[-1]) < size:
         words.append(words[-1] + words[-2])
@@ -542,7 +542,7 @@ def fibonacci(size: int) -> Longs:
 
 
 def squares(size: int) -> Longs:
-    """Return bodies of all lengths, each of them twice: there is always one more length to fold."""
+    """Return bodies of all lengths, each twice, so that every length is folded."""
     parts = [np.tile(np.arange(length) % 97 + length, 2) for length in range(2, 2000)]
     return np.concatenate(parts)[:size]
 
@@ -565,7 +565,7 @@ def test_irregular_symbols_need_bounded_comparisons(symbols: Longs, monkeypatch:
 
 
 def count_comparisons(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets how many symbols are looked at, each time that a length is tried."""
+    """Return a list to which the number of compared symbols is appended for each tested length."""
     sizes: list[int] = []
 
     def wrap(real: Callable[[Longs, int], tuple[Longs, Longs]]) -> Callable[[Longs, int], tuple[Longs, Longs]]:

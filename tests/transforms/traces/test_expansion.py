@@ -1,4 +1,4 @@
-"""One rank's calls out of a compressed trace."""
+"""Expansion of the calls of one rank from a compressed trace."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_sums_and_bounds_equal_those_of_the_numbers(run: Progression, numbers: l
     assert row_bounds((run, Listed((7,)))) == (min(7, run.values().min()), max(7, run.values().max()))
 
 
-# ---- plain answers
+# ---- examples
 
 
 def test_table_one_of_the_paper() -> None:
@@ -137,7 +137,7 @@ def test_gaps_follow_the_previous_end_or_the_enclosing_start() -> None:
 
 
 def test_starts_never_decrease() -> None:
-    # Means of other executions have the inner call begin after the outer one is over.
+    # With means over other executions, the inner call would begin after the end of the outer one.
     began, _ = place_in_time(np.array([0, 1, 0]), np.array([0.0, 5.0, 1.0]), np.array([2.0, 1.0, 1.0]))
     assert began.tolist() == [0.0, 5.0, 5.0]
 
@@ -146,7 +146,7 @@ def test_gap_depends_on_the_previous_node() -> None:
     gaps = (Gap(START, compressed.steady(1, 8.0)), Gap(1, compressed.steady(3, 2.0)))
     again = Call("POSIX", "sync", 0, ("f",), (), gaps, compressed.steady(4, 0.0))
     assert rank_calls(single_rank_trace(make_loop((3,), again)), 0)["start_s"].to_list() == [8.0, 10.0, 12.0]
-    # What it never followed: the mean of all its gaps, each as often as it was.
+    # After a call that it never followed: the mean of all its gaps, weighted by their counts.
     others = (make_call(1), make_call(2), make_call(3))
     assert rank_calls(single_rank_trace(*others, again), 0)["start_s"].to_list() == [1.0, 2.5, 4.0, 8.0]
     assert rank_calls(single_rank_trace(Call("POSIX", "sync", 0, ("f",), (), (), compressed.steady(1, 0.0))), 0)[
@@ -154,7 +154,7 @@ def test_gap_depends_on_the_previous_node() -> None:
     ].to_list() == [0.0]
 
 
-# ---- what is refused
+# ---- invalid input
 
 
 @pytest.mark.parametrize("rank", [-1, 2, 1 << 70])
@@ -176,7 +176,7 @@ def test_rejects_too_many_calls_before_expansion() -> None:
         rank_calls(
             single_rank_trace(make_loop((3,), Call("M", "f", 0, ("",), (), (), compressed.steady(1, 1.0)))), 0, 2
         )
-    # No call comes of it, and it would be gone through all the same.
+    # It has no calls, but its iterations would be processed nevertheless.
     empty = Loop((Share(ONE, (), (Progression(0, (0,), (1 << 50,)),)),), ())
     with pytest.raises(ValueError, match="more than"):
         rank_calls(_make_endless_loop(1 << 50, empty), 0)

@@ -1,4 +1,4 @@
-"""Compressed traces as frames: there and back, and rows that nobody wrote so."""
+"""Conversion of compressed traces to frames and back, and invalid rows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_size_does_not_grow_with_ranks() -> None:
 
 
 def set_in(*path: str | int | None, to: object) -> Callable[[Rows], None]:
-    """Function that replaces a part of the rows: row number, then fields and indices."""
+    """Return a function that replaces one value in the rows, by row number, fields and indices."""
 
     def change(rows: Rows) -> None:
         part: Any = rows

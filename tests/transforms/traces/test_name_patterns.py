@@ -1,4 +1,4 @@
-"""Names that differ in numbers only."""
+"""Patterns of names that differ only in numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_vector(start: int = 0, shift: int = 1, ranks: Progression = ALL) -> Vec
 
 
 def make_member(*parts: str | Number) -> Member:
-    """Return a name of texts and numbers in turn."""
+    """Return a name of alternating texts and numbers."""
     return Member(
         Argument(tuple(map(str, parts[::2])), tuple(part for part in parts[1::2] if isinstance(part, Number)))
     )
@@ -55,7 +55,7 @@ def test_names_with_two_numbers_count_pairs() -> None:
     assert find_patterns(make_member("r", Number(1, rank), "/s", Number(2, step), "")) == [
         (f"r{{0..{N - 1}}}/s{{00..04}}", 5 * N)
     ]
-    # twice the same number is one choice
+    # two equal numbers are one variable
     assert find_patterns(make_member("r", Number(1, rank), "/s", Number(1, rank), ""))[0][1] == N
 
 
@@ -75,7 +75,7 @@ def test_padded_numbers_are_separate_patterns() -> None:
         (f"f{{000..{N - 1}}}", N),
         (f"f{{0..{N - 1}}}", N),
     ]
-    # 1000 is written so in either way
+    # 1000 is written the same with and without zero padding
     assert (
         find_patterns(make_member("f", Number(3, make_vector()), ""), make_member("f", Number(4, 1000), ""))[0][1] == N
     )
@@ -111,7 +111,7 @@ def test_counts_equal_those_of_expanded_names(data: st.DataObject) -> None:
     if len(counts) == 1:
         assert counts == [len(names)]
     else:
-        # Names filled up to different widths are told apart, and may be the same where they have enough digits.
+        # Names padded to different widths are distinguished, although they are equal for numbers with enough digits.
         assert sum(filter(None, counts)) >= len(names)
 
 

@@ -1,4 +1,4 @@
-"""Rows of numbers as nested progressions."""
+"""Sequences of numbers as nested progressions."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def test_folds_ascending_numbers(numbers: set[int]) -> None:
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
-        # rank 0 in a class of its own, and the others
+        # rank 0 in a separate class, and the others
         ([Progression(0), Progression(1, (1,), (999_999,))], [Progression(0, (1,), (1_000_000,))]),
         # aggregators among all
         ([Progression(0, (1,), (1 << 40,)), Progression(0, (8,), (1 << 37,))], [Progression(0, (1,), (1 << 40,))]),
-        # groups of four, each again for all of its ranks
+        # groups of four, repeated for each of their ranks
         ([Progression(0, (1, 0), (1 << 20, 4))], [Progression(0, (1,), (1 << 20,))]),
-        # even and odd ones are apart, though their ranges are not
+        # even and odd ranks are disjoint, although their ranges overlap
         (
             [Progression(1, (2,), (1 << 30,)), Progression(0, (4,), (1 << 30,))],
             [Progression(0, (4,), (1 << 30,)), Progression(1, (2,), (1 << 30,))],

@@ -1,4 +1,4 @@
-"""Blocks of ranks in which values grow evenly."""
+"""Blocks of ranks in which values are linear in the rank."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.naive.traces import expansion as naive
 
 @st.composite
 def vectors(draw: st.DrawFn, process_count: int) -> Vector:
-    """Draw values of all ranks: cut somewhere, in rows or in groups of two or three."""
+    """Draw values of all ranks, in random blocks, in rows, or in groups of two or three."""
     edges = sorted({0, process_count, *draw(st.sets(st.integers(0, process_count), max_size=2))})
     shares = []
     for low, high in pairwise(edges):
@@ -53,7 +53,7 @@ def test_blocks_have_the_values_of_their_ranks(data: st.DataObject) -> None:
             rows = [naive.values(vector, rank) for rank in naive.numbers(ranks)]
             assert block.total() == sum(map(sum, rows))
             assert block.totals().tolist() == [sum(column) for column in zip(*rows, strict=True)]
-            # rows that make up for one another are not looked into
+            # rows whose deviations cancel are not examined
             assert not block.is_uniform() or all(row == rows[0] for row in rows)
             assert not block.is_constant() or len({value for row in rows for value in row}) == 1
             assert block.least() <= min(map(min, rows))

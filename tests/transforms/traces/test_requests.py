@@ -1,4 +1,4 @@
-"""What calls of a compressed trace do to files."""
+"""File operations of the calls of a compressed trace."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_volumes_by_execution() -> None:
     assert volumes_by_execution(None, TWO, 2) is None
 
 
-# ---- calls within calls
+# ---- nested calls
 
 
 @settings(deadline=None, max_examples=examples(30))

@@ -1,4 +1,4 @@
-"""Calls by what they have in common, and the numbers in them."""
+"""Templates of calls, and the numbers in them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def frame(signatures: Sequence[Signature]) -> pl.DataFrame:
 
 
 def templates_with_rows(signatures: Sequence[Signature], cut: int = 0) -> list[tuple[Template, list[int]]]:
-    """Return the template of each signature and its numbers, after checking that the text comes back of them."""
+    """Return the template and numbers of each signature, after checking that they reproduce the text."""
     known = find_templates([frame(signatures[:cut]), frame(signatures[cut:])])
     rows = []
     for number, first, (level, module, function, text) in zip(
@@ -66,7 +66,7 @@ def test_templates_equal_the_naive_twin(signatures: list[Signature], cut: int) -
     assert [numbers for _, numbers in rows] == [numbers for _, numbers in expected]
     own = [(one.module, one.function, one.level, one.texts, one.widths) for one, _ in rows]
     assert own == [key for key, _ in expected]
-    # Each template is there once, in the order of the first calls.
+    # Templates are unique and in the order of their first calls.
     known = find_templates([frame(signatures)]).templates
     assert [(one.module, one.function, one.level, one.texts, one.widths) for one in known] == list(dict.fromkeys(own))
 
@@ -90,7 +90,7 @@ def test_templates_equal_the_naive_twin(signatures: list[Signature], cut: int) -
         ("9" * 20, ("", "", ""), (1, 1), [10**18 - 1, 99]),
         ("0" * 19, ("", "", ""), (18, 1), [0, 0]),
         ("é7_日本3", ("é", "_日本", ""), (1, 1), [7, 3]),
-        # Digits of other scripts are letters here.
+        # Digits of other scripts are treated as letters.
         ("٣²x", ("٣²x",), (), []),
         ("1.5e-3", ("", ".", "e-", ""), (1, 1, 1), [1, 5, 3]),
     ],
@@ -101,7 +101,7 @@ def test_splits_numbers_and_texts(
     assert templates_of_texts(text) == [(texts, widths, numbers)]
 
 
-# ---- numbers that are filled up
+# ---- padded numbers
 
 
 def test_names_of_equal_width_share_a_template() -> None:
@@ -121,7 +121,7 @@ def test_single_0_has_width_one() -> None:
         (("f007", "f07"), [(3,), (2,)]),
         (("f10", "f007"), [(1,), (3,)]),
         (("f100", "f007"), [(3,), (3,)]),
-        # One slot that does not go together: each call has its own widths, in all of its slots.
+        # One slot has inconsistent widths: each call then has its own widths in all slots.
         (("f7 01", "f07 10"), [(1, 2), (2, 1)]),
         (("f7 01", "f8 10"), [(1, 2), (1, 2)]),
     ],
@@ -156,7 +156,7 @@ def test_statuses_differ_in_numbers_only(module: str) -> None:
         ("MPIIO", "[-5]", [5]),
         ("MPIIO", "-5_-3]", [5, 3]),
         ("MPIIO", "%p -8 0-3", [8, 0, 3]),
-        # A sign before a 0 would not come back.
+        # A sign before a 0 would be lost.
         ("MPIIO", "[-0_-3]", [0, 3]),
         ("MPIIO", "[-5_-03]", [5, 3]),
         ("MPIIO", "[-5_3] [-0_3]", [5, 3, 0, 3]),
@@ -178,7 +178,7 @@ def test_signs_do_not_count_in_widths() -> None:
     ]
 
 
-# ---- what is refused
+# ---- invalid input
 
 
 def test_rejects_nul_characters() -> None:
@@ -195,7 +195,7 @@ def test_numbers_signatures_across_frames() -> None:
     assert known.numbers.tolist() == [1, 2, 3, 4]
 
 
-# ---- arguments that are no parameters
+# ---- arguments that are not parameters
 
 ADDRESS = "94033035442912"
 
@@ -217,7 +217,7 @@ def mask_arguments(module: str, function: str, arguments: str) -> str:
         ("MPI", "MPI_Recv", "%p 8 MPI_BYTE 3 0 MPI_COMM_WORLD [3_0]", "%p 8 MPI_BYTE 3 0 MPI_COMM_WORLD %p"),
         ("MPIIO", "MPI_File_write", "0-0 %p 120 MPI_BYTE [33808_0]", "0-0 %p 120 MPI_BYTE %p"),
         ("MPIIO", "MPI_File_read_at", "0-0 0 %p 8 MPI_BYTE [-33808_-21]", "0-0 0 %p 8 MPI_BYTE %p"),
-        # No 64-bit number holds it, and no C int either.
+        # It exceeds a 64-bit integer and a C int.
         ("MPI", "MPI_Op_free", "123456789012345678901234567890", "%p"),
         ("MPI", "MPI_Op_free", str(1 << 31), "%p"),
     ],
@@ -265,7 +265,7 @@ def test_masking_keeps_rows_in_order() -> None:
 
 @pytest.mark.parametrize("program", ["ior_mpiio_inter_coll", "ior_mpiio_chunk"])
 def test_masked_ranks_of_real_traces_are_equal(shared_data: Path, program: str) -> None:
-    """What is masked in one rank's calls is masked in all, and only arguments that differ by chance are."""
+    """The same arguments are masked for all ranks, and only those that differ randomly."""
     seen = defaultdict(set)
     with recorder_signatures.opened(shared_data / "recorder" / program / "8" / "raw.tar.zst") as run:
         for rank in run.ranks:

@@ -1,4 +1,4 @@
-"""Histograms of times: their twin, what merging keeps, and that what is drawn from them has their mean."""
+"""Histograms of times: the naive twin, invariants of merging, and the mean of drawn times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bin_rows(histogram: TimeHistogram) -> list[tuple[int, float, float, float]]:
 
 
 def assert_valid(histogram: TimeHistogram) -> None:
-    """Check what holds of every histogram."""
+    """Check the invariants of every histogram."""
     assert sum(part.count for part in histogram.bins) == histogram.count
     assert len(histogram.bins) == min(5, histogram.count)
     assert max(part.count for part in histogram.bins) - min(part.count for part in histogram.bins) <= 1

@@ -1,4 +1,4 @@
-"""All ranks' reads and writes over time."""
+"""Timelines of the reads and writes of all ranks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _sum_rows(rows: list[tuple[str, str, float, float | None, int]]) -> Sums:
 
 
 def _expected_sums(trace: CompressedTrace) -> Sums:
-    """Return what the requests of all ranks come to, by the time when they begin: every rank is expanded."""
+    """Return the sums of the requests of all ranks by start time, after expanding every rank."""
     rows = []
     for rank in range(trace.process_count):
         around: list[tuple[int, bool]] = []

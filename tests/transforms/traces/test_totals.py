@@ -1,4 +1,4 @@
-"""What a compressed trace adds up to."""
+"""Totals of a compressed trace."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_counts_calls_of_any_trace(trace: CompressedTrace) -> None:
     )
 
 
-# ---- plain answers
+# ---- examples
 
 
 def test_a_million_files_are_one_row() -> None:
@@ -217,7 +217,7 @@ def count_executions(known: Argument | OpenCall) -> int:
 def assign_calls(
     own: Argument, opened: list[OpenCall], size: Size | None = None, number: int = 9
 ) -> list[tuple[int | None, int, int | None]]:
-    """Assign calls that follow all opens; each is executed once per handle."""
+    """Assign calls after all opens; each is executed once per handle."""
     order = np.repeat(
         [*(one.number for one in opened), number], [*map(count_executions, opened), count_executions(own)]
     ).astype(np.int32)
@@ -240,7 +240,7 @@ def test_last_preceding_open_counts() -> None:
 
 def test_reused_handle_belongs_to_its_last_open() -> None:
     opened = [OpenCall(0, make_handle(0, 0), make_path("a")), OpenCall(2, make_handle(0, 0), make_path("b"))]
-    # a is opened; then twice: a call on what is open, and b is opened; then a call
+    # a is opened; then twice a call on the open file and an open of b; then one call
     order = np.array([0, 1, 2, 1, 2, 3], np.int32)
     first, last = (
         assign_to_files(make_handle(0, 0), number, opened, lambda: [RANKS], count, None, lambda rank: order, [])
@@ -254,7 +254,7 @@ def test_alternating_calls_are_divided_among_files() -> None:
     opened = [OpenCall(0, make_handle(0, 0), make_path("a")), OpenCall(1, make_handle(0, 1), make_path("b"))]
     own = make_handle(make_vector((0,) * 4), make_vector((0, 1, 1, 7)))
     size = Size(make_vector((10, 1, 2, 100), 1), 1, 0)
-    # over the ranks 0 to 7 each size grows by 28
+    # over the ranks 0 to 7 each size increases by 28
     assert sorted(assign_calls(own, opened, size), key=lambda row: str(row[0])) == [
         (0, 8, 80 + 28),
         (1, 16, 24 + 2 * 28),
@@ -267,7 +267,7 @@ def test_opens_in_a_loop_have_many_handles() -> None:
     each_time = make_handle(make_vector((0,) * 6, 1), make_vector((0, 0, 1, 1, 2, 2)))
     assert assign_calls(each_time, opened) == [(1, 48, None)]
     assert assign_calls(make_handle(make_vector((0,), 1), 2), opened) == [(1, 8, None)]
-    # always the same: that of rank 0 in the loop, and of no other rank
+    # constant only for rank 0 in the loop
     assert assign_calls(make_handle(0, 2), opened) == [(None, 32, None)]
 
 

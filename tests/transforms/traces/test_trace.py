@@ -1,4 +1,4 @@
-"""What the form of compressed traces says of itself, on programs whose calls are known."""
+"""Dataclasses of compressed traces, with programs whose calls are known."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_other_brackets_and_underscores_are_unsigned() -> None:
     ids=lambda part: type(part).__name__,
 )
 def test_dataclasses_are_frozen_and_hashable(part: object) -> None:
-    """They compare and hash by what is in them, so that equal ones can be found, and cannot be changed."""
+    """They compare and hash by value, and are immutable."""
     name = fields(part)[0].name  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
         setattr(part, name, getattr(part, name))

@@ -1,4 +1,4 @@
-"""Rows of numbers and values by rank, folded into nested progressions."""
+"""Sequences of numbers, and values by rank, folded into nested progressions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def all_ranks(count: int) -> Longs:
 
 @st.composite
 def rows(draw: st.DrawFn) -> list[int]:
-    """Draw numbers of progressions and others, one behind the other; now and again all of them once more."""
+    """Draw sequences of progressions and other numbers, sometimes repeated as a whole."""
     found: list[int] = []
     for _ in range(draw(st.integers(0, 4))):
         if draw(st.booleans()):
@@ -53,7 +53,7 @@ def rows(draw: st.DrawFn) -> list[int]:
     return [number + step * index for index in range(times) for number in found]
 
 
-# ---- rows of numbers
+# ---- sequences of numbers
 
 
 @settings(deadline=None)
@@ -72,7 +72,7 @@ def test_folding_of_the_full_64_bit_range_is_lossless(numbers: list[int]) -> Non
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(2, 5), st.integers(1, 10**12)), max_size=4), NUMBERS, st.booleans())
 def test_finds_nested_progressions(form: list[tuple[int, int]], start: int, falls: bool) -> None:
-    """Each stride leaves behind all that is inside it, with a step longer than those inside."""
+    """Each stride is larger than the extent of the progressions inside it."""
     strides: list[int] = []
     reach = 0
     for count, step in reversed(form):
@@ -93,12 +93,12 @@ def test_finds_nested_progressions(form: list[tuple[int, int]], start: int, fall
         ([5, 5, 5], (Progression(5, (0,), (3,)),)),
         ([0, 1, 2, 10, 11, 12], (Progression(0, (10, 1), (2, 3)),)),
         ([0, 1, 2, 3, 4, 5], (Progression(0, (1,), (6,)),)),
-        # One stride alone takes nothing away from a longer progression behind it.
+        # A single stride does not shorten the longer progression after it.
         ([100, 0, 8, 16, 24], (Progression(100), Progression(0, (8,), (4,)))),
         ([5, 1, 4, 1, 5, 9, 2], (Listed((5, 1, 4, 1, 5, 9, 2)),)),
-        # Parts of unequal size, which come again with each step.
+        # Parts of different sizes, repeated at each step.
         ([0, 7, 9, 100, 107, 109, 200, 207, 209, 300, 307, 309], (Listed((0, 7, 9), (100,), (4,)),)),
-        # Numbers that come again from irregular starts are no shorter so.
+        # Repetitions at irregular starts are not shorter when folded.
         (
             [start + number for start in (0, 900, 37, 411, 8, 77) for number in (0, 7, 9)],
             (Listed((0, 7, 9, 900, 907, 909, 37, 44, 46, 411, 418, 420, 8, 15, 17, 77, 84, 86)),),
@@ -164,7 +164,7 @@ def test_groups_of_ranks_are_one_list() -> None:
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[Longs, Longs]:
-    """Draw rising ranks and their rows, most of them by a rule."""
+    """Draw increasing ranks and their values, most of them regular."""
     ranks = sorted(draw(st.sets(st.integers(0, 40), min_size=1, max_size=16)))
     length = draw(st.integers(0, 5))
     first, step = (draw(st.lists(NUMBERS, min_size=length, max_size=length)) for _ in range(2))
@@ -243,7 +243,7 @@ def test_bounds_equal_those_of_all_values(trace: CompressedTrace) -> None:
 
 
 def test_bounds_of_opposing_shifts() -> None:
-    """Rank 0 counts up and rank 1 down: each stretch's bounds by themselves are wider."""
+    """Rank 0 counts up and rank 1 down: the separate bounds of the progressions are wider."""
     ranks = Progression(0, (1,), (2,))
     vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
     assert vector_bounds(vector) == (0, 9)
@@ -263,14 +263,14 @@ def test_bounds_of_huge_values_and_rows_need_no_expansion() -> None:
 
 
 def test_wide_bounds_contain_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a row too long to look at, bounds may be too wide and never too narrow."""
+    """Bounds of a sequence too long to examine may be too wide, but never too narrow."""
     monkeypatch.setattr(vectors, "_SAMPLE", 4)
     ranks = Progression(0, (1,), (2,))
     vector = (Share(ranks, ((Progression(9, (-2,), (10,)),),), (Progression(0, (1,), (10,)),)),)
     assert vector_bounds(vector) == (-9, 18)
 
 
-# ---- which ranks are taken
+# ---- selection of ranks
 
 
 @settings(deadline=None)
