@@ -23,7 +23,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.errors import GateFailed, NothingToDo, UsageError
-from iosig.warehouse.releases import clearing, older, releases
+from iosig.warehouse.releases import clearing, releases
 from iosig.warehouse.releases.reading import count_differences, opened
 from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.releases.verifying import verify
@@ -158,7 +158,7 @@ class TestRepeated:
         store = both_days.store
         with pytest.raises(NothingToDo):
             make_plan(store, Settings())
-        monkeypatch.setattr(older, "is_older", lambda *_: True)
+        monkeypatch.setattr(releases, "is_converted", lambda *_: True)
         assert make_plan(store, Settings()).job_days == DAYS
         with pytest.raises(UsageError, match="Run once without --since and --until"):
             make_plan(store, Settings(), since=DAYS[1])
