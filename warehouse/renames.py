@@ -144,6 +144,9 @@ TABLE_VALUES = {
     },
 }
 
+#: endings of the checks that a contract implies, which begin with the column's name
+_IMPLIED_CHECKS = ("finite", "in_bounds", "known", "not_null")
+
 
 def columns_of(table_name: str) -> dict[str, str]:
     """Return the renamed columns that a table may have: former name = name."""
@@ -158,7 +161,8 @@ def present_names(name: str) -> list[str]:
 
 def values_of(table_name: str) -> dict[str, dict[str, str]]:
     """Return the renamed values of a table: column -> former value = value."""
-    names = {"expectation": CHECKS, "rule": CHECKS, "table_name": TABLES}
+    checks = CHECKS | {f"{old}_{kind}": f"{new}_{kind}" for old, new in COLUMNS.items() for kind in _IMPLIED_CHECKS}
+    names = {"expectation": checks, "rule": checks, "table_name": TABLES}
     return names | VALUES | TABLE_VALUES.get(table_name, {})
 
 
