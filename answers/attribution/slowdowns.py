@@ -140,7 +140,7 @@ class SlowdownsDocument(Question, title="iosig slowdowns"):
     format: Literal["iosig-slowdowns/1"] = "iosig-slowdowns/1"
     run_count: int = Field(description="runs whose bursts were found [runs]")
     slowed_run_count: int = Field(description="runs with a slowed burst [runs]")
-    runs: list[Any] = Field(description="slowed runs by decreasing delay: see [the page](attribution.md#who-was-hurt)")
+    runs: list[Any] = Field(description="slowed runs by decreasing delay: see [the page](attribution.md#slowdowns)")
 
 
 def build_slowdown_document(answer: SlowdownAnswer, max_count: int, release_id: str) -> SlowdownsDocument:
