@@ -75,7 +75,7 @@ from pathlib import Path
 from iosig.warehouse.sources.darshan.source import SOURCE
 from iosig.warehouse.sources.files import child
 from iosig.warehouse.sources.protocol import Reading
-count, child.MOST_REQUESTS = int(sys.argv[1]), int(sys.argv[2])
+count, child.MAX_REQUESTS = int(sys.argv[1]), int(sys.argv[2])
 for log in islice(cycle(sys.argv[3:]), count):
     for batch in SOURCE.read(Path(log), Reading()):
         pass
@@ -141,8 +141,8 @@ def recorder(context: Context) -> Iterator[Row]:
     count = write_recorder_trace(folder)
 
     def ours() -> None:
-        with recorder_files.opened(folder) as (_, files):
-            run = raw.opened(files)
+        with recorder_files.open_trace(folder) as (_, files):
+            run = raw.open_run(files)
             if sum(run.decode(rank).calls.height for rank in run.ranks) != count:
                 raise RuntimeError("calls were lost")
 

@@ -29,7 +29,7 @@ def compress_command(warehouse: Warehouse, trace: Path, output: Path, as_json: b
     keep_apart(output, [trace])
     found = compressed(trace, progress_bar)
     compressed_traces.write(output, to_frame(found), {"process_count": str(found.process_count)})
-    with recorder_files.opened(trace) as (_, files):
+    with recorder_files.open_trace(trace) as (_, files):
         traced_bytes = sum(files.names.values())
     row = {
         "ranks": found.process_count,

@@ -234,14 +234,14 @@ def _follow(
 
 def _list_formats(as_json: bool) -> None:
     from iosig.cli.printing import show, show_json
-    from iosig.warehouse.sources.protocol import sources
+    from iosig.warehouse.sources.protocol import list_sources
 
     if as_json:
         from iosig.cli.documents import FormatsDocument
 
-        show_json(FormatsDocument(formats=sources()))
+        show_json(FormatsDocument(formats=list_sources()))
         return
-    show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in sources()])
+    show("Formats", ("format", "what it is"), [(source.name, source.doc) for source in list_sources()])
 
 
 def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *, as_json: bool) -> None:

@@ -219,10 +219,10 @@ def _journal(store: Store, settings: Settings, options: dict[str, Any], stack: E
 
 
 def _print_lines(rows: list[Row]) -> None:
-    from iosig.warehouse.sources.predictions.lines import line_of
+    from iosig.warehouse.sources.predictions.lines import format_line
 
     with _printing():
-        click.echo("\n".join(map(line_of, rows)))
+        click.echo("\n".join(map(format_line, rows)))
 
 
 def _exit_code(session: Session) -> int:

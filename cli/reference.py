@@ -347,7 +347,7 @@ def _default_words(field: FieldInfo) -> str:
 
 def compressed_traces() -> str:
     """Return the page of the compressed traces' form, its tables made anew."""
-    return compressed_files.page((DOCS / "compressed-traces.md").read_text(encoding="utf-8"))
+    return compressed_files.render_page((DOCS / "compressed-traces.md").read_text(encoding="utf-8"))
 
 
 # ---- renamed names

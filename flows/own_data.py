@@ -155,7 +155,7 @@ def _landed(store: Store, table: Table) -> pl.DataFrame:
     """Return a table's rows of all landings, including replaced ones."""
     known = ledger.read(store)
     paths = known.files.filter(pl.col("table") == table.name)["path"].to_list()
-    read = (frames.widened(read_parquet(store.local(path)), table) for path in paths)
+    read = (frames.add_missing_columns(read_parquet(store.local(path)), table) for path in paths)
     return pl.concat([frames.empty(table), *read])
 
 

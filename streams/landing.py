@@ -20,10 +20,10 @@ from iosig.warehouse.engine_paths import is_url
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.external.deadlines import Timeouts
 from iosig.warehouse.printable import one_line
-from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.files.opening import content_hash, file_size, unreadable
-from iosig.warehouse.sources.protocol import Reading, Source, owner, sources
-from iosig.warehouse.sources.rows.times import recorded_zones
+from iosig.warehouse.sources.protocol import Reading, Source, find_folder_source, list_sources
+from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.ledger import Known
@@ -265,7 +265,7 @@ class _Call:
         if self.is_anew:
             return False
         columns, format_name = self.settings.polls.columns, self.format_name
-        with limited(self.settings.limits.params(Limits)):
+        with apply_limits(self.settings.limits.params(Limits)):
             return lot.add(path, self._reading, columns=columns, format_name=format_name, sequence=sequence)
 
     def land(self, path: Path | str, sequence: int | None = None) -> Arrival:
@@ -281,7 +281,7 @@ class _Call:
         return Arrival(name, landed, None)
 
     def _land_file(self, path: Path, sequence: int | None) -> Landed:
-        with limited(self.settings.limits.params(Limits)):
+        with apply_limits(self.settings.limits.params(Limits)):
             return landing.land(
                 self.store,
                 path,
@@ -302,7 +302,7 @@ class _Call:
         if arrival.landed is None or arrival.landed.is_new or arrival.landed.landing.time_zone is None:
             return arrival
         before = arrival.landed.landing
-        source = next((one for one in sources() if one.name == before.format), None)
+        source = next((one for one in list_sources() if one.name == before.format), None)
         reading = self._reading(source) if source else Reading()
         is_same = before.time_zone in {reading.time_zone, *reading.filesystem_zones.values()}
         return arrival if is_same else dataclasses.replace(arrival, other_zone=reading.time_zone)
@@ -406,7 +406,7 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
     In a folder that is one input, what lies in folders of names with `_` is what the tracer's tools made of it.
     """
     for place, folders, files in os.walk(folder, onerror=closed.append):
-        found = owner(Path(place))
+        found = find_folder_source(Path(place))
         if found is not None:
             yield Path(place)
             folders[:] = [name for name in folders if not name.startswith("_")]
@@ -430,7 +430,7 @@ def _land_database(
     before = begun.last()
     if is_anew:
         begun = dataclasses.replace(begun, cursor=None)
-    with recorded_zones() as zones:
+    with record_zones() as zones:
         batches, cursor = lmt_database.read_url(url, reading, begun.cursor, settings.live.params(Timeouts))
     zone = ", ".join(sorted(zones)) or None
     known = before.landing.time_zone if before else None

@@ -13,7 +13,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.external.deadlines import Timeouts
 from iosig.warehouse.sources.counters import prometheus
 from iosig.warehouse.sources.counters.prometheus_http import PRESETS, Server, TooMuch
-from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.store import Store
@@ -31,7 +31,7 @@ def land_prometheus(
     Each piece of time is asked for and lands by itself, with the position to go on from: a call that is killed costs
     one. Raises UsageError for what is no address; what the server does not give is told by an arrival.
     """
-    server = Server.of(url, settings.prometheus.matchers, settings.live.params(Timeouts))
+    server = Server.from_url(url, settings.prometheus.matchers, settings.live.params(Timeouts))
     reading = reading_of(prometheus.SOURCE, settings, told)
     asking = _Asking(store, settings, server, reading)
     now_s = time.time()
@@ -98,7 +98,7 @@ class _Asking:
     def _piece(self, since_s: int, until_s: int) -> Arrival | None:
         """Land what the server has of a piece of time; None where it has nothing."""
         begun, cursor = self.position(), {"until_s": until_s}
-        with limited(self.settings.limits.params(Limits)):
+        with apply_limits(self.settings.limits.params(Limits)):
             batches = self.server.read(self._names, since_s, until_s, self.reading)
         if not batches:
             # until anything has landed the names of the metrics may be wrong

@@ -16,7 +16,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Arrival, Told, names_in, reading_of
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.jobs import slurm_commands
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.store import landing
@@ -66,8 +66,8 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
 def _land_window(settings: Settings, begun: Position, window: tuple[datetime, datetime], seen: _Seen) -> Arrival:
     """Land what is new of the jobs that were there at any time between two instants."""
     since, until = window
-    with tempfile.TemporaryDirectory(prefix="iosig-") as folder, limited(settings.limits.params(Limits)):
-        source, path = slurm_commands.ask_sacct(since, until, Path(folder), settings.live.timeout_s)
+    with tempfile.TemporaryDirectory(prefix="iosig-") as folder, apply_limits(settings.limits.params(Limits)):
+        source, path = slurm_commands.query_sacct(since, until, Path(folder), settings.live.timeout_s)
         # the answer is asked for in UTC
         reading = replace(reading_of(source, settings, Told()), time_zone="UTC")
         batches = [*seen.fresh(source.read(path, reading))]
@@ -83,8 +83,8 @@ def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
     """Land what runs and waits now."""
     name = f"squeue-{now:%Y%m%dT%H%M%SZ}"
     try:
-        with tempfile.TemporaryDirectory(prefix="iosig-") as folder, limited(settings.limits.params(Limits)):
-            source, path = slurm_commands.ask_squeue(now, Path(folder), settings.live.timeout_s)
+        with tempfile.TemporaryDirectory(prefix="iosig-") as folder, apply_limits(settings.limits.params(Limits)):
+            source, path = slurm_commands.query_squeue(now, Path(folder), settings.live.timeout_s)
             batches = [*source.read(path, replace(reading_of(source, settings, Told()), time_zone="UTC"))]
     except InputRefused as refusal:
         return Arrival("squeue", None, refusal)

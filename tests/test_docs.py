@@ -22,7 +22,7 @@ from iosig.warehouse.contracts import TABLES, frames
 from iosig.warehouse.contracts.counters import COUNTER_DELTAS
 from iosig.warehouse.contracts.job_io import JOB_IO
 from iosig.warehouse.contracts.jobs import JOBS
-from iosig.warehouse.sources.protocol import sources
+from iosig.warehouse.sources.protocol import list_sources
 from tests.expectations.cases import CHECKED
 from tests.sql import given
 
@@ -162,7 +162,7 @@ def test_the_example_gets_defaults_that_it_lacks(tmp_path: Path, monkeypatch: py
 
 def test_every_format_is_described() -> None:
     page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-    assert [source.name for source in sources() if f"`{source.name}`" not in page] == []
+    assert [source.name for source in list_sources() if f"`{source.name}`" not in page] == []
 
 
 def test_every_value_of_a_closed_list_is_explained() -> None:

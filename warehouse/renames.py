@@ -231,7 +231,7 @@ def settings_renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {section: fields for section, fields in result.items() if fields or not settings.get(section)}
 
 
-#: commands: what was typed = what is typed
+#: commands: former command = command
 COMMANDS = {
     "study unexplained": "study unattributed",
     "who --hurt": "slowdowns",
@@ -259,7 +259,7 @@ OPTIONS = {
     "study": {"--into": "--output"},
 }
 
-#: fields of JSON documents, beside the columns above: former name = name
+#: fields of JSON documents other than the columns above: former name = name
 JSON_FIELDS = {
     "agreeing_ratio": "agreement_ratio",
     "asked_at": "requested_at",

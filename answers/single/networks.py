@@ -21,7 +21,7 @@ from iosig.transforms.networks.log_bins import NEGATIVE
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Metric, Network, NetworkParams
 from iosig.transforms.networks.patterns import classify_patterns
 from iosig.warehouse.errors import InputRefused, UsageError
-from iosig.warehouse.sources.protocol import owner
+from iosig.warehouse.sources.protocol import find_folder_source
 
 _REMEDIES = {
     "darshan": "Run the program again with DXT_ENABLE_IO_TRACE=1, or with DXT in its Darshan configuration.",
@@ -263,7 +263,7 @@ def read_network(path: Path, settings: Settings, asked: Asked, params: NetworkPa
 
     Raises InputRefused if it is not a trace, has no single requests, or has only one layer.
     """
-    if path.is_dir() and owner(path) is None:
+    if path.is_dir() and find_folder_source(path) is None:
         raise InputRefused(f"{path.name} is a folder, but not a trace.", "Pass one trace.")
     with open_input(path, settings, Told()) as trace:
         if not isinstance(trace, TraceInput):

@@ -34,7 +34,7 @@ from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.files.opening import read_head
-from iosig.warehouse.sources.protocol import Batch, Source, input_name, owner, recognize
+from iosig.warehouse.sources.protocol import Batch, Source, find_folder_source, get_input_name, recognize
 from iosig.warehouse.store import models
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def open_input(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]
         with TemporaryDirectory(prefix="iosig-") as scratch:
             yield _trace(path.name, view.batches(path), settings, Path(scratch))
         return
-    owned = owner(path) if path.is_dir() else None
+    owned = find_folder_source(path) if path.is_dir() else None
     if path.is_dir() and owned is None:
         raise InputRefused(
             f"{path.name} is a folder, but not a trace.",
@@ -99,7 +99,7 @@ def open_input(path: Path, settings: Settings, told: Told) -> Iterator[OneInput]
     batches = source.read(path, reading_of(source, settings, told))
     if source.kind == "traces":
         with TemporaryDirectory(prefix="iosig-") as scratch:
-            yield _trace(input_name(path, source), batches, settings, Path(scratch))
+            yield _trace(get_input_name(path, source), batches, settings, Path(scratch))
     else:
         yield _rows(path.name, source, list(batches))
 

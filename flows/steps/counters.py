@@ -30,7 +30,7 @@ from iosig.warehouse.contracts.counters import (
 from iosig.warehouse.contracts.jobs import JOBS
 from iosig.warehouse.contracts.polls import COUNTER_POLLS
 from iosig.warehouse.engine_paths import scan_parquet
-from iosig.warehouse.sources.rows.counters import polled
+from iosig.warehouse.sources.rows.counters import flag_server_counters
 from iosig.warehouse.store.manifests import Landing, scans
 from iosig.warehouse.store.store import Store, write_parquet
 
@@ -74,7 +74,7 @@ def _write_rises(context: StepContext, scrapes: pl.DataFrame) -> pl.DataFrame:
     edges = _dated(counters.find_edge_gaps(scrapes, params), context).select(COUNTER_GAPS.column_names)
     parts, targets, gaps = [], [frames.empty(COUNTER_TARGETS)], [frames.empty(COUNTER_GAPS), edges]
     for number, (samples, own_scrapes, own_ends) in enumerate(_by_targets(context, scrapes, ends)):
-        found = counters.compute_deltas(samples, own_scrapes, own_ends, polled, params)
+        found = counters.compute_deltas(samples, own_scrapes, own_ends, flag_server_counters, params)
         rows = _dated(found.rows, context).select(COUNTER_DELTAS.column_names)
         parts.append(write_parquet(rows, COUNTER_DELTAS, folder / f"{number:05d}.parquet"))
         targets.append(found.targets.select(COUNTER_TARGETS.column_names))

@@ -69,7 +69,7 @@ def _periods(runs: pl.DataFrame) -> pl.DataFrame:
         .select(*OF_AN_APPLICATION, method=pl.lit(DEFAULT_METHOD), is_default=pl.lit(value=True))
         .with_columns(pl.when(is_periodic).then("duty_ratio"))
     )
-    return frames.widened(pl.concat([_keys(runs), answered], how="horizontal"), PERIODS)
+    return frames.add_missing_columns(pl.concat([_keys(runs), answered], how="horizontal"), PERIODS)
 
 
 def _keys(runs: pl.DataFrame) -> pl.DataFrame:

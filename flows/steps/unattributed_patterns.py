@@ -55,7 +55,7 @@ def find_patterns(context: StepContext) -> int:
         left = _left(own_polls, explained.filter(**key))
         rows = _rows(left, runs.filter(filesystem=key["filesystem"]), released.filter(**key), key)
         found.append(
-            frames.widened(
+            frames.add_missing_columns(
                 rows.with_columns(pl.lit(value).alias(name) for name, value in key.items()), UNATTRIBUTED_PATTERNS
             )
         )
@@ -183,7 +183,11 @@ def _told_of(cooccurrence: Cooccurrence, names: Sequence[str]) -> dict[str, obje
 def _released_patterns(context: StepContext) -> pl.DataFrame:
     """Return the patterns of the base release."""
     files = context.released(UNATTRIBUTED_PATTERNS)
-    found = frames.widened(read_parquet(files), UNATTRIBUTED_PATTERNS) if files else frames.empty(UNATTRIBUTED_PATTERNS)
+    found = (
+        frames.add_missing_columns(read_parquet(files), UNATTRIBUTED_PATTERNS)
+        if files
+        else frames.empty(UNATTRIBUTED_PATTERNS)
+    )
     return found.filter(pl.col("pattern_id").is_not_null())
 
 

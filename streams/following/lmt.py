@@ -71,7 +71,7 @@ class LmtFeed(PollFeed):
         self._since, self._reading, self._job = since, reading, job
         self._engine = lmt_following.engine_of(url, settings.live.params(Timeouts))
         told = held["source"] if held else None
-        self._cursor: Cursor | None = Cursor.of(told["cursor"]) if told and told["cursor"] else None
+        self._cursor: Cursor | None = Cursor.from_plain(told["cursor"]) if told and told["cursor"] else None
         if told:
             merged.wait_for(told["waiting"])
         if held and self._cursor is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from iosig.transforms.predictions.intervals import FrequencyIntervals
 from iosig.transforms.predictions.predictor import Evaluation, finite_or_none
-from iosig.warehouse.sources.predictions.lines import intervals_text
+from iosig.warehouse.sources.predictions.lines import format_intervals
 
 Row = dict[str, Any]
 
@@ -60,7 +60,7 @@ def row_of(identity: Identity, told: Circumstances, predicted_at: datetime, foun
         "longest_period_s": found.periods and found.periods.longest_s,
         "probability": found.probability,
         "hit_probability": found.hit_probability,
-        "intervals": intervals_text(_intervals(found.intervals)),
+        "intervals": format_intervals(_intervals(found.intervals)),
         "volume_bytes": found.volume_bytes,
         "request_count": found.request_count,
         "phase_count": found.phase_count,

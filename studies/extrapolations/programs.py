@@ -42,11 +42,11 @@ class Run:
     @property
     def has_nested(self) -> bool:
         """Whether there are any calls but those that the program made itself."""
-        return any(signatures.outer(rank).order.size < rank.order.size for rank in self.ranks)
+        return any(signatures.select_outer_calls(rank).order.size < rank.order.size for rank in self.ranks)
 
     def comparable(self, *, has_nested: bool) -> tuple[SignedRank, ...]:
         """Return the calls as extrapolation takes them."""
-        kept = self.ranks if has_nested else [signatures.outer(rank) for rank in self.ranks]
+        kept = self.ranks if has_nested else [signatures.select_outer_calls(rank) for rank in self.ranks]
         return tuple(replace(rank, signatures=mask_addresses(rank.signatures)) for rank in kept)
 
 
@@ -77,7 +77,7 @@ def _found(root: Path) -> Iterator[Program]:
 
 def _trace_in(folder: Path) -> Path | None:
     """Return where the trace of a rank count lies: in the folder itself, in one below it, or in an archive."""
-    if recorder_files.owned(folder):
+    if recorder_files.list_trace_files(folder):
         return folder
     below = sorted(folder.iterdir(), key=lambda path: (not path.name.startswith(_FIRST), path.name))
     return next((path for path in below if _is_trace(path)), None)
@@ -85,7 +85,7 @@ def _trace_in(folder: Path) -> Path | None:
 
 def _is_trace(path: Path) -> bool:
     if path.is_dir():
-        return bool(recorder_files.owned(path))
+        return bool(recorder_files.list_trace_files(path))
     try:
         return path.is_file() and recorder_files.is_in_archive(read_head(path).start)
     except (InputRefused, OSError):
@@ -99,9 +99,9 @@ def runs(program: Program) -> tuple[Run, ...]:
 
 def _run(name: str, count: int, path: Path) -> Run:
     try:
-        with recorder_files.opened(path) as (_, files):
+        with recorder_files.open_trace(path) as (_, files):
             traced_bytes = sum(files.names.values())
-        with signatures.opened(path) as run:
+        with signatures.open_signed_run(path) as run:
             process_count = run.process_count
             ranks = tuple(run.decode(rank) for rank in run.ranks)
     except InputRefused as fault:

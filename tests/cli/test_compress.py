@@ -16,7 +16,7 @@ from iosig.transforms.traces.frames import from_frame
 from iosig.transforms.traces.trace import Call, CompressedTrace
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.extrapolations import compressed_traces
-from iosig.warehouse.sources.recorder.signatures import outer
+from iosig.warehouse.sources.recorder.signatures import select_outer_calls
 from tests.compressed import class_ranks, nodes, table_one, table_one_posix
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import Call as Logged
@@ -174,7 +174,7 @@ def test_progress_is_told_rank_by_rank(tmp_path: Path) -> None:
 def test_ranks_can_be_made_others_first(tmp_path: Path) -> None:
     trace = trace_of(tmp_path / "raw", program(0), program(1))
     assert "write" in functions(compressed(trace), 1)
-    assert "write" not in functions(compressed(trace, of_rank=outer), 1)
+    assert "write" not in functions(compressed(trace, of_rank=select_outer_calls), 1)
 
 
 @pytest.mark.parametrize("trace", [table_one(8), table_one_posix(6, iterations=5), CompressedTrace(3, ())])

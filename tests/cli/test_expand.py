@@ -25,7 +25,7 @@ from iosig.transforms.traces.trace import CompressedTrace
 from iosig.warehouse.errors import InputRefused, NothingToDo, UsageError
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.recorder import calls
-from iosig.warehouse.sources.recorder.text import parsed
+from iosig.warehouse.sources.recorder.text import parse_rank
 from tests import compressed
 from tests.naive.traces import expansion as naive
 
@@ -80,7 +80,7 @@ def test_what_is_written_lands_again(tmp_path: Path) -> None:
     path, into = written(tmp_path / "fpp.parquet", trace), tmp_path / "text"
     called(path, "--ranks", "0-11", "--output", into)
     assert sorted(file.name for file in into.iterdir()) == [f"{rank:02}.txt" for rank in range(12)]
-    again = parsed(3, (into / "03.txt").read_bytes()).calls
+    again = parse_rank(3, (into / "03.txt").read_bytes()).calls
     assert again["arguments"].to_list() == [text for _, _, text in naive.calls(trace, 3)]
     with open_input(into, Settings(), Told()) as found:
         assert isinstance(found, TraceInput)

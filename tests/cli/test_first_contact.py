@@ -21,7 +21,7 @@ MISTAKES = {
     "advise": [
         ("", 2, "Missing argument 'APPLICATION'"),
         ("s3d --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
-        ("s3d --max-delay soon", 2, "is no time such as 90s, 30m, 2h or 1d"),
+        ("s3d --max-delay soon", 2, "is not a time such as 90s, 30m, 2h or 1d"),
     ],
     "backfill": [
         ("", 2, "Missing option '--since'"),

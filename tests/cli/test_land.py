@@ -19,7 +19,7 @@ from tests.nights import Cli
         (("--since", "2026-03-01", "x"), "--since goes with --prometheus and --slurm"),
         (("--since", "2026-03-01", "--slurm", "--follow"), "--since does not go with --follow"),
         (("--follow",), "With --follow give the folders to watch"),
-        (("--prometheus", "ftp://ann:mine@host"), "ftp://host is no address of a Prometheus server"),
+        (("--prometheus", "ftp://ann:mine@host"), "ftp://host is not the address of a Prometheus server"),
     ],
 )
 def test_what_does_not_go_together_is_told(cli: Cli, tmp_path: Path, told: tuple[str, ...], sentence: str) -> None:

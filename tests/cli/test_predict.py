@@ -287,7 +287,7 @@ def test_lines_that_are_refused_are_told_with_their_reasons(cli: Cli, tmp_path: 
     code, out, err = cli("predict", path, "--json")
     assert (code, len(out.splitlines())) == (0, 3)
     assert cli("predict", path, "--strict")[0] == 3
-    assert err.count("is refused: This is no whole JSON") == 10
+    assert err.count("is refused: The content is not complete JSON") == 10
     assert err.endswith("more lines are refused.\n")
     assert cli("predict", written(tmp_path / "no.jsonl", b"hello\n"))[0] == 3
 

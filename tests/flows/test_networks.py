@@ -30,7 +30,7 @@ from iosig.warehouse.errors import InputRefused, NothingToDo
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
 from iosig.warehouse.sources.protocol import Batch
-from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.sources.rows.traced import build_batch
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.manifests import scans
 from iosig.warehouse.store.store import Store, write_parquet
@@ -44,7 +44,7 @@ MB = 1_000_000.0
 NAMES = tuple(table.name for table in networks.TABLES)
 SHARED_LOG = "hdf5_diagonal_write_bytes_range_dxt.darshan"
 #: a file on four targets, and one of which nothing is known
-STRIPED = rows(
+STRIPED = build_batch(
     TRACE_FILES,
     {
         "file_number": [1],

@@ -29,7 +29,7 @@ from iosig.warehouse.errors import NothingToDo
 from iosig.warehouse.releases import locations, releases
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.releases.releases import Release
-from iosig.warehouse.sources.predictions.lines import line_of
+from iosig.warehouse.sources.predictions.lines import format_line
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.journal import Journal, State
 from iosig.warehouse.store.store import Store
@@ -62,7 +62,7 @@ def commit(store: Store, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def printed(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    path.write_text("".join(f"{line_of(row)}\n" for row in rows), encoding="utf-8")
+    path.write_text("".join(f"{format_line(row)}\n" for row in rows), encoding="utf-8")
     return path
 
 

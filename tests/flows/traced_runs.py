@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.warehouse.contracts.traces import TRACE_HEATMAPS, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
 from iosig.warehouse.sources.protocol import Batch
-from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.sources.rows.traced import build_batch
 from iosig.warehouse.store.landing import land_batches
 from iosig.warehouse.store.store import Store
 
@@ -32,9 +32,9 @@ def trace(
     ended_at = started_at + timedelta(seconds=duration_s) if started_at else None
     whole = {"tracer": tracer, "started_at": started_at, "ended_at": ended_at, "duration_s": duration_s, **known}
     modules = modules or {}
-    made = [rows(TRACES, whole, ended_at)]
+    made = [build_batch(TRACES, whole, ended_at)]
     made += [
-        rows(
+        build_batch(
             TRACE_MODULES,
             {"module": name, "outcome": "sound", "is_partial": False, "record_count": 1} | facts,
             ended_at,
@@ -54,7 +54,7 @@ def trace(
     ):
         if given:
             frame = pl.DataFrame(given)
-            made.append(rows(table, {name: frame[name] for name in frame.columns}, ended_at))
+            made.append(build_batch(table, {name: frame[name] for name in frame.columns}, ended_at))
     return made
 
 

@@ -187,8 +187,8 @@ def test_what_is_no_file_is_refused_by_itself(tmp_path: Path) -> None:
     (tmp_path / "in" / "polls.csv").write_text("polled_at,controller,read_bytes_per_s,write_bytes_per_s\n")
     found = [*land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "in")], Told())]
     told = {Path(arrival.name).name: arrival.refusal for arrival in found}
-    assert [str(told[name].reason) for name in ("link", "pipe")] == ["This is no file."] * 2
-    assert told["polls.csv"] is None or told["polls.csv"].reason != "This is no file."
+    assert [str(told[name].reason) for name in ("link", "pipe")] == ["This is not a file."] * 2
+    assert told["polls.csv"] is None or told["polls.csv"].reason != "This is not a file."
 
 
 # ---- time zones

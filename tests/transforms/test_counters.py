@@ -13,7 +13,7 @@ from iosig.transforms import counters
 from iosig.transforms.counters import CounterDeltas, CounterParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.counters import COUNTER_SAMPLES, SCRAPES
-from iosig.warehouse.sources.rows.counters import polled
+from iosig.warehouse.sources.rows.counters import flag_server_counters
 from tests.budget import examples
 from tests.naive.counters import Server
 
@@ -53,7 +53,7 @@ def deltas_of(
 ) -> CounterDeltas:
     known = counters.order_scrapes(timed, frames.empty(SCRAPES) if before is None else before)
     last = frames.empty(COUNTER_SAMPLES).drop("collector") if ends is None else ends
-    return counters.compute_deltas(read, known, last, polled, params)
+    return counters.compute_deltas(read, known, last, flag_server_counters, params)
 
 
 def to_tuples(deltas: CounterDeltas) -> list[tuple[str | None, float | None, float, int | None, str | None]]:

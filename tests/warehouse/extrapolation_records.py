@@ -32,7 +32,7 @@ REFUSED = replace(
     process_count=28,
     outcome="no_whole_number",
     refused_fields=(
-        RefusedField("no_whole_number", "class 0, call 4 pwrite, argument 4", "960 / 28 is no whole number."),
+        RefusedField("no_whole_number", "class 0, call 4 pwrite, argument 4", "960 / 28 is not an integer."),
         RefusedField("no_exact_model", "class 0, call 5 pread, argument 4", "No model explains 3 of 24 values."),
     ),
     totals=Totals(),

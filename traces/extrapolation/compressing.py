@@ -40,7 +40,7 @@ def compressed(
 
     Raises InputRefused where the trace cannot be read wholly.
     """
-    with signatures.opened(path) as run:
+    with signatures.open_signed_run(path) as run:
         try:
             return compress(run.process_count, map(of_rank, _decoded(run, path, progress)))
         except ValueError as error:
@@ -61,7 +61,7 @@ def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -
     """
     traces = []
     for path in paths:
-        with signatures.opened(path) as run:
+        with signatures.open_signed_run(path) as run:
             ranks = _decoded(run, path, progress)
             traces.append((run.process_count, [_comparable(rank, has_nested) for rank in ranks]))
     try:
@@ -71,7 +71,7 @@ def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -
 
 
 def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
-    kept = rank if has_nested else signatures.outer(rank)
+    kept = rank if has_nested else signatures.select_outer_calls(rank)
     return replace(kept, signatures=mask_addresses(kept.signatures))
 
 

@@ -25,12 +25,12 @@ from iosig.warehouse.sources.extrapolations.record import (
     Record,
     RefusedField,
     Totals,
-    as_json,
-    consistent,
+    format_json,
     parse,
+    require_consistent,
 )
 from iosig.warehouse.sources.files.opening import content_hash
-from iosig.warehouse.sources.protocol import input_name, named, owner
+from iosig.warehouse.sources.protocol import find_folder_source, get_input_name, get_source
 from iosig.warehouse.store import landing, ledger
 from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.manifests import Landing
@@ -47,10 +47,10 @@ __all__ = ["GivenTrace", "Record", "Totals", "counted", "given_trace", "land", "
 
 def given_trace(path: Path, process_count: int) -> GivenTrace:
     """Return what a record says of a trace: the name and hash that it also has when it is landed."""
-    source = named("recorder")
-    owned = owner(path, source) if path.is_dir() else None
+    source = get_source("recorder")
+    owned = find_folder_source(path, source) if path.is_dir() else None
     sha256 = content_hash(path, owned[1] if owned else ())
-    return GivenTrace(process_count, sha256, input_name(path, source))
+    return GivenTrace(process_count, sha256, get_input_name(path, source))
 
 
 def record(
@@ -81,7 +81,7 @@ def record(
         refused_fields=_listed(refused, lambda rest: RefusedField(extrapolated.outcome, rest, _NOT_LISTED)),
         totals=replace(totals or Totals(), class_count=class_count),
     )
-    return consistent(made)
+    return require_consistent(made)
 
 
 def counted(found: trace_totals.Totals) -> Totals:
@@ -112,7 +112,7 @@ def _plain(text: str) -> str:
 
 def _listed(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_T, ...]:
     """Return as many of a record's members as it has room for, and, if these are not all, one that says so."""
-    ends = list(accumulate(len(as_json(asdict(member)).encode()) + 1 for member in members))
+    ends = list(accumulate(len(format_json(asdict(member)).encode()) + 1 for member in members))
     if not ends or ends[-1] <= _MOST_LISTED_BYTES:
         return tuple(members)
     kept = bisect_right(ends, _MOST_LISTED_BYTES)

@@ -62,7 +62,7 @@ def recorder_forms() -> CallFormats:
             **{place: row[place] for place in places},
             surplus=int(row["function"] in requests.WITH_FINAL_NUL),
         )
-        for row in requests.forms().iter_rows(named=True)
+        for row in requests.list_forms().iter_rows(named=True)
     }
     return CallFormats(known, requests.TYPE_BYTES)
 
@@ -78,14 +78,16 @@ def batches(path: Path) -> Iterator[Batch]:
         found = compute_timeline(trace, recorder_forms())
     modules = found.intervals["module"].unique().sort()
     run = {"tracer": "recorder", "process_count": trace.process_count, "duration_s": found.duration_s}
-    yield traced.rows(TRACES, run)
+    yield traced.build_batch(TRACES, run)
     if modules.is_empty():
         return
-    yield traced.rows(TRACE_MODULES, {"module": modules, "outcome": "sound", "is_partial": False, "record_count": 1})
-    yield traced.rows(TRACE_FILES, {"file_number": 0})
-    yield traced.rows(TRACE_RECORDS, _records(found.intervals).to_dict())
+    yield traced.build_batch(
+        TRACE_MODULES, {"module": modules, "outcome": "sound", "is_partial": False, "record_count": 1}
+    )
+    yield traced.build_batch(TRACE_FILES, {"file_number": 0})
+    yield traced.build_batch(TRACE_RECORDS, _records(found.intervals).to_dict())
     for first, part in enumerate(found.intervals.iter_slices(traced.BATCH_ROWS)):
-        yield traced.rows(TRACE_REQUESTS, _requests(part, first * traced.BATCH_ROWS))
+        yield traced.build_batch(TRACE_REQUESTS, _requests(part, first * traced.BATCH_ROWS))
 
 
 def _requests(intervals: pl.DataFrame, first: int) -> dict[str, object]:

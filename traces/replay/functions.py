@@ -13,7 +13,7 @@ from functools import cache
 
 import polars as pl
 
-from iosig.warehouse.sources.recorder.requests import forms
+from iosig.warehouse.sources.recorder.requests import list_forms
 
 
 class Verb(IntEnum):
@@ -186,7 +186,7 @@ def is_together(function: str) -> bool:
 @cache
 def table() -> pl.DataFrame:
     """Return one row per function that is replayed: function, verb, is_together and `<place>_at` for each place."""
-    known = {row["function"]: row for row in forms().to_dicts()}
+    known = {row["function"]: row for row in list_forms().to_dicts()}
     rows = []
     for function, verb in VERBS.items():
         places = {f"{place}_at": known.get(function, {}).get(f"{place}_at") for place in PLACES}

@@ -92,7 +92,7 @@ def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
         seen = calls.with_columns(
             pl.when(is_posix).then(pl.col(name)).otherwise(pl.lit("")).alias(name) for name in ("module", "function")
         )
-    is_inner = requests.nested(seen.with_columns(rank=pl.lit(0)))
+    is_inner = requests.find_nested(seen.with_columns(rank=pl.lit(0)))
     return calls.with_columns(is_outer=~is_inner)
 
 

@@ -12,7 +12,7 @@ from iosig.transforms.traces import expansion
 from iosig.transforms.traces.trace import CompressedTrace
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.extrapolations import compressed_traces
-from iosig.warehouse.sources.recorder.signatures import SignedRank, outer
+from iosig.warehouse.sources.recorder.signatures import SignedRank, select_outer_calls
 
 #: of a set of ranks: so many are more than one machine replays
 MOST_RANKS = 1 << 16
@@ -37,7 +37,7 @@ def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
         end_s = max(end_s, float(signed.end_s.max(initial=0.0)))
         # What HDF5 calls is replayed, HDF5 itself is not.
         is_layered = nested or (signed.signatures["module"] == "HDF5").any()
-        return signed if is_layered else outer(signed)
+        return signed if is_layered else select_outer_calls(signed)
 
     return compressed(path, of_rank=played), end_s
 

@@ -17,8 +17,8 @@ from iosig.warehouse.contracts.types import Column, Dtype, Layer, Table
 
 __all__ = ["TABLES", "Column", "Dtype", "Layer", "Table", "table"]
 
-_NO_NOUNS = ("arrow", "columns", "files", "frames", "rules", "types")
-#: the nouns in the order in which people read of them; those that are not named here come in between
+_NOT_NOUNS = ("arrow", "columns", "files", "frames", "rules", "types")
+#: order of the nouns in the dictionary; unlisted nouns come in between
 _FIRST = (
     "jobs",
     "series",
@@ -34,26 +34,26 @@ _FIRST = (
 _LAST = ("periods", "predictions", "quality", "releases")
 
 
-def _nouns() -> list[str]:
-    found = sorted(module.name for module in iter_modules(__path__) if module.name not in _NO_NOUNS)
+def _list_nouns() -> list[str]:
+    found = sorted(module.name for module in iter_modules(__path__) if module.name not in _NOT_NOUNS)
     return [*_FIRST, *(noun for noun in found if noun not in _FIRST + _LAST), *_LAST]
 
 
-def _declared(nouns: Iterable[str]) -> list[Table]:
+def _load_tables(nouns: Iterable[str]) -> list[Table]:
     modules = [import_module(f"{__name__}.{noun}") for noun in nouns]
     return [value for module in modules for value in vars(module).values() if isinstance(value, Table)]
 
 
-#: every table: what lands, by its noun's name, and then what is made of it
+#: every table: landed ones, sorted by noun, and then derived ones
 TABLES = (
-    *(table for table in _declared(sorted(_nouns())) if table.layer == "landed"),
-    *(table for table in _declared(_nouns()) if table.layer != "landed"),
+    *(table for table in _load_tables(sorted(_list_nouns())) if table.layer == "landed"),
+    *(table for table in _load_tables(_list_nouns()) if table.layer != "landed"),
 )
 
 
 def table(name: str) -> Table:
-    """Return the table of that name, or raise KeyError."""
+    """Look up a table by name, or raise KeyError."""
     for candidate in TABLES:
         if candidate.name == name:
             return candidate
-    raise KeyError(f"no table is called {name}")
+    raise KeyError(f"unknown table {name}")

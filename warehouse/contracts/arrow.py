@@ -33,5 +33,5 @@ def schema(table: Table) -> pa.Schema:
 
 
 def encoded_schema(table: Table) -> str:
-    """Return a table's Arrow schema as Arrow stores it in a Parquet file, under `ARROW:schema`."""
+    """Serialize a table's Arrow schema as Arrow stores it in a Parquet file, under `ARROW:schema`."""
     return base64.b64encode(schema(table).serialize().to_pybytes()).decode()

@@ -1,4 +1,4 @@
-"""Attribution: whose bytes a file system's traffic was, by the signatures of the runs that were there."""
+"""Attribution: shares of a file system's traffic per run, from the runs' signatures."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ ATTRIBUTED_IO = Table(
     partition="ended_on",
 )
 
-#: the same rows before they are limited to what was polled
+#: the same rows before they are limited to polled times
 PLACED_IO = replace(ATTRIBUTED_IO, name="placed_io", is_published=False)
 
 POLLED_MINUTES = Table(

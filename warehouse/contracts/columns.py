@@ -3,7 +3,7 @@
 from iosig.warehouse.contracts.types import Column
 
 DIRECTIONS = ("read", "write", "unstated")
-#: what calls to files do that move no bytes; other: views, sizes, names, rights and the like
+#: metadata operations; other: views, sizes, names, permissions and the like
 METADATA_OPERATIONS = ("open", "close", "seek", "stat", "sync", "other")
 
 
@@ -104,7 +104,7 @@ CV = Column("cv", "real", "Coefficient of variation of the four quarters.", unit
 # ---- bursts of signatures
 BURST = Column("burst", "int", "The burst's number, from 0, in order of time.", low=0)
 
-# ---- what a job's file system did meanwhile
+# ---- traffic of a job's file system during the job
 VOLUME_BYTES = Column("volume_bytes", "real", "Bytes moved: the sum of rate x interval; of a followed run, all so far.")
 MEAN_BYTES_PER_S = Column(
     "mean_bytes_per_s", "real", "Volume over the time that the polls of a controller cover on average."
@@ -122,7 +122,7 @@ SAMPLE_COUNT = Column("sample_count", "int", "Samples, which are runs with a kno
 FIRST_RUN_STARTED_AT = Column("first_run_started_at", "instant", "When the first run started.")
 LAST_RUN_ENDED_AT = Column("last_run_ended_at", "instant", "When the last run ended.")
 
-# ---- subjects: whose signals are judged
+# ---- subjects of signals
 SUBJECT_KIND = Column(
     "subject_kind", "text", "What the row is about.", choices=("job", "series", "trace", "application")
 )

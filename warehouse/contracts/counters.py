@@ -7,7 +7,7 @@ before, an entry that does not change has a row nevertheless where it is read fi
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
-#: what servers count beside reads and writes; other: what has no name of its own here (quotas, layouts and the like)
+#: operations other than reads and writes that servers count; other: quotas, layouts and the like
 OPERATIONS = (
     "open",
     "close",
@@ -104,9 +104,9 @@ SCRAPES = Table(
 )
 
 _COUNTED_ON = Column("scraped_on", "date", "The UTC day on which the counters were read.")
-#: operations that traces tell of too
+#: operations that traces contain, too
 _SHARED = {"open": c.OPEN_COUNT, "sync": c.SYNC_COUNT}
-#: what rose, by the names of what is counted
+#: delta columns, by the names of the counters
 RISEN = (
     c.READ_BYTES.optional(),
     c.WRITTEN_BYTES.optional(),
@@ -120,7 +120,7 @@ RISEN = (
         for operation in OPERATIONS
     ),
 )
-#: why it is not known for sure what an interval moved
+#: reasons why an interval's traffic is uncertain
 RISE_FLAGS = ("first_seen", "restarted", "lost_scrapes", "unclear", "decrease")
 _FLAG = Column(
     "flag",

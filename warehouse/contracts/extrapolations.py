@@ -1,4 +1,4 @@
-"""Extrapolations: which trace a set of traces gives at a rank count that nobody ran, or why none."""
+"""Extrapolations: the trace that a set of traces implies at another rank count, or why there is none."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

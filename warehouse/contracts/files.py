@@ -25,7 +25,7 @@ def require_file(path: Path, table: Table) -> None:
 
 def require_result(connection: duckdb.DuckDBPyConnection, path: Path, table: Table) -> None:
     """Raise ContractError unless the rows of a new file meet the table's contract, its key included."""
-    _require_rules(connection, path, table, _counts(table) | {KEY_RULE: _repeated(table)})
+    _require_rules(connection, path, table, _counts(table) | {KEY_RULE: _count_repeated_keys(table)})
 
 
 def require_types(connection: duckdb.DuckDBPyConnection, query: str, table: Table, **parameters: str) -> None:
@@ -34,14 +34,14 @@ def require_types(connection: duckdb.DuckDBPyConnection, query: str, table: Tabl
     require_columns(found, _types(table), table)
 
 
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
+def quote_identifier(name: str) -> str:
+    """Quote a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 @lru_cache(maxsize=1)
 def _database() -> duckdb.DuckDBPyConnection:
-    """Return this process's DuckDB for validation: to open one takes longer than to validate a small file."""
+    """Return this process's DuckDB for validation; opening one takes longer than validating a small file."""
     import duckdb
 
     return duckdb.connect()
@@ -62,20 +62,20 @@ def _require_rules(connection: duckdb.DuckDBPyConnection, path: Path, table: Tab
 
 
 def _counts(table: Table) -> dict[str, str]:
-    """Return for each row rule the SQL that counts the rows that break it."""
+    """Build SQL for each row rule that counts the rows that break it."""
     return {rule.name: f"count(*) filter (not ({_condition(rule)}))" for rule in row_rules(table)}
 
 
-def _repeated(table: Table) -> str:
-    """Return the SQL that counts the rows whose key another row has, too; NULL is a value like others."""
-    key = ", ".join(map(quoted, table.key))
+def _count_repeated_keys(table: Table) -> str:
+    """Build SQL that counts the rows with a repeated key; NULLs compare equal."""
+    key = ", ".join(map(quote_identifier, table.key))
     groups = f"select count(*) as row_count from rows group by {key} having row_count > 1"
     return f"(select coalesce(sum(row_count), 0)::bigint from ({groups}))"
 
 
 def _condition(rule: RowRule) -> str:
     column = rule.column
-    value = quoted(column.name)
+    value = quote_identifier(column.name)
     # DuckDB sorts NaN above all numbers
     low, high = (f"list_min({value})", f"list_max({value})") if column.dtype in ("reals", "ints") else (value, value)
     match rule.kind:

@@ -1,4 +1,4 @@
-"""Contracts on Polars frames: the schema, the rules, and two ways to validate a frame."""
+"""Contracts on Polars frames: schemas, row rules, and validation."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def empty(table: Table) -> pl.DataFrame:
     return pl.DataFrame(schema=schema(table))
 
 
-def widened(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Return rows that may be older than some of the table's columns: they have NULL there."""
-    young = {name: dtype for name, dtype in schema(table).items() if name not in frame.columns}
-    return frame.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in young.items()).select(
+def add_missing_columns(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Add the columns that older rows lack, as NULL."""
+    missing = {name: dtype for name, dtype in schema(table).items() if name not in frame.columns}
+    return frame.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items()).select(
         table.column_names
     )
 
 
 def rules(table: Table) -> dict[str, pl.Expr]:
-    """Return the row rules that a table's columns imply: the rule's name, and what holds in a good row."""
+    """Build the row rules of a table's columns as expressions that are true for good rows."""
     return {rule.name: _expression(rule).fill_null(True) for rule in row_rules(table)}
 
 
@@ -62,14 +62,14 @@ def _expression(rule: RowRule) -> pl.Expr:
 
 
 def require_schema(found: pl.Schema, table: Table) -> None:
-    """Raise ContractError unless there are the table's columns, in order and of the declared types."""
+    """Raise ContractError unless the columns match the table's in order and type."""
     require_columns(found, schema(table), table)
 
 
 def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split a frame of the right schema into its good rows and its faults.
+    """Split a frame with the right schema into good and bad rows.
 
-    Returns the good rows, and the bad ones with one more column, `rule`: the first rule that each breaks.
+    The bad rows have one more column, `rule`: the first rule that each breaks.
     """
     require_schema(frame.schema, table)
     broken = pl.coalesce(
@@ -81,7 +81,7 @@ def split(frame: pl.DataFrame, table: Table) -> tuple[pl.DataFrame, pl.DataFrame
 
 
 def require(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Return the frame as it is, or raise ContractError naming the first rule that a row breaks."""
+    """Return the frame unchanged, or raise ContractError naming the rules that rows break."""
     require_schema(frame.schema, table)
     counts = frame.select((~rule).sum().alias(name) for name, rule in rules(table).items())
     require_no_faults(counts.to_dicts()[0] if counts.width else {}, table)

@@ -1,4 +1,4 @@
-"""Inference: what is inferred of runs from signatures, and how often it agrees with what was measured."""
+"""Inference: classes and periods inferred from signatures, and how often they agree with measured ones."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table

@@ -35,7 +35,7 @@ _SUBMITTED_AT = Column("submitted_at", "instant", "When the job was submitted.")
 _JOB_NAME = Column("job_name", "text", "The name of the job or step, as the log has it.", hides="job_name")
 _COMMENT = Column("comment", "text", "The job's comment, as the log has it.", hides="comment")
 _SEEN_AT = Column("observed_at", "instant", "When the scheduler was asked what runs and waits.")
-#: what is known of a job that runs or waits beside who and what it is
+#: state of a running or waiting job, in addition to its identity
 _QUEUED = (
     _SUBMITTED_AT.optional(),
     Column("eligible_at", "instant", "From when on the job may start, as its user wants it.", nullable=True),

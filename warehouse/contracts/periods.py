@@ -270,7 +270,7 @@ KEPT_SEGMENTS = replace(
     is_published=False,
 )
 
-#: what `null_tested` comes to, and the period that it tells: of tables with one row for each signal
+#: outcome and period of the method `null_tested`, for tables with one row per signal
 _CONTROLLED_OUTCOMES = ("periodic", "aperiodic", "too_short", "no_io", "no_data", "too_many_gaps")
 _PERIOD = (
     c.WINDOW_START_S,
@@ -326,7 +326,7 @@ KEPT_NODES = replace(
     is_published=False,
 )
 
-#: what is told of the period of counts, by one row for all stretches in which any holds
+#: period of counts, in one row for all segments
 _METADATA_PERIOD = (
     *_PERIOD,
     Column(

@@ -156,5 +156,5 @@ POLLED_TRAFFIC = Table(
     is_published=False,
 )
 
-#: what totals of targets are as polls, beside those that were landed
+#: polls derived from totals of targets, in addition to landed ones
 COUNTER_POLLS = replace(POLLS, name="counter_polls", layer="stage")

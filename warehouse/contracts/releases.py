@@ -1,11 +1,11 @@
-"""Releases: what was published when and from what, and which days are to be made anew."""
+"""Releases: time, inputs and content of each, and the days to recompute."""
 
 from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.contracts.types import Column, Table
 
 #: what the checks say of a run: `failed` is never released
 PASSED, WITH_WARNINGS, FAILED = "passed", "passed with warnings", "failed"
-#: kind of a release of which a run computed selected tables only
+#: kind of a release from a run that computed selected tables only
 SELECT = "select"
 #: how a release comes about; its id ends with it
 KINDS = ("run", "backfill", "rollback", "forget", SELECT)

@@ -1,4 +1,4 @@
-"""What the columns of a table imply: rules for each row, which `frames` and `files` evaluate, and the schema."""
+"""Row rules and schema that a table's columns imply; `frames` and `files` evaluate them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from iosig.warehouse.contracts.types import Column, Table
 from iosig.warehouse.errors import ContractError
 
 Kind = Literal["not_null", "finite", "known", "at_least", "at_most"]
-#: the rule that crosses rows: no two rows have the same key
+#: name of the rule that keys are unique
 KEY_RULE = "key_unique"
 
 
 @dataclass(frozen=True, slots=True)
 class RowRule:
-    """A rule about one column; NULL breaks `not_null` alone. limit: the bound of `at_least` and `at_most`.
+    """A rule about one column; NULL breaks `not_null` only. limit: the bound of `at_least` and `at_most`.
 
-    Bounds of lists, and `finite`, hold for each element. NaN and infinities break `finite`: no answer is NULL.
+    Bounds of lists, and `finite`, apply to each element. NaN and infinities break `finite`: a missing value is NULL.
     """
 
     name: str
@@ -48,7 +48,7 @@ def _rules_of(column: Column) -> Iterator[RowRule]:
 
 
 def require_columns(found: Mapping[str, object], expected: Mapping[str, object], table: Table) -> None:
-    """Raise ContractError unless there are the expected columns, in order and of the expected types."""
+    """Raise ContractError unless the columns match in order and type."""
     if list(found.items()) == list(expected.items()):
         return
     missing = [name for name in expected if name not in found]

@@ -1,4 +1,4 @@
-"""Samples: each run's cut out of its file system's traffic, and whose they are."""
+"""Samples: the part of a file system's traffic during each run, and its owner."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Signatures: what an application's runs have in common, and how that stands against traced and counted runs."""
+"""Signatures: the common I/O pattern of an application's runs, and its comparison with traced and counted runs."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ _METHOD_OF_SIGNATURE = Column(
     "(joint), where runs that were held out are predicted better.",
     choices=("elastic", "robust", "time_normalized", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "joint"),
 )
-#: whose signature, and made how
+#: application and method of a signature
 _MADE = (c.APPLICATION_ID, c.FILESYSTEM, c.DIRECTION, _METHOD_OF_SIGNATURE)
 _KEY = tuple(column.name for column in _MADE)
 

@@ -65,7 +65,7 @@ _COUNTS = (
         nullable=True,
     ),
 )
-#: what a tracer tells of a file, and of no sum of files
+#: columns of a file's record that have no sum over files
 _OF_ONE_FILE = (
     Column("read_extent_bytes", "int", "Where the last byte that was read lies, from 1.", low=0, nullable=True),
     Column("written_extent_bytes", "int", "Where the last byte that was written lies, from 1.", low=0, nullable=True),

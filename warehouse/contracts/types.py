@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Dtype = Literal["text", "int", "real", "bool", "instant", "date", "reals", "ints"]
-#: what DuckDB calls the types of columns
+#: DuckDB types of columns
 DUCKDB_TYPES: dict[Dtype, str] = {
     "text": "varchar",
     "int": "bigint",
@@ -19,15 +19,15 @@ DUCKDB_TYPES: dict[Dtype, str] = {
 }
 Layer = Literal["landed", "stage", "samples", "transforms", "quality"]
 #: how names in a landed column become pseudonyms: the whole text (name; uid: the number of a user), the names in a job
-#: id, each part of a path, each word, quotes in a sentence (said), each text of a JSON list (listed), a host that is no
-#: number (node), each host of a scheduler's list (nodes), a counter's target that is no storage (target). Of a wait
-#: reason Slurm's own code is kept (reason), of job_name and comment what the site's rule extracts, of raw nothing
+#: id, each part of a path, each word, quotes in a sentence (said), each text of a JSON list (listed), a host that is
+#: not a number (node), each host of a scheduler's list (nodes), a counter's target unless storage (target). A wait
+#: reason keeps Slurm's own code (reason), job_name and comment keep what the site's rule extracts, raw keeps nothing
 Hiding = Literal[
     "name", "uid", "id", "path", "mount", "words", "said", "listed", "node", "nodes", "target", "reason", "job_name",
     "comment", "raw",
 ]  # fmt: skip
 
-#: what a name's ending says: the unit, and the bounds that no value can leave; the longest ending counts
+#: unit and bounds implied by a name's ending; the longest matching ending applies
 ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
     "_s": ("s", None, None),
     "_us": ("us", None, None),
@@ -52,12 +52,12 @@ ENDINGS: dict[str, tuple[str | None, float | None, float | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One quantity, declared once: what it is called, what it holds, in which unit, within which bounds.
+    """One quantity with name, type, meaning, unit and bounds.
 
-    The name's ending tells the unit and the bounds (`ENDINGS`) where none are given; a count's unit is what it counts,
-    the word before `_count`. `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list
-    of numbers, such as one per step of a grid, NULL where nothing was measured) the bounds hold for each element.
-    `hides` says how names in it become pseudonyms, where a site wants that.
+    Unit and bounds default to those of the name's ending (`ENDINGS`); a count's unit is the word before `_count`.
+    `low` and `high` are inclusive; `choices` is a closed list. For `reals` and `ints` (a list of numbers, such as one
+    per step of a grid, NULL where nothing was measured) the bounds apply to each element. `hides` says how names in it
+    become pseudonyms, if a site wants that.
     """
 
     name: str
@@ -71,10 +71,10 @@ class Column:
     hides: Hiding | None = None
 
     def __post_init__(self) -> None:
-        """Take what is not given from the name."""
+        """Derive unit and bounds that are not given from the name."""
         endings = [ending for ending in ENDINGS if f"_{self.name}".endswith(ending)]
-        told = ENDINGS[max(endings, key=len)] if endings else (None, None, None)
-        for name, value in zip(("unit", "low", "high"), told, strict=True):
+        implied = ENDINGS[max(endings, key=len)] if endings else (None, None, None)
+        for name, value in zip(("unit", "low", "high"), implied, strict=True):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         if self.unit is None and self.name.endswith("_count"):
@@ -82,18 +82,18 @@ class Column:
             object.__setattr__(self, "unit", counted + ("es" if counted.endswith("s") else "s"))
 
     def optional(self) -> Column:
-        """Return the same column where a table may leave it NULL."""
+        """Return the same column, nullable."""
         return replace(self, nullable=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table, declared once: what a row is, which columns tell rows apart, what the columns are.
+    """One table: grain, key and columns.
 
-    `partition` names the date column by which the table is rewritten, a day at a time; None means
-    that the whole table is rewritten. `bucketed_by` names the column by whose hash a large table that has no days lies
-    in several files. Rows that land lie in files by the UTC day of the first column (a date or an instant) that
-    `landed_by` names, in the order of all these. `is_published` tables are part of every release.
+    `partition` names the date column by which the table is rewritten, one day at a time; None means that the whole
+    table is rewritten. `bucketed_by` names the column whose hash distributes a large table without days over several
+    files. Landed rows are stored in files by the UTC day of the first column (a date or an instant) of `landed_by`,
+    sorted by all of these. `is_published` tables are part of every release.
     """
 
     name: str
@@ -107,11 +107,11 @@ class Table:
     is_published: bool = True
 
     def __hash__(self) -> int:
-        # tables are keys everywhere; the hash of all their columns takes longer than what is looked up
+        # tables are dictionary keys everywhere, and hashing all their columns would be slow
         return hash(self.name)
 
     def column(self, name: str) -> Column:
-        """Return the column of that name, or raise KeyError."""
+        """Look up a column by name, or raise KeyError."""
         for column in self.columns:
             if column.name == name:
                 return column
@@ -119,11 +119,11 @@ class Table:
 
     @property
     def bucket_name(self) -> str:
-        """What the bucket of a row is called: `application_bucket`."""
+        """Name of the bucket column: `application_bucket`."""
         assert self.bucketed_by
         return f"{self.bucketed_by.removesuffix('_id')}_bucket"
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
+        """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Limits of one request: connecting, each wait for data, and the total, which bounds a server that drips [s]."""
+    """Time limits of one request [s]: for connecting, for each wait for data, and in total.
+
+    The total bounds a server that sends one byte at a time.
+    """
 
     timeout_s: float = 300.0
     total_timeout_s: float = 3600.0

@@ -72,7 +72,7 @@ def fetch(
             httpx.AsyncClient(timeout=limits, verify=_tls(url, verify, certificate)) as client,
         ):
             request = client.build_request(method, url, headers=headers, content=content)
-            response = await _answered(client, request)
+            response = await _send_following_redirects(client, request)
             try:
                 if sink is not None:
                     async for chunk in response.aiter_raw():
@@ -102,7 +102,7 @@ def _root_cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-async def _answered(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+async def _send_following_redirects(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
     """Send a request and follow redirects on its own server."""
     first = request.url
     for _ in range(_MAX_REDIRECTS + 1):

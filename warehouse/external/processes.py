@@ -69,15 +69,15 @@ def end_group(process: subprocess.Popen[bytes], grace_s: float | None = None) ->
     by default; 0 sends SIGKILL at once.
     """
     grace_s = GRACE_S if grace_s is None else grace_s
-    if grace_s > 0 and _signal(process, signal.SIGTERM) and _has_ended(process, grace_s):
+    if grace_s > 0 and _signal(process, signal.SIGTERM) and _wait_for_end(process, grace_s):
         return
     if _signal(process, signal.SIGKILL):
         # Bounded: a program of another user (setuid) cannot be killed, and some containers reap no orphans.
-        _has_ended(process, _KILL_WAIT_S)
+        _wait_for_end(process, _KILL_WAIT_S)
     process.poll()
 
 
-def _has_ended(process: subprocess.Popen[bytes], wait_s: float) -> bool:
+def _wait_for_end(process: subprocess.Popen[bytes], wait_s: float) -> bool:
     """Wait for the last member of a process group to end; return False if one is left."""
     deadline = time.monotonic() + wait_s
     while True:

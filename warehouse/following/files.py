@@ -1,9 +1,8 @@
-"""Following a file: what was appended to it since it was last read, whatever happened to it in between.
+"""Incremental reading of a growing file, robust to truncation, rotation and replacement.
 
-A file is known by its device and inode, by its first bytes, and by the last ones before the place up to which it was
-read (at most 4 KiB each). A digest of all that was read would have to be compared by reading all of it again whenever
-a writer puts a new copy in the file's place; the last 4 KiB hold times to the microsecond, and stand at the same place
-of another run's file only if it is a copy.
+A file is identified by its device and inode, its first bytes, and the bytes just before the read position (at most 4
+KiB each). A digest of all content would require reading the file again whenever a writer replaces it with a new copy.
+The last 4 KiB contain times to the microsecond, so they match another run's file only if it is a copy.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from typing import Any
 
 from iosig.warehouse.errors import InputRefused
 
-#: what is read at once
-MOST_BYTES = 4 << 20
-#: first bytes, and last ones before the place reached, by which a file is known again
+#: maximum size of one read [B]
+MAX_READ_BYTES = 4 << 20
+#: size of the content samples that identify a file: at its start and before the read position [B]
 EDGE_BYTES = 4096
-#: nothing of these can block: of a FIFO it would be the opening, of a terminal the reading
+#: flags that never block: opening a FIFO or reading a terminal would
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-#: a file that is not there, or that a network file system has replaced between two calls
+#: the file is absent, or a network file system replaced it between two calls
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -41,27 +40,27 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Some bytes of a file that tell it from others: how many they are, and their digest (BLAKE2b, hex)."""
+    """Size and digest (BLAKE2b, hex) of a content sample that identifies a file."""
 
     size: int
     digest: str
 
     @classmethod
-    def of(cls, content: bytes) -> Edge:
-        """Return the edge that these bytes are."""
+    def from_content(cls, content: bytes) -> Edge:
+        """Compute the size and digest of a content sample."""
         return cls(len(content), hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest())
 
-    def fits(self, content: bytes) -> bool:
-        """Return whether these are the bytes."""
-        return self == Edge.of(content)
+    def matches(self, content: bytes) -> bool:
+        """Return whether the content has this size and digest."""
+        return self == Edge.from_content(content)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a followed file, and how to know the file again.
+    """Read position in a followed file, and what identifies the file.
 
-    head: the file's first bytes before `offset`. window: the last ones before it. event: what happened to the input
-    at this place, if nothing was handed over since.
+    head: the file's first bytes before `offset`. window: the bytes just before it. event: what happened to the input
+    at this position, if nothing was returned since.
     """
 
     device: int
@@ -72,7 +71,7 @@ class Position:
     event: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, which JSON can hold."""
+        """Return the position as JSON-compatible values."""
         return {
             "device": self.device,
             "inode": self.inode,
@@ -84,15 +83,15 @@ class Position:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Position:
-        """Return the position that `to_dict` wrote."""
+        """Restore a position from the values of `to_dict`."""
         return cls(**{**values, "head": Edge(*values["head"]), "window": Edge(*values["window"])})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Bytes of a followed file, never none: from `start` on, and what happened to the input before them.
+    """Non-empty bytes of a followed file from `start` on, and what happened to the input before them.
 
-    head: the file's first bytes, at most 4 KiB, this piece's included. before: the last bytes before the piece.
+    head: the file's first bytes, at most 4 KiB, including this piece's. before: the bytes just before the piece.
     """
 
     device: int
@@ -105,184 +104,191 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """The place after the piece."""
+        """Offset of the byte after the piece."""
         return self.start + len(self.content)
 
     def position(self, offset: int) -> Position:
-        """Return the position of a place within the piece, or at its start or end; an event stays with the start."""
+        """Return the position at an offset within the piece, or at its start or end; an event stays with the start."""
         if not self.start <= offset <= self.end:
-            raise ValueError("the place lies outside the piece")
+            raise ValueError("the offset lies outside the piece")
         used = offset - self.start
         window = self.content[max(used - EDGE_BYTES, 0) : used]
         window = self.before[len(self.before) - min(EDGE_BYTES - len(window), len(self.before)) :] + window
         event = None if used else self.event
-        return Position(self.device, self.inode, offset, Edge.of(self.head[:offset]), Edge.of(window), event)
+        return Position(
+            self.device, self.inode, offset, Edge.from_content(self.head[:offset]), Edge.from_content(window), event
+        )
 
 
 class FollowedFile:
-    """A file of which each reading hands over what is new; it is open only while it is read.
+    """A file whose appended bytes are returned by each read.
 
-    A thousand files are followed at once: none is held open, and where nothing is new a reading costs one system call.
-    What may have happened to the file between two readings, within one process or over two:
+    The file is open only during a read, so thousands can be followed at once. A read without new data costs one
+    system call.
+    Handled events between two reads, in one process or across processes:
 
-    - it grew: the new bytes are handed over;
-    - it was truncated, so that what was read before is not there any more: it is read from its start;
-    - another file is in its place, which holds at the same place what was read before (a writer that writes the file
-      anew and puts it in place): it is read on from there;
-    - it was renamed within its folder, and perhaps another file took its place: the old one is read to its end, and
-      as soon as the other one has any content that one, from its start. (Whoever writes the other one is done with
-      the old one.) Of several rotations between two readings only the first and the last file are found;
-    - it is gone and another one is in its place: that one is read from its start;
-    - it is not there, or it is empty: nothing is new. An emptied file is judged once it has content.
+    - growth: the new bytes are returned;
+    - truncation (the content read before is gone): the file is read from its start;
+    - replacement by a copy with the same content before the position (a writer that replaces the file atomically):
+      reading continues at the position;
+    - rotation (renamed within its folder, perhaps with a new file in its place): the old file is read to its end, then
+      the new one from its start once it has content, because its writer has finished the old one. Of several rotations
+      between two reads, only the first and the last file are found;
+    - replacement by an unrelated file: the new file is read from its start;
+    - absence, or an empty file: no new data. An emptied file is examined once it has content.
     """
 
-    def __init__(self, path: Path, position: Position | None = None, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: Path, position: Position | None = None, max_read_bytes: int = MAX_READ_BYTES) -> None:
         self.path = path
-        #: whether there is more to be read at once
+        #: whether more data is already available
         self.is_behind = False
         self._at = position
-        self._most_bytes = most_bytes
-        #: the file as it was when nothing of it was left to be read
+        self._max_read_bytes = max_read_bytes
+        #: signature of the file when it was read to its end
         self._exhausted: tuple[int, int, int, int] | None = None
-        #: where the file is that was renamed
+        #: current path of the renamed file
         self._renamed: Path | None = None
         self._is_lost = False
 
     @property
     def position(self) -> Position | None:
-        """The place up to which all was handed over; None before there was anything."""
+        """Position up to which all data was returned; None before the first data."""
         return self._at
 
     def read(self) -> Piece | None:
-        """Return what is new, at most `most_bytes`; None where nothing is. Never blocks.
+        """Return new data, at most `max_read_bytes`, or None; never blocks.
 
-        Raises InputRefused where the path is no regular file, or may not be read: then and whenever it is asked.
+        Raises InputRefused, at every call, if the path is not a regular file or not readable.
         """
         self.is_behind = False
-        found = _looked_at(self.path)
+        found = _stat_regular_file(self.path)
         if found is not None and _signature(found) == self._exhausted:
             return None
         at = self._at
         if at is None:
-            return self._begun(None) if found is not None and found.st_size else None
-        if found is not None and _is_of(found, at):
+            return self._read_from_start(None) if found is not None and found.st_size else None
+        if found is not None and _is_same_file(found, at):
             self._renamed, self._is_lost = None, False
             return self._read_in_place(at)
         return self._read_elsewhere(at, found)
 
     def _read_in_place(self, at: Position) -> Piece | None:
-        with _opened(self.path) as (file, found):
-            if found is None or not _is_of(found, at):
+        with _open_briefly(self.path) as (file, found):
+            if found is None or not _is_same_file(found, at):
                 self.is_behind = True
                 return None
-            taken = self._taken(file, found, at)
+            taken = self._read_after(file, found, at)
             if taken is not None:
-                return self._handed(taken, found)
+                return self._advance(taken, found)
         if found.st_size:
-            return self._begun("truncated")
-        # An emptied file that is written anew may yet hold what was read of it.
+            return self._read_from_start("truncated")
+        # An emptied file that is rewritten may contain the earlier content again.
         self._exhausted = _signature(found)
         return None
 
     def _read_elsewhere(self, at: Position, found: os.stat_result | None) -> Piece | None:
-        """Read on where the path is gone, or another file is in its place."""
+        """Continue reading if the path is gone, or another file is in its place."""
         has_other = found is not None and found.st_size > 0
-        if has_other and at.offset and not self._has_begun_otherwise(at):
-            with _opened(self.path) as (file, other):
-                taken = other and self._taken(file, other, replace(at, device=other.st_dev, inode=other.st_ino))
+        if has_other and at.offset and not self._starts_differently(at):
+            with _open_briefly(self.path) as (file, other):
+                taken = other and self._read_after(file, other, replace(at, device=other.st_dev, inode=other.st_ino))
                 if other is not None and taken is not None:
-                    return self._handed(taken, other)
-        left = self._left_of_renamed(at, has_other)
+                    return self._advance(taken, other)
+        left = self._read_rest_after_rename(at, has_other)
         if left is not None and left.content:
             self.is_behind = True
-            return self._handed(left, None)
-        return self._begun("replaced" if left is None else "rotated") if has_other else None
+            return self._advance(left, None)
+        return self._read_from_start("replaced" if left is None else "rotated") if has_other else None
 
-    def _has_begun_otherwise(self, at: Position) -> bool:
-        """Return whether the file is there by another name, and the one in its place begins with other bytes.
+    def _starts_differently(self, at: Position) -> bool:
+        """Return whether the file was renamed, and the file in its place starts with other bytes.
 
-        That is asked only where less was read than tells a file from others: half a line, say.
+        This needs checking only if the part read so far (half a line, say) is too short to identify the file.
         """
         if at.offset >= EDGE_BYTES:
             return False
-        self._renamed = self._found_renamed(at)
+        self._renamed = self._find_by_inode(at)
         if self._renamed is None:
             return False
-        with suppress(InputRefused), _opened(self._renamed) as (old, there), _opened(self.path) as (new, other):
+        with (
+            suppress(InputRefused),
+            _open_briefly(self._renamed) as (old, there),
+            _open_briefly(self.path) as (new, other),
+        ):
             begun = os.pread(old, EDGE_BYTES, 0) if there is not None else b""
-            # An unrelated file may have got the inode of one that is gone.
-            if other is not None and at.head.fits(begun[: at.head.size]):
+            # An unrelated file may have reused the inode of a deleted one.
+            if other is not None and at.head.matches(begun[: at.head.size]):
                 return not os.pread(new, EDGE_BYTES, 0).startswith(begun)
         return False
 
-    def _left_of_renamed(self, at: Position, has_other: bool) -> Piece | None:
-        """Return what is left of the file under another name in its folder, perhaps nothing; None if it is not there.
+    def _read_rest_after_rename(self, at: Position, has_other: bool) -> Piece | None:
+        """Read the rest of the renamed file, perhaps nothing; None if it is not found.
 
-        Where no other file took its place it is looked for once: it was renamed before it was missed.
+        If no other file took its place, the folder is searched only once: the rename preceded the first miss.
         """
-        left = self._taken_as_renamed(at)
+        left = self._read_from_new_path(at)
         if left is None and (has_other or not self._is_lost):
-            self._renamed = self._found_renamed(at)
-            left = self._taken_as_renamed(at)
+            self._renamed = self._find_by_inode(at)
+            left = self._read_from_new_path(at)
             self._is_lost = left is None
         return left
 
-    def _taken_as_renamed(self, at: Position) -> Piece | None:
+    def _read_from_new_path(self, at: Position) -> Piece | None:
         if self._renamed is None:
             return None
         # What cannot be read any more under its new name is lost, and the event says so.
-        with suppress(InputRefused), _opened(self._renamed) as (file, found):
-            if found is not None and _is_of(found, at):
-                return self._taken(file, found, at)
+        with suppress(InputRefused), _open_briefly(self._renamed) as (file, found):
+            if found is not None and _is_same_file(found, at):
+                return self._read_after(file, found, at)
         return None
 
-    def _found_renamed(self, at: Position) -> Path | None:
+    def _find_by_inode(self, at: Position) -> Path | None:
         folders = {self.path.absolute().parent, Path(os.path.realpath(self.path)).parent}
         for folder in sorted(folders):
             with suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
                     with suppress(OSError):
-                        if _is_of(entry.stat(follow_symlinks=False), at):
+                        if _is_same_file(entry.stat(follow_symlinks=False), at):
                             return Path(entry.path)
         return None
 
-    def _taken(self, file: int, found: os.stat_result, at: Position) -> Piece | None:
-        """Return what follows a position, perhaps nothing; None if what was before it is not there any more.
+    def _read_after(self, file: int, found: os.stat_result, at: Position) -> Piece | None:
+        """Read the data after a position, perhaps nothing; None if the content before it has changed.
 
-        That is looked at last: content that was read before it was seen to be there is of the same file.
+        The check comes last: if the content still matches after the read, the data belongs to the same file.
         """
         if found.st_size < at.offset or not stat.S_ISREG(found.st_mode):
             return None
-        content = os.pread(file, min(self._most_bytes, found.st_size - at.offset), at.offset)
+        content = os.pread(file, min(self._max_read_bytes, found.st_size - at.offset), at.offset)
         head = os.pread(file, EDGE_BYTES, 0)
         window = os.pread(file, at.window.size, at.offset - at.window.size)
-        if not (at.head.fits(head[: at.head.size]) and at.window.fits(window)):
+        if not (at.head.matches(head[: at.head.size]) and at.window.matches(window)):
             return None
         head = head[: at.offset + len(content)]
         return Piece(at.device, at.inode, at.offset, content, at.event, head, window)
 
-    def _handed(self, piece: Piece, found: os.stat_result | None) -> Piece | None:
-        """Hand over what was taken, of the file in its place (`found`) or of one that was renamed."""
+    def _advance(self, piece: Piece, found: os.stat_result | None) -> Piece | None:
+        """Advance the position past a piece of the file in its place (`found`), or of a renamed one (None)."""
         self._at = piece.position(piece.end)
         self._exhausted = None
         if found is not None:
             self._renamed, self._is_lost = None, False
             self.is_behind = piece.end < found.st_size
-            # Without content the file was truncated meanwhile, or has another time stamp only.
+            # Empty content: the file was truncated in the meantime, or only its time stamp changed.
             self._exhausted = None if self.is_behind else _signature(found)
         return piece if piece.content else None
 
-    def _begun(self, event: str | None) -> Piece | None:
-        """Read the file that is there now from its start."""
-        with _opened(self.path) as (file, found):
+    def _read_from_start(self, event: str | None) -> Piece | None:
+        """Read the current file from its start."""
+        with _open_briefly(self.path) as (file, found):
             if found is None or not found.st_size:
                 return None
-            nothing = Edge.of(b"")
-            taken = self._taken(file, found, Position(found.st_dev, found.st_ino, 0, nothing, nothing, event))
-            return self._handed(taken, found) if taken and taken.content else None
+            nothing = Edge.from_content(b"")
+            taken = self._read_after(file, found, Position(found.st_dev, found.st_ino, 0, nothing, nothing, event))
+            return self._advance(taken, found) if taken and taken.content else None
 
 
-def _looked_at(path: Path) -> os.stat_result | None:
+def _stat_regular_file(path: Path) -> os.stat_result | None:
     try:
         found = os.stat(path)
     except OSError as error:
@@ -290,18 +296,18 @@ def _looked_at(path: Path) -> os.stat_result | None:
             return None
         raise _unreadable(error) from error
     if not stat.S_ISREG(found.st_mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "something else")
-        raise InputRefused(f"This is {kind}, and no file that can be followed.", "Follow a file that is written to.")
+        kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "not a regular file")
+        raise InputRefused(f"This is {kind}, not a file that can be followed.", "Follow a file that is written to.")
     return found
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[int, os.stat_result | None]]:
-    """Open a file for a moment; without any where it is gone, or no regular file any more."""
+def _open_briefly(path: Path) -> Iterator[tuple[int, os.stat_result | None]]:
+    """Open a file for one read; yield None instead of its status if it is gone or not a regular file."""
     try:
         file = os.open(path, _FLAGS)
     except OSError as error:
-        # Whether the path is one of a file is looked at with each reading; a socket cannot be opened at all.
+        # Each read checks the type of the path; a socket cannot be opened at all.
         if error.errno in (*_ABSENT, errno.ENXIO):
             yield -1, None
             return
@@ -319,7 +325,7 @@ def _unreadable(error: OSError) -> InputRefused:
     return InputRefused(f"The file cannot be read: {error.strerror}.", "Check the path, and who may read it.")
 
 
-def _is_of(found: os.stat_result, at: Position) -> bool:
+def _is_same_file(found: os.stat_result, at: Position) -> bool:
     return (found.st_dev, found.st_ino) == (at.device, at.inode)
 
 

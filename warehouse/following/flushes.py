@@ -1,4 +1,4 @@
-"""What a followed input hands over at a time: the requests that are new, and up to when all is known."""
+"""New requests of a followed input, and the time up to which the input is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
 
-#: what may have happened to an input since the flush before; see `Flush`
+#: events of an input since the previous flush; see `Flush`
 EVENTS = ("replaced", "rotated", "truncated", "refused", "gap", "end")
 
 
@@ -19,8 +19,8 @@ EVENTS = ("replaced", "rotated", "truncated", "refused", "gap", "end")
 class Moves:
     """Requests (n) of one direction, in any order.
 
-    start_s, end_s (n): on the run's own clock, finite, none ends before it begins. volume_bytes (n): NaN where
-    the trace does not tell the size. Of polls, each interval of a controller is a request.
+    start_s, end_s (n): finite, on the run's own clock, start_s <= end_s. volume_bytes (n): NaN if the trace has no
+    size. In polls, each interval of a controller is a request.
     """
 
     start_s: Reals
@@ -30,15 +30,14 @@ class Moves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flush:
-    """What is new in a followed input; one evaluation follows each flush, for each direction that has moves.
+    """New data of a followed input; each flush is evaluated once per direction with requests.
 
-    moves: by direction (`read`, `write`, `unstated`); a direction without requests is not there. until_s: the latest
-    time of the run's own clock that the flush tells of; NaN where it tells of none. measured: of polls, the intervals
-    (k, 2) of the run's clock that were measured; None where, as in a trace, all time up to `until_s` is known.
-    position: where to go on after this flush, plain values that JSON can hold. events: what happened to the input
-    before it (`EVENTS`): it was `replaced` by another file, `rotated` (a file that goes on in a new one), `truncated`
-    (what was not read is lost), lines were `refused`, polls have a `gap`, the run is at its `end`. refused: why lines
-    were, as (line, reason).
+    moves: by direction (`read`, `write`, `unstated`); directions without requests are absent. until_s: the
+    latest time in the flush on the run's own clock; NaN if it has none. measured: the measured intervals (k, 2) of
+    polls on the run's clock; None for traces, which are complete up to `until_s`. position: where to resume after this
+    flush, as JSON-compatible values. events: what happened to the input before it (`EVENTS`): it was `replaced` by
+    another file, `rotated` (continues in a new file), `truncated` (unread data is lost), lines were `refused`, polls
+    have a `gap`, the run is at its `end`. refused: refused lines, as (line, reason).
     """
 
     moves: Mapping[str, Moves]

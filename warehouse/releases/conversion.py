@@ -15,7 +15,7 @@ from iosig.warehouse import renames
 from iosig.warehouse.contracts import Table, arrow
 from iosig.warehouse.contracts.attribution import ATTRIBUTED_IO
 from iosig.warehouse.contracts.classes import CLASSES
-from iosig.warehouse.contracts.files import quoted
+from iosig.warehouse.contracts.files import quote_identifier
 from iosig.warehouse.contracts.job_io import JOB_IO, JOB_IO_SOURCES
 from iosig.warehouse.contracts.periods import PERIOD_SEGMENTS, PERIODS
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
@@ -109,7 +109,7 @@ def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[P
 
 
 def _columns(table: Table) -> str:
-    return ", ".join(quoted(column.name) for column in table.columns)
+    return ", ".join(quote_identifier(column.name) for column in table.columns)
 
 
 def _renamed(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) -> str:
@@ -123,12 +123,12 @@ def _renamed(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) 
     shown = {}
     for old, *_ in described:
         new = names.get(old, old)
-        shown[new] = _mapped(quoted(old), values.get(new, {}))
+        shown[new] = _mapped(quote_identifier(old), values.get(new, {}))
     shown |= {name: expression for name, expression in computed.items() if name not in shown}
     if table.is_published:
         absent = [column for column in table.columns if column.name not in shown]
         shown |= {column.name: f"null::{DUCKDB_TYPES[column.dtype]}" for column in absent}
-    listed = ", ".join(f"{expression} as {quoted(name)}" for name, expression in shown.items())
+    listed = ", ".join(f"{expression} as {quote_identifier(name)}" for name, expression in shown.items())
     condition = f" where {_KEPT[table]}" if table in _KEPT else ""
     return f"select {listed} from {_FILE}{condition}"
 

@@ -1,8 +1,8 @@
-"""Input formats, one module each; a module here that has a `SOURCE` is a format that iosig can land.
+"""Input formats, one module each; a module with a `SOURCE` is a format that iosig can land.
 
-A source recognizes its format from the content (`sniff`) and reads it into landed tables (`read`). It
-yields frames that match the contract; a row that cannot be read becomes a row of `rejects`, with its
-line, reason and remedy, and the rest goes on. A file that cannot be read at all raises `InputRefused`.
+A source recognizes its format from the content (`sniff`) and reads it into landed tables (`read`). It yields frames
+that match the contract. An unreadable row becomes a row of `rejects` with its line, reason and remedy. A file that
+cannot be read at all raises `InputRefused`.
 """
 
 from __future__ import annotations
@@ -26,27 +26,26 @@ if TYPE_CHECKING:
 
     from iosig.warehouse.contracts import Table
 
-#: what an input tells of: it chooses the section of the settings that holds for it
+#: content of an input; selects the section of the settings that applies to it
 Kind = Literal["jobs", "polls", "series", "traces", "extrapolations", "predictions", "counters"]
 
 RAW_LIMIT_CHARS = 2000
 HEAD_BYTES = 65536
 PARQUET_MAGIC = b"PAR1"
-#: the file system of what names none, where nobody said which
+#: file system of inputs that name none, if neither the user nor the settings do
 DEFAULT_FILESYSTEM = "default"
-#: as Lustre names targets
+#: Lustre's target names; the first group is the file system
 TARGET_PATTERN = r"^(.+)-(?:OST|MDT)[0-9a-f]+"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the user or the settings say about an input beyond its content.
+    """What the user or the settings specify about an input beyond its content.
 
-    `columns` maps our column names to the input's (`{"polled_at": "ts"}`); `time_zone` is the IANA zone of times that
-    carry none, and `filesystem_zones` those of single file systems, which go before it; without a zone such times are
-    refused. `direction` and `value` serve bare series: `value` is
-    `counter` (cumulative bytes), `rate` (bytes per second) or `volume` (bytes in the interval). The first group of
-    `target_pattern` is the file system in the name of a target.
+    `columns` maps our column names to the input's (`{"polled_at": "ts"}`). `time_zone` is the IANA zone of times
+    without offset; `filesystem_zones` overrides it for single file systems; without a zone such times are refused.
+    `direction` and `value` apply to bare series: `value` is `counter` (cumulative bytes), `rate` (bytes per second) or
+    `volume` (bytes in the interval). The first group of `target_pattern` is the file system in the name of a target.
     """
 
     filesystem: str | None = None
@@ -58,30 +57,30 @@ class Reading:
     filesystem_zones: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def zone_of(self, filesystem: str | None) -> str | None:
-        """Return the zone of a file system's local times; None if it is not known."""
+        """Look up the zone of a file system's local times; None if unknown."""
         own = self.filesystem or filesystem
         return self.filesystem_zones.get(own, self.time_zone) if own else self.time_zone
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one landed table, of exactly its schema."""
+    """Rows of one landed table, in exactly its schema."""
 
     table: Table
     rows: pl.DataFrame
 
     @property
     def height(self) -> int:
-        """How many rows there are."""
+        """Number of rows, known without building the frame."""
         return self.rows.height
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The start of an input, decompressed: what `sniff` decides upon.
+    """The decompressed start of an input, from which `sniff` recognizes the format.
 
-    `columns` maps our column names to the input's, as the settings say it for polls. `path` is the input itself, for
-    formats that tell themselves apart at their end.
+    `columns` maps our column names to the input's, from the settings for polls. `path` is the input itself, for
+    formats that are recognized at their end.
     """
 
     name: str
@@ -91,41 +90,44 @@ class Head:
 
     @property
     def text(self) -> str:
-        """The start as text, whatever its bytes."""
+        """The start decoded as UTF-8, with undecodable bytes replaced."""
         return self.start.decode("utf-8", "replace")
 
     @property
     def lines(self) -> list[str]:
-        """The whole lines of the start, or its only line."""
+        """The complete lines of the start, or its only line."""
         lines = self.text.splitlines()
         return lines[:-1] if len(lines) > 1 and len(self.start) >= HEAD_BYTES else lines
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One input format: its name, one line about it, what it tells of, how to recognize and how to read it."""
+    """One input format and how to recognize and read it.
+
+    `doc` is a one-line description for users.
+    """
 
     name: str
     doc: str
     kind: Kind
     sniff: Callable[[Head], bool]
     read: Callable[[Path, Reading], Iterator[Batch]]
-    #: formats whose content could also pass for a looser one are asked first
+    #: formats with a higher precedence are tried first: stricter ones before looser ones
     precedence: int = 0
-    #: the names of those files of a folder that together are one input of this format, none where there are none;
-    #: None where an input is always a file
+    #: returns the names of the files of a folder that together form one input of this format, or none;
+    #: None if an input is always a file
     owns: Callable[[Path], tuple[str, ...]] | None = None
 
 
 @cache
-def sources() -> tuple[Source, ...]:
-    """Return every source of this package, the strictest first."""
-    found = [importlib.import_module(name).SOURCE for name in _formats()]
+def list_sources() -> tuple[Source, ...]:
+    """Import every source of this package, in order of decreasing precedence."""
+    found = [importlib.import_module(name).SOURCE for name in _find_source_modules()]
     return tuple(sorted(found, key=lambda source: (-source.precedence, source.name)))
 
 
-def _formats() -> Iterator[str]:
-    """Yield the modules that declare a source; those that do the reading, which take long to import, do not."""
+def _find_source_modules() -> Iterator[str]:
+    """Yield the modules that declare a source, and skip the slow imports that only read."""
     for info in pkgutil.walk_packages(iosig.warehouse.sources.__path__, "iosig.warehouse.sources."):
         spec = find_spec(info.name)
         text = spec.loader.get_source(spec.name) if spec and isinstance(spec.loader, InspectLoader) else None
@@ -133,21 +135,21 @@ def _formats() -> Iterator[str]:
             yield info.name
 
 
-def named(name: str) -> Source:
-    """Return the source of that name, or raise UsageError with the names there are."""
-    for source in sources():
+def get_source(name: str) -> Source:
+    """Look up a source by its name; raise UsageError with the known names if there is none."""
+    for source in list_sources():
         if source.name == name:
             return source
-    names = sorted(source.name for source in sources())
-    raise UsageError(f"No format is called {name!r}.{meant(name, names)} There are: {', '.join(names)}.")
+    names = sorted(source.name for source in list_sources())
+    raise UsageError(f"Unknown format {name!r}.{meant(name, names)} Known formats: {', '.join(names)}.")
 
 
-def owner(folder: Path, among: Source | None = None) -> tuple[Source, tuple[str, ...]] | None:
-    """Return the source of which a folder is one input, and the names of its files that are; None for other folders.
+def find_folder_source(folder: Path, among: Source | None = None) -> tuple[Source, tuple[str, ...]] | None:
+    """Find the source that reads a folder as one input, and the names of the files that belong to it.
 
-    `among` asks that source alone.
+    `among` restricts the search to one source. Returns None for other folders.
     """
-    for source in sources() if among is None else (among,):
+    for source in list_sources() if among is None else (among,):
         if source.owns is not None and (names := source.owns(folder)):
             return source, names
     return None
@@ -155,7 +157,7 @@ def owner(folder: Path, among: Source | None = None) -> tuple[Source, tuple[str,
 
 def recognize(head: Head) -> Source:
     """Return the first source that recognizes the content, or raise InputRefused."""
-    for source in sources():
+    for source in list_sources():
         if source.sniff(head):
             return source
     raise InputRefused(
@@ -163,10 +165,10 @@ def recognize(head: Head) -> Source:
     )
 
 
-def input_name(path: Path, source: Source | None) -> str:
-    """Return an input's name; a trace that only has its form's or a number goes by its folders' names as well.
+def get_input_name(path: Path, source: Source | None) -> str:
+    """Name an input; a generic trace name (`raw`, a number) is prefixed with its folders' names.
 
-    `ios/8/raw` and `ios/8/raw.tar.zst` are so told from others: hundreds of traces may lie in folders of one name.
+    Hundreds of traces may lie in folders of the same name, so `ios/8/raw` and `ios/8/raw.tar.zst` keep theirs.
     """
     if source is None or source.kind != "traces":
         return path.name

@@ -28,7 +28,7 @@ from iosig.warehouse.contracts import Dtype
 from iosig.warehouse.contracts.predictions import PREDICTIONS
 from iosig.warehouse.errors import ContractError, InputRefused, MachineFault, UsageError
 from iosig.warehouse.placing import moved_into_place
-from iosig.warehouse.sources.predictions.lines import checked_row
+from iosig.warehouse.sources.predictions.lines import check_row
 
 if TYPE_CHECKING:
     import polars as pl
@@ -425,7 +425,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     from iosig.warehouse.contracts import frames
 
     try:
-        values = [tuple(checked_row(row).values()) for row in rows]
+        values = [tuple(check_row(row).values()) for row in rows]
     except ValueError as error:
         raise ContractError(f"{_TABLE.name}: {error}") from error
     return frames.require(pl.DataFrame(values, schema=frames.schema(_TABLE), orient="row"), _TABLE)

@@ -17,9 +17,17 @@ from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import in_force
-from iosig.warehouse.sources.protocol import Batch, Reading, Source, input_name, named, owner, recognize
-from iosig.warehouse.sources.rows.times import recorded_zones
+from iosig.warehouse.sources.files.limits import current_limits
+from iosig.warehouse.sources.protocol import (
+    Batch,
+    Reading,
+    Source,
+    find_folder_source,
+    get_input_name,
+    get_source,
+    recognize,
+)
+from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store.files import Busy, Exists, Sealed
 from iosig.warehouse.store.form import mark_form, require_form
 from iosig.warehouse.store.manifests import ID_DIGITS, MANIFEST, Landing, Part, id_in, in_folder, write_manifest
@@ -88,7 +96,7 @@ def land(
     from iosig.warehouse.sources.files.opening import content_hash
     from iosig.warehouse.store.ledger import Known
 
-    owned = owner(path, named(format_name) if format_name else None) if isdir(path) else None
+    owned = find_folder_source(path, get_source(format_name) if format_name else None) if isdir(path) else None
     sha256 = content_hash(path, owned[1] if owned else ())
     known = known or Known(store)
     earlier = known.generations(sha256)
@@ -98,11 +106,11 @@ def land(
     try:
         source = owned[0] if owned else source_of(path, columns, format_name)
         batches = _mostly_sound(source.read(path, reading_of(source)))
-        source_file = input_name(path, source)
+        source_file = get_input_name(path, source)
         landed = write(store, source_file, sha256, source.name, earlier, batches, names, sequence)
     except InputRefused as refusal:
         if not earlier:
-            source_file = input_name(path, owned[0] if owned else None)
+            source_file = get_input_name(path, owned[0] if owned else None)
             refused = iter([refused_whole(refusal)])
             format_name = format_name or "unknown"
             known.add(write(store, source_file, sha256, format_name, [], refused, names, sequence).landing)
@@ -119,7 +127,7 @@ def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:
 
 def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Yield what is read; raise InputRefused where a file has more refused rows than anybody reads, and few others."""
-    counts, most = {True: 0, False: 0}, in_force().max_refused_count
+    counts, most = {True: 0, False: 0}, current_limits().max_refused_count
     for batch in batches:
         counts[batch.table == REJECTS] += batch.height
         if counts[True] > max(most, counts[False]):
@@ -135,7 +143,7 @@ def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | 
     from iosig.warehouse.sources.files.opening import read_head
 
     head = read_head(path, columns)
-    return named(format_name) if format_name else recognize(head)
+    return get_source(format_name) if format_name else recognize(head)
 
 
 def refused_whole(refusal: InputRefused) -> Batch:
@@ -210,7 +218,7 @@ def write(
     # what another process landed meanwhile is nothing new
     with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
         times = TimeRange()
-        with recorded_zones() as zones:
+        with record_zones() as zones:
             parts = list(_write_parts(folder, landing_id, source_file, times.watched(batches)))
         landing = Landing(
             landing_id=landing_id,

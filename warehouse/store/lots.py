@@ -25,8 +25,8 @@ from iosig.warehouse.contracts.traces import (
     TRACES,
 )
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.protocol import Batch, Reading, Source, input_name
-from iosig.warehouse.sources.rows.times import recorded_zones
+from iosig.warehouse.sources.protocol import Batch, Reading, Source, get_input_name
+from iosig.warehouse.sources.rows.times import record_zones
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.files import Exists, Sealed
 from iosig.warehouse.store.landing import Landed
@@ -162,9 +162,9 @@ class Lot:
 
 def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: int | None, *, is_named: bool) -> _Read:
     """Read an input into memory; one that is refused has its reason as its only row."""
-    read = _Read(path, input_name(path, source), sha256, source.name, [], None, sequence)
+    read = _Read(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
     try:
-        with recorded_zones() as zones:
+        with record_zones() as zones:
             batches = list(source.read(path, reading))
         return replace(read, batches=batches, time_zone=", ".join(sorted(zones)) or None)
     except InputRefused as refusal:
@@ -230,7 +230,7 @@ def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
     ]
     if not found:
         return None
-    rows = traced.joined([batch for _, batch in found])
+    rows = traced.concat_batches([batch for _, batch in found])
     owner = np.repeat([place for place, _ in found], [batch.height for _, batch in found])
     known = {
         "landing_id": [one.landing_id for one in inputs],

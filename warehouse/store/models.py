@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iosig.warehouse.contracts import Table, arrow
-from iosig.warehouse.contracts.files import quoted, require_result, require_types
+from iosig.warehouse.contracts.files import quote_identifier, require_result, require_types
 from iosig.warehouse.contracts.types import DUCKDB_TYPES
 from iosig.warehouse.engine_paths import duckdb_path, duckdb_paths
 from iosig.warehouse.placing import make_read_only, moved_into_place
@@ -87,7 +87,7 @@ def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, fil
 def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, **more: str) -> None:
     """Make a table readable as `schema.table` without rows; more: types of columns beside the declared ones."""
     types = {column.name: DUCKDB_TYPES[column.dtype] for column in table.columns} | more
-    columns = ", ".join(f"null::{dtype} as {quoted(name)}" for name, dtype in types.items())
+    columns = ", ".join(f"null::{dtype} as {quote_identifier(name)}" for name, dtype in types.items())
     connection.execute(f'create or replace view "{schema}__{table.name}" as select {columns} where false')
     _name_view(connection, schema, table.name)
 
@@ -96,7 +96,7 @@ def _widened(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPy
     """Add the columns that came to a table after the files were written."""
     known = set(relation.columns)
     young = [
-        f"null::{DUCKDB_TYPES[column.dtype]} as {quoted(column.name)}"
+        f"null::{DUCKDB_TYPES[column.dtype]} as {quote_identifier(column.name)}"
         for column in table.columns
         if column.name not in known
     ]
@@ -288,7 +288,7 @@ def write_days(
     columns, rows or the key of a day differ from the table's contract.
     """
     assert table.partition
-    day, result = quoted(table.partition), compute(connection, table, parameters)
+    day, result = quote_identifier(table.partition), compute(connection, table, parameters)
     require_types(connection, f"from {_qualified(table)}", table)
     counts = dict(result.aggregate(f"{day}, count(*)").fetchall())
     written = {own: counts.get(own, 0) for own in paths if own in counts or not is_sparse}
@@ -308,7 +308,9 @@ def _copy(
     """Write the rows of a computed table that meet a condition as a file, as `write_parquet` does."""
     # a column that may be NULL is declared as such, whatever the rows
     columns = ", ".join(
-        f"try({quoted(column.name)}) as {quoted(column.name)}" if column.nullable else quoted(column.name)
+        f"try({quote_identifier(column.name)}) as {quote_identifier(column.name)}"
+        if column.nullable
+        else quote_identifier(column.name)
         for column in table.columns
     )
     # readers of releases are not all asked to know of the second version

@@ -123,7 +123,7 @@ class Names:
 
     def reason(self, clear: str) -> str | None:
         """Return the scheduler's own code of a wait reason without the names that follow it; None for another text."""
-        return wait_reasons.without_details(clear)
+        return wait_reasons.extract_code(clear)
 
     def listed(self, clear: str) -> str:
         """Return a JSON list of names, hidden one by one."""

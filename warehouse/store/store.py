@@ -233,7 +233,7 @@ def join_parquet(
                 for batch in pq.ParquetFile(utf8_path(part)).iter_batches(ROW_GROUP_ROWS):
                     if kept is None:
                         writer.write_batch(batch, row_group_size=ROW_GROUP_ROWS)
-                    elif (rows := kept(frames.widened(pl.DataFrame(batch), table))).height:
+                    elif (rows := kept(frames.add_missing_columns(pl.DataFrame(batch), table))).height:
                         held = frames.require(rows, table).to_arrow().cast(schema)
                         writer.write_table(held, row_group_size=ROW_GROUP_ROWS)
         make_read_only(temporary)

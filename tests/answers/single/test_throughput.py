@@ -13,12 +13,12 @@ from iosig.answers.single.throughput import By, throughput_by
 from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
 from iosig.warehouse.errors import UsageError
-from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.sources.rows.traced import build_batch
 from iosig.warehouse.store.store import write_parquet
 
 MB = 1_000_000.0
 PARAMS = SignalParams(min_step_count=1)
-FILES = rows(
+FILES = build_batch(
     TRACE_FILES,
     {
         "file_number": [1, 2],
@@ -49,7 +49,7 @@ def requests(tmp_path: Path) -> list[pl.LazyFrame]:
     paths = []
     for number, part in enumerate((whole[:1], whole[1:])):
         frame = pl.DataFrame(part, infer_schema_length=None)
-        batch = rows(TRACE_REQUESTS, {name: frame[name] for name in frame.columns})
+        batch = build_batch(TRACE_REQUESTS, {name: frame[name] for name in frame.columns})
         paths.append(write_parquet(batch.rows, batch.table, tmp_path / f"{number}.parquet"))
     return [pl.scan_parquet(path) for path in paths]
 

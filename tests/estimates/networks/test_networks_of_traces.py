@@ -18,12 +18,12 @@ from iosig.transforms.networks.network import Network, NetworkParams
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.errors import InputRefused, UsageError
-from iosig.warehouse.sources.rows.traced import rows
+from iosig.warehouse.sources.rows.traced import build_batch
 from iosig.warehouse.store.store import write_parquet
 
 MB = 1_000_000.0
 PARAMS = NetworkParams(window_count=4)
-FILES = rows(
+FILES = build_batch(
     TRACE_FILES,
     {
         "file_number": [1, 2],
@@ -56,7 +56,7 @@ def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[p
         frame = pl.DataFrame(part, infer_schema_length=None)
         paths.append(folder / f"{number}.parquet")
         write_parquet(
-            rows(TRACE_REQUESTS, {name: frame[name] for name in frame.columns}).rows,
+            build_batch(TRACE_REQUESTS, {name: frame[name] for name in frame.columns}).rows,
             TRACE_REQUESTS,
             paths[-1],
         )
@@ -197,7 +197,7 @@ def test_what_all_ranks_did_is_one_node(tmp_path: Path) -> None:
 
 def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
     offsets_s = np.array([-0.04, 0.0, 0.05])
-    records = rows(
+    records = build_batch(
         TRACE_RECORDS,
         {
             "module": "MPIIO",
@@ -217,7 +217,7 @@ def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
 
 
 def test_a_partial_trace_says_its_share(tmp_path: Path) -> None:
-    records = rows(
+    records = build_batch(
         TRACE_RECORDS,
         {"module": "POSIX", "file_number": [1], "rank": 0, "read_bytes": 0, "written_bytes": 45_000_000},
     ).rows

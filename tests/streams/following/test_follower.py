@@ -254,11 +254,11 @@ def test_a_run_that_was_over_may_go_on(tmp_path: Path):
 
 def test_what_was_refused_is_noted_with_its_reasons():
     flushes = flushes_of()[:2]
-    bad = Flush({}, float("nan"), {"at": 3}, events=("refused",), refused=((3, "It is no number."),))
+    bad = Flush({}, float("nan"), {"at": 3}, events=("refused",), refused=((3, "It is not a number."),))
     noted: list[tuple[str, object]] = []
     one = followed([*flushes, bad])
     Follower([one], lambda _: None, lambda *_: None, note=lambda *each: noted.append(each)).finish()
-    assert noted == [("/traces/run", ((3, "It is no number."),))]
+    assert noted == [("/traces/run", ((3, "It is not a number."),))]
 
 
 def _stopping() -> Stop:
@@ -336,7 +336,7 @@ def test_times_out_of_all_reason_are_refused_and_the_rest_goes_on():
 
 def test_an_input_that_is_refused_leaves_the_others_alone():
     bad = followed(flushes_of(), name="bad")
-    bad.feed.fault = InputRefused("It is damaged.", "Fetch it anew.")
+    bad.feed.fault = InputRefused("It is damaged.", "Fetch it again.")
     told = Told()
     told.follower([bad, followed(flushes_of(), name="good")]).finish()
     assert told.refused == ["/traces/bad"]
@@ -412,7 +412,7 @@ def test_what_waits_for_its_rest_is_handed_over_once_the_input_is_quiet():
 
 def test_an_input_that_fails_is_told_once_and_asked_again_later():
     one = followed(flushes_of()[:2])
-    one.feed.fault = InputRefused("It is damaged.", "Fetch it anew.")
+    one.feed.fault = InputRefused("It is damaged.", "Fetch it again.")
     told = Told()
     follower = told.follower([one])
     assert not follower.step()

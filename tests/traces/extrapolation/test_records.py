@@ -46,7 +46,7 @@ NOT_DONE = Extrapolated(
     outcome="no_whole_number",
     models=DONE.models,
     refusals=(
-        Refusal("no_whole_number", "class 0, call 4 pwrite, argument 4", "960 / 28 is no whole number."),
+        Refusal("no_whole_number", "class 0, call 4 pwrite, argument 4", "960 / 28 is not an integer."),
         Refusal("no_exact_model", "class 0, call 5 pread, argument 4", "No model explains 3 of 24 values."),
     ),
     trace=None,

@@ -333,8 +333,8 @@ def test_an_extrapolated_trace_is_replayed_exactly(
 ) -> None:
     signed = []
     for count in (8, 12, 16, 24):
-        with signatures.opened(shared_data / "recorder" / name / str(count) / "raw.tar.zst") as run:
-            signed.append((count, [signatures.outer(run.decode(rank)) for rank in run.ranks]))
+        with signatures.open_signed_run(shared_data / "recorder" / name / str(count) / "raw.tar.zst") as run:
+            signed.append((count, [signatures.select_outer_calls(run.decode(rank)) for rank in run.ranks]))
     found = extrapolate(compress_together(signed), 32)
     assert found.trace is not None
     trace = tmp_path / "trace.parquet"

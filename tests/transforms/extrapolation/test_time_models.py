@@ -266,14 +266,14 @@ def test_extrapolates_ten_thousand_histograms() -> None:
 @pytest.mark.parametrize("application", ["ios_posix_nn", "ios_strong", "ior_mpiio_chunk"])
 def test_times_of_real_runs_are_plausible(shared_data: Path, application: str) -> None:
     """Fits to four rank counts reproduce the measured totals, and stay finite at a thousand times as many ranks."""
-    from iosig.warehouse.sources.recorder.signatures import opened, outer
+    from iosig.warehouse.sources.recorder.signatures import open_signed_run, select_outer_calls
 
     per_function: list[dict[str, list[float]]] = []
     for count in COUNTS:
         durations: dict[str, list[float]] = {}
-        with opened(shared_data / "recorder" / application / str(count) / "raw.tar.zst") as run:
+        with open_signed_run(shared_data / "recorder" / application / str(count) / "raw.tar.zst") as run:
             for rank in run.ranks:
-                found = outer(run.decode(rank))
+                found = select_outer_calls(run.decode(rank))
                 names = found.signatures["function"].gather(found.order).to_list()
                 for name, duration in zip(names, (found.end_s - found.start_s).tolist(), strict=True):
                     durations.setdefault(name, []).append(duration)

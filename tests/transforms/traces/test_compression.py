@@ -328,7 +328,7 @@ def test_gaps_and_durations_equal_the_naive_twin(ranks: list[Ranked]) -> None:
 
 
 def identity(path: Path) -> None:
-    with signatures.opened(path) as run:
+    with signatures.open_signed_run(path) as run:
         ranks = [run.decode(rank) for rank in run.ranks]
         assert_valid(compress(run.process_count, ranks), ranks)
 
@@ -345,7 +345,7 @@ def test_restores_real_traces(shared_data: Path, program: str) -> None:
 def test_both_formats_of_a_real_trace_compress_equally(shared_data: Path, program: str) -> None:
     bodies = []
     for form in ("raw", "text"):
-        with signatures.opened(shared_data / "recorder" / program / "8" / f"{form}.tar.zst") as run:
+        with signatures.open_signed_run(shared_data / "recorder" / program / "8" / f"{form}.tar.zst") as run:
             trace = compress(run.process_count, [run.decode(rank) for rank in run.ranks])
         bodies.append([(one.ranks, remove_times(one)) for one in trace.classes])
     assert bodies[0] == bodies[1]
@@ -364,7 +364,7 @@ def test_real_programs_have_few_more_classes_at_24_ranks(shared_data: Path, prog
     """Rank 0, the others, and at 24 ranks two more aggregators; signs of uninitialized memory do not split classes."""
     counts = []
     for size in (8, 24):
-        with signatures.opened(shared_data / "recorder" / program / str(size) / "raw.tar.zst") as run:
+        with signatures.open_signed_run(shared_data / "recorder" / program / str(size) / "raw.tar.zst") as run:
             counts.append(len(compress(run.process_count, map(run.decode, run.ranks)).classes))
     assert counts == [2, 3 if program == "ior_mpiio_inter_coll" else 2]
 

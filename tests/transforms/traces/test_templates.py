@@ -267,7 +267,7 @@ def test_masking_keeps_rows_in_order() -> None:
 def test_masked_ranks_of_real_traces_are_equal(shared_data: Path, program: str) -> None:
     """The same arguments are masked for all ranks, and only those that differ randomly."""
     seen = defaultdict(set)
-    with recorder_signatures.opened(shared_data / "recorder" / program / "8" / "raw.tar.zst") as run:
+    with recorder_signatures.open_signed_run(shared_data / "recorder" / program / "8" / "raw.tar.zst") as run:
         for rank in run.ranks:
             signatures = run.decode(rank).signatures
             pairs = zip(signatures.rows(), mask_addresses(signatures)["arguments"], strict=True)

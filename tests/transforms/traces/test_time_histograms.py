@@ -181,10 +181,10 @@ def test_gaps_equal_the_naive_twin(calls: list[tuple[int, int, int]]) -> None:
 
 
 def test_duration_of_a_real_run_is_the_sum_of_gaps_and_durations(shared_data: Path) -> None:
-    from iosig.warehouse.sources.recorder.signatures import opened, outer
+    from iosig.warehouse.sources.recorder.signatures import open_signed_run, select_outer_calls
 
-    with opened(shared_data / "recorder" / "ios_mpiio_n1_romio" / "8" / "raw.tar.zst") as run:
-        ranks = [outer(run.decode(rank)) for rank in run.ranks]
+    with open_signed_run(shared_data / "recorder" / "ios_mpiio_n1_romio" / "8" / "raw.tar.zst") as run:
+        ranks = [select_outer_calls(run.decode(rank)) for rank in run.ranks]
     for histogram in ranks:
         levels = histogram.signatures["level"].to_numpy()[histogram.order]
         gaps, durations = gaps_and_durations(levels, histogram.start_s, histogram.end_s)

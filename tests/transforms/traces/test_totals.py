@@ -177,12 +177,12 @@ def test_totals_without_calls() -> None:
 def test_totals_of_real_traces(shared_data: Path, program: str) -> None:
     from iosig.traces.extrapolation.view import recorder_forms
     from iosig.transforms.traces.compression import compress
-    from iosig.warehouse.sources.recorder.signatures import opened
+    from iosig.warehouse.sources.recorder.signatures import open_signed_run
 
     path = shared_data / "recorder" / program / "12" / "raw.tar.zst"
     if not path.is_file():
         pytest.skip(f"{program} is not among the real measurements")
-    with opened(path) as run:
+    with open_signed_run(path) as run:
         ranks = [run.decode(rank) for rank in run.ranks]
     made = [
         (rank.rank, module, function, level, text)

@@ -59,7 +59,7 @@ def followed_to(path: Path, content: bytes, restarted: bool) -> FollowedFile:
 
 def test_what_was_appended_comes_once_and_in_bounds(path: Path) -> None:
     path.write_bytes(TEXT)
-    followed = FollowedFile(path, most_bytes=1000)
+    followed = FollowedFile(path, max_read_bytes=1000)
     first = followed.read()
     assert first is not None
     assert (first.start, first.content, first.event, followed.is_behind) == (0, TEXT[:1000], None, True)
@@ -150,7 +150,7 @@ def test_a_growing_file_that_is_written_anew_goes_on(path: Path, tmp_path: Path,
 
 def test_rotated(path: Path, tmp_path: Path, restarted: bool) -> None:
     path.write_bytes(TEXT)
-    followed = FollowedFile(path, most_bytes=1000)
+    followed = FollowedFile(path, max_read_bytes=1000)
     followed.read()
     followed = again(followed, 1000) if restarted else followed
     path.rename(tmp_path / "trace.1")
@@ -218,7 +218,7 @@ def test_an_event_stays_with_the_start_of_the_file(path: Path, tmp_path: Path) -
 
 def test_a_place_within_a_piece_is_a_position(path: Path) -> None:
     path.write_bytes(TEXT)
-    followed = FollowedFile(path, most_bytes=6000)
+    followed = FollowedFile(path, max_read_bytes=6000)
     pieces = [piece for _ in range(4) if (piece := followed.read())]
     for piece in pieces:
         for offset in {piece.start, piece.start + 1, piece.start + 4097, piece.end}:
@@ -305,7 +305,7 @@ def test_whatever_happens_each_byte_comes_once(tmp_path: Path, steps: list[tuple
     path = tmp_path / "trace"
     for old in tmp_path.iterdir():
         old.unlink()
-    followed, content, has_read = FollowedFile(path, most_bytes=most_bytes), b"", False
+    followed, content, has_read = FollowedFile(path, max_read_bytes=most_bytes), b"", False
     for number, (step, is_restarted) in enumerate(steps):
         new = b"%d %s\n" % (number, step.encode()) * 3
         event = None

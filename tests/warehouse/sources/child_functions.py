@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.child import Arrays, printed
+from iosig.warehouse.sources.files.child import Arrays, read_printed_text
 
 
 def squares(count: int) -> Iterator[Arrays]:
@@ -75,7 +75,7 @@ def speaking(words: str) -> Iterator[Arrays]:
     print(words)
     os.write(2, b"to 2\n")
     ctypes.CDLL(None).printf(b"from C\n")
-    yield {"pid": np.array([os.getpid()]), "said": np.frombuffer(printed().encode(), np.uint8)}
+    yield {"pid": np.array([os.getpid()]), "said": np.frombuffer(read_printed_text().encode(), np.uint8)}
 
 
 def flooding() -> Iterator[Arrays]:
@@ -85,7 +85,7 @@ def flooding() -> Iterator[Arrays]:
             os.write(1, bytes(1 << 20))
         except OSError:
             break
-    yield {"length": np.array([len(printed()), os.fstat(2).st_size])}
+    yield {"length": np.array([len(read_printed_text()), os.fstat(2).st_size])}
 
 
 def silenced() -> Iterator[Arrays]:

@@ -34,9 +34,9 @@ def tables_of(path: Path) -> dict[str, pl.DataFrame]:
 
 
 def log_in_few(path: str, parts: str) -> Iterator[list[Arrays]]:
-    """Read a log, unless it is one that crashes the library or that it does not come to an end with."""
+    """Read a log, unless it is one that crashes the library or that it timed out on the file with."""
     if "crashing" in path:
         os.kill(os.getpid(), signal.SIGSEGV)
     if "hanging" in path:
         time.sleep(60)
-    yield from reading.log_in_few(path, parts)
+    yield from reading.read_log_batched(path, parts)

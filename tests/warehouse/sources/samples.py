@@ -20,8 +20,8 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
-from iosig.warehouse.sources.predictions.lines import line_of
-from iosig.warehouse.sources.protocol import Batch, named, recognize
+from iosig.warehouse.sources.predictions.lines import format_line
+from iosig.warehouse.sources.protocol import Batch, get_source, recognize
 from tests.dftracer_traces import Process, write_call
 from tests.flows import growing_traces
 from tests.naive import recorder_traces
@@ -101,7 +101,7 @@ def read(sample: Sample, content: bytes | None = None, name: str = "") -> Outcom
         path.write_bytes(sample.content if content is None else content)
         os.utime(path, (T, T))
         try:
-            batches.extend(named(sample.format).read(path, UTC_ZONE))
+            batches.extend(get_source(sample.format).read(path, UTC_ZONE))
         except InputRefused as error:
             refusal = error
     tables = tables_of(batches)
@@ -300,7 +300,7 @@ def _of_traces() -> list[Sample]:
         Sample("recorder", "0.txt", text, "trace_calls", b"f2"),
         Sample("recorder", "raw.tar", packed, "trace_calls"),
         Sample("darshan", "a.darshan", _of_file(log.write), "trace_records"),
-        _json_lines("predictions", "p.jsonl", [line_of(prediction(n, f"/a/t{n}")) for n in (1, 2, 3)],
+        _json_lines("predictions", "p.jsonl", [format_line(prediction(n, f"/a/t{n}")) for n in (1, 2, 3)],
                     "prediction_records", b"/a/t2"),
         _json("extrapolations", "r.json", json.loads(EXTRAPOLATED.text()), "extrapolation_records", b"pwrite"),
     ]  # fmt: skip

@@ -17,8 +17,8 @@ import pytest
 import zstandard
 
 from iosig.warehouse.sources.files import opening
-from iosig.warehouse.sources.files.limits import Limits, limited
-from iosig.warehouse.sources.protocol import sources
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
+from iosig.warehouse.sources.protocol import list_sources
 from tests.budget import examples
 from tests.warehouse.sources.malformed_values import CHANGES, Change
 from tests.warehouse.sources.samples import (
@@ -72,13 +72,13 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "sacct squeue pbs swf predictions": none(),
             "series influx-line mmperfmon prometheus-prom prometheus-json": refused("is empty"),
             "recorder-txt recorder-tar": refused("is empty"),
-            "sacct-json squeue-json extrapolations": refused("no valid JSON"),
+            "sacct-json squeue-json extrapolations": refused("not valid JSON"),
             f"{TABLES} request-events-parquet": refused("no column"),
             "polls-parquet glljobstat": refused("Parquet content"),
             HDF5: refused("HDF5 content"),
             "lmt-database": refused("no table OST_DATA"),
             "jobstats": refused("no job statistics"),
-            "ldms-csv": refused("No header"),
+            "ldms-csv": refused("There is no header"),
             "mmpmon": refused("no counters"),
             "dftracer": refused("No line"),
             "tmio-jsonl tmio-msgpack": refused("No flush"),
@@ -101,7 +101,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "series": refused("Neither a header"),
             "mmperfmon influx-line prometheus-prom prometheus-json": refused("[nN]one of the"),
             "jobstats": refused("no job statistics"),
-            "ldms-csv": refused("No header"),
+            "ldms-csv": refused("There is no header"),
             "mmpmon": refused("no counters"),
             "dftracer": refused("No line"),
             "recorder-txt": refused("begins with a call"),
@@ -117,7 +117,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "polls-csv": lost(4, 1, "3 fields"),
             "request-events-csv": lost(5, 1, "4 fields"),
             "series": lost(3, 1, "1 fields"),
-            JSON: refused("no valid JSON"),
+            JSON: refused("not valid JSON"),
             PARQUET: refused("Parquet content"),
             HDF5: refused("truncated file"),
             "lmt-database": refused("malformed"),
@@ -127,8 +127,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "mmpmon": lost(2, 1, "no end"),
             # an exporter's text has no end of its own
             "prometheus-prom": changed(0),
-            "dftracer": lost(3, 1, "no JSON"),
-            "tmio-jsonl": refused("no whole JSON"),
+            "dftracer": lost(3, 1, "not JSON"),
+            "tmio-jsonl": refused("not complete JSON"),
             "tmio-msgpack": lost(3, 1, "breaks off"),
             "recorder-txt": lost(2, 1, "none of recorder2text"),
             "recorder-tar": refused("breaks off"),
@@ -147,7 +147,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "polls-csv": lost(1, 1, "2 fields"),
             "request-events-csv": lost(1, 1, "9 fields"),
             "series": changed(-2),
-            JSON: refused("no valid JSON"),
+            JSON: refused("not valid JSON"),
             PARQUET: refused("Parquet content"),
             HDF5: refused("truncated file"),
             "lmt-database": refused("malformed"),
@@ -155,8 +155,8 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "jobstats influx-line": lost(1, 1),
             "ldms-csv mmpmon": lost(1, 1, "no end"),
             "prometheus-prom": lost(1, 2, "quotes|fewer counters"),
-            "dftracer": same(1, "no JSON"),
-            "tmio-jsonl": lost(6, 1, "no whole JSON"),
+            "dftracer": same(1, "not JSON"),
+            "tmio-jsonl": lost(6, 1, "not complete JSON"),
             "tmio-msgpack": same(1, "breaks off"),
             "recorder-txt": lost(1, 1, "none of recorder2text"),
             "recorder-tar": same(),
@@ -178,9 +178,9 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: sample.content * 2,
         {
             f"{LOGS} predictions": changed(3),
-            "sacct-json squeue-json prometheus-json extrapolations": refused("no valid JSON"),
+            "sacct-json squeue-json prometheus-json extrapolations": refused("not valid JSON"),
             "polls-csv": changed(4, 1, "not a time"),
-            "request-events-csv": changed(7, 1, "no number of seconds"),
+            "request-events-csv": changed(7, 1, "not a number of seconds"),
             "series": same(5),
             f"{PARQUET} {HDF5} lmt-database recorder-tar": same(),
             "mmperfmon": changed(10),
@@ -195,11 +195,11 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         lambda sample: sample.content + b"\x00\xff junk\n",
         {
             f"{LOGS} {TABLES} series ldms-csv dftracer": same(1, "not UTF-8"),
-            JSON: refused("no valid JSON"),
+            JSON: refused("not valid JSON"),
             PARQUET: refused("Parquet content"),
             f"{HDF5} lmt-database recorder-tar": same(),
             "mmperfmon": same(1, "no row"),
-            "jobstats": lost(1, 1, "not as Lustre writes it"),
+            "jobstats": lost(1, 1, "not in Lustre's format"),
             "influx-line mmpmon prometheus-prom recorder-txt predictions tmio-jsonl": same(1),
             "tmio-msgpack": same(8),
             "darshan": refused("the file has"),
@@ -222,7 +222,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "request-events-csv influx-line ldms-csv mmpmon dftracer recorder-txt": lost(1),
             "series": changed(-1),
             "mmperfmon": lost(2),
-            "jobstats": lost(2, 1, "not as Lustre writes it"),
+            "jobstats": lost(2, 1, "not in Lustre's format"),
             "prometheus-prom": lost(1, 1, "fewer counters"),
         },
     ),
@@ -246,7 +246,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             TABLES: refused("no column"),
             "series": same(),
             "jobstats": changed(0),
-            "ldms-csv": refused("No header"),
+            "ldms-csv": refused("There is no header"),
         },
     ),
     "CRLF": (
@@ -271,18 +271,18 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "sacct swf": lost(3, 5, "not UTF-8"),
             "squeue": lost(3, 6, "not UTF-8"),
             "pbs": lost(3, 4, "not UTF-8"),
-            "predictions": lost(3, 4, "no valid JSON"),
+            "predictions": lost(3, 4, "not valid JSON"),
             "sacct-json squeue-json": same(),
             TABLES: refused("no column"),
             "series": refused("Neither a header"),
             "mmperfmon influx-line prometheus-prom prometheus-json": refused("[nN]one of the"),
             "jobstats": refused("no job statistics"),
-            "ldms-csv": refused("No header"),
+            "ldms-csv": refused("There is no header"),
             "mmpmon": refused("no counters"),
             "dftracer": refused("No line"),
-            "tmio-jsonl": lost(12, 3, "no whole JSON"),
+            "tmio-jsonl": lost(12, 3, "not complete JSON"),
             "recorder-txt": refused("begins with a call"),
-            "extrapolations": refused("no valid JSON"),
+            "extrapolations": refused("not valid JSON"),
         },
     ),
     **{
@@ -294,17 +294,17 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
                 "sacct-json": json_expected or lost(2, 2, "no valid Unicode|its job is refused"),
                 "squeue-json": json_expected or lost(1, 1, "no valid Unicode"),
                 "prometheus-json": json_expected or lost(2, 1, "no valid Unicode"),
-                "extrapolations": refused("no valid JSON"),
+                "extrapolations": refused("not valid JSON"),
                 "mmperfmon": lost(2, 1, "no row"),
-                "jobstats": lost(1, 1, "not as Lustre writes it"),
+                "jobstats": lost(1, 1, "not in Lustre's format"),
                 "prometheus-prom": lost(1, 2, "fewer counters"),
                 "influx-line mmpmon recorder-txt": changed(0),
-                "predictions": lost(1, 1, "no valid JSON"),
+                "predictions": lost(1, 1, "not valid JSON"),
             },
         )
         for name, junk, json_expected in (
             ("NUL", b"\0", refused("Invalid control character")),
-            ("a byte that is no text", b"\xff", refused("can't decode")),
+            ("a byte that is not text", b"\xff", refused("can't decode")),
             ("a lone surrogate", b"\xed\xa0\x80", None),
         )
     },
@@ -346,9 +346,9 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "request-events-csv": lost(1, 1, "no event"),
             "series": changed(-1),
             "mmperfmon": lost(2, 1, "no row"),
-            "mmpmon": lost(1, 1, "not as mmpmon prints it"),
+            "mmpmon": lost(1, 1, "not in mmpmon's"),
             "prometheus-prom": lost(1, 2, "fewer counters"),
-            "dftracer": lost(1, 1, "no JSON"),
+            "dftracer": lost(1, 1, "not JSON"),
         },
     ),
     "packed by gzip": (lambda sample: gzip.compress(sample.content), {"*": same()}),
@@ -358,7 +358,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         {
             f"{LOGS} polls-csv predictions": refused("damaged after line"),
             "jobstats influx-line ldms-csv mmpmon": refused("damaged after line"),
-            "sacct-json squeue-json": refused("no valid JSON"),
+            "sacct-json squeue-json": refused("not valid JSON"),
             # what comes before the end is there, and said to be cut
             "dftracer": same(),
             "*": refused("damaged|cannot be read"),
@@ -398,7 +398,7 @@ def test_damage_is_told_and_nothing_else_is_lost(kind: str, key: str) -> None:
 
 
 def test_the_table_is_whole() -> None:
-    assert {sample.format for sample in samples().values()} == {source.name for source in sources()}
+    assert {sample.format for sample in samples().values()} == {source.name for source in list_sources()}
     texts = {key for key, sample in samples().items() if sample.value}
     for kind, (_, cells) in DAMAGE.items():
         there = {key for key in samples() if _expected(cells, key) is not None}
@@ -430,7 +430,7 @@ def test_the_ending_of_a_name_says_nothing(key: str) -> None:
 def test_what_unpacks_to_more_than_the_limit_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = samples()[key]
     monkeypatch.setattr(opening, "_FREE_BYTES", 0)
-    with limited(Limits(max_expansion_factor=0.1)):
+    with apply_limits(Limits(max_expansion_factor=0.1)):
         refused("limits.max_expansion_factor").check(key, read(sample, gzip.compress(sample.content)))
 
 

@@ -11,7 +11,7 @@ import pytest
 import iosig.warehouse.sources
 from iosig.warehouse.sources import protocol
 from iosig.warehouse.sources.files.opening import read_head
-from iosig.warehouse.sources.protocol import Reading, named, recognize
+from iosig.warehouse.sources.protocol import Reading, get_source, recognize
 from iosig.warehouse.store.landing import land
 from iosig.warehouse.store.store import Store
 
@@ -21,7 +21,7 @@ HEAVY = "sqlalchemy h5py darshan msgpack pandas scipy"
 def test_every_module_with_a_source_is_found() -> None:
     folder = Path(protocol.__file__).parent
     declaring = [path for path in folder.rglob("*.py") if "\nSOURCE = " in path.read_text()]
-    assert len({source.name for source in protocol.sources()}) == len(declaring)
+    assert len({source.name for source in protocol.list_sources()}) == len(declaring)
 
 
 #: a format of polls that nobody has: a file in whatever room of the sources, and nothing else
@@ -57,17 +57,17 @@ def test_a_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(iosig.warehouse.sources, "__path__", [*iosig.warehouse.sources.__path__, str(tmp_path)])
     path = tmp_path / "polls"
     path.write_text("MADE UP\n1500000000 a 1 2\n1500000002 a 3 4\n1500000002 a no 4\n")
-    protocol.sources.cache_clear()
+    protocol.list_sources.cache_clear()
     try:
-        assert recognize(read_head(path)) is named("made-up")
+        assert recognize(read_head(path)) is get_source("made-up")
         landed = land(Store(tmp_path / "warehouse"), path, lambda _: Reading()).landing
     finally:
-        protocol.sources.cache_clear()
+        protocol.list_sources.cache_clear()
     assert (landed.format, landed.row_count(), landed.refused_count) == ("made-up", 2, 1)
 
 
 def test_finding_them_imports_nothing_heavy() -> None:
     probe = f"print(*(set({HEAVY!r}.split()) & sys.modules.keys()))"
-    code = f"import sys, iosig.warehouse.sources.protocol as s; s.sources(); {probe}"
+    code = f"import sys, iosig.warehouse.sources.protocol as s; s.list_sources(); {probe}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

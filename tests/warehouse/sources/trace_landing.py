@@ -42,8 +42,8 @@ def tables_of(path: Path) -> batch_reading.Tables:
 
 def calls_of(path: Path) -> list[tuple[int, int, int, str, str, str, float, float]]:
     """Return the calls alone, of a trace of which every rank can be read: what is made of them takes longer."""
-    with recorder_files.opened(path) as (form, files):
-        run = source.opener(form)(files)
+    with recorder_files.open_trace(path) as (form, files):
+        run = source.get_opener(form)(files)
         frames_ = [run.decode(rank).calls for rank in run.ranks]
     return pl.concat(frames_).drop("trace_id").rows()
 

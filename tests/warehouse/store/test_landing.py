@@ -14,8 +14,8 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.errors import InputRefused, UsageError
-from iosig.warehouse.sources.files.limits import Limits, limited
-from iosig.warehouse.sources.protocol import Batch, Reading, Source, input_name, named
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
+from iosig.warehouse.sources.protocol import Batch, Reading, Source, get_input_name, get_source
 from iosig.warehouse.sources.rows.rejects import rejects
 from iosig.warehouse.store import landing
 from iosig.warehouse.store.landing import Landed
@@ -146,7 +146,7 @@ def test_a_new_warehouse_is_for_its_owner_and_group_until_they_say_otherwise(sto
 
 
 def test_a_file_of_which_nearly_all_is_refused_is_refused_as_a_whole(store: Store, tmp_path: Path) -> None:
-    with limited(Limits(max_refused_count=3)):
+    with apply_limits(Limits(max_refused_count=3)):
         _refuse_as_a_whole(store, tmp_path)
 
 
@@ -177,9 +177,9 @@ def test_a_folder_that_is_no_input_is_refused(store: Store, tmp_path: Path) -> N
     ],
 )
 def test_a_trace_is_named_so_that_it_is_told_from_others(tmp_path: Path, name: str, expected: str) -> None:
-    assert input_name(tmp_path / name, named("recorder")) == expected
-    assert input_name(tmp_path / name, named("sacct")) == Path(name).name
-    assert input_name(Path("/8/raw"), named("recorder")) == "8/raw"
+    assert get_input_name(tmp_path / name, get_source("recorder")) == expected
+    assert get_input_name(tmp_path / name, get_source("sacct")) == Path(name).name
+    assert get_input_name(Path("/8/raw"), get_source("recorder")) == "8/raw"
 
 
 def test_other_content_is_another_landing_and_the_ledger_keeps_their_order(store: Store, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_replace_makes_a_new_generation_and_only_the_latest_counts(store: Store,
 
 
 def test_a_format_that_is_not_known_is_a_usage_error_and_lands_nothing(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No format is called 'nonsense'"):
+    with pytest.raises(UsageError, match="Unknown format 'nonsense'"):
         land(store, put(tmp_path, LOG), format_name="nonsense")
     assert landing.ledger(store) == []
 
@@ -318,7 +318,7 @@ def test_a_file_that_breaks_off_lands_nothing_but_its_refusal(
     def breaking() -> Iterator[Batch]:
         for number in range(5):
             yield good_batch(str(number))
-        raise InputRefused("It breaks off.", "Fetch it anew.")
+        raise InputRefused("It breaks off.", "Fetch it again.")
 
     monkeypatch.setattr(landing, "recognize", lambda _: source(breaking()))
     with pytest.raises(InputRefused, match="breaks off"):

@@ -59,7 +59,7 @@ def _clear_texts(how: str, name: str) -> str:
         "path": f"/scratch/{name}/out.{name}.0001",
         "mount": f"/home/{name}",
         "words": f"/home/{name}/bin/{name} -o {name}=3 4096",
-        "said": f"`{name}` is no number: it stands for node_count, says {name}.",
+        "said": f"`{name}` is not a number; the column is node_count, says {name}.",
         "listed": json.dumps([f"{name}.darshan", name]),
         "node": f"{name}:9169",
         "nodes": f"{name}[01-03],login-{name}",
@@ -118,8 +118,8 @@ def test_the_sites_rules_are_asked_before_names_are_hidden() -> None:
 
 
 def test_sentences_stay_sentences() -> None:
-    said = NAMES.said("`nine` is no number: it stands for node_count.")
-    assert re.fullmatch(r"`[a-z2-7]{16}` is no number: it stands for node_count\.", said)
+    said = NAMES.said("`nine` is not a number; the column is node_count.")
+    assert re.fullmatch(r"`[a-z2-7]{16}` is not a number; the column is node_count\.", said)
     found = NAMES.hide(
         REJECTS,
         pl.DataFrame({"reason": ["There is no end."], "remedy": ["Fill it."], "raw": ["12|ann"]}),

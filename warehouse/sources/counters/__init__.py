@@ -1,18 +1,18 @@
-"""Counters that name the job, as collectors read them from storage servers.
+"""Cumulative counters per job or target, as collectors read them from storage servers.
 
-- `changes` (`Changes`, `landed`, `wide`): What changed between one reading of a counter and the next within an input.
-- `exposition` (`Exposition`): Prometheus' text format: from lines to values with their labels.
-- `glljobstat`: What glljobstat logs as Parquet: Lustre's job statistics, summed over all servers that it asked.
-- `influx_line`: Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and what a site itself writes so.
+- `changes` (`Changes`, `build_change_batches`, `pivot_points`): Changes between consecutive readings of a counter.
+- `exposition` (`Exposition`): Parser of Prometheus' text format.
+- `glljobstat`: glljobstat's Parquet logs: Lustre's job statistics, summed over all servers.
+- `influx_line`: Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and a site's own counters.
 - `jobstats`: Lustre's job statistics as `lctl get_param` prints them, many targets and snapshots in a file.
-- `jobstats_entries` (`Entries`): Entries of job statistics: from their text to rows, all of a block at once.
-- `jobstats_text` (`events`): The text of `lctl get_param`: headers, times, and the entries between them.
+- `jobstats_entries` (`Entries`): Parser of job statistics entries, block by block.
+- `jobstats_text` (`parse_events`): The text of `lctl get_param`: headers, times, and the entries between them.
 - `ldms_csv`: Counters as LDMS' store_csv writes them: a set of metrics a line, a schema a file.
-- `line_protocol` (`points`, `Points`): Influx line protocol: from lines to points, all of a block at once.
-- `metrics` (`columns_of`, `roles_of`, `meant`): Metrics by name and labels: what they count, of what, for whom.
-- `mmpmon`: What `mmpmon -p` prints of a GPFS node: bytes and operations of each file system since it was mounted.
-- `prometheus`: Counters as Prometheus has them: an exporter's text, or what the server's HTTP API answers.
-- `prometheus_http` (`Server`): A Prometheus server asked by its HTTP API for counters, as it scraped them.
-- `prometheus_json` (`read`): What Prometheus' HTTP API answers to `query` and `query_range`.
-- `samples` (`batches`, `filesystems`, `said_time`): What all formats of counters share.
+- `line_protocol` (`parse_points`, `Points`): Parser of Influx line protocol, block by block.
+- `metrics` (`map_metrics`, `map_labels`, `select_counted_series`): Maps metrics and labels to our columns.
+- `mmpmon`: `mmpmon -p` of a GPFS node: bytes and operations per file system since its mount.
+- `prometheus`: Counters from Prometheus: an exporter's text, or responses of the HTTP API.
+- `prometheus_http` (`Server`): Client of a Prometheus server's HTTP API.
+- `prometheus_json` (`read`): Responses of Prometheus' HTTP API to `query` and `query_range`.
+- `samples` (`build_sample_batches`, `find_filesystems`, `parse_time_in_name`): Shared functions of all counter formats.
 """

@@ -1,9 +1,9 @@
-"""Prometheus' text format: from lines to values with their labels, all of a block at once.
+"""Parser of Prometheus' text format, block by block.
 
 A line is `name{label="value",…} value [timestamp]` (Prometheus' exposition formats; OpenMetrics 1.0 writes timestamps
-in seconds). What stands before the value names a series: of these there are few, however often they were scraped, and
-each is read once. Series of one exporter have the same labels in the same order, so that what stands between the quotes
-is the same few texts.
+in seconds). The part before the value identifies a series: there are few series, however often they are scraped, so
+each is parsed once. Series of one exporter have the same labels in the same order, so the texts between the quotes
+repeat.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from iosig.warehouse.sources.rows.rejects import refused_rows
+from iosig.warehouse.sources.rows.rejects import build_refused_rows
 
 Ints = npt.NDArray[np.int64]
-#: labels of a line that is read with others; one with more is refused
-_MOST_LABELS = 32
-#: of so many lines, a label that one line has alone is a damaged one
-_ENOUGH_LINES = 10
+#: maximum number of labels of a line; lines with more are refused
+_MAX_LABELS = 32
+#: minimum number of lines at which a label that occurs in one line only counts as damaged
+_MIN_LINES = 10
 _SOUND = r"^(?:[a-zA-Z_:][a-zA-Z0-9_:]*(?:\{.*\})? +[-+0-9.eEINFinfaN]+(?: +-?[0-9.]+)?(?: +# .*)?|#.*|)\s*$"
 _FIRST = re.compile(r"([a-zA-Z_:][\w:]*)\{ *([a-zA-Z_]\w*)=")
 _NEXT = re.compile(r" *, *([a-zA-Z_]\w*)=")
@@ -31,15 +31,15 @@ _END = "} "
 _TAIL = r"^ *,? *\} +(?P<value>[0-9][-+0-9.eE]*)(?: +(?P<at>[0-9]{9,13}(?:\.[0-9]{1,9})?))? *$"
 _SUFFIXES = r"(?:_total|_created|_bucket|_sum|_count|_info)$"
 _ESCAPES: Final = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
-_REMEDY = "Check for a cut file, or one that two wrote at once."
-_NO_VALUE = "The value is no whole number of at least 0."
+_REMEDY = "Check for a truncated file, or two concurrent writers."
+_NO_VALUE = "The value is not a non-negative integer."
 
 
-class Told(NamedTuple):
-    """What lines say.
+class ParsedLines(NamedTuple):
+    """Series and their values, parsed from lines.
 
-    series: `name` and the roles of each. values: `line`, `snapshot`, `series` (its place there), `value` (whole) and
-    `at_us` (NULL where the line has no timestamp), in the order of lines. refused: lines as refused rows.
+    series: `name` and the roles of each. values: `line`, `snapshot`, `series` (index), `value` (integer) and `at_us`
+    (NULL if the line has no timestamp), in the order of lines. refused: lines as refused rows.
     """
 
     series: pl.DataFrame
@@ -47,50 +47,50 @@ class Told(NamedTuple):
     refused: pl.DataFrame
 
     def rows(self) -> pl.DataFrame:
-        """Return the values with the name and the roles of their series."""
+        """Join the values with the name and the roles of their series."""
         return pl.concat([self.values.drop("series"), self.series[self.values["series"].to_numpy()]], how="horizontal")
 
 
 @dataclass(slots=True)
 class Exposition:
-    """Reads lines of metrics of these names; `declared` are those that a `# TYPE` line named."""
+    """Parses lines of the metrics `names`; `declared` collects the names of `# TYPE` and `# HELP` lines."""
 
     names: Collection[str]
     roles: Mapping[str, tuple[str, ...]]
     declared: set[str] = field(default_factory=set)
 
-    def read(self, lines: pl.DataFrame) -> Told:
-        """Return what lines say, given as `line`, `text` and the number of their `snapshot`."""
+    def read(self, lines: pl.DataFrame) -> ParsedLines:
+        """Parse lines, given as `line`, `text` and the number of their `snapshot`."""
         text = lines["text"]
         comments = text.filter(text.str.starts_with("#"))
         self.declared.update(comments.str.extract(r"^# (?:TYPE|HELP) ([^ ]+)").drop_nulls().unique())
-        said, coded = _coded(lines)
+        said, coded = _encode_series(lines)
         start = r"^(?:" + "|".join(map(re.escape, sorted(self.names))) + r")\{"
-        is_meant = said.str.contains(start).gather(coded["series"])
-        strange = self._strange(lines if not is_meant.any() else lines.filter(~is_meant))
-        meant = _once(coded if is_meant.all() else coded.filter(is_meant))
-        shapes, reasons = _shapes(said, meant["series"].unique().sort())
-        reasons = _with_lonely(reasons, shapes, meant, {label for of in self.roles.values() for label in of})
-        values, faulty = _valued(meant, shapes, reasons)
-        return Told(self._series(len(said), shapes), values, pl.concat([strange, _refused(lines, faulty)]))
+        is_selected = said.str.contains(start).gather(coded["series"])
+        strange = self._refuse_unknown(lines if not is_selected.any() else lines.filter(~is_selected))
+        selected = _drop_repeated(coded if is_selected.all() else coded.filter(is_selected))
+        shapes, reasons = _shapes(said, selected["series"].unique().sort())
+        reasons = _add_lone_labels(reasons, shapes, selected, {label for of in self.roles.values() for label in of})
+        values, faulty = _parse_values(selected, shapes, reasons)
+        return ParsedLines(self._series(len(said), shapes), values, pl.concat([strange, _refuse_lines(lines, faulty)]))
 
-    def _strange(self, lines: pl.DataFrame) -> pl.DataFrame:
-        """Return the lines of no metric that is meant that are damaged, or have a name that nobody declared."""
+    def _refuse_unknown(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """Refuse lines of other metrics that are damaged, or have an undeclared name."""
         lines = lines.unique(["snapshot", "text"], keep="first", maintain_order=True)
         is_sound = lines["text"].str.contains(_SOUND)
         name = lines["text"].str.extract(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)")
         known = self.declared | {re.sub(_SUFFIXES, "", declared) for declared in self.declared}
-        of_family = name.is_in(list(known)) | name.str.replace(_SUFFIXES, "").is_in(list(known)) | name.is_null()
-        damaged = pl.when(~pl.lit(is_sound)).then(pl.lit("The line is no metric with its value."))
-        undeclared = pl.when(~pl.lit(of_family) & bool(self.declared)).then(
+        is_declared = name.is_in(list(known)) | name.str.replace(_SUFFIXES, "").is_in(list(known)) | name.is_null()
+        damaged = pl.when(~pl.lit(is_sound)).then(pl.lit("The line is not a metric with a value."))
+        undeclared = pl.when(~pl.lit(is_declared) & bool(self.declared)).then(
             pl.lit("No line declares the type of the metric.")
         )
         reason = pl.coalesce(damaged, undeclared)
-        told = refused_rows(lines, reason, _REMEDY, "text")
-        return told.filter(pl.col("reason").is_not_null())
+        parsed = build_refused_rows(lines, reason, _REMEDY, "text")
+        return parsed.filter(pl.col("reason").is_not_null())
 
     def _series(self, count: int, shapes: Sequence[_Shape]) -> pl.DataFrame:
-        """Return the names and roles of so many series: those of damaged ones are "" and NULL."""
+        """Return names and roles of `count` series; damaged series have "" and NULL."""
         roles = {role: [shape.role(names) for shape in shapes] for role, names in self.roles.items()}
         columns = {"name": [shape.parts["name"] for shape in shapes], **roles}
         empty = pl.Series([], dtype=pl.String)
@@ -101,34 +101,35 @@ class Exposition:
         return found.with_columns(pl.col("name").fill_null(""))
 
 
-def _coded(lines: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """Return what names each series, and lines as `place`, `line`, `snapshot`, `series` and `tail`.
+def _encode_series(lines: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+    """Dictionary-encode the series of lines, for parsing each series once.
 
-    Up to the quote before the value it is the series that a line is of, and behind it is the tail. A line that is
-    written otherwise is a series of its own, without a tail.
+    Returns the texts of the series, and lines as `place`, `line`, `snapshot`, `series`, `tail`. The series is the text
+    up to the quote before the value, and the tail is the rest. A line of another form is a series of its own without a
+    tail.
     """
     text = lines["text"]
     split = text.str.splitn('"} ', 2).struct
     head, tail = split[0], split[1]
-    is_usual = (tail.is_not_null() & ~head.str.contains("\\", literal=True)) & ~tail.str.contains('"', literal=True)
-    is_usual = is_usual.fill_null(False)
-    code = head.hash().zip_with(is_usual, text.hash(1))
+    is_regular = (tail.is_not_null() & ~head.str.contains("\\", literal=True)) & ~tail.str.contains('"', literal=True)
+    is_regular = is_regular.fill_null(False)
+    code = head.hash().zip_with(is_regular, text.hash(1))
     is_first = code.is_first_distinct()
     known = pl.DataFrame({"code": code.filter(is_first)}).with_row_index("series")
     series = code.to_frame("code").join(known, on="code", how="left", maintain_order="left")["series"]
-    first = pl.DataFrame({"head": head, "text": text, "is_usual": is_usual}).filter(is_first)
+    first = pl.DataFrame({"head": head, "text": text, "is_usual": is_regular}).filter(is_first)
     said = first.select(pl.when("is_usual").then(pl.col("head") + '"').otherwise("text")).to_series()
     return said, lines.select(
         pl.int_range(pl.len()).alias("place"),
         "line",
         "snapshot",
         series.cast(pl.Int64).alias("series"),
-        pl.lit(tail.set(~is_usual, None)).alias("tail"),
+        pl.lit(tail.set(~is_regular, None)).alias("tail"),
     )
 
 
-def _once(coded: pl.DataFrame) -> pl.DataFrame:
-    """Return lines without those that say again what another one of their snapshot says."""
+def _drop_repeated(coded: pl.DataFrame) -> pl.DataFrame:
+    """Drop lines that repeat another line of their snapshot."""
     of_snapshot = coded.select(pl.struct("snapshot", "series").n_unique()).item()
     if of_snapshot == coded.height:
         return coded
@@ -136,7 +137,7 @@ def _once(coded: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Shape(NamedTuple):
-    """Series with the same labels in the same order, split at their quotes; a label is None where it is damaged."""
+    """Series with the same labels in the same order, split at their quotes; a damaged label is None."""
 
     series: Ints
     parts: pl.DataFrame
@@ -144,32 +145,32 @@ class _Shape(NamedTuple):
 
     @property
     def tail(self) -> pl.Series:
-        """What stands behind the last label."""
+        """Text after the last label's value."""
         return self.parts[f"field_{2 * len(self.labels)}"]
 
     def role(self, names: Sequence[str]) -> pl.Series:
-        """Return the values of the first of these labels that there is, NULL where there is none."""
+        """Return the values of the first of these labels that the series have; NULL if there is none."""
         there = next((self.labels.index(name) for name in names if name in self.labels), None)
         if there is None:
             return pl.Series([None], dtype=pl.String).new_from_index(0, self.parts.height)
         return self.parts[f"field_{2 * there + 1}"]
 
 
-def _shapes(said: pl.Series, meant: pl.Series) -> tuple[list[_Shape], pl.DataFrame]:
-    """Return some series by what their labels are, and as `series` and `reason` those that are damaged."""
-    text = said.gather(meant)
+def _shapes(said: pl.Series, selected: pl.Series) -> tuple[list[_Shape], pl.DataFrame]:
+    """Group series by their labels; return damaged ones as `series` and `reason`."""
+    text = said.gather(selected)
     escaped = text.str.contains("\\", literal=True)
     if escaped.any():
-        text = text.zip_with(~escaped, text.map_elements(_without_escapes, pl.String))
+        text = text.zip_with(~escaped, text.map_elements(_unescape, pl.String))
     quotes = text.str.count_matches('"', literal=True).to_numpy()
     shapes: list[_Shape] = []
     reasons = [_reasons([], "")]
     for count in np.unique(quotes).tolist():
         own = np.flatnonzero(quotes == count)
-        if not count or count % 2 or count > 2 * _MOST_LABELS:
-            reasons.append(_reasons(meant.gather(own), "The quotes of the line do not match."))
+        if not count or count % 2 or count > 2 * _MAX_LABELS:
+            reasons.append(_reasons(selected.gather(own), "The quotes of the line do not match."))
             continue
-        for shape in _of_labels(meant.gather(own).to_numpy(), text.gather(own), count // 2):
+        for shape in _group_by_labels(selected.gather(own).to_numpy(), text.gather(own), count // 2):
             shapes.append(shape)
             if None in shape.labels or len(set(shape.labels)) < len(shape.labels):
                 reasons.append(_reasons(shape.series, "The labels of the line are damaged."))
@@ -180,92 +181,94 @@ def _reasons(series: pl.Series | Ints | list[int], reason: str) -> pl.DataFrame:
     return pl.DataFrame({"series": pl.Series(series, dtype=pl.Int64)}).with_columns(reason=pl.lit(reason))
 
 
-def _of_labels(series: Ints, text: pl.Series, count: int) -> Iterator[_Shape]:
-    """Yield series of so many labels by what their labels are."""
+def _group_by_labels(series: Ints, text: pl.Series, count: int) -> Iterator[_Shape]:
+    """Yield series with `count` labels, grouped by their label names."""
     parts = text.str.splitn('"', 2 * count + 1).struct.unnest()
     starts = {text: _FIRST.fullmatch(text) for text in parts["field_0"].unique().to_list()}
     for index, name in ((1, "name"), (2, "label")):
-        told = parts["field_0"].replace_strict(
+        parsed = parts["field_0"].replace_strict(
             {text: match and match[index] for text, match in starts.items()}, return_dtype=pl.String
         )
-        parts = parts.with_columns(told.alias(name))
+        parts = parts.with_columns(parsed.alias(name))
     while parts.height:
-        alike = parts["label"].eq_missing(parts["label"][0])
+        is_same = parts["label"].eq_missing(parts["label"][0])
         for index in range(2, 2 * count, 2):
-            alike &= parts[f"field_{index}"] == parts[f"field_{index}"][0]
+            is_same &= parts[f"field_{index}"] == parts[f"field_{index}"][0]
         others = (_NEXT.fullmatch(parts[f"field_{2 * index}"][0]) for index in range(1, count))
         labels = [parts["label"][0], *(match and match[1] for match in others)]
-        yield _Shape(series[alike.to_numpy()], parts.filter(alike), labels)
-        series, parts = series[~alike.to_numpy()], parts.filter(~alike)
+        yield _Shape(series[is_same.to_numpy()], parts.filter(is_same), labels)
+        series, parts = series[~is_same.to_numpy()], parts.filter(~is_same)
 
 
-def _with_lonely(
-    reasons: pl.DataFrame, shapes: Sequence[_Shape], meant: pl.DataFrame, known: Collection[str]
+def _add_lone_labels(
+    reasons: pl.DataFrame, shapes: Sequence[_Shape], selected: pl.DataFrame, known: Collection[str]
 ) -> pl.DataFrame:
-    """Add as `series`, `snapshot` and `reason` the lines with a label that no other line of their snapshot has.
+    """Add lines with a label that no other line of their snapshot has, as `series`, `snapshot` and `reason`.
 
-    known: labels that mean something, however few have them. A reason without a snapshot holds for all.
+    known: labels with a role, which may be rare. A reason without a snapshot applies to all snapshots.
     """
     everywhere = reasons.with_columns(snapshot=pl.lit(None, pl.Int64))
     rare = {label for shape in shapes for label in shape.labels} - set(known) - {None}
     if not rare:
         return everywhere
-    snapshots = meant["snapshot"].unique().sort()
-    of_series = np.full(int(meant["series"].max() or 0) + 1, -1)  # type: ignore[arg-type]
+    snapshots = selected["snapshot"].unique().sort()
+    of_series = np.full(int(selected["series"].max() or 0) + 1, -1)  # type: ignore[arg-type]
     for number, shape in enumerate(shapes):
         of_series[shape.series] = number
-    at = snapshots.search_sorted(meant["snapshot"]).to_numpy()
-    own = of_series[meant["series"].to_numpy()]
+    at = snapshots.search_sorted(selected["snapshot"]).to_numpy()
+    own = of_series[selected["series"].to_numpy()]
     is_shaped, size = own >= 0, (len(shapes), len(snapshots))
     counts = np.bincount((own * size[1] + at)[is_shaped], minlength=size[0] * size[1]).reshape(size)
-    is_enough = np.bincount(at, minlength=size[1]) >= _ENOUGH_LINES
+    is_enough = np.bincount(at, minlength=size[1]) >= _MIN_LINES
     found = [everywhere]
     for label in sorted(label for label in rare if label):
         with_it = np.array([label in shape.labels for shape in shapes])
         is_alone = (np.minimum(counts, 2) * with_it[:, None]).sum(axis=0) == 1
         for number, place in np.argwhere((counts == 1) & with_it[:, None] & (is_alone & is_enough)).tolist():
-            told = _reasons(shapes[number].series, f"No other line has the label `{label}`.")
-            found.append(told.with_columns(snapshot=pl.lit(snapshots[place], pl.Int64)))
+            parsed = _reasons(shapes[number].series, f"No other line has the label `{label}`.")
+            found.append(parsed.with_columns(snapshot=pl.lit(snapshots[place], pl.Int64)))
     return pl.concat(found)
 
 
-def _valued(meant: pl.DataFrame, shapes: Sequence[_Shape], reasons: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the values of lines, and as `place`, `line` and `reason` the lines that have none."""
-    value, at_us = _ends(meant["tail"])
-    is_odd = value.is_null() & meant["tail"].is_null()
+def _parse_values(
+    selected: pl.DataFrame, shapes: Sequence[_Shape], reasons: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Parse the values of lines; return lines without one as `place`, `line` and `reason`."""
+    value, at_us = _parse_ends(selected["tail"])
+    is_odd = value.is_null() & selected["tail"].is_null()
     if is_odd.any():
-        ends = _own_ends(shapes, meant.filter(is_odd)["series"])
+        ends = _parse_series_ends(shapes, selected.filter(is_odd)["series"])
         value, at_us = (known.scatter(is_odd.arg_true(), own) for known, own in zip((value, at_us), ends, strict=True))
-    told = meant.select("place", "line", "snapshot", "series", value.alias("value"), at_us.alias("at_us"))
+    parsed = selected.select("place", "line", "snapshot", "series", value.alias("value"), at_us.alias("at_us"))
     if reasons.is_empty() and not value.has_nulls():
-        return told.drop("place"), told.select("place", "line", reason=pl.lit(None, pl.String)).clear()
+        return parsed.drop("place"), parsed.select("place", "line", reason=pl.lit(None, pl.String)).clear()
     always = reasons.filter(pl.col("snapshot").is_null()).drop("snapshot").unique("series", keep="first")
     once = reasons.filter(pl.col("snapshot").is_not_null()).unique(["series", "snapshot"], keep="first")
     found = (
-        told.join(always, on="series", how="left", maintain_order="left")
+        parsed.join(always, on="series", how="left", maintain_order="left")
         .join(once, on=["series", "snapshot"], how="left", maintain_order="left", suffix="_once")
         .with_columns(
             reason=pl.coalesce("reason", "reason_once", pl.when(pl.col("value").is_null()).then(pl.lit(_NO_VALUE)))
         )
     )
     is_good = pl.col("reason").is_null()
-    return found.filter(is_good).select(told.columns).drop("place"), found.filter(~is_good).select(
+    return found.filter(is_good).select(parsed.columns).drop("place"), found.filter(~is_good).select(
         "place", "line", "reason"
     )
 
 
-def _own_ends(shapes: Sequence[_Shape], series: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return the values and timestamps [us] of series that are a line each."""
+def _parse_series_ends(shapes: Sequence[_Shape], series: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Parse the values and timestamps [us] of series that consist of one line."""
     known = [pl.DataFrame({"series": shape.series, "tail": shape.tail}) for shape in shapes]
     tails = pl.concat([pl.DataFrame(schema={"series": pl.Int64, "tail": pl.String}), *known])
     own = series.to_frame("series").join(tails, on="series", how="left", maintain_order="left")["tail"]
-    return _ends(own.str.strip_prefix(_END), own)
+    return _parse_ends(own.str.strip_prefix(_END), own)
 
 
-def _ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
-    """Return the values and the timestamps [us] behind the labels, NULL where there are none.
+def _parse_ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.Series, pl.Series]:
+    """Parse the values and timestamps [us] after the labels; NULL if absent.
 
-    written: the tails with what stands before them, where that may be otherwise than it mostly is.
+    written: the full line ends, if they may deviate from the regular form.
     """
     value = tails.cast(pl.Int64, strict=False)
     at_us = pl.Series([None], dtype=pl.Int64).new_from_index(0, len(tails))
@@ -276,24 +279,24 @@ def _ends(tails: pl.Series, written: pl.Series | None = None) -> tuple[pl.Series
     ends = whole_tails.str.extract_groups(_TAIL).struct.unnest()
     whole, at = ends["value"].cast(pl.Int64, strict=False), ends["at"].cast(pl.Float64)
     if whole.has_nulls():
-        whole = whole.zip_with(whole.is_not_null(), _whole(ends["value"]))
+        whole = whole.zip_with(whole.is_not_null(), _parse_exponent(ends["value"]))
     # OpenMetrics has seconds, the older format milliseconds
     own_us = (at.zip_with(at > 1e11, at * 1e3) * 1e3).round().cast(pl.Int64)
     return value.scatter(is_bad.arg_true(), whole), at_us.scatter(is_bad.arg_true(), own_us)
 
 
-def _whole(texts: pl.Series) -> pl.Series:
-    """Return numbers that Go wrote with an exponent, where they are whole; NULL for others."""
+def _parse_exponent(texts: pl.Series) -> pl.Series:
+    """Parse integers that Go wrote with an exponent; NULL for other numbers."""
     number = texts.cast(pl.Float64, strict=False)
     return number.set(~((number == number.floor()) & (number < 2.0**63)).fill_null(False), None).cast(pl.Int64)
 
 
-def _without_escapes(text: str) -> str:
-    """Return a line without escapes: a quote within a label becomes an apostrophe, which splits nothing."""
+def _unescape(text: str) -> str:
+    """Resolve escapes; a quote within a label becomes an apostrophe, so that it does not split the line."""
     plain = re.sub(r'\\[\\"n]', lambda found: _ESCAPES[found[0]].replace('"', "'").replace("\n", " "), text)
     return plain
 
 
-def _refused(lines: pl.DataFrame, faulty: pl.DataFrame) -> pl.DataFrame:
+def _refuse_lines(lines: pl.DataFrame, faulty: pl.DataFrame) -> pl.DataFrame:
     raw = lines["text"].gather(faulty["place"])
-    return refused_rows(faulty.with_columns(raw.alias("raw")), pl.col("reason"), _REMEDY)
+    return build_refused_rows(faulty.with_columns(raw.alias("raw")), pl.col("reason"), _REMEDY)

@@ -1,8 +1,8 @@
-"""What glljobstat logs as Parquet: Lustre's job statistics, summed over all servers that it asked.
+"""glljobstat's Parquet logs: Lustre's job statistics, summed over all servers.
 
-A row is `timestamp`, `job_id`, `operation`, `value` (its source, logging/parquet.rs); what a job did not do has no row.
-A sum never begins anew as a whole: it falls where one server dropped its entry, and then nobody knows what rose. So
-its counters say that they count since 1970, and a fall gives no value.
+A row is `timestamp`, `job_id`, `operation`, `value` (its source, logging/parquet.rs); operations that a job did not
+perform have no row. A sum never resets as a whole: it decreases when one server drops its entry, and the true delta is
+then unknown. Therefore the counters are declared to have started in 1970, and a decrease gives no value.
 """
 
 from __future__ import annotations
@@ -17,50 +17,50 @@ import polars as pl
 from iosig.warehouse.engine_paths import scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import KEYS, Changes, landed, wide
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, build_change_batches, pivot_points
 from iosig.warehouse.sources.files.opening import plain_file, refusing_parquet_damage
 from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables
 from iosig.warehouse.sources.rows.delimited import LINE
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, frame_of
+from iosig.warehouse.sources.rows.rejects import Sifted, build_reject_frame
 
 _PIECE_ROWS = 1_000_000
 _COLUMNS: Final = {"timestamp": "timestamp", "job_key": "job_id", "operation": "operation", "value": "value"}
 _BYTES: Final = {"read_bytes": ("total_read_bytes", "read"), "write_bytes": ("total_written_bytes", "write")}
-#: the sum of a job's operations
+#: operation name of the sum of a job's operations
 _ALL = "ops"
 _ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_REMEDY = "Log the statistics anew."
+_REMEDY = "Log the statistics again."
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is Parquet with glljobstat's columns."""
+    """Recognize Parquet with glljobstat's columns."""
     if not head.start.startswith(PARQUET_MAGIC) or head.path is None:
         return False
     return set(_COLUMNS.values()) == set(tables.parquet_names(head.path))
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the sums of jobs; raise InputRefused where no operation is one of Lustre's."""
+    """Read the summed statistics of jobs; raise InputRefused if no operation is one of Lustre's."""
     changes, waiting = Changes(), pl.DataFrame()
     with plain_file(path) as plain:
         columns = _columns(plain)
-        pieces = tables.parquet_pieces(plain, _locate, lambda rows: _sound(rows, columns), _PIECE_ROWS)
+        pieces = tables.parquet_pieces(plain, _locate, lambda rows: _check_rows(rows, columns), _PIECE_ROWS)
         for piece in pieces:
             points = pl.concat([waiting, piece.rows]) if waiting.height else piece.rows
-            # what was logged last may go on in the next piece
+            # the last log time may continue in the next piece
             is_last = points["at_us"] == points["at_us"].max()
             waiting = points.filter(is_last)
             yield from _batches(points.filter(~is_last), columns, changes, reading, piece.refused)
-        yield from _batches(waiting, columns, changes, reading, frame_of([]))
-    yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
+        yield from _batches(waiting, columns, changes, reading, build_reject_frame([]))
+    yield from samples.build_sample_batches(build_reject_frame([]), scrapes=changes.scrapes())
 
 
 def _columns(path: Path) -> dict[str, str]:
-    """Return the operations that the file has and what each counts; bytes only where they are no counts.
+    """Map the file's operations to our columns; byte operations only if they are not counts.
 
-    A value under the name of bytes that is always that of the operations is a count of them.
+    A byte operation whose values always equal those of its operation is a count.
     """
     with refusing_parquet_damage():
         table = scan_parquet(path)
@@ -77,13 +77,13 @@ def _columns(path: Path) -> dict[str, str]:
 
 
 def _are_counts(table: pl.LazyFrame, name: str, operation: str) -> bool:
-    """Return whether what is called bytes is that operation's count, wherever both are told."""
-    of = pl.col("value").filter(pl.col("operation") == operation).first()
+    """Test whether a byte operation equals its operation count wherever both are present."""
+    count = pl.col("value").filter(pl.col("operation") == operation).first()
     moved = pl.col("value").filter(pl.col("operation") == name).first()
-    both = table.group_by("timestamp", "job_id").agg(of=of, moved=moved)
-    known = both.filter((pl.col("of") > 0) & (pl.col("moved") > 0))
-    told = known.select(pl.len(), differ=(pl.col("of") != pl.col("moved")).any()).collect(engine="streaming")
-    return bool(told["len"][0]) and not told["differ"][0]
+    both = table.group_by("timestamp", "job_id").agg(count=count, moved=moved)
+    known = both.filter((pl.col("count") > 0) & (pl.col("moved") > 0))
+    timed = known.select(pl.len(), differ=(pl.col("count") != pl.col("moved")).any()).collect(engine="streaming")
+    return bool(timed["len"][0]) and not timed["differ"][0]
 
 
 def _require_types(schema: pl.Schema) -> None:
@@ -97,16 +97,16 @@ def _locate(names: Sequence[str]) -> dict[str, str]:
     return {ours: theirs for ours, theirs in _COLUMNS.items() if theirs in names}
 
 
-def _sound(rows: pl.DataFrame, columns: dict[str, str]) -> Sifted:
-    """Return what counts as `line`, `job_key`, `operation`, `at_us` and `value`, and the refused rows."""
+def _check_rows(rows: pl.DataFrame, columns: dict[str, str]) -> Sifted:
+    """Select counting rows as `line`, `job_key`, `operation`, `at_us` and `value`; refuse bad ones."""
     at_ms = pl.col("timestamp").cast(pl.Int64)
-    told = rows.with_columns(at_us=pl.when(at_ms.is_between(10**12, 9 * 10**12)).then(at_ms * 1_000))
+    timed = rows.with_columns(at_us=pl.when(at_ms.is_between(10**12, 9 * 10**12)).then(at_ms * 1_000))
     faults = [
-        Fault(pl.col("at_us").is_null(), "The time is none since 2001.", _REMEDY),
+        Fault(pl.col("at_us").is_null(), "The time is before 2001 or malformed.", _REMEDY),
         Fault(pl.col("job_key").is_null() | pl.col("operation").is_null(), "A cell is empty.", _REMEDY),
-        Fault(pl.col("value").is_null() | (pl.col("value") < 0), "The value is no count of at least 0.", _REMEDY),
+        Fault(pl.col("value").is_null() | (pl.col("value") < 0), "The value is not a non-negative integer.", _REMEDY),
     ]
-    found = sift(told, faults)
+    found = sift(timed, faults)
     own = found.rows.filter(pl.col("operation").is_in(list(columns)))
     return Sifted(own.select(LINE, "job_key", "operation", "at_us", "value"), found.refused)
 
@@ -115,21 +115,23 @@ def _batches(
     points: pl.DataFrame, columns: dict[str, str], changes: Changes, reading: Reading, refused: pl.DataFrame
 ) -> Iterator[Batch]:
     if points.is_empty():
-        yield from samples.batches(refused)
+        yield from samples.build_sample_batches(refused)
         return
     keys = {"component": "server", "target": "glljobstat", "filesystem": None, "collector": None}
-    told = points.with_columns(
-        samples.unquoted(points["job_key"]),
+    timed = points.with_columns(
+        samples.unquote_job_ids(points["job_key"]),
         *(pl.lit(text, pl.String).alias(name) for name, text in keys.items()),
         column=pl.col("operation").replace_strict(columns, return_dtype=pl.String),
     )
-    found = sift(wide(told.select(*KEYS, "at_us", "column", "value", LINE)), [_DOUBLED])
+    found = sift(pivot_points(timed.select(*KEYS, "at_us", "column", "value", LINE)), [_DOUBLED])
     absent = [name for name in set(columns.values()) if name not in found.rows.columns]
     rows = found.rows.drop("is_doubled").with_columns(pl.lit(0, pl.Int64).alias(name) for name in sorted(absent))
     rows = rows.with_columns(
         pl.col("^total_.*$").fill_null(0), counter_started_at=pl.lit(_ALWAYS).cast(pl.Datetime("us", "UTC"))
     )
-    yield from landed(rows.select(sorted(rows.columns)), pl.concat([refused, found.refused]), changes, reading)
+    yield from build_change_batches(
+        rows.select(sorted(rows.columns)), pl.concat([refused, found.refused]), changes, reading
+    )
 
 
 _DOUBLED = Fault(

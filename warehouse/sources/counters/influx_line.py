@@ -1,7 +1,7 @@
-"""Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and what a site itself writes so.
+"""Counters as Influx line protocol: Telegraf's lustre2, beegfs-mon, and a site's own counters.
 
 lustre2 has a point for each target, and one for each of its jobs, with the counters of job statistics. beegfs-mon
-(highResStorage) has what each server moved within a second, which is a poll. Points of others are passed over.
+(highResStorage) has what each server moved within a second, which is a poll. Points of other measurements are skipped.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from iosig.warehouse.contracts.counters import COUNTER_SAMPLES
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, landed
+from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, build_change_batches
 from iosig.warehouse.sources.counters.line_protocol import (
     Lines,
     Points,
     Shape,
+    find_lone_names,
     is_point,
-    meant,
-    points,
-    strange_names,
+    parse_points,
+    select_measurements,
 )
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
-from iosig.warehouse.sources.rows.faults import held_to
-from iosig.warehouse.sources.rows.rejects import frame_of, refused_rows
+from iosig.warehouse.sources.rows.faults import validate_rows
+from iosig.warehouse.sources.rows.rejects import build_refused_rows, build_reject_frame
 
-#: text that is read at once
+#: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
-#: rows that are told from those before them at once
+#: number of rows that are compared with earlier ones together
 _NEWS_ROWS = 100_000
 _THREADS = 2
 _SNIFFED_LINES = 20
 LUSTRE: Final = "lustre2"
 BEEGFS: Final = "highResStorage"
 _JOB = "jobstats_"
-#: tags of points that count again what a target counts: by client, and by size
+#: tags of points that repeat a target's counts by client or by size
 _PARTS: Final = frozenset({"client", "brw_section"})
 _ROLES: Final = {"filesystem": "", "component": "", "target": "name", "job_key": "jobid", "collector": ""}
 _FIELDS: Final = {
@@ -53,41 +53,43 @@ _FIELDS: Final = {
     "read_calls": "total_read_count",
     "write_calls": "total_write_count",
 }
-#: of a job, what is neither bytes nor a count of operations
+#: suffixes of job fields that are neither bytes nor operation counts
 _SIZES: Final = ("_min_size", "_max_size")
-#: acct_gather_profile/influxdb
+#: points of Slurm's acct_gather_profile/influxdb
 _SLURM = re.compile(r"^\w+,job=[0-9]+,step=-?[0-9]+,task=[^,\s]+,host=\S+ value=", re.MULTILINE)
-_NO_NUMBER = "The value of `{}` is no whole number of at least 0."
+_NO_NUMBER = "The value of `{}` is not a non-negative integer."
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is points of line protocol with their times."""
+    """Recognize points of line protocol with times."""
     lines = [line for line in head.lines if line.strip() and not line.startswith("#")][:_SNIFFED_LINES]
     return bool(lines) and is_point(lines[0]) and sum(map(is_point, lines)) > len(lines) // 2
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read points; raise InputRefused where none of them count bytes or operations of storage."""
+    """Read points; raise InputRefused if none of them counts bytes or operations of storage."""
     own = {theirs: ours for ours, theirs in reading.columns.items() if ours in COUNTER_SAMPLES.column_names}
     roles = {role: reading.columns.get(role, theirs) for role, theirs in _ROLES.items()}
     meaning = _Meaning({theirs: ours for theirs, ours in own.items() if ours.startswith("total_")}, roles)
     changes, has_any, waiting = Changes(), False, list[pl.DataFrame]()
     blocks = text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
-    for _, found in tables.ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
+    for _, found in tables.read_ahead(partial(_read_block, meaning=meaning), blocks, _THREADS):
         has_any |= found.has_any
         yield from _polls(found.polls, reading)
-        yield from samples.batches(found.refused)
+        yield from samples.build_sample_batches(found.refused)
         waiting += [found.counters] if found.counters.height else []
         if sum(rows.height for rows in waiting) >= _NEWS_ROWS:
-            yield from landed(pl.concat(waiting, how="diagonal"), frame_of([]), changes, reading)
+            yield from build_change_batches(
+                pl.concat(waiting, how="diagonal"), build_reject_frame([]), changes, reading
+            )
             waiting = []
     if waiting:
-        yield from landed(pl.concat(waiting, how="diagonal"), frame_of([]), changes, reading)
+        yield from build_change_batches(pl.concat(waiting, how="diagonal"), build_reject_frame([]), changes, reading)
     if not has_any and _SLURM.search(read_head(path).text):
         raise InputRefused(
-            "The points are a profile of Slurm's: whether they are totals or differences depends on its version, and "
-            "nothing in them says it.",
-            "Land the servers' job statistics: they count by job, too, to the byte.",
+            "The points are a Slurm profile: whether they are totals or differences depends on Slurm's version, which "
+            "they do not contain.",
+            "Land the servers' job statistics instead: they count by job, to the byte.",
         )
     if not has_any:
         raise InputRefused(
@@ -95,52 +97,52 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             "Known are lustre2 and highResStorage; name a site's own tags and fields in the settings "
             "(counters.columns).",
         )
-    yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
+    yield from samples.build_sample_batches(build_reject_frame([]), scrapes=changes.scrapes())
 
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """Which fields of other measurements count what, and which tags say of whom."""
+    """Maps fields to our columns, and roles to tags."""
 
     own_fields: Mapping[str, str]
     roles: Mapping[str, str]
 
     def measurements(self, *known: str) -> tuple[str, ...] | None:
-        """Return the measurements that are meant, None for all; known: those that are without the site's own."""
+        """Return the measurements to read, None for all; known: those without the site's own fields."""
         return None if self.own_fields else known
 
     def columns(self, found: Shape) -> dict[str, str]:
-        """Return the fields of points that count, each with its column; none where they count elsewhere."""
+        """Map the counting fields of a point shape to our columns; empty if they are counted elsewhere."""
         if found.measurement != LUSTRE:
             return {name: self.own_fields[name] for name in found.fields if name in self.own_fields}
         if _PARTS & set(found.tags):
             return {}
         start = _JOB if self.roles["job_key"] in found.tags else ""
-        told = {name: _column(name.removeprefix(start)) for name in found.fields if name.startswith(start)}
+        mapped = {name: _column(name.removeprefix(start)) for name in found.fields if name.startswith(start)}
         if not start:
-            told = {name: column for name, column in told.items() if column != "total_other_count"}
-        return {name: column for name, column in told.items() if column} | {
+            mapped = {name: column for name, column in mapped.items() if column != "total_other_count"}
+        return {name: column for name, column in mapped.items() if column} | {
             name: column for name, column in self.own_fields.items() if name in found.fields
         }
 
     def fault(self, found: Shape, strange: str | None) -> str | None:
-        """Return why points are refused, None where they are sound; strange: a name that others have otherwise."""
+        """Return why points are refused, None if they are sound; strange: a name that no other point has."""
         has_job = self.roles["job_key"] in found.tags
         is_job = [name.startswith(_JOB) for name in found.fields] if found.measurement == LUSTRE else [has_job]
         if any(is_job) and not has_job:
-            return "The point has counters of a job, and no tag for the job."
+            return "The point has counters of a job, but no tag for the job."
         if has_job and not all(is_job):
-            return "The point has a tag for a job, and counters that are not the job's."
+            return "The point has a tag for a job, but counters that are not the job's."
         if not self.columns(found):
             return None
         if strange:
             return f"No other point has a tag or field `{strange}`."
-        return None if self.roles["target"] in found.tags else "The point does not say its target."
+        return None if self.roles["target"] in found.tags else "The point has no target."
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What lines hold: counters, polls, and refused lines; has_any: whether any point counts something."""
+class _ParsedBlock:
+    """Counters, polls and refused lines of a block; has_any: whether any point counts something."""
 
     counters: pl.DataFrame
     polls: pl.DataFrame
@@ -148,30 +150,30 @@ class _Found:
     has_any: bool
 
 
-def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _Found:
-    own, strange = meant(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
-    timed, untimed = Lines.of(own)
-    found, damaged = points(timed.said)
+def _read_block(block: text_blocks.Block, meaning: _Meaning) -> _ParsedBlock:
+    own, strange = select_measurements(text_blocks.lines(block), meaning.measurements(LUSTRE, BEEGFS))
+    timed, untimed = Lines.split_times(own)
+    found, damaged = parse_points(timed.said)
     counters, polls, faulty = [], [], [damaged]
-    for each, name in zip(found, strange_names(found), strict=True):
-        if each.shape.measurement == BEEGFS:
-            polls.append(_moved(each))
+    for group, name in zip(found, find_lone_names(found), strict=True):
+        if group.shape.measurement == BEEGFS:
+            polls.append(_convert_polls(group))
             continue
-        columns, fault = meaning.columns(each.shape), meaning.fault(each.shape, name)
+        columns, fault = meaning.columns(group.shape), meaning.fault(group.shape, name)
         if fault or not columns:
-            faulty.append(refused_rows(each.lines, fault, CUT, "text") if fault else damaged.clear())
+            faulty.append(build_refused_rows(group.lines, fault, CUT, "text") if fault else damaged.clear())
             continue
-        rows, bad = _counters(each, columns, meaning.roles)
+        rows, bad = _counters(group, columns, meaning.roles)
         counters.append(rows)
         faulty.append(bad)
-    refused = pl.concat([strange, untimed, timed.everywhere(pl.concat(faulty), own)])
-    rows = timed.expanded(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
-    moved = timed.expanded(pl.concat(polls)) if polls else pl.DataFrame()
-    return _Found(rows, moved, refused, bool(counters or polls))
+    refused = pl.concat([strange, untimed, timed.expand_refused(pl.concat(faulty), own)])
+    rows = timed.expand(pl.concat(counters, how="diagonal")) if counters else pl.DataFrame()
+    moved = timed.expand(pl.concat(polls)) if polls else pl.DataFrame()
+    return _ParsedBlock(rows, moved, refused, bool(counters or polls))
 
 
 def _column(field_name: str) -> str | None:
-    """Return the column that a field of lustre2 counts into, None where it is none or counted elsewhere."""
+    """Map a field of lustre2 to our column; None if it counts nothing or is counted elsewhere."""
     if field_name in _FIELDS:
         return _FIELDS[field_name]
     if field_name.endswith(_SIZES):
@@ -180,32 +182,32 @@ def _column(field_name: str) -> str | None:
 
 
 def _counters(found: Points, columns: Mapping[str, str], roles: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return counters a row, and the points that have a value that is no count."""
+    """Return one row of counters per point, and the refused points with an invalid value."""
     counts = found.counts(list(columns))
     is_good = ~counts.select(pl.any_horizontal(pl.all().is_null())).to_series()
     rows = found.lines.select("line").hstack(_keys(found, roles)).hstack(_sums(counts, columns))
     if is_good.all():
-        return rows, frame_of([])
-    bad = refused_rows(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)), CUT, "text")
+        return rows, build_reject_frame([])
+    bad = build_refused_rows(found.lines.filter(~is_good), _NO_NUMBER.format("`, `".join(columns)), CUT, "text")
     return rows.filter(is_good), bad
 
 
 def _keys(found: Points, roles: Mapping[str, str]) -> pl.DataFrame:
-    """Return KEYS of points."""
+    """Build the columns KEYS from the tags of points."""
     keys = {role: found.tag(roles[role]) for role in KEYS}
-    keys["job_key"] = samples.unquoted(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
-    keys["component"] = keys["component"].fill_null(samples.components(keys["target"]))
+    keys["job_key"] = samples.unquote_job_ids(keys["job_key"]) if roles["job_key"] in found.tags else keys["job_key"]
+    keys["component"] = keys["component"].fill_null(samples.find_components(keys["target"]))
     return pl.DataFrame(keys)
 
 
 def _sums(counts: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
-    """Return columns of counters: what counts into one column is added up."""
-    told = {column: [name for name, own in columns.items() if own == column] for column in columns.values()}
-    return counts.select(pl.sum_horizontal(names).alias(column) for column, names in told.items())
+    """Sum the fields of points that map to the same column."""
+    mapped = {column: [name for name, own in columns.items() if own == column] for column in columns.values()}
+    return counts.select(pl.sum_horizontal(names).alias(column) for column, names in mapped.items())
 
 
-def _moved(found: Points) -> pl.DataFrame:
-    """Return what servers of BeeGFS moved within the second before."""
+def _convert_polls(found: Points) -> pl.DataFrame:
+    """Convert BeeGFS points, which cover the second before, to polls."""
     moved = found.counts(["diskReadBytes", "diskWriteBytes"]).cast(pl.Float64)
     return found.lines.select(
         "line",
@@ -224,7 +226,7 @@ def _polls(moved: pl.DataFrame, reading: Reading) -> Iterator[Batch]:
         pl.lit(1.0).alias("interval_s"),
         pl.when(is_missing).then(pl.lit("missing")).alias("flag"),
     )
-    yield from held_to(POLLS, rows).batches(POLLS)
+    yield from validate_rows(POLLS, rows).batches(POLLS)
 
 
 SOURCE = Source(

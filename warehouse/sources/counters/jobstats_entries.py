@@ -1,8 +1,8 @@
-"""Entries of job statistics: from their text to rows, all of a block at once.
+"""Parser of job statistics entries, block by block.
 
-An entry is what lprocfs_jobstats_seq_show writes (lustre/obdclass/lprocfs_jobstats.c): the job, `snapshot_time` (when
-it last counted anything: js_time_latest, not when it was read), perhaps `start_time` and `elapsed_time`, and a line
-for each counter of the target, whether it counted or not. So an entry with fewer counters than those before is cut.
+An entry is what lprocfs_jobstats_seq_show writes (lustre/obdclass/lprocfs_jobstats.c): the job, `snapshot_time` (the
+time of its last change, js_time_latest), optionally `start_time` and `elapsed_time`, and a line for each counter of
+the target, including zeros. Therefore an entry with fewer counters than earlier ones is truncated.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy.typing as npt
 import polars as pl
 
 from iosig.warehouse.sources.counters.jobstats_text import ENTRY
-from iosig.warehouse.sources.counters.samples import operation_column, unquoted
+from iosig.warehouse.sources.counters.samples import operation_column, unquote_job_ids
 from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted
 from iosig.warehouse.sources.rows.times import INSTANT
 
 Numbers = npt.NDArray[np.int64]
-#: where in its input an entry stood: what tells its snapshot, and its line
+#: columns: index of an entry in its input, and its line
 PLACE, LINE = "place", "line"
-#: the start of a counter's line, up to its brace at least
+#: length of a prefix of a counter's line that includes its brace
 _START_CHARS = 26
-#: counters of a target that are told apart: more than any server has; those beyond it count as one
-_MOST_NAMES = 62
+#: maximum number of distinct counters, more than any server has; further ones share a code
+_MAX_NAMES = 62
 _COUNTER = (
     r"^  [a-z][a-z0-9_]{0,19}: {0,14}\{ samples: *[0-9]{1,17}, unit: *(?:bytes|reqs|usecs?|pages|locks)"
     r"(?:, min: *[0-9]+, max: *[0-9]+, sum: *[0-9]+(?:, sumsq: *[0-9]+)?)?(?:, hist: \{[0-9KMGTPE:, ]*\})? \}$"
@@ -44,21 +44,21 @@ _BYTES: Final = {
     "write": ("total_written_bytes", "total_write_count"),
 }
 _OTHER = "total_other_count"
-_REMEDY = "Check for a cut file, or one that two wrote at once."
+_REMEDY = "Check for a truncated file, or two concurrent writers."
 
 
 @dataclass(slots=True)
 class Entries:
-    """Reads entries; it remembers which counters a target has."""
+    """Parses entries, and remembers the counters of each target."""
 
     _codes: dict[str, int] = field(default_factory=dict)
     _counters: dict[str, int] = field(default_factory=dict)
 
     def read(self, entries: Sequence[bytes], lines: Sequence[int], targets: Sequence[str]) -> Sifted:
-        """Read entries (without `ENTRY`), given the line and the target of each.
+        """Parse entries (without `ENTRY`), given the line and the target of each.
 
-        Returns rows with the columns of `counter_samples` that an entry tells, `place` (which of the entries) and
-        `line`; and the refused ones: an entry is refused as a whole, by its first line that is damaged.
+        Returns rows with an entry's columns of `counter_samples`, `place` (index of the entry) and `line`, and the
+        refused rows: an entry is refused as a whole, by its first damaged line.
         """
         text = (ENTRY + (b"\n" + ENTRY).join(entries)).decode("utf-8", "replace")
         frame = pl.Series("text", [text]).str.split("\n").explode().to_frame()
@@ -72,7 +72,7 @@ class Entries:
         heads, bad_heads = _heads(frame.filter(~is_counter))
         counters, bad_counters = _counters(frame.filter(is_counter))
         rows = pl.DataFrame({PLACE: np.arange(len(entries)), LINE: np.asarray(lines, np.int64)}).hstack(
-            _told(heads, len(entries))
+            _parse_heads(heads, len(entries))
         )
         values, masks, doubled = self._values(counters, len(entries))
         faulty = pl.concat([bad_heads, bad_counters, *self._faults(rows, masks, doubled, targets)])
@@ -82,13 +82,13 @@ class Entries:
         return Sifted(good, refused.select(REJECT_SCHEMA.names()))
 
     def _values(self, counters: pl.DataFrame, count: int) -> tuple[pl.DataFrame, Numbers, npt.NDArray[np.bool_]]:
-        """Return the columns of values, which counters each entry has as a mask, and which entries have one twice."""
+        """Return the value columns, the bit mask of each entry's counters, and which entries repeat a counter."""
         for name in counters["name"].unique(maintain_order=True).to_list():
-            self._codes.setdefault(name, min(len(self._codes), _MOST_NAMES))
+            self._codes.setdefault(name, min(len(self._codes), _MAX_NAMES))
         codes = counters["name"].replace_strict(self._codes, return_dtype=pl.Int64).to_numpy()
         place, samples, sums = (counters[name].to_numpy() for name in (PLACE, "samples", "sum"))
-        times = np.bincount(place * (_MOST_NAMES + 1) + codes, minlength=count * (_MOST_NAMES + 1)).reshape(count, -1)
-        masks = (times > 0).astype(np.int64) @ (np.int64(1) << np.arange(_MOST_NAMES + 1))
+        times = np.bincount(place * (_MAX_NAMES + 1) + codes, minlength=count * (_MAX_NAMES + 1)).reshape(count, -1)
+        masks = (times > 0).astype(np.int64) @ (np.int64(1) << np.arange(_MAX_NAMES + 1))
         columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]] = {}
         is_bytes = counters["is_bytes"].to_numpy()
         for name, code in self._codes.items():
@@ -96,32 +96,32 @@ class Entries:
             column = operation_column(name)
             if name in _BYTES and own.size:
                 for column, given in zip(_BYTES[name], (sums, samples), strict=True):
-                    _put(columns, column, place[own], given[own], count)
+                    _add_to_column(columns, column, place[own], given[own], count)
             elif column and name not in _BYTES and own.size:
-                _put(columns, column, place[own], samples[own], count)
+                _add_to_column(columns, column, place[own], samples[own], count)
         found = {
             name: pl.Series(name, values).set(pl.Series(~there), None) for name, (values, there) in columns.items()
         }
-        return pl.DataFrame(found), masks, np.any(times[:, :_MOST_NAMES] > 1, axis=1)
+        return pl.DataFrame(found), masks, np.any(times[:, :_MAX_NAMES] > 1, axis=1)
 
     def _faults(
         self, rows: pl.DataFrame, masks: Numbers, doubled: npt.NDArray[np.bool_], targets: Sequence[str]
     ) -> list[pl.DataFrame]:
-        """Return the entries that lack what others have, or have something twice."""
+        """Refuse entries with missing or repeated parts."""
         lacks = np.zeros(len(masks), np.bool_)
         for index, target in enumerate(targets):
             known = self._counters.get(target, 0)
             lacks[index] = bool(known & ~masks[index])
             self._counters[target] = known | int(masks[index])
         return [
-            _faulty(rows, pl.col("sampled_at").is_null(), "The entry has no snapshot_time."),
-            _faulty(rows, pl.Series(masks == 0), "The entry has no counters."),
-            _faulty(rows, pl.Series(doubled), "The entry has a counter more than once."),
-            _faulty(rows, pl.Series(lacks), "The entry has fewer counters than those before it: it is cut."),
+            _refuse_entries(rows, pl.col("sampled_at").is_null(), "The entry has no snapshot_time."),
+            _refuse_entries(rows, pl.Series(masks == 0), "The entry has no counters."),
+            _refuse_entries(rows, pl.Series(doubled), "The entry has a counter more than once."),
+            _refuse_entries(rows, pl.Series(lacks), "The entry has fewer counters than earlier ones: it is truncated."),
         ]
 
 
-def _put(
+def _add_to_column(
     columns: dict[str, tuple[Numbers, npt.NDArray[np.bool_]]], name: str, place: Numbers, given: Numbers, count: int
 ) -> None:
     values, there = columns.setdefault(name, (np.zeros(count, np.int64), np.zeros(count, np.bool_)))
@@ -129,22 +129,22 @@ def _put(
     np.add.at(values, place, given)
 
 
-def _faulty(rows: pl.DataFrame, broken: pl.Expr | pl.Series, reason: str) -> pl.DataFrame:
+def _refuse_entries(rows: pl.DataFrame, broken: pl.Expr | pl.Series, reason: str) -> pl.DataFrame:
     return rows.filter(broken).select(
         PLACE, LINE, reason=pl.lit(reason), remedy=pl.lit(_REMEDY), raw=pl.lit(None, pl.String)
     )
 
 
-def _bad_lines(lines: pl.DataFrame) -> pl.DataFrame:
-    reason = pl.lit("The line is not as Lustre writes it: its entry is left out.")
+def _refuse_lines(lines: pl.DataFrame) -> pl.DataFrame:
+    reason = pl.lit("The line is not in Lustre's format; its entry is refused.")
     return lines.select(PLACE, LINE, reason=reason, remedy=pl.lit(_REMEDY), raw="text")
 
 
 def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the lines of counters as `place`, `name`, `samples`, `sum` and `is_bytes`, and those that are none."""
+    """Parse counter lines to `place`, `name`, `samples`, `sum` and `is_bytes`; refuse malformed ones."""
     is_sound = lines["text"].str.contains(_COUNTER)
     sound = lines if is_sound.all() else lines.filter(is_sound)
-    # the starts are few: what they say is found once for each
+    # there are few distinct prefixes: parse each once
     starts = sound["text"].str.head(_START_CHARS)
     known = {start: (start[2 : start.index(":")], start.find("{") + len("{ samples:")) for start in starts.unique()}
     names = starts.replace_strict({start: name for start, (name, _) in known.items()}, return_dtype=pl.String)
@@ -162,16 +162,16 @@ def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     own = parts["field_2"].filter(read["is_bytes"]).str.splitn(",", 4).struct[2]
     sums = own.str.splitn(":", 2).struct[1].str.strip_chars(" }").cast(pl.Int64, strict=False)
     with_sums = read["sum"].scatter(read["is_bytes"].arg_true(), sums)
-    # what is counted in bytes needs a sum, and one that a column can hold
+    # byte counters need a sum that fits a 64-bit column
     lacks = with_sums.is_null() | (~read["is_bytes"] & names.str.ends_with("_bytes"))
     bad = lines.filter(~is_sound)
     if lacks.any():
-        return read.with_columns(with_sums).filter(~lacks), _bad_lines(pl.concat([bad, sound.filter(lacks)]))
-    return read.with_columns(with_sums), _bad_lines(bad)
+        return read.with_columns(with_sums).filter(~lacks), _refuse_lines(pl.concat([bad, sound.filter(lacks)]))
+    return read.with_columns(with_sums), _refuse_lines(bad)
 
 
 def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the other lines as `place`, `what` (NULL: the job), `job` and `at_us`, and those that are none of them."""
+    """Parse the other lines to `place`, `what` (NULL: the job), `job` and `at_us`; refuse malformed ones."""
     found = lines.with_columns(pl.col("text").str.extract_groups(_HEAD).alias("found")).unnest("found")
     part = pl.col("part").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64).fill_null(0)
     doubled = pl.struct(PLACE, "what", pl.col("whole").is_null()).is_duplicated()
@@ -184,18 +184,18 @@ def _heads(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         at_us=pl.col("seconds").cast(pl.Int64) * 1_000_000 + part,
         is_bad=pl.col("whole").is_null() | doubled,
     )
-    return read.filter(~pl.col("is_bad")), _bad_lines(read.filter("is_bad"))
+    return read.filter(~pl.col("is_bad")), _refuse_lines(read.filter("is_bad"))
 
 
-def _told(heads: pl.DataFrame, count: int) -> pl.DataFrame:
-    """Return job_key, sampled_at, counter_started_at and `elapsed_us` of each entry, in order."""
-    told: dict[str, Any] = {}
+def _parse_heads(heads: pl.DataFrame, count: int) -> pl.DataFrame:
+    """Build job_key, sampled_at, counter_started_at and `elapsed_us` of each entry, in order."""
+    columns: dict[str, Any] = {}
     for name, what in (("sampled_at", "snapshot"), ("counter_started_at", "start"), ("elapsed_us", "elapsed")):
         own = heads.filter(pl.col("what") == what)
         values, there = np.zeros(count, np.int64), np.zeros(count, np.bool_)
         values[own[PLACE].to_numpy()], there[own[PLACE].to_numpy()] = own["at_us"].to_numpy(), True
-        told[name] = pl.Series(values).set(pl.Series(~there), None)
+        columns[name] = pl.Series(values).set(pl.Series(~there), None)
     jobs = heads.filter(pl.col("what").is_null())
     keys = pl.DataFrame({PLACE: np.arange(count)}).join(jobs, on=PLACE, how="left", maintain_order="left")["job"]
-    found = pl.DataFrame(told | {"job_key": unquoted(keys)})
+    found = pl.DataFrame(columns | {"job_key": unquote_job_ids(keys)})
     return found.cast({"sampled_at": INSTANT, "counter_started_at": INSTANT})

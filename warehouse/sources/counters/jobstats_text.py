@@ -1,8 +1,8 @@
-"""The text of `lctl get_param *.*.job_stats`: headers, times, and the entries between them, a block at a time.
+"""Tokenizer of `lctl get_param *.*.job_stats`: headers, times, and the entries between them, block by block.
 
 Lustre writes an entry as a list item (lprocfs_jobstats_seq_show in lustre/obdclass/lprocfs_jobstats.c): its first line
-begins with `- job_id:`, all others are indented. Lines that begin otherwise are headers, times that a collector wrote,
-or other parameters of the same call, which are passed over.
+starts with `- job_id:`, all others are indented. Other lines are headers, times that a collector wrote, or other
+parameters of the same call, which are skipped.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters.samples import instant_us
-from iosig.warehouse.sources.files.limits import in_force
-from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage_after
+from iosig.warehouse.sources.files.limits import current_limits
+from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage_after
 from iosig.warehouse.sources.rows.rejects import Refused
 
-#: text that is read at once
+#: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
 ENTRY = b"- job_id:"
 _TOKEN = b"job_stats:"
@@ -29,11 +29,11 @@ _PARAMETER = re.compile(rb"[A-Za-z][\w.@:*/,+\[\] -]*=")
 _TIME = re.compile(
     rb"#? ?(?P<time>[0-9]{10}(?:[.,][0-9]{1,9})?|[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.,]{5,}[^\n]{0,12})\s*"
 )
-#: where entries end: at the first line that may be a time or a parameter
+#: end of entries: the first line that may be a time or a parameter
 _AFTER = re.compile(rb"\n(?=#? ?[0-9]{4}|[A-Za-z][^\n]*=)")
-#: a line that is no part of an entry, where only entries are
+#: a line within entries that is not part of one
 _STRAY = re.compile(rb"\n(?!- job_id:)[^ \n]")
-#: what may follow there: times and empty lines up to the end or another parameter
+#: content that may follow: times and empty lines up to the end or another parameter
 _LOOSE = re.compile(
     rb"(?:#? ?[0-9]{4}[0-9T :.,Z+-]*\s*\n|\s*\n)*+(?:#? ?[0-9]{4}[0-9T :.,Z+-]*\s*\Z|\Z|[A-Za-z][^\n]*=)"
 )
@@ -41,13 +41,13 @@ _COMPONENTS = {b"obdfilter": "ost", b"mdt": "mdt"}
 
 
 class Stamp(NamedTuple):
-    """A time that stands before snapshots [us since 1970]."""
+    """A time line before snapshots [us since 1970]."""
 
     at_us: int
 
 
 class Begin(NamedTuple):
-    """The entries of a target follow, none perhaps; `target` is empty where no header names it."""
+    """Start of a target's entries, perhaps none; `target` is empty if no header names it."""
 
     line: int
     component: str
@@ -55,20 +55,20 @@ class Begin(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Whole entries, the first of which begins in that line; `ENTRY` is taken away from the first."""
+    """Complete entries from `line` on, without the `ENTRY` prefix of the first."""
 
     line: int
     content: bytes
 
 
-#: what a text is made of
+#: token of the text
 Event = Stamp | Begin | Entries | Refused
 
 
-def events(path: Path, zone: str | None) -> Iterator[Event]:
-    """Yield what a file holds, in order; times without an offset are local in `zone`.
+def parse_events(path: Path, zone: str | None) -> Iterator[Event]:
+    """Yield the events of a file in order; times without an offset are local in `zone`.
 
-    Raises InputRefused after a damaged part, and where there is no end of an entry within reason.
+    Raises InputRefused at damage, and for an entry without an end within the line limit.
     """
     text = _Text(zone)
     for line, content in _blocks(path):
@@ -76,12 +76,12 @@ def events(path: Path, zone: str | None) -> Iterator[Event]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the first line, whole entries and lines) for one part of a file after the other."""
+    """Yield (number of the first line, whole entries and lines) of consecutive parts of a file."""
     line, rest = 1, b""
-    with refusing_damage_after(lambda: line - 1), open_bytes(path) as file:
+    with refusing_damage_after(lambda: line - 1), open_decompressed(path) as file:
         rest = file.read(BLOCK_BYTES).removeprefix(_BOM)
         while content := file.read(BLOCK_BYTES):
-            if cut := _cut(rest):
+            if cut := _find_last_start(rest):
                 yield line, rest[:cut].replace(b"\r\n", b"\n")
                 line += rest.count(b"\n", 0, cut)
             rest = rest[cut:] + content
@@ -89,43 +89,43 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
         yield line, rest.replace(b"\r\n", b"\n")
 
 
-def _cut(content: bytes) -> int:
-    """Return where the last line begins that begins something new; 0 where none does so far."""
-    longest = in_force().max_line_bytes
+def _find_last_start(content: bytes) -> int:
+    """Return where the last line starts that starts a new item; 0 if there is none yet."""
+    max_bytes = current_limits().max_line_bytes
     place = len(content)
-    while (place := content.rfind(b"\n", max(len(content) - longest, 0), place)) > 0:
+    while (place := content.rfind(b"\n", max(len(content) - max_bytes, 0), place)) > 0:
         after = content[place + 1 : place + 1 + len(_TOKEN)]
         if after and after[:1] not in b" \t\r\n" and not _TOKEN.startswith(after):
             return place + 1
-    if len(content) > longest:
+    if len(content) > max_bytes:
         raise InputRefused(
-            f"An entry is longer than {longest:,} bytes, which is limits.max_line_bytes.",
-            "Check that the file is what lctl printed.",
+            f"An entry is longer than {max_bytes:,} bytes (limits.max_line_bytes).",
+            "Check that the file is output of lctl.",
         )
     return 0
 
 
 @dataclass(slots=True)
 class _Text:
-    """Where in a text one is: among entries, in another parameter, or before anything."""
+    """State of the tokenizer, which is within entries, within another parameter, or neither."""
 
     zone: str | None
     is_among_entries: bool = False
     is_foreign: bool = False
 
     def block(self, line: int, content: bytes) -> Iterator[Event]:
-        """Yield what a part of a text holds."""
+        """Yield the events of a part of the text."""
         place = 0
         while (found := _header(content, place)) is not None:
             start, end, header = found
-            yield from self._between(line, content[place:start])
+            yield from self._parse_between(line, content[place:start])
             line += content.count(b"\n", place, start)
-            yield self._begun(line, header)
+            yield self._start_target(line, header)
             line += content.count(b"\n", start, end)
             place = end
-        yield from self._between(line, content[place:])
+        yield from self._parse_between(line, content[place:])
 
-    def _begun(self, line: int, header: bytes) -> Event:
+    def _start_target(self, line: int, header: bytes) -> Event:
         match = _NAMED.fullmatch(header.partition(b"\n")[0])
         self.is_among_entries, self.is_foreign = True, False
         if match is None:
@@ -136,43 +136,43 @@ class _Text:
             return line, reason, "Take those of the targets.", _shown(header)
         return Begin(line, component, match["target"].decode())
 
-    def _between(self, line: int, content: bytes) -> Iterator[Event]:
-        """Yield what stands between two headers: entries first, then lines."""
+    def _parse_between(self, line: int, content: bytes) -> Iterator[Event]:
+        """Yield the events between two headers: entries first, then lines."""
         start = 0 if content.startswith(ENTRY) else content.find(b"\n" + ENTRY) + 1
         if not self.is_among_entries or not (start or content.startswith(ENTRY)):
-            yield from self._lines(line, content)
+            yield from self._parse_lines(line, content)
             return
-        yield from self._lines(line, content[:start])
+        yield from self._parse_lines(line, content[:start])
         end, after = _end(content), None
         if stray := _STRAY.search(content, start, end):
             after = content.find(b"\n" + ENTRY, stray.start(), end) + 1
         sure = after or end
         yield Entries(line + content.count(b"\n", 0, start), content[start + len(ENTRY) : sure])
         if after:
-            yield _unsure(line + content.count(b"\n", 0, after), content[after:end])
-        yield from self._lines(line + content.count(b"\n", 0, end), content[end:])
+            yield _refuse_unsure(line + content.count(b"\n", 0, after), content[after:end])
+        yield from self._parse_lines(line + content.count(b"\n", 0, end), content[end:])
 
-    def _lines(self, line: int, content: bytes) -> Iterator[Event]:
-        """Yield what lines say that are no entries; those of other parameters say nothing."""
+    def _parse_lines(self, line: int, content: bytes) -> Iterator[Event]:
+        """Yield the events of lines outside entries; lines of other parameters are skipped."""
         for number, text in enumerate(content.split(b"\n") if content else (), start=line):
             if not text.strip():
                 continue
-            if (at_us := self._time(text)) is not None:
+            if (at_us := self._parse_time(text)) is not None:
                 self.is_among_entries = self.is_foreign = False
                 yield Stamp(at_us)
             elif _PARAMETER.match(text):
                 self.is_among_entries, self.is_foreign = False, True
             elif not self.is_foreign:
                 reason = "The line is neither an entry of job statistics, nor a header, nor a time."
-                yield number, reason, "Check for a cut file, or one that two wrote at once.", _shown(text)
+                yield number, reason, "Check for a truncated file, or two concurrent writers.", _shown(text)
 
-    def _time(self, text: bytes) -> int | None:
+    def _parse_time(self, text: bytes) -> int | None:
         found = _TIME.fullmatch(text)
         return instant_us(found["time"].decode("utf-8", "replace"), self.zone) if found else None
 
 
 def _header(content: bytes, place: int) -> tuple[int, int, bytes] | None:
-    """Return where the next header begins and ends, and its text: one line or two; None where there is none."""
+    """Find the next header: start, end, and its text of one or two lines; None if there is none."""
     while (found := content.find(_TOKEN, place)) >= 0:
         start, end = content.rfind(b"\n", 0, found) + 1, content.find(b"\n", found) + 1 or len(content)
         line = content[start:end].rstrip()
@@ -187,15 +187,15 @@ def _header(content: bytes, place: int) -> tuple[int, int, bytes] | None:
 
 
 def _end(content: bytes) -> int:
-    """Return where the last entry ends; a line within it that is damaged is left there, and costs the entry."""
+    """Return where the last entry ends; a damaged line within it stays there and makes the entry invalid."""
     after = _AFTER.search(content, content.rfind(b"\n" + ENTRY) + 1)
     return after.end() if after and _LOOSE.match(content, after.end()) else len(content)
 
 
-def _unsure(line: int, content: bytes) -> Refused:
+def _refuse_unsure(line: int, content: bytes) -> Refused:
     count = content.count(b"\n" + ENTRY) + 1
     reason = f"{count} entries from here on follow a damaged line, which may have been the header of another target."
-    return line, reason, "Check for a cut file, or one that two wrote at once.", None
+    return line, reason, "Check for a truncated file, or two concurrent writers.", None
 
 
 def _shown(text: bytes) -> str:

@@ -1,9 +1,9 @@
-"""Counters as LDMS' store_csv writes them: a set of metrics a line, a schema a file.
+"""Counters as LDMS' store_csv writes them: one set of metrics per line, one schema per file.
 
-Known are the schemas of Lustre: lustre_ost, lustre_mdt, their job_stats, and lustre_client (llite). The header is the
-first line, or a file of its own beside (`altheader=1`: `lustre_ost.HEADER.1556525847` of `lustre_ost.1556525847`).
-LDMS samples the sets of a target's jobs one after the other, and each has its own time: they are one scrape, of the
-second in which they were sampled. A job that did not change has no line.
+Supported are the schemas of Lustre: lustre_ost, lustre_mdt, their job_stats, and lustre_client (llite). The header is
+the first line, or a separate file (`altheader=1`: `lustre_ost.HEADER.1556525847` of `lustre_ost.1556525847`). LDMS
+samples the sets of a target's jobs one after the other, each with its own time: they form one scrape, of the second in
+which they were sampled. An unchanged job has no line.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import KEYS, Changes, landed
+from iosig.warehouse.sources.counters.changes import KEYS, Changes, build_change_batches
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables, text_blocks
 from iosig.warehouse.sources.rows.delimited import LINE, Header
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, frame_of, refused_rows
+from iosig.warehouse.sources.rows.rejects import Sifted, build_refused_rows, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
-#: text that is read at once
+#: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
 _THREADS = 2
 _TIMES: Final = {"Time": 1e6, "Time_msec": 1e3}
@@ -39,35 +39,35 @@ _BYTES: Final = {
     "read": "total_read_count",
     "write": "total_write_count",
 }
-#: operations without a column of their own, by the names that Lustre gives them; what else there is is none
+#: Lustre's names of operations without a column of their own; other names are not operations
 _OTHERS: Final = frozenset({"get_info", "set_info", "quotactl"})
 _ROW = re.compile(r"([0-9]{9,10}\.[0-9]{1,6}|[0-9]{13})(?:,[^,]*){3,}")
-_REMEDY = "Check for a cut file, or a header of another one."
+_REMEDY = "Check for a truncated file, or the header of another file."
 _ALONE = re.compile(r"(?P<start>.+?)(?P<roll>\.[0-9]+)?(?P<packed>\.(?:gz|bz2|xz|zst))?")
 
 
 def sniff(head: Head) -> bool:
-    """Return whether there is a header of store_csv, or rows of it with a header in a file beside them."""
+    """Recognize a header of store_csv, or rows with a header in a separate file."""
     first = head.lines[0] if head.lines else ""
     if _header(first) is not None:
         return True
-    return _ROW.fullmatch(first) is not None and head.path is not None and _beside(head.path) is not None
+    return _ROW.fullmatch(first) is not None and head.path is not None and _read_separate_header(head.path) is not None
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read counters of Lustre; raise InputRefused where there is no header, or none of its columns counts."""
+    """Read counters of Lustre; raise InputRefused if there is no header, or none of its columns counts."""
     pieces = _Pieces(path, reading)
     changes = Changes()
-    for _, found in tables.ahead(_read_piece, pieces, _THREADS):
+    for _, found in tables.read_ahead(_read_piece, pieces, _THREADS):
         for part in found:
-            yield from landed(part.rows, part.refused, changes, reading)
+            yield from build_change_batches(part.rows, part.refused, changes, reading)
     pieces.require_any()
-    yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
+    yield from samples.build_sample_batches(build_reject_frame([]), scrapes=changes.scrapes())
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What the columns of a schema are: our names, and the header's."""
+    """Maps our column names to the header's, for one schema."""
 
     header: Header
     columns: dict[str, str]
@@ -77,13 +77,13 @@ class _Layout:
     unit_us: float
 
     @property
-    def wholes(self) -> list[str]:
-        """Our names of columns of whole numbers."""
+    def integer_columns(self) -> list[str]:
+        """Our names of integer columns."""
         return [*self.counts, *(name for name in ("usec", "held_s") if name in self.columns)]
 
 
 def _layout(header: Header, reading: Reading) -> _Layout | str:
-    """Return what the columns are, or why nobody can say that."""
+    """Map the columns of a header, or return why that is impossible."""
     plain = {name.removeprefix("stats.").replace(".", "_"): name for name in header.names}
     own = {ours: theirs for ours, theirs in reading.columns.items() if theirs in header.names}
     known = [_column(name) for name in plain]
@@ -112,7 +112,7 @@ def _layout(header: Header, reading: Reading) -> _Layout | str:
 
 
 def _column(name: str) -> str | None:
-    """Return the column that a metric counts into, None where it is none."""
+    """Map a metric to our column; None if it is not a counter."""
     if name in _BYTES:
         return _BYTES[name]
     column = samples.operation_column(name)
@@ -120,21 +120,21 @@ def _column(name: str) -> str | None:
 
 
 def _header(line: str) -> Header | None:
-    """Return the header that a line is, None where it is none."""
+    """Parse a header line; None for other lines."""
     names = [name.strip() for name in line.strip().removeprefix("\ufeff").removeprefix("#").split(",")]
     is_header = names[0] in _TIMES and "ProducerName" in names
     return Header(tuple(names), ",") if is_header else None
 
 
-def _beside(path: Path) -> Header | None:
-    """Return the header in a file of its own, as store_csv calls it."""
+def _read_separate_header(path: Path) -> Header | None:
+    """Read the separate header file that store_csv writes."""
     found = _ALONE.fullmatch(path.name)
     if found is None or ".HEADER" in path.name:
         return None
     name = f"{found['start']}.HEADER{found['roll'] or ''}"
-    for beside in (path.with_name(name + (found["packed"] or "")), path.with_name(name)):
+    for header_path in (path.with_name(name + (found["packed"] or "")), path.with_name(name)):
         with suppress(InputRefused, OSError):
-            lines = read_head(beside).lines
+            lines = read_head(header_path).lines
             if lines and (header := _header(lines[0])):
                 return header
     return None
@@ -142,7 +142,7 @@ def _beside(path: Path) -> Header | None:
 
 @dataclass(slots=True)
 class _Pieces:
-    """Blocks, each with the header that holds for it; a header within the file holds from there on."""
+    """Yields blocks with the header that applies to them; a header within the file applies from there on."""
 
     path: Path
     reading: Reading
@@ -150,8 +150,8 @@ class _Pieces:
     _has_any: bool = False
 
     def __iter__(self) -> Iterator[tuple[Block, _Layout | str]]:
-        header = _beside(self.path)
-        layout = _layout(header, self.reading) if header else "No header says what the columns are."
+        header = _read_separate_header(self.path)
+        layout = _layout(header, self.reading) if header else "There is no header."
         self._has_any |= isinstance(layout, _Layout)
         for block in text_blocks.blocks(self.path, BLOCK_BYTES, has_header=False):
             for line, content in _parts(block):
@@ -161,25 +161,27 @@ class _Pieces:
                     self._has_any |= isinstance(layout, _Layout)
                     self._reasons += [layout] if isinstance(layout, str) else []
                 else:
-                    yield from _told(line, content, "The header is damaged." if _is_header(content) else layout)
+                    yield from _split_last_line(
+                        line, content, "The header is damaged." if _is_header(content) else layout
+                    )
 
     def require_any(self) -> None:
-        """Raise InputRefused where no header said what the columns are."""
+        """Raise InputRefused if there was no usable header."""
         if not self._has_any:
             raise InputRefused(
-                (self._reasons or ["No header says what the columns are."])[0],
-                "Known are lustre_ost, lustre_mdt, lustre_client and job_stats; keep the header file beside the rows.",
+                (self._reasons or ["There is no header."])[0],
+                "Known are lustre_ost, lustre_mdt, lustre_client, job_stats; keep the header file in the same folder.",
             )
 
 
-def _told(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
-    """Yield lines with what holds for them; a last one without an end may be cut within a number."""
+def _split_last_line(line: int, content: bytes, layout: _Layout | str) -> Iterator[tuple[Block, _Layout | str]]:
+    """Yield lines with their layout; the last line without an end may be truncated within a number."""
     whole = content.rfind(b"\n") + 1
     count = content.count(b"\n")
     if count:
         yield Block(line, count, content[:whole] if whole < len(content) else content), layout
     if whole < len(content):
-        yield Block(line + count, 1, content[whole:]), "The last line has no end: it may be cut."
+        yield Block(line + count, 1, content[whole:]), "The last line has no end: it may be truncated."
 
 
 def _is_header(content: bytes) -> bool:
@@ -187,7 +189,7 @@ def _is_header(content: bytes) -> bool:
 
 
 def _parts(block: Block) -> Iterator[tuple[int, bytes]]:
-    """Yield headers by themselves, and the lines between them, each with the number of its first line."""
+    """Split a block into headers and the lines between them, each with the number of its first line."""
     content, line, start = block.content, block.first_line, 0
     while start < len(content):
         if _is_header(content[start : start + 4]):
@@ -202,20 +204,20 @@ def _parts(block: Block) -> Iterator[tuple[int, bytes]]:
 
 
 def _read_piece(piece: tuple[Block, _Layout | str]) -> list[Sifted]:
-    """Return the rows of a block as KEYS, `line`, `at_us`, `held_us` and columns, and the refused ones."""
+    """Parse a block to KEYS, `line`, `at_us`, `held_us` and columns, and the refused rows."""
     block, layout = piece
     if isinstance(layout, str):
         lines = text_blocks.lines(block).filter(pl.col("text") != "")
-        return [Sifted(pl.DataFrame(), refused_rows(lines, layout, _REMEDY, "text"))] if lines.height else []
+        return [Sifted(pl.DataFrame(), build_refused_rows(lines, layout, _REMEDY, "text"))] if lines.height else []
     cells = text_blocks.cells(block, layout.header, layout.columns)
     found = _rows(_numbers(cells.rows, layout), layout)
     return [Sifted(found.rows, pl.concat([cells.refused, found.refused]))]
 
 
 def _numbers(cells: pl.DataFrame, layout: _Layout) -> pl.DataFrame:
-    """Return cells of text with those of numbers as such, NULL where they are none."""
-    wholes = (pl.col(name).cast(pl.Int64, strict=False) for name in layout.wholes)
-    return cells.with_columns(pl.col("time").cast(pl.Float64, strict=False), *wholes)
+    """Parse the numeric cells; NULL if malformed."""
+    integer_columns = (pl.col(name).cast(pl.Int64, strict=False) for name in layout.integer_columns)
+    return cells.with_columns(pl.col("time").cast(pl.Float64, strict=False), *integer_columns)
 
 
 def _rows(cells: pl.DataFrame, layout: _Layout) -> Sifted:
@@ -229,10 +231,10 @@ def _rows(cells: pl.DataFrame, layout: _Layout) -> Sifted:
     keys = {"filesystem": pl.col("filesystem")} if "filesystem" in layout.columns else {}
     keys |= {"target": target.str.strip_chars('" ')}
     if layout.has_jobs:
-        # of one scrape, see above
+        # the sets of one second form one scrape
         scraped = pl.col("at_us") // 1_000_000 * 1_000_000
         held = pl.col("held_s") * 1_000_000 if "held_s" in layout.columns else pl.lit(None, pl.Int64)
-        rows = rows.with_columns(samples.unquoted(rows["job_key"]), at_us=scraped).with_columns(
+        rows = rows.with_columns(samples.unquote_job_ids(rows["job_key"]), at_us=scraped).with_columns(
             held_us=pl.when(held.is_between(1, pl.col("at_us"))).then(held)
         )
         keys |= {"job_key": pl.col("job_key")}
@@ -241,7 +243,7 @@ def _rows(cells: pl.DataFrame, layout: _Layout) -> Sifted:
     return Sifted(
         rows.select(
             LINE, "at_us", *(["held_us"] if layout.has_jobs else []), component, *absent,
-            *(told.alias(name) for name, told in keys.items()),
+            *(key.alias(name) for name, key in keys.items()),
             *(pl.sum_horizontal(names).alias(column) for column, names in totals.items()),
         ),
         found.refused,
@@ -253,16 +255,16 @@ def _component(layout: _Layout) -> pl.Expr:
         return pl.col("component")
     if layout.component is not None:
         return pl.lit(layout.component).alias("component")
-    return pl.col("target").map_batches(samples.components, pl.String).alias("component")
+    return pl.col("target").map_batches(samples.find_components, pl.String).alias("component")
 
 
 def _faults(layout: _Layout) -> Sequence[Fault]:
     bad = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in layout.counts)
     untimed = ~pl.col("at_us").is_between(10**15, 9 * 10**15) | pl.col("at_us").is_null()
     found = [
-        Fault(untimed, "The time is none in seconds or thousandths of them since 1970.", _REMEDY),
-        Fault(pl.col("target").is_null(), "The row does not say its target.", _REMEDY),
-        Fault(bad, "A counter is missing, or is no whole number of at least 0.", _REMEDY),
+        Fault(untimed, "The time is not in seconds or milliseconds since 1970.", _REMEDY),
+        Fault(pl.col("target").is_null(), "The row has no target.", _REMEDY),
+        Fault(bad, "A counter is missing, or is not a non-negative integer.", _REMEDY),
     ]
     if "usec" in layout.columns:
         differs = (pl.col("at_us") % 1_000_000 != pl.col("usec")) | pl.col("usec").is_null()

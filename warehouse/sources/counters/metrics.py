@@ -1,7 +1,7 @@
-"""Metrics by name and labels, as Prometheus has them: what they count, of what, for whom.
+"""Maps metrics and labels, as in Prometheus, to our columns and roles.
 
-Known are lustre_exporter (HPE, GSI; also behind lustre_exporter_slurm), lustrefs-exporter (DDN) and gpfs_exporter; a
-site's own are named in the settings.
+Supported are lustre_exporter (HPE, GSI; also behind lustre_exporter_slurm), lustrefs-exporter (DDN) and gpfs_exporter;
+the settings add a site's own metrics.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Final
 
 import polars as pl
 
-from iosig.warehouse.sources.counters.samples import components, operation_column
+from iosig.warehouse.sources.counters.samples import find_components, operation_column
 from iosig.warehouse.sources.protocol import Reading
 
-#: a label's role; the first one that a series has counts
+#: labels of each role; the first one that a series has is used
 ROLES: Final = {
     "component": ("component",),
     "target": ("target", "nodename", "instance"),
@@ -22,7 +22,7 @@ ROLES: Final = {
     "collector": ("instance",),
     "operation": ("operation",),
 }
-#: metric to column; None: the label `operation` says it
+#: column of each metric; None: the label `operation` decides
 COLUMNS: Final[dict[str, str | None]] = {
     f"{start}{rest}": column
     for start in ("lustre_", "lustre_job_")
@@ -38,7 +38,7 @@ COLUMNS: Final[dict[str, str | None]] = {
     "gpfs_perf_write_bytes_total": "total_written_bytes",
     "gpfs_perf_operations_total": None,
 }
-#: says on which node the metrics of a file system are counted, which do not say it themselves
+#: metric that names the node of a file system's metrics, which lack it
 GPFS_NODE = "gpfs_perf_info"
 _GPFS_OPERATIONS = {
     **{"opens": "open", "closes": "close", "reads": "read", "writes": "write"},
@@ -46,47 +46,47 @@ _GPFS_OPERATIONS = {
 }
 
 
-def columns_of(reading: Reading) -> dict[str, str | None]:
-    """Return the metrics there are, and the column of each: those known, and the site's own."""
+def map_metrics(reading: Reading) -> dict[str, str | None]:
+    """Return the column of each known metric and of the site's own."""
     own = {theirs: ours for ours, theirs in reading.columns.items() if ours.startswith("total_")}
     return COLUMNS | own | {GPFS_NODE: None}
 
 
-def roles_of(reading: Reading) -> dict[str, tuple[str, ...]]:
-    """Return which labels say what, the site's own first."""
+def map_labels(reading: Reading) -> dict[str, tuple[str, ...]]:
+    """Return the labels of each role, the site's own first."""
     own = {ours: theirs for ours, theirs in reading.columns.items() if ours in ROLES}
     return {role: (*((own[role],) if role in own else ()), *names) for role, names in ROLES.items()}
 
 
-def column_of(name: str, operation: str | None, component: str | None, columns: dict[str, str | None]) -> str | None:
-    """Return the column that a series counts into; None where it is counted elsewhere."""
+def find_column(name: str, operation: str | None, component: str | None, columns: dict[str, str | None]) -> str | None:
+    """Look up the column of a series; None if it is counted elsewhere."""
     if (column := columns.get(name)) is not None or operation is None:
         return column
     if name.startswith("gpfs_"):
         return operation_column(_GPFS_OPERATIONS.get(operation, operation))
     if operation in ("read_bytes", "write_bytes"):
-        # of an OST these are metrics of their own
+        # OSTs have separate metrics for these
         return operation_column(operation.removesuffix("_bytes")) if component == "mdt" else None
     return None if operation in ("read", "write") else operation_column(operation)
 
 
-def meant(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
-    """Return series with the column that each counts into; those that count elsewhere are left out.
+def select_counted_series(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
+    """Add the column of each series, and drop series that are counted elsewhere.
 
-    series: `name`, the roles as columns of text, NULL where a label is absent. The result has KEYS and `column` in
-    their place; a component that is not told is that of the target's name, else a server.
+    series: `name`, and the roles as text columns, NULL for an absent label. The result has KEYS and `column` instead;
+    a missing component is inferred from the target's name, else it is a server.
     """
-    return with_columns_of(series, columns).filter(pl.col("column").is_not_null())
+    return assign_columns(series, columns).filter(pl.col("column").is_not_null())
 
 
-def with_columns_of(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
-    """Return all series as `meant` does, NULL in `column` where they count elsewhere."""
-    told = series.select("name", "operation", "component").unique()
-    known = [column_of(name, operation, component, columns) for name, operation, component in told.iter_rows()]
-    told = told.with_columns(pl.Series("column", known, pl.String))
+def assign_columns(series: pl.DataFrame, columns: dict[str, str | None]) -> pl.DataFrame:
+    """Add the column of each series as `select_counted_series` does; NULL if it is counted elsewhere."""
+    distinct = series.select("name", "operation", "component").unique()
+    known = [find_column(name, operation, component, columns) for name, operation, component in distinct.iter_rows()]
+    distinct = distinct.with_columns(pl.Series("column", known, pl.String))
     is_gpfs = pl.col("name").str.starts_with("gpfs_")
-    component = pl.coalesce("component", pl.when(is_gpfs).then(pl.lit("client")), components(series["target"]))
+    component = pl.coalesce("component", pl.when(is_gpfs).then(pl.lit("client")), find_components(series["target"]))
     found = series.join(
-        told, on=["name", "operation", "component"], how="left", nulls_equal=True, maintain_order="left"
+        distinct, on=["name", "operation", "component"], how="left", nulls_equal=True, maintain_order="left"
     )
     return found.with_columns(component=component).drop("name", "operation")

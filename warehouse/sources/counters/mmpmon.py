@@ -1,7 +1,7 @@
-"""What `mmpmon -p` prints of a GPFS node: bytes and operations of each file system since it was mounted.
+"""`mmpmon -p` of a GPFS node: bytes and operations per file system since its mount.
 
 A line is keywords and values in a fixed order (IBM Storage Scale, "Understanding the fs_io_s and io_s output"). The
-counters are the node's: no job is named.
+counters belong to the node: no job is named.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import samples
-from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, landed
+from iosig.warehouse.sources.counters.changes import CUT, KEYS, Changes, build_change_batches
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks
 from iosig.warehouse.sources.rows.faults import Fault, sift
-from iosig.warehouse.sources.rows.rejects import frame_of
+from iosig.warehouse.sources.rows.rejects import build_reject_frame
 
-#: text that is read at once
+#: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
 _COUNTS: Final = {
     "br": "total_read_bytes",
@@ -40,37 +40,37 @@ _LINE: Final = (
     + "".join(rf" _{name}_ (?P<{column}>[0-9]{{1,19}})" for name, column in _COUNTS.items())
     + r"\s*$"
 )
-#: nothing was counted: a file system is not mounted
+#: error lines, such as a file system that is not mounted
 _FAILED = rf"^_fs_io_s_ {_WHO}[1-9][0-9]* "
-#: what mmpmon prints of other requests, or of all file systems together
+#: output of other requests, or of all file systems together
 _OTHER = r"^\s*$|^_[a-z]\w*_ |^mmpmon "
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the first lines are mmpmon's, of file systems or of a node as a whole."""
+    """Recognize output of mmpmon for file systems or for a node as a whole."""
     first = head.lines[0] if head.lines else ""
     return first.startswith((_START, "_io_s_ ", "_ver_ ")) and " _n_ " in first
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read counters of file systems; raise InputRefused where there are none."""
+    """Read counters of file systems; raise InputRefused if there are none."""
     changes, has_any = Changes(), False
     for block in text_blocks.blocks(path, BLOCK_BYTES, has_header=False):
         found = sift(_read(text_blocks.lines(block), is_cut=not block.content.endswith(b"\n")), _FAULTS)
         has_any |= found.rows.height > 0
         rows = found.rows.select("line", "at_us", *KEYS, *_COUNTS.values())
-        yield from landed(rows, found.refused, changes, reading)
+        yield from build_change_batches(rows, found.refused, changes, reading)
     if not has_any:
         raise InputRefused(
-            "The file holds no counters of a file system.",
-            "Ask mmpmon for `fs_io_s`, with -p; `io_s` names no file system.",
+            "The file has no counters of a file system.",
+            "Run mmpmon -p with the request `fs_io_s`; `io_s` names no file system.",
         )
-    yield from samples.batches(frame_of([]), scrapes=changes.scrapes())
+    yield from samples.build_sample_batches(build_reject_frame([]), scrapes=changes.scrapes())
 
 
 _FAULTS: Final = [
-    Fault(pl.col("is_cut"), "The last line has no end: it may be cut.", CUT),
-    Fault(pl.col("target").is_null(), "The line is not as mmpmon prints it.", CUT),
+    Fault(pl.col("is_cut"), "The last line has no end: it may be truncated.", CUT),
+    Fault(pl.col("target").is_null(), "The line is not in mmpmon's format.", CUT),
     Fault(
         pl.any_horizontal(pl.col(name).is_null() for name in _COUNTS.values()),
         "A counter is larger than 2^63 - 1.",
@@ -80,10 +80,10 @@ _FAULTS: Final = [
 
 
 def _read(lines: pl.DataFrame, *, is_cut: bool) -> pl.DataFrame:
-    """Return what counts of lines, and what is no line of mmpmon's, without a target."""
+    """Parse the counter lines; lines that are not mmpmon's have no target."""
     text = pl.col("text")
-    is_meant = text.str.starts_with(_START) & ~text.str.contains(_FAILED)
-    own = lines.filter(is_meant | ~text.str.contains(_OTHER))
+    is_selected = text.str.starts_with(_START) & ~text.str.contains(_FAILED)
+    own = lines.filter(is_selected | ~text.str.contains(_OTHER))
     found = own.with_columns(text.str.extract_groups(_LINE).alias("found")).unnest("found")
     seconds, usec = pl.col("seconds").cast(pl.Int64), pl.col("usec").cast(pl.Int64)
     return found.with_columns(

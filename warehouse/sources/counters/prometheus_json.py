@@ -1,6 +1,6 @@
-"""What Prometheus' HTTP API answers to `query` and `query_range`: series of values, one series after the other.
+"""Responses of Prometheus' HTTP API to `query` and `query_range`, read series by series.
 
-What does not change of a series is dropped as it comes; what changed of a counter is put together at the end.
+Unchanged values are dropped while reading; the changes of a counter are merged at the end.
 """
 
 from __future__ import annotations
@@ -17,55 +17,55 @@ import polars as pl
 from iosig.warehouse.contracts.counters import SCRAPES
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import metrics, samples
-from iosig.warehouse.sources.counters.changes import KEYS, as_samples, settled, wide
+from iosig.warehouse.sources.counters.changes import KEYS, convert_to_samples, fill_filesystems, pivot_points
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Reading
 from iosig.warehouse.sources.rows.documents import MalformedError, text
 from iosig.warehouse.sources.rows.json_items import items
-from iosig.warehouse.sources.rows.rejects import Refused, frame_of
+from iosig.warehouse.sources.rows.rejects import Refused, build_reject_frame
 
 _ANSWER = re.compile(r'\ufeff?\s*\{\s*"status"\s*:\s*"(?:success|error)"')
-_REMEDY = "Ask for the metrics themselves, with /api/v1/query_range or /api/v1/query."
+_REMEDY = "Query the metrics themselves, with /api/v1/query_range or /api/v1/query."
 _DAY_US = 86_400_000_000
 _ROLES = tuple(metrics.ROLES)
 
 
 def is_answer(text: str) -> bool:
-    """Return whether a text begins as an answer of the API does."""
+    """Test whether a text starts like a response of the API."""
     return _ANSWER.match(text) is not None
 
 
-def is_answer_of(path: Path) -> bool:
-    """Return whether a file does."""
+def is_answer_file(path: Path) -> bool:
+    """Test whether a file starts like a response of the API."""
     return is_answer(read_head(path).text)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the series of an answer; raise InputRefused where none of them counts bytes or operations of storage."""
-    series = _gathered(items(path, "data.result", _REMEDY), reading)
+    """Read the series of a response; raise InputRefused if none of them counts bytes or operations of storage."""
+    series = _collect_series(items(path, "data.result", _REMEDY), reading)
     yield from series.batches()
     if not series.names:
         raise InputRefused(
             "None of the series counts bytes or operations of storage.",
-            "Name the site's own metrics in the settings (counters.columns); ask for them without functions.",
+            "Name the site's own metrics in the settings (counters.columns); query them without functions.",
         )
 
 
-def read_series(answered: Iterable[object], reading: Reading) -> Iterator[Batch]:
-    """Read series, be they of several answers; what counts neither bytes nor operations of storage is left out."""
-    return _gathered(answered, reading).batches()
+def read_series(series_items: Iterable[object], reading: Reading) -> Iterator[Batch]:
+    """Read series of one or more responses; skip those that count neither bytes nor operations of storage."""
+    return _collect_series(series_items, reading).batches()
 
 
-def _gathered(answered: Iterable[object], reading: Reading) -> _AllSeries:
+def _collect_series(series_items: Iterable[object], reading: Reading) -> _AllSeries:
     series = _AllSeries(reading)
-    for number, item in enumerate(answered, start=1):
+    for number, item in enumerate(series_items, start=1):
         series.add(number, item)
     return series
 
 
 @dataclass(slots=True)
 class _AllSeries:
-    """The series so far: names and labels of each, and where its value changed."""
+    """Collects the labels of each series and the points at which its value changed."""
 
     reading: Reading
     names: list[dict[str, str | None]] = field(default_factory=list)
@@ -77,62 +77,67 @@ class _AllSeries:
     _counters: dict[tuple[str | None, ...], int] = field(default_factory=dict)
 
     def add(self, number: int, item: object) -> None:
-        """Take the next series."""
-        columns, roles = metrics.columns_of(self.reading), metrics.roles_of(self.reading)
+        """Collect a series, or refuse it."""
+        columns, roles = metrics.map_metrics(self.reading), metrics.map_labels(self.reading)
         labels, points = _parts(item)
         if labels is None or points is None:
-            self.refused.append((number, "The item is no series of values.", _REMEDY, str(item)))
+            self.refused.append((number, "The item is not a series of values.", _REMEDY, str(item)))
             return
         try:
             for label, value in labels.items():
-                text(value, f"The label {text(label, 'The name of a label')}")
+                text(value, f"The label {text(label, 'The name label_names a label')}")
         except MalformedError as error:
             self.refused.append((number, f"{error}.", "Correct the label where the metric is exported.", str(labels)))
             return
         name = labels.get("__name__")
         if name not in columns:
             if name is None:
-                reason = "The series has no name: a function made it."
+                reason = "The series has no name: it is the result of a function."
                 self.refused.append((number, reason, _REMEDY, str(labels)))
             return
-        told = {role: next((labels[label] for label in of if label in labels), None) for role, of in roles.items()}
-        column = metrics.column_of(name, told["operation"], told["component"], columns)
+        key = {
+            role: next((labels[label] for label in label_names if label in labels), None)
+            for role, label_names in roles.items()
+        }
+        column = metrics.find_column(name, key["operation"], key["component"], columns)
         if name == metrics.GPFS_NODE or column is None:
             return
-        if told["job_key"] is None and name.startswith("lustre_job_"):
-            self.refused.append((number, "The series is a job's, and has no label for the job.", _REMEDY, str(labels)))
+        if key["job_key"] is None and name.startswith("lustre_job_"):
+            self.refused.append(
+                (number, "The series belongs to a job, but has no label for the job.", _REMEDY, str(labels))
+            )
             return
         at_us, values = _numbers(points)
-        if values is None or told["target"] is None:
-            reason = "The series has no target." if values is not None else "A value is no whole number of at least 0."
+        if values is None or key["target"] is None:
+            reason = "The series has no target." if values is not None else "A value is not a non-negative integer."
             self.refused.append((number, reason, _REMEDY, str(labels)))
             return
-        self._keep(number, {"name": name, **told}, at_us, values)
+        self._keep(number, {"name": name, **key}, at_us, values)
 
-    def _keep(self, number: int, told: dict[str, str | None], at_us: Any, values: Any) -> None:
+    def _keep(self, number: int, key: dict[str, str | None], at_us: Any, values: Any) -> None:
         is_new = np.ones(len(values), np.bool_)
         steps = np.diff(at_us)
-        usual = steps.min() if steps.size else 0
-        is_new[1:] = (np.diff(values) != 0) | (np.diff(at_us // _DAY_US) != 0) | (steps > 1.5 * usual)
-        self.names.append(told)
+        typical_us = steps.min() if steps.size else 0
+        is_new[1:] = (np.diff(values) != 0) | (np.diff(at_us // _DAY_US) != 0) | (steps > 1.5 * typical_us)
+        self.names.append(key)
         self._lines.append(number)
         self._at.append(at_us[is_new])
         self._value.append(values[is_new])
-        counter = tuple(told[role] for role in _ROLES if role != "operation")
+        counter = tuple(key[role] for role in _ROLES if role != "operation")
         if counter not in self._counters:
             self._counters[counter] = len(self.names) - 1
             self._all_at.append(at_us)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the samples and the scrapes, and what is refused."""
+        """Yield the samples, the scrapes, and the refused rows."""
         if not self.names:
-            yield from samples.batches(frame_of(self.refused))
+            yield from samples.build_sample_batches(build_reject_frame(self.refused))
             return
         series = pl.DataFrame(self.names, schema=dict.fromkeys(("name", *_ROLES), pl.String)).with_columns(
             line=pl.Series(self._lines, dtype=pl.Int64), place=pl.int_range(pl.len(), dtype=pl.Int64)
         )
-        meant = metrics.meant(series, metrics.columns_of(self.reading))
-        meant = meant.with_columns(settled(meant, self.reading)["filesystem"])
+        counted = metrics.select_counted_series(series, metrics.map_metrics(self.reading))
+        counted = counted.with_columns(fill_filesystems(counted, self.reading)["filesystem"])
         lengths = [len(at) for at in self._at]
         points = pl.DataFrame(
             {
@@ -140,31 +145,33 @@ class _AllSeries:
                 "at_us": np.concatenate(self._at),
                 "value": np.concatenate(self._value),
             }
-        ).join(meant, on="place", how="inner", maintain_order="left")
-        rows = wide(points)
+        ).join(counted, on="place", how="inner", maintain_order="left")
+        rows = pivot_points(points)
         counts = [name for name in rows.columns if name.startswith("total_")]
         order = rows.sort(*KEYS, "at_us", nulls_last=False, maintain_order=True)
         filled = order.with_columns(pl.col(counts).forward_fill().over(KEYS, mapping_strategy="group_to_rows"))
         doubled = [
-            (int(line), "Series of the same labels come twice.", _REMEDY, None)
+            (int(line), "Two series have the same labels.", _REMEDY, None)
             for line in filled.filter("is_doubled")["line"].unique().to_list()
         ]
         good = filled.filter(~pl.col("is_doubled")).drop("is_doubled").sort("at_us", maintain_order=True)
-        yield from samples.batches(frame_of([*self.refused, *doubled]), as_samples(good), self._scrapes(meant))
+        yield from samples.build_sample_batches(
+            build_reject_frame([*self.refused, *doubled]), convert_to_samples(good), self._scrapes(counted)
+        )
 
-    def _scrapes(self, meant: pl.DataFrame) -> pl.DataFrame:
+    def _scrapes(self, counted: pl.DataFrame) -> pl.DataFrame:
         lengths = [len(at) for at in self._all_at]
         first = pl.DataFrame(
             {
                 "place": np.repeat(np.fromiter(self._counters.values(), np.int64), lengths),
                 "at_us": np.concatenate(self._all_at),
             }
-        ).join(meant, on="place", how="inner")
+        ).join(counted, on="place", how="inner")
         counted = first.group_by(
             "at_us", "filesystem", "component", "target", "collector", pl.col("job_key").is_not_null().alias("is_job")
         ).agg(pl.len().cast(pl.Int64).alias("entry_count"))
-        told = counted.with_columns(scraped_at=samples.instants(pl.col("at_us")), is_job_scrape=pl.col("is_job"))
-        return told.sort("at_us", "target", "is_job").select(SCRAPES.column_names)
+        scrapes = counted.with_columns(scraped_at=samples.instants(pl.col("at_us")), is_job_scrape=pl.col("is_job"))
+        return scrapes.sort("at_us", "target", "is_job").select(SCRAPES.column_names)
 
 
 def _parts(item: object) -> tuple[Mapping[str, str] | None, list[Any] | None]:
@@ -180,11 +187,11 @@ def _parts(item: object) -> tuple[Mapping[str, str] | None, list[Any] | None]:
 
 
 def _numbers(points: list[Any]) -> tuple[Any, Any]:
-    """Return times [us] and whole values in the order of time; None where a value is no whole number."""
+    """Parse times [us] and integer values in time order; None if a value is not a non-negative integer."""
     try:
         at_us = np.round(np.array([float(at) for at, _ in points]) * 1e6)
         texts = [str(value) for _, value in points]
-        values = np.array([int(text) if text.isdigit() else _whole(text) for text in texts], np.int64)
+        values = np.array([int(text) if text.isdigit() else _parse_integral(text) for text in texts], np.int64)
     except (ValueError, TypeError, OverflowError):
         return None, None
     if not ((at_us > 0) & (at_us < 9e15)).all():
@@ -193,7 +200,7 @@ def _numbers(points: list[Any]) -> tuple[Any, Any]:
     return at_us.astype(np.int64)[order], values[order]
 
 
-def _whole(text: str) -> int:
+def _parse_integral(text: str) -> int:
     number = float(text)
     if number != int(number) or number < 0:
         raise ValueError(text)

@@ -1,9 +1,9 @@
-"""Darshan's counters: which of them can be added, and which columns of ours they are.
+"""Maps Darshan's counters to our columns, and sums the additive ones.
 
-A counter can be added over records unless it is a maximum, an instant, a property (a mode, an alignment, a size of
-chunks or types, a flag), of a single process (fastest, slowest, variance), or belongs to a value that differs
-between records (the common access sizes and strides). What the machine is like (BG/Q) is no counter. A counter that
-some record does not have, which the library marks by -1, has no sum.
+A counter is additive over records unless it is a maximum, an instant, a property (a mode, an alignment, a size of
+chunks or types, a flag), of a single process (fastest, slowest, variance), or belongs to a value that differs between
+records (the common access sizes and strides). Machine properties (BG/Q) are not counters. A counter that is missing in
+some record (marked -1 by the library) has no sum.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NOT_ADDED = re.compile(
     r"_MAX_|_(?:FASTEST|SLOWEST)_RANK|_VARIANCE_|_TIMESTAMP$|_(?:ACCESS|STRIDE)\d_|_MODE$|_(?:MEM|FILE)_ALIGNMENT$"
     r"|_RENAMED_FROM$|_USE_|_IS_|_NDIMS$|_NPOINTS$|_(?:DATATYPE|CHUNK|CELL)_SIZE|_OTYPE$|^BGQ_"
 )
-#: above this, a sum may not fit: no file system holds as much
-_MOST = 1 << 62
+#: upper limit of plausible counts; larger sums may overflow 64 bits
+_MAX_COUNT = 1 << 62
 
 _TIMES = {
     "open_start_s": "F_OPEN_START_TIMESTAMP",
@@ -37,7 +37,7 @@ _TIMES = {
     "close_end_s": "F_CLOSE_END_TIMESTAMP",
 }
 _SPANS = {"read_time_s": "F_READ_TIME", "write_time_s": "F_WRITE_TIME", "metadata_time_s": "F_META_TIME"}
-#: the last byte that was moved, and how many were
+#: counters of the last byte moved and of the bytes moved
 _EXTENTS = {
     "read_extent_bytes": ("MAX_BYTE_READ", "BYTES_READ"),
     "written_extent_bytes": ("MAX_BYTE_WRITTEN", "BYTES_WRITTEN"),
@@ -50,8 +50,8 @@ _EXTREMES = {
 }
 _BYTES: dict[str, tuple[str, ...]] = {"read_bytes": ("BYTES_READ",), "written_bytes": ("BYTES_WRITTEN",)}
 
-#: by module: our columns, each the sum of these counters. Opens of DFS and POSIX that go by a handle of another
-#: process or a duplicate count as Darshan counts them; asynchronous operations of DFS and DAOS are in the others.
+#: per module: our columns, each the sum of these counters. Opens of DFS and POSIX through another process' handle or a
+#: duplicate follow Darshan's counts; the others include the asynchronous operations of DFS and DAOS.
 COUNTS: dict[str, dict[str, tuple[str, ...]]] = {
     "POSIX": _BYTES
     | {
@@ -111,15 +111,15 @@ COUNTS: dict[str, dict[str, tuple[str, ...]]] = {
 
 
 @cache
-def can_be_added(counter: str) -> bool:
-    """Return whether the sum of a counter over records means anything."""
+def is_additive(counter: str) -> bool:
+    """Test whether the sum of a counter over records is meaningful."""
     return _NOT_ADDED.search(counter) is None
 
 
 @cache
-def _added(counters: tuple[str, ...]) -> Ints:
-    """Return the places of those counters that can be added."""
-    return np.flatnonzero([can_be_added(name) for name in counters])
+def _find_additive(counters: tuple[str, ...]) -> Ints:
+    """Return the indices of the additive counters."""
+    return np.flatnonzero([is_additive(name) for name in counters])
 
 
 @cache
@@ -129,7 +129,7 @@ def _places(counters: tuple[str, ...]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records (n) of one module: its counters' names, and the counters (n, names)."""
+    """Records (n) of one module: counter names, and counter values (n, names)."""
 
     module: str
     integer_names: tuple[str, ...]
@@ -138,13 +138,13 @@ class Records:
     reals: Reals
 
     def is_sound(self) -> npt.NDArray[np.bool_]:
-        """Mark the records whose counts could be: none is less than nothing (-1 means that there is none)."""
-        added = self.integers[:, _added(self.integer_names)]
-        found: npt.NDArray[np.bool_] = np.logical_and.reduce((added >= -1) & (added < _MOST), axis=1)
+        """Mark records with plausible counts: at least -1, which stands for missing."""
+        added = self.integers[:, _find_additive(self.integer_names)]
+        found: npt.NDArray[np.bool_] = np.logical_and.reduce((added >= -1) & (added < _MAX_COUNT), axis=1)
         return found
 
     def columns(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
-        """Return our columns that the module has: values, and where they are known."""
+        """Map the counters to our columns: values, and where they are known."""
         found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
         places = _places(self.integer_names)
         for column, suffixes in COUNTS[self.module].items():
@@ -155,18 +155,18 @@ class Records:
             place = places.get(f"{self.module}_{suffix}")
             if place is not None:
                 values = self.reals[:, place].copy()
-                # An instant of zero, or before, is one that never was.
-                known = np.isfinite(values) & ((values > 0) if column in _TIMES else (values >= 0))
-                found[column] = values, known
-        return found | self._of_one_file()
+                # An instant that is not positive was never set.
+                complete_sums = np.isfinite(values) & ((values > 0) if column in _TIMES else (values >= 0))
+                found[column] = values, complete_sums
+        return found | self._file_columns()
 
-    def _of_one_file(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
-        """Return how far into its file a record goes, and the fastest and slowest of processes told of together."""
+    def _file_columns(self) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]]:
+        """Return the extents of records in their files, and the fastest and slowest of several processes."""
         found: dict[str, tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]] = {}
         for column, (last, moved) in _EXTENTS.items():
             ends, volumes = self._counter(last), self._counter(moved)
             if ends is not None and volumes is not None:
-                # a record that moved nothing has a last byte of 0, too
+                # a record without bytes also has a last byte of 0
                 found[column] = ends + 1, (ends >= 0) & (volumes > 0)
         slowest_s = self._counter("F_SLOWEST_RANK_TIME")
         if slowest_s is None:
@@ -174,12 +174,12 @@ class Records:
         for column, suffix in _EXTREMES.items():
             values = self._counter(suffix)
             if values is not None:
-                # of a single process Darshan leaves them at 0
+                # Darshan leaves them at 0 for a single process
                 found[column] = values, np.isfinite(values) & (values >= 0) & (slowest_s > 0)
         return found
 
     def _counter(self, suffix: str) -> npt.NDArray[Any] | None:
-        """Return a counter (n) of the records; None where the module has none of that name."""
+        """Return a counter (n) of the records; None if the module lacks it."""
         name = f"{self.module}_{suffix}"
         place = _places(self.integer_names).get(name)
         if place is not None:
@@ -190,22 +190,22 @@ class Records:
 
 @dataclass(slots=True)
 class Totals:
-    """Sums of a module's counters, in the tracer's order; a counter that some record lacks has none."""
+    """Sums of a module's counters, in the tracer's order; missing if some record lacks the counter."""
 
     _sums: dict[str, int | float] = field(default_factory=dict)
     _unknown: set[str] = field(default_factory=set)
 
     def add(self, records: Records) -> None:
-        """Add what can be added of more records."""
-        added = _added(records.integer_names)
+        """Add the additive counters of more records."""
+        added = _find_additive(records.integer_names)
         counts = records.integers[:, added]
-        are_large = counts.sum(axis=0, dtype=np.float64) > _MOST
+        are_large = counts.sum(axis=0, dtype=np.float64) > _MAX_COUNT
         sums: list[int] = counts.sum(axis=0).tolist()
         for place in np.flatnonzero(are_large).tolist():
             sums[place] = int(counts[:, place].sum(dtype=object))
         self._add(records.integer_names, added, sums, np.logical_and.reduce(counts >= 0, axis=0))
-        added = _added(records.real_names)
-        # counter by counter: so sums are the same whatever else is summed
+        added = _find_additive(records.real_names)
+        # sum counter by counter, so that a sum does not depend on the other counters
         times = np.ascontiguousarray(records.reals[:, added].T)
         is_known = np.logical_and.reduce(np.isfinite(times) & (times >= 0), axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -213,14 +213,14 @@ class Totals:
         self._add(records.real_names, added, seconds.tolist(), is_known)
 
     def _add(
-        self, names: tuple[str, ...], added: Ints, values: Sequence[int | float], known: npt.NDArray[np.bool_]
+        self, names: tuple[str, ...], added: Ints, values: Sequence[int | float], complete_sums: npt.NDArray[np.bool_]
     ) -> None:
-        for place, value, is_known in zip(added.tolist(), values, known.tolist(), strict=True):
+        for place, value, is_known in zip(added.tolist(), values, complete_sums.tolist(), strict=True):
             name = names[place]
             if not is_known:
                 self._unknown.add(name)
             self._sums[name] = self._sums.get(name, 0) + value
 
-    def known(self) -> dict[str, int | float]:
-        """Return the sums that are known."""
+    def complete_sums(self) -> dict[str, int | float]:
+        """Return the sums without missing parts."""
         return {name: value for name, value in self._sums.items() if name not in self._unknown}

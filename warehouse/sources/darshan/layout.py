@@ -1,29 +1,28 @@
-"""The structure of a Darshan log, checked without Darshan's library: what damage there is, and where.
+"""The structure of a Darshan log, checked without Darshan's library: finds and locates damage.
 
-A log is a header, the job record, the names of what was traced, and the modules' records, each compressed. The
-library reads a log that is cut, or has a bit changed, without a word or with a wrong one, so this looks first:
+A log is a header, the job record, the names of traced files, and the modules' records, each compressed. The library
+reads a truncated or corrupted log silently or with a misleading error, so these checks come first:
 
-- the regions that the header tells of follow each other in the library's order without a gap, from the header to
-  the end of the file;
-- each region decompresses wholly, and each of its streams ends with its checksum (zlib's Adler-32, bzip2's CRC);
+- the regions in the header are contiguous in the library's order, from the header to the end of the file;
+- each region decompresses completely, and each of its streams ends with its checksum (zlib's Adler-32, bzip2's CRC);
 - the modules and their versions exist, the job record is plausible, and the format is not older than the library
-  version that the job record states.
+  version in the job record.
 
-What is in the records is looked at where the library has read them, in a process that may die of it: whether their
-lengths add up to the region's, and their ranks and ids are those of the job and of the names (`reading`).
+The records themselves are checked after the library has read them, in a process that may crash: whether their lengths
+add up to the region's, and whether their ranks and ids are those of the job and of the names (`reading`).
 
-Format: darshan-util's `darshan-log-format.h` and `darshan-logutils.c`. The header alone has no checksum. What no check
-of it can see:
+Format: darshan-util's `darshan-log-format.h` and `darshan-logutils.c`. Only the header has no checksum. Undetectable
+in the header are:
 
-- whether a module is partial (one bit each): one that is lost says that all is there, and only the share of the
-  counted bytes that the module holds still tells; one that is set calls a whole module partial;
-- one version of a module changed to another whose records are of the same size: MPI-IO 1 and 2 (read alike),
-  DXT_MPIIO 1 and 2 (of 1, the offsets mean nothing), each two bits apart; and any version of a module that has a
-  place and no records;
-- format 3.20 changed to 3.21, since a log of 3.20 may have been converted: both are read alike.
+- whether a module is partial (one bit each): a cleared bit claims a complete module, and only the share of counted
+  bytes that the module holds reveals it; a set bit marks a complete module as partial;
+- a module's version changed to another one with records of the same size: MPI-IO 1 and 2 (read identically),
+  DXT_MPIIO 1 and 2 (offsets of 1 are meaningless), each two bits apart; and any version of a module with a place but
+  no records;
+- format 3.20 changed to 3.21, since a log of 3.20 may have been converted: both are read identically.
 
-The job record and the names have checksums like all else. A checksum of 32 bits takes one damaged stream in four
-thousand million for sound.
+The job record and the names have checksums like the modules. A 32-bit checksum accepts one damaged stream in four
+thousand million.
 """
 
 from __future__ import annotations
@@ -41,24 +40,24 @@ from iosig.warehouse.errors import InputRefused
 
 _MAGIC = 6567223
 _COMPRESSIONS = ("zlib", "bzip2", "none")
-#: bytes of a log that are looked at together: every new stream copies what is left of them
+#: size of one read [B]; kept small because every new stream copies the rest of it
 _READ_BYTES = 1 << 15
-#: decompressed bytes that are looked at together
+#: maximum size of a decompressed piece [B]
 _PIECE_BYTES = 1 << 18
 _METADATA_BYTES = 1024
 _JOB_RECORD_BYTES = 4096
-_MOST_PROCESSES = 1 << 31
-#: the year 2242: no clock of a run is set later
+_MAX_PROCESSES = 1 << 31
+#: latest plausible time of a run: the year 2242 [s since 1970]
 _LATEST_S = 1 << 33
-_FETCH = "Fetch the log anew from where Darshan wrote it; if it is so there too, this trace is lost."
+_FETCH = "Fetch the log again from where Darshan wrote it; if that file is damaged too, this trace is lost."
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
     """One stored region of a log: the job record (`JOB`), the names (`NAMES`), or a module's records.
 
-    `raw_bytes` is its length when decompressed, None if it cannot be; `fault` says in one sentence why the region
-    is damaged, and is None if every check holds.
+    `raw_bytes` is its decompressed length, None if it cannot be decompressed; `fault` explains in one sentence why the
+    region is damaged, and is None if it is intact.
     """
 
     name: str
@@ -72,7 +71,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a log's header says, and each of its regions, in the order in which they are stored."""
+    """Header fields of a log, and its regions in stored order."""
 
     version: str
     is_little_endian: bool
@@ -80,7 +79,7 @@ class Layout:
     regions: tuple[Region, ...]
 
 
-#: the modules of the newest format, in its order, each with its newest version; before them is one without records
+#: newest version of each module of the newest format, in its order; module 0 has no records
 _VERSIONS = (
     {"POSIX": 4, "MPI-IO": 3, "H5F": 3, "H5D": 2, "PNETCDF_FILE": 3, "PNETCDF_VAR": 1, "BG/Q": 2, "LUSTRE": 2}
     | {"STDIO": 2, "DXT_POSIX": 2, "DXT_MPIIO": 3, "MDHIM": 1, "APXC": 1, "APMPI": 1, "HEATMAP": 1}
@@ -91,18 +90,18 @@ _MODULES = ("NULL", *_VERSIONS)
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """What differs between the formats: the slots for modules, the modules in their order, the job's times."""
+    """Properties of a format version: module slots, modules in order, and job time fields."""
 
     slot_count: int
     modules: tuple[str, ...]
-    #: the width of the flags, which the compression's byte is padded up to
+    #: struct code of the flags; the compression byte is padded to this width
     flags: str
-    #: the numbers at the start of the job record
+    #: number of integers at the start of the job record
     job_numbers: int
 
     @property
     def header(self) -> str:
-        """The struct of what follows the magic number."""
+        """Struct format of the header after the magic number."""
         return f"B{7 if self.flags == 'Q' else 3}s{self.flags}{2 + 2 * self.slot_count}Q{self.slot_count}I"
 
 
@@ -110,7 +109,7 @@ def _without(*names: str) -> tuple[str, ...]:
     return tuple(name for name in _MODULES if name not in names)
 
 
-# Modules got their numbers anew when H5D (3.20) and PNETCDF_VAR (3.41) were put between older ones.
+# Modules were renumbered when H5D (3.20) and PNETCDF_VAR (3.41) were inserted between older ones.
 _OLD = _Format(16, _without("H5D", "PNETCDF_VAR", "DFS", "DAOS"), "I", 5)
 _MIDDLE = _Format(16, _without("PNETCDF_VAR", "DFS", "DAOS"), "I", 5)
 _NEW = _Format(64, _MODULES, "Q", 7)
@@ -121,7 +120,7 @@ _LIBRARY = re.compile(rb"(?:^|\n)lib_ver=(\d+)\.(\d+)\.(\d+)(-?)")
 
 
 class _DamageError(Exception):
-    """A region that is not as it was written; the text is its `fault`."""
+    """A damaged region; the text is its `fault`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +128,10 @@ class _Header:
     version: str
     order: str
     compression: str
-    #: by module's number
+    #: bit mask by module number
     partial: int
     names: tuple[int, int]
-    #: by module's number: offset and length, and version
+    #: by module number: offset and length, and version
     places: tuple[tuple[int, int], ...]
     versions: tuple[int, ...]
     bytes: int
@@ -142,13 +141,14 @@ class _Header:
         return _FORMATS[self.version]
 
 
-# ---- the whole
+# ---- entry point
 
 
 def examine(path: Path) -> Layout:
-    """Check the structure of a log; raises InputRefused if the header, the job record or the names do not hold.
+    """Check the structure of a log in one pass over the file.
 
-    Also if the file is no Darshan log, or of a format that is not known here. Reads the file once, in pieces.
+    Raises InputRefused if the header, the job record or the names are damaged, if the file is not a Darshan log, or
+    for an unknown format.
     """
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -157,11 +157,11 @@ def examine(path: Path) -> Layout:
         _check_job(header, places[0], file)
         regions = [_region(header, place, file) for place in places]
     if regions[1].fault is not None:
-        raise _refused("list of names", regions[1].fault)
+        raise _build_refusal("list of names", regions[1].fault)
     return Layout(header.version, header.order == "<", header.compression, tuple(regions))
 
 
-def _refused(part: str, what: str) -> InputRefused:
+def _build_refusal(part: str, what: str) -> InputRefused:
     return InputRefused(f"The Darshan log's {part} is damaged: {what}", _FETCH)
 
 
@@ -173,44 +173,44 @@ def _header(file: IO[bytes]) -> _Header:
     start = file.read(16)
     orders = [order for order in "<>" if start[8:] == struct.pack(f"{order}q", _MAGIC)]
     if not orders or not re.match(rb"\d\.\d\d\0{4}", start):
-        raise InputRefused("This is no Darshan log, or its first bytes are damaged.", _FETCH)
+        raise InputRefused("This is not a Darshan log, or its first bytes are damaged.", _FETCH)
     version = start[:4].decode()
     if version not in _FORMATS:
-        remedy = "Logs of Darshan 2 need the tools of Darshan 2; of a later format, report it."
+        remedy = "Logs of Darshan 2 need the tools of Darshan 2; report logs of a later format."
         raise InputRefused(f"The log has format {version}; known are {', '.join(_FORMATS)}.", remedy)
     rest = struct.Struct(orders[0] + _FORMATS[version].header)
     content = file.read(rest.size)
     if len(content) < rest.size:
-        raise _refused("header", "the file ends within it.")
+        raise _build_refusal("header", "the file ends within it.")
     compression, padding, partial, *numbers = rest.unpack(content)
     if compression >= len(_COMPRESSIONS) or any(padding):
-        raise _refused("header", "its kind of compression does not exist.")
+        raise _build_refusal("header", "its kind of compression does not exist.")
     if _COMPRESSIONS[compression] == "none":
-        reason = "The log is not compressed: a run left it behind that did not end, and it has no checksums."
+        reason = "The log is not compressed: its run did not end, and it has no checksums."
         raise InputRefused(reason, "Compress it with darshan-convert.")
-    return _filled(version, orders[0], _COMPRESSIONS[compression], partial, numbers, 16 + rest.size)
+    return _build_header(version, orders[0], _COMPRESSIONS[compression], partial, numbers, 16 + rest.size)
 
 
-def _filled(version: str, order: str, compression: str, partial: int, numbers: list[int], size: int) -> _Header:
+def _build_header(version: str, order: str, compression: str, partial: int, numbers: list[int], size: int) -> _Header:
     slots = _FORMATS[version].slot_count
     pairs = tuple(zip(numbers[: 2 + 2 * slots : 2], numbers[1 : 2 + 2 * slots : 2], strict=True))
     versions = tuple(numbers[2 + 2 * slots :])
     header = _Header(version, order, compression, partial, pairs[0], pairs[1:], versions, size)
     if partial >> slots:
-        raise _refused("header", "it calls modules partial that it has no room for.")
+        raise _build_refusal("header", "it calls modules partial that it has no room for.")
     for number in range(slots):
         is_placed, is_partial = header.places[number][0] > 0, partial >> number & 1
-        # Darshan sets and clears the two together.
+        # Darshan sets and clears version and place together.
         if versions[number] and not is_placed:
-            raise _refused("header", f"it gives {_module_name(header, number)} a version and no place.")
+            raise _build_refusal("header", f"it gives {_module_name(header, number)} a version and no place.")
         if is_partial and not is_placed:
-            raise _refused("header", f"it calls {_module_name(header, number)} partial and gives it no place.")
+            raise _build_refusal("header", f"it calls {_module_name(header, number)} partial and gives it no place.")
     return header
 
 
 @dataclass(slots=True)
 class _Place:
-    """Where a region lies; `number` is the module's, or -1."""
+    """Location of a region; `number` is the module's, or -1."""
 
     name: str
     number: int
@@ -220,24 +220,26 @@ class _Place:
 
 
 def _places(header: _Header, size: int) -> list[_Place]:
-    """Return the job's, the names' and the modules' places; they follow each other and end where the file does."""
+    """Return the places of job, names and modules; they must be contiguous up to the end of the file."""
     used = [(n, place) for n, place in enumerate(header.places) if any(place) or header.versions[n]]
     parts = [("NAMES", -1, header.names), *((_module_name(header, n), n, place) for n, place in used)]
     offsets = [offset for _, _, (offset, _) in parts if offset]
     if used and not header.names[0]:
-        raise _refused("header", "it tells of modules and of no names.")
+        raise _build_refusal("header", "it has modules but no names.")
     position = offsets[0] if offsets else size
     found = [_Place("JOB", -1, header.bytes, position - header.bytes)]
     for name, number, (offset, length) in parts:
         is_absent = offset == length == 0
         if not is_absent and offset != position:
-            raise _refused("header", f"by it, {name} begins at byte {offset}, and what is before ends at {position}.")
+            raise _build_refusal(
+                "header", f"{name} begins at byte {offset}, but the previous region ends at {position}."
+            )
         found.append(_Place(name, number, offset, length))
         position += length
     if found[0].stored_bytes <= 0:
-        raise _refused("header", "by it, there is no job record.")
+        raise _build_refusal("header", "it has no job record.")
     if position < size:
-        raise _refused("header", f"it tells of {position} bytes, and the file has {size}.")
+        raise _build_refusal("header", f"its regions end at byte {position}, but the file has {size} bytes.")
     return found
 
 
@@ -253,7 +255,7 @@ def _check_job(header: _Header, place: _Place, file: IO[bytes]) -> None:
     fixed = struct.Struct(f"{header.order}{header.format.job_numbers}q")
     raw = _job_bytes(header, place, file)
     if len(raw) <= fixed.size + _METADATA_BYTES:
-        raise _refused("job record", f"it has {len(raw)} bytes.")
+        raise _build_refusal("job record", f"it has {len(raw)} bytes.")
     numbers = fixed.unpack_from(raw)
     if len(numbers) == 5:
         _, start_s, end_s, process_count, _ = numbers
@@ -262,40 +264,40 @@ def _check_job(header: _Header, place: _Place, file: IO[bytes]) -> None:
         _, start_s, started_ns, end_s, ended_ns, process_count, _ = numbers
         fractions = [started_ns, ended_ns]
     if not 0 <= start_s <= end_s < _LATEST_S or not all(0 <= part < 10**9 for part in fractions):
-        raise _refused("job record", f"by it, the run began at {start_s} s and ended at {end_s} s.")
-    if not 1 <= process_count <= _MOST_PROCESSES:
-        raise _refused("job record", f"by it, the run had {process_count} processes.")
+        raise _build_refusal("job record", f"the run began at {start_s} s and ended at {end_s} s.")
+    if not 1 <= process_count <= _MAX_PROCESSES:
+        raise _build_refusal("job record", f"the run had {process_count} processes.")
     _check_release(header.version, raw[fixed.size : fixed.size + _METADATA_BYTES])
 
 
 def _check_release(version: str, metadata: bytes) -> None:
-    # A log may be of a newer format than its library wrote, when it was converted, never of an older one; before
-    # a release is out, its library writes the one or the other.
+    # A converted log may have a newer format than its library wrote, never an older one. Prereleases of a library
+    # write either format.
     stated = _LIBRARY.search(metadata.split(b"\0", 1)[0])
     if stated is None:
         return
     release = tuple(int(stated[part]) for part in (1, 2, 3))
     is_early = bool(stated[4])
-    later = [one for name, one in _RELEASES.items() if name > version]
+    later = [first for name, first in _RELEASES.items() if name > version]
     if later and (release > min(later) or (release == min(later) and not is_early)):
         number = ".".join(map(str, release))
-        raise _refused(
-            "header", f"it says format {version}, which Darshan {number}, by the job record, does not write."
+        raise _build_refusal(
+            "header", f"it has format {version}, which Darshan {number}, the version in the job record, does not write."
         )
 
 
 def _job_bytes(header: _Header, place: _Place, file: IO[bytes]) -> bytes:
     content = b""
     try:
-        for piece in _inflated(header, place, file):
+        for piece in _decompress(header, place, file):
             content += piece
             if len(content) > _JOB_RECORD_BYTES:
                 raise _DamageError(f"it has more than {_JOB_RECORD_BYTES} bytes.")
     except _DamageError as damage:
-        raise _refused("job record", str(damage)) from None
-    # One process writes it. More streams are other regions, if the header has lost them.
+        raise _build_refusal("job record", str(damage)) from None
+    # One process writes it. Further streams belong to other regions that a damaged header omits.
     if place.stream_count != 1:
-        raise _refused("job record", f"it has {place.stream_count} streams, where Darshan writes one.")
+        raise _build_refusal("job record", f"it has {place.stream_count} streams, where Darshan writes one.")
     return content
 
 
@@ -307,12 +309,12 @@ def _region(header: _Header, place: _Place, file: IO[bytes]) -> Region:
     raw_bytes = fault = None
     size, last = 0, b"\0"
     try:
-        for piece in _inflated(header, place, file):
+        for piece in _decompress(header, place, file):
             size, last = size + len(piece), piece[-1:]
         raw_bytes = size
-        # Names had their lengths before them once, and end with a NUL since.
+        # Format 3.00 stores names with their lengths; later ones end with a NUL.
         if place.name == "NAMES" and last != b"\0" and header.version != "3.00":
-            raise _DamageError("the last of them does not end.")
+            raise _DamageError("the last name does not end.")
         if is_module:
             _check_version(header, place)
     except _DamageError as damage:
@@ -336,7 +338,7 @@ def _check_version(header: _Header, place: _Place) -> None:
 
 
 class _Stream(Protocol):
-    """What inflates one stream: zlib's and bzip2's objects alike."""
+    """Common interface of zlib's and bzip2's decompressors."""
 
     @property
     def eof(self) -> bool: ...
@@ -344,11 +346,11 @@ class _Stream(Protocol):
     @property
     def unused_data(self) -> bytes: ...
 
-    def decompress(self, data: bytes, most: int, /) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-def _inflated(header: _Header, place: _Place, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a region's content in pieces; raises _DamageError unless it consists of whole streams that check."""
+def _decompress(header: _Header, place: _Place, file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a region's content in pieces; raises _DamageError unless it consists of complete, valid streams."""
     start: Callable[[], _Stream] = zlib.decompressobj if header.compression == "zlib" else bz2.BZ2Decompressor
     file.seek(place.offset)
     left, content, stream, has_more = place.stored_bytes, b"", None, False

@@ -1,9 +1,9 @@
-"""Darshan's own library, as the `darshan` wheel brings it, called without that package: runs in a child process.
+"""Bindings of Darshan's own library from the `darshan` wheel; runs in a child process.
 
-The package's import costs a second, most of it for pandas; the library itself loads in milliseconds. Only the
-wheel's own file is taken, never one that the system finds elsewhere: builds that call themselves 3.5.0 exist with
-segments of 40 bytes instead of 32, and with them all but the first segment of a record is garbage. So the version is
-asked for, the counters are counted, and a log that comes with the wheel must give what is known of it.
+Importing the wheel's package takes a second, mostly for pandas; the library itself loads in milliseconds. Only the
+wheel's own file is used, never one that the system finds elsewhere: some builds labelled 3.5.0 have segments of 40
+bytes instead of 32, which corrupts all but the first segment of a record. Therefore the version and the number of
+counters are checked, and a log that comes with the wheel must give known results.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.child import printed
+from iosig.warehouse.sources.files.child import read_printed_text
 
 VERSION = "3.5.0"
 _REMEDY = f"Install the wheel darshan=={VERSION} again."
 _METADATA_BYTES = 1024
-#: the library copies the command line without a limit of its own; the job record holds no more
+#: buffer of the command line, which the library copies without a limit; the job record holds less
 _COMMAND_BYTES = 1 << 14
-_MOST_COUNTERS = 1000
+_MAX_COUNTERS = 1000
 
-#: by module: the library's name for its counters, and how many integer and real ones its records have
+#: per module: the library's name of its counters, and the number of integer and real counters of a record
 COUNTERS = {
     "POSIX": ("posix", 69, 17),
     "MPI-IO": ("mpiio", 51, 17),
@@ -73,7 +73,7 @@ class _Name(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job record: whose run, when [s and ns since 1970], how large, of which command, with what mounted."""
+    """The job record; times are s and ns since 1970."""
 
     uid: int
     started: tuple[int, int]
@@ -81,18 +81,18 @@ class Job:
     process_count: int
     job_id: int
     command: str
-    #: (mount point, kind of file system)
+    #: (mount point, file system type)
     mounts: tuple[tuple[str, str], ...]
 
 
 def text(content: bytes) -> str:
-    """Return bytes of a log as text; those that are not UTF-8 are written out."""
+    """Decode bytes of a log, with bytes that are not UTF-8 escaped."""
     return content.decode("utf-8", "backslashreplace")
 
 
 @cache
-def library() -> ctypes.CDLL:
-    """Load the wheel's library; raises InputRefused if it is not the one that this was written for."""
+def load_library() -> ctypes.CDLL:
+    """Load the wheel's library; raises InputRefused for another version or build."""
     found = importlib.util.find_spec("darshan")
     folders = [Path(folder) for folder in (found.submodule_search_locations or [])] if found else []
     files = [
@@ -103,10 +103,10 @@ def library() -> ctypes.CDLL:
     ]
     if len(files) != 1:
         raise InputRefused("Darshan's library is not installed as its wheel brings it.", _REMEDY)
-    loaded = _declared(ctypes.CDLL(str(files[0])))
-    said = text(loaded.darshan_log_get_lib_version())
-    if said != VERSION:
-        raise InputRefused(f"Darshan's library has version {said}.", _REMEDY)
+    loaded = _declare_signatures(ctypes.CDLL(str(files[0])))
+    version = text(loaded.darshan_log_get_lib_version())
+    if version != VERSION:
+        raise InputRefused(f"Darshan's library has version {version}.", _REMEDY)
     for name, counts in ((name, counts) for name, *counts in COUNTERS.values()):
         if [len(names) for names in _counter_names(loaded, name)] != counts:
             raise InputRefused(f"Darshan's library has other {name} counters than its version {VERSION}.", _REMEDY)
@@ -114,7 +114,7 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+def _declare_signatures(loaded: ctypes.CDLL) -> ctypes.CDLL:
     pointer, count = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int)
     loaded.darshan_log_get_lib_version.restype = ctypes.c_char_p
     loaded.darshan_log_open.restype = ctypes.c_void_p
@@ -125,9 +125,9 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     loaded.darshan_log_get_exe.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
     loaded.darshan_log_get_record.argtypes = (ctypes.c_void_p, ctypes.c_int, pointer)
     loaded.darshan_log_get_mounts.argtypes = (ctypes.c_void_p, pointer, count)
-    for ask in (loaded.darshan_log_get_modules, loaded.darshan_log_get_name_records):
-        ask.restype = None
-        ask.argtypes = (ctypes.c_void_p, pointer, count)
+    for query in (loaded.darshan_log_get_modules, loaded.darshan_log_get_name_records):
+        query.restype = None
+        query.argtypes = (ctypes.c_void_p, pointer, count)
     loaded.darshan_free.restype = None
     loaded.darshan_free.argtypes = (ctypes.c_void_p,)
     return loaded
@@ -135,17 +135,17 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
 
 @cache
 def counter_names(module: str) -> tuple[list[str], list[str]]:
-    """Return the names of a module's integer and real counters, in the order of its records."""
-    return _counter_names(library(), COUNTERS[module][0])
+    """Return a module's integer and real counter names, in the order of its records."""
+    return _counter_names(load_library(), COUNTERS[module][0])
 
 
 def _counter_names(loaded: ctypes.CDLL, name: str) -> tuple[list[str], list[str]]:
-    return _listed(loaded, f"{name}_counter_names"), _listed(loaded, f"{name}_f_counter_names")
+    return _list_names(loaded, f"{name}_counter_names"), _list_names(loaded, f"{name}_f_counter_names")
 
 
-def _listed(loaded: ctypes.CDLL, symbol: str) -> list[str]:
+def _list_names(loaded: ctypes.CDLL, symbol: str) -> list[str]:
     try:
-        found = (ctypes.c_char_p * _MOST_COUNTERS).in_dll(loaded, symbol)
+        found = (ctypes.c_char_p * _MAX_COUNTERS).in_dll(loaded, symbol)
     except ValueError:
         return []
     names: list[str] = []
@@ -157,7 +157,7 @@ def _listed(loaded: ctypes.CDLL, symbol: str) -> list[str]:
 
 
 def _check_sample(loaded: ctypes.CDLL, sample: Path) -> None:
-    """Read a log that comes with the wheel: its segments move the bytes that its counters tell of."""
+    """Read a log that comes with the wheel, whose segments must sum to the bytes in its counters."""
     if not sample.is_file():
         raise InputRefused("The log by which Darshan's library is checked is missing.", _REMEDY)
     lengths = np.concatenate([_lengths(at) for at in _sample_records(loaded, sample, "DXT_POSIX")])
@@ -169,8 +169,8 @@ def _check_sample(loaded: ctypes.CDLL, sample: Path) -> None:
 
 
 def _sample_records(loaded: ctypes.CDLL, sample: Path, module: str) -> Iterator[int]:
-    with opened(sample, loaded) as log:
-        yield from records(log, module_numbers(log)[module])
+    with open_log(sample, loaded) as log:
+        yield from iterate_records(log, module_numbers(log)[module])
 
 
 def _lengths(at: int) -> npt.NDArray[np.int64]:
@@ -187,38 +187,40 @@ def _numbers(at: int, count: int) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """An open log: the library's handle of it."""
+    """Handle of an open log."""
 
     loaded: ctypes.CDLL
     handle: int
 
 
 @contextmanager
-def opened(path: str | Path, loaded: ctypes.CDLL | None = None) -> Iterator[Log]:
-    """Open a log; raises InputRefused, with the library's own words, if it does not."""
-    chosen = loaded or library()
+def open_log(path: str | Path, loaded: ctypes.CDLL | None = None) -> Iterator[Log]:
+    """Open a log; raises InputRefused with the library's own message if that fails."""
+    chosen = loaded or load_library()
     handle = chosen.darshan_log_open(str(path).encode("utf-8", "surrogateescape"))
     if not handle:
-        raise InputRefused(f"The library cannot open the log: {first_error(printed())}.", "Fetch the log anew.")
+        raise InputRefused(
+            f"The library cannot open the log: {find_first_error(read_printed_text())}.", "Fetch the log again."
+        )
     try:
         yield Log(chosen, handle)
     finally:
         chosen.darshan_log_close(handle)
 
 
-def first_error(said: str) -> str:
-    """Return the first error of what the library printed, as part of a sentence; empty if there is none."""
-    for line in said.splitlines():
+def find_first_error(version: str) -> str:
+    """Extract the first error in the library's output, as part of a sentence; empty if there is none."""
+    for line in version.splitlines():
         found = line.partition("Error:")
         if found[1]:
-            return found[2].strip().rstrip(".")[:300] or "an error without a word"
+            return found[2].strip().rstrip(".")[:300] or "an unspecified error"
     return ""
 
 
-def records(log: Log, number: int) -> Iterator[int]:
-    """Yield the address of each record of a module, which is good until the next one; raises EOFError on an error.
+def iterate_records(log: Log, number: int) -> Iterator[int]:
+    """Yield the address of each record of a module, valid until the next one; raises EOFError on an error.
 
-    A module must be read to its end, or the log opened anew: the library does not find its way otherwise.
+    A module must be read to its end, or the log reopened, because the library loses its position otherwise.
     """
     record = ctypes.c_void_p()
     where = ctypes.byref(record)
@@ -237,7 +239,7 @@ def records(log: Log, number: int) -> Iterator[int]:
 
 
 def module_numbers(log: Log) -> dict[str, int]:
-    """Return the library's number of each module that it finds in the log."""
+    """Return the library's number of each module in the log."""
     array, count = ctypes.c_void_p(), ctypes.c_int()
     log.loaded.darshan_log_get_modules(log.handle, ctypes.byref(array), ctypes.byref(count))
     if array.value is None:
@@ -247,14 +249,18 @@ def module_numbers(log: Log) -> dict[str, int]:
     return found
 
 
-def job(log: Log) -> Job:
-    """Read the job record, the command and the mounts; raises InputRefused where the library cannot."""
+def read_job(log: Log) -> Job:
+    """Read the job record, the command and the mounts; raises InputRefused if the library fails."""
     record = _Job()
     command = ctypes.create_string_buffer(_COMMAND_BYTES)
     if log.loaded.darshan_log_get_job(log.handle, ctypes.byref(record)) < 0:
-        raise InputRefused(f"The library cannot read the job record: {first_error(printed())}.", "Fetch the log anew.")
+        raise InputRefused(
+            f"The library cannot read the job record: {find_first_error(read_printed_text())}.", "Fetch the log again."
+        )
     if log.loaded.darshan_log_get_exe(log.handle, command) < 0:
-        raise InputRefused(f"The library cannot read the command: {first_error(printed())}.", "Fetch the log anew.")
+        raise InputRefused(
+            f"The library cannot read the command: {find_first_error(read_printed_text())}.", "Fetch the log again."
+        )
     return Job(
         uid=record.uid,
         started=(record.start_s, record.start_ns),
@@ -269,8 +275,8 @@ def job(log: Log) -> Job:
 def _mounts(log: Log) -> tuple[tuple[str, str], ...]:
     array, count = ctypes.c_void_p(), ctypes.c_int()
     if log.loaded.darshan_log_get_mounts(log.handle, ctypes.byref(array), ctypes.byref(count)) < 0:
-        reason = f"The library cannot read the table of mounts: {first_error(printed())}."
-        raise InputRefused(reason, "Fetch the log anew.")
+        reason = f"The library cannot read the table of mounts: {find_first_error(read_printed_text())}."
+        raise InputRefused(reason, "Fetch the log again.")
     if array.value is None:
         return ()
     found = tuple((text(mount.path), text(mount.kind)) for mount in (_Mount * count.value).from_address(array.value))
@@ -278,8 +284,8 @@ def _mounts(log: Log) -> tuple[tuple[str, str], ...]:
     return found
 
 
-def names(log: Log) -> tuple[npt.NDArray[np.uint64], list[str]]:
-    """Return the ids and the names of all that was traced."""
+def read_names(log: Log) -> tuple[npt.NDArray[np.uint64], list[str]]:
+    """Read the ids and names of all traced files."""
     array, count = ctypes.c_void_p(), ctypes.c_int()
     log.loaded.darshan_log_get_name_records(log.handle, ctypes.byref(array), ctypes.byref(count))
     if array.value is None:

@@ -1,14 +1,14 @@
-"""What a Darshan log holds, as arrays, read by Darshan's own library: runs in a child process, see `child`.
+"""Reads a Darshan log into arrays with Darshan's own library, in a child process, see `child`.
 
-`log` yields blocks, each with a `head` (bytes of JSON: `kind`, `module` and what else is text), in this order:
+`read_log` yields blocks, each with a `head` (bytes of JSON: `kind`, `module` and other text), in this order:
 
 - `job`: the job record, in the head;
 - `names`: `ids`; the names, in the head;
-- of every module, those with stripes first: blocks of its records (`records`, `stripes`, `heatmaps`, `segments`),
-  then `module`: what befell it (`outcome`, `reason`, `record_count`).
+- for every module, those with stripes first: blocks of its records (`records`, `stripes`, `heatmaps`, `segments`),
+  then `module`: its result (`outcome`, `reason`, `record_count`).
 
-Blocks of a module come before it is known that all of it can be read, as soon as there are enough; a fault that is
-found after that refuses the log. A module that is found out before gives no block at all.
+Large modules yield blocks before they are read completely; an error found afterwards refuses the whole log. A module
+with an error before its first block yields no blocks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import numpy.typing as npt
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.darshan import library as library
-from iosig.warehouse.sources.files.child import Arrays, printed
+from iosig.warehouse.sources.files.child import Arrays, read_printed_text
 
-#: segments of a block, and bytes of records of a block
+#: maximum number of segments, and of bytes of records, of a block
 BLOCK_SEGMENTS = 1 << 18
 BLOCK_BYTES = 1 << 24
-#: bytes of small blocks that are passed on together
-_MOST_HELD_BYTES = 1 << 16
-#: bytes of the records in the log, by module and version: what must add up to the module's length
+#: size up to which small blocks are sent together [B]
+_MAX_PENDING_BYTES = 1 << 16
+#: record size in the log by module and version [B]; the records must sum to the module's length
 STORED_BYTES = {
     "POSIX": {1: 680, 2: 648, 3: 664, 4: 704},
     "MPI-IO": {1: 544, 2: 544, 3: 560},
@@ -48,7 +48,7 @@ STORED_BYTES = {
 }
 #: versions of the modules whose records vary in length
 VARYING = {"LUSTRE": (1, 2), "HEATMAP": (1,), "DXT_POSIX": (1,), "DXT_MPIIO": (1, 2)}
-#: between the ids and the counters of these stands the id of their file
+#: modules with their file's id between ids and counters
 _WITH_FILE_ID = ("H5D", "PNETCDF_VAR")
 _SEGMENT_BYTES = library.SEGMENT_BYTES
 _DXT = library.DXT_RECORD
@@ -57,15 +57,15 @@ _COMPONENT_COUNTERS = 7
 _COMPONENT_BYTES = 8 * _COMPONENT_COUNTERS + 16
 _LUSTRE_BYTES = 48
 _HEATMAP = struct.Struct("=QqdqQQ")
-#: a module whose record tells of the machine and of no file: it has an id without a name
+#: module with a machine record instead of file records: its id has no name
 _NAMELESS = "BG/Q"
-#: the rest of the module's kinds tell nothing of I/O, and the library keeps what it knows of one log for the next
-_NO_IO = "The library reads this module of one log only; it tells nothing of I/O."
+#: modules without I/O are skipped: the library keeps their state of one log for the next
+_NO_IO = "The module has no I/O data, and the library can read it for one log only."
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A module of a log as its header has it; `raw_bytes` is its length when decompressed."""
+    """A module of a log according to its header; `raw_bytes` is its decompressed length."""
 
     module: str
     version: int
@@ -75,7 +75,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What records are checked against: how many processes the run had, and the ids that have names, sorted."""
+    """Reference for checking records: number of processes, and sorted ids that have names."""
 
     process_count: int
     ids: npt.NDArray[np.uint64]
@@ -83,59 +83,59 @@ class _Run:
 
 @dataclass(slots=True)
 class _Tally:
-    """What was read of a module so far."""
+    """Progress of reading a module."""
 
     part: Part
     run: _Run
     record_count: int = 0
-    #: bytes that the records so far take in the log
+    #: size of the records so far in the log [B]
     stored_bytes: int = 0
-    is_passed_on: bool = False
+    has_yielded: bool = False
     fault: str | None = None
     note: str | None = None
-    #: the tracer's own totals, where its records are no counters
+    #: totals of modules whose records are not counters
     counts: dict[str, int] = field(default_factory=dict)
 
 
 class _FaultError(Exception):
-    """A record that cannot be as it says; the text is the reason."""
+    """An implausible record; the text is the reason."""
 
 
-def log(path: str, parts: str) -> Iterator[Arrays]:
+def read_log(path: str, parts: str) -> Iterator[Arrays]:
     """Read a log; `parts` is JSON: its modules, as the fields of `Part`."""
-    with library.opened(path) as opened:
-        job = library.job(opened)
-        yield _headed("job", **{field.name: getattr(job, field.name) for field in fields(job)})
-        ids, names = library.names(opened)
-        said = library.first_error(printed())
+    with library.open_log(path) as opened:
+        job = library.read_job(opened)
+        yield _build_block("job", **{field.name: getattr(job, field.name) for field in fields(job)})
+        ids, names = library.read_names(opened)
+        said = library.find_first_error(read_printed_text())
         if said:
-            raise InputRefused(f"The library cannot read the log: {said}.", "Fetch the log anew.")
-        yield _headed("names", {"ids": ids}, names=names)
+            raise InputRefused(f"The library cannot read the log: {said}.", "Fetch the log again.")
+        yield _build_block("names", {"ids": ids}, names=names)
         numbers = library.module_numbers(opened)
     run = _Run(job.process_count, np.unique(ids))
-    for part in sorted((Part(*told) for told in json.loads(parts)), key=lambda part: part.module != "LUSTRE"):
+    for part in sorted((Part(*values) for values in json.loads(parts)), key=lambda part: part.module != "LUSTRE"):
         tally = _Tally(part, run)
-        known = len(printed())
+        known = len(read_printed_text())
         yield from _module(path, numbers, tally)
-        yield _ended(tally, printed()[known:])
+        yield _build_module_block(tally, read_printed_text()[known:])
 
 
-def log_in_few(path: str, parts: str) -> Iterator[list[Arrays]]:
-    """Read a log as `log` does, and yield small blocks together."""
-    held: list[Arrays] = []
-    held_bytes = 0
-    for block in log(path, parts):
-        held.append(block)
-        held_bytes += sum(array.nbytes for array in block.values())
-        if held_bytes >= _MOST_HELD_BYTES:
-            yield held
-            held, held_bytes = [], 0
-    if held:
-        yield held
+def read_log_batched(path: str, parts: str) -> Iterator[list[Arrays]]:
+    """Read a log as `read_log` does, and yield small blocks in lists."""
+    pending: list[Arrays] = []
+    pending_bytes = 0
+    for block in read_log(path, parts):
+        pending.append(block)
+        pending_bytes += sum(array.nbytes for array in block.values())
+        if pending_bytes >= _MAX_PENDING_BYTES:
+            yield pending
+            pending, pending_bytes = [], 0
+    if pending:
+        yield pending
 
 
-def _headed(kind: str, arrays: Arrays | None = None, **told: Any) -> Arrays:
-    head = json.dumps({"kind": kind, **told}).encode()
+def _build_block(kind: str, arrays: Arrays | None = None, **fields_: Any) -> Arrays:
+    head = json.dumps({"kind": kind, **fields_}).encode()
     return {"head": np.frombuffer(head, np.uint8), **(arrays or {})}
 
 
@@ -147,25 +147,25 @@ def _module(path: str, numbers: dict[str, int], tally: _Tally) -> Iterator[Array
     versions = STORED_BYTES.get(part.module) or VARYING.get(part.module, ())
     if part.module not in numbers or part.version not in versions:
         return
-    with library.opened(path) as opened:
-        addresses = library.records(opened, numbers[part.module])
+    with library.open_log(path) as opened:
+        addresses = library.iterate_records(opened, numbers[part.module])
         try:
             for block in _reader(part.module)(tally, addresses):
-                # Held back until the next one is there, so that a short module is passed on whole or not at all.
+                # The flag is set when the next block is requested, so that a short module is sent whole or not at all.
                 yield block
-                tally.is_passed_on = True
+                tally.has_yielded = True
         except EOFError:
-            tally.fault = "The library meets an error within it."
+            tally.fault = "The library reports an error within it."
         except _FaultError as fault:
             tally.fault = str(fault)
 
 
-def _ended(tally: _Tally, said: str) -> Arrays:
+def _build_module_block(tally: _Tally, said: str) -> Arrays:
     outcome, reason = _outcome(tally, said)
-    if outcome in ("unreadable", "unsupported") and tally.is_passed_on:
-        raise InputRefused(f"{tally.part.module} is damaged: {reason}", "Fetch the log anew.")
+    if outcome in ("unreadable", "unsupported") and tally.has_yielded:
+        raise InputRefused(f"{tally.part.module} is damaged: {reason}", "Fetch the log again.")
     is_read = outcome in ("sound", "partial")
-    return _headed(
+    return _build_block(
         "module",
         module=tally.part.module,
         version=tally.part.version,
@@ -183,15 +183,15 @@ def _outcome(tally: _Tally, said: str) -> tuple[str, str | None]:
     if versions is None:
         return "unsupported", _NO_IO
     if part.version not in versions:
-        return "unsupported", f"Its version is {part.version}; the library reads {_listed(list(versions))}."
-    if error := library.first_error(said):
+        return "unsupported", f"Its version is {part.version}; the library reads {_format_versions(list(versions))}."
+    if error := library.find_first_error(said):
         return "unreadable", f"The library says: {error}."
     if tally.fault:
         return "unreadable", tally.fault
     if not tally.record_count:
-        return "unreadable", f"The library finds no record in its {part.raw_bytes} bytes."
+        return "unreadable", f"The library found no record in its {part.raw_bytes} bytes."
     if not _adds_up(tally):
-        return "unreadable", f"Its records take {tally.stored_bytes} bytes, and it has {part.raw_bytes}."
+        return "unreadable", f"Its records take {tally.stored_bytes} bytes, but it has {part.raw_bytes}."
     if part.is_partial:
         return "partial", "Darshan had no room for all of it."
     if tally.note:
@@ -200,40 +200,40 @@ def _outcome(tally: _Tally, said: str) -> tuple[str, str | None]:
 
 
 def _check_records(tally: _Tally, ids: npt.NDArray[np.uint64], ranks: npt.NDArray[np.int64]) -> None:
-    """Raise _FaultError where records are of no rank of the run, or of no file that has a name."""
+    """Raise _FaultError for records of unknown ranks or of files without a name."""
     lowest, highest = int(ranks.min()), int(ranks.max())
     if lowest < -1 or highest >= tally.run.process_count:
         rank = lowest if lowest < -1 else highest
-        raise _FaultError(f"One of its records is of rank {rank}, and the run had {tally.run.process_count} processes.")
-    if tally.part.module != _NAMELESS and not _are_among(ids, tally.run.ids):
-        raise _FaultError("One of its records is of a file that the names do not have.")
+        raise _FaultError(f"One of its records is of rank {rank}, but the run had {tally.run.process_count} processes.")
+    if tally.part.module != _NAMELESS and not _contains_all(ids, tally.run.ids):
+        raise _FaultError("One of its records is of a file without a name.")
 
 
-def _are_among(ids: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> bool:
-    """Return whether all ids are among those that are known, which are sorted; `np.isin` takes longer for few."""
+def _contains_all(ids: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64]) -> bool:
+    """Test whether all ids are in the sorted known ids; faster than `np.isin` for few ids."""
     if not len(known):
         return not len(ids)
     places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     return bool((known[places] == ids).all())
 
 
-def _listed(versions: list[int]) -> str:
+def _format_versions(versions: list[int]) -> str:
     return f"{versions[0]} to {versions[-1]}" if len(versions) > 1 else f"{versions[0]}"
 
 
 def _adds_up(tally: _Tally) -> bool:
     part, stored = tally.part, tally.stored_bytes
     if part.module == "POSIX" and part.version == 1:
-        # The library leaves out records that hold counters of stdio too.
-        left_out = (part.raw_bytes - stored) / STORED_BYTES["POSIX"][1]
-        if left_out > 0:
-            tally.note = f"The library leaves out {left_out:g} records that count stdio as well."
-        return left_out >= 0 and left_out.is_integer()
+        # The library skips records that include counters of stdio.
+        skipped_count = (part.raw_bytes - stored) / STORED_BYTES["POSIX"][1]
+        if skipped_count > 0:
+            tally.note = f"The library skips {skipped_count:g} records that count stdio as well."
+        return skipped_count >= 0 and skipped_count.is_integer()
     if part.module == "LUSTRE" and part.version == 2:
-        # Components that were never used are cut off.
+        # Unused components are dropped.
         return stored <= part.raw_bytes
     if part.module == "HEATMAP":
-        # The library gives all heat maps of a log as many bins, if one has one too many or too few.
+        # The library gives all heat maps of a log the same number of bins, which may differ by one.
         return abs(stored - part.raw_bytes) <= 16 * tally.record_count
     return stored == part.raw_bytes
 
@@ -283,7 +283,7 @@ def _counter_block(tally: _Tally, pieces: list[bytes], whole: np.dtype[Any]) -> 
 @cache
 def _records_head(module: str) -> Arrays:
     integers, reals = library.counter_names(module)
-    return _headed("records", module=module, integer_names=integers, real_names=reals)
+    return _build_block("records", module=module, integer_names=integers, real_names=reals)
 
 
 # ---- stripes
@@ -297,17 +297,19 @@ def _stripes(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
     osts: list[bytes] = []
     for at in addresses:
         record_id, rank, component_count, stripe_count = _LUSTRE.unpack(ctypes.string_at(at, _LUSTRE.size))
-        # The library makes one component of what a record of the first version tells.
+        # The library converts a record of the first version to one component.
         if tally.part.version > 1 or component_count != 1:
-            _bounded(tally.part, _COMPONENT_BYTES * component_count, component_count)
-        _bounded(tally.part, 8 * stripe_count, stripe_count)
-        # Not by the record's own pointers: where unused components were cut off, they point to where it was before.
+            _require_plausible_size(tally.part, _COMPONENT_BYTES * component_count, component_count)
+        _require_plausible_size(tally.part, 8 * stripe_count, stripe_count)
+        # The record's own pointers are invalid where unused components were dropped.
         for index in range(component_count):
             components.append(ctypes.string_at(at + _LUSTRE_BYTES + index * _COMPONENT_BYTES, 8 * _COMPONENT_COUNTERS))
         osts.append(ctypes.string_at(at + _LUSTRE_BYTES + component_count * _COMPONENT_BYTES, 8 * stripe_count))
-        of_components = [struct.unpack_from("=q", one, 8)[0] for one in components[len(components) - component_count :]]
-        if min(of_components, default=0) < 0 or sum(of_components) != stripe_count:
-            raise _FaultError("One of its records has more stripes in its parts than in all, or fewer.")
+        stripe_counts = [
+            struct.unpack_from("=q", component, 8)[0] for component in components[len(components) - component_count :]
+        ]
+        if min(stripe_counts, default=0) < 0 or sum(stripe_counts) != stripe_count:
+            raise _FaultError("The stripes of a record's components do not sum to its total.")
         ids.append(record_id)
         ranks.append(rank)
         counts.append(component_count)
@@ -322,12 +324,12 @@ def _stripes(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
             "osts": np.frombuffer(b"".join(osts), np.int64),
         }
         _check_records(tally, arrays["ids"], np.array(ranks, np.int64))
-        yield _headed("stripes", arrays, module=tally.part.module)
+        yield _build_block("stripes", arrays, module=tally.part.module)
 
 
-def _bounded(part: Part, size: int, *counts: int) -> None:
+def _require_plausible_size(part: Part, size: int, *counts: int) -> None:
     if min(counts) < 0 or size > part.raw_bytes:
-        raise _FaultError("One of its records tells of more than the module has room for.")
+        raise _FaultError("One of its records is larger than the module.")
 
 
 # ---- heat maps
@@ -343,7 +345,7 @@ def _heatmaps(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
             yield _heatmap_block(tally, fixed, written, read)
             fixed, written, read, pending = [], [], [], 0
         record_id, rank, width_s, bin_count, written_at, read_at = _HEATMAP.unpack(ctypes.string_at(at, _HEATMAP.size))
-        _bounded(tally.part, 16 * (bin_count - 1), bin_count)
+        _require_plausible_size(tally.part, 16 * (bin_count - 1), bin_count)
         fixed.append((record_id, rank, width_s, bin_count))
         written.append(ctypes.string_at(written_at, 8 * bin_count))
         read.append(ctypes.string_at(read_at, 8 * bin_count))
@@ -367,7 +369,7 @@ def _heatmap_block(
         "read": np.frombuffer(b"".join(read), np.int64),
     }
     _check_records(tally, arrays["ids"], arrays["ranks"])
-    return _headed("heatmaps", arrays, module="HEATMAP")
+    return _build_block("heatmaps", arrays, module="HEATMAP")
 
 
 # ---- segments
@@ -375,38 +377,38 @@ def _heatmap_block(
 
 @dataclass(slots=True)
 class _Segments:
-    """Segments on their way: each row of `pieces` tells of some that follow each other in `content`."""
+    """Buffer of segments: each row of `pieces` describes consecutive segments in `content`."""
 
     content: npt.NDArray[np.int64]
     count: int = 0
     #: (record id, rank, host, write segments, read segments)
     pieces: list[tuple[int, int, int, int, int]] = field(default_factory=list)
 
-    def room(self) -> int:
+    def free_count(self) -> int:
         return len(self.content) - self.count
 
-    def take(self, at: int, count: int) -> None:
+    def append(self, at: int, count: int) -> None:
         ctypes.memmove(self.content.ctypes.data + self.count * _SEGMENT_BYTES, at, count * _SEGMENT_BYTES)
         self.count += count
 
 
 def _segments(tally: _Tally, addresses: Iterator[int]) -> Iterator[Arrays]:
-    room = min(BLOCK_SEGMENTS, tally.part.raw_bytes // _SEGMENT_BYTES + 1)
+    free_count = min(BLOCK_SEGMENTS, tally.part.raw_bytes // _SEGMENT_BYTES + 1)
     hosts: dict[bytes, int] = {}
-    pending = _Segments(np.empty((room, 4), np.int64))
+    pending = _Segments(np.empty((free_count, 4), np.int64))
     written_count = read_count = 0
     for at in addresses:
         record_id, rank, _, host, writes, reads = _DXT.unpack(ctypes.string_at(at, _DXT.size))
-        _bounded(tally.part, _SEGMENT_BYTES * (writes + reads), writes, reads)
+        _require_plausible_size(tally.part, _SEGMENT_BYTES * (writes + reads), writes, reads)
         code = hosts.setdefault(host.partition(b"\0")[0], len(hosts))
         first = at + _DXT.size
         while writes + reads:
-            if not pending.room():
+            if not pending.free_count():
                 yield _segment_block(tally, pending, hosts)
-                pending = _Segments(np.empty((room, 4), np.int64))
-            some_writes = min(writes, pending.room())
-            some_reads = min(reads, pending.room() - some_writes)
-            pending.take(first, some_writes + some_reads)
+                pending = _Segments(np.empty((free_count, 4), np.int64))
+            some_writes = min(writes, pending.free_count())
+            some_reads = min(reads, pending.free_count() - some_writes)
+            pending.append(first, some_writes + some_reads)
             pending.pieces.append((record_id, rank, code, some_writes, some_reads))
             first += _SEGMENT_BYTES * (some_writes + some_reads)
             writes, reads = writes - some_writes, reads - some_reads
@@ -430,4 +432,4 @@ def _segment_block(tally: _Tally, pending: _Segments, hosts: dict[bytes, int]) -
         "segments": pending.content[: pending.count],
     }
     _check_records(tally, arrays["ids"], arrays["ranks"])
-    return _headed("segments", arrays, module=tally.part.module, hosts=[library.text(host) for host in hosts])
+    return _build_block("segments", arrays, module=tally.part.module, hosts=[library.text(host) for host in hosts])

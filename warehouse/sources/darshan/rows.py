@@ -1,4 +1,4 @@
-"""Rows of the trace tables from a Darshan log: what the child reads of it, put into our columns."""
+"""Builds rows of the trace tables from the arrays that the child reads."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from iosig.warehouse.sources.rows.rejects import reject_frame
 Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 
-#: from this format on, the job's times have nanoseconds
+#: first format whose job times have nanoseconds
 _EXACT_FORMAT = "3.41"
 #: Darshan's times are differences of seconds since 1970 in double precision
 RESOLUTION_S = 2.0**-22
-#: the ids of the heat maps' names, by which they are known where names were made anonymous
+#: ids of the heat maps' names, which identify them in anonymized logs
 _HEATMAPS = {
     16592106915301738621: "POSIX",
     3989511027826779520: "STDIO",
@@ -59,19 +59,19 @@ _SOUND_HEATMAP = (
     & (pl.col("bin_bytes").list.min().fill_null(0) >= 0)
     & pl.struct("module", "rank").is_first_distinct()
 )
-#: modules whose records are not of files
-_NOT_OF_FILES = ("HEATMAP", "BG/Q")
-_REMEDY = "Compare it with what darshan-parser prints; the other records of the log are landed."
-_NAMES_OF_NO_FILES = ("darshan-apmpi-header", "APMPI", "darshan-apxc-header", "APXC", "darshan-internal-bgq")
+#: modules whose records do not belong to files
+_MODULES_WITHOUT_FILES = ("HEATMAP", "BG/Q")
+_REMEDY = "Compare it with the output of darshan-parser; the other records of the log are landed."
+_NAMES_WITHOUT_FILES = ("darshan-apmpi-header", "APMPI", "darshan-apxc-header", "APXC", "darshan-internal-bgq")
 
 
-def batches(path: Path, file_name: str) -> Iterator[Batch]:
-    """Read a log's rows; `file_name` is the name under which Darshan or its owner stored it."""
+def read_batches(path: Path, file_name: str) -> Iterator[Batch]:
+    """Yield a log's rows; `file_name` is the name under which Darshan or the log's owner stored it."""
     layout = examine(path)
     regions = [r for r in layout.regions if r.version is not None and (r.stored_bytes > 0 or r.fault is not None)]
     parts = [[r.name, r.version, r.raw_bytes, r.is_partial] for r in regions if r.fault is None]
     trace = _Trace(layout, file_name)
-    for block in arrays_from_child(reading.log_in_few, str(path), json.dumps(parts)):
+    for block in arrays_from_child(reading.read_log_batched, str(path), json.dumps(parts)):
         head = _head(block["head"].tobytes())
         yield from trace.rows(head, block)
     yield from trace.last_rows(regions)
@@ -79,19 +79,19 @@ def batches(path: Path, file_name: str) -> Iterator[Batch]:
 
 @lru_cache(maxsize=1 << 8)
 def _head(content: bytes) -> dict[str, Any]:
-    # of records, a hundred names of counters, the same in every log; nobody changes it
+    # cached, because the names of a hundred counters are the same in every log; callers must not modify it
     head: dict[str, Any] = json.loads(content)
     return head
 
 
-def our_name(module: str) -> str:
-    """Return our name of a module of Darshan's."""
+def map_module_name(module: str) -> str:
+    """Map Darshan's module name to ours."""
     return "MPIIO" if module == "MPI-IO" else module
 
 
 @dataclass(slots=True)
 class _Trace:
-    """What is known of the log so far."""
+    """State of converting one log."""
 
     layout: Layout
     file_name: str
@@ -99,16 +99,16 @@ class _Trace:
     mounts: dict[str, str] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     file_ids: list[npt.NDArray[np.uint64]] = field(default_factory=list)
-    ids_of_no_files: set[int] = field(default_factory=set)
-    stripes: Stripes = field(default_factory=Stripes.none)
+    ids_without_files: set[int] = field(default_factory=set)
+    stripes: Stripes = field(default_factory=Stripes.empty)
     totals: dict[str, Totals] = field(default_factory=dict)
     modules: list[dict[str, Any]] = field(default_factory=list)
-    #: records that were taken up so far, by module; a refused one is told by its place among them
+    #: number of records so far, by module; a refused record is reported by its ordinal
     record_counts: Counter[str] = field(default_factory=Counter)
     request_count: int = 0
 
     def rows(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        """Take up a block of the child's, and yield the rows that it makes."""
+        """Convert a block of the child to rows."""
         if "ids" in block and head["kind"] != "names":
             self._note_ids(head["module"], block["ids"])
         match head["kind"]:
@@ -120,7 +120,7 @@ class _Trace:
                 yield from self._records(head, block)
             case "stripes":
                 parts = (block[name] for name in ("ids", "component_counts", "components", "osts"))
-                self.stripes = Stripes.of(*parts)
+                self.stripes = Stripes.from_records(*parts)
             case "heatmaps":
                 yield from self._heatmaps(block)
             case "segments":
@@ -129,11 +129,11 @@ class _Trace:
                 self.modules.append(head)
 
     def last_rows(self, regions: list[Region]) -> Iterator[Batch]:
-        """Yield the rows of what is known only at the end: modules and files."""
+        """Yield the rows that are complete only at the end: modules and files."""
         for region in regions:
             if region.fault is not None:
-                told = {"module": region.name, "version": region.version, "is_partial": region.is_partial}
-                self.modules.append(told | {"outcome": "unreadable", "reason": region.fault, "record_count": None})
+                entry = {"module": region.name, "version": region.version, "is_partial": region.is_partial}
+                self.modules.append(entry | {"outcome": "unreadable", "reason": region.fault, "record_count": None})
         if self.modules:
             yield self._batch(TRACE_MODULES, self._module_columns())
         files = self._files()
@@ -141,11 +141,11 @@ class _Trace:
             yield self._batch(TRACE_FILES, files)
 
     def _batch(self, table: Table, known: dict[str, Any]) -> Batch:
-        return traced.rows(table, known, self.ended_at)
+        return traced.build_batch(table, known, self.ended_at)
 
     def _note_ids(self, module: str, ids: npt.NDArray[np.uint64]) -> None:
-        if module in _NOT_OF_FILES:
-            self.ids_of_no_files.update(ids.tolist())
+        if module in _MODULES_WITHOUT_FILES:
+            self.ids_without_files.update(ids.tolist())
         else:
             self.file_ids.append(np.unique(ids))
 
@@ -171,7 +171,7 @@ class _Trace:
                 "process_count": head["process_count"],
                 "started_at": _instant(start_s, start_ns),
                 "ended_at": self.ended_at,
-                # Whole seconds are cut off at both ends, so Darshan counts the last one as well.
+                # Both ends are truncated to whole seconds, so Darshan adds one.
                 "duration_s": end_s - start_s + ((end_ns - start_ns) * 1e-9 if is_exact else 1.0),
                 "time_resolution_s": RESOLUTION_S,
             },
@@ -180,20 +180,20 @@ class _Trace:
     # ---- modules
 
     def _module_columns(self) -> dict[str, Any]:
-        def counters(told: dict[str, Any]) -> str | None:
-            totals = self.totals.get(told["module"])
-            known = totals.known() if totals else told.get("counts") or {}
+        def counters(entry: dict[str, Any]) -> str | None:
+            totals = self.totals.get(entry["module"])
+            known = totals.complete_sums() if totals else entry.get("counts") or {}
             return json.dumps(known) if known else None
 
         same = ("outcome", "reason", "is_partial", "record_count")
-        return {name: [told[name] for told in self.modules] for name in same} | {
-            "module": [our_name(told["module"]) for told in self.modules],
-            "module_version": [told["version"] for told in self.modules],
-            "counters": [counters(told) for told in self.modules],
+        return {name: [entry[name] for entry in self.modules] for name in same} | {
+            "module": [map_module_name(entry["module"]) for entry in self.modules],
+            "module_version": [entry["version"] for entry in self.modules],
+            "counters": [counters(entry) for entry in self.modules],
         }
 
     def _records(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
-        module = our_name(head["module"])
+        module = map_module_name(head["module"])
         names = tuple(head["integer_names"]), tuple(head["real_names"])
         records = Records(module, names[0], block["integers"], names[1], block["reals"])
         self.totals.setdefault(head["module"], Totals()).add(records)
@@ -209,10 +209,10 @@ class _Trace:
             return
         frame = _frame(known)
         is_first = frame.select(pl.struct("file_number", "rank").is_first_distinct()).to_series().to_numpy()
-        for marks, reason in ((~is_sound, "a count that cannot be"), (is_sound & ~is_first, "the file and rank twice")):
+        for marks, reason in ((~is_sound, "an invalid count"), (is_sound & ~is_first, "the file and rank twice")):
             if marks.any():
                 places = self.record_counts[module] + np.flatnonzero(marks)
-                yield _refused(frame.filter(marks), places, f"The record of {module} has {reason}.")
+                yield _refuse_rows(frame.filter(marks), places, f"The record of {module} has {reason}.")
         self.record_counts[module] += frame.height
         kept = frame.filter(is_sound & is_first)
         if kept.height:
@@ -224,22 +224,22 @@ class _Trace:
         first = self.record_counts["HEATMAP"]
         self.record_counts["HEATMAP"] += len(block["ids"])
         modules = pl.Series([self._heatmap_module(number) for number in block["ids"].tolist()], dtype=pl.String)
-        for direction, told in (("read", "read"), ("write", "written")):
+        for direction, entry in (("read", "read"), ("write", "written")):
             frame = pl.DataFrame(
                 {
                     "module": modules,
                     "rank": block["ranks"],
                     "interval_s": block["widths_s"],
                     "step_count": block["bin_counts"],
-                    "bin_bytes": _lists(block[told], block["bin_counts"]),
+                    "bin_bytes": _lists(block[entry], block["bin_counts"]),
                 }
             )
             is_sound = frame.select(_SOUND_HEATMAP.fill_null(False)).to_series()
             if not is_sound.all():
                 refused = frame.filter(~is_sound).drop("bin_bytes")
                 places = first + np.flatnonzero(~is_sound.to_numpy())
-                reason = f"The heat map of {direction}s is of no known module, comes twice, or has bins that cannot be."
-                yield _refused(refused, places, reason)
+                reason = f"The heat map of {direction}s has an unknown module, occurs twice, or has invalid bins."
+                yield _refuse_rows(refused, places, reason)
             kept = frame.filter(is_sound)
             if kept.height:
                 yield self._batch(TRACE_HEATMAPS, {"direction": direction, **kept.to_dict(as_series=True)})
@@ -253,18 +253,18 @@ class _Trace:
     def _segments(self, head: dict[str, Any], block: Arrays) -> Iterator[Batch]:
         known, sound = _segments(head, block, self.request_count, self.stripes)
         self.request_count += len(sound)
-        told = {"module": head["module"].removeprefix("DXT_"), "is_nested": False, "is_async": False}
+        entry = {"module": head["module"].removeprefix("DXT_"), "is_nested": False, "is_async": False}
         if sound.all():
             if len(sound):
-                yield self._batch(TRACE_REQUESTS, {**told, **known})
+                yield self._batch(TRACE_REQUESTS, {**entry, **known})
             return
         frame = _frame(known)
         refused = frame.filter(~sound)
-        reason = "The segment has a negative length or offset, no time, or it ends before it begins."
-        yield _refused(refused, refused["request"].to_numpy(), reason)
+        reason = "The segment has a negative length or offset, no time, or ends before it begins."
+        yield _refuse_rows(refused, refused["request"].to_numpy(), reason)
         frame = frame.filter(sound)
         if frame.height:
-            yield self._batch(TRACE_REQUESTS, {**told, **frame.to_dict(as_series=True)})
+            yield self._batch(TRACE_REQUESTS, {**entry, **frame.to_dict(as_series=True)})
 
     # ---- files
 
@@ -273,16 +273,18 @@ class _Trace:
         named = [
             number
             for number, name in self.names.items()
-            if not name.startswith(_HEATMAP_PREFIX) and name not in _NAMES_OF_NO_FILES
+            if not name.startswith(_HEATMAP_PREFIX) and name not in _NAMES_WITHOUT_FILES
         ]
-        ids = [number for number in dict.fromkeys([*named, *used]) if number not in self.ids_of_no_files]
+        ids = [number for number in dict.fromkeys([*named, *used]) if number not in self.ids_without_files]
         if not ids:
             return {}
         paths = [self.names.get(number) for number in ids]
-        described = self.stripes.described()
-        stripes = [described.get(number, (None, None)) for number in ids]
+        striped = self.stripes.describe_files()
+        stripes = [striped.get(number, (None, None)) for number in ids]
         mounts = _Mounts(self.mounts)
-        places = [mounts.of(path, is_striped=number in described) for number, path in zip(ids, paths, strict=True)]
+        places = [
+            mounts.find_mount(path, is_striped=number in striped) for number, path in zip(ids, paths, strict=True)
+        ]
         return {
             "file_number": np.array(ids, np.uint64).view(np.int64),
             "path": paths,
@@ -298,27 +300,27 @@ def _instant(seconds: int, nanoseconds: int) -> datetime:
 
 
 def _user(file_name: str, application: str | None, job_id: int) -> str | None:
-    """Return the user whom the file's usual name begins with, if its program and job are those of the log."""
-    # most names are others, and to make the pattern takes long
+    """Parse the user from the log's usual name, if its program and job are those of the log."""
+    # compiling the pattern is slow, and most names do not match
     if not application or f"_{application}_id{job_id}" not in file_name:
         return None
-    usual = re.compile(rf"(?P<user>[^/\s]+?)_{re.escape(application)}_id{job_id}(?:-\d+)?_")
-    found = usual.match(file_name)
+    pattern = re.compile(rf"(?P<user>[^/\s]+?)_{re.escape(application)}_id{job_id}(?:-\d+)?_")
+    found = pattern.match(file_name)
     return found["user"] if found else None
 
 
 class _Mounts:
-    """The mount point of a path: the longest that it begins with, whole names compared.
+    """Finds the mount point of a path: its longest prefix of whole names.
 
-    The log has as many mounts as it had room for: a file with stripes lies on Lustre, whatever they say.
+    The log may omit mounts for lack of room: a file with stripes is on Lustre even if its mount is missing.
     """
 
     def __init__(self, mounts: dict[str, str]) -> None:
         self._mounts = mounts
         self._known: dict[str, str | None] = {}
 
-    def of(self, path: str | None, *, is_striped: bool) -> tuple[str | None, str | None]:
-        """Return the mount point and the kind of file system; None for what is no absolute path or not known."""
+    def find_mount(self, path: str | None, *, is_striped: bool) -> tuple[str | None, str | None]:
+        """Return the mount point and the file system type; None if unknown or not an absolute path."""
         mount = self._longest(path) if path and path.startswith("/") else None
         kind = self._mounts[mount] if mount is not None else None
         if is_striped and kind != _LUSTRE:
@@ -331,7 +333,7 @@ class _Mounts:
             waiting.append(path)
             path = path[: path.rindex("/")] or "/"
         found = self._known.get(path, path if path in self._mounts else None)
-        # What lies in the same folder is likely to be asked for next; the file itself is not.
+        # Cache the folders: files of the same folder are likely to follow, but not the file itself.
         self._known |= dict.fromkeys(waiting[1:], found)
         return found
 
@@ -343,7 +345,7 @@ def _frame(known: dict[str, Any]) -> pl.DataFrame:
 
 
 def _are_distinct(ids: Ints, ranks: Ints) -> bool:
-    """Return whether no pair of both comes twice."""
+    """Test whether no pair of id and rank repeats."""
     if len(ids) < 2:
         return True
     order = np.lexsort((ranks, ids))
@@ -352,26 +354,25 @@ def _are_distinct(ids: Ints, ranks: Ints) -> bool:
 
 def _lists(values: Ints, counts: Ints) -> pl.Series:
     offsets = np.concatenate([[0], np.cumsum(counts)])
-    # Polars' way to Arrow: PyArrow's own imports pandas first, for half a second.
+    # Through Polars, because PyArrow's own conversion imports pandas, which takes half a second.
     parts = (pl.Series(part).to_arrow() for part in (offsets, values))
     return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(*parts)))
 
 
-def _refused(rows: pl.DataFrame, places: Ints, reason: str) -> Batch:
+def _refuse_rows(rows: pl.DataFrame, places: Ints, reason: str) -> Batch:
     raw = pl.concat_str(pl.all().cast(pl.String).fill_null("none"), separator=" ")
-    told = {"reason": pl.lit(reason), "remedy": pl.lit(_REMEDY), "raw": raw}
-    return reject_frame(rows.select(line=pl.Series(places + 1), **told))
+    entry = {"reason": pl.lit(reason), "remedy": pl.lit(_REMEDY), "raw": raw}
+    return reject_frame(rows.select(line=pl.Series(places + 1), **entry))
 
 
 def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes) -> tuple[dict[str, Any], Marks]:
-    """Return DXT segments, numbered from `first` on, writes before reads in each record, and which are sound."""
     writes, reads = block["write_counts"], block["read_counts"]
     counts: Ints = writes + reads
     offsets, lengths = (block["segments"][:, column].copy() for column in (0, 1))
-    began, ceased = (block["segments"][:, column].copy().view(np.float64) for column in (2, 3))
-    # Of MPI-IO, the offset is -1 where the tracer did not ask for it, and in the module's first version.
+    start_s, end_s = (block["segments"][:, column].copy().view(np.float64) for column in (2, 3))
+    # MPI-IO offsets are -1 if the tracer did not query them, and in the module's first version.
     lowest = -1 if head["module"] == "DXT_MPIIO" else 0
-    sound = (lengths >= 0) & (offsets >= lowest) & (began <= ceased) & np.isfinite(began) & np.isfinite(ceased)
+    sound = (lengths >= 0) & (offsets >= lowest) & (start_s <= end_s) & np.isfinite(start_s) & np.isfinite(end_s)
     is_read = np.repeat(np.tile([0, 1], len(counts)), np.stack([writes, reads], axis=1).ravel())
     osts = stripes.targets(block["ids"], counts, offsets)
     known = {
@@ -382,8 +383,8 @@ def _segments(head: dict[str, Any], block: Arrays, first: int, stripes: Stripes)
         "direction": traced.Coded(["write", "read"], is_read),
         "offset_bytes": traced.Nullable(offsets, offsets != -1),
         "request_bytes": lengths.astype(np.float64),
-        "start_s": began,
-        "end_s": ceased,
+        "start_s": start_s,
+        "end_s": end_s,
         "ost": None if osts is None else traced.Nullable(osts, osts >= 0),
     }
     return known, sound

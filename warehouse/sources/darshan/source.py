@@ -1,7 +1,7 @@
-"""Darshan logs: what a run's I/O layers counted, when they moved bytes, and, with DXT, every read and write.
+"""Darshan logs: counters of a run's I/O layers, heat maps, and, with DXT, every read and write.
 
 Formats 3.00 to 3.41, read by the library of the `darshan` wheel in a child process, after a check of the log's
-structure that needs no library: see `layout`, `reading` and `rows`.
+structure without the library: see `layout`, `reading` and `rows`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _START = re.compile(rb"\d\.\d\d\0{4}")
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content begins as Darshan's logs do: a version, or the magic number in either byte order."""
+    """Recognize a log by its version, or by the magic number in either byte order."""
     return head.start[8:16] in (_MAGIC, _MAGIC[::-1]) or _START.match(head.start) is not None
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a log, plain or compressed once more; nothing of it depends on what else is said about the input."""
-    from iosig.warehouse.sources.darshan.rows import batches
+    """Read a log, optionally compressed once more; it needs no further settings."""
+    from iosig.warehouse.sources.darshan.rows import read_batches
     from iosig.warehouse.sources.files.opening import plain_file
 
     with plain_file(path) as plain:
-        yield from batches(plain, path.name)
+        yield from read_batches(plain, path.name)
 
 
 SOURCE = Source(
@@ -36,6 +36,6 @@ SOURCE = Source(
     kind="traces",
     sniff=sniff,
     read=read,
-    # its first bytes are nobody else's, and nights have thousands of its logs
+    # its first bytes are unambiguous, and nights have thousands of these logs
     precedence=20,
 )

@@ -1,4 +1,4 @@
-"""On which Lustre targets (OSTs) a file's bytes lie, as Darshan's LUSTRE module tells it."""
+"""Maps file offsets to Lustre targets (OSTs), from Darshan's LUSTRE module."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ _SIZE, _COUNT, _PATTERN, _FLAGS, _START, _END, _MIRROR = range(7)
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """The layouts of files: of each, one component or more, each striped over some targets.
+    """Lustre layouts of files, each with one or more components striped over targets.
 
-    `ids` (n,), sorted; `first` and `last` (n,): where each file's components begin and end; `components` (m, 7):
-    size, count, pattern, flags, start, end, mirror; `component_ost` (m,): where each component's targets begin in
-    `osts` (k,).
+    `ids` (n,), sorted; `first` and `last` (n,): range of each file's components; `components` (m, 7): size, count,
+    pattern, flags, start, end, mirror; `component_ost` (m,): start of each component's targets in `osts` (k,).
     """
 
     ids: Ids
@@ -31,21 +30,21 @@ class Stripes:
     osts: Ints
 
     @classmethod
-    def of(cls, ids: Ids, component_counts: Ints, components: Ints, osts: Ints) -> Stripes:
-        """Lay out the records; of several of one file, the first counts."""
+    def from_records(cls, ids: Ids, component_counts: Ints, components: Ints, osts: Ints) -> Stripes:
+        """Build layouts from records; the first record of each file is used."""
         last = np.cumsum(component_counts)
         component_ost = np.cumsum(components[:, _COUNT]) - components[:, _COUNT]
         unique, first_at = np.unique(ids, return_index=True)
         return cls(unique, (last - component_counts)[first_at], last[first_at], components, component_ost, osts)
 
     @classmethod
-    def none(cls) -> Stripes:
-        """Return the layouts of no files."""
+    def empty(cls) -> Stripes:
+        """Build an empty set of layouts, for logs without the LUSTRE module."""
         no = np.empty(0, np.int64)
         return cls(np.empty(0, np.uint64), no, no, no.reshape(0, 7), no, no)
 
-    def described(self) -> dict[int, tuple[int | None, list[int] | None]]:
-        """Return by file: its stripes' size [B], None if its parts differ in it, and its targets, None if none."""
+    def describe_files(self) -> dict[int, tuple[int | None, list[int] | None]]:
+        """Map each file to its stripe size [B], None if components differ, and its targets, None if unknown."""
         found: dict[int, tuple[int | None, list[int] | None]] = {}
         for file, first, last in zip(self.ids.tolist(), self.first.tolist(), self.last.tolist(), strict=True):
             used = [at for at in range(first, last) if self.components[at, _COUNT] > 0]
@@ -60,9 +59,9 @@ class Stripes:
         return self.osts[first : first + int(self.components[component, _COUNT])]
 
     def targets(self, ids: Ids, counts: Ints, offsets: Ints) -> Ints | None:
-        """Return the target of the first byte of each request, -1 where it is not known; None if it never is.
+        """Return the target of each request's first byte, -1 if unknown; None if all are unknown.
 
-        ids, counts: files, and how many of the requests that follow each other are of each; offsets [B].
+        ids, counts: files, and the number of consecutive requests of each; offsets [B].
         """
         place = np.searchsorted(self.ids, ids)
         place[place == len(self.ids)] = 0
@@ -76,14 +75,14 @@ class Stripes:
         return found
 
     def _fill(self, found: Ints, component: Ints, first: Ints, counts: Ints, offsets: Ints) -> None:
-        """Set the targets of the requests that lie in one component of their file, where none is set yet."""
-        told = self.components[component]
-        # Of mirrors, the first stands for all: which one served a read is not known.
-        is_used = (component >= 0) & (told[:, _COUNT] > 0) & (told[:, _SIZE] > 0)
-        is_used &= told[:, _MIRROR] == self.components[first, _MIRROR]
-        ends = np.where(told[:, _END] == -1, np.iinfo(np.int64).max, told[:, _END])
-        size, count = (np.where(is_used, told[:, column], 1) for column in (_SIZE, _COUNT))
-        starts = np.where(is_used, told[:, _START], np.iinfo(np.int64).max)
+        """Set the targets of requests within one component of their file, where not yet set."""
+        layouts = self.components[component]
+        # The first mirror stands for all: which one served a read is unknown.
+        is_used = (component >= 0) & (layouts[:, _COUNT] > 0) & (layouts[:, _SIZE] > 0)
+        is_used &= layouts[:, _MIRROR] == self.components[first, _MIRROR]
+        ends = np.where(layouts[:, _END] == -1, np.iinfo(np.int64).max, layouts[:, _END])
+        size, count = (np.where(is_used, layouts[:, column], 1) for column in (_SIZE, _COUNT))
+        starts = np.where(is_used, layouts[:, _START], np.iinfo(np.int64).max)
         size, count, starts, ends, base = (
             np.repeat(values, counts) for values in (size, count, starts, ends, self.component_ost[component])
         )

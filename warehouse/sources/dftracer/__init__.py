@@ -1,9 +1,9 @@
-"""DFTracer's traces: a JSON line for each call, a file for each process.
+"""DFTracer's traces: one JSON line per call, one file per process.
 
-- `calls` (`typed`, `request_bytes`): What DFTracer's events are: reads and writes with their bytes.
-- `files` (`sifted`, `taken`): Files of a DFTracer trace: their calls, and what each says about its processes.
-- `lines` (`blocks`, `quick`, `careful`): Lines of DFTracer's files: many at once, or one by one.
-- `nesting` (`IN_ORDER`, `Nesting`): Calls within calls: what one layer hands to the next is counted once.
-- `run` (`landed`): What a DFTracer trace becomes: rows of its requests, of its files, and of the run itself.
-- `source`: DFTracer traces: what a run's processes called, a JSON line for each call, a file for each process.
+- `calls` (`parse_cells`, `request_bytes`): Classifies DFTracer's events, and computes the bytes of reads and writes.
+- `files` (`read_lines`, `collect_calls`): Files of a DFTracer trace: their calls, and metadata about their processes.
+- `lines` (`blocks`, `read_with_duckdb`, `read_one_by_one`): Lines of DFTracer's files: many at once, or one by one.
+- `nesting` (`IN_ORDER`, `Nesting`): Detects nested calls, so that bytes are counted once.
+- `run` (`read_run`): Builds the rows of requests, files, and the run.
+- `source`: The format: one JSON line per call, one file per process.
 """

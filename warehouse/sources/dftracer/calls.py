@@ -1,9 +1,9 @@
-"""What DFTracer's events are: reads and writes with their bytes, calls that move none, and words about the run.
+"""Classifies DFTracer's events: reads and writes with their bytes, other calls, and metadata about the run.
 
-The functions and what is logged of each are those of DFTracer 1.0 to 3.0 (src/dftracer/core/brahma/{posix,stdio,
-mpiio}.cpp) and of the DLIO profiler before it. POSIX calls log what they returned, which is the bytes that moved;
-`fread` and `fwrite` return items, and their size is logged. MPI-IO logs an error code, and no bytes: its reads and
-writes are those of the layer below.
+The functions and their logged arguments are those of DFTracer 1.0 to 3.0 (src/dftracer/core/brahma/{posix,stdio,
+mpiio}.cpp) and of its predecessor, the DLIO profiler. POSIX calls log their return value, the number of bytes moved;
+`fread` and `fwrite` return items and log the item size. MPI-IO logs an error code and no bytes: its reads and writes
+are those of the layer below.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import polars as pl
 from iosig.warehouse.sources.dftracer.lines import NAMING, NUMBERS, OF_KIND, SIZES
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import RAW
-from iosig.warehouse.sources.rows.faults import Fault, no_number, sift
+from iosig.warehouse.sources.rows.faults import Fault, build_number_fault, sift
 from iosig.warehouse.sources.rows.rejects import Sifted
 
-#: layers of the I/O software, outermost first; the program's own functions are above all
+#: I/O layers, outermost first; the program's own functions are above all of them
 LAYERS = ("MPIIO", "STDIO", "POSIX")
 DEEDS = ("read", "write", "open", "close", "seek", "stat", "sync", "other")
-#: of the program's own functions, which name themselves
+#: layer code of the program's own functions
 OWN = -1
-#: numbers above this are no sizes or places of files, and their sums could leave 64 bits
-MOST_BYTES = 1 << 60
-#: microseconds since 1970: no trace is older than the tracer, or than 2001; what is smaller is of another unit
+#: maximum plausible size or offset; sums of larger values could overflow 64 bits
+MAX_BYTES = 1 << 60
+#: earliest plausible time [us since 1970], in 2001; smaller values have another unit
 _EARLIEST_US = 10**15
 _LATEST_US = int(job_times.LATEST.timestamp() * 1_000_000)
 
-#: the category of what the tracer says of the run itself, and the name of MPI's rank there
+#: category of the tracer's metadata about the run, and the name of the MPI rank in it
 TRACER, RANK = "dftracer", "rank"
 COMPLETE, METADATA = "complete", "metadata"
 _PHASES = {"X": COMPLETE, "1": COMPLETE, "M": METADATA, "4": METADATA}
-#: counters of a service that runs beside the program, and instants without a duration: neither is a call
+#: phases that are not calls: counters of a separate service, and instants without a duration
 _IGNORED = ("C", "2", "i", "I")
 _FOLDED = ("A", "3")
 
@@ -59,8 +59,8 @@ _METADATA = {
     "__lxstat64 __fxstat __fxstat64 __fxstatat __fxstatat64",
     "sync": "fsync fdatasync sync syncfs sync_file_range msync fflush MPI_File_sync",
 }
-#: calls of these layers that are about no file
-_OF_NO_FILE = (
+#: functions of these layers that concern no file
+_WITHOUT_FILE = (
     *("fork", "vfork", "execl", "execlp", "execle", "execv", "execvp", "execvpe", "execve", "wait", "waitpid", "exit"),
     *("_exit", "umask", "clearerr", "feof", "ferror", "flockfile", "funlockfile", "ftrylockfile"),
 )
@@ -75,13 +75,13 @@ def _functions() -> pl.DataFrame:
         for name in names.split()
     ]
     others = [(name, deed, "none") for deed, names in _METADATA.items() for name in names.split()]
-    # the bytes of MPI-IO are in no trace, and no call of its own besides: it is neither a request nor metadata
-    hidden = [(name, None, "hidden") for name in _mpi_moves()]
+    # MPI-IO transfers have no bytes in a trace, so they count neither as requests nor as metadata
+    hidden = [(name, None, "hidden") for name in _mpi_transfers()]
     schema = {"name": pl.String, "deed": pl.String, "rule": pl.String}
     return pl.DataFrame([*moving, *others, *hidden], schema=schema, orient="row")
 
 
-def _mpi_moves() -> list[str]:
+def _mpi_transfers() -> list[str]:
     ways = ("", "_all", "_at", "_at_all", "_shared", "_ordered")
     waits = [f"MPI_File_{way}{form}" for way in ("read", "write", "iread", "iwrite") for form in ways]
     splits = ("_all", "_at_all", "_ordered")
@@ -90,17 +90,17 @@ def _mpi_moves() -> list[str]:
     ]
 
 
-# ---- from text to numbers
+# ---- parsing
 
 
-def typed(cells: pl.DataFrame) -> Sifted:
-    """Part lines: events of the run and words about it, with numbers for what is one, and those that are refused.
+def parse_cells(cells: pl.DataFrame) -> Sifted:
+    """Convert text cells to typed events and metadata, and refuse malformed lines.
 
-    Events that only tell of the program's own functions, and move no bytes, are kept as well: they are counted.
+    Calls of the program's own functions that move no bytes are kept, because they are counted.
     """
     kinds = cells.select(OF_KIND).unique(maintain_order=True).with_row_index("kind")
     cells = cells.join(kinds, on=OF_KIND, how="left", nulls_equal=True, maintain_order="left").drop(OF_KIND)
-    meanings = meant(kinds)
+    meanings = classify_kinds(kinds)
     rows = cells.drop("kind").hstack(meanings[cells["kind"]]).filter(~pl.col("is_ignored"))
     texts = (*NUMBERS, *SIZES)
     kept = {f"given_{name}": pl.col(name) for name in texts} if RAW in cells.columns else {}
@@ -110,34 +110,33 @@ def typed(cells: pl.DataFrame) -> Sifted:
         f"lost_{kind}": pl.any_horizontal(lost[name] for name in names)
         for kind, names in (("number", NUMBERS), ("ret", ("ret",)), ("size", SIZES))
     }
-    # a function of the program's own counts as moving bytes only if it says how many
+    # one of the program's own functions moves bytes only if it logs a number
     is_mute = (pl.col("layer") == OWN) & pl.col("ret").is_null() & pl.col("size").is_null()
     deed = pl.when(~is_mute).then("deed")
     return sift(numbered.with_columns(**flags, deed=deed), _faults(bool(kept)))
 
 
-def without_given(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return typed lines that were read one by one as those that were read at once."""
+def drop_raw_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Give rows that were read one by one the columns of rows that were read by DuckDB."""
     return rows.drop(RAW, *(f"given_{name}" for name in (*NUMBERS, *SIZES)))
 
 
-def meant(kinds: pl.DataFrame) -> pl.DataFrame:
-    """Return what lines of each kind are, which is told by OF_KIND: what a few texts say is found out once.
+def classify_kinds(kinds: pl.DataFrame) -> pl.DataFrame:
+    """Classify the distinct combinations of OF_KIND, which are few, once each.
 
-    The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags.
-
-    deed: what a call does: read, write, a metadata operation, or NULL where it is none of a file.
+    The result has `name`, `phase`, `layer`, `deed`, `rule`, `called` (the function) and flags. deed: read, write, a
+    metadata operation, or NULL for a call without a file.
     """
     layers = {name: place for place, name in enumerate(LAYERS)}
-    told = kinds.join(_functions(), on="name", how="left", maintain_order="left").with_columns(
+    matched = kinds.join(_functions(), on="name", how="left", maintain_order="left").with_columns(
         phase=pl.col("ph").replace_strict(_PHASES, default=None, return_dtype=pl.String),
         layer=pl.col("cat").replace_strict(layers, default=OWN, return_dtype=pl.Int8),
     )
     is_own, moves = pl.col("layer") == OWN, pl.col("deed").is_in(["read", "write"])
-    is_of_file = ~pl.col("name").is_in(_OF_NO_FILE) & (pl.col("rule") != "hidden").fill_null(True)
+    is_of_file = ~pl.col("name").is_in(_WITHOUT_FILE) & (pl.col("rule") != "hidden").fill_null(True)
     other = pl.when(is_of_file).then(pl.coalesce("deed", pl.lit("other")))
     deed = pl.when(is_own).then(pl.when(moves).then("deed")).otherwise(other)
-    return told.select(
+    return matched.select(
         pl.col("name").cast(pl.Categorical),
         pl.format("{} {} {}", "layer", deed.fill_null(""), "name").cast(pl.Categorical).alias("called"),
         pl.col("phase").cast(pl.Enum([COMPLETE, METADATA])),
@@ -152,84 +151,90 @@ def meant(kinds: pl.DataFrame) -> pl.DataFrame:
 
 @cache
 def _faults(has_given: bool) -> list[Fault]:
-    """Return what can be wrong with a line."""
+    """Build the checks of a line."""
     is_event, moves = pl.col("phase") == COMPLETE, pl.col("deed").is_in(["read", "write"])
-    answers = is_event & (pl.col("layer") != OWN)
+    is_returning = is_event & (pl.col("layer") != OWN)
     write = "Trace again: DFTracer writes a number here."
     if has_given:
-        numbers = [no_number(f"given_{name}", name) for name in NUMBERS]
+        numbers = [build_number_fault(f"given_{name}", name) for name in NUMBERS]
         sizes = [
-            Fault((moves | answers if name == "ret" else moves) & fault.broken, fault.reason, fault.remedy)
-            for name, fault in ((name, no_number(f"given_{name}", name)) for name in SIZES)
+            Fault((moves | is_returning if name == "ret" else moves) & fault.broken, fault.reason, fault.remedy)
+            for name, fault in ((name, build_number_fault(f"given_{name}", name)) for name in SIZES)
         ]
     else:
-        numbers = [Fault(pl.col("lost_number"), "Something is no number.", write)]
-        sizes = [Fault((moves & pl.col("lost_size")) | (answers & pl.col("lost_ret")), "A size is no number.", write)]
+        numbers = [Fault(pl.col("lost_number"), "Something is not a number.", write)]
+        sizes = [
+            Fault((moves & pl.col("lost_size")) | (is_returning & pl.col("lost_ret")), "A size is not a number.", write)
+        ]
     ended = pl.col("ts").cast(pl.Float64) + pl.col("dur").cast(pl.Float64)
     return [
         Fault(
             pl.col("is_folded"),
-            "The line stands for several calls: when each of them was is not told.",
+            "The line aggregates several calls without their times.",
             "Trace with DFTRACER_ENABLE_AGGREGATION=0.",
         ),
         Fault(
-            pl.col("phase").is_null(), "The line's `ph` is none of DFTracer's kinds of records.", "Check what wrote it."
+            pl.col("phase").is_null(),
+            "The line's `ph` is not one of DFTracer's record types.",
+            "Check the program that wrote it.",
         ),
         *numbers,
         *sizes,
         *(Fault(is_event & pl.col(name).is_null(), f"The event has no `{name}`.", write) for name in NUMBERS),
         Fault(
             is_event & ~pl.col("ts").is_between(_EARLIEST_US, _LATEST_US),
-            "Its time is none in microseconds since 1970, from 2001 on.",
+            "Its time is not in microseconds since 1970, from 2001 on.",
             "Trace with times in microseconds.",
         ),
         Fault(
             is_event & ((pl.col("dur") < 0) | (ended > _LATEST_US)),
-            "It lasts less than nothing, or beyond the year 2261.",
+            "Its duration is negative, or it ends after 2261.",
             "Trace again.",
         ),
         *_naming_faults(),
         Fault(
-            moves & pl.any_horizontal(pl.col(name) > MOST_BYTES for name in SIZES),
-            "It tells of more bytes than any file has.",
+            moves & pl.any_horizontal(pl.col(name) > MAX_BYTES for name in SIZES),
+            "It has more bytes than any file.",
             "Trace again.",
         ),
         Fault(
             moves & pl.any_horizontal(pl.col(name) < 0 for name in SIZES if name != "ret"),
-            "It tells of fewer bytes than none.",
+            "It has a negative number of bytes.",
             "Trace again.",
         ),
         Fault(
-            moves & _is_unanswered(),
-            "It tells what was asked for, and not how many bytes moved.",
+            moves & _lacks_return_value(),
+            "It has the requested bytes, but not the bytes moved.",
             "Trace again: DFTracer writes what each read and write returned.",
         ),
     ]
 
 
-def _is_unanswered() -> pl.Expr:
-    """Return whether a call tells anything of itself but what it returned; without metadata a trace tells nothing.
+def _lacks_return_value() -> pl.Expr:
+    """Test whether a call lacks its return value; only traces with metadata have any.
 
-    Functions of the program's own say what they please, and `fgets` and `fputs` tell lengths.
+    The program's own functions are exempt, and `fgets` and `fputs` log lengths.
     """
-    told = pl.any_horizontal(pl.col("host", "host_hash", "path", "file_hash", "count", "size", "offset").is_not_null())
+    matched = pl.any_horizontal(
+        pl.col("host", "host_hash", "path", "file_hash", "count", "size", "offset").is_not_null()
+    )
     lacks = pl.col("ret").is_null() | ((pl.col("rule") == "items") & pl.col("size").is_null())
-    return (pl.col("layer") != OWN) & (pl.col("rule") != "chars") & told & lacks
+    return (pl.col("layer") != OWN) & (pl.col("rule") != "chars") & matched & lacks
 
 
 def _naming_faults() -> list[Fault]:
-    """Return what can be wrong with a line that says what a hash stands for, or which rank a process is."""
-    is_told = (pl.col("phase") == METADATA) & pl.col("is_of_tracer")
-    is_rank = is_told & (pl.col("name") == "PR") & (pl.col("told") == RANK)
+    """Build the checks of lines that map a hash to a name, or a process to its rank."""
+    is_metadata = (pl.col("phase") == METADATA) & pl.col("is_of_tracer")
+    is_rank = is_metadata & (pl.col("name") == "PR") & (pl.col("told") == RANK)
     return [
         Fault(
-            is_told & pl.col("name").is_in(NAMING) & (pl.col("told").is_null() | pl.col("value").is_null()),
-            "It lacks a hash, or the name that the hash stands for.",
-            "Trace again: without it, files or hosts are not known.",
+            is_metadata & pl.col("name").is_in(NAMING) & (pl.col("told").is_null() | pl.col("value").is_null()),
+            "It lacks a hash, or the hash's name.",
+            "Trace again: without it, files or hosts are unknown.",
         ),
         Fault(
             is_rank & ~pl.when(is_rank).then(pl.col("value").fill_null("")).str.contains(r"^[0-9]{1,9}$"),
-            "The rank is no number.",
+            "The rank is not a number.",
             "Trace again.",
         ),
     ]
@@ -237,10 +242,10 @@ def _naming_faults() -> list[Fault]:
 
 @cache
 def request_bytes() -> pl.Expr:
-    """Return the bytes that a read or write moved; NULL where that is not told. A call that failed moved none."""
+    """Compute the bytes that a read or write moved; NULL if unknown, 0 for a failed call."""
     ret = pl.col("ret")
     unit = pl.when(pl.col("rule") == "items").then("size").otherwise(1)
-    # a metadata-less trace says nothing at all; at the end of a file `fgets` has no length
+    # a trace without metadata has no lengths; `fgets` at the end of a file has none either
     chars = pl.coalesce("read_chars", "written_chars", pl.when(pl.coalesce("host", "host_hash").is_not_null()).then(0))
     by_rule = (
         pl.when(pl.col("rule") == "chars")
@@ -261,6 +266,6 @@ def request_bytes() -> pl.Expr:
 
 
 def _product(count: pl.Expr, unit: pl.Expr) -> pl.Expr:
-    """Return a product; NULL where no file could hold so much."""
-    is_sound = count.cast(pl.Float64) * unit.cast(pl.Float64) <= MOST_BYTES
+    """Multiply; NULL if the product exceeds any file size."""
+    is_sound = count.cast(pl.Float64) * unit.cast(pl.Float64) <= MAX_BYTES
     return pl.when(is_sound).then(count * unit)

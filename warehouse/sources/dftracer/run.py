@@ -1,4 +1,4 @@
-"""What a DFTracer trace becomes: rows of its requests, of its metadata calls, of its files, and of the run itself."""
+"""Builds the rows of a DFTracer trace: requests, metadata calls, files, and the run."""
 
 from __future__ import annotations
 
@@ -23,35 +23,34 @@ from iosig.warehouse.contracts.traces import (
 from iosig.warehouse.engine_paths import read_parquet, scan_parquet
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer.calls import LAYERS
-from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, sifted, taken
+from iosig.warehouse.sources.dftracer.files import BY_HASH, SLACK_US, Codes, FileRead, Piece, collect_calls, read_lines
 from iosig.warehouse.sources.dftracer.lines import BLOCK_BYTES, INPUT, blocks
 from iosig.warehouse.sources.dftracer.nesting import IN_ORDER, Nesting
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.engine import Engine
-from iosig.warehouse.sources.rows.rejects import refused_rows, reject_frame, rejects
+from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_frame, rejects
 
-#: functions of the program's own that say how many bytes they moved: another view of what the layers below move
+#: the program's own functions that log bytes: another view of the layers below
 APP = "APP"
-#: files that the kernel makes up, or keeps in memory: no storage sees them
+#: files that the kernel generates or keeps in memory: they cause no storage traffic
 KERNEL = "KERNEL"
 _OF_KERNEL = r"^/(?:dev|proc|sys)/"
-#: calls that are kept in memory; those of longer traces are kept beside
-_HELD_BYTES = 1 << 27
-#: kinds of calls that a module's counters tell apart
-_MOST_KINDS = 200
+#: maximum size of calls in memory; longer traces spill to disk [B]
+_MAX_MEMORY_BYTES = 1 << 27
+#: maximum number of functions that a module's counters distinguish
+_MAX_KINDS = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _RECORD = ("module", "file_number", "rank")
-#: what calls that do the same add up to
+#: aggregated columns of calls
 _SUMS = ("count", "bytes", "time_s", "start_s", "end_s")
 
 
-def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
-    """Yield all rows of a run, whose processes' files these are; one that cannot be read is left out and said to be.
+def read_run(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
+    """Yield all rows of a run from its processes' files; an unreadable file is skipped and reported.
 
-    What the files hold is kept until all were seen, for times count from the earliest: of long traces beside them.
-
-    Raises InputRefused where no file can be read, or none tells of a call.
+    Calls are kept until all files are read, because times are relative to the earliest; long traces spill to disk.
+    Raises InputRefused if no file can be read, or none has a call.
     """
     with TemporaryDirectory(prefix="iosig-") as folder, Engine(Path(folder)) as engine:
         run = _Run(engine)
@@ -61,16 +60,16 @@ def landed(files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
 
 @dataclass(slots=True)
 class _Run:
-    """What is known of a run, as far as its files were read."""
+    """State of a run while its files are read."""
 
     engine: Engine
     codes: Codes = field(default_factory=Codes)
     files: list[FileRead] = field(default_factory=list)
-    #: where calls are kept, and of which inputs they are; those that are held are not written yet
+    #: files of spilled calls, and their inputs; those in `held` are not written yet
     parts: list[tuple[Path, frozenset[int]]] = field(default_factory=list)
     held: dict[Path, pl.DataFrame] = field(default_factory=dict)
     held_bytes: int = 0
-    left_out: dict[int, InputRefused] = field(default_factory=dict)
+    skipped: dict[int, InputRefused] = field(default_factory=dict)
     refused_count: int = 0
 
     def read(self, files: Sequence[tuple[str, Path]]) -> Iterator[Batch]:
@@ -88,33 +87,33 @@ class _Run:
                 if found.is_alone:
                     raise
                 held = [piece for piece in held if piece[0] is not found]
-                self.left_out[number] = fault
-                yield rejects([(None, f"{name} is left out. {fault.reason}", fault.remedy, None)])
+                self.skipped[number] = fault
+                yield rejects([(None, f"{name} is skipped. {fault.reason}", fault.remedy, None)])
                 continue
             self.files.append(found)
         yield from self._keep(held)
         if not any(found.processes for found in self.files):
-            raise InputRefused("No line of it tells of an event that can be read.", "Trace again.")
+            raise InputRefused("No line is a readable event.", "Trace again.")
 
     def _keep(self, held: Sequence[Piece]) -> Iterator[Batch]:
         held = [(found, block) for found, block in held if block.line_count]
         if not held:
             return
-        found = sifted(held, self.engine)
+        found = read_lines(held, self.engine)
         if not found.refused.is_empty():
             self.refused_count += found.refused.height
             yield reject_frame(found.refused)
-        kept = taken(held, found.rows, self.codes)
+        kept = collect_calls(held, found.rows, self.codes)
         if not kept.is_empty():
             part = self.engine.scratch / f"{len(self.parts)}.parquet"
             self.parts.append((part, frozenset(piece[0].number for piece in held)))
             self.held[part] = kept
             self.held_bytes += int(kept.estimated_size())
-            if self.held_bytes > _HELD_BYTES:
+            if self.held_bytes > _MAX_MEMORY_BYTES:
                 self._write(part)
 
     def _write(self, *parts: Path) -> None:
-        """Write those of the parts that are held."""
+        """Write those parts that are still in memory."""
         for part, kept in [(part, self.held.pop(part)) for part in parts if part in self.held]:
             kept.write_parquet(part, compression="lz4", statistics=False)
             self.held_bytes -= int(kept.estimated_size())
@@ -124,7 +123,7 @@ class _Run:
         return read_parquet(part) if kept is None else kept
 
     def land(self) -> Iterator[Batch]:
-        tally = _Tally(_Processes.of(self), _Functions.of(self.codes), _Files.of(self))
+        tally = _Tally(_Processes.from_run(self), _Functions.from_codes(self.codes), _Files.from_run(self))
         for piece in self._pieces(tally):
             yield from tally.add(piece)
         yield from tally.files.batches()
@@ -132,32 +131,32 @@ class _Run:
         yield from self._ending(tally)
 
     def _pieces(self, tally: _Tally) -> Iterator[pl.DataFrame]:
-        """Yield the kept rows; those that may be repeated, or lie within others, in order and once."""
-        homes = Counter(process for found in self.files for process in found.processes)
-        shared = {process for process, count in homes.items() if count > 1}
-        unruly = {found.number for found in self.files if found.needs_order or not shared.isdisjoint(found.processes)}
-        told = ~pl.col(INPUT).is_in(list(self.left_out))
-        for part in (part for part, inputs in self.parts if inputs.isdisjoint(unruly)):
-            for piece in self._read(part).filter(told).iter_slices(traced.BATCH_ROWS):
+        """Yield the calls; those that may be repeated or nested are sorted and deduplicated."""
+        file_counts = Counter(process for found in self.files for process in found.processes)
+        shared = {process for process, count in file_counts.items() if count > 1}
+        unsorted = {found.number for found in self.files if found.needs_order or not shared.isdisjoint(found.processes)}
+        is_read = ~pl.col(INPUT).is_in(list(self.skipped))
+        for part in (part for part, inputs in self.parts if inputs.isdisjoint(unsorted)):
+            for piece in self._read(part).filter(is_read).iter_slices(traced.BATCH_ROWS):
                 yield piece.with_columns(is_nested=pl.lit(False))
-        mixed = [part for part, inputs in self.parts if not inputs.isdisjoint(unruly)]
+        mixed = [part for part, inputs in self.parts if not inputs.isdisjoint(unsorted)]
         if mixed:
             self._write(*mixed)
             tally.repeated_count += scan_parquet(mixed).select(pl.len()).collect().item()
             nesting = Nesting()
             for piece in self.engine.rows(IN_ORDER, mixed):
                 tally.repeated_count -= piece.height
-                yield nesting.marked(piece).filter(told)
+                yield nesting.mark(piece).filter(is_read)
 
     def _ending(self, tally: _Tally) -> Iterator[Batch]:
         first_us, last_us = self.edges_us()
         ended_at = _instant(last_us)
         yield from self._modules(tally, ended_at)
-        told = next((found for found in self.files if found.started_as), None)
-        command = _command(told)
+        is_read = next((found for found in self.files if found.started_as), None)
+        command = _command(is_read)
         words = _words(command)
-        version = told.started_as.get("version") if told else None
-        yield traced.rows(
+        version = is_read.started_as.get("version") if is_read else None
+        yield traced.build_batch(
             TRACES,
             {
                 "tracer": "dftracer",
@@ -174,61 +173,60 @@ class _Run:
         )
 
     def edges_us(self) -> tuple[int, int]:
-        """Return when the run's first event began and its last was over."""
+        """Return the start of the run's first event and the end of its last."""
         edges = [edge for found in self.files if (edge := found.edges_us) is not None]
         return min(first for first, _ in edges), max(last for _, last in edges)
 
     def _modules(self, tally: _Tally, ended_at: datetime) -> Iterator[Batch]:
-        endless = len({process for found in self.files if not found.is_whole for process in found.processes})
+        unended_count = len({process for found in self.files if not found.is_complete for process in found.processes})
         refused_count = self.refused_count + tally.untimely_count
-        reasons = " ".join(self._reasons(tally, endless, refused_count))
-        is_whole = not (endless or refused_count or self.left_out or tally.lacks())
+        reasons = " ".join(self._reasons(tally, unended_count, refused_count))
+        is_whole = not (unended_count or refused_count or self.skipped or tally.list_gaps())
         for module in sorted(tally.kinds):
             kinds = tally.kinds[module]
-            yield traced.rows(
+            yield traced.build_batch(
                 TRACE_MODULES,
                 {
                     "module": module,
                     "outcome": "sound" if is_whole else "partial",
                     "reason": reasons or None,
-                    "is_partial": endless > 0,
+                    "is_partial": unended_count > 0,
                     "record_count": kinds.total(),
                     "counters": json.dumps(dict(sorted(kinds.items()))),
                 },
                 ended_at,
             )
 
-    def _reasons(self, tally: _Tally, endless: int, refused_count: int) -> Iterator[str]:
-        if endless:
-            yield f"Of {len(tally.processes.ranks)} processes, {endless} have no end in the trace."
+    def _reasons(self, tally: _Tally, unended_count: int, refused_count: int) -> Iterator[str]:
+        if unended_count:
+            yield f"Of {len(tally.processes.ranks)} processes, {unended_count} have no end in the trace."
         if any(not found.is_count_sound for found in self.files):
-            yield "The tracer's own count of events is no number."
+            yield "The tracer's own count of events is not a number."
         if missing := sum(found.missing_count for found in self.files):
-            yield f"Of the events that were written, {missing} are missing."
-        if self.left_out:
-            yield f"Left out, for they cannot be read: {len(self.left_out)} files."
+            yield f"{missing} of the written events are missing."
+        if self.skipped:
+            yield f"Skipped as unreadable: {len(self.skipped)} files."
         if refused_count:
             yield f"Refused: {refused_count} lines."
-        yield from tally.lacks()
+        yield from tally.list_gaps()
         if tally.repeated_count:
             yield (
-                f"Taken once, though they come several times: {tally.repeated_count} calls. A process that forks "
-                "hands on what it has not yet written."
+                f"Repeated calls, counted once: {tally.repeated_count}. A fork inherits its parent's unwritten calls."
             )
         if tally.files.ambiguous_count:
-            yield f"Of {tally.files.ambiguous_count} calls, the file is not known: its hash is that of several."
+            yield f"Of {tally.files.ambiguous_count} calls, the file is unknown: its hash is ambiguous."
 
 
 def _instant(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
-def _command(told: FileRead | None) -> str | None:
-    """Return the command line that the first process with a start was started by."""
-    if told is None:
+def _command(is_read: FileRead | None) -> str | None:
+    """Return the command line of the first process with a start event."""
+    if is_read is None:
         return None
-    given = told.started_as.get("cmd_hash", told.started_as.get("cmd"))
-    return told.strings.get(str(given)) if given is not None else None
+    given = is_read.started_as.get("cmd_hash", is_read.started_as.get("cmd"))
+    return is_read.strings.get(str(given)) if given is not None else None
 
 
 def _words(command: str | None) -> list[str]:
@@ -238,12 +236,12 @@ def _words(command: str | None) -> list[str]:
         return (command or "").split()
 
 
-# ---- what codes stand for
+# ---- decoding
 
 
 @dataclass(frozen=True, slots=True)
 class _Processes:
-    """The processes by their codes: rank, host, and the time from their start to their end, as far as it is told."""
+    """Lookup tables of processes by code, with rank, host, and known start and end."""
 
     ranks: dict[int, int]
     rank: pl.Series
@@ -251,11 +249,11 @@ class _Processes:
     first_us: pl.Series
     last_us: pl.Series
     zero_us: int
-    #: of how many the host is not told, though hosts are
+    #: number of processes without a host, if others have one
     unplaced_count: int
 
     @classmethod
-    def of(cls, run: _Run) -> _Processes:
+    def from_run(cls, run: _Run) -> _Processes:
         seen = sorted({process for found in run.files for process in found.processes})
         ranks = _ranks(run, seen)
         hosts: dict[str, str] = {}
@@ -282,25 +280,25 @@ class _Processes:
 
 
 def _host(key: str | None, hosts: dict[str, str]) -> str | None:
-    """Return a host's name, which its key is, or has the hash of."""
+    """Return a host's name from its key, which is the name or its hash."""
     return hosts.get(key.removeprefix(BY_HASH)) if key and key.startswith(BY_HASH) else key
 
 
 def _ranks(run: _Run, seen: Sequence[int]) -> dict[int, int]:
-    """Return the number of each process: MPI's rank where it is told and no other has it, else the next free one."""
+    """Assign each process its MPI rank if it is known and unique, else the next free number."""
     pids = {code: pid for (_, pid), code in run.codes.processes.items()}
-    told: dict[int, int] = {}
+    is_read: dict[int, int] = {}
     for found in run.files:
         for process in sorted(found.processes):
             if pids[process] in found.ranks:
-                told.setdefault(process, found.ranks[pids[process]])
+                is_read.setdefault(process, found.ranks[pids[process]])
     ranks: dict[int, int] = {}
-    taken: set[int] = set()
+    used: set[int] = set()
     for process in seen:
-        if process in told and told[process] not in taken:
-            ranks[process] = told[process]
-            taken.add(told[process])
-    free = max(taken, default=-1) + 1
+        if process in is_read and is_read[process] not in used:
+            ranks[process] = is_read[process]
+            used.add(is_read[process])
+    free = max(used, default=-1) + 1
     for process in seen:
         if process not in ranks:
             ranks[process] = free
@@ -310,7 +308,7 @@ def _ranks(run: _Run, seen: Sequence[int]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Functions:
-    """The functions by their codes: module, what they do, and their names."""
+    """Lookup tables of functions by code, with module, operation and name."""
 
     module: pl.Series
     deed: pl.Series
@@ -319,7 +317,7 @@ class _Functions:
     moves: pl.Series
 
     @classmethod
-    def of(cls, codes: Codes) -> _Functions:
+    def from_codes(cls, codes: Codes) -> _Functions:
         known = list(codes.functions)
         modules = [LAYERS[layer] if layer >= 0 else APP for layer, _, _ in known]
         deeds = pl.Series([deed for _, deed, _ in known], dtype=pl.String)
@@ -333,7 +331,7 @@ class _Functions:
 
 @dataclass(slots=True)
 class _Files:
-    """The files by their codes: each path once; one number for all whose path is not known."""
+    """Lookup tables of files by code, where files without a path share number 0."""
 
     number: pl.Series
     of_kernel: pl.Series
@@ -345,8 +343,8 @@ class _Files:
     unknown: int = 0
 
     @classmethod
-    def of(cls, run: _Run) -> _Files:
-        anywhere = _names_anywhere(run)
+    def from_run(cls, run: _Run) -> _Files:
+        anywhere = _merge_names(run)
         own = {found.number: found.names for found in run.files}
         numbers: dict[str | None, int] = {None: 0}
         found_numbers, ambiguous, unnamed = [], [], []
@@ -366,7 +364,7 @@ class _Files:
         return cls(pl.Series(found_numbers, dtype=pl.Int64), of_kernel, of_several, of_none, paths)
 
     def numbers_of(self, files: pl.Series) -> pl.Series:
-        """Return the files' numbers by their codes, and count the calls of which the file is not known."""
+        """Look up file numbers by code, and count calls of unknown files."""
         if not len(self.number):
             self.unknown += len(files)
             return pl.zeros(len(files), pl.Int64, eager=True)
@@ -377,12 +375,14 @@ class _Files:
         return numbers
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the rows of the files."""
-        yield from traced.files({path: number for number, path in enumerate(self.paths) if number or self.unknown})
+        """Yield the rows of `trace_files`, including number 0 if any call lacks a file."""
+        yield from traced.build_file_batches(
+            {path: number for number, path in enumerate(self.paths) if number or self.unknown}
+        )
 
 
-def _names_anywhere(run: _Run) -> dict[str, str | None]:
-    """Return names by hashes over all files of the run; None where a hash has several."""
+def _merge_names(run: _Run) -> dict[str, str | None]:
+    """Merge the names by hash over all files of the run; None if a hash has several."""
     found: dict[str, str | None] = {}
     for file in run.files:
         for key, name in file.names.items():
@@ -395,7 +395,7 @@ def _names_anywhere(run: _Run) -> dict[str, str | None]:
 
 @dataclass(slots=True)
 class _Tally:
-    """What was landed so far, and what the calls add up to."""
+    """Counts and sums of the calls landed so far."""
 
     processes: _Processes
     functions: _Functions
@@ -407,21 +407,21 @@ class _Tally:
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
     parts: list[pl.DataFrame] = field(default_factory=list)
 
-    def lacks(self) -> list[str]:
-        """Return what the trace does not tell, though it should."""
+    def list_gaps(self) -> list[str]:
+        """List expected information that the trace lacks."""
         process_count, unplaced_count = len(self.processes.ranks), self.processes.unplaced_count
-        said = (
-            (unplaced_count, f"Of {process_count} processes, the host of {unplaced_count} is not told."),
-            (self.unsized_count, f"Of {self.unsized_count} reads and writes, how many bytes moved is not told."),
+        gaps = (
+            (unplaced_count, f"Of {process_count} processes, the host of {unplaced_count} is unknown."),
+            (self.unsized_count, f"The bytes of {self.unsized_count} reads and writes are unknown."),
             (
                 self.files.unnamed_count,
-                f"Of {self.files.unnamed_count} calls, the file is not known: its hash is that of none.",
+                f"Of {self.files.unnamed_count} calls, the file is unknown: its hash has no name.",
             ),
         )
-        return [sentence for count, sentence in said if count]
+        return [sentence for count, sentence in gaps if count]
 
     def add(self, piece: pl.DataFrame) -> Iterator[Batch]:
-        """Yield what calls become; one outside of its process's life is refused."""
+        """Yield the rows of calls; calls outside their process's lifetime are refused."""
         zero, process = self.processes.zero_us, piece["process"]
         placed = piece.with_columns(
             file_number=self.files.numbers_of(piece["file"]),
@@ -431,7 +431,7 @@ class _Tally:
             & (pl.col("ts") + pl.col("dur") <= self.processes.last_us.gather(process)),
         )
         if not placed["is_timely"].all():
-            yield self._untimely(placed.filter(~pl.col("is_timely")))
+            yield self._refuse_untimely(placed.filter(~pl.col("is_timely")))
             placed = placed.filter("is_timely")
         self._count(placed)
         moves = self.functions.moves.gather(placed["function"])
@@ -439,17 +439,17 @@ class _Tally:
         of_kernel = self.files.of_kernel.gather(placed["file_number"])
         yield from self._metadata(placed.filter(~(moves | of_kernel)))
 
-    def _untimely(self, rows: pl.DataFrame) -> Batch:
+    def _refuse_untimely(self, rows: pl.DataFrame) -> Batch:
         self.untimely_count += rows.height
         names = self.functions.name.gather(rows["function"])
-        reason = pl.format("The call of {} lies outside of its process's own start and end.", names)
-        return reject_frame(refused_rows(rows, reason, "Trace again; the call is not counted."))
+        reason = pl.format("The call of {} lies outside its process's start and end.", names)
+        return reject_frame(build_refused_rows(rows, reason, "Trace again; the call is not counted."))
 
     def _count(self, rows: pl.DataFrame) -> None:
-        """Count calls: those that have all codes alike are added up before what the codes stand for is looked up."""
-        # in order, so that sums of seconds are the same each time
-        alike = rows.group_by("process", "function", "file_number", "is_nested", maintain_order=True)
-        added = alike.agg(_added_up())
+        """Aggregate calls with the same codes before the codes are decoded."""
+        # in order, so that sums of floats are reproducible
+        same = rows.group_by("process", "function", "file_number", "is_nested", maintain_order=True)
+        added = same.agg(_aggregate_calls())
         counted = added.with_columns(
             module=self._modules(added),
             rank=self.processes.rank.gather(added["process"]),
@@ -459,11 +459,11 @@ class _Tally:
         named = counted.group_by("module", "name").agg(pl.col("count").sum()).sort("module", "name")
         for module, name, count in named.iter_rows():
             kinds = self.kinds.setdefault(module, Counter())
-            kinds[name if name in kinds or len(kinds) < _MOST_KINDS else "other"] += count
+            kinds[name if name in kinds or len(kinds) < _MAX_KINDS else "other"] += count
         self.unsized_count += int(counted.filter(pl.col("deed").is_in(["read", "write"]))["unsized_count"].sum())
         self.parts.append(counted.filter(~pl.col("is_nested")).select(*_RECORD, "deed", *_SUMS))
         if len(self.parts) > 50:
-            self.parts = [_together(self.parts)]
+            self.parts = [_merge_sums(self.parts)]
 
     def _modules(self, rows: pl.DataFrame) -> pl.Series:
         modules = self.functions.module.gather(rows["function"])
@@ -471,14 +471,14 @@ class _Tally:
         return modules.set(of_kernel, KERNEL) if of_kernel.any() else modules
 
     def records(self) -> Iterator[Batch]:
-        """Yield what each process did to each file."""
+        """Yield the aggregated calls of each process to each file."""
         if self.parts:
-            records = _together(self.parts).group_by(_RECORD).agg(traced.record_columns())
+            records = _merge_sums(self.parts).group_by(_RECORD).agg(traced.record_columns())
             for part in records.sort(_RECORD).iter_slices(traced.BATCH_ROWS):
-                yield traced.rows(TRACE_RECORDS, part.to_dict())
+                yield traced.build_batch(TRACE_RECORDS, part.to_dict())
 
     def _requests(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        known = self._told(rows).with_columns(
+        known = self._common_columns(rows).with_columns(
             rows.select("offset_bytes", "request_bytes"),
             host=self.processes.host.gather(rows["process"]),
             direction=self.functions.deed.gather(rows["function"]),
@@ -486,11 +486,11 @@ class _Tally:
         yield from self.numbers.rows(TRACE_REQUESTS, known, is_async=False)
 
     def _metadata(self, rows: pl.DataFrame) -> Iterator[Batch]:
-        known = self._told(rows).with_columns(operation=self.functions.deed.gather(rows["function"]))
+        known = self._common_columns(rows).with_columns(operation=self.functions.deed.gather(rows["function"]))
         yield from self.numbers.rows(TRACE_METADATA, known)
 
-    def _told(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return what is told of any call."""
+    def _common_columns(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Select the columns that requests and metadata calls share."""
         return rows.select(
             "file_number",
             "start_s",
@@ -501,8 +501,8 @@ class _Tally:
         )
 
 
-def _added_up() -> list[pl.Expr]:
-    """Return what calls that do the same add up to; a sum with an unknown part is not known."""
+def _aggregate_calls() -> list[pl.Expr]:
+    """Aggregate calls; a sum with an unknown part is NULL."""
     size = pl.col("request_bytes")
     return [
         pl.len().cast(pl.Int64).alias("count"),
@@ -514,8 +514,8 @@ def _added_up() -> list[pl.Expr]:
     ]
 
 
-def _together(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Add up what parts of the calls add up to."""
+def _merge_sums(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Merge aggregated parts."""
     moved = pl.col("bytes")
     return (
         pl.concat(parts)

@@ -1,6 +1,6 @@
-"""DFTracer traces: what a run's processes called, a JSON line for each call, a file for each process.
+"""DFTracer traces: one JSON line per call, one file per process.
 
-A trace is a folder of such files, or one file by itself. Times are microseconds since 1970.
+A trace is a folder of such files, or a single file. Times are microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _NAME = re.compile(r".+\.pfw(?:\.gz)?", re.S)
 _BLANK = " \t\r\n[\ufeff"
 _MEMBERS = ('"name"', '"cat"', '"pid"', '"tid"', '"ph"')
 _PHASE = re.compile(r'"ph"\s*:\s*(?:"[XMC]"|[1-4]\b)')
-_LOOKED_AT = 8
+_MAX_SNIFFED_FILES = 8
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the first line, after a bracket, is an event as DFTracer writes them."""
+    """Recognize a DFTracer event in the first line after a bracket."""
     first = next((line for line in head.lines if line.strip(_BLANK)), "").lstrip(_BLANK)
     has_all = first.startswith("{") and all(member in first for member in _MEMBERS)
     return has_all and _PHASE.search(first) is not None
 
 
 def owns(folder: Path) -> tuple[str, ...]:
-    """Return the names of the folder's files that are one trace: two at least, for one file is an input by itself."""
+    """List the files of a folder that form one trace; at least two, as a single file is an input by itself."""
     from iosig.warehouse.sources.files.opening import read_head
 
     try:
@@ -37,7 +37,7 @@ def owns(folder: Path) -> tuple[str, ...]:
         return ()
     if len(paths) < 2:
         return ()
-    for path in islice(paths, _LOOKED_AT):
+    for path in islice(paths, _MAX_SNIFFED_FILES):
         try:
             if sniff(read_head(path)):
                 return tuple(path.name for path in paths)
@@ -47,13 +47,13 @@ def owns(folder: Path) -> tuple[str, ...]:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read one traced run; a process's file that cannot be read is left out, and the trace is not sound then."""
+    """Read one traced run; an unreadable process file is skipped, which makes the trace partial."""
     from iosig.warehouse.sources.dftracer import run
 
     names = owns(path) if path.is_dir() else ()
     if path.is_dir() and not names:
         raise InputRefused("The folder holds no DFTracer trace.", "Give the folder of a run's .pfw files.")
-    yield from run.landed([(name, path / name) for name in names] or [(path.name, path)])
+    yield from run.read_run([(name, path / name) for name in names] or [(path.name, path)])
 
 
 SOURCE = Source(

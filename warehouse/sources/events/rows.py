@@ -1,4 +1,4 @@
-"""Request events in any table: from its columns, text or typed, to checked rows, piece by piece."""
+"""Converts any table of request events, text or typed, to checked rows, piece by piece."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from iosig.warehouse.contracts import columns as c
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import SHOWN_CHARS, Fault, no_number, sift
+from iosig.warehouse.sources.rows.faults import SHOWN_CHARS, Fault, build_number_fault, sift
 from iosig.warehouse.sources.rows.rejects import Sifted
 from iosig.warehouse.sources.rows.tables import text
 
 REQUIRED = ("layer", "node", "rank", "request_id", "event", "start_s", "end_s")
 OPTIONAL = ("layer_number", "peer", "bytes", "direction", "file", "is_collective")
-#: the layers that need no number, outermost first
+#: known layers, outermost first, which need no number
 KNOWN_LAYERS = ("application", "library", "io_node", "storage", "device")
-#: a row of a piece: times in the table's own count, the file by its name
+#: schema of a piece: times in the table's own unit, files by name
 ROWS = pl.Schema(
     {
         "layer_number": pl.Int64(),
@@ -37,12 +37,12 @@ ROWS = pl.Schema(
         "is_collective": pl.Boolean(),
     }
 )
-#: what the times of a table are: seconds from the run's start on, seconds since 1970, or instants
+#: meaning of a table's times: seconds from the run's start, seconds since 1970, or instants
 Clock = Literal["seconds", "epoch", "instants"]
 
 _MOST_LAYERS = 64
 _MOST_RANK = (1 << 31) - 1
-#: beyond this many seconds a number counts from 1970: as in series
+#: numbers above this are seconds since 1970, as in series
 _EPOCH_FROM_S = 1e9
 _LATEST_S = job_times.LATEST.timestamp()
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
@@ -52,15 +52,15 @@ _GIVEN = "given_"
 
 
 def locate(names: Collection[str]) -> dict[str, str]:
-    """Return our columns that the table has, each by its name there; refuse a table that lacks one it must have."""
+    """Map our columns to the table's; raise InputRefused if a mandatory one is missing."""
     absent = [name for name in REQUIRED if name not in names]
     if absent:
         raise InputRefused(f"The table has no column {', '.join(absent)}.", "Rename its columns to the published ones.")
     return {name: name for name in (*REQUIRED, *OPTIONAL) if name in names}
 
 
-def clock_of(times: pl.Series) -> Clock:
-    """Return what the times of a table are, as most of the first piece say it."""
+def find_clock(times: pl.Series) -> Clock:
+    """Infer the meaning of a table's times from the majority of the first piece."""
     if times.dtype.is_temporal():
         return "instants"
     bare = times.str.strip_chars() if times.dtype == pl.String else times
@@ -79,7 +79,7 @@ def _bare(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def _whole(rows: pl.DataFrame, name: str) -> pl.Expr:
-    """Return a column as whole numbers; what is none is NULL, also where it could be cut to one."""
+    """Convert a column to integers; NULL for other values, including fractions."""
     if name not in rows.columns:
         return pl.lit(None, pl.Int64)
     number = _bare(rows, name).cast(pl.Int64, strict=False)
@@ -91,7 +91,7 @@ def _real(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def _flag(rows: pl.DataFrame, name: str) -> pl.Expr:
-    """Return a column as truth; NULL where it says neither. An empty cell is no."""
+    """Convert a column to Booleans, NULL if invalid; an empty cell is false."""
     if name not in rows.columns or rows[name].null_count() == rows.height:
         return pl.lit(value=False)
     if rows.schema[name] == pl.Boolean:
@@ -101,9 +101,9 @@ def _flag(rows: pl.DataFrame, name: str) -> pl.Expr:
 
 
 def _times(rows: pl.DataFrame, name: str, clock: Clock, zone: str | None) -> pl.DataFrame:
-    """Return a column of times in the clock's count (instants: microseconds since 1970), without its ending.
+    """Convert a column of times to the clock's unit (instants: microseconds since 1970), named without its suffix.
 
-    If any is faulty, also its reason and remedy, which are NULL where there is none.
+    If any is faulty, also its reason and remedy, which are NULL elsewhere.
     """
     short = name.removesuffix("_s")
     found = _instants(rows[name], short, zone) if clock == "instants" else _numbers(rows, name, short, clock)
@@ -120,22 +120,22 @@ def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.Data
         return read.with_columns(reason=pl.lit(None, pl.String), remedy=pl.lit(None, pl.String))
     said = "seconds of a run" if clock == "seconds" else "seconds since 1970"
     shown = rows[name].cast(pl.String, strict=False).str.slice(0, SHOWN_CHARS).fill_null("")
-    reason = pl.format("`{}` stands for {} and is no number of {}.", shown, pl.lit(name), pl.lit(said))
+    reason = pl.format("`{}` is not a number; the column is {} in {}.", shown, pl.lit(name), pl.lit(said))
     remedy = pl.lit("Write all times of a file in the same way.")
     return read.with_columns(pl.when(is_bad).then(reason).alias("reason"), pl.when(is_bad).then(remedy).alias("remedy"))
 
 
 def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
     if times.dtype == pl.String:
-        missing = pl.coalesce("reason", pl.lit(f"There is no time in {short}_s."))
+        missing = pl.coalesce("reason", pl.lit(f"There is not a time in {short}_s."))
         found = job_times.parse(times, zone, f"event's {short}").with_columns(
             reason=pl.when(pl.col("instant").is_null()).then(missing),
             remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),
         )
     else:
-        read = job_times.in_utc(times, zone, f"The event's {short} time").to_frame("instant")
+        read = job_times.convert_to_utc(times, zone, f"The event's {short} time").to_frame("instant")
         is_good = job_times.in_range(pl.col("instant")).fill_null(False)
-        reason = pl.lit(f"The time in {short}_s is no instant from 1970 to 2261.")
+        reason = pl.lit(f"The time in {short}_s is not an instant from 1970 to 2261.")
         found = read.with_columns(
             reason=pl.when(~is_good).then(reason), remedy=pl.lit("Write times in UTC; fill in every cell.")
         )
@@ -146,7 +146,7 @@ def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
 
 
 class Layers:
-    """The layers of one table, as far as they were seen: each has one number and each number one name."""
+    """The layers of one table so far, with a one-to-one mapping of names and numbers."""
 
     def __init__(self, *, are_numbered: bool) -> None:
         self.are_numbered = are_numbered
@@ -154,7 +154,7 @@ class Layers:
         self._number_of: dict[str, int] = known
 
     def sift(self, rows: pl.DataFrame) -> Sifted:
-        """Part rows whose layer has another number, or whose number another layer, than where it came first."""
+        """Refuse rows whose layer and number contradict an earlier row."""
         pairs = rows.select("layer", "layer_number").unique(maintain_order=True)
         if self.are_numbered:
             taken = set(self._number_of.values())
@@ -174,22 +174,22 @@ class Layers:
         if not self.are_numbered:
             return Fault(
                 pl.col("known_number").is_null(),
-                pl.format("The place of the layer `{}` is not known.", shown),
+                pl.format("The position of the layer `{}` is unknown.", shown),
                 f"Add the column layer_number, or call the layers {', '.join(KNOWN_LAYERS)}.",
             )
         return Fault(
             pl.col("known_number").ne_missing(pl.col("layer_number")),
-            pl.format("The layer `{}` has the number {}, which does not fit rows before.", shown, "layer_number"),
+            pl.format("The layer `{}` has the number {}, which contradicts earlier rows.", shown, "layer_number"),
             f"Give each layer one number of its own, from 0 to {_MOST_LAYERS - 1}, the outermost the lowest.",
         )
 
 
-def typed(
+def convert_types(
     rows: pl.DataFrame, clock: Clock, zone: str | None, *, are_numbered: bool
 ) -> tuple[pl.DataFrame, list[Fault]]:
-    """Read a piece of the table, under our names and of any type, into ROWS, and say what may be wrong with a row.
+    """Convert a piece of the table, under our names and of any type, to ROWS, and build its checks.
 
-    `rows` also hold `line`, and `raw` if a refused row is to be shown.
+    `rows` also have `line`, and `raw` if refused rows are to be shown.
     """
     nested = [name for name, dtype in rows.schema.items() if dtype.is_nested() or dtype in (pl.Binary, pl.Object)]
     if nested:
@@ -217,7 +217,7 @@ def typed(
 
 
 def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bool) -> list[Fault]:
-    """Return the faults: of times in the columns `faulty`, of numbers that were `given` in another form, and others."""
+    """Build the checks of times (`faulty`), of numbers (`given` as text), and of other columns."""
     fill = "Fill the cell at its source."
     size = pl.col("event_bytes")
     empty = [("layer", "layer"), ("rank", "rank"), ("event_kind", "event")]
@@ -232,11 +232,11 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
             "The event ends before it begins.",
             "Write both times of an event by the same clock.",
         ),
-        *(no_number(_GIVEN + name, _NUMBERS[name]) for name in given),
+        *(build_number_fault(_GIVEN + name, _NUMBERS[name]) for name in given),
         *(Fault(pl.col(name).is_null(), f"There is no {said}.", fill) for name, said in empty),
         Fault(
             ~pl.col("rank").is_between(0, _MOST_RANK),
-            pl.format("The rank {} is none of an MPI program.", "rank"),
+            pl.format("The rank {} is negative.", "rank"),
             "Number the processes from 0.",
         ),
         Fault(
@@ -246,12 +246,12 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
         ),
         Fault(
             ~(size.is_finite() & (size >= 0)),
-            "The bytes are no number of at least 0.",
-            "Leave the cell empty where the bytes are not known.",
+            "The bytes are not a non-negative number.",
+            "Leave the cell empty if the bytes are unknown.",
         ),
         Fault(
             ~pl.col("direction").is_in(c.DIRECTIONS),
-            pl.format("The direction `{}` is not known.", pl.col("direction").str.slice(0, SHOWN_CHARS)),
+            pl.format("The direction `{}` is unknown.", pl.col("direction").str.slice(0, SHOWN_CHARS)),
             "Write read, write, or nothing.",
         ),
         Fault(
@@ -267,8 +267,8 @@ def _faults(faulty: Collection[str], given: Collection[str], *, are_numbered: bo
     ]
 
 
-def sifted(frame: pl.DataFrame, faults: list[Fault], layers: Layers) -> Sifted:
-    """Part typed rows; the good ones hold the columns of ROWS and `line`."""
+def sift_rows(frame: pl.DataFrame, faults: list[Fault], layers: Layers) -> Sifted:
+    """Separate good rows, with the columns of ROWS and `line`, from refused ones."""
     found = sift(frame, faults)
     placed = layers.sift(found.rows)
     refused = pl.concat([found.refused, placed.refused]).sort(LINE)

@@ -1,8 +1,8 @@
-"""Request events: a table of what each layer of an I/O system did for each request, as text or Parquet.
+"""Request events: a table of the operations of each I/O layer for each request, as text or Parquet.
 
 After the traces of Sigovan et al., "A Visual Network Analysis Method for Large Scale Parallel I/O Systems" (IPDPS'13),
-section IV.A: events of the program, the I/O nodes and the storage nodes, each with the rank and the id of the request
-for which it was. They land by the time of their beginning, whatever their order in the table.
+section IV.A: events of the program, the I/O nodes and the storage nodes, each with the rank and the id of its request.
+They land sorted by start, whatever their order in the table.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading
 from iosig.warehouse.sources.rows import tables, times, traced
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
 from iosig.warehouse.sources.rows.engine import Engine
-from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, refused_rows, reject_frame
+from iosig.warehouse.sources.rows.rejects import SCHEMA as REJECT_SCHEMA, Sifted, build_refused_rows, reject_frame
 
 MODULE = "EVENTS"
 _PIECE_ROWS = 1 << 19
-#: kinds of events that the module's counters tell apart
+#: maximum number of event kinds that the module's counters distinguish
 _MOST_KINDS = 100
-#: words for what the program does to a file without moving bytes; `other` is no such word
+#: names of metadata operations, without `other`
 _METADATA_KINDS = METADATA_OPERATIONS[:-1]
 _OF_CALL = ("rank", "file_number", "start_s", "end_s")
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is a table with all columns that request events must have."""
+    """Recognize a table with all mandatory columns of request events."""
     if head.start.startswith(PARQUET_MAGIC):
         return head.path is not None and set(event_rows.REQUIRED) <= set(tables.parquet_names(head.path))
     return set(event_rows.REQUIRED) <= tables.names_of(head.lines)
 
 
-# ---- pieces, as they lie in the table
+# ---- pieces in table order
 
 
 @dataclass(slots=True)
 class _Table:
-    """What is known of the whole table, as far as it was read."""
+    """State of reading the table."""
 
     zone: str | None
     clock: Clock | None = None
@@ -65,19 +65,19 @@ class _Table:
     last_began: float = float("-inf")
     refused_count: int = 0
 
-    def typed(self, rows: pl.DataFrame) -> Sifted | None:
-        """Sift a piece; None if a row is refused of which `raw` is not there to be shown."""
+    def convert(self, rows: pl.DataFrame) -> Sifted | None:
+        """Convert and check a piece; None if a row is refused but has no `raw`."""
         if rows.is_empty():
             return Sifted(event_rows.ROWS.to_frame().with_columns(rows[LINE]), REJECT_SCHEMA.to_frame())
         if self.clock is None or self.layers is None:
-            self.clock = event_rows.clock_of(rows["start_s"])
+            self.clock = event_rows.find_clock(rows["start_s"])
             self.layers = Layers(are_numbered="layer_number" in rows.columns)
-        frame, faults = event_rows.typed(rows, self.clock, self.zone, are_numbered=self.layers.are_numbered)
-        found = event_rows.sifted(frame, faults, self.layers)
+        frame, faults = event_rows.convert_types(rows, self.clock, self.zone, are_numbered=self.layers.are_numbered)
+        found = event_rows.sift_rows(frame, faults, self.layers)
         return found if RAW in rows.columns or found.refused.is_empty() else None
 
-    def kept(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Take the good rows of the next piece into account, and number their files."""
+    def record(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Record the good rows of a piece, and number their files."""
         first, last = rows["start"][0], rows["start"][-1]
         self.is_sorted &= bool(rows["start"].is_sorted()) and first >= self.last_began
         self.last_began = last
@@ -95,19 +95,19 @@ def _pieces(path: Path, table: _Table) -> Iterator[Sifted]:
     with path.open("rb") as file:
         is_parquet = file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
     if is_parquet:
-        yield from tables.parquet_pieces(path, event_rows.locate, table.typed, _PIECE_ROWS)
+        yield from tables.parquet_pieces(path, event_rows.locate, table.convert, _PIECE_ROWS)
     else:
-        yield from tables.text_pieces(path, event_rows.locate, table.typed)
+        yield from tables.text_pieces(path, event_rows.locate, table.convert)
 
 
-# ---- the whole, by time
+# ---- sorted by time
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read one traced run; the table is kept beside until it was seen whole, for its times count from its first."""
+    """Read one traced run; the table spills to disk until it is complete, because times are relative to the first."""
     table = _Table(times.require_zone(reading.time_zone))
     with TemporaryDirectory(prefix="iosig-") as scratch:
-        kept: list[Path] = []
+        record: list[Path] = []
         first_reason = "it has no rows"
         with plain_file(path) as plain:
             for number, piece in enumerate(_pieces(plain, table)):
@@ -116,28 +116,28 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
                     table.refused_count += piece.refused.height
                     yield reject_frame(piece.refused)
                 if not piece.rows.is_empty():
-                    kept.append(Path(scratch, f"{number}.parquet"))
-                    table.kept(piece.rows).write_parquet(kept[-1], compression="lz4")
-        if not kept:
+                    record.append(Path(scratch, f"{number}.parquet"))
+                    table.record(piece.rows).write_parquet(record[-1], compression="lz4")
+        if not record:
             raise InputRefused(
-                f"No event of the table can be read; of the first: {first_reason.rstrip('.')}.", "Export it anew."
+                f"No event of the table can be read; of the first: {first_reason.rstrip('.')}.", "Export it again."
             )
-        yield from _landed(_by_time(kept, table, Path(scratch)), table)
+        yield from _land_rows(_sort_by_time(record, table, Path(scratch)), table)
 
 
-def _by_time(kept: list[Path], table: _Table, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Yield all rows by the time of their beginning; of events at once, in the order of the table."""
+def _sort_by_time(record: list[Path], table: _Table, scratch: Path) -> Iterator[pl.DataFrame]:
+    """Yield all rows sorted by start; ties keep the table's order."""
     if table.is_sorted:
-        for path in kept:
+        for path in record:
             yield from read_parquet(path).iter_slices(traced.BATCH_ROWS)
         return
     with Engine(scratch) as engine:
-        yield from engine.rows("from read_parquet($paths, hive_partitioning = false) order by start, line", kept)
+        yield from engine.rows("from read_parquet($paths, hive_partitioning = false) order by start, line", record)
 
 
 @dataclass(slots=True)
 class _Counts:
-    """What was landed so far."""
+    """Numbers of rows landed so far."""
 
     numbers: traced.Numbering = field(default_factory=traced.Numbering)
     last_rank: int = -1
@@ -145,31 +145,31 @@ class _Counts:
     kinds: Counter[str] = field(default_factory=Counter)
 
 
-def _landed(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]:
+def _land_rows(pieces: Iterator[pl.DataFrame], table: _Table) -> Iterator[Batch]:
     counts = _Counts()
     for piece in pieces:
-        rows, nameless = _placed(piece, table)
+        rows, nameless = _place_rows(piece, table)
         if not nameless.is_empty():
             table.refused_count += nameless.height
             yield reject_frame(nameless)
         if not rows.is_empty():
             yield from _events(rows, table, counts)
     if not counts.numbers.counts[REQUEST_EVENTS.name]:
-        raise InputRefused("No event of the table says its node.", "Fill in the column node.")
-    yield from traced.files(table.files)
+        raise InputRefused("No event of the table has a node.", "Fill in the column node.")
+    yield from traced.build_file_batches(table.files)
     yield _module(table, counts)
     yield _trace(table, counts)
 
 
-def _placed(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return rows with times in seconds from the trace's zero and with nodes, and those refused without one."""
+def _place_rows(piece: pl.DataFrame, table: _Table) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Convert times to seconds from the trace's start, and fill nodes; refuse rows without one."""
     is_outermost = pl.col("layer_number") == table.outermost
     node = pl.coalesce("node", pl.when(is_outermost).then(pl.col("rank").cast(pl.String)))
     rows = piece.with_columns(_seconds("start", table), _seconds("end", table), node=node)
-    refused = refused_rows(
+    refused = build_refused_rows(
         rows.filter(pl.col("node").is_null()),
         "There is no node.",
-        "Fill the cell at its source; only in the outermost layer the rank stands for it.",
+        "Fill the cell at its source; only the outermost layer defaults to the rank.",
     )
     return rows.filter(pl.col("node").is_not_null()), refused
 
@@ -189,7 +189,7 @@ def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batc
         counts.kinds[name if name in counts.kinds or len(counts.kinds) < _MOST_KINDS else "other"] += count
     known = rows.select(name for name in REQUEST_EVENTS.column_names if name in rows.columns)
     yield from counts.numbers.rows(REQUEST_EVENTS, known)
-    # what the program itself asked for, and its calls that move no bytes
+    # the program's own requests, and its metadata calls
     own = rows.filter(pl.col("layer_number") == table.outermost)
     direction = pl.col("direction").fill_null("unstated")
     requests = own.filter(pl.col("event_kind") == "request")
@@ -201,7 +201,7 @@ def _events(rows: pl.DataFrame, table: _Table, counts: _Counts) -> Iterator[Batc
 
 def _module(table: _Table, counts: _Counts) -> Batch:
     refused = table.refused_count
-    return traced.rows(
+    return traced.build_batch(
         TRACE_MODULES,
         {
             "module": MODULE,
@@ -215,9 +215,9 @@ def _module(table: _Table, counts: _Counts) -> Batch:
 
 
 def _trace(table: _Table, counts: _Counts) -> Batch:
-    """Return the run: of as many processes as the highest rank tells, until the last event's end."""
+    """Build the row of the run; the highest rank gives its processes, the last event its end."""
     started, ended = (_instant(table, value) for value in (table.began, table.ceased))
-    return traced.rows(
+    return traced.build_batch(
         TRACES,
         {
             "tracer": "request_events",

@@ -1,6 +1,6 @@
-"""Extrapolations, as `iosig extrapolate` records them, and compressed traces as files.
+"""Extrapolations recorded by `iosig extrapolate`, and files of compressed traces.
 
-- `compressed_traces` (`write`, `is_compressed_trace`, `read`, `page`): Compressed traces as files of their own.
-- `record` (`FieldModel`, `GivenTrace`, `Record`, `RefusedField`): The record of an extrapolation: from which traces.
+- `compressed_traces` (`write`, `is_compressed_trace`, `read`, `render_page`): Parquet files of compressed traces.
+- `record` (`FieldModel`, `GivenTrace`, `Record`, `RefusedField`): The record of an extrapolation.
 - `source` (`batch`): Extrapolations: the record that `iosig extrapolate` makes.
 """

@@ -1,7 +1,7 @@
-"""Compressed traces as files of their own: Parquet with a row for each node, in a documented form for other tools.
+"""Parquet files of compressed traces, one row per node, in a documented form for other tools.
 
-The form is declared here once, with what each column and each field in it means; the page about it in `docs/` is made
-of this. The rows are made and understood by `iosig.transforms.traces.frames`, which this room does not know.
+The form is declared here once, with the meaning of each column and field; its page in `docs/` is generated from it.
+`iosig.transforms.traces.frames`, which this package does not import, builds and interprets the rows.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-#: how the file calls itself, under the key `iosig.format`
+#: value of the file's metadata key `iosig.format`
 FORMAT = "iosig compressed trace"
-#: the version of the form: what is added, dropped or changes its meaning makes another one
+#: version of the form; any added, dropped or redefined column increments it
 VERSION = 1
-#: what a file may hold [bytes]: some 30 million numbers that follow no rule
+#: maximum size of a file's content [B]: some 30 million irregular numbers
 MOST_BYTES = 1 << 28
 
 _PREFIX = "iosig."
-#: address space of the process that reads a file [bytes]
+#: address space limit of the process that reads a file [B]
 _MOST_READER_BYTES = 1 << 32
 _MOST_PROCESSES = (1 << 31) - 1
-#: zstd levels: what takes no time on small files takes minutes on large ones
+#: zstd levels: a high level for small files, which would take minutes on large ones
 _SMALL_BYTES, _SMALL_LEVEL, _LARGE_LEVEL = 1 << 23, 19, 3
-_REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
+_REMEDY = "Write the file again with iosig compress or iosig extrapolate."
 
 
 # ---- the form
@@ -45,7 +45,7 @@ _REMEDY = "Write the file anew with iosig compress or iosig extrapolate."
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A quantity: what it holds, so many lists in one another around it, and what it means."""
+    """A quantity with its element type, nesting depth of lists, and meaning."""
 
     name: str
     kind: Literal["int", "real", "text"] | Structure
@@ -55,14 +55,14 @@ class Field:
 
     @property
     def type_words(self) -> str:
-        """Return its type, as DuckDB writes it but for the structures, which go by their names."""
+        """Format the type in DuckDB's notation, with structures by name."""
         plain = {"int": "BIGINT", "real": "DOUBLE", "text": "VARCHAR"}
         return (self.kind.name if isinstance(self.kind, Structure) else plain[self.kind]) + "[]" * self.lists
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Fields that stand together wherever they are needed, under a name that only the documentation has."""
+    """A reusable group of fields; only the documentation has its name."""
 
     name: str
     doc: str
@@ -134,7 +134,7 @@ GAP = Structure(
     ),
 )
 
-#: the columns, in order
+#: columns in order
 COLUMNS = (
     Field("rank_class", "int", "ranks that make the same calls but for numbers in them, counted from 0"),
     Field("node", "int", "the number of the row's call or loop in its class, from 0; a loop stands before its body"),
@@ -153,7 +153,7 @@ COLUMNS = (
 
 
 def structures() -> tuple[Structure, ...]:
-    """Return the structures that the columns are made of, those that hold others first."""
+    """List the structures of the columns, containing ones before contained ones."""
     found: dict[str, Structure] = {}
 
     def visit(fields: tuple[Field, ...]) -> None:
@@ -168,7 +168,7 @@ def structures() -> tuple[Structure, ...]:
 
 
 def schema() -> pa.Schema:
-    """Return the Arrow schema of the columns, docs and units in their metadata."""
+    """Build the Arrow schema of the columns, with docs and units in their metadata."""
     import pyarrow as pa
 
     return pa.schema(
@@ -188,24 +188,24 @@ def _arrow(field: Field, metadata: dict[str, str] | None = None) -> pa.Field:
     return pa.field(field.name, kind, metadata=metadata)
 
 
-# ---- the page about it
+# ---- documentation page
 
-#: between these lines of the page stand the tables of columns and structures
+#: markers around the generated tables of the page
 _MARKS = (
     "<!-- tables: made of compressed_traces.py in warehouse/sources/extrapolations -->\n",
     "<!-- /tables -->\n",
 )
 
 
-def page(text: str) -> str:
-    """Return the page about the form with the tables between its marks made anew.
+def render_page(text: str) -> str:
+    """Regenerate the tables between the markers of the page about the form.
 
-    Raises ValueError if the text does not have the marks.
+    Raises ValueError if the text lacks the markers.
     """
     before, begin, rest = text.partition(_MARKS[0])
     _, end, after = rest.partition(_MARKS[1])
     if not begin or not end:
-        raise ValueError("The page has no marks for its tables.")
+        raise ValueError("The page has no markers for its tables.")
     blocks = [_markdown("column", COLUMNS)]
     for structure in structures():
         blocks += [f"### {structure.name}", structure.doc, _markdown("field", structure.fields)]
@@ -225,10 +225,10 @@ def _markdown(what: str, fields: tuple[Field, ...]) -> str:
 
 
 def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
-    """Write a frame of these columns as a file, whole or not at all, with texts about it in the file's metadata.
+    """Write a frame of these columns atomically to a file, with texts in the file's metadata.
 
-    metadata: at least `process_count`, a whole number. Raises UsageError if the frame is too large for the form;
-    ValueError, and writes nothing, if it has other columns.
+    metadata: at least `process_count`, an integer. Raises UsageError if the frame is too large for the form;
+    ValueError, without writing, if it has other columns.
     """
     import pyarrow.parquet as pq
 
@@ -252,7 +252,7 @@ def write(path: Path, frame: pl.DataFrame, metadata: Mapping[str, str]) -> None:
             compression="zstd",
             compression_level=_SMALL_LEVEL if rows.nbytes < _SMALL_BYTES else _LARGE_LEVEL,
             use_dictionary=False,
-            # A few rows are no use to skip, and statistics of 50 columns would be a third of the file.
+            # No statistics: they would be a third of the file, and small files gain nothing from skipping rows.
             write_statistics=False,
             write_page_checksum=True,
         )
@@ -279,7 +279,7 @@ def _is_process_count(text: str) -> bool:
 
 
 def is_compressed_trace(path: Path) -> bool:
-    """Return whether a file's footer says that it is a compressed trace; it is not read any further."""
+    """Recognize a compressed trace by its footer, without reading further."""
     with contextlib.suppress(OSError):
         from iosig.warehouse.sources.files.opening import parquet_footer
 
@@ -288,23 +288,23 @@ def is_compressed_trace(path: Path) -> bool:
 
 
 def read(path: Path) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the rows of a file, in the form's columns, and the texts about it (`process_count` and others).
+    """Read the rows of a file in the form's columns, and its metadata (`process_count` and others).
 
-    Raises InputRefused for anything but a whole file of this form and version. What the rows say is not looked into.
+    Raises InputRefused for anything but a complete file of this form and version. The content of rows is not checked.
     """
     from iosig.warehouse.sources.files.child import arrays_from_child
 
     _check_file(path)
     found: dict[str, npt.NDArray[Any]] = {}
-    for arrays in arrays_from_child(decoded, str(path.absolute())):
+    for arrays in arrays_from_child(decode, str(path.absolute())):
         found.update(arrays)
     import polars as pl
 
     try:
         frame = pl.read_ipc_stream(found["rows"].tobytes())
-    # A panic of the reader is no `Exception`, but it is as much the file's doing.
+    # A panic of the reader is no `Exception`, but the file causes it as well.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise InputRefused("The rows of the compressed trace cannot be taken over.", _REMEDY) from error
+        raise InputRefused("The rows of the compressed trace cannot be converted.", _REMEDY) from error
     return frame, json.loads(found["metadata"].tobytes())
 
 
@@ -320,15 +320,15 @@ def _check_file(path: Path) -> None:
     if size > MOST_BYTES:
         raise InputRefused(f"{path} is larger than any compressed trace.", _REMEDY)
     if not footer:
-        raise InputRefused(f"{path} is no Parquet file, or breaks off.", _REMEDY)
+        raise InputRefused(f"{path} is not a Parquet file, or is truncated.", _REMEDY)
     if FORMAT.encode() not in footer:
-        raise InputRefused(f"{path} is Parquet, but no compressed trace.", _REMEDY)
+        raise InputRefused(f"{path} is Parquet, but not a compressed trace.", _REMEDY)
 
 
-def decoded(path: str) -> Iterator[dict[str, npt.NDArray[np.uint8]]]:
-    """Yield the rows of a file as an Arrow stream, and its metadata as JSON: what `read` has a child process do.
+def decode(path: str) -> Iterator[dict[str, npt.NDArray[np.uint8]]]:
+    """Yield the rows of a file as an Arrow stream, and its metadata as JSON; runs in a child process.
 
-    The library reads whatever a hostile file says; the process has so much memory and no more.
+    The library trusts the sizes in a hostile file, so the process's memory is limited.
     """
     import resource
 
@@ -367,17 +367,17 @@ def _table(path: str) -> tuple[pa.Table, dict[str, str]]:
     rows.validate(full=True)
     if rows.nbytes > MOST_BYTES:
         raise InputRefused("The compressed trace holds more than any that iosig writes.", _REMEDY)
-    # Nobody asks what the file's own words about its columns say, and they need not be UTF-8.
+    # The file's own column metadata are dropped: they are not used and may not be UTF-8.
     return rows.cast(pa.schema([field.remove_metadata() for field in schema()])), metadata
 
 
 def _own_metadata(found: Mapping[bytes, bytes]) -> dict[str, str]:
-    """Return the texts about a trace, or refuse another form, another version, or one without a process count."""
+    """Extract the texts about a trace; refuse another form or version, or a missing process count."""
     prefix = _PREFIX.encode()
     own = {key.removeprefix(prefix).decode(): text.decode() for key, text in found.items() if key.startswith(prefix)}
     told = own.pop("checksum", None)
     if own.get("format") != FORMAT:
-        raise InputRefused("The file is Parquet, but no compressed trace.", _REMEDY)
+        raise InputRefused("The file is Parquet, but not a compressed trace.", _REMEDY)
     if told is not None and told != _checksum(own):
         raise InputRefused("The metadata of the compressed trace are damaged.", _REMEDY)
     del own["format"]
@@ -385,8 +385,8 @@ def _own_metadata(found: Mapping[bytes, bytes]) -> dict[str, str]:
     if version != str(VERSION):
         raise InputRefused(
             f"The compressed trace is of version {version} of its form, and this iosig reads version {VERSION}.",
-            "Use the iosig that wrote it, or write it anew.",
+            "Use the iosig that wrote it, or write it again.",
         )
     if not _is_process_count(own.get("process_count", "")):
-        raise InputRefused("The compressed trace does not say of how many processes it is.", _REMEDY)
+        raise InputRefused("The compressed trace has no process count.", _REMEDY)
     return own

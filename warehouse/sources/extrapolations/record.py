@@ -1,7 +1,7 @@
-"""The record of an extrapolation: from which traces, to which rank count, what came of it and why; one JSON object.
+"""The record of an extrapolation as one JSON object: traces, rank count, result and reasons.
 
-The same extrapolation always gives the same bytes. What is read is held to the form: a record comes from another
-machine as any input does, alone or within the metadata of an extrapolated trace's file.
+The same extrapolation always gives the same bytes. Records are validated when read, because they may come from another
+machine, alone or in the metadata of an extrapolated trace's file.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from iosig.warehouse.sources.rows.documents import MalformedError, flag, items, 
 
 MARK = "iosig-extrapolation"
 VERSION = 1
-#: no longer one is written or read: it stands twice in the footer of a trace's file, which may have 16 MiB
+#: maximum size of a record [B]: it occurs twice in the footer of a trace's file, which is limited to 16 MiB
 MOST_BYTES = 6 << 20
 MOST_TRACES = 1000
-#: MPI's own limit
+#: maximum rank count, which is MPI's limit
 MOST_PROCESSES = 2**31 - 1
 _MOST_NAME_CHARS = 4096
-#: no disk holds as many bytes; beyond it a number is no total but damage
+#: maximum plausible total; larger numbers are damage
 _MOST_TOTAL = 2**127 - 1
 _MOST_INT = 2**63 - 1
 _ID_DIGITS = 16
 _OUTCOMES = EXTRAPOLATION_RECORDS.column("outcome").choices
 _DONE = "extrapolated"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_REMEDY = "Extrapolate anew, or copy the file again."
+_REMEDY = "Extrapolate again, or fetch the file again."
 
 _T = TypeVar("_T")
 _Read = Callable[[object, str], _T]
@@ -41,7 +41,7 @@ _Read = Callable[[object, str], _T]
 
 @dataclass(frozen=True, slots=True, order=True)
 class GivenTrace:
-    """A trace that was extrapolated from: its processes, the SHA-256 of its content in hex, and its name."""
+    """An input trace, identified by process count, SHA-256 of its content (hex), and name."""
 
     process_count: int
     sha256: str
@@ -50,7 +50,7 @@ class GivenTrace:
 
 @dataclass(frozen=True, slots=True)
 class FieldModel:
-    """What explains a field at all rank counts."""
+    """The model of a field over all rank counts."""
 
     field: str
     formula: str
@@ -58,7 +58,7 @@ class FieldModel:
 
 @dataclass(frozen=True, slots=True)
 class RefusedField:
-    """What could not be extrapolated, and why."""
+    """A field that could not be extrapolated, and the reason."""
 
     outcome: str
     field: str
@@ -67,7 +67,7 @@ class RefusedField:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the extrapolated trace holds in all; None where it was not counted."""
+    """Totals of the extrapolated trace; None where not counted."""
 
     class_count: int | None = None
     call_count: int | None = None
@@ -78,7 +78,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One extrapolation: `traces` in their order, and `totals` of the trace, all None where there is none."""
+    """One extrapolation with its input `traces` in order, and `totals`, all None without a trace."""
 
     traces: tuple[GivenTrace, ...]
     has_nested_calls: bool
@@ -90,39 +90,39 @@ class Record:
 
     @property
     def trace_set_id(self) -> str:
-        """Sixteen hex digits that tell these traces, taken with or without nested calls, from all others."""
+        """Hash that identifies the input traces and whether nested calls are included (16 hex digits)."""
         content = [[trace.sha256 for trace in self.traces], self.has_nested_calls]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_ID_DIGITS]
 
     def text(self) -> str:
-        """Return the record as JSON on one line."""
-        return as_json({"format": MARK, "version": VERSION} | asdict(self))
+        """Serialize the record as JSON on one line."""
+        return format_json({"format": MARK, "version": VERSION} | asdict(self))
 
     def row(self) -> dict[str, Any]:
-        """Return the record as a row of `extrapolation_records`; landing knows the file.
+        """Build a row of `extrapolation_records`; landing adds the file.
 
-        A total that no column can hold is NULL there.
+        Totals beyond 64 bits become NULL.
         """
         refused = [asdict(refused) for refused in self.refused_fields]
         totals = {name: value for name, value in asdict(self.totals).items() if value is None or value <= _MOST_INT}
         return {
             "trace_set_id": self.trace_set_id,
-            "trace_set": as_json([trace.name for trace in self.traces]),
-            "trace_ids": as_json([trace.sha256[:_ID_DIGITS] for trace in self.traces]),
+            "trace_set": format_json([trace.name for trace in self.traces]),
+            "trace_ids": format_json([trace.sha256[:_ID_DIGITS] for trace in self.traces]),
             "rank_counts": [trace.process_count for trace in self.traces],
             "process_count": self.process_count,
             "has_nested_calls": self.has_nested_calls,
             "outcome": self.outcome,
-            "models": as_json([asdict(model) for model in self.models]),
-            "refused_fields": as_json(refused) if refused else None,
+            "models": format_json([asdict(model) for model in self.models]),
+            "refused_fields": format_json(refused) if refused else None,
             **dict.fromkeys(field.name for field in fields(Totals)),
             **totals,
             "source_file": "",
         }
 
 
-def as_json(value: object) -> str:
-    """Return a value as JSON in the form in which records have it."""
+def format_json(value: object) -> str:
+    """Serialize a value as JSON in the canonical form of records."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -130,16 +130,16 @@ def as_json(value: object) -> str:
 
 
 def parse(content: bytes) -> Record:
-    """Read a record from its JSON; raises InputRefused for whatever is none of ours, whole and consistent."""
+    """Parse a record from its JSON; raises InputRefused unless it is valid, complete and consistent."""
     if len(content) > MOST_BYTES:
         raise InputRefused(f"The record of the extrapolation is longer than {MOST_BYTES:,} bytes.", _REMEDY)
     try:
         document = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise InputRefused(f"The record of the extrapolation is no valid JSON: {error}.", _REMEDY) from error
+        raise InputRefused(f"The record of the extrapolation is not valid JSON: {error}.", _REMEDY) from error
     if not isinstance(document, dict) or document.get("format") != MARK:
         raise InputRefused(
-            "The JSON is no record of an extrapolation.", "Give the file that `iosig extrapolate` wrote."
+            "The JSON is not a record of an extrapolation.", "Give the file that `iosig extrapolate` wrote."
         )
     if _is_whole(document.get("version")) and document["version"] > VERSION:
         raise InputRefused(
@@ -147,13 +147,13 @@ def parse(content: bytes) -> Record:
             "Land it with the iosig that wrote it.",
         )
     try:
-        return consistent(_RECORD(document, ""))
+        return require_consistent(_RECORD(document, ""))
     except MalformedError as error:
         raise InputRefused(f"The record of the extrapolation is damaged: {error}.", _REMEDY) from error
 
 
-def consistent(record: Record) -> Record:
-    """Return the record; raises ValueError if its outcome is not that of its refused fields."""
+def require_consistent(record: Record) -> Record:
+    """Raise ValueError if the record's outcome contradicts its refused fields."""
     if any(refused.outcome == _DONE for refused in record.refused_fields):
         raise MalformedError(f"a refused field has the outcome {_DONE}")
     expected = record.refused_fields[0].outcome if record.refused_fields else _DONE
@@ -194,7 +194,7 @@ def _is_whole(value: object) -> bool:
 
 def _number(value: object, place: str, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise MalformedError(f"{place} is no whole number from {low} to {high}")
+        raise MalformedError(f"{place} is not an integer from {low} to {high}")
     return value
 
 
@@ -203,7 +203,7 @@ def _total(value: object, place: str) -> int | None:
 
 
 def _object(made: Callable[..., _T], readers: Mapping[str, _Read[Any]]) -> _Read[_T]:
-    """Return what reads an object that has these members and no others."""
+    """Build a reader of objects with exactly these members."""
 
     def read(value: object, place: str) -> _T:
         given = members(value, place or _WHOLE)

@@ -1,6 +1,6 @@
-"""Extrapolations: the record that `iosig extrapolate` makes, as JSON or within the extrapolated trace's own file.
+"""Extrapolations: records of `iosig extrapolate`, as JSON or within the extrapolated trace's file.
 
-A record is a row, be there a trace or only reasons why there is none. The trace itself stays where it is.
+A record is a row, with or without a trace. The trace itself stays where it is.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading
 if TYPE_CHECKING:
     from iosig.warehouse.sources.extrapolations.record import Record
 
-#: the key of the record in the metadata of a compressed trace's file
+#: metadata key of the record in a compressed trace's file
 METADATA_KEY = "extrapolation"
 _JSON = re.compile(rb'"format"\s*:\s*"iosig-extrapolation"')
 _BLANK = b" \t\r\n"
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is a record in JSON, or the file of a compressed trace."""
+    """Recognize a record in JSON, or a file of a compressed trace."""
     if head.start.startswith(PARQUET_MAGIC):
-        return head.path is not None and _is_compressed_trace(head.path)
+        return head.path is not None and _has_compressed_trace(head.path)
     return head.start.lstrip(_BLANK).startswith(b"{") and _JSON.search(head.start) is not None
 
 
-def _is_compressed_trace(path: Path) -> bool:
+def _has_compressed_trace(path: Path) -> bool:
     from iosig.warehouse.sources.extrapolations import compressed_traces
     from iosig.warehouse.sources.files.opening import plain_file
 
@@ -48,7 +48,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 
 
 def batch(record: Record) -> Batch:
-    """Return a record as a batch of `extrapolation_records`."""
+    """Convert a record to a batch of `extrapolation_records`."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames
@@ -59,11 +59,11 @@ def batch(record: Record) -> Batch:
 
 
 def _content(path: Path) -> bytes:
-    """Return the record's bytes, and no more of a JSON file than a record may have."""
+    """Read the record's bytes, up to the maximum size of a record."""
     from iosig.warehouse.sources.extrapolations.record import MOST_BYTES
-    from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage
+    from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage
 
-    with refusing_damage("The file cannot be read", "Fetch or decompress it anew."), open_bytes(path) as file:
+    with refusing_damage("The file cannot be read", "Fetch or decompress it again."), open_decompressed(path) as file:
         content = file.read(len(PARQUET_MAGIC))
         if content != PARQUET_MAGIC:
             return content + file.read(MOST_BYTES)
@@ -78,7 +78,7 @@ def _of_trace(path: Path) -> bytes:
         text = compressed_traces.read(plain)[1].get(METADATA_KEY)
     if text is None:
         raise InputRefused(
-            "This trace was compressed, not extrapolated: there is no record of an extrapolation in it.",
+            "This trace was compressed, not extrapolated: it has no record of an extrapolation.",
             "Land the trace that it was made from.",
         )
     return text.encode("utf-8", "surrogatepass")

@@ -1,11 +1,11 @@
-"""Native readers in a process of their own: a hostile file may crash it, and is then refused like any other.
+"""Native readers in child processes: a hostile file that crashes the library is refused like any other.
 
-The child imports nothing but the function's own module. Arrays come back over a pipe as raw bytes under a line
-of JSON, never pickled: what a native library made of a hostile file cannot make us run anything.
+The child imports only the function's own module. Arrays come back over a pipe as raw bytes under a line of JSON, never
+pickled, so a hostile file cannot make the parent execute anything.
 
-A child that served a request well waits for the next one of the same module, since some libraries take longer to
-start than most files to read. After anything else (a refusal, a fault, a consumer that stopped early, a word that
-the library printed) it is ended: a library that met damage may have a damaged heap.
+A child that served a request well waits for the next request of the same module, because some libraries start more
+slowly than they read most files. After anything else (a refusal, an error, a consumer that stopped early, output
+printed by the library) it is ended: a library that met damage may have a damaged heap.
 """
 
 from __future__ import annotations
@@ -36,43 +36,43 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Arrays: TypeAlias = "dict[str, npt.NDArray[Any]]"
-#: what a function in a child yields: arrays, or a list of them that go together, for to wake the parent takes longer
-#: than to make a few small ones
+#: what a function in a child yields: arrays, or a list of small ones that are sent together, because waking the parent
+#: takes longer than building them
 Yielded: TypeAlias = "Arrays | list[Arrays]"
 
-#: how long a reader may be silent before it is taken to hang
-PATIENCE_S = 600.0
-#: a child is ended after so many requests, or grown so large, whatever its library leaks
-MOST_REQUESTS = 1000
-MOST_RESIDENT_BYTES = 1 << 30
-#: how long a child waits for another request, and how many of a module wait at the same time
-IDLE_S = 60.0
-MOST_IDLE = 4
-#: a library may print so much about one file; the rest is lost
-MOST_PRINTED_BYTES = 1 << 20
+#: timeout for the next result of a reader [s]
+TIMEOUT_S = 600.0
+#: bounds a leaking library: a child is ended after this number of requests, or at this resident size
+MAX_REQUESTS = 1000
+MAX_RESIDENT_BYTES = 1 << 30
+#: time that an idle child waits for a request [s], and maximum number of idle children per module
+IDLE_TIMEOUT_S = 60.0
+MAX_IDLE_CHILDREN = 4
+#: maximum size of a library's printed output about one file; the rest is dropped
+MAX_PRINTED_BYTES = 1 << 20
 _KINDS = "biufSU"
 _PIPE_BYTES = 1 << 16
-_REMEDY = "Fetch the file anew; if it opens elsewhere, report it with the file."
+_REMEDY = "Fetch the file again; if other tools can read it, report this error with the file."
 _START = "import json, sys; r = json.loads(sys.argv[1]); sys.path[:] = r['path']; import {0}; {0}.serve(r)"
 _IS_CHILD = threading.Event()
-#: what tells one kind of children from another: their module, and where modules are looked for
+#: identifies interchangeable children: their module and `sys.path`
 _Key: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def arrays_from_child(
-    function: Callable[..., Iterator[Yielded]], *arguments: str | int | float | None, patience_s: float = PATIENCE_S
+    function: Callable[..., Iterator[Yielded]], *arguments: str | int | float | None, timeout_s: float = TIMEOUT_S
 ) -> Iterator[Arrays]:
-    """Run a module's generator function in a child process and yield what it yields there; of a list, one by one.
+    """Run a module's generator function in a child process and yield its arrays; lists are flattened.
 
-    The arguments are passed as JSON. Raises InputRefused if the function raises it, or runs out of memory, or
-    if the process dies or is silent for `patience_s` [s]; RuntimeError, with the child's traceback, for all else.
+    The arguments are passed as JSON. Raises InputRefused if the function raises it or runs out of memory, or if the
+    process dies or yields nothing for `timeout_s` [s]; RuntimeError, with the child's traceback, for all other errors.
     """
     request = json.dumps({"function": function.__qualname__, "arguments": arguments}).encode() + b"\n"
     key = (function.__module__, tuple(sys.path))
-    child, header = _asked(key, request, patience_s)
+    child, header = _send_to_child(key, request, timeout_s)
     is_fit = False
     try:
-        is_fit = yield from child.answers(header, patience_s)
+        is_fit = yield from child.receive_results(header, timeout_s)
     finally:
         if is_fit:
             _POOL.put(child)
@@ -80,10 +80,10 @@ def arrays_from_child(
             child.end()
 
 
-def printed() -> str:
-    """Return what was printed so far in this request, by whatever library: for the function in the child to ask.
+def read_printed_text() -> str:
+    """Return what libraries printed so far in this request; called by the function in the child.
 
-    It is not known of a function that runs in no child, and empty then.
+    Empty for a function that does not run in a child.
     """
     if not _IS_CHILD.is_set():
         return ""
@@ -93,7 +93,7 @@ def printed() -> str:
     _this_process().fflush(None)
     if not os.fstat(2).st_size:
         return ""
-    return os.pread(2, MOST_PRINTED_BYTES, 0).decode("utf-8", "backslashreplace")
+    return os.pread(2, MAX_PRINTED_BYTES, 0).decode("utf-8", "backslashreplace")
 
 
 @cache
@@ -104,33 +104,33 @@ def _this_process() -> ctypes.CDLL:
 # ---- the parent's side
 
 
-def _asked(key: _Key, request: bytes, patience_s: float) -> tuple[_Child, bytes]:
-    """Find or start a child and ask it; one that ended while it waited is replaced, for it read nothing yet."""
+def _send_to_child(key: _Key, request: bytes, timeout_s: float) -> tuple[_Child, bytes]:
+    """Send a request to an idle or new child; an idle child that has ended is replaced, as it read nothing yet."""
     while (child := _POOL.take(key)) is not None:
-        header = child.ask(request, patience_s)
+        header = child.send_request(request, timeout_s)
         if header:
             return child, header
         child.end()
     child = _Child(key)
-    return child, child.ask(request, patience_s)
+    return child, child.send_request(request, timeout_s)
 
 
 class _Child:
-    """One reading process, for one request at a time."""
+    """A reading process that serves one request at a time."""
 
     def __init__(self, key: _Key) -> None:
         self.key = key
         self._served_count = 0
         self._is_silent = False
-        # It lives as long as the process.
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115
+        # Stays open as long as the process runs.
+        self._printed_file = tempfile.TemporaryFile()  # noqa: SIM115
         start = json.dumps({"path": key[1], "module": key[0]})
         command = [sys.executable, "-I", "-c", _START.format(__name__), start]
-        # A reader computes nothing, and to start the threads of linear algebra takes longer than to read.
+        # A reader does no linear algebra, and starting its threads takes longer than reading.
         environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=environment, bufsize=0,
-            start_new_session=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._printed_file, env=environment,
+            bufsize=0, start_new_session=True,
         )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -139,57 +139,57 @@ class _Child:
         self._readable.register(self._pipe, select.POLLIN | select.POLLHUP)
         self._ahead = b""
 
-    def ask(self, request: bytes, patience_s: float) -> bytes:
-        """Send a request; return the line that says that the child is at it, or nothing if it is gone."""
+    def send_request(self, request: bytes, timeout_s: float) -> bytes:
+        """Send a request; return the child's acknowledgement line, or nothing if the child is gone."""
         self._served_count += 1
         with contextlib.suppress(BrokenPipeError):
             waiting = memoryview(request)
             while waiting:
                 waiting = waiting[self._requests.write(waiting) :]
-        return self._line(patience_s)
+        return self._receive_line(timeout_s)
 
-    def answers(self, header: bytes, patience_s: float) -> Generator[Arrays, None, bool]:
-        """Yield the arrays of a request's answer, then return whether the child may serve another one."""
+    def receive_results(self, header: bytes, timeout_s: float) -> Generator[Arrays, None, bool]:
+        """Yield the arrays of a result, then return whether the child may serve another request."""
         is_ready = False
         while True:
             try:
                 message: dict[str, Any] = json.loads(header) if header else {"lost": True}
-                arrays = {entry["name"]: self._array(entry, patience_s) for entry in message.get("arrays", [])}
+                arrays = {entry["name"]: self._receive_array(entry, timeout_s) for entry in message.get("arrays", [])}
             except (ValueError, TypeError, KeyError) as error:
-                raise InputRefused("What the library makes of the file cannot be passed on.", _REMEDY) from error
+                raise InputRefused("The library's result for this file cannot be transferred.", _REMEDY) from error
             if "lost" in message or any(array is None for array in arrays.values()):
-                raise self._lost(is_ready=is_ready, patience_s=patience_s)
+                raise self._explain_loss(is_ready=is_ready, timeout_s=timeout_s)
             if "refused" in message:
                 raise InputRefused(*message["refused"])
             if "failed" in message:
                 raise RuntimeError(f"The reading process failed.\n{message['failed']}")
             if "done" in message:
-                return bool(message["done"]) and self._served_count < MOST_REQUESTS
+                return bool(message["done"]) and self._served_count < MAX_REQUESTS
             is_ready = True
             if "arrays" in message:
                 yield {name: array for name, array in arrays.items() if array is not None}
-            header = self._line(patience_s)
+            header = self._receive_line(timeout_s)
 
     def end(self) -> None:
-        """End the process, whatever it is doing, and all that its library started."""
+        """End the process and all that its library started, at once."""
         end_group(self._process, grace_s=0)
         self._requests.close()
         self._pipe.close()
-        self._said.close()
+        self._printed_file.close()
 
-    def _line(self, patience_s: float) -> bytes:
-        """Receive a line; return nothing if the process ends, or is silent, before its end."""
+    def _receive_line(self, timeout_s: float) -> bytes:
+        """Receive a line; return nothing if the process ends or times out before its end."""
         pieces = [self._ahead]
         while b"\n" not in pieces[-1]:
-            if not self._has_more(patience_s) or not (piece := os.read(self._pipe.fileno(), _PIPE_BYTES)):
+            if not self._has_more(timeout_s) or not (piece := os.read(self._pipe.fileno(), _PIPE_BYTES)):
                 return b""
             pieces.append(piece)
         line, _, self._ahead = b"".join(pieces).partition(b"\n")
         return line
 
-    def _array(self, entry: dict[str, Any], patience_s: float) -> npt.NDArray[Any] | None:
-        """Receive an array; return None if the process ends, or is silent, before its end."""
-        # Not before the child is at work: both take as long to start.
+    def _receive_array(self, entry: dict[str, Any], timeout_s: float) -> npt.NDArray[Any] | None:
+        """Receive an array; return None if the process ends or times out before its end."""
+        # Imported while the child starts: both take equally long.
         import numpy as np
 
         dtype, size = np.dtype(entry["dtype"]), int(entry["size"])
@@ -201,59 +201,59 @@ class _Child:
         self._ahead = self._ahead[count:]
         with memoryview(content) as room:
             while count < size:
-                received = os.readv(self._pipe.fileno(), [room[count:]]) if self._has_more(patience_s) else 0
+                received = os.readv(self._pipe.fileno(), [room[count:]]) if self._has_more(timeout_s) else 0
                 if not received:
                     return None
                 count += received
         return np.frombuffer(content, dtype).reshape(entry["shape"])
 
-    def _has_more(self, patience_s: float) -> bool:
-        """Wait for the process to say more, or to end; end it if it does neither."""
-        if self._readable.poll(patience_s * 1000):
+    def _has_more(self, timeout_s: float) -> bool:
+        """Wait for output or the end of the process; end it at the timeout."""
+        if self._readable.poll(timeout_s * 1000):
             return True
         self._is_silent = True
         end_group(self._process, grace_s=0)
         return False
 
-    def _lost(self, *, is_ready: bool, patience_s: float) -> Exception:
+    def _explain_loss(self, *, is_ready: bool, timeout_s: float) -> Exception:
         try:
-            code = self._process.wait(patience_s)
+            code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self._is_silent = True
             code = 0
         if self._is_silent:
-            return InputRefused("The library for this format did not come to an end with the file.", _REMEDY)
+            return InputRefused("The library for this format timed out on the file.", _REMEDY)
         if not is_ready and code > 0:
-            said = os.pread(self._said.fileno(), MOST_PRINTED_BYTES, 0).decode("utf-8", "replace")
-            return RuntimeError(f"The reading process did not start: {said}")
+            printed_text = os.pread(self._printed_file.fileno(), MAX_PRINTED_BYTES, 0).decode("utf-8", "replace")
+            return RuntimeError(f"The reading process did not start: {printed_text}")
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return InputRefused(f"The file crashes the library for its format ({how}).", _REMEDY)
 
 
 class _Pool:
-    """The children that wait for a request; any thread may take one, and only one thread has it then."""
+    """Idle children; thread-safe: a child that is taken belongs to one thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: dict[_Key, list[_Child]] = {}
 
     def take(self, key: _Key) -> _Child | None:
-        """Take the child of that kind that served last; None where none waits."""
+        """Take the idle child that served last for a key; None if there is none."""
         with self._lock:
             waiting = self._idle.get(key)
             return waiting.pop() if waiting else None
 
     def put(self, child: _Child) -> None:
-        """Let a child wait for the next request, in place of the one that has waited longest if they are many."""
+        """Add an idle child; end the one that has been idle longest if there are too many."""
         with self._lock:
             waiting = self._idle.setdefault(child.key, [])
             waiting.append(child)
-            superfluous = waiting.pop(0) if len(waiting) > MOST_IDLE else None
-        if superfluous is not None:
-            superfluous.end()
+            surplus = waiting.pop(0) if len(waiting) > MAX_IDLE_CHILDREN else None
+        if surplus is not None:
+            surplus.end()
 
     def end(self) -> None:
-        """End all that wait."""
+        """End all idle children."""
         with self._lock:
             idle = [child for waiting in self._idle.values() for child in waiting]
             self._idle = {}
@@ -261,7 +261,7 @@ class _Pool:
             child.end()
 
     def forget(self) -> None:
-        """In a process that was forked off: the children are the parent's, so let go of them as they are."""
+        """Drop the children after a fork, without ending them: they belong to the parent."""
         self._lock = threading.Lock()
         self._forgotten = self._idle
         self._idle = {}
@@ -276,17 +276,17 @@ os.register_at_fork(after_in_child=_POOL.forget)
 
 
 def serve(start: dict[str, Any]) -> None:
-    """Run one requested function after the other and write what it yields to the pipe: what the child does."""
+    """Serve requests in the child: run each function and write its results to the pipe."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # A reader writes nothing but what it prints.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_PRINTED_BYTES, MOST_PRINTED_BYTES))
-    # An interrupt at the terminal is the parent's to handle: it ends us.
+    # A reader writes no files, so only its printed output is bounded.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_PRINTED_BYTES, MAX_PRINTED_BYTES))
+    # The parent handles an interrupt at the terminal and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Libraries print where they please; only we write to the pipe.
+    # Libraries print to both streams: redirect them, so that the pipe carries results only.
     with os.fdopen(os.dup(1), "wb", _PIPE_BYTES) as pipe, os.fdopen(os.dup(0), "rb") as requests:
         os.dup2(2, 1)
         _IS_CHILD.set()
-        while select.select([requests], [], [], IDLE_S)[0] and (line := requests.readline()):
+        while select.select([requests], [], [], IDLE_TIMEOUT_S)[0] and (line := requests.readline()):
             os.ftruncate(2, 0)
             os.lseek(2, 0, os.SEEK_SET)
             request = json.loads(line)
@@ -294,28 +294,28 @@ def serve(start: dict[str, Any]) -> None:
             function: Callable[..., Iterator[Yielded]] = getattr(module, request["function"])
             _send(pipe, {"ready": True})
             pipe.flush()
-            _send(pipe, _answered(pipe, function, request["arguments"]))
+            _send(pipe, _run_function(pipe, function, request["arguments"]))
             pipe.flush()
 
 
-def _answered(pipe: IO[bytes], function: Callable[..., Iterator[Yielded]], arguments: list[Any]) -> dict[str, Any]:
-    """Send what the function yields; return how it came to its end: done, and whether it left the child as it was."""
+def _run_function(pipe: IO[bytes], function: Callable[..., Iterator[Yielded]], arguments: list[Any]) -> dict[str, Any]:
+    """Send the results of a function; return the final message: refused, failed, or whether the child is reusable."""
     try:
-        for found in function(*arguments):
-            for arrays in found if isinstance(found, list) else [found]:
+        for result in function(*arguments):
+            for arrays in result if isinstance(result, list) else [result]:
                 _send_arrays(pipe, arrays)
             pipe.flush()
     except InputRefused as refusal:
         return {"refused": [refusal.reason, refusal.remedy]}
     except MemoryError:
-        return {"refused": ["The file asks for more memory than there is.", _REMEDY]}
+        return {"refused": ["Reading the file needs more memory than is available.", _REMEDY]}
     except Exception:
         return {"failed": traceback.format_exc()}
-    return {"done": not printed() and _peak_resident_bytes() < MOST_RESIDENT_BYTES}
+    return {"done": not read_printed_text() and _peak_resident_bytes() < MAX_RESIDENT_BYTES}
 
 
 def _peak_resident_bytes() -> int:
-    """Return the most memory that this process had; `getrusage` would give that of its starter where it is more."""
+    """Return the peak memory of this process; `getrusage` would include that of its parent."""
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024

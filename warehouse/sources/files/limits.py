@@ -1,6 +1,6 @@
-"""What one input may take: bounds that no honest input should meet, and that a site may set.
+"""Size limits of one input, which a site can set and no honest input should exceed.
 
-They hold for all that is read within `limited`, however deep: what reads a line is not told by whom it is asked.
+They apply to everything that is read within `apply_limits`, without being passed as arguments.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds: of a line and of an item of JSON in bytes, of what is packed, and of refused rows of a file.
+    """Maximum sizes of a line, a JSON item, decompressed content, and the refused rows of a file.
 
-    max_expansion_factor: what is compressed may hold so many times its size, and 64 MiB more. max_refused_count: a file
-    of which more rows are refused (or lines are empty), and fewer are read, is refused as a whole.
+    max_expansion_factor: decompressed content may have this multiple of the compressed size, plus 64 MiB.
+    max_refused_count: a file with more refused rows (or empty lines) than this, and fewer good ones, is refused as a
+    whole.
     """
 
     max_line_bytes: int = 1 << 20
@@ -29,14 +30,14 @@ _IN_FORCE: ContextVar[Limits] = ContextVar("limits")
 _DEFAULT = Limits()
 
 
-def in_force() -> Limits:
-    """Return the bounds that hold here."""
+def current_limits() -> Limits:
+    """Return the limits of the enclosing `apply_limits`, or the defaults."""
     return _IN_FORCE.get(_DEFAULT)
 
 
 @contextmanager
-def limited(limits: Limits) -> Iterator[None]:
-    """Have these bounds hold within a block."""
+def apply_limits(limits: Limits) -> Iterator[None]:
+    """Apply limits within a `with` block."""
     token = _IN_FORCE.set(limits)
     try:
         yield

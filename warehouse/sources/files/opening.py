@@ -1,4 +1,4 @@
-"""Opening inputs: plain or compressed, recognized by content, never by name."""
+"""Opening of inputs: plain or compressed, recognized by content, never by name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from iosig.warehouse.engine_paths import utf8_path
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.protocol import HEAD_BYTES, PARQUET_MAGIC, Head
 
 _CHUNK_BYTES = 1 << 20
 _SHOWN_BYTES = 4000
-#: what is compressed may hold so much more than the limit says
+#: decompressed size that is always allowed, in addition to the expansion limit [B]
 _FREE_BYTES = 64 << 20
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -39,16 +39,16 @@ def compression(path: Path) -> str | None:
 
 
 class _Streams(io.RawIOBase):
-    """Compressed streams one after the other, perhaps padded with zeros.
+    """Concatenated compressed streams, optionally padded with zeros.
 
-    The readers of bz2 and lzma take a damaged later stream for the end of the file.
+    The readers of bz2 and lzma mistake a damaged later stream for the end of the file.
     """
 
     def __init__(self, file: IO[bytes], decoder: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
         self._file, self._new, self._decoder = file, decoder, decoder()
 
     def readable(self) -> bool:
-        """Return True."""
+        """Report the stream as readable, as `io.BufferedReader` requires."""
         return True
 
     def close(self) -> None:
@@ -80,16 +80,16 @@ class _Streams(io.RawIOBase):
 
 
 class _Bounded(io.RawIOBase):
-    """What a compressed file holds, up to a bound: a small one may hold more than anybody can read."""
+    """Decompressed content up to a limit, which stops decompression bombs."""
 
     def __init__(self, file: IO[bytes] | io.RawIOBase, packed_bytes: int) -> None:
-        self._ratio = in_force().max_expansion_factor
-        # what comes before damage is given: no more is asked for than is there
-        self._into: Callable[[Any], int] = file.readinto1 if isinstance(file, io.BufferedIOBase) else file.readinto  # type: ignore[union-attr]
+        self._ratio = current_limits().max_expansion_factor
+        # `readinto1` returns the content before damage; `readinto` would raise without it
+        self._readinto: Callable[[Any], int] = file.readinto1 if isinstance(file, io.BufferedIOBase) else file.readinto  # type: ignore[union-attr]
         self._file, self._left = file, int(self._ratio * packed_bytes) + _FREE_BYTES
 
     def readable(self) -> bool:
-        """Return True."""
+        """Report the stream as readable, as `io.BufferedReader` requires."""
         return True
 
     def close(self) -> None:
@@ -99,94 +99,93 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read decompressed bytes; raise InputRefused beyond the bound."""
-        count = self._into(buffer)
+        count = self._readinto(buffer)
         self._left -= count
         if self._left < 0:
             raise InputRefused(
                 f"The file holds more than {self._ratio:g} times its size, which is limits.max_expansion_factor.",
-                "If that is meant, unpack it and land it.",
+                "If this is expected, decompress the file and land the result.",
             )
         return count
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_decompressed(path: Path) -> IO[bytes]:
     """Open a plain or compressed file for reading its decompressed bytes.
 
-    Raises InputRefused, while it is read, where it holds more than the limit of its size, and 64 MiB.
+    Reading raises InputRefused beyond the expansion limit of the file's size plus 64 MiB.
     """
     kind = compression(path)
     if kind is None:
         return path.open("rb")
-    return io.BufferedReader(_Bounded(_decompressed(path, kind), path.stat().st_size), _CHUNK_BYTES)
+    return io.BufferedReader(_Bounded(_open_compressed(path, kind), path.stat().st_size), _CHUNK_BYTES)
 
 
-def _decompressed(path: Path, kind: str) -> IO[bytes] | io.RawIOBase:
+def _open_compressed(path: Path, kind: str) -> IO[bytes] | io.RawIOBase:
     if kind == "gzip":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if kind == "bzip2":
         return _Streams(path.open("rb"), bz2.BZ2Decompressor)
     if kind == "xz":
         return _Streams(path.open("rb"), lzma.LZMADecompressor)
-    # Arrow's stream, unlike zstandard's file, tells a cut file from a whole one.
+    # Arrow's stream, unlike zstandard's file, detects truncation.
     return io.BufferedReader(pa.input_stream(utf8_path(path), compression="zstd"))
 
 
-#: what a damaged compressed file raises while it is read
+#: exceptions while reading a damaged compressed file
 DAMAGE = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
-#: what is no fault of any file that is read: there is no room, or no more files may be open
+#: errors of the machine, not of the file: no space, too many open files
 _OF_MACHINE = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
 
 
-def raise_of_machine(error: BaseException) -> None:
-    """Raise again what the machine is at fault for, not the file that was read."""
+def reraise_machine_error(error: BaseException) -> None:
+    """Re-raise an error that the machine caused (disk full, too many open files), not the file."""
     if isinstance(error, OSError) and (error.errno in _OF_MACHINE or "temporary directory" in str(error)):
         raise error
 
 
 @contextmanager
-def refusing_damage(said: str = "The file is damaged", remedy: str = "Fetch or compress it anew.") -> Iterator[None]:
-    """Turn what a damaged file raises while it is read into InputRefused."""
+def refusing_damage(
+    summary: str = "The file is damaged", remedy: str = "Fetch or compress it again."
+) -> Iterator[None]:
+    """Convert exceptions of a damaged file into InputRefused."""
     try:
         yield
     except DAMAGE as error:
-        raise_of_machine(error)
-        raise InputRefused(f"{said}: {error}.", remedy) from error
+        reraise_machine_error(error)
+        raise InputRefused(f"{summary}: {error}.", remedy) from error
 
 
 @contextmanager
 def refusing_damage_after(line: Callable[[], int]) -> Iterator[None]:
-    """Turn what a damaged file raises into the refusal of a file of which so many lines were read by then."""
+    """Convert exceptions of a damaged file into InputRefused that names the last line read."""
     try:
         yield
     except DAMAGE as error:
-        raise_of_machine(error)
+        reraise_machine_error(error)
         raise InputRefused(
             f"The file is damaged after line {line()}: {error}.",
-            "Fetch or compress it anew; nothing of it was landed.",
+            "Fetch or compress it again; nothing of it was landed.",
         ) from error
 
 
 @contextmanager
 def plain_file(path: Path) -> Iterator[Path]:
-    """Give the path itself, or that of a decompressed copy that vanishes at the end; refuse a damaged one.
-
-    For readers that must seek.
-    """
+    """Yield the path itself, or a temporary decompressed copy, for readers that must seek."""
     if compression(path) is None:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="iosig-") as folder:
         copy = Path(folder) / "input"
-        with refusing_damage(), open_bytes(path) as packed, copy.open("wb") as unpacked:
+        with refusing_damage(), open_decompressed(path) as packed, copy.open("wb") as unpacked:
             shutil.copyfileobj(packed, unpacked, _CHUNK_BYTES)
         yield copy
 
 
 def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
-    """Read the start of a file, decompressed; refuse what is empty or damaged."""
-    with refusing_damage("The file cannot be read", "Fetch or decompress it anew."), open_bytes(path) as file:
+    """Read the decompressed start of a file; refuse an empty or damaged one."""
+    with refusing_damage("The file cannot be read", "Fetch or decompress it again."), open_decompressed(path) as file:
         start = file.read(HEAD_BYTES)
     if not start:
         raise InputRefused("The file is empty.", "Check the export that made it.")
@@ -194,45 +193,45 @@ def read_head(path: Path, columns: Mapping[str, str] | None = None) -> Head:
 
 
 def file_size(path: Path) -> int | None:
-    """Return how many bytes a file has; None of what is no file, or cannot be looked at: its reader says why."""
+    """Return the size of a file in bytes; None if it is not a file or its status is unreadable."""
     with suppress(OSError):
         return path.stat().st_size if path.is_file() else None
     return None
 
 
 def content_hash(path: Path, names: Sequence[str] = ()) -> str:
-    """Return the SHA-256 of a file's bytes as they lie on disk, in hex; of its name, if it holds none.
+    """Compute the SHA-256 (hex) of a file's bytes on disk; of its name, if it is empty.
 
-    Of a folder, the files of these names count: the names, sizes and bytes, in the order of the names. Raises
-    InputRefused for what cannot be read.
+    For a folder: of the names, sizes and bytes of the named files, in the order of the names. Raises InputRefused for
+    an unreadable input.
     """
     if names:
         return _folder_hash(path, names)
     try:
         if not path.is_file():
-            raise InputRefused("This is no file.", "Give the path of a file, or of a folder of files.")
+            raise InputRefused("This is not a file.", "Give the path of a file, or of a folder of files.")
         size = path.stat().st_size
         if size == 0:
             return hashlib.sha256(path.name.encode("utf-8", "backslashreplace")).hexdigest()
         with path.open("rb") as file:
             if size < _CHUNK_BYTES:
-                # the room for a piece of a large file takes longer to make than a small one to read
+                # allocating the buffer of `file_digest` takes longer than reading a small file
                 digest = hashlib.sha256(file.read(_CHUNK_BYTES))
                 for piece in iter(lambda: file.read(_CHUNK_BYTES), b""):
                     digest.update(piece)
                 return digest.hexdigest()
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise_of_machine(error)
+        reraise_machine_error(error)
         raise unreadable(error) from error
 
 
 def unreadable(error: OSError) -> InputRefused:
-    """Return the refusal of an input that the system does not let one read."""
+    """Build the refusal of an input that the system does not allow to be read."""
     remedy = (
         "Give this user the right to read it."
         if isinstance(error, PermissionError)
-        else "Look after its disk, then again."
+        else "Check its disk, then try again."
     )
     return InputRefused(f"It cannot be read: {error.strerror}.", remedy)
 
@@ -246,13 +245,13 @@ def _folder_hash(folder: Path, names: Sequence[str]) -> str:
                 digest.update(f"{len(name.encode())} {name} {file.tell()} ".encode())
             digest.update(content.digest())
     except OSError as error:
-        raise_of_machine(error)
+        reraise_machine_error(error)
         raise InputRefused(f"{error.filename} cannot be read: {error.strerror}.", "Check the folder.") from error
     return digest.hexdigest()
 
 
 class CutLine(str):
-    """The start of a line that is too long to be one."""
+    """The start of a line that exceeds the length limit."""
 
     __slots__ = ()
 
@@ -263,7 +262,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
     A damaged compressed file yields lines before the damage, then raises InputRefused.
     """
     number = 0
-    with refusing_damage_after(lambda: number), open_bytes(path) as file:
+    with refusing_damage_after(lambda: number), open_decompressed(path) as file:
         for number, text, raw in lines_of(file):
             yield number, text, raw
 
@@ -271,23 +270,28 @@ def text_lines(path: Path) -> Iterator[tuple[int, str | None, str]]:
 def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | None, str]]:
     """Yield (line number, text, raw) for each line of an open file; text is None if it is not UTF-8.
 
-    Line ends are CR LF or LF. Of a line that is longer than the limit raw is the start, a `CutLine`, and text is None.
-    Raises InputRefused for a file of hardly anything but empty lines.
+    Line ends are CR LF or LF. For a line beyond the length limit, raw is its start, a `CutLine`, and text is None.
+    Raises InputRefused for a file of almost only empty lines.
     """
-    count, empty_count, longest, most = 0, 0, in_force().max_line_bytes, in_force().max_refused_count
-    while line := file.readline(longest + 1):
+    count, empty_count, max_line_bytes, max_empty = (
+        0,
+        0,
+        current_limits().max_line_bytes,
+        current_limits().max_refused_count,
+    )
+    while line := file.readline(max_line_bytes + 1):
         number, count = first_line + count, count + 1
         if line.isspace():
             empty_count += 1
-            if empty_count > max(most, count // 2):
+            if empty_count > max(max_empty, count // 2):
                 raise InputRefused(
-                    f"More than {most:,} of its lines are empty (limits.max_refused_count), and fewer are not.",
+                    f"More than {max_empty:,} lines are empty (limits.max_refused_count), and fewer are not.",
                     "Check that the file is a log of lines.",
                 )
-        if len(line) > longest:
+        if len(line) > max_line_bytes:
             yield number, None, CutLine(line[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"))
             while line and not line.endswith(b"\n"):
-                line = file.readline(longest)
+                line = file.readline(max_line_bytes)
             continue
         stripped = line.rstrip(b"\r\n")
         if number == 1:
@@ -299,33 +303,33 @@ def lines_of(file: IO[bytes], first_line: int = 1) -> Iterator[tuple[int, str | 
             yield number, None, stripped.decode("utf-8", "backslashreplace")
 
 
-#: the end of a Parquet file: the length of the footer before it (32 bits, little endian), and the mark
+#: size of a Parquet file's end: the footer's length (32 bits, little endian) and the magic bytes
 _PARQUET_TAIL_BYTES = 8
-_MOST_FOOTER_BYTES = 1 << 24
+_MAX_FOOTER_BYTES = 1 << 24
 
 
 def parquet_footer(path: Path) -> bytes:
-    """Return the bytes of a Parquet file's footer, in which its columns and metadata stand; nothing if it has none."""
+    """Read the footer of a Parquet file, which contains its columns and metadata; empty if it has none."""
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
-        most = size - len(PARQUET_MAGIC) - _PARQUET_TAIL_BYTES
-        if most < 0:
+        max_bytes = size - len(PARQUET_MAGIC) - _PARQUET_TAIL_BYTES
+        if max_bytes < 0:
             return b""
         file.seek(size - _PARQUET_TAIL_BYTES)
         tail = file.read(_PARQUET_TAIL_BYTES)
         length = int.from_bytes(tail[:4], "little")
-        if tail[4:] != PARQUET_MAGIC or not 0 < length <= min(_MOST_FOOTER_BYTES, most):
+        if tail[4:] != PARQUET_MAGIC or not 0 < length <= min(_MAX_FOOTER_BYTES, max_bytes):
             return b""
         file.seek(size - _PARQUET_TAIL_BYTES - length)
         return file.read(length)
 
 
 @contextmanager
-def refusing_parquet_damage(remedy: str = "Fetch or write the file anew.") -> Iterator[None]:
-    """Turn what Polars and PyArrow say of damaged Parquet into InputRefused: of names that are no text, ValueError."""
+def refusing_parquet_damage(remedy: str = "Fetch or write the file again.") -> Iterator[None]:
+    """Convert exceptions of damaged Parquet into InputRefused; ValueError comes from undecodable names."""
     try:
         yield
-    # A panic of the reader is no `Exception`, but it is as much the file's doing.
+    # A panic of the reader is no `Exception`, but the file causes it as well.
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
@@ -333,6 +337,6 @@ def refusing_parquet_damage(remedy: str = "Fetch or write the file anew.") -> It
         OSError,
         ValueError,
     ) as error:
-        raise_of_machine(error)
-        said = (str(error).splitlines() or ["damaged"])[0]
-        raise InputRefused(f"The Parquet content cannot be read: {said}.", remedy) from error
+        reraise_machine_error(error)
+        message = (str(error).splitlines() or ["damaged"])[0]
+        raise InputRefused(f"The Parquet content cannot be read: {message}.", remedy) from error

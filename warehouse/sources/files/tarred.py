@@ -1,7 +1,6 @@
-"""Tar archives, read as a stream: nothing is unpacked to paths, and no header can ask for more than it may.
+"""Tar archives, read as a stream without unpacking to paths, with bounded header sizes.
 
-`tarfile` would follow what extended headers claim into as much memory as they like, so only its parser of plain
-headers is used here.
+`tarfile` would read extended headers of any claimed size into memory, so only its parser of plain headers is used.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from iosig.warehouse.errors import InputRefused
 
 _BLOCK_BYTES = tarfile.BLOCKSIZE
 _PIECE_BYTES = 1 << 20
-#: of a header that only names things
-_MOST_HEADER_BYTES = 1 << 20
-_REMEDY = "Pack the folder anew, with plain tar and no options."
+#: maximum size of a header that holds names
+_MAX_HEADER_BYTES = 1 << 20
+_REMEDY = "Create the archive again with plain tar and no options."
 _NAMING = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
 _SKIPPED = (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK)
 _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
@@ -25,7 +24,7 @@ _REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One entry of an archive: its name as it stands there, its size, whether it is a plain file."""
+    """An archive entry with its recorded name, size, and whether it is a regular file."""
 
     name: str
     size: int
@@ -33,7 +32,7 @@ class Member:
 
 
 class TarStream:
-    """The entries of an archive in their order; `pieces` gives the content of the one that came last."""
+    """Iterates over the entries of an archive; `pieces` gives the content of the current one."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -41,93 +40,93 @@ class TarStream:
         self._padding = 0
 
     def __iter__(self) -> Iterator[Member]:
-        """Yield each entry that is no mere header; raise InputRefused where the archive is damaged."""
-        told: dict[str, str] = {}
-        while (found := self._header()) is not None:
-            if found.type in _NAMING:
-                told |= _naming(found, b"".join(self._small(found)))
-            elif found.type not in _SKIPPED:
-                name, size = told.get("path", found.name), _size(told.get("size"), found.size)
-                told = {}
-                self._expect(size if found.type in _REGULAR else 0)
-                yield Member(name, size, found.type in _REGULAR)
+        """Yield each entry that is not a metadata header; raise InputRefused if the archive is damaged."""
+        attributes: dict[str, str] = {}
+        while (header := self._header()) is not None:
+            if header.type in _NAMING:
+                attributes |= _parse_attributes(header, b"".join(self._read_small(header)))
+            elif header.type not in _SKIPPED:
+                name, size = attributes.get("path", header.name), _parse_size(attributes.get("size"), header.size)
+                attributes = {}
+                self._expect(size if header.type in _REGULAR else 0)
+                yield Member(name, size, header.type in _REGULAR)
             else:
-                self._expect(found.size)
+                self._expect(header.size)
             for _ in self.pieces():
                 pass
 
     def start(self, size: int) -> bytes:
-        """Return the first bytes of the present entry's content, as many of these as it has."""
-        found = self._exactly(min(self._left, size))
-        self._left -= len(found)
-        return found
+        """Return up to `size` first bytes of the current entry's content."""
+        content = self._read_exactly(min(self._left, size))
+        self._left -= len(content)
+        return content
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield what is left of the present entry's content."""
+        """Yield the rest of the current entry's content."""
         while self._left:
-            piece = self._exactly(min(self._left, _PIECE_BYTES))
+            piece = self._read_exactly(min(self._left, _PIECE_BYTES))
             self._left -= len(piece)
             yield piece
-        self._exactly(self._padding)
+        self._read_exactly(self._padding)
         self._padding = 0
 
     def _expect(self, size: int) -> None:
         self._left, self._padding = size, -size % _BLOCK_BYTES
 
-    def _small(self, found: tarfile.TarInfo) -> Iterator[bytes]:
-        if found.size > _MOST_HEADER_BYTES:
-            raise InputRefused("A header of the archive is larger than any name can be.", _REMEDY)
-        self._expect(found.size)
+    def _read_small(self, header: tarfile.TarInfo) -> Iterator[bytes]:
+        if header.size > _MAX_HEADER_BYTES:
+            raise InputRefused("A header of the archive exceeds the maximum length of a name.", _REMEDY)
+        self._expect(header.size)
         return self.pieces()
 
     def _header(self) -> tarfile.TarInfo | None:
-        block = self._exactly(_BLOCK_BYTES)
+        block = self._read_exactly(_BLOCK_BYTES)
         if not any(block):
             return None
         try:
-            found = tarfile.TarInfo.frombuf(block, "utf-8", "backslashreplace")
+            header = tarfile.TarInfo.frombuf(block, "utf-8", "backslashreplace")
         except (tarfile.TarError, ValueError) as error:
-            raise InputRefused(f"The archive is damaged: {error}.", "Fetch or pack it anew.") from error
-        if found.size < 0 or found.type == tarfile.GNUTYPE_SPARSE:
-            raise InputRefused("The archive has files with holes, or of a negative size.", _REMEDY)
-        return found
+            raise InputRefused(f"The archive is damaged: {error}.", "Fetch or create it again.") from error
+        if header.size < 0 or header.type == tarfile.GNUTYPE_SPARSE:
+            raise InputRefused("The archive has sparse files or negative sizes.", _REMEDY)
+        return header
 
-    def _exactly(self, size: int) -> bytes:
+    def _read_exactly(self, size: int) -> bytes:
         parts = []
         while size:
             part = self._file.read(size)
             if not part:
-                raise InputRefused("The archive breaks off.", "Fetch or pack it anew.")
+                raise InputRefused("The archive is truncated.", "Fetch or create it again.")
             parts.append(part)
             size -= len(part)
         return b"".join(parts)
 
 
-def _naming(found: tarfile.TarInfo, content: bytes) -> dict[str, str]:
-    """Return what a header says of the entry behind it: its `path`, its `size`."""
-    if found.type == tarfile.GNUTYPE_LONGNAME:
+def _parse_attributes(header: tarfile.TarInfo, content: bytes) -> dict[str, str]:
+    """Parse the attributes of the next entry from an extended header: its `path`, its `size`."""
+    if header.type == tarfile.GNUTYPE_LONGNAME:
         return {"path": content.rstrip(b"\x00").decode("utf-8", "backslashreplace")}
-    told: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     while content:
         length, _, _ = content.partition(b" ")
         if not length.isdigit() or not len(length) < int(length[:9]) <= len(content):
-            raise InputRefused("A header of the archive is damaged.", "Fetch or pack it anew.")
+            raise InputRefused("A header of the archive is damaged.", "Fetch or create it again.")
         record, content = content[len(length) + 1 : int(length)], content[int(length) :]
         key, _, value = record.rstrip(b"\n").decode("utf-8", "backslashreplace").partition("=")
         if key.startswith("GNU.sparse"):
-            raise InputRefused("The archive has files with holes.", _REMEDY)
-        told[key] = value
-    return told
+            raise InputRefused("The archive has sparse files.", _REMEDY)
+        attributes[key] = value
+    return attributes
 
 
-def _size(told: str | None, otherwise: int) -> int:
-    if told is None:
-        return otherwise
-    if not (told.isascii() and told.isdigit() and len(told) < 19):
-        raise InputRefused("A header of the archive is damaged.", "Fetch or pack it anew.")
-    return int(told)
+def _parse_size(text: str | None, default: int) -> int:
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InputRefused("A header of the archive is damaged.", "Fetch or create it again.")
+    return int(text)
 
 
 def is_tar(start: bytes) -> bool:
-    """Return whether content that starts so is a tar archive."""
+    """Recognize a tar archive by its magic number."""
     return start[257:262] == b"ustar"

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from itertools import product
 
-#: a longer list is not expanded
+#: maximum length of an expanded list
 MAX_HOSTS = 20_000
-#: a host, up to a comma or plus outside of brackets
+#: an entry, up to a comma or plus outside brackets
 _ENTRY = re.compile(r"(?:[^\[\],+]|\[[^\]]*\])+")
 _PARTS = re.compile(r"\[([^\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
 def expand(hosts: str) -> list[str] | None:
-    """Return the distinct hosts of a list, in order; None where it is no such list, or has more than MAX_HOSTS."""
+    """Expand a list to its distinct hosts, in order; None if it is malformed or exceeds MAX_HOSTS."""
     if _ENTRY.sub("", hosts).strip(",+ "):
-        # a bracket without its other half
+        # unbalanced brackets
         return None
     found: dict[str, None] = {}
     for entry in _ENTRY.findall(hosts):
-        # what follows a slash numbers PBS's processors
+        # PBS's processor numbers follow a slash
         names = _names(entry.partition("/")[0].strip(), MAX_HOSTS - len(found))
         if names is None:
             return None
@@ -29,7 +29,7 @@ def expand(hosts: str) -> list[str] | None:
 
 
 def _names(entry: str, room: int) -> list[str] | None:
-    """Return the names of one entry, whose brackets hold numbers and ranges of them."""
+    """Expand the brackets of one entry, which contain numbers and ranges."""
     parts: list[list[str]] = []
     count = 1
     for numbers, plain in _PARTS.findall(entry):

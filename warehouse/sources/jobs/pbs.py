@@ -13,14 +13,14 @@ from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.rejects import reject_batches
 
 #: started, or restarted from a checkpoint
 STARTED = ("S", "T")
 #: these end a run: ended, run again, aborted by the server
 ENDED = ("E", "R", "A")
 DELETED = "D"
-#: types that say nothing of a run which its S, E, R, A or D record does not say (OpenPBS acct.h, Torque manual 9.1):
+#: types without information on a run beyond its S, E, R, A or D record (OpenPBS acct.h, Torque manual 9.1):
 #: queued, moved, altered, held, suspended, resumed, parts of phased jobs, reservations, provisioning, licences
 SKIPPED = tuple("QMaCzrsuceUYBFKkPpL")
 _KINDS = (*STARTED, *ENDED, DELETED)
@@ -28,7 +28,7 @@ _RECORD = (
     r"^(?P<month>[0-9]{2})/(?P<day>[0-9]{2})/(?P<year>[0-9]{4}) (?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2});"
     r"(?P<kind>[A-Za-z]);(?P<job_id>[^;]*);(?P<message>.*)$"
 )
-# A quoted value is one token, so that nothing within it passes for a key.
+# A quoted value is one token, so that its content is not mistaken for keys.
 _TOKEN = r"""(?:^| )[A-Za-z_][A-Za-z0-9_.\-]*=(?:"[^"]*"|'[^']*'|\S*)"""
 _KEYS = {
     "user": "user",
@@ -55,7 +55,7 @@ _FIRST_LINE = re.compile(r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the first line is an accounting record."""
+    """Recognize an accounting record in the first line."""
     first = next((line for line in head.lines if line.strip()), "")
     return _FIRST_LINE.match(first) is not None
 
@@ -65,38 +65,40 @@ def _fault(reason: pl.Expr, remedy: str) -> pl.Expr:
 
 
 def _head(lines: pl.DataFrame) -> pl.DataFrame:
-    """Cut each line into its head and message."""
+    """Split each line into its head and message."""
     return lines.with_columns(pl.col("raw").str.extract_groups(_RECORD).alias("head")).unnest("head")
 
 
 def _faults(frame: pl.DataFrame) -> pl.DataFrame:
-    """Note what is wrong with a line: no record, an unknown type, a cut message, a strange exit status."""
+    """Find faults of a line: not a record, unknown type, truncated message, invalid exit status."""
     kind, status = pl.col("kind"), pl.col("exit_code")
     rest = pl.col("message").str.replace_all(_TOKEN, "").str.strip_chars()
     # The server writes free text into A records.
     is_cut = kind.is_in([*STARTED, "E", "R", DELETED]) & (rest != "")
     fault = (
         pl.when(kind.is_null())
-        .then(_fault(pl.lit("The line is no accounting record."), "Check for a cut or foreign line."))
+        .then(_fault(pl.lit("The line is not an accounting record."), "Check for a truncated or foreign line."))
         .when(~kind.is_in([*_KINDS, *SKIPPED]))
         .then(_fault(pl.format("There is no record type {}.", kind), "Check for a damaged line."))
         .when(is_cut)
         .then(
             _fault(
-                pl.format("The record holds {}, which is no key=value.", rest.str.slice(0, 60)),
-                "Check for a cut line, or for a value with blanks that is not quoted.",
+                pl.format("The record has {}, which is not key=value.", rest.str.slice(0, 60)),
+                "Check for a truncated line, or for an unquoted value with blanks.",
             )
         )
         .when(~status.str.contains(r"^-?[0-9]{1,9}$"))
         .then(
-            _fault(pl.format("The exit status {} is no number.", status.str.slice(0, 60)), "Check for a damaged line.")
+            _fault(
+                pl.format("The exit status {} is not a number.", status.str.slice(0, 60)), "Check for a damaged line."
+            )
         )
     )
     return frame.with_columns(fault=fault).unnest("fault")
 
 
 def _values(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the values of the keys that matter, one row per `line`."""
+    """Extract the values of the keys that are used, one row per `line`."""
     token = pl.col("token")
     pairs = (
         frame.select("line", token=pl.col("message").str.extract_all(_TOKEN))
@@ -113,7 +115,7 @@ def _values(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chunk_count(name: str) -> pl.Expr:
-    """Add up the counts of a request such as `4:ppn=8+2:ppn=4` or `cn01+cn02`; a chunk without count is one."""
+    """Sum the counts of a request such as `4:ppn=8+2:ppn=4` or `cn01+cn02`; a chunk without count is one."""
     count = pl.element().str.extract(r"^([0-9]{1,9})(?::|$)", 1).cast(pl.Int64).fill_null(1)
     total = pl.col(name).str.split("+").list.eval(count).list.sum()
     return pl.when(~pl.col(name).str.contains(r"(?:^|\+)[0-9]{10}")).then(total)
@@ -130,7 +132,7 @@ def _first_text(*counts: pl.Expr | str) -> pl.Expr:
 
 
 def _epoch(name: str) -> pl.Expr:
-    """Return the epoch seconds of a time; PBS writes 0 for what has not happened."""
+    """Parse epoch seconds; 0, which PBS writes for events that have not happened, becomes NULL."""
     return pl.when(pl.col(name) != "0").then(pl.col(name))
 
 
@@ -169,7 +171,7 @@ def _cells(frame: pl.DataFrame) -> pl.DataFrame:
         task_count=_first_text("mpiprocs", "slots"),
         submitted_at=pl.coalesce(_epoch("ctime"), _epoch("qtime")),
         started_at=_epoch("start"),
-        # The stamp of a record that ends a run is when it ended; a D record only asks for the end.
+        # The time stamp of a record that ends a run is its end; a D record only requests the end.
         ended_at=pl.when(kind.is_in(ENDED)).then(pl.coalesce(_epoch("end"), stamp)),
         state=_states(kind),
         cancelled_by=pl.when(kind == DELETED).then("requestor"),
@@ -179,14 +181,14 @@ def _cells(frame: pl.DataFrame) -> pl.DataFrame:
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read accounting records: one row per start (S, T), end (E, R, A) or deletion (D) of a job.
 
-    Nodes are counted from `exec_host` (what the job was given) before what it asked for; tasks are PBS's
-    `mpiprocs` or Torque's execution slots, never processors. Record stamps are local time and only used where
-    a record that ends a run has no `end`. `resources_used.walltime` is not: it leaves out suspension and
-    start-up. Exit status 0 is COMPLETED, any other FAILED: it does not say who ended the job, or why.
+    Nodes are counted from `exec_host` (the allocation), else from the request; tasks are PBS's `mpiprocs` or Torque's
+    execution slots, never processors. Record time stamps are local and used only if a record that ends a run has no
+    `end`. `resources_used.walltime` is not used: it excludes suspension and start-up. Exit status 0 is COMPLETED, any
+    other FAILED: it does not reveal who ended the job, or why.
     """
     time_zone = times.require_zone(reading.time_zone)
     for block in blocks(path):
-        yield from refused(block.refused)
+        yield from reject_batches(block.refused)
         frame = _head(block.rows)
         frame = _faults(frame.join(_values(frame), on="line", how="left", maintain_order="left"))
         relevant = frame.filter(pl.col("reason").is_not_null() | pl.col("kind").is_in(_KINDS))

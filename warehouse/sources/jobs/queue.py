@@ -1,4 +1,4 @@
-"""From the cells of what a scheduler says of jobs that run and wait to rows of `queue_records`."""
+"""Builds rows of `queue_records` from the cells of a scheduler's queue."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.rejects import Sifted
 
-#: what squeue writes where there is nothing
+#: squeue's texts for missing values
 _NOTHING = ("", "(null)", "N/A", "None", "NONE")
 _UNLIMITED = ("UNLIMITED", "NOT_SET", "Partition_Limit", "INVALID")
-#: states of squeue's own, by those of the accounting that say the same here, and their short forms
+#: states that only squeue has, and their short forms, mapped to equivalent states of the accounting
 _STATES = {
     **dict.fromkeys(
         ("REQUEUE_HOLD", "RH", "REQUEUE_FED", "RF", "RESV_DEL_HOLD", "RD", "SPECIAL_EXIT", "SE"), "PENDING"
@@ -30,23 +30,23 @@ _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 _EPOCH = re.compile(r"(?<!\d)1\d{9}(?!\d)")
 
 
-def seen_at_of(path: Path) -> datetime:
-    """Return when an answer was given: the epoch seconds in its file's name, or its file's time."""
+def infer_observation_time(path: Path) -> datetime:
+    """Infer when a queue was queried: from the epoch seconds in the file's name, else the file's time."""
     named = _EPOCH.findall(path.name)
     return datetime.fromtimestamp(int(named[0]) if len(named) == 1 else path.stat().st_mtime, UTC)
 
 
 def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: datetime) -> Sifted:
-    """Read cells into rows of `queue_records`; jobs that are over are left out.
+    """Convert cells to rows of `queue_records`; finished jobs are dropped.
 
-    cells: as those of `records.settle`, whose `started_at` is when a job that waits is expected to start; beside them
+    cells: as in `records.settle`, with the expected start as `started_at` of a waiting job, and additionally
     `eligible_at`, `time_limit` ([DD-]HH:MM:SS or seconds) and `wait_reason`. A bad cell refuses its row.
     """
     told = [name for name, kind in cells.schema.items() if kind == pl.String and name not in ("job_name", "raw")]
     known = cells.with_columns(
         pl.when(~pl.col(name).str.strip_chars().is_in(_NOTHING)).then(name).alias(name) for name in told
     )
-    known, more = _with_more(known.with_columns(pl.col("state").str.to_uppercase().replace(_STATES)), time_zone)
+    known, more = _check_queue_cells(known.with_columns(pl.col("state").str.to_uppercase().replace(_STATES)), time_zone)
     settled = settle(known, time_zone)
     rows = settled.rows.join(more, on="line", how="left", maintain_order="left")
     rows = rows.filter(pl.col("state").is_in(QUEUE_RECORDS.column("queue_state").choices))
@@ -64,13 +64,13 @@ def settle_queue(cells: pl.DataFrame, time_zone: str | None, observed_at: dateti
     )
 
 
-def _with_more(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the cells, with the faults of what only queues have, and that by `line`."""
+def _check_queue_cells(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Check the cells that only queues have; return them by `line`, and the cells with faults."""
     lacking = {"eligible_at", "time_limit", "wait_reason", "reason", "remedy"} - set(cells.columns)
     cells = cells.with_columns(pl.lit(None, pl.String).alias(name) for name in lacking)
     eligible = times.parse(cells["eligible_at"], time_zone, "eligible")
     limit = pl.col("time_limit").str.strip_chars()
-    # minutes and seconds, where there are no hours
+    # minutes and seconds without hours
     limit = pl.when(limit.str.contains(r"^\d+:\d\d$")).then("0:" + limit.str.zfill(5)).otherwise(limit)
     limit = pl.when(~limit.is_in(_UNLIMITED)).then(limit)
     limits = times.parse_durations(cells.select(limit.alias("time_limit")).to_series())
@@ -83,14 +83,14 @@ def _with_more(cells: pl.DataFrame, time_zone: str | None) -> tuple[pl.DataFrame
     )
     return cells.with_columns(
         reason=pl.coalesce(
-            "reason", eligible["reason"], pl.when(is_faulty).then(pl.lit("The time limit is no duration."))
+            "reason", eligible["reason"], pl.when(is_faulty).then(pl.lit("The time limit is not a duration."))
         ),
-        remedy=pl.coalesce("remedy", eligible["remedy"], pl.lit("Ask squeue for %l, or for --json.")),
+        remedy=pl.coalesce("remedy", eligible["remedy"], pl.lit("Run squeue with %l, or with --json.")),
     ), more
 
 
 def _run_counts(job_ids: pl.Series) -> pl.Series:
-    """Return how many tasks of an array each id stands for: `12_[1-9:2,11%4]` for six; NULL where it is abridged."""
+    """Count the tasks of an array in each id: `12_[1-9:2,11%4]` has six; NULL if the list is abridged."""
     lists = job_ids.str.extract(r"\[([^%\]]*)", 1)
     counts = {text: _task_count(text) for text in lists.drop_nulls().unique()}
     told = lists.replace_strict(counts, return_dtype=pl.Int64, default=None) if counts else lists.cast(pl.Int64)

@@ -1,4 +1,4 @@
-"""From the cells of any job log to rows of `job_records`: states, counts and times are read in one way."""
+"""Builds rows of `job_records` from the cells of any job log, with uniform states, counts and times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.rows import times
-from iosig.warehouse.sources.rows.faults import NOTED, held_to
+from iosig.warehouse.sources.rows.faults import NOTED, validate_rows
 from iosig.warehouse.sources.rows.rejects import Sifted
 
 #: Slurm's one- and two-letter state codes (sacct manual, "Job state codes")
@@ -30,7 +30,7 @@ SHORT_STATES = {
     "S": "SUSPENDED",
     "TO": "TIMEOUT",
 }
-#: states of a run that is over, so that its elapsed time is its whole duration
+#: final states, for which the elapsed time is the whole duration
 FINAL_STATES = (
     "BOOT_FAIL",
     "CANCELLED",
@@ -55,15 +55,15 @@ _SHOWN_CHARS = 60
 
 
 def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
-    """Read cells into rows of `job_records`; a cell that cannot be read refuses its row.
+    """Convert cells to rows of `job_records`; an unreadable cell refuses its row.
 
-    `cells` holds `line` (unique), and of these columns whichever the log has: the text columns of
-    `job_records`, `state` and `cancelled_by`, the counts, the three times (text, or UTC instants already),
-    `elapsed` and `suspended` (Slurm durations, for logs that do not say when a job ended), `raw`, and `reason`
-    with `remedy` where the source itself found a fault.
-    Counts may carry Slurm's K or M (1,024 and 1,024^2; slurm `convert_num_unit`); only whole ones, because
-    Slurm rounds the others. `elapsed` leaves out suspended time (slurmdbd: end - start - suspended), so
-    ended_at = started_at + elapsed + suspended, for final states only.
+    `cells` has `line` (unique), and any of these columns: the text columns of `job_records`, `state` and
+    `cancelled_by`, the counts, the three times (text, or UTC instants), `elapsed` and `suspended` (Slurm durations,
+    for logs without the end of a job), `raw`, and `reason` with `remedy` for faults that the source found.
+
+    Counts may carry Slurm's K or M (1,024 and 1,024^2; slurm `convert_num_unit`), but only with integers, because
+    Slurm rounds the others. `elapsed` excludes suspended time (slurmdbd: end - start - suspended), so ended_at =
+    started_at + elapsed + suspended, for final states only.
     """
     frame = _complete(cells)
     frame = _refuse(
@@ -75,12 +75,12 @@ def settle(cells: pl.DataFrame, time_zone: str | None) -> Sifted:
     for name, label in _TIMES.items():
         frame = _time(frame, name, label, time_zone)
     typed = [pl.col(name).cast(kind) for name, kind in frames.schema(JOB_RECORDS).items()]
-    found = held_to(JOB_RECORDS, _ends(frame).with_columns(source_file=pl.lit("")).with_columns(typed), NOTED)
+    found = validate_rows(JOB_RECORDS, _ends(frame).with_columns(source_file=pl.lit("")).with_columns(typed), NOTED)
     return Sifted(found.rows.select(JOB_RECORDS.column_names), found.refused.sort("line"))
 
 
 def _complete(cells: pl.DataFrame) -> pl.DataFrame:
-    """Give the cells all columns: trimmed text, and NULL where the log has nothing."""
+    """Add missing columns as NULL, and trim texts."""
     names = [*_TEXTS, *_COUNTS, *_TIMES, *_OTHER]
     missing = [pl.lit(None, pl.String).alias(name) for name in (*names, *_AS_IS) if name not in cells.columns]
     trimmed = [
@@ -96,7 +96,7 @@ def _complete(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _refuse(frame: pl.DataFrame, is_broken: pl.Expr, reason: pl.Expr, remedy: str) -> pl.DataFrame:
-    """Note the fault of broken rows that have none yet."""
+    """Record a fault for broken rows that have none yet."""
     fresh = pl.col("reason").is_null() & is_broken.fill_null(False)
     return frame.with_columns(
         reason=pl.when(fresh).then(reason).otherwise("reason"),
@@ -153,7 +153,7 @@ def _time(frame: pl.DataFrame, name: str, label: str, time_zone: str | None) -> 
 
 
 def _ends(frame: pl.DataFrame) -> pl.DataFrame:
-    """Work out the end of final runs whose log gives the elapsed time instead."""
+    """Compute the end of final runs from the elapsed time, if the log lacks it."""
     if _is_absent(frame, "elapsed"):
         return frame
     elapsed = times.parse_durations(frame["elapsed"])
@@ -161,12 +161,12 @@ def _ends(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.with_columns(
         elapsed=elapsed["duration"], suspended=suspended["duration"], _fault=elapsed["is_fault"] | suspended["is_fault"]
     )
-    # Where the end is known, the elapsed time is not needed and its faults do no harm.
+    # If the end is known, faults of the elapsed time do not matter.
     open_end = pl.col("ended_at").is_null() & pl.col("state").is_in(FINAL_STATES)
     frame = _refuse(
         frame,
         open_end & pl.col("_fault"),
-        pl.lit("The elapsed or suspended time is no duration, and the end is not given."),
+        pl.lit("The elapsed or suspended time is not a duration, and the end is not given."),
         "Export the log with the field End, or durations as [DD-]HH:MM:SS.",
     )
     reckoned = pl.col("started_at") + pl.col("elapsed") + pl.coalesce("suspended", pl.duration(seconds=0))

@@ -13,9 +13,9 @@ from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import refused, refused_rows
+from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_batches
 
-#: our cells, and the fields of sacct that fill them, the best first
+#: our cells, and the sacct fields that fill them, in order of preference
 FIELDS = {
     "cluster": ("cluster",),
     "job_id": ("jobid", "jobidraw"),
@@ -36,7 +36,7 @@ FIELDS = {
     "suspended": ("suspended",),
 }
 _KNOWN = frozenset(field for fields in FIELDS.values() for field in fields)
-#: fields without a rule for what they hold; as the last field they may hold the delimiter itself
+#: free-text fields; as the last field they may contain the delimiter
 _FREE_TEXT = frozenset({"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra"})
 _HEADER_CELL = re.compile(r"[A-Za-z][A-Za-z0-9_/]*")
 _TIME_LIKE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.+Z-]{8,}|[0-9]{9,10}|Unknown|None|")
@@ -45,7 +45,7 @@ _SNIFFED_LINES = 20
 
 
 def _layout(header: str) -> tuple[str, ...]:
-    """Cut a header into field names; `--parsable` ends each line with the delimiter."""
+    """Split a header into field names; `--parsable` ends each line with the delimiter."""
     return tuple(cell.strip().lower() for cell in header.strip().removesuffix("|").split("|"))
 
 
@@ -83,13 +83,13 @@ def _is_headerless(text: str) -> bool:
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the start has a header line of sacct's, or lines of a form without header."""
+    """Recognize a header line of sacct, or lines of a form without header."""
     lines = [line for line in head.lines if line.strip()][:_SNIFFED_LINES]
     return any(map(_is_header, lines)) or 2 * sum(map(_is_headerless, lines)) > len(lines)
 
 
 def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
-    """Cut lines into our cells; the last field keeps whatever delimiters are left over."""
+    """Split lines into our cells; the last field keeps surplus delimiters."""
     parts = pl.col("raw").str.splitn("|", len(layout)).alias("parts")
     filled = {}
     for cell, fields in FIELDS.items():
@@ -100,29 +100,29 @@ def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
     return lines.with_columns(parts).select("line", pl.col("full").alias("raw"), **filled)
 
 
-def _fitting(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
-    """Keep the lines that have the layout's number of fields, without the delimiter that `--parsable` adds."""
+def _select_fitting(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
+    """Select lines with the layout's number of fields, without the trailing delimiter of `--parsable`."""
     width = len(layout)
     count = pl.col("raw").str.count_matches("|", literal=True).cast(pl.Int64) + 1
     closed = (count == width + 1) & pl.col("raw").str.ends_with("|")
-    # Two lines that ran together have about twice the fields: that is no free text with delimiters in it.
+    # Two merged lines have about twice the fields, which is not free text with delimiters.
     overlong = count.is_between(width + 1, 2 * width - 2) & pl.lit(layout[-1] in _FREE_TEXT)
     trimmed = pl.when(closed).then(pl.col("raw").str.strip_suffix("|")).otherwise("raw")
     return lines.filter((count == width) | closed | overlong).with_columns(full=pl.col("raw"), raw=trimmed)
 
 
 def _misfits(lines: pl.DataFrame, layouts: Sequence[tuple[str, ...]], expected: str) -> pl.DataFrame:
-    fitting = pl.concat([_fitting(lines, layout).select("line") for layout in layouts])
+    fitting = pl.concat([_select_fitting(lines, layout).select("line") for layout in layouts])
     count = pl.col("raw").str.count_matches("|", literal=True) + 1
-    return refused_rows(
+    return build_refused_rows(
         lines.join(fitting, on="line", how="anti"),
         pl.format("The line has {} fields; {}.", count, pl.lit(expected)),
-        "Check for a cut line, or for the delimiter | within a field that is not the last.",
+        "Check for a truncated line, or for the delimiter | within a field that is not the last.",
     )
 
 
 def _part(lines: pl.DataFrame, layout: tuple[str, ...] | None) -> Iterator[pl.DataFrame]:
-    """Yield the cells of the lines under one header (None: none came yet), and the faults of the others."""
+    """Yield the cells of the lines under one header (None: before the first header), and the faults of the others."""
     if layout is None:
         layouts = [FORM_26, FORM_21]
         expected = "no header with JobID precedes it, and a log without one has 26 or 21"
@@ -130,13 +130,13 @@ def _part(lines: pl.DataFrame, layout: tuple[str, ...] | None) -> Iterator[pl.Da
         layouts, expected = [layout], f"the header has {len(layout)}"
     yield _misfits(lines, layouts, expected)
     for each in layouts:
-        yield _cells(_fitting(lines, each), each)
+        yield _cells(_select_fitting(lines, each), each)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a log of sacct's; a further header line (logs put together) changes the order of the fields.
+    """Read a log of sacct; a further header line (concatenated logs) changes the order of the fields.
 
-    Where the header lacks `End`, it is start + elapsed (+ suspended) for states that are final.
+    If the header lacks `End`, it is start + elapsed (+ suspended) for final states.
     """
     time_zone = job_times.require_zone(reading.time_zone)
     numbers: dict[tuple[str, ...], int] = {}
@@ -145,7 +145,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
         return numbers.setdefault(_layout(text), len(numbers)) if _is_header(text) else None
 
     for block in blocks(path, header_number):
-        yield from refused(block.refused)
+        yield from reject_batches(block.refused)
         layouts: dict[int | None, tuple[str, ...]] = dict(enumerate(numbers))
         parts = block.rows.partition_by("header", as_dict=True, include_key=False)
         cells = [part for (number,), lines in parts.items() for part in _part(lines, layouts.get(number))]

@@ -12,13 +12,13 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.jobs.slurm_json import (
     Cells,
+    build_malformed_cells,
+    format_job_id,
     instant_of,
     list_of,
-    malformed,
     number_of,
     object_of,
-    sifted_blocks,
-    spelled_id,
+    settle_in_blocks,
     state_of,
     text_of,
 )
@@ -30,13 +30,13 @@ _TEXTS = ("job_id", "user", "account", "cluster", "job_name", "partition", "stat
 _OTHERS = ("exit_code", "node_list", "comment", "submitted_at", "started_at", "ended_at", "elapsed")
 _NAMES = (*_TEXTS, *_OTHERS, "node_count", "task_count", "reason", "remedy")
 _SLURM_WORDS = ('"slurm"', '"derived_exit_code"', '"allocation_nodes"', '"kill_request_user"')
-#: squeue's JSON also has jobs, in another form
+#: distinguishes squeue's JSON, which also has jobs, in another form
 _SQUEUE_WORD = '"job_state"'
-_REMEDY = "Export the log anew with sacct --json."
+_REMEDY = "Export the log again with sacct --json."
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the start is a JSON object with jobs as sacct writes them."""
+    """Recognize a JSON object with jobs in sacct's form."""
     start = head.text.lstrip("\ufeff \t\r\n")
     lower = start.lower()
     return (
@@ -48,7 +48,7 @@ def sniff(head: Head) -> bool:
 
 
 def _exit_code(value: object) -> str | None:
-    """Return `<code>:<signal>`, as sacct's text form writes it."""
+    """Format `<code>:<signal>` as in sacct's text output."""
     if not isinstance(value, dict):
         return number_of(value, "exit_code")
     signal = object_of(value.get("signal"), "exit_code.signal")
@@ -58,13 +58,13 @@ def _exit_code(value: object) -> str | None:
 
 
 def _job_id(job: Mapping[str, object]) -> str | None:
-    """Return the job's id as sacct's text form writes it: `12`, `12_3`, `12_[4-9]` or `12+1`."""
+    """Format the job's id as in sacct's text output: `12`, `12_3`, `12_[4-9]` or `12+1`."""
     array = object_of(job.get("array"), "array")
     het = object_of(job.get("het"), "het")
     task = number_of(array.get("task_id"), "array.task_id")
     array_id, waiting = number_of(array.get("job_id"), "array.job_id"), text_of(array.get("task"), "array.task")
     het_id, offset = number_of(het.get("job_id"), "het.job_id"), number_of(het.get("job_offset"), "het.job_offset")
-    return spelled_id(number_of(job.get("job_id"), "job_id"), (array_id, task, waiting), (het_id, offset))
+    return format_job_id(number_of(job.get("job_id"), "job_id"), (array_id, task, waiting), (het_id, offset))
 
 
 def _step_id(step: Mapping[str, object], job_id: str | None) -> str | None:
@@ -83,13 +83,13 @@ def _step_id(step: Mapping[str, object], job_id: str | None) -> str | None:
 
 
 def _run(record: Mapping[str, object]) -> Cells:
-    """Return the cells that jobs and steps share."""
+    """Extract the cells that jobs and steps share."""
     times = object_of(record.get("time"), "time")
     state = state_of(record.get("state"))
     return {
         "started_at": instant_of(times.get("start"), "time.start"),
         "ended_at": instant_of(times.get("end"), "time.end"),
-        # An end of 0 means that the run goes on; only where the end is absent does the elapsed time stand in.
+        # An end of 0 means a running job; the elapsed time replaces the end only if it is absent.
         "elapsed": None if "end" in times else number_of(times.get("elapsed"), "time.elapsed"),
         "state": state,
         "cancelled_by": text_of(record.get("kill_request_user"), "kill_request_user"),
@@ -114,7 +114,7 @@ def _job(job: Mapping[str, object]) -> Cells:
 
 
 def _step(step: Mapping[str, object], of_job: Cells) -> Cells:
-    """Return a step's cells; what is said once of the job holds of its steps."""
+    """Extract a step's cells; job-level values apply to its steps."""
     if "reason" in of_job:
         raise MalformedError("its job is refused")
     nodes = object_of(step.get("nodes"), "nodes")
@@ -134,7 +134,7 @@ def _step(step: Mapping[str, object], of_job: Cells) -> Cells:
 
 
 def _records(jobs: Iterable[object]) -> Iterator[tuple[Cells, object]]:
-    """Yield each job and then its steps: the cells, and the record itself."""
+    """Yield each job and then its steps: the cells, and the raw record."""
     for job in jobs:
         cells: Cells = {}
         steps: list[object] = []
@@ -143,24 +143,24 @@ def _records(jobs: Iterable[object]) -> Iterator[tuple[Cells, object]]:
             steps = list_of(record.get("steps"), "steps")
             cells = _job(record)
         except MalformedError as error:
-            cells = malformed(error, _REMEDY)
+            cells = build_malformed_cells(error, _REMEDY)
         yield cells, job
         for step in steps:
             try:
                 yield _step(object_of(step, "the step"), cells), step
             except MalformedError as error:
-                yield malformed(error, _REMEDY), step
+                yield build_malformed_cells(error, _REMEDY), step
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read jobs and their steps; `line` counts the records in the file's order, a job before its steps.
 
-    Times are epoch seconds. A step has its job's user, account, cluster, partition, comment and submit time.
-    Raises InputRefused, after the records before it, for what is no JSON, and for what has no jobs.
+    Times are epoch seconds. A step has its job's user, account, cluster, partition, comment and submit time. Raises
+    InputRefused, after the records before it, for invalid JSON, and for JSON without jobs.
     """
     time_zone = job_times.require_zone(reading.time_zone)
     records = _records(json_items.items(path, "jobs", _REMEDY))
-    for sifted in sifted_blocks(records, _NAMES, lambda cells: settle(cells, time_zone)):
+    for sifted in settle_in_blocks(records, _NAMES, lambda cells: settle(cells, time_zone)):
         yield from sifted.batches(JOB_RECORDS)
 
 

@@ -1,7 +1,7 @@
-"""Values in Slurm's JSON, whichever version wrote them: plain or wrapped, a word or a list of words.
+"""Values in Slurm's JSON of any version: plain or wrapped, a word or a list of words.
 
 A number is plain or `{"set": …, "infinite": …, "number": …}`; a state is a word or a list, whose first word is the
-state and the others flags of it.
+state and the others are flags.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
 from iosig.warehouse.sources.rows.documents import MalformedError, items, members, text
 from iosig.warehouse.sources.rows.rejects import Sifted
 
-#: what a record says, by our names
+#: cells of a record, by our names
 Cells: TypeAlias = dict[str, str | None]
 _BLOCK_RECORDS = 20_000
 
 
 def object_of(value: object, name: str) -> Mapping[str, object]:
-    """Return an object's members, none for null."""
+    """Require an object's members; empty for null."""
     return {} if value is None else members(value, name)
 
 
 def list_of(value: object, name: str) -> list[object]:
-    """Return a list's items, none for null."""
+    """Require a list's items; empty for null."""
     return [] if value is None else items(value, name)
 
 
 def text_of(value: object, name: str) -> str | None:
-    """Return a text or number as text; NULL for null and empty."""
+    """Convert a text or number to text; NULL for null and empty."""
     if value is None:
         return None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -41,18 +41,18 @@ def text_of(value: object, name: str) -> str | None:
 
 
 def number_of(value: object, name: str) -> str | None:
-    """Return a plain or wrapped number as text; NULL where it is not set or infinite."""
+    """Convert a plain or wrapped number to text; NULL if not set or infinite."""
     if isinstance(value, dict):
         if not value.get("set", True) or value.get("infinite"):
             return None
         value = value.get("number")
         if isinstance(value, dict):
-            raise MalformedError(f"{name} is no number")
+            raise MalformedError(f"{name} is not a number")
     return text_of(value, name)
 
 
 def instant_of(value: object, name: str) -> str | None:
-    """Return epoch seconds as text; Slurm writes 0 for what has not happened."""
+    """Convert epoch seconds to text; 0, which Slurm writes for future events, becomes NULL."""
     seconds = number_of(value, name)
     return None if seconds == "0" else seconds
 
@@ -66,12 +66,12 @@ def state_of(value: object) -> str | None:
     return text_of(value, "state")
 
 
-def spelled_id(
+def format_job_id(
     job_id: str | None, array: tuple[str | None, str | None, str | None], het: tuple[str | None, str | None]
 ) -> str | None:
-    """Return a job's id as Slurm's text forms write it: `12`, `12_3`, `12_[4-9]` or `12+1`.
+    """Format a job's id as in Slurm's text output: `12`, `12_3`, `12_[4-9]` or `12+1`.
 
-    array: its id, the task's number, and the tasks that wait together. het: its id, and the component.
+    array: its id, the task's number, and the pending tasks. het: its id, and the component.
     """
     array_id, task, waiting = array
     if array_id not in (None, "0") and (task is not None or waiting is not None):
@@ -82,17 +82,17 @@ def spelled_id(
     return job_id
 
 
-def malformed(error: Exception, remedy: str) -> Cells:
-    """Return the cells of a record that is refused."""
+def build_malformed_cells(error: Exception, remedy: str) -> Cells:
+    """Build the cells of a refused record."""
     return {"reason": f"The record is not as Slurm writes it: {error}.", "remedy": remedy}
 
 
-def sifted_blocks(
+def settle_in_blocks(
     records: Iterator[tuple[Cells, object]], names: Sequence[str], settle: Callable[[pl.DataFrame], Sifted]
 ) -> Iterator[Sifted]:
-    """Yield what records become, some at a time: of each the cells, under some names, and the record itself.
+    """Convert records in blocks: cells under given names, and the raw record.
 
-    Refused records are shown as they are; to write all records out would cost more than to read them.
+    Only refused records are formatted as text, because formatting all would cost more than reading.
     """
     schema = pl.Schema({"line": pl.Int64} | dict.fromkeys(names, pl.String))
     numbered = enumerate(records, start=1)

@@ -1,4 +1,4 @@
-"""Slurm's `squeue --format`, fields parted by `|`: what runs and waits at one instant."""
+"""Slurm's `squeue --format`, fields separated by `|`: running and waiting jobs at one instant."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import polars as pl
 
 from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from iosig.warehouse.sources.jobs.queue import infer_observation_time, settle_queue
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import times
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import refused, refused_rows
+from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_batches
 
-#: our cells, by the headers of squeue's fields
+#: our cells by squeue's field headers
 CELLS = {
     "JOBID": "job_id",
     "CLUSTER": "cluster",
@@ -36,14 +36,14 @@ CELLS = {
     "COMMENT": "comment",
     "NAME": "job_name",
 }
-#: fields that no log of sacct's has under these names
+#: field names that sacct's logs never have
 _OWN = frozenset({"SUBMIT_TIME", "START_TIME", "TIME_LIMIT", "TIME_LEFT", "TIME", "ST"})
 _NEEDED = ("job_id", "state")
-#: fields that may hold the delimiter
+#: fields that may contain the delimiter
 _FREE_TEXT = ("NAME", "COMMENT")
 _NO_ANSWER = -1
 _TIME = re.compile(r"1[0-9]{9}|20[0-9]{2}-[0-9]{2}-[0-9]{2}[T ][0-9:.]{8,}(?:Z|[+-][0-9:]{4,6})?")
-_REMEDY = "Ask squeue with --format='%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j', after `date +%s`."
+_REMEDY = "Run squeue with --format='%i|%u|%a|%P|%T|%V|%S|%l|%D|%r|%k|%j', after `date +%s`."
 
 
 def _layout(text: str) -> tuple[str, ...]:
@@ -56,14 +56,14 @@ def _is_header(text: str) -> bool:
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content begins with a header of squeue's, after the time perhaps."""
+    """Recognize a header of squeue, optionally after a time."""
     lines = [line.strip() for line in head.lines if line.strip()][:2]
     return any("|" in line and _is_header(line) for line in lines if not _TIME.fullmatch(line))
 
 
 @dataclass(slots=True)
 class _Answers:
-    """The answers of a file, one after the other: the fields of each, and when it was given if that is known."""
+    """The consecutive outputs of a file: fields and, if known, time of each."""
 
     path: Path
     zone: str | None
@@ -71,8 +71,8 @@ class _Answers:
     _at: datetime | None = None
     _is_start: bool = True
 
-    def number_of(self, text: str) -> int | None:
-        """Return the number of the answer that begins with a line; a time begins none, nor does any other line."""
+    def find_number(self, text: str) -> int | None:
+        """Return the number of the output that starts with this line; None for other lines."""
         if _TIME.fullmatch(text.strip()):
             self._at = times.parse(pl.Series([text]), self.zone, "snapshot's")["instant"].item()
             self._is_start = False
@@ -81,38 +81,38 @@ class _Answers:
             layout = _layout(text)
             if not set(_NEEDED) <= {CELLS.get(name) for name in layout}:
                 raise InputRefused("The header of squeue's answer has no JOBID or no STATE.", _REMEDY)
-            # what stands before the first header may have been a time
-            self.found.append((layout, seen_at_of(self.path) if self._is_start else self._at))
+            # a line before the first header may have been a time
+            self.found.append((layout, infer_observation_time(self.path) if self._is_start else self._at))
             self._at, self._is_start = None, False
             return len(self.found) - 1
         self._is_start &= not text.strip()
         return None
 
-    def of(self, number: int | None) -> tuple[tuple[str, ...], datetime | None]:
-        """Return the fields and the time of an answer; no time where a number is none's."""
+    def get(self, number: int | None) -> tuple[tuple[str, ...], datetime | None]:
+        """Return the fields and the time of an output; no time for an unknown number."""
         return ((), None) if number is None or number == _NO_ANSWER else self.found[number]
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read one or more answers, each a header and its lines; a line of the time (`date +%s`) says when the next was.
+    """Read one or more outputs, each a header and its lines; a time line (`date +%s`) applies to the next output.
 
-    The first one may do without: then it is the epoch seconds in the file's name, or the file's time. The last field
-    may hold the delimiter. Raises InputRefused where a header lacks the job or its state.
+    The first output's time defaults to the epoch seconds in the file's name, or to the file's time. The last field may
+    contain the delimiter. Raises InputRefused if a header lacks the job or its state.
     """
     answers = _Answers(path, times.require_zone(reading.time_zone))
-    for block in blocks(path, answers.number_of):
-        yield from refused(block.refused)
+    for block in blocks(path, answers.find_number):
+        yield from reject_batches(block.refused)
         for number in block.rows["header"].unique(maintain_order=True):
             lines = block.rows.filter(pl.col("header").eq_missing(number))
-            layout, observed_at = answers.of(number)
+            layout, observed_at = answers.get(number)
             if observed_at is None:
-                reason = "Nothing says when this was asked, or no header precedes it."
-                yield from refused(refused_rows(lines, reason, _REMEDY))
+                reason = "The time of the query is unknown, or no header precedes it."
+                yield from reject_batches(build_refused_rows(lines, reason, _REMEDY))
                 continue
             count = pl.col("raw").str.count_matches("|", literal=True) + 1
             fits = count >= len(layout) if layout[-1] in _FREE_TEXT else count == len(layout)
             reason = f"The line has other fields than the header's {len(layout)}."
-            yield from refused(refused_rows(lines.filter(~fits), reason, _REMEDY))
+            yield from reject_batches(build_refused_rows(lines.filter(~fits), reason, _REMEDY))
             settled = settle_queue(_cells(lines.filter(fits), layout), answers.zone, observed_at)
             yield from settled.batches(QUEUE_RECORDS)
 
@@ -129,7 +129,7 @@ def _cells(lines: pl.DataFrame, layout: tuple[str, ...]) -> pl.DataFrame:
 
 SOURCE = Source(
     name="squeue",
-    doc="What runs and waits, of Slurm: `squeue --format` with fields parted by `|`.",
+    doc="Running and waiting jobs of Slurm: `squeue --format` with fields separated by `|`.",
     kind="jobs",
     sniff=sniff,
     read=read,

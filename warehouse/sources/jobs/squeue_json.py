@@ -1,4 +1,4 @@
-"""Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: what runs and waits at one instant."""
+"""Slurm's `squeue --json`, as Slurm 21.08 to 24.x write it: running and waiting jobs at one instant."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iosig.warehouse.contracts.jobs import QUEUE_RECORDS
-from iosig.warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from iosig.warehouse.sources.jobs.queue import infer_observation_time, settle_queue
 from iosig.warehouse.sources.jobs.slurm_json import (
     Cells,
+    build_malformed_cells,
+    format_job_id,
     instant_of,
-    malformed,
     number_of,
     object_of,
-    sifted_blocks,
-    spelled_id,
+    settle_in_blocks,
     state_of,
     text_of,
 )
@@ -22,7 +22,7 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import json_items, times
 from iosig.warehouse.sources.rows.documents import MalformedError
 
-_REMEDY = "Ask anew with squeue --json."
+_REMEDY = "Run squeue --json again."
 _TEXTS = {"user": "user_name", "account": "account", "cluster": "cluster", "job_name": "name", "partition": "partition"}
 _TEXTS |= {"comment": "comment", "wait_reason": "state_reason"}
 _TIMES = {"submitted_at": "submit_time", "eligible_at": "eligible_time", "started_at": "start_time"}
@@ -30,7 +30,7 @@ _NAMES = (*_TEXTS, *_TIMES, "job_id", "node_count", "time_limit", "state", "reas
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the start is a JSON object with jobs as squeue writes them."""
+    """Recognize a JSON object with jobs in squeue's form."""
     start = head.text.lstrip("\ufeff \t\r\n")
     return start.startswith("{") and '"jobs"' in start and '"job_state"' in start
 
@@ -39,13 +39,13 @@ def _job_id(job: Mapping[str, object]) -> str | None:
     array = (number_of(job.get("array_job_id"), "array_job_id"), number_of(job.get("array_task_id"), "array_task_id"))
     waiting = text_of(job.get("array_task_string"), "array_task_string")
     het = number_of(job.get("het_job_id"), "het_job_id"), number_of(job.get("het_job_offset"), "het_job_offset")
-    return spelled_id(number_of(job.get("job_id"), "job_id"), (*array, waiting), het)
+    return format_job_id(number_of(job.get("job_id"), "job_id"), (*array, waiting), het)
 
 
 def _job(job: Mapping[str, object]) -> Cells:
     minutes = number_of(job.get("time_limit"), "time_limit")
     if minutes is not None and not (minutes.isascii() and minutes.isdigit()):
-        raise MalformedError("time_limit is no number of minutes")
+        raise MalformedError("time_limit is not a number of minutes")
     texts = {ours: text_of(job.get(theirs), theirs) for ours, theirs in _TEXTS.items()}
     instants = {ours: instant_of(job.get(theirs), theirs) for ours, theirs in _TIMES.items()}
     return {
@@ -63,23 +63,23 @@ def _records(path: Path) -> Iterator[tuple[Cells, object]]:
         try:
             yield _job(object_of(job, "the job")), job
         except MalformedError as error:
-            yield malformed(error, _REMEDY), job
+            yield build_malformed_cells(error, _REMEDY), job
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the jobs of an answer; `line` counts them.
+    """Read the jobs of a queue; `line` counts them.
 
-    When it was given is said by the epoch seconds in the file's name, or the file's time: the answer does not tell.
-    Raises InputRefused, after the jobs before it, for what is no JSON, and for what has no jobs.
+    The time of the query comes from the epoch seconds in the file's name, or from the file's time, because the output
+    has none. Raises InputRefused, after the jobs before it, for invalid JSON, and for JSON without jobs.
     """
-    zone, observed_at = times.require_zone(reading.time_zone), seen_at_of(path)
-    for sifted in sifted_blocks(_records(path), _NAMES, lambda cells: settle_queue(cells, zone, observed_at)):
+    zone, observed_at = times.require_zone(reading.time_zone), infer_observation_time(path)
+    for sifted in settle_in_blocks(_records(path), _NAMES, lambda cells: settle_queue(cells, zone, observed_at)):
         yield from sifted.batches(QUEUE_RECORDS)
 
 
 SOURCE = Source(
     name="squeue-json",
-    doc="What runs and waits, of Slurm: `squeue --json`, Slurm 21.08 and later.",
+    doc="Running and waiting jobs of Slurm: `squeue --json`, Slurm 21.08 and later.",
     kind="jobs",
     sniff=sniff,
     read=read,

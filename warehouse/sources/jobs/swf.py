@@ -17,7 +17,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.jobs.records import settle
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows.log_lines import blocks
-from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.rejects import reject_batches
 from iosig.warehouse.sources.rows.times import INSTANT
 
 FIELDS = (
@@ -41,7 +41,7 @@ FIELDS = (
     "think_time",
 )
 STATES = {"0": "FAILED", "1": "COMPLETED", "5": "CANCELLED"}
-#: one stretch of a job that was swapped out; the job's own line, which comes first, covers it
+#: status of a part of a swapped job; the job's own line, which comes first, includes it
 PARTIAL = ("2", "3", "4")
 _TIMES = ("submit", "wait", "run")
 _WHOLE = ("job", "processors", "status", "user", "executable", "queue", "partition")
@@ -54,7 +54,7 @@ _SHOWN_CHARS = 60
 
 
 def _header(comments: list[str]) -> dict[str, str]:
-    """Return the `; Key: value` comments, the first of each key."""
+    """Parse the `; Key: value` comments, the first of each key."""
     header: dict[str, str] = {}
     for comment in comments:
         if match := _HEADER.match(comment):
@@ -63,7 +63,7 @@ def _header(comments: list[str]) -> dict[str, str]:
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the first line that is no comment holds 18 numbers, or all are comments of a SWF header."""
+    """Recognize 18 numbers in the first line that is not a comment, or a header of SWF comments."""
     lines = [line.strip() for line in head.lines if line.strip()]
     first = next((line for line in lines if not line.startswith(";")), None)
     if first is None:
@@ -73,12 +73,12 @@ def sniff(head: Head) -> bool:
 
 
 def _start_s(header: Mapping[str, str]) -> float:
-    """Return the epoch seconds of the log's zero, or raise InputRefused where the header does not say."""
+    """Return the epoch seconds of the log's origin, or raise InputRefused if the header lacks it."""
     text = header.get("UnixStartTime", "")
     if re.fullmatch(r"[0-9]{1,10}(?:\.[0-9]+)?", text):
         return float(text)
     raise InputRefused(
-        f"The header's UnixStartTime is {text[:_SHOWN_CHARS]!r}: the log does not say when it begins.",
+        f"The header's UnixStartTime is {text[:_SHOWN_CHARS]!r}: the start of the log is unknown.",
         "Write `; UnixStartTime: <seconds since 1970>` at its top.",
     )
 
@@ -89,13 +89,13 @@ def _has_one_processor_nodes(header: Mapping[str, str]) -> bool:
 
 
 def _fields(lines: pl.DataFrame) -> pl.DataFrame:
-    """Cut lines into the 18 fields as text, -1 (unknown) as NULL, with `reason` and `remedy` of what is wrong."""
+    """Split lines into the 18 fields as text, -1 (unknown) as NULL, with `reason` and `remedy` of faults."""
     cells = pl.col("cells")
     frame = lines.with_columns(cells=pl.col("raw").str.extract_all(r"\S+")).with_columns(
         [cells.list.get(place, null_on_oob=True).alias(name) for place, name in enumerate(FIELDS)]
     )
     frame = frame.with_columns(reason=_fault())
-    remedy = pl.lit("Compare the line with the format's 18 fields (-1: not known); check for a cut line.")
+    remedy = pl.lit("Compare the line with the format's 18 fields (-1: unknown); check for a truncated line.")
     known = [pl.when(pl.col(name).cast(pl.Float64, strict=False) != -1).then(name).alias(name) for name in FIELDS]
     return frame.with_columns(*known, remedy=pl.when(pl.col("reason").is_not_null()).then(remedy)).drop("cells")
 
@@ -109,7 +109,7 @@ def _fault() -> pl.Expr:
         pl.when(cells.list.len() != len(FIELDS))
         .then(pl.format("The line has {} fields where the format has 18.", cells.list.len()))
         .when(odd.is_not_null())
-        .then(pl.format("The field {} is no number.", odd.str.slice(0, _SHOWN_CHARS)))
+        .then(pl.format("The field {} is not a number.", odd.str.slice(0, _SHOWN_CHARS)))
         .when(fraction.is_not_null())
         .then(pl.format("The field {} must be a whole number.", fraction.str.slice(0, _SHOWN_CHARS)))
         .when(pl.any_horizontal(((value < 0) & (value != -1)) | (value > _MAX_SECONDS) for value in seconds))
@@ -149,31 +149,30 @@ def _cells(frame: pl.DataFrame, header: Mapping[str, str]) -> pl.DataFrame:
     )
 
 
-def _without_parts(frame: pl.DataFrame, whole_jobs: pl.Series) -> pl.DataFrame:
-    """Drop the stretches of jobs whose own line came before; refuse those without."""
+def _drop_parts(frame: pl.DataFrame, whole_jobs: pl.Series) -> pl.DataFrame:
+    """Drop the parts of swapped jobs that follow the job's own line; refuse others."""
     is_part = pl.col("reason").is_null() & pl.col("status").is_in(PARTIAL).fill_null(False)
     is_orphan = is_part & ~pl.col("job").is_in(whole_jobs.implode()).fill_null(False)
     return frame.filter(~is_part | is_orphan).with_columns(
         reason=pl.when(is_orphan)
         .then(pl.lit("The line is a part of a job whose own line does not come before it."))
         .otherwise("reason"),
-        remedy=pl.when(is_orphan).then(pl.lit("Check whether the log was cut.")).otherwise("remedy"),
+        remedy=pl.when(is_orphan).then(pl.lit("Check whether the log is truncated.")).otherwise("remedy"),
     )
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a workload log: one row per job; the parts (status 2 to 4) of a swapped job are in its own line.
+    """Read a workload log: one row per job; the job's own line includes its parts (status 2 to 4).
 
-    Times count from the header's UnixStartTime, which is UTC by definition, so that no time zone matters.
-    Processors are the format's only measure of parallelism: they are the tasks, and the nodes too where
-    MaxNodes equals MaxProcs. The partition is that, or else the queue. Raises InputRefused without
-    UnixStartTime.
+    Times count from the header's UnixStartTime, which is UTC by definition, so no time zone is needed. Processors are
+    the format's only measure of parallelism: they are the tasks, and also the nodes if MaxNodes equals MaxProcs. The
+    partition defaults to the queue. Raises InputRefused without UnixStartTime.
     """
     del reading
     header: dict[str, str] = {}
     whole_jobs = pl.Series(dtype=pl.String)
     for block in blocks(path):
-        yield from refused(block.refused)
+        yield from reject_batches(block.refused)
         is_comment = pl.col("raw").str.strip_chars_start().str.starts_with(";")
         comments = block.rows.filter(is_comment)["raw"].str.strip_chars().to_list()
         header = _header(comments) | header
@@ -182,7 +181,7 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
             continue
         is_whole = pl.col("reason").is_null() & ~pl.col("status").is_in(PARTIAL).fill_null(False)
         whole_jobs = pl.concat([whole_jobs, frame.filter(is_whole)["job"]])
-        yield from settle(_cells(_without_parts(frame, whole_jobs), header), "UTC").batches(JOB_RECORDS)
+        yield from settle(_cells(_drop_parts(frame, whole_jobs), header), "UTC").batches(JOB_RECORDS)
 
 
 SOURCE = Source(

@@ -1,4 +1,4 @@
-"""Reasons for which Slurm lets a job wait: its own words, of which none names a user, an account or a node.
+"""Slurm's codes of wait reasons, none of which names a user, an account or a node.
 
 The list is that of `squeue`'s manual, section JOB REASON CODES, of Slurm 24.05, with codes of earlier versions.
 """
@@ -45,10 +45,10 @@ WAIT_REASONS = frozenset(
 )
 
 
-def without_details(reason: str) -> str | None:
-    """Return the code that a reason begins with; None where it begins with no code of Slurm's.
+def extract_code(reason: str) -> str | None:
+    """Return the code at the start of a reason; None if it is not one of Slurm's.
 
-    `ReqNodeNotAvail, UnavailableNodes:cn[01-04]` begins with `ReqNodeNotAvail`.
+    `ReqNodeNotAvail, UnavailableNodes:cn[01-04]` starts with `ReqNodeNotAvail`.
     """
     found = re.match(r"\w+", reason)
     return found[0] if found and found[0] in WAIT_REASONS else None

@@ -1,4 +1,4 @@
-"""Polls as delimited text with a header; other columns than ours are left alone."""
+"""Polls as delimited text with a header; other columns are ignored."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from iosig.warehouse.sources.polls import polls
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import tables
 
-#: text that is read at once
+#: maximum size of a block [B]
 BLOCK_BYTES = 8 << 20
-#: rows that are handed on at once: fewer make more files
+#: number of rows per batch: fewer rows make more files
 _PIECE_ROWS = 500_000
 _THREADS = 2
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the first line names the columns that polls must have."""
+    """Recognize the mandatory poll columns in the first line."""
     return {head.columns.get(name, name) for name in polls.REQUIRED} <= tables.names_of(head.lines)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read polls from delimited text with a header line."""
-    locate, sifted = partial(polls.locate, reading=reading), partial(polls.sifted, reading=reading)
-    return polls.completed(
-        lambda: tables.gathered(
+    """Read polls from delimited text, filling missing intervals."""
+    locate, sifted = partial(polls.locate, reading=reading), partial(polls.read_rows, reading=reading)
+    return polls.fill_intervals(
+        lambda: tables.merge_pieces(
             tables.text_pieces(path, locate, sifted, block_bytes=BLOCK_BYTES, thread_count=_THREADS),
             _PIECE_ROWS,
         )

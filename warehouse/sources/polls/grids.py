@@ -1,4 +1,4 @@
-"""Polls that come as a grid of times and targets: its edges, its gaps, its rows."""
+"""Polls on a grid of times and targets: interval edges, gaps and rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from iosig.warehouse.sources.polls import hdf5
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import held_to
-from iosig.warehouse.sources.rows.rejects import refused, refused_rows, rejects
+from iosig.warehouse.sources.rows.faults import validate_rows
+from iosig.warehouse.sources.rows.rejects import build_refused_rows, reject_batches, rejects
 
 Edge = Literal["left", "right"]
 Marks = npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ _LATEST_US = round(job_times.LATEST.timestamp()) * _US_PER_S
 
 @dataclass(frozen=True, slots=True)
 class _Edges:
-    """The interval of each step, in microseconds; those that are not `good` have none."""
+    """The interval of each step [us]; steps that are not `good` have none."""
 
     right_us: Micros
     interval_us: Micros
@@ -45,11 +45,11 @@ def _microseconds(times_s: npt.NDArray[np.float64]) -> Micros:
     return np.where((micros >= 0) & (micros < _LATEST_US), np.rint(micros), -1).astype(np.int64)
 
 
-def edges(times_s: npt.NDArray[np.float64], edge: Edge) -> _Edges:
+def find_edges(times_s: npt.NDArray[np.float64], edge: Edge) -> _Edges:
     """Find the interval of each step from the times [s since 1970] of its left or right edge.
 
-    A step that is not later than all before it is not good. An interval is as long as most are, or shorter
-    where the next edge comes earlier. Raises InputRefused where fewer than two steps are good.
+    A step that is not later than all earlier ones is bad. The interval is the most common step, or shorter if the next
+    edge is earlier. Raises InputRefused for fewer than two good steps.
     """
     micros = _microseconds(times_s)
     before = np.concatenate([[-1], np.maximum.accumulate(micros)[:-1]])
@@ -67,7 +67,7 @@ def edges(times_s: npt.NDArray[np.float64], edge: Edge) -> _Edges:
     return _Edges(micros + interval if edge == "left" else micros, interval, good)
 
 
-def _refused_steps(found: _Edges, times_s: npt.NDArray[np.float64]) -> Batch:
+def _refuse_steps(found: _Edges, times_s: npt.NDArray[np.float64]) -> Batch:
     reason = "The step's time is not later than all times before it."
     remedy = "Write the steps in the order of time, each once."
     steps = np.flatnonzero(~found.good)
@@ -75,7 +75,7 @@ def _refused_steps(found: _Edges, times_s: npt.NDArray[np.float64]) -> Batch:
 
 
 def _rows(grid: hdf5.Arrays, block: hdf5.Arrays, found: _Edges, filesystem: str | None) -> pl.DataFrame:
-    """Lay out a block's cells as typed polls with `line` (the step from 1) and `raw`."""
+    """Convert a block's cells to typed polls with `line` (the step from 1) and `raw`."""
     first = int(block["first_step"][0])
     step_count, controller_count = block["read"].shape
     steps = np.repeat(np.arange(first, first + step_count), controller_count)
@@ -117,14 +117,14 @@ def _rates(block: hdf5.Arrays, direction: str, unit_s: npt.NDArray[Any], is_reco
     return pl.Series(np.where(is_recorded, rates, np.nan), nan_to_null=True)
 
 
-def _sifted(rows: pl.DataFrame) -> Iterator[Batch]:
-    yield from held_to(POLLS, rows.with_columns(_SHOWN)).batches(POLLS)
+def _check_rows(rows: pl.DataFrame) -> Iterator[Batch]:
+    yield from validate_rows(POLLS, rows.with_columns(_SHOWN)).batches(POLLS)
 
 
-def _without_first(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Take the first step out, whose interval began before the file; what moved in it is refused aloud."""
+def _drop_first_step(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Drop the first step, whose interval started before the file; refuse it if it has bytes."""
     moved = pl.any_horizontal(pl.col("read_bytes_per_s", "write_bytes_per_s").fill_null(0) != 0)
-    lost = refused_rows(
+    lost = build_refused_rows(
         rows.filter((pl.col(LINE) == 1) & moved).with_columns(_SHOWN),
         "The first step holds bytes, but its interval began before the file.",
         "Land the archive of the day before: it holds that interval.",
@@ -137,18 +137,18 @@ def read_grid(
 ) -> Iterator[Batch]:
     """Read a grid through a function of `hdf5`, run in a child process.
 
-    `edge` says which edge of its interval a time is. With right edges the first step is no interval of the
-    file's and is left out.
+    `edge` is the edge of the interval that a time stands for. With right edges the first step's interval started
+    before the file, so it is dropped.
     """
     with plain_file(path) as plain:
         arrays = arrays_from_child(function, str(plain))
         grid = next(arrays)
-        found = edges(grid["times_s"], edge)
+        found = find_edges(grid["times_s"], edge)
         if not found.good.all():
-            yield _refused_steps(found, grid["times_s"])
+            yield _refuse_steps(found, grid["times_s"])
         for block in arrays:
             rows = _rows(grid, block, found, reading.filesystem)
             if edge == "right":
-                rows, lost = _without_first(rows)
-                yield from refused(lost)
-            yield from _sifted(rows)
+                rows, lost = _drop_first_step(rows)
+                yield from reject_batches(lost)
+            yield from _check_rows(rows)

@@ -1,7 +1,7 @@
-"""pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, a day a file.
+"""pyLMT archives (`.h5lmt`): server-side throughput of a Lustre file system, one file per day.
 
-Times are RIGHT edges in epoch seconds. After the last poll of an unfinished day the arrays are filled with zeros
-that nothing marks: from the last step on at which anything moved or any server worked, nothing was recorded.
+Times are RIGHT edges in epoch seconds. After the last poll of an unfinished day the arrays are filled with unmarked
+zeros: after the last step with traffic or a working server, nothing was recorded.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
-# HDF5 puts names where there is room: of a day's archive only some lie in what is looked at.
+# HDF5 stores names anywhere in the file, so the start of a day's archive has only some of them.
 _NAMES = (b"FSStepsDataSet", b"FSStepsGroup", b"FSMissingDataSet", b"OSTReadGroup", b"OSTBulkReadDataSet")
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is HDF5 with names that only pyLMT uses."""
+    """Recognize HDF5 with names that only pyLMT uses."""
     return head.start.startswith(HDF5_MAGIC) and any(name in head.start for name in _NAMES)
 
 

@@ -1,9 +1,8 @@
-"""What the HDF5 archives of Lustre throughput hold, read by h5py; runs in a child process, see `child`.
+"""Reads HDF5 archives of Lustre throughput with h5py; runs in a child process, see `child`.
 
-Both layouts come out as one: first the grid (`controllers` (k,), `filesystems` (k,), `times_s` (n,),
-`recorded_count` (1,): the steps up to the last one at which anything was recorded), then blocks of `first_step`
-(1,), `read` and `write` (m, k), NaN where a poll is missing, and `is_volume` (1,): bytes instead of bytes per
-second.
+Both layouts give the same result: first the grid (`controllers` (k,), `filesystems` (k,), `times_s` (n,),
+`recorded_count` (1,): the number of steps up to the last recorded one), then blocks of `first_step` (1,), `read` and
+`write` (m, k), NaN for a missing poll, and `is_volume` (1,): bytes instead of bytes per second.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from iosig.warehouse.errors import InputRefused
 Arrays = dict[str, npt.NDArray[Any]]
 Reals = npt.NDArray[np.float64]
 
-#: cells of a block, in each direction
+#: maximum number of cells of a block, per direction
 BLOCK_CELLS = 1_000_000
-#: no archive is as large; a file that says so lies
+#: maximum plausible number of cells of an archive
 MOST_STEPS = 20_000_000
 MOST_CELLS = 4_000_000_000
 _REMEDY = "Check that the file is whole and of a known version."
-# What h5py is known to raise on content that is damaged or of another shape than expected.
+# exceptions of h5py for damaged content or unexpected shapes
 _DAMAGE = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeError, IndexError, OverflowError)
 
 
@@ -36,19 +35,19 @@ def _refusing_damage(read: Callable[[str], Iterator[Arrays]]) -> Callable[[str],
         try:
             yield from read(path)
         except _DAMAGE as error:
-            raise InputRefused(f"The HDF5 content cannot be read: {error}.", "Fetch the file anew.") from error
+            raise InputRefused(f"The HDF5 content cannot be read: {error}.", "Fetch the file again.") from error
 
     return guarded
 
 
-def _open(path: str) -> Any:
+def _open_file(path: str) -> Any:
     import h5py
 
-    # Archives often lie on file systems that are read-only or know no locks.
+    # Archives are often on file systems that are read-only or do not support locks.
     return h5py.File(path, "r", locking=False)
 
 
-def _dataset(file: Any, name: str, dimension_count: int) -> Any:
+def _get_dataset(file: Any, name: str, dimension_count: int) -> Any:
     import h5py
 
     found = file.get(name)
@@ -100,8 +99,8 @@ def _steps(step_count: int, controller_count: int) -> Iterator[tuple[int, int]]:
         yield first, min(first + size, step_count)
 
 
-def _recorded_count(datasets: list[Any], step_count: int) -> int:
-    """Count the steps up to the last one at which any dataset, its last axis being time, is not zero."""
+def _count_recorded(datasets: list[Any], step_count: int) -> int:
+    """Count the steps up to the last one with a non-zero value in any dataset; time is the last axis."""
     for first, end in reversed(list(_steps(step_count, 64))):
         live = np.zeros(end - first, np.bool_)
         for dataset in datasets:
@@ -114,16 +113,18 @@ def _recorded_count(datasets: list[Any], step_count: int) -> int:
 
 @_refusing_damage
 def pylmt(path: str) -> Iterator[Arrays]:
-    """Read a pyLMT archive; times are right edges, values are rates, arrays lie (target, time).
+    """Read a pyLMT archive; times are right edges, values are rates, arrays are (target, time).
 
-    A cell that the archive marks missing is missing unless it holds bytes: then some poll did report them.
+    A cell that the archive marks missing is missing unless it has bytes, which some poll must have reported.
     """
-    with _open(path) as file:
-        times = _dataset(file, "FSStepsGroup/FSStepsDataSet", 1)
-        read = _dataset(file, "OSTReadGroup/OSTBulkReadDataSet", 2)
-        write = _dataset(file, "OSTWriteGroup/OSTBulkWriteDataSet", 2)
+    with _open_file(path) as file:
+        times = _get_dataset(file, "FSStepsGroup/FSStepsDataSet", 1)
+        read = _get_dataset(file, "OSTReadGroup/OSTBulkReadDataSet", 2)
+        write = _get_dataset(file, "OSTWriteGroup/OSTBulkWriteDataSet", 2)
         mark = (
-            _dataset(file, "FSMissingGroup/FSMissingDataSet", 2) if "FSMissingGroup/FSMissingDataSet" in file else None
+            _get_dataset(file, "FSMissingGroup/FSMissingDataSet", 2)
+            if "FSMissingGroup/FSMissingDataSet" in file
+            else None
         )
         if any(dataset.shape != (read.shape[0], times.size) for dataset in (read, write, mark) if dataset is not None):
             raise InputRefused("The datasets of the pyLMT archive do not have the same shape.", _REMEDY)
@@ -131,7 +132,7 @@ def pylmt(path: str) -> Iterator[Arrays]:
         order = _order(names, _names(write, "OSTNames", write.shape[0]))
         loads = [file[name] for name in ("OSSCPUGroup/OSSCPUDataSet", "MDSCPUGroup/MDSCPUDataSet") if name in file]
         loads = [load for load in loads if load.ndim in (1, 2) and load.shape[-1] == times.size]
-        recorded_count = _recorded_count([read, write, *loads], times.size)
+        recorded_count = _count_recorded([read, write, *loads], times.size)
         yield _grid(names, _text_attribute(times, "fs"), times[:].astype(np.float64), recorded_count)
         for first, end in _steps(times.size, len(names)):
             rates = [dataset[:, first:end].astype(np.float64).T for dataset in (read, write)]
@@ -144,16 +145,16 @@ def pylmt(path: str) -> Iterator[Arrays]:
 
 @_refusing_damage
 def tokio(path: str) -> Iterator[Arrays]:
-    """Read a TOKIO time series archive; times are left edges, arrays lie (time, target), -0.0 is missing.
+    """Read a TOKIO time series archive; times are left edges, arrays are (time, target), -0.0 is missing.
 
-    The dataset's name says what it holds: `readrates` bytes per second, `readbytes` bytes. Its `units` do not:
+    The dataset's name determines its content: `readrates` bytes per second, `readbytes` bytes. Its `units` do not:
     real archives have `bytes/sec` on both.
     """
-    with _open(path) as file:
+    with _open_file(path) as file:
         is_volume = "datatargets/readrates" not in file
         kind = "bytes" if is_volume else "rates"
-        times = _dataset(file, "datatargets/timestamps", 1)
-        read, write = (_dataset(file, f"datatargets/{direction}{kind}", 2) for direction in ("read", "write"))
+        times = _get_dataset(file, "datatargets/timestamps", 1)
+        read, write = (_get_dataset(file, f"datatargets/{direction}{kind}", 2) for direction in ("read", "write"))
         if any(dataset.shape != (times.size, read.shape[1]) for dataset in (read, write)):
             raise InputRefused("The datasets of the TOKIO archive do not have the same shape.", _REMEDY)
         names = _names(read, "columns", read.shape[1])

@@ -36,7 +36,7 @@ def engine_of(url: str, timeouts: Timeouts) -> sa.Engine:
 
 
 def _limit(engine: sa.Engine, timeouts: Timeouts) -> None:
-    """Have every connection of an engine keep the time limits."""
+    """Apply the time limits to every connection of an engine."""
 
     @event.listens_for(engine, "do_connect")
     def _connect(_dialect: Any, record: Any, _arguments: Any, parameters: dict[str, Any]) -> Any:
@@ -76,7 +76,7 @@ def _limit(engine: sa.Engine, timeouts: Timeouts) -> None:
 
 
 def _raise_timeout(error: BaseException, deadline: Deadline | None, timeouts: Timeouts) -> None:
-    """Raise InputRefused if an error came of a time limit."""
+    """Raise InputRefused if a time limit caused an error."""
     if deadline is not None and deadline.is_expired:
         reason = f"The database did not complete its answer within {timeouts.total_timeout_s:g} s."
         raise InputRefused(reason, _REMEDY.format(setting="total_timeout_s")) from error

@@ -1,4 +1,4 @@
-"""How far an LMT database was read: each target's readings so far, as far as what comes next needs them."""
+"""Read position in an LMT database, with the state of each target's counters that later readings need."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import polars as pl
 from iosig.warehouse.sources.rows.counters import Marks, Numbers
 from iosig.warehouse.sources.rows.times import INSTANT
 
-#: the counters, by what is made of them
+#: counters by the rate derived from them
 DIRECTIONS = {"read_bytes_per_s": "READ_BYTES", "write_bytes_per_s": "WRITE_BYTES"}
-#: of each counter: the first reading, where the last fall began and ended (else the first), and the last reading
+#: state per counter: first reading, start and end of the last decrease (else the first), last reading
 _KEPT = ("first", "top", "base", "last")
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A target's readings so far: the last one's TS_ID and instant [us], and of both counters `_KEPT`."""
+    """State of a target with TS_ID and instant [us] of its last reading, and `_KEPT` of both counters."""
 
     ts_id: int
     instant_us: int
@@ -30,28 +30,28 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a database was read: the last instant (its TS_ID and time [us]), and what each target counted."""
+    """Read position in a database: its last instant (TS_ID and time [us]), and the state of each target."""
 
     ts_id: int
     instant_us: int | None = None
     counted: Mapping[int | str, Counted] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
-        """Return values that JSON can hold."""
+        """Return the cursor as JSON-compatible values."""
         targets = [
             [ost_id, it.ts_id, it.instant_us, *it.read_bytes, *it.write_bytes] for ost_id, it in self.counted.items()
         ]
         return {"ts_id": self.ts_id, "instant_us": self.instant_us, "targets": targets}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Cursor:
-        """Return a cursor from what `plain` made of it."""
+    def from_plain(cls, plain: Mapping[str, Any]) -> Cursor:
+        """Restore a cursor from the values of `plain`."""
         counted = {it[0]: Counted(it[1], it[2], tuple(it[3:7]), tuple(it[7:11])) for it in plain["targets"]}
         return cls(plain["ts_id"], plain["instant_us"], counted)
 
 
-def as_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
-    """Return the readings that say all of the earlier ones that matters, all as of the last one's time."""
+def convert_to_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame:
+    """Build readings that reproduce the state of all earlier ones, all at the time of the last one."""
     count = len(_KEPT)
     columns = {
         "target": [place for place in places for _ in range(count)],
@@ -64,11 +64,11 @@ def as_readings(places: Sequence[int], known: Sequence[Counted]) -> pl.DataFrame
     return frame.with_columns(pl.col("instant").cast(INSTANT), is_new=pl.lit(False))
 
 
-def counted_of(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]) -> dict[int | str, Counted]:
-    """Return what each of some targets counted, by its readings one after the other."""
+def summarize_readings(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str]) -> dict[int | str, Counted]:
+    """Summarize the readings of several targets, one target after the other, as their states."""
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(is_first)) - 1
-    kept = [_kept(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()]
+    kept = [_summarize_counter(whole[name].to_numpy(), is_first, firsts, lasts) for name in DIRECTIONS.values()]
     ts_ids = np.maximum.reduceat(whole["TS_ID"].to_numpy(), firsts).tolist()
     instants = whole["instant"].dt.epoch("us").to_numpy()[lasts].tolist()
     places = whole["target"].to_numpy()[firsts].tolist()
@@ -78,8 +78,8 @@ def counted_of(whole: pl.DataFrame, is_first: Marks, ost_ids: Sequence[int | str
     }
 
 
-def _kept(values: Numbers, is_first: Marks, firsts: Numbers, lasts: Numbers) -> list[list[int]]:
-    """Return of each counter's readings what `counters.polled` needs to know to go on (`_KEPT`)."""
+def _summarize_counter(values: Numbers, is_first: Marks, firsts: Numbers, lasts: Numbers) -> list[list[int]]:
+    """Return the state of each counter that `counters.flag_server_counters` needs to continue (`_KEPT`)."""
     falls = ~is_first & (values < np.roll(values, 1))
     fall = np.maximum.accumulate(np.where(falls, np.arange(len(values)), 0))[lasts]
     has_fallen = fall > firsts

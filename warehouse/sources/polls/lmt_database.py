@@ -1,6 +1,6 @@
 """LMT databases: cumulative counters of each Lustre target, in an SQLite file or behind a URL.
 
-Recognizing one costs nothing; what reads it needs SQLAlchemy, which is imported only then.
+Reading needs SQLAlchemy, which is imported only then; recognition is cheap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is an SQLite database that mentions LMT's table of readings."""
+    """Recognize an SQLite database that mentions LMT's table of readings."""
     return head.start.startswith(SQLITE_MAGIC) and b"OST_DATA" in head.start
 
 
@@ -30,15 +30,15 @@ def read(path: Path, reading: Reading) -> Iterator[Batch]:
 def read_url(
     url: str, reading: Reading, cursor: Mapping[str, Any] | None, timeouts: Timeouts = DEFAULT_TIMEOUTS
 ) -> tuple[list[Batch], dict[str, Any]]:
-    """Read what is new in an LMT database behind an SQLAlchemy URL; return it, and the cursor to go on from.
+    """Read new data of an LMT database behind an SQLAlchemy URL; return it, and the next cursor.
 
-    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be
-    read or exceeds a time limit.
+    Raises UsageError for a URL that no driver supports, InputRefused for a database that cannot be read or exceeds a
+    time limit.
     """
     from iosig.warehouse.sources.polls import lmt_queries
     from iosig.warehouse.sources.polls.lmt_cursors import Cursor
 
-    batches, moved = lmt_queries.read_url(url, reading, Cursor.of(cursor) if cursor else None, timeouts)
+    batches, moved = lmt_queries.read_url(url, reading, Cursor.from_plain(cursor) if cursor else None, timeouts)
     return batches, moved.plain()
 
 

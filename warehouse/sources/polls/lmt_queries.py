@@ -1,7 +1,7 @@
 """LMT databases: cumulative byte counters of every Lustre target, in SQLite or behind a MariaDB/MySQL URL.
 
-The counters are differenced per target: a poll's rate is the rise since the target's reading before, over the
-time since then. A counter that falls is a flagged gap, see `counters.polled`.
+A poll's rate is the counter's delta to the target's previous reading, divided by the time in between. A decrease is a
+flagged gap, see `counters.flag_server_counters`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,26 @@ from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.engine_paths import sqlite_uri
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.external.deadlines import DEFAULT_TIMEOUTS, Timeouts
-from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.files.opening import plain_file
 from iosig.warehouse.sources.polls.lmt_connections import engine_of
-from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Counted, Cursor, as_readings, counted_of
+from iosig.warehouse.sources.polls.lmt_cursors import (
+    DIRECTIONS,
+    Counted,
+    Cursor,
+    convert_to_readings,
+    summarize_readings,
+)
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import counters, times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import NOTED, Fault, held_to, sift
-from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, sift, validate_rows
+from iosig.warehouse.sources.rows.rejects import reject_batches
 
-#: batches are made of whole targets, and go out when they are about as large
+#: approximate number of rows of a batch, which has whole targets
 BATCH_ROWS = 2_000_000
 _FETCHED_ROWS = 100_000
-#: instants for which is waited for a target that is late: a day and more at one each second
+#: number of instants to wait for a late target: more than a day at one per second
 LATEST_INSTANTS = 100_000
 #: less than any TS_ID
 _BEFORE_ALL = -(1 << 63)
@@ -53,7 +59,7 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One target: its id as the database has it, its name and its file system (None: it says none)."""
+    """A target's id in the database, its name and its file system (None if missing)."""
 
     ost_id: Any
     controller: str | None
@@ -61,15 +67,15 @@ class Target:
 
 
 @cache
-def table_of(name: str) -> sa.TableClause:
-    """Return one of LMT's tables, with the columns that are read."""
+def get_table(name: str) -> sa.TableClause:
+    """Build one of LMT's tables with the columns that are read."""
     return sa.table(name, *(sa.column(column) for column in _NEEDED[name]))
 
 
 def check_tables(connection: sa.Connection) -> None:
-    """Refuse a database without one of the tables or columns that are read."""
+    """Raise InputRefused if one of the tables or columns that are read is missing."""
     inspector = sa.inspect(connection)
-    # Views could compute for ever; LMT's are tables.
+    # Views could compute forever; LMT has tables.
     there = set(inspector.get_table_names())
     for name, columns in _NEEDED.items():
         if name not in there:
@@ -79,8 +85,8 @@ def check_tables(connection: sa.Connection) -> None:
             raise InputRefused(f"The table {name} has no column {', '.join(absent)}.", REMEDY)
 
 
-def fetched(connection: sa.Connection, query: sa.Select[Any], schema: dict[str, pl.DataType]) -> pl.DataFrame:
-    """Fetch a query into columns of the given types; a value that does not fit its type becomes NULL."""
+def fetch(connection: sa.Connection, query: sa.Select[Any], schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    """Fetch a query into typed columns; a value that does not fit its type becomes NULL."""
     pieces = [pl.DataFrame(schema=schema)]
     result = connection.execution_options(stream_results=True, max_row_buffer=_FETCHED_ROWS).execute(query)
     for rows in result.partitions(_FETCHED_ROWS):
@@ -95,7 +101,7 @@ def _column(name: str, dtype: pl.DataType, values: tuple[Any, ...]) -> pl.Series
     try:
         return pl.Series(name, values, dtype=dtype)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        # Polars would cut fractions off.
+        # Polars would truncate fractions.
         whole = [value if _is_whole(value) else None for value in values]
         return pl.Series(name, whole, dtype=dtype, strict=False)
 
@@ -107,18 +113,18 @@ def _is_whole(value: Any) -> bool:
 
 
 def times_query() -> sa.Select[Any]:
-    """Return the query of the polls' times: TS_ID and TIMESTAMP, in the order of TS_ID."""
-    table = table_of("TIMESTAMP_INFO")
+    """Build the query of the polls' times: TS_ID and TIMESTAMP, in the order of TS_ID."""
+    table = get_table("TIMESTAMP_INFO")
     return sa.select(table.c["TS_ID"], table.c["TIMESTAMP"]).order_by(table.c["TS_ID"])
 
 
-def instants_of(connection: sa.Connection, zone: str | None, query: sa.Select[Any] | None = None) -> pl.DataFrame:
-    """Read the polls' times: TS_ID, instant, and why there is none (reason, remedy); of two times, none is known.
+def read_instants(connection: sa.Connection, zone: str | None, query: sa.Select[Any] | None = None) -> pl.DataFrame:
+    """Read the polls' times: TS_ID, instant, reason and remedy; an ambiguous time is NULL.
 
-    query: `times_query`, of some of them; all of them if not given.
+    query: `times_query` for some of them; by default all.
     """
     query = times_query() if query is None else query
-    times = fetched(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
+    times = fetch(connection, query, {"TS_ID": pl.Int64(), "TIMESTAMP": pl.String()})
     read = job_times.parse(times["TIMESTAMP"], zone, "poll")
     found = times.select("TS_ID").with_columns(read).unique(maintain_order=True)
     known = pl.when(~pl.col("TS_ID").is_duplicated()).then(pl.col("instant", "reason", "remedy"))
@@ -126,8 +132,8 @@ def instants_of(connection: sa.Connection, zone: str | None, query: sa.Select[An
 
 
 def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
-    """Read a table of two columns as a mapping; a key with two different values has none."""
-    table = table_of(name)
+    """Read a table of two columns as a mapping, without keys that have two different values."""
+    table = get_table(name)
     key, value = (table.c[column] for column in (_NEEDED[name][0], _NEEDED[name][1]))
     found: dict[Any, Any] = {}
     for its_key, its_value in connection.execute(sa.select(key, value)):
@@ -135,8 +141,8 @@ def _names(connection: sa.Connection, name: str) -> dict[Any, Any]:
     return found
 
 
-def zone_in(connection: sa.Connection, reading: Reading) -> str | None:
-    """Return the zone of a database's local times; refuse one whose file systems have different zones."""
+def find_zone(connection: sa.Connection, reading: Reading) -> str | None:
+    """Determine the zone of a database's local times; refuse one whose file systems have different zones."""
     names = {_text(name) for name in _names(connection, "FILESYSTEM_INFO").values()} or {None}
     zones = {reading.zone_of(name) for name in names}
     if len(zones) > 1:
@@ -147,9 +153,9 @@ def zone_in(connection: sa.Connection, reading: Reading) -> str | None:
     return job_times.require_zone(zones.pop())
 
 
-def named_targets(connection: sa.Connection) -> dict[Any, Target]:
-    """Read the targets that OST_INFO names, by OST_ID; of two names, or file systems, none is known."""
-    info = table_of("OST_INFO")
+def read_targets(connection: sa.Connection) -> dict[Any, Target]:
+    """Read the targets of OST_INFO by OST_ID; an ambiguous name or file system is NULL."""
+    info = get_table("OST_INFO")
     filesystem_of, name_of = _names(connection, "OSS_INFO"), _names(connection, "FILESYSTEM_INFO")
     rows = connection.execute(sa.select(info.c["OST_ID"], info.c["OST_NAME"], info.c["OSS_ID"]))
     known: dict[Any, tuple[Any, Any]] = {}
@@ -161,8 +167,8 @@ def named_targets(connection: sa.Connection) -> dict[Any, Target]:
 
 
 def _targets(connection: sa.Connection) -> list[Target]:
-    known = named_targets(connection)
-    data = table_of("OST_DATA")
+    known = read_targets(connection)
+    data = get_table("OST_DATA")
     ids = connection.execute(sa.select(data.c["OST_ID"]).distinct().order_by(data.c["OST_ID"])).scalars()
     return [known.get(ost_id, Target(ost_id, None, None)) for ost_id in ids]
 
@@ -172,47 +178,47 @@ def _text(value: Any) -> str | None:
 
 
 def _readings(connection: sa.Connection, target: Target, instants: pl.DataFrame, since: int) -> pl.DataFrame:
-    """Read one target's counters in the order of time, those after a TS_ID, with what makes one unusable beside it."""
-    data = table_of("OST_DATA")
+    """Read one target's counters after a TS_ID in time order, with reasons why any are unusable."""
+    data = get_table("OST_DATA")
     names = ("TS_ID", *DIRECTIONS.values())
     query = sa.select(*(data.c[name] for name in names)).where(data.c["OST_ID"] == target.ost_id)
     if since > _BEFORE_ALL:
         query = query.where(data.c["TS_ID"] > since)
-    rows = fetched(connection, query, {name: pl.Int64() for name in names})
+    rows = fetch(connection, query, {name: pl.Int64() for name in names})
     said = pl.format("OST_ID {}, TS_ID {}: read {}, write {}", pl.lit(str(target.ost_id)), *names)
-    return stamped(rows.with_columns(said.alias(RAW), pl.lit(None, pl.Int64).alias(LINE)), instants)
+    return add_instants(rows.with_columns(said.alias(RAW), pl.lit(None, pl.Int64).alias(LINE)), instants)
 
 
-def stamped(rows: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
-    """Return readings with their instants, in the order of time, or why there is none."""
+def add_instants(rows: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
+    """Add instants to readings, in time order, or the reason why there is none."""
     return rows.join(instants, on="TS_ID", how="left", maintain_order="left").sort(
         "instant", "TS_ID", maintain_order=True
     )
 
 
-def faults_of(*, has_name: bool) -> list[Fault]:
-    """Return what can be wrong with stamped readings of targets that have names, or have none."""
+def build_faults(*, has_name: bool) -> list[Fault]:
+    """Build the checks of readings with instants, for targets with or without names."""
     no_counter = pl.any_horizontal(pl.col(name).is_null() | (pl.col(name) < 0) for name in DIRECTIONS.values())
     given = [
         (
             pl.lit(not has_name),
-            "The target has no name in OST_INFO, or several.",
+            "The target has no unique name in OST_INFO.",
             "Export OST_INFO as well.",
         ),
         (
             pl.col("instant").is_null(),
-            "The poll has no time in TIMESTAMP_INFO, or several.",
+            "The poll has no unique time in TIMESTAMP_INFO.",
             "Export TIMESTAMP_INFO as well.",
         ),
-        (no_counter, "A byte counter is no number of at least 0.", "Repair the reading, or leave it out."),
+        (no_counter, "A byte counter is not a non-negative number.", "Repair the reading, or drop it."),
     ]
     return [NOTED, *(Fault(broken, reason, remedy) for broken, reason, remedy in given)]
 
 
-def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep the first reading of each instant; a later one that differs from it is refused.
+def drop_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep the first reading of each instant; refuse a later one that differs.
 
-    of: the columns that tell targets apart, where there are several.
+    of: the columns that identify targets, if there are several.
     """
     repeats = ~pl.struct("instant", *of).is_first_distinct()
     first = [pl.col(name).first().over("instant", *of) for name in DIRECTIONS.values()]
@@ -226,20 +232,21 @@ def without_repeats(rows: pl.DataFrame, *of: str) -> tuple[pl.DataFrame, pl.Data
     return found.rows.filter(~repeats), found.refused
 
 
-def polls_of(readings: pl.DataFrame, is_first: counters.Marks | None = None) -> pl.DataFrame:
-    """Turn one target's readings, in the order of time, into rates (READ_BYTES, WRITE_BYTES, instant).
+def compute_polls(readings: pl.DataFrame, is_first: counters.Marks | None = None) -> pl.DataFrame:
+    """Convert readings in time order into rates (READ_BYTES, WRITE_BYTES, instant).
 
-    is_first (n): the first reading of each target, where several targets' readings follow each other. A first reading
-    has no interval and gives no row. Returns instant, interval_s, the two rates and flag.
+    is_first (n): marks the first reading of each target. It has no interval and gives no row. Returns instant,
+    interval_s, the two rates and flag.
     """
     is_first = np.arange(readings.height) == 0 if is_first is None else is_first
     values = {name: readings[column].to_numpy() for name, column in DIRECTIONS.items()}
-    codes = [counters.polled(value, is_first) for value in values.values()]
-    # A restart takes both counters down: what the other one seems to have moved is not to be trusted.
+    codes = [counters.flag_server_counters(value, is_first) for value in values.values()]
+    # A restart resets both counters, so the other one's delta is untrustworthy.
     either = np.where(np.any([code == counters.RESET for code in codes], axis=0), counters.RESET, np.max(codes, axis=0))
     interval = pl.col("instant").diff().dt.total_microseconds() / 1e6
     frame = readings.select("instant", interval.alias("interval_s")).with_columns(
-        *(pl.Series(name, counters.rises(value)) for name, value in values.items()), counters.words(either)
+        *(pl.Series(name, counters.compute_deltas(value)) for name, value in values.items()),
+        counters.decode_flags(either),
     )
     rates = [pl.when(pl.col("flag").is_null()).then(pl.col(name) / pl.col("interval_s")).alias(name) for name in values]
     return frame.filter(~is_first).select("instant", "interval_s", *rates, "flag")
@@ -261,19 +268,19 @@ def _rows_of(target: Target, rates: pl.DataFrame, reading: Reading) -> pl.DataFr
 def _batches(
     connection: sa.Connection, reading: Reading, instants: pl.DataFrame, counted: dict[int | str, Counted], low: int
 ) -> Iterator[Batch]:
-    """Read what the targets moved at instants after a TS_ID.
+    """Read the polls of the targets at instants after a TS_ID.
 
-    counted: what was read of each before; it gets what they have counted by now.
+    counted: the state of each target; it is updated.
     """
     waiting: list[pl.DataFrame] = []
     for target in _targets(connection):
         before = counted.get(target.ost_id)
         rows = _readings(connection, target, instants, max(low, before.ts_id) if before else low)
-        usable = sift(rows, faults_of(has_name=target.controller is not None))
-        readings, contradicting = without_repeats(usable.rows)
+        usable = sift(rows, build_faults(has_name=target.controller is not None))
+        readings, contradicting = drop_repeats(usable.rows)
         rates = _rates(readings, target, counted)
-        found = held_to(POLLS, _rows_of(target, rates, reading))
-        yield from refused(pl.concat([usable.refused, contradicting, found.refused]))
+        found = validate_rows(POLLS, _rows_of(target, rates, reading))
+        yield from reject_batches(pl.concat([usable.refused, contradicting, found.refused]))
         waiting.append(found.rows.select(POLLS.column_names))
         if sum(rows.height for rows in waiting) >= BATCH_ROWS:
             yield Batch(POLLS, pl.concat(waiting))
@@ -283,21 +290,21 @@ def _batches(
 
 
 def _rates(readings: pl.DataFrame, target: Target, counted: dict[int | str, Counted]) -> pl.DataFrame:
-    """Return a target's rates from what it counted before on, and note what it has counted by now."""
+    """Compute a target's rates from its state on, and update the state."""
     if readings.is_empty():
-        return polls_of(readings)
+        return compute_polls(readings)
     before = counted.get(target.ost_id)
-    earlier = as_readings([0] if before else [], [before] if before else [])
+    earlier = convert_to_readings([0] if before else [], [before] if before else [])
     new = readings.select(pl.lit(0, pl.Int64).alias("target"), *earlier.columns[1:-1], is_new=pl.lit(True))
     whole = pl.concat([earlier, new])
     is_first = np.arange(whole.height) == 0
-    counted.update(counted_of(whole, is_first, [target.ost_id]))
-    return polls_of(whole, is_first).filter(whole["is_new"][1:])
+    counted.update(summarize_readings(whole, is_first, [target.ost_id]))
+    return compute_polls(whole, is_first).filter(whole["is_new"][1:])
 
 
 @contextmanager
-def connected(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Connect for a while; InputRefused, from the database's own error, says that it cannot be read."""
+def connect(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a connection for a `with` block; errors of the database become InputRefused."""
     try:
         with engine.connect() as connection:
             yield connection
@@ -311,20 +318,20 @@ def connected(engine: sa.Engine) -> Iterator[sa.Connection]:
 def read_file(path: Path, reading: Reading) -> Iterator[Batch]:
     """Read an LMT database in an SQLite file; its times are local in the reading's time zone."""
     with plain_file(path) as plain:
-        # Immutable: nothing is written beside the input, be it locked or not.
+        # Immutable: SQLite writes no files next to the input, whether it is locked or not.
         address = sqlite_uri(plain, mode="ro", immutable=1)
-        engine = sa.create_engine("sqlite://", creator=lambda: _opened(address))
-        with connected(engine) as connection:
+        engine = sa.create_engine("sqlite://", creator=lambda: _open_sqlite(address))
+        with connect(engine) as connection:
             connection.exec_driver_sql("PRAGMA trusted_schema = OFF")
             check_tables(connection)
-            instants = instants_of(connection, zone_in(connection, reading))
+            instants = read_instants(connection, find_zone(connection, reading))
             yield from _batches(connection, reading, instants, {}, _BEFORE_ALL)
 
 
-def _opened(address: str) -> sqlite3.Connection:
-    """Open an SQLite file in which no cell is longer than a line may be."""
+def _open_sqlite(address: str) -> sqlite3.Connection:
+    """Open an SQLite file with the line limit as its maximum cell size."""
     connection = sqlite3.connect(address, uri=True)
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, in_force().max_line_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, current_limits().max_line_bytes)
     return connection
 
 
@@ -333,19 +340,18 @@ def read_url(
 ) -> tuple[list[Batch], Cursor]:
     """Read an LMT database behind an SQLAlchemy URL (`mysql://`, `mariadb://` or `sqlite://`) from a cursor on.
 
-    Returns what is new, and the cursor from which to go on: all of a database that is another one than the cursor's.
-    Raises UsageError for a URL that no driver understands, InputRefused for a database that cannot be
-    read or exceeds a time limit.
+    Returns the new data and the next cursor; all data if the database is not that of the cursor. Raises UsageError for
+    a URL that no driver supports, InputRefused for a database that cannot be read or exceeds a time limit.
     """
-    with connected(engine_of(url, timeouts)) as connection:
+    with connect(engine_of(url, timeouts)) as connection:
         check_tables(connection)
-        zone = zone_in(connection, reading)
+        zone = find_zone(connection, reading)
         low = cursor.ts_id - LATEST_INSTANTS if cursor else _BEFORE_ALL
-        instants = instants_of(connection, zone, times_query().where(table_of("TIMESTAMP_INFO").c["TS_ID"] > low))
+        instants = read_instants(connection, zone, times_query().where(get_table("TIMESTAMP_INFO").c["TS_ID"] > low))
         stamps = _stamps(instants)
         if cursor and stamps.get(cursor.ts_id) != cursor.instant_us:
             cursor, low = None, _BEFORE_ALL
-            instants = instants_of(connection, zone)
+            instants = read_instants(connection, zone)
             stamps = _stamps(instants)
         counted = dict(cursor.counted) if cursor else {}
         batches = list(_batches(connection, reading, instants, counted, low))

@@ -1,8 +1,8 @@
-"""What `mmperfmon query` prints of GPFS: bytes and operations a bucket of time, by node and disk or file system.
+"""Output of `mmperfmon query` for GPFS: bytes and operations per time bucket, by node and disk or file system.
 
 A query is a legend of keys (`node|GPFSNSDDisk|disk|metric`, `node|GPFSFilesystem|cluster|fs|metric`) and their values,
-some columns after the others (IBM Storage Scale, "mmperfmon command"). A row's time is the end of its bucket, on the
-clock of the node that was asked. A tar archive of such outputs is read as one.
+in groups of columns (IBM Storage Scale, "mmperfmon command"). A row's time is the end of its bucket, on the clock of
+the queried node. A tar archive of such outputs is read as one.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ import polars as pl
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import open_bytes, read_head, refusing_damage
+from iosig.warehouse.sources.files.opening import open_decompressed, read_head, refusing_damage
 from iosig.warehouse.sources.files.tarred import TarStream, is_tar
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import text_blocks, times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import Fault, held_to, sift
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of
+from iosig.warehouse.sources.rows.faults import Fault, sift, validate_rows
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame
 from iosig.warehouse.sources.rows.text_blocks import Block
 
-#: text that is read at once, and the text of a query
+#: maximum size of a read, and of a query
 BLOCK_BYTES, MOST_BYTES = 16 << 20, 256 << 20
 _LEGEND = "Legend:"
 _READ, _WRITE, _READS, _WRITES = "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops"
-#: what a metric is, by its end
+#: quantity of a metric, by its suffix
 _METRICS: Final = {
     "GPFSNSDDisk": {"bytes_read": _READ, "bytes_written": _WRITE, "ops_read": _READS, "ops_written": _WRITES},
     "GPFSFilesystem": {"bytes_read": _READ, "bytes_written": _WRITE, "read_ops": _READS, "write_ops": _WRITES},
 }
 _STARTS: Final = {"GPFSNSDDisk": "gpfs_nsdds_", "GPFSFilesystem": "gpfs_fs_"}
-#: at the start of an archive's entry
+#: marks the start of an archive's entry
 _IN_ARCHIVE = re.compile(rb"\0\s*Legend:\s+1:\s*\S+\|")
 _ENTRY = r"^([0-9]+): ?(\S+)$"
 _ROW = r"^(?P<row>[0-9]{1,9}) (?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2}) (?P<cells>.+)$"
 _REMEDY = "Check for a cut file; ask for plain numbers (--raw) where the cells have units."
-#: behind a last line without an end
+#: marks a last line without an end
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
 _US_PER_S = 1_000_000
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content begins with a query's legend, or is an archive that has one at its start."""
+    """Recognize a query's legend at the start, or in an archive."""
     if is_tar(head.start):
         return _IN_ARCHIVE.search(head.start) is not None
     lines = [line.strip() for line in head.lines if line.strip()]
@@ -56,19 +56,23 @@ def sniff(head: Head) -> bool:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the queries of a file; raise InputRefused where none of them counts bytes or operations of storage."""
+    """Read the queries of a file; raise InputRefused if none of them counts bytes or operations of storage."""
     zone, has_any = times.require_zone(reading.time_zone), False
     for lines in _queries(path):
         if (lines["text"] == "").all():
             continue
-        query = _Query.of(lines, reading)
+        query = _Query.parse(lines, reading)
         has_any |= isinstance(query, _Query) and query.columns.height > 0
-        found = Sifted(frames.empty(POLLS), frame_of([query])) if not isinstance(query, _Query) else query.polls(zone)
+        found = (
+            Sifted(frames.empty(POLLS), build_reject_frame([query]))
+            if not isinstance(query, _Query)
+            else query.polls(zone)
+        )
         yield from found.batches(POLLS)
     if not has_any:
         raise InputRefused(
             "None of the columns counts bytes or operations of storage.",
-            "Ask for gpfs_nsdds_bytes_read, gpfs_nsdds_bytes_written, or their likes of gpfs_fs.",
+            "Query gpfs_nsdds_bytes_read, gpfs_nsdds_bytes_written, or the gpfs_fs equivalents.",
         )
 
 
@@ -90,19 +94,17 @@ def _queries(path: Path) -> Iterator[pl.DataFrame]:
         waiting.append(lines[start:])
         byte_count += len(block.content)
         if byte_count > MOST_BYTES:
-            raise InputRefused(
-                f"A query is longer than {MOST_BYTES:,} bytes.", "Ask for fewer days or nodes at a time."
-            )
+            raise InputRefused(f"A query is longer than {MOST_BYTES:,} bytes.", "Query fewer days or nodes at a time.")
     yield pl.concat(waiting)
 
 
 def _blocks(path: Path) -> Iterator[Block]:
-    """Yield the text of a file, or of the entries of an archive, one after the other."""
+    """Yield the text of a file, or of the entries of an archive in order."""
     if not is_tar(read_head(path).start):
         yield from text_blocks.blocks(path, BLOCK_BYTES, has_header=False)
         return
     line = 1
-    with refusing_damage(), open_bytes(path) as file:
+    with refusing_damage(), open_decompressed(path) as file:
         archive = TarStream(file)
         for member in archive:
             if member.size > MOST_BYTES:
@@ -115,19 +117,19 @@ def _blocks(path: Path) -> Iterator[Block]:
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """A query: which columns count what, and its rows."""
+    """The columns and rows of one query."""
 
-    #: of the columns that count: `place` in the legend, `filesystem`, `controller`, `what`
+    #: counting columns: `place` in the legend, `filesystem`, `controller`, `what`
     columns: pl.DataFrame
-    #: `section`, the place of its first column, and how many it has
+    #: `section`, index and number of its columns
     sections: pl.DataFrame
     #: `line`, `raw`, `section`, `row`, `time`, `cells`
     rows: pl.DataFrame
     refused: pl.DataFrame
 
     @classmethod
-    def of(cls, lines: pl.DataFrame, reading: Reading) -> _Query | Refused:
-        """Return the query that lines are, or why it is refused as a whole: else values would get another's name."""
+    def parse(cls, lines: pl.DataFrame, reading: Reading) -> _Query | Refused:
+        """Parse the lines of a query, or return why the whole query is refused."""
         lines = lines.filter(pl.col("text") != "")
         first = int(lines["line"][0]) if lines.height else 1
         legend = lines.filter(pl.col("text").str.contains(_ENTRY))["text"].str.extract_groups(_ENTRY).struct.unnest()
@@ -138,7 +140,7 @@ class _Query:
         if legend["1"].cast(pl.Int64, strict=False).to_list() != list(range(1, len(keys) + 1)) or not keys:
             return first, "The legend is damaged.", _REMEDY, None
         if named != [key.rpartition("|")[2] for key in keys]:
-            return first, "The columns are not those of the legend.", _REMEDY, None
+            return first, "The columns do not match the legend.", _REMEDY, None
         columns = _columns(keys, reading)
         counts = pl.Series([len(header) for header in headers], dtype=pl.Int64)
         sections = pl.DataFrame(
@@ -150,28 +152,28 @@ class _Query:
         return cls(columns, sections, *_rows(others.join(sections, on="section", how="left", maintain_order="left")))
 
     def polls(self, zone: str | None) -> Sifted:
-        """Return the polls, one for each key and bucket."""
+        """Return one poll per key and bucket."""
         if self.columns.is_empty():
-            return Sifted(frames.empty(POLLS), frame_of([]))
+            return Sifted(frames.empty(POLLS), build_reject_frame([]))
         instant = times.parse(self.rows["time"], zone, "bucket's")
         rows = self.rows.with_columns(polled_at=instant["instant"], reason=instant["reason"], remedy=instant["remedy"])
         timed = sift(rows, [Fault(pl.col("polled_at").is_null(), pl.col("reason"), pl.col("remedy"))])
         interval_s = _interval_s(timed.rows["polled_at"])
         if interval_s is None:
             single = [_single(timed.rows)] if timed.rows.height else []
-            return Sifted(frames.empty(POLLS), pl.concat([self.refused, timed.refused, frame_of(single)]))
+            return Sifted(frames.empty(POLLS), pl.concat([self.refused, timed.refused, build_reject_frame(single)]))
         points = timed.rows.select(LINE, "polled_at", "begin", pl.col("cells")).with_columns(
             place=pl.int_ranges(pl.col("begin"), pl.col("begin") + pl.col("cells").list.len())
         )
         values = points.drop("begin").explode("place", "cells").join(self.columns, on="place", how="inner")
         told = _wide(values.with_columns(value=pl.col("cells").cast(pl.Float64, strict=False) / interval_s))
-        found = held_to(POLLS, told.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
+        found = validate_rows(POLLS, told.with_columns(interval_s=pl.lit(interval_s)), _DOUBLED)
         refused = pl.concat([self.refused, timed.refused, found.refused])
         return Sifted(found.rows.select(*POLLS.column_names, LINE), refused)
 
 
 def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
-    """Return which columns count what, of whom: `place`, `filesystem`, `controller`, `what`."""
+    """Map the counting columns: `place`, `filesystem`, `controller`, `what`."""
     found: list[tuple[int, str, str, str]] = []
     for place, key in enumerate(keys):
         node, sensor, *names, metric = key.split("|") if key.count("|") >= 3 else ("", "", "", "")
@@ -186,7 +188,7 @@ def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
     )
     if told.is_empty():
         return told
-    # reads and writes are often asked for in two queries: a poll of one of them must not take the other's place
+    # reads and writes often come from two queries: their polls must not replace each other
     has = told.group_by("filesystem", "controller").agg(
         reads=pl.col("what").is_in([_READ, _READS]).any(), writes=pl.col("what").is_in([_WRITE, _WRITES]).any()
     )
@@ -202,7 +204,7 @@ def _columns(keys: list[str], reading: Reading) -> pl.DataFrame:
 
 
 def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return rows of values with their cells, and lines that are none."""
+    """Parse rows of values into cells; refuse other lines."""
     found = lines.with_columns(pl.col("text").str.extract_groups(_ROW).alias("found")).unnest("found")
     rows = found.select(
         LINE,
@@ -219,32 +221,32 @@ def _rows(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     parted = sift(
         rows,
         [
-            Fault(pl.col(RAW).str.ends_with(_CUT), "The last line has no end: it may be cut.", _REMEDY),
-            Fault(pl.col("row").is_null() | pl.col("count").is_null(), "This is no row of a query.", _REMEDY),
+            Fault(pl.col(RAW).str.ends_with(_CUT), "The last line has no end: it may be truncated.", _REMEDY),
+            Fault(pl.col("row").is_null() | pl.col("count").is_null(), "The line is not a row of a query.", _REMEDY),
             Fault(
                 pl.col("cells").list.len() != pl.col("count"),
                 pl.format("The row has {} cells where {} are expected.", pl.col("cells").list.len(), "count"),
                 _REMEDY,
             ),
-            Fault(~is_number, "A cell is no number of at least 0.", _REMEDY),
-            Fault(is_late, "The row's number is not above that of the row before.", _REMEDY),
+            Fault(~is_number, "A cell is not a non-negative number.", _REMEDY),
+            Fault(is_late, "The row's number is not greater than the previous one.", _REMEDY),
         ],
     )
     return parted.rows, parted.refused
 
 
 def _interval_s(instants: pl.Series) -> float | None:
-    """Return the length of buckets [s]: the most common distance of their ends, at a tie the least."""
+    """Return the most common distance of bucket ends [s]; the smallest one at a tie."""
     steps = instants.unique().sort().diff().dt.total_microseconds().drop_nulls()
     return None if steps.is_empty() else float(steps.mode().min()) / _US_PER_S  # type: ignore[arg-type]
 
 
 def _single(rows: pl.DataFrame) -> Refused:
-    return int(rows[LINE][0]), "The query has one bucket only: how long it is nobody says.", "Ask for several.", None
+    return int(rows[LINE][0]), "The query has one bucket only, so its duration is unknown.", "Ask for several.", None
 
 
 def _wide(values: pl.DataFrame) -> pl.DataFrame:
-    """Return what all columns of a key say of a bucket as one row."""
+    """Pivot the columns of a key to one row per bucket."""
     names = (_READ, _WRITE, _READS, _WRITES)
     own = {name: pl.col("value").filter(pl.col("what") == name) for name in names}
     rows = values.group_by("filesystem", "controller", "polled_at", maintain_order=True).agg(
@@ -256,7 +258,7 @@ def _wide(values: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(flag=pl.when(is_missing).then(pl.lit("missing")))
 
 
-_DOUBLED = Fault(pl.col("is_doubled"), "A key has two values of one bucket.", "Ask for each node and disk once.")
+_DOUBLED = Fault(pl.col("is_doubled"), "A key has two values for one bucket.", "Query each node and disk once.")
 
 SOURCE = Source(
     name="mmperfmon",

@@ -1,4 +1,4 @@
-"""Polls as Parquet, with the published column names or a mapping; other columns than ours are left alone."""
+"""Polls as Parquet, with the published column names or a mapping; other columns are ignored."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from iosig.warehouse.sources.protocol import PARQUET_MAGIC, Batch, Head, Reading
 from iosig.warehouse.sources.rows import tables
 
 PIECE_ROWS = 1_000_000
-#: a day of a hundred controllers waits in a quarter of a gigabyte for its interval; what is longer is read again
+#: rows in memory until their interval is known (a day of a hundred controllers); further rows are read twice
 HELD_ROWS = 5_000_000
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is Parquet; its columns lie at the end, and are looked at when it is read."""
+    """Recognize Parquet; its columns are checked when it is read."""
     return head.start.startswith(PARQUET_MAGIC)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read polls from a Parquet file."""
-    locate, sifted = partial(polls.locate, reading=reading), partial(polls.sifted, reading=reading)
+    """Read polls from a Parquet file, filling missing intervals."""
+    locate, sifted = partial(polls.locate, reading=reading), partial(polls.read_rows, reading=reading)
     with plain_file(path) as plain:
-        yield from polls.completed(lambda: tables.parquet_pieces(plain, locate, sifted, PIECE_ROWS), HELD_ROWS)
+        yield from polls.fill_intervals(lambda: tables.parquet_pieces(plain, locate, sifted, PIECE_ROWS), HELD_ROWS)
 
 
 SOURCE = Source(

@@ -1,4 +1,4 @@
-"""Polls in any table: from its columns to landed polls, and the interval where the table does not say it."""
+"""Converts any table of polls to landed polls, and infers missing intervals."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import DEFAULT_FILESYSTEM, Batch, Reading
 from iosig.warehouse.sources.rows import times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW
-from iosig.warehouse.sources.rows.faults import NOTED, Fault, no_number, of_contract, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, refused
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, build_contract_faults, build_number_fault, sift
+from iosig.warehouse.sources.rows.rejects import Sifted, reject_batches
 from iosig.warehouse.sources.rows.tables import text
 
 UInts = npt.NDArray[np.uint64]
@@ -27,21 +27,21 @@ REQUIRED = ("polled_at", "controller", "read_bytes_per_s", "write_bytes_per_s")
 OPTIONAL = ("filesystem", "interval_s", "read_iops", "write_iops")
 NUMBERS = ("interval_s", "read_bytes_per_s", "write_bytes_per_s", "read_iops", "write_iops")
 
-#: rows that wait in memory for their interval; an input with more of them is read a second time
+#: maximum number of rows in memory until their interval is known; further rows are read a second time
 HELD_ROWS = 1_000_000
-#: new instants that are put to those seen before at once, at least
+#: minimum number of new instants that are merged at once
 _FEWEST_NEW = 100_000
-#: what tells the instants of a file system
+#: columns that identify an instant of a file system
 _POLLED = ("filesystem", "polled_at")
 _GIVEN = "given_"
 _US_PER_S = 1_000_000
 _LATEST_S = job_times.LATEST.timestamp()
-# DuckDB and PostgreSQL write whole-hour offsets so.
+# DuckDB and PostgreSQL write whole-hour offsets in this form.
 _SHORT_OFFSET = r"(:[0-9]{2}(?:\.[0-9]+)? ?[+-][0-9]{2})$"
 
 
 def locate(names: Collection[str], reading: Reading) -> dict[str, str]:
-    """Return which of the input's columns holds which of ours; refuse an input that lacks one it must have."""
+    """Map our columns to the input's; raise InputRefused if a mandatory one is missing."""
     wanted = {ours: reading.columns.get(ours, ours) for ours in (*REQUIRED, *OPTIONAL)}
     found = {ours: theirs for ours, theirs in wanted.items() if theirs in names}
     absent = [theirs for ours, theirs in wanted.items() if ours not in found and (ours in REQUIRED or theirs != ours)]
@@ -54,7 +54,7 @@ def locate(names: Collection[str], reading: Reading) -> dict[str, str]:
 
 
 def _text_instants(texts: pl.Series, zone: str | None) -> pl.DataFrame:
-    # A poll time stands once per controller: reading each distinct text once is what makes this fast.
+    # Each poll time occurs once per controller, so parsing distinct texts only is fast.
     runs = texts.rename("text").to_frame().select(pl.col("text").rle()).unnest("text")
     distinct = runs["value"].unique()
     read = job_times.parse(distinct.str.strip_chars().str.replace(_SHORT_OFFSET, "${1}:00"), zone, "poll")
@@ -77,24 +77,26 @@ def _number_instants(seconds: pl.Series) -> pl.Series:
 
 
 def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
-    """Read poll times, of whatever type, into UTC.
+    """Convert poll times of any type to UTC.
 
-    Texts are ISO 8601 or epoch seconds, numbers are epoch seconds, and what has no zone is local in `zone`.
-    Returns the column polled_at, and if any has a fault, reason and remedy, which are NULL where there is none.
+    Texts are ISO 8601 or epoch seconds, numbers are epoch seconds, and times without a zone are local in `zone`.
+    Returns the column polled_at, and, if any time has a fault, reason and remedy, which are NULL elsewhere.
     """
     if times.dtype == pl.String:
         return _text_instants(times, zone)
     is_number = times.dtype.is_numeric()
     if not (is_number or times.dtype in (pl.Date, pl.Datetime)):
         raise InputRefused(f"The poll times are of type {times.dtype}.", "Write them as timestamps or epoch seconds.")
-    found = _number_instants(times) if is_number else job_times.in_utc(times, zone, "The poll time")
+    found = _number_instants(times) if is_number else job_times.convert_to_utc(times, zone, "The poll time")
     read = found.to_frame("polled_at")
     is_good = read.select(job_times.in_range(pl.col("polled_at")).fill_null(value=False)).to_series()
     is_faulty = times.is_not_null() & ~is_good
     if not is_faulty.any():
-        # writing every time as a text costs more than all else
+        # formatting every time as text would dominate the cost
         return read
-    reason = pl.format("The poll time {} is no instant from 1970 to 2261 in {}.", times.cast(pl.String), pl.lit(zone))
+    reason = pl.format(
+        "The poll time {} is not an instant from 1970 to 2261 in {}.", times.cast(pl.String), pl.lit(zone)
+    )
     remedy = pl.lit("Write times in UTC: local times that a clock change skips or repeats have no meaning.")
     return read.select(
         pl.when(is_good).then("polled_at").alias("polled_at"),
@@ -104,7 +106,7 @@ def instants(times: pl.Series, zone: str | None) -> pl.DataFrame:
 
 
 def _instants_of(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -> pl.DataFrame:
-    """Read the poll times of a table, each in the zone of its own file system."""
+    """Convert the poll times of a table, each in the zone of its own file system."""
     zones = {name: job_times.require_zone(reading.zone_of(name)) for name in filesystems.unique().to_list()}
     if len(set(zones.values())) <= 1:
         return instants(rows["polled_at"], next(iter(zones.values()), reading.time_zone))
@@ -116,8 +118,8 @@ def _instants_of(rows: pl.DataFrame, filesystems: pl.Series, reading: Reading) -
 
 
 def _faults(times: pl.DataFrame, given: Collection[str]) -> list[Fault]:
-    numbers = [no_number(_GIVEN + name, name) for name in given]
-    contract = of_contract(POLLS, but=("interval_s_not_null",))
+    numbers = [build_number_fault(_GIVEN + name, name) for name in given]
+    contract = build_contract_faults(POLLS, but=("interval_s_not_null",))
     return [*([NOTED] if "reason" in times.columns else []), *numbers, *contract]
 
 
@@ -127,11 +129,11 @@ def _number_column(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name).cast(pl.Float64, strict=False)
 
 
-def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Fault]]:
-    """Read a table's columns, under our names and of any type, into those of `polls`.
+def convert_types(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Fault]]:
+    """Convert a table's columns, under our names and of any type, to those of `polls`.
 
-    `rows` also hold `line`, and `raw` if a refused row is to be shown. Returns the rows with `interval_s` NULL
-    where the table does not say it, and the faults to sift them by.
+    `rows` also have `line`, and `raw` if refused rows are to be shown. Returns the rows, with NULL for a missing
+    `interval_s`, and the checks to sift them by.
     """
     given = [name for name in NUMBERS if name in rows.columns and rows.schema[name] != pl.Float64]
     filesystem = pl.coalesce(text(rows, "filesystem"), pl.lit(reading.filesystem or DEFAULT_FILESYSTEM))
@@ -149,12 +151,12 @@ def typed(rows: pl.DataFrame, reading: Reading) -> tuple[pl.DataFrame, list[Faul
     return frame, _faults(times, given)
 
 
-def sifted(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
-    """Read and part a table's rows (see `typed`); the good ones hold the columns of `polls` and `line`.
+def read_rows(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
+    """Convert and check a table's rows (see `convert_types`); the good ones have the columns of `polls` and `line`.
 
-    None where a row is refused whose `raw` is not there to be shown.
+    Returns None if a row is refused but has no `raw`.
     """
-    found = sift(*typed(rows, reading))
+    found = sift(*convert_types(rows, reading))
     if not found.refused.is_empty() and RAW not in rows.columns:
         return None
     return Sifted(found.rows.select(*POLLS.column_names, LINE), found.refused)
@@ -162,9 +164,9 @@ def sifted(rows: pl.DataFrame, reading: Reading) -> Sifted | None:
 
 @dataclass(slots=True)
 class _Steps:
-    """The distinct poll instants of each file system, as far as they were seen.
+    """The distinct poll instants of each file system so far.
 
-    Of a year of polls there are some 16 million: they are held as numbers, in order, a file system by its hash.
+    A year of polls has some 16 million instants: they are stored as sorted numbers, a file system as its hash.
     """
 
     _filesystem: UInts = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -173,14 +175,14 @@ class _Steps:
     _new_count: int = 0
 
     def add(self, rows: pl.DataFrame) -> None:
-        """See the instants of more rows."""
-        # Most rows repeat the instant of the row before; leaving them out first is what makes this fast.
+        """Add the instants of more rows."""
+        # Most rows repeat the previous instant; dropping these first is fast.
         is_new = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in _POLLED)
         new = rows.lazy().select(_POLLED).filter(is_new | (pl.int_range(pl.len()) == 0)).collect()
-        # copies: what is left of a filter may lie in memory for all of its rows
+        # copies: the result of a filter may keep all of its input in memory
         self._new.append((new["filesystem"].hash().to_numpy().copy(), new["polled_at"].to_physical().to_numpy().copy()))
         self._new_count += new.height
-        # as many as there were before: each instant is looked at a few times, however many pieces there are
+        # merging when the size doubles keeps the cost per instant constant
         if self._new_count > max(len(self._at_us), _FEWEST_NEW):
             self._merge()
 
@@ -188,19 +190,19 @@ class _Steps:
         filesystem = np.concatenate([self._filesystem, *(each for each, _ in self._new)])
         at_us = np.concatenate([self._at_us, *(each for _, each in self._new)])
         self._new, self._new_count = [], 0
-        filesystem, at_us = _in_order(filesystem, at_us)
+        filesystem, at_us = _sort_by_filesystem(filesystem, at_us)
         is_first = _changes(filesystem) | _changes(at_us)
         self._filesystem, self._at_us = filesystem[is_first], at_us[is_first]
 
     def intervals(self) -> pl.DataFrame:
-        """Return each file system's most common distance [s] between neighbouring instants, at a tie the least."""
+        """Return the most common distance [s] of neighbouring instants per file system; the smallest at a tie."""
         self._merge()
         is_within = ~_changes(self._filesystem)
         every = pl.DataFrame({"filesystem": self._filesystem[~is_within]})
         filesystem, distance_us = self._filesystem[is_within], np.diff(self._at_us)[is_within[1:]]
-        # nothing is added any more, and what is still read has need of the memory
+        # free the memory: no instants are added any more
         self._filesystem, self._at_us = self._filesystem[:0].copy(), self._at_us[:0].copy()
-        filesystem, distance_us = _in_order(filesystem, distance_us)
+        filesystem, distance_us = _sort_by_filesystem(filesystem, distance_us)
         starts = np.flatnonzero(_changes(filesystem) | _changes(distance_us))
         runs = pl.DataFrame(
             {
@@ -213,10 +215,10 @@ class _Steps:
         return every.join(best, on="filesystem", how="left").select("filesystem", "step")
 
 
-def _in_order(filesystem: UInts, number: Ints) -> tuple[UInts, Ints]:
-    """Return both in the order of the file system, then of the number."""
+def _sort_by_filesystem(filesystem: UInts, number: Ints) -> tuple[UInts, Ints]:
+    """Sort both by file system, then by number."""
     if not len(filesystem) or (filesystem == filesystem[0]).all():
-        # an order of places takes several times what it puts in order
+        # an argsort would take several times the memory of the values
         number.sort()
         return filesystem, number
     order = np.lexsort((number, filesystem))
@@ -224,35 +226,35 @@ def _in_order(filesystem: UInts, number: Ints) -> tuple[UInts, Ints]:
 
 
 def _changes(values: UInts | Ints) -> Bools:
-    """Return whether each value is another one than that before it; the first is."""
+    """Mark values that differ from the previous one, including the first."""
     is_new = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=is_new[1:])
     return is_new
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A piece that waits: columns that say the same in all of its rows are held once, which half of them mostly do."""
+class _PendingPiece:
+    """A pending piece, with constant columns (mostly half of them) stored once."""
 
     rows: pl.DataFrame
     same: pl.DataFrame
     refused: pl.DataFrame
 
     @classmethod
-    def of(cls, piece: Sifted) -> Self:
-        """Hold a piece with rows."""
+    def from_piece(cls, piece: Sifted) -> Self:
+        """Store a piece with rows."""
         differs = piece.rows.select(pl.exclude(LINE).ne_missing(pl.exclude(LINE).first()).any())
         same = [name for name in differs.columns if not differs[name][0]]
         first = piece.rows.select(same).head(1)
-        # made anew: a slice would hold all of them
+        # a new series: a slice would keep all values in memory
         return cls(piece.rows.drop(same), pl.DataFrame(first.rows(), schema=first.schema, orient="row"), piece.refused)
 
-    def piece(self) -> Sifted:
-        """Return the piece."""
+    def restore(self) -> Sifted:
+        """Expand the constant columns again."""
         return Sifted(self.rows.with_columns(pl.lit(column).first() for column in self.same), self.refused)
 
 
-def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
+def _fill_piece(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterator[Batch]:
     rows = piece.rows
     if rows["interval_s"].has_nulls():
         known = pl.col("filesystem").hash()
@@ -262,7 +264,7 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
         rows = rows.with_columns(interval_s=pl.coalesce("interval_s", step))
     unknown = Fault(
         pl.col("interval_s").is_null(),
-        "Its file system has polls of one instant only: their interval is not known.",
+        "Its file system has polls of one instant only, so their interval is unknown.",
         "Add the column interval_s.",
     )
     found = sift(rows, [unknown])
@@ -270,39 +272,39 @@ def _completed(piece: Sifted, steps: pl.DataFrame, *, is_again: bool) -> Iterato
     yield from Sifted(found.rows, faulty).batches(POLLS)
 
 
-def completed(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None) -> Iterator[Batch]:
-    """Give every poll its interval and yield the batches.
+def fill_intervals(read: Callable[[], Iterator[Sifted]], held_rows: int | None = None) -> Iterator[Batch]:
+    """Fill the interval of every poll, and yield the batches.
 
-    `read` yields the pieces of one input (columns of `polls` and `line`), the same ones whenever it is called.
-    Pieces that say their intervals go out at once. Others wait until all instants were seen, `held_rows` (HELD_ROWS
-    if not given) of them in memory; the rest is read again. Raises InputRefused if no interval can be known at all.
+    `read` yields the pieces of one input (columns of `polls` and `line`), identically at every call. Pieces with
+    intervals are yielded at once. Others wait until all instants are known, `held_rows` (HELD_ROWS by default) of them
+    in memory; the rest is read again. Raises InputRefused if the interval is unknown altogether.
     """
     most = HELD_ROWS if held_rows is None else held_rows
     steps = _Steps()
-    waiting: list[_Held] = []
+    waiting: list[_PendingPiece] = []
     again: set[int] = set()
     held_count = yielded_count = 0
     for index, piece in enumerate(read()):
         if piece.rows.is_empty():
-            # what is refused is not held: there may be millions, and nobody waits for them
-            yield from refused(piece.refused)
+            # refused rows are yielded at once: there may be millions
+            yield from reject_batches(piece.refused)
             continue
         steps.add(piece.rows)
         if not piece.rows["interval_s"].has_nulls():
             yielded_count += piece.rows.height
-            yield from _completed(piece, pl.DataFrame(), is_again=False)
+            yield from _fill_piece(piece, pl.DataFrame(), is_again=False)
         elif held_count < most:
             held_count += piece.rows.height
-            waiting.append(_Held.of(piece))
+            waiting.append(_PendingPiece.from_piece(piece))
         else:
             again.add(index)
-            waiting.append(_Held.of(Sifted(piece.rows.clear(), piece.refused)))
+            waiting.append(_PendingPiece.from_piece(Sifted(piece.rows.clear(), piece.refused)))
     found = steps.intervals()
     if waiting and not yielded_count and found["step"].null_count() == found.height:
-        raise InputRefused("All polls are of one instant: their interval is not known.", "Add the column interval_s.")
+        raise InputRefused("All polls are of one instant, so their interval is unknown.", "Add the column interval_s.")
     while waiting:
-        yield from _completed(waiting.pop(0).piece(), found, is_again=False)
+        yield from _fill_piece(waiting.pop(0).restore(), found, is_again=False)
     if again:
         for index, piece in enumerate(read()):
             if index in again:
-                yield from _completed(piece, found, is_again=True)
+                yield from _fill_piece(piece, found, is_again=True)

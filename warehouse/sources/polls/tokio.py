@@ -12,7 +12,7 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is HDF5 with the group of TOKIO that holds throughput."""
+    """Recognize HDF5 with TOKIO's group of throughput."""
     return head.start.startswith(HDF5_MAGIC) and b"datatargets" in head.start
 
 

@@ -1,5 +1,5 @@
-"""Predictions, as `iosig predict` tells them.
+"""Predictions of `iosig predict`.
 
-- `lines` (`intervals_text`, `line_of`, `checked_row`, `row_of`): Predictions as JSON Lines.
+- `lines` (`format_intervals`, `format_line`, `check_row`, `parse_line`): Predictions as JSON Lines.
 - `source`: Predictions: the lines that `iosig predict` prints, one evaluation each.
 """

@@ -1,7 +1,7 @@
-"""Predictions as JSON Lines: what `iosig predict` prints and what is read back, exactly the same.
+"""Predictions as JSON Lines: written by `iosig predict` and read back without loss.
 
-A line is an object with `format` and the columns of `predictions`. Instants are ISO 8601 in UTC, to the microsecond;
-`intervals` is a list of objects and `events` a list of texts, which in the table are one text each.
+A line is an object with `format` and the columns of `predictions`. Instants are ISO 8601 in UTC, with microseconds;
+`intervals` is a list of objects and `events` a list of texts, which are one text each in the table.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _EVENT = re.compile(r"[a-z][a-z_]*", re.ASCII)
 _INTERVAL = ("shortest_period_s", "typical_period_s", "longest_period_s", "probability", "evaluation_count")
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
-_REMEDY = "Land what `iosig predict` printed, whole and unchanged."
-_CUT = "End the line or take it out; what follows the input prints it whole."
+_REMEDY = "Land the complete, unchanged output of `iosig predict`."
+_CUT = "Complete the line or remove it; the following output contains it completely."
 
 
 # ---- writing
 
 
-def line_of(row: Mapping[str, Any]) -> str:
-    """Return a row of `predictions` as a line, without its end: plain ASCII. Raises ValueError for what is no such row.
+def format_line(row: Mapping[str, Any]) -> str:
+    """Format a row of `predictions` as an ASCII line without its end; raises ValueError for an invalid row.
 
-    Texts of `intervals` are to be as `intervals_text` makes them, so that the row comes back as it was.
+    Texts of `intervals` must come from `format_intervals`, so that the row can be restored exactly.
     """
-    checked = checked_row(row)
+    checked = check_row(row)
     told = {
         name: value if value is None or name not in _TOLD else _TOLD[name](value) for name, value in checked.items()
     }
     return _compact({"format": FORMAT} | told)
 
 
-def intervals_text(intervals: object) -> str:
-    """Return a list of intervals as the column `intervals` has it; raises ValueError for what is none."""
+def format_intervals(intervals: object) -> str:
+    """Format a list of intervals for the column `intervals`; raises ValueError for an invalid one."""
     return _compact(_intervals(intervals))
 
 
@@ -63,7 +63,7 @@ def _event_list(value: str) -> list[str]:
     return value.split(",") if value else []
 
 
-#: what stands in a line otherwise than in the table
+#: columns with another form in a line than in the table
 _TOLD: dict[str, Callable[[Any], Any]] = {
     "intervals": json.loads,
     "events": _event_list,
@@ -79,16 +79,16 @@ def _compact(value: object) -> str:
 # ---- what a row holds
 
 
-def checked_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of `predictions` with its columns in order; raises ValueError unless each holds its own type.
+def check_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Order the columns of a row of `predictions`; raises ValueError unless each has its own type.
 
-    Bounds and closed lists are left to the contract, which looks at many rows at once.
+    The contract checks bounds and closed lists, for many rows at once.
     """
-    checked = _of_own_types(row)
-    return checked | {"intervals": intervals_text(_loaded(checked["intervals"]))}
+    checked = _convert_values(row)
+    return checked | {"intervals": format_intervals(_load_json(checked["intervals"]))}
 
 
-def _of_own_types(row: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_values(row: Mapping[str, Any]) -> dict[str, Any]:
     _require_names(row, _NAMES)
     checked: dict[str, Any] = {
         name: _null(name, is_nullable) if (value := row[name]) is None else check(name, value)
@@ -116,13 +116,13 @@ def _null(name: str, is_nullable: bool) -> Any:
 
 def _text(name: str, value: object) -> str:
     if isinstance(value, str) and "\x00" in value:
-        raise MalformedError(f"{name} is no text")
+        raise MalformedError(f"{name} is not text")
     return text(value, name)
 
 
 def _int(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _MOST_INT:
-        raise MalformedError(f"{name} is no whole number of 64 bits")
+        raise MalformedError(f"{name} is not an integer of 64 bits")
     return value
 
 
@@ -130,7 +130,7 @@ def _real(name: str, value: object) -> float:
     if type(value) is float and math.isfinite(value):
         return value
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise MalformedError(f"{name} is no number")
+        raise MalformedError(f"{name} is not a number")
     try:
         number = float(value)
     except OverflowError:
@@ -169,7 +169,7 @@ _CHECKED = tuple((column.name, column.nullable, _CHECKS[column.dtype]) for colum
 
 def _intervals(value: object) -> list[dict[str, float | int]]:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise MalformedError("intervals is no list of objects")
+        raise MalformedError("intervals is not a list of objects")
     for each in value:
         _require_names(each, _INTERVAL)
     return [
@@ -181,40 +181,40 @@ def _intervals(value: object) -> list[dict[str, float | int]]:
 # ---- reading
 
 
-def row_of(line: str) -> dict[str, Any]:
-    """Return the row of `predictions` that a line tells of; raises ValueError, with the reason, for what is none."""
-    document = _loaded(line)
+def parse_line(line: str) -> dict[str, Any]:
+    """Parse a line to a row of `predictions`; raises ValueError with the reason for an invalid one."""
+    document = _load_json(line)
     if not isinstance(document, dict) or "format" not in document:
-        raise MalformedError("it is no object with a format")
+        raise MalformedError("it is not an object with a format")
     if document["format"] != FORMAT:
         raise MalformedError(f"its format is not {FORMAT}")
     _require_names(document, ("format", *_NAMES))
-    return _of_own_types({column.name: _heard(column, document[column.name]) for column in _TABLE.columns})
+    return _convert_values({column.name: _convert_value(column, document[column.name]) for column in _TABLE.columns})
 
 
-def _loaded(text: str) -> Any:
+def _load_json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except RecursionError as error:
-        raise MalformedError("it is no valid JSON: it is nested too deeply") from error
+        raise MalformedError("it is not valid JSON: it is nested too deeply") from error
     except json.JSONDecodeError as error:
-        raise MalformedError(f"it is no valid JSON: {error}") from error
+        raise MalformedError(f"it is not valid JSON: {error}") from error
 
 
 def _no_number(text: str) -> None:
-    raise MalformedError(f"{text} is no number in JSON")
+    raise MalformedError(f"{text} is not a number in JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
-def _heard(column: Column, value: Any) -> Any:
-    """Return a value of a line as the table has it."""
+def _convert_value(column: Column, value: Any) -> Any:
+    """Convert a value of a line to its form in the table."""
     if column.name == "intervals":
-        return intervals_text(value)
+        return format_intervals(value)
     if column.name == "events":
         if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-            raise MalformedError("events is no list of texts")
+            raise MalformedError("events is not a list of texts")
         return ",".join(value)
     if column.dtype in ("instant", "date") and value is not None:
         return _time(column, value)
@@ -228,13 +228,13 @@ def _time(column: Column, value: object) -> datetime | date:
     try:
         return read(value)
     except ValueError as error:
-        raise MalformedError(f"{column.name} is no time: {error}") from error
+        raise MalformedError(f"{column.name} is not a time: {error}") from error
 
 
 def read_batches(path: Path) -> Iterator[Batch]:
-    """Yield the lines of a file, plain or compressed, as `prediction_records`, and those that are none as `rejects`.
+    """Yield the lines of a plain or compressed file as `prediction_records`, and invalid ones as `rejects`.
 
-    Raises InputRefused where the file is damaged, or a line is longer than any prediction.
+    Raises InputRefused if the file is damaged, or a line exceeds the length of any prediction.
     """
     rows: list[dict[str, Any]] = []
     raw: dict[int, str] = {}
@@ -243,7 +243,7 @@ def read_batches(path: Path) -> Iterator[Batch]:
         text = content.decode("utf-8", "backslashreplace").strip(" \t\r\n")
         try:
             if text:
-                rows.append(row_of(text) | {"source_file": "", "line": number})
+                rows.append(parse_line(text) | {"source_file": "", "line": number})
                 raw[number] = text
         except ValueError as error:
             is_cut = not content.endswith(b"\n")
@@ -256,11 +256,11 @@ def read_batches(path: Path) -> Iterator[Batch]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    from iosig.warehouse.sources.files.limits import in_force
-    from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage_after
+    from iosig.warehouse.sources.files.limits import current_limits
+    from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage_after
 
-    number, longest = 0, in_force().max_line_bytes
-    with refusing_damage_after(lambda: number), open_bytes(path) as file:
+    number, longest = 0, current_limits().max_line_bytes
+    with refusing_damage_after(lambda: number), open_decompressed(path) as file:
         while line := file.readline(longest + 1):
             number += 1
             if len(line) > longest:
@@ -271,13 +271,13 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def _batches(
     rows: list[dict[str, Any]], raw: Mapping[int, str], refused: list[tuple[int | None, str, str, str | None]]
 ) -> Iterator[Batch]:
-    """Yield rows, of these lines, that meet the contract, and all others as refused."""
+    """Yield rows that meet the contract, and the others as refused lines."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames
-    from iosig.warehouse.sources.rows.rejects import Sifted, frame_of, refused_rows
+    from iosig.warehouse.sources.rows.rejects import Sifted, build_refused_rows, build_reject_frame
 
     good, bad = frames.split(pl.DataFrame(rows, schema=frames.schema(_LANDED), orient="row"), _LANDED)
     bad = bad.with_columns(raw=pl.Series([raw[line] for line in bad["line"]], dtype=pl.String))
-    broken = refused_rows(bad, pl.format("The line is no prediction: it breaks the rule {}.", "rule"), _REMEDY)
-    yield from Sifted(good, pl.concat([broken, frame_of(refused)])).batches(_LANDED)
+    broken = build_refused_rows(bad, pl.format("The line is no prediction: it breaks the rule {}.", "rule"), _REMEDY)
+    yield from Sifted(good, pl.concat([broken, build_reject_frame(refused)])).batches(_LANDED)

@@ -12,12 +12,12 @@ _MARK = re.compile(rb'"format"\s*:\s*"iosig-prediction/')
 
 
 def sniff(head: Head) -> bool:
-    """Return whether any of the first lines is an object with the format of a prediction."""
+    """Recognize an object with the format of a prediction in the first lines."""
     return any(line.lstrip().startswith(b"{") and _MARK.search(line) for line in head.start.splitlines())
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read one file; a line that is no prediction, or breaks off, is refused with its reason."""
+    """Read one file; an invalid or truncated line is refused with its reason."""
     from iosig.warehouse.sources.predictions import lines
 
     return lines.read_batches(path)

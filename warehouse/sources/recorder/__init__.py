@@ -1,12 +1,12 @@
-"""Recorder's traces, in all their forms.
+"""Recorder's traces: raw, as text, or as Parquet.
 
-- `calls`: What every form of a Recorder trace becomes: rows of its calls, of its requests, and of the run itself.
-- `files` (`opened`, `owned`, `is_in_archive`): The files of one Recorder trace, wherever they lie: in a folder.
-- `grammar`: Recorder's grammars (`.cfg`): a rank's calls as Sequitur wrote them, rules with exponents.
-- `parquet`: Recorder's own Parquet export (recorder2parquet): a file for each rank, a row for each call.
-- `raw` (`opened`): Raw Recorder 2.5 traces: metadata, call signatures (`.cst`).
-- `requests` (`forms`, `nested`): Reads and writes out of Recorder's calls: which file, where in it, how many bytes.
-- `signatures` (`SignedRank`, `opened`, `outer`): Recorder traces without a row for each call.
-- `source`: Recorder traces: every traced call of every rank, from the raw trace, its text or its Parquet export.
-- `text`: What recorder2text prints: a file for each rank, a line for each call.
+- `calls`: Builds the rows of calls, requests and the run from any form of a trace.
+- `files` (`open_trace`, `list_trace_files`, `is_in_archive`): The files of one trace, wherever they are.
+- `grammar`: Recorder's grammars (`.cfg`): unfolds a rank's Sequitur rules into calls.
+- `parquet`: Recorder's Parquet export (recorder2parquet): one file per rank, one row per call.
+- `raw` (`open_run`): Raw Recorder 2.5 traces: metadata, call signatures (`.cst`).
+- `requests` (`list_forms`, `find_nested`): Derives requests from calls: file, offset, bytes.
+- `signatures` (`SignedRank`, `open_signed_run`, `select_outer_calls`): Traces without a row per call.
+- `source`: The format: every traced call, from the raw trace, its text or its Parquet export.
+- `text`: Output of recorder2text: one file per rank, one line per call.
 """

@@ -1,4 +1,4 @@
-"""What every form of a Recorder trace becomes: rows of its calls, of its requests, and of the run itself."""
+"""Builds the rows of calls, requests and the run from any form of a Recorder trace."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from iosig.warehouse.sources.recorder.requests import Requests
 from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.rejects import SCHEMA, reject_frame, rejects
 
-#: Recorder's kinds of functions, by the number that its tools print
+#: Recorder's function types, by the number that its tools print
 MODULES = ("POSIX", "MPIIO", "MPI", "HDF5", "FTRACE")
-#: of one rank, all of whose calls are looked at together: more would not fit into memory
-MOST_CALLS = 1 << 24
-#: no run is as long
-MOST_S = 10 * 366 * 86400.0
-_REMEDY = "Fetch the trace anew, with all of its files."
-_ORDERLESS = "The call begins before the one before it: Recorder logs them in the order of their starts."
-_ENDLESS = "The call ends before it begins: its time stamp wrapped around, or is damaged."
+#: maximum number of calls of a rank, which are processed together in memory
+MAX_CALLS = 1 << 24
+#: maximum plausible duration of a run [s]
+MAX_DURATION_S = 10 * 366 * 86400.0
+_REMEDY = "Fetch the trace again, with all of its files."
+_ORDERLESS = "The call starts before the previous call, but Recorder logs calls in order of their starts."
+_ENDLESS = "The call ends before it starts: its time stamp wrapped around, or is damaged."
 _UNTIMELY = "The call's times are beyond ten years."
 
 _Decoded = TypeVar("_Decoded")
@@ -37,7 +37,7 @@ _Decoded = TypeVar("_Decoded")
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """The calls of one rank, refused lines of its file, and of how many calls arguments are missing."""
+    """The calls of one rank, refused lines, and the number of calls with missing arguments."""
 
     calls: pl.DataFrame
     refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
@@ -46,9 +46,9 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[_Decoded]):
-    """A trace that is open: what it says of the run, the ranks of which it has files, and how to read one.
+    """An open trace with metadata, its ranks, and the reader of a rank.
 
-    `resolution_s` is None where the times are of single precision: then it depends on when the run ended.
+    `resolution_s` is None for single-precision times, because their resolution depends on the end of the run.
     """
 
     version: str | None
@@ -59,15 +59,15 @@ class Run(Generic[_Decoded]):
     decode: Callable[[int], _Decoded]
 
 
-def calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """Return the calls of a rank as rows of `trace_calls`, numbered in their order unless `call` is given."""
+def build_calls(rank: int, columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Build the calls of a rank as rows of `trace_calls`, numbered in order unless `call` is given."""
     height = len(columns["start_s"])
     known = {"rank": rank, "call": np.arange(height)} | dict(columns)
-    return traced.rows(TRACE_CALLS, known).rows
+    return traced.build_batch(TRACE_CALLS, known).rows
 
 
-def texts(content: bytes, ends: npt.NDArray[np.int64]) -> pl.Series:
-    r"""Return the pieces of a text that end at these places; bytes that are no UTF-8 show as `\x..`."""
+def split_texts(content: bytes, ends: npt.NDArray[np.int64]) -> pl.Series:
+    r"""Split a text at byte offsets; bytes that are not UTF-8 become `\x..`."""
     starts = np.concatenate(([0], ends))
     try:
         # A piece ends with a space or a line end: no character can lie across two of them.
@@ -80,15 +80,15 @@ def texts(content: bytes, ends: npt.NDArray[np.int64]) -> pl.Series:
 
 
 def check_count(count: int) -> None:
-    """Raise InputRefused where a rank has more calls than can be looked at together."""
-    if count > MOST_CALLS:
-        raise InputRefused(f"It has {count} calls; {MOST_CALLS} of a rank can be read.", "Trace fewer calls.")
+    """Raise InputRefused if a rank has more than MAX_CALLS calls."""
+    if count > MAX_CALLS:
+        raise InputRefused(f"It has {count} calls; the maximum per rank is {MAX_CALLS}.", "Trace fewer calls.")
 
 
-def landed(run: Run[Rank]) -> Iterator[Batch]:
-    """Yield all rows of a trace, some ranks at a time; a rank that cannot be read is left out and said to be.
+def read_run(run: Run[Rank]) -> Iterator[Batch]:
+    """Yield all rows of a trace, batched over ranks; an unreadable rank is skipped and reported.
 
-    Raises InputRefused where no rank can be read.
+    Raises InputRefused if no rank can be read.
     """
     requests, tally = Requests(), _Tally(run)
     for chunk in _chunks(_read(run, tally)):
@@ -107,12 +107,12 @@ def landed(run: Run[Rank]) -> Iterator[Batch]:
 def _read(run: Run[Rank], tally: _Tally) -> Iterator[pl.DataFrame]:
     for rank in run.ranks:
         if rank >= run.process_count:
-            tally.leave_out(rank, InputRefused(f"The trace has {run.process_count} ranks.", _REMEDY))
+            tally.skip(rank, InputRefused(f"The trace has {run.process_count} ranks.", _REMEDY))
             continue
         try:
-            found = sifted(run.decode(rank), rank)
+            found = refuse_bad_times(run.decode(rank), rank)
         except InputRefused as fault:
-            tally.leave_out(rank, fault)
+            tally.skip(rank, fault)
             continue
         tally.add(found)
         if not found.calls.is_empty():
@@ -120,44 +120,44 @@ def _read(run: Run[Rank], tally: _Tally) -> Iterator[pl.DataFrame]:
 
 
 def _chunks(ranks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Put whole ranks together until there are enough rows for a batch."""
-    held: list[pl.DataFrame] = []
+    """Concatenate whole ranks until they fill a batch."""
+    pending: list[pl.DataFrame] = []
     height = 0
     for calls_of_rank in ranks:
-        held.append(calls_of_rank)
+        pending.append(calls_of_rank)
         height += calls_of_rank.height
         if height >= traced.BATCH_ROWS:
-            yield pl.concat(held, rechunk=True)
-            held, height = [], 0
-    if held:
-        yield pl.concat(held, rechunk=True)
+            yield pl.concat(pending, rechunk=True)
+            pending, height = [], 0
+    if pending:
+        yield pl.concat(pending, rechunk=True)
 
 
-def sifted(found: Rank, rank: int) -> Rank:
-    """Refuse calls whose times cannot be: beyond any run, over before they begin, or out of the trace's order."""
-    began, ceased = (found.calls[name].to_numpy() for name in ("start_s", "end_s"))
-    is_untimely = ~((began >= 0) & (began <= MOST_S) & (ceased >= 0) & (ceased <= MOST_S))
-    is_endless = ~is_untimely & (ceased < began)
-    is_fine = ~(is_untimely | is_endless)
-    latest = np.maximum.accumulate(np.where(is_fine, began, 0.0))
-    is_fine[1:] &= began[1:] >= latest[:-1]
-    if is_fine.all():
+def refuse_bad_times(found: Rank, rank: int) -> Rank:
+    """Refuse calls with implausible times: beyond any run, ending before their start, or out of order."""
+    start_s, end_s = (found.calls[name].to_numpy() for name in ("start_s", "end_s"))
+    is_untimely = ~((start_s >= 0) & (start_s <= MAX_DURATION_S) & (end_s >= 0) & (end_s <= MAX_DURATION_S))
+    ends_early = ~is_untimely & (end_s < start_s)
+    is_good = ~(is_untimely | ends_early)
+    latest = np.maximum.accumulate(np.where(is_good, start_s, 0.0))
+    is_good[1:] &= start_s[1:] >= latest[:-1]
+    if is_good.all():
         return found
-    reasons = np.select([is_untimely, is_endless], [_UNTIMELY, _ENDLESS], _ORDERLESS)[~is_fine]
-    bad = found.calls.filter(~pl.Series(is_fine)).with_columns(reason=pl.Series(reasons, dtype=pl.String))
+    reasons = np.select([is_untimely, ends_early], [_UNTIMELY, _ENDLESS], _ORDERLESS)[~is_good]
+    bad = found.calls.filter(~pl.Series(is_good)).with_columns(reason=pl.Series(reasons, dtype=pl.String))
     refused = bad.select(
         line=pl.col("call") + 1,
         reason=pl.format(f"Rank {rank}: {{}}", "reason"),
-        remedy=pl.lit("Trace again; the call is left out, and the rank is not whole."),
+        remedy=pl.lit("Trace again; the call is skipped, so the rank is incomplete."),
         raw=pl.format("{} {} {} ( {} )", "start_s", "end_s", "function", "arguments"),
     )
-    kept = found.calls.filter(pl.Series(is_fine))
+    kept = found.calls.filter(pl.Series(is_good))
     return Rank(kept, pl.concat([found.refused, refused.cast(SCHEMA)]), found.shortened_count)
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What was read of a trace so far, and what was not."""
+    """Counts of what was read of a trace and what was refused."""
 
     run: Run[Rank]
     read_count: int = 0
@@ -165,11 +165,11 @@ class _Tally:
     last_s: float = 0.0
     shortened_count: int = 0
     refused: list[pl.DataFrame] = field(default_factory=list)
-    left_out: list[tuple[int, InputRefused]] = field(default_factory=list)
+    skipped: list[tuple[int, InputRefused]] = field(default_factory=list)
 
     @property
     def first_fault(self) -> InputRefused | None:
-        return self.left_out[0][1] if self.left_out else None
+        return self.skipped[0][1] if self.skipped else None
 
     def add(self, found: Rank) -> None:
         self.read_count += 1
@@ -181,18 +181,18 @@ class _Tally:
             self.record_counts.update(dict(counts.iter_rows()))
             self.last_s = max(self.last_s, float(found.calls["end_s"].max()))  # type: ignore[arg-type]
 
-    def leave_out(self, rank: int, fault: InputRefused) -> None:
-        reason = f"Rank {rank} is left out. {fault.reason}"
-        self.left_out.append((rank, InputRefused(reason, fault.remedy)))
+    def skip(self, rank: int, fault: InputRefused) -> None:
+        reason = f"Rank {rank} is skipped. {fault.reason}"
+        self.skipped.append((rank, InputRefused(reason, fault.remedy)))
 
     def ended_at(self) -> datetime | None:
         started_at = self.run.started_at
         return started_at + timedelta(seconds=self.last_s) if started_at else None
 
     def finish(self, ended_at: datetime | None) -> Iterator[Batch]:
-        """Yield the rows of the run and of its modules, and all that was refused."""
-        missing = _missing(self.run)
-        yield traced.rows(
+        """Yield the rows of the run and of its modules, and all refused rows."""
+        missing = _describe_missing(self.run)
+        yield traced.build_batch(
             TRACES,
             {
                 "tracer": "recorder",
@@ -206,7 +206,7 @@ class _Tally:
             ended_at,
         )
         yield from self._modules(missing, ended_at)
-        faults = [(None, fault.reason, fault.remedy, None) for _, fault in self.left_out]
+        faults = [(None, fault.reason, fault.remedy, None) for _, fault in self.skipped]
         if missing:
             faults.append((None, f"{missing} of {self.run.process_count} without any file.", _REMEDY, None))
         if faults:
@@ -219,7 +219,7 @@ class _Tally:
         return float(np.spacing(np.float32(self.last_s)))
 
     def _modules(self, missing: str, ended_at: datetime | None) -> Iterator[Batch]:
-        is_whole = not (missing or self.left_out or self.refused)
+        is_whole = not (missing or self.skipped or self.refused)
         names = [name for name in MODULES if self.record_counts[name]]
         if names:
             known = {
@@ -229,14 +229,14 @@ class _Tally:
                 "is_partial": False,
                 "record_count": [self.record_counts[name] for name in names],
             }
-            yield traced.rows(TRACE_MODULES, known, ended_at)
+            yield traced.build_batch(TRACE_MODULES, known, ended_at)
 
     def _reasons(self, missing: str) -> Iterator[str]:
         if missing:
             yield f"{missing} of {self.run.process_count} without any file."
-        if self.left_out:
-            ranks = _spans([rank for rank, _ in self.left_out])
-            yield f"Left out, for they cannot be read: ranks {ranks}."
+        if self.skipped:
+            ranks = _format_ranks([rank for rank, _ in self.skipped])
+            yield f"Skipped as unreadable: ranks {ranks}."
         if count := sum(frame.height for frame in self.refused):
             yield f"Refused: {count} calls."
         if self.run.resolution_s is None:
@@ -248,23 +248,23 @@ class _Tally:
             yield f"Of {self.shortened_count} calls, only the first ten arguments are in the trace."
 
 
-def _missing(run: Run[Rank]) -> str:
-    """Return the ranks that have no file, in words; empty where all have."""
+def _describe_missing(run: Run[Rank]) -> str:
+    """Describe the ranks without a file; empty if there are none."""
     edges = [-1, *sorted({rank for rank in run.ranks if rank < run.process_count}), run.process_count]
     gaps = [(before + 1, after - 1) for before, after in pairwise(edges) if after - before > 1]
-    return f"Ranks {_joined(gaps)}" if gaps else ""
+    return f"Ranks {_format_spans(gaps)}" if gaps else ""
 
 
-def _spans(ranks: Sequence[int]) -> str:
+def _format_ranks(ranks: Sequence[int]) -> str:
     spans: list[tuple[int, int]] = []
     for rank in sorted(ranks):
         if spans and spans[-1][1] == rank - 1:
             spans[-1] = (spans[-1][0], rank)
         else:
             spans.append((rank, rank))
-    return _joined(spans)
+    return _format_spans(spans)
 
 
-def _joined(spans: Sequence[tuple[int, int]]) -> str:
+def _format_spans(spans: Sequence[tuple[int, int]]) -> str:
     shown = [f"{first}" if first == last else f"{first} to {last}" for first, last in spans[:20]]
     return ", ".join(shown) + (" and more" if len(spans) > 20 else "")

@@ -1,7 +1,7 @@
-"""Recorder's grammars (`.cfg`): a rank's calls as Sequitur wrote them, rules with exponents, unfolded again.
+"""Unfolds Recorder's grammars (`.cfg`): a rank's calls as Sequitur rules with exponents.
 
-A grammar is a count of rules, then of each rule its negative number, its count of symbols, and as many pairs of
-symbol and exponent. A symbol from 0 on is a call signature, a negative one a rule; rule -1 is the whole.
+A grammar is a count of rules, then of each rule its negative number, its count of symbols, and as many pairs of symbol
+and exponent. A non-negative symbol is a call signature, a negative one a rule; rule -1 is the start.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ from iosig.warehouse.errors import InputRefused
 
 Ints = npt.NDArray[np.int32]
 
-_WHOLE = -1
-_REMEDY = "Fetch the trace anew, with all of its files."
+_START_RULE = -1
+_REMEDY = "Fetch the trace again, with all of its files."
 
 
-def unfolded(content: bytes, call_count: int, signature_count: int) -> Ints:
-    """Return the signature of each call of a rank, in order, as its grammar has them.
+def unfold(content: bytes, call_count: int, signature_count: int) -> Ints:
+    """Return the signature of each call of a rank, in order.
 
-    The rank's time stamps say how many calls there are: a grammar that unfolds to more is not followed any
-    further, so exponents cannot ask for more memory than the trace has calls. Each rule is unfolded once and
-    copied after that: the work grows with the symbols of the grammar and the calls, whatever their nesting.
+    The number of time stamps bounds the number of calls, so exponents cannot request more memory than the trace has
+    calls. Each rule is unfolded once and then copied: the work is linear in symbols and calls, whatever the nesting.
     """
-    grammar = _parsed(content)
+    grammar = _parse(content)
     _check(grammar, call_count, signature_count)
     return _Unfolding(grammar, call_count).run()
 
 
 @dataclass(frozen=True, slots=True)
 class _Grammar:
-    """All rules' bodies in a row: `first` and `last` say where the rule of each number has its symbols."""
+    """The bodies of all rules, concatenated; `first` and `last` are the range of each rule's symbols."""
 
     symbols: Ints
     exponents: Ints
@@ -41,9 +40,9 @@ class _Grammar:
     last: dict[int, int]
 
 
-def _parsed(content: bytes) -> _Grammar:
+def _parse(content: bytes) -> _Grammar:
     if len(content) < 4 or len(content) % 4:
-        raise InputRefused("The grammar breaks off.", _REMEDY)
+        raise InputRefused("The grammar is truncated.", _REMEDY)
     numbers = np.frombuffer(content, "<i4")
     if not 1 <= int(numbers[0]) <= numbers.size:
         raise InputRefused(f"The grammar claims {numbers[0]} rules.", _REMEDY)
@@ -54,56 +53,56 @@ def _parsed(content: bytes) -> _Grammar:
     place = 1
     for count in range(int(numbers[0])):
         if place + 2 > numbers.size:
-            raise InputRefused("The grammar breaks off.", _REMEDY)
+            raise InputRefused("The grammar is truncated.", _REMEDY)
         rule, symbol_count = int(numbers[place]), int(numbers[place + 1])
         if rule >= 0 or rule in first or not 0 <= symbol_count <= (numbers.size - place - 2) // 2:
-            raise InputRefused(f"The grammar's rule {rule} comes twice, breaks off, or is none.", _REMEDY)
+            raise InputRefused(f"The grammar's rule {rule} is repeated, truncated or invalid.", _REMEDY)
         is_body[place : place + 2] = False
         first[rule] = (place - 1) // 2 - count
         last[rule] = first[rule] + symbol_count
         place += 2 + 2 * symbol_count
     if place != numbers.size:
-        raise InputRefused("The grammar has something behind its rules.", _REMEDY)
+        raise InputRefused("The grammar has extra content after its rules.", _REMEDY)
     bodies = numbers[is_body].reshape(-1, 2)
     return _Grammar(bodies[:, 0].copy(), bodies[:, 1].copy(), first, last)
 
 
 def _check(grammar: _Grammar, call_count: int, signature_count: int) -> None:
-    if _WHOLE not in grammar.first:
-        raise InputRefused("The grammar has no rule -1, with which it begins.", _REMEDY)
-    if any(grammar.first[rule] == grammar.last[rule] for rule in grammar.first if rule != _WHOLE):
+    if _START_RULE not in grammar.first:
+        raise InputRefused("The grammar has no start rule -1.", _REMEDY)
+    if any(grammar.first[rule] == grammar.last[rule] for rule in grammar.first if rule != _START_RULE):
         raise InputRefused("The grammar has an empty rule.", _REMEDY)
     is_call = grammar.symbols >= 0
     if grammar.symbols.size and (int(grammar.symbols.max()) >= signature_count or int(grammar.exponents.min()) < 1):
-        raise InputRefused("The grammar has a symbol that stands for no call, or none of it.", _REMEDY)
+        raise InputRefused("The grammar has an unknown symbol or an exponent below 1.", _REMEDY)
     if not set(np.unique(grammar.symbols[~is_call]).tolist()) <= set(grammar.first):
-        raise InputRefused("The grammar names a rule that it does not have.", _REMEDY)
-    # Every rule is used, so what stands in the bodies is the least that can come of it.
+        raise InputRefused("The grammar refers to a missing rule.", _REMEDY)
+    # Every rule is used, so the calls in the bodies are a lower bound of the total.
     if int(grammar.exponents[is_call].sum(dtype=np.int64)) > call_count:
-        raise _too_many(call_count)
+        raise _refuse_too_many(call_count)
 
 
-def _too_many(call_count: int) -> InputRefused:
+def _refuse_too_many(call_count: int) -> InputRefused:
     return InputRefused(f"The grammar has more calls than the {call_count} that have time stamps.", _REMEDY)
 
 
 @dataclass(slots=True)
 class _Open:
-    """A rule that is being unfolded: the next rule in its body and the last, what is written, where it began."""
+    """A rule that is being unfolded: next and last inner rule, position in `calls`, and start of its output."""
 
     rule: int
     inner: int
     inner_end: int
     written: int
-    began: int
+    start: int
 
 
 @dataclass(slots=True)
 class _Unfolding:
-    """A grammar on the way to its calls.
+    """State of unfolding a grammar.
 
-    All calls that stand in bodies lie in `calls` in a row, with their exponents carried out. So a body is
-    pieces of `calls` between the rules that it names, which are `inner`, in the order of all bodies.
+    The calls of all bodies are concatenated in `calls`, with exponents expanded. A body is slices of `calls` between
+    its inner rules, which are in `inner`, in the order of all bodies.
     """
 
     grammar: _Grammar
@@ -116,7 +115,7 @@ class _Unfolding:
     before: list[int] = field(init=False)
     places: npt.NDArray[np.intp] = field(init=False)
     call_places: npt.NDArray[np.int64] = field(init=False)
-    placed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    finished: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         symbols, exponents = self.grammar.symbols, self.grammar.exponents
@@ -129,9 +128,9 @@ class _Unfolding:
         self.before = self.call_places[self.places].tolist()
 
     def run(self) -> Ints:
-        """Return the signature of each call."""
-        stack = [self._opened(_WHOLE)]
-        active = {_WHOLE}
+        """Unfold the start rule with an explicit stack."""
+        stack = [self._open(_START_RULE)]
+        active = {_START_RULE}
         while stack:
             top = stack[-1]
             if top.inner == top.inner_end:
@@ -142,42 +141,42 @@ class _Unfolding:
                 continue
             self._write(top, self.before[top.inner])
             symbol = self.inner[top.inner]
-            if symbol in self.placed:
+            if symbol in self.finished:
                 self._repeat(top, self.times[top.inner])
             elif symbol in active:
                 raise InputRefused(f"The grammar's rule {symbol} contains itself.", _REMEDY)
             else:
                 active.add(symbol)
-                stack.append(self._opened(symbol))
+                stack.append(self._open(symbol))
         if self.position != self.call_count:
             raise InputRefused(
                 f"The grammar has {self.position} calls, but {self.call_count} have time stamps.", _REMEDY
             )
         return self.out
 
-    def _opened(self, rule: int) -> _Open:
+    def _open(self, rule: int) -> _Open:
         first = self.grammar.first[rule]
         inner, inner_end = np.searchsorted(self.places, (first, self.grammar.last[rule])).tolist()
         return _Open(rule, inner, inner_end, int(self.call_places[first]), self.position)
 
     def _close(self, top: _Open) -> None:
         self._write(top, int(self.call_places[self.grammar.last[top.rule]]))
-        self.placed[top.rule] = (top.began, self.position - top.began)
+        self.finished[top.rule] = (top.start, self.position - top.start)
 
     def _write(self, top: _Open, end: int) -> None:
-        """Write the calls of a body up to the next rule in it."""
+        """Write the calls of a body up to its next inner rule."""
         after = self.position + end - top.written
         if after > self.call_count:
-            raise _too_many(self.call_count)
+            raise _refuse_too_many(self.call_count)
         self.out[self.position : after] = self.calls[top.written : end]
         self.position, top.written = after, end
 
     def _repeat(self, top: _Open, times: int) -> None:
-        """Copy the rule that stands next in a body so often, and go on behind it."""
-        start, length = self.placed[self.inner[top.inner]]
+        """Copy the next inner rule of a body `times` times, and advance past it."""
+        start, length = self.finished[self.inner[top.inner]]
         after = self.position + length * times
         if after > self.call_count:
-            raise _too_many(self.call_count)
+            raise _refuse_too_many(self.call_count)
         self.out[self.position : after].reshape(times, length)[:] = self.out[start : start + length]
         self.position = after
         top.inner += 1

@@ -1,7 +1,7 @@
-"""Recorder's own Parquet export (recorder2parquet): a file for each rank, a row for each call.
+"""Recorder's Parquet export (recorder2parquet): one file per rank, one row per call.
 
-Its times are of single precision, ten times coarser than Recorder's own after a second and a thousand times after
-two minutes; of the arguments it has the first ten. The text and the raw trace have all of both.
+Its times have single precision, ten times coarser than Recorder's own after a second and a thousand times after two
+minutes, and it has only the first ten arguments. The text and the raw trace are complete.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import refusing_parquet_damage
-from iosig.warehouse.sources.recorder.calls import MODULES, Rank, Run, calls, check_count
+from iosig.warehouse.sources.recorder.calls import MODULES, Rank, Run, build_calls, check_count
 from iosig.warehouse.sources.recorder.files import Files
-from iosig.warehouse.sources.recorder.text import ranked
+from iosig.warehouse.sources.recorder.text import map_ranks
 
 _ARGUMENT_COUNT = 10
 _ARGUMENTS = [f"args_{number}" for number in range(1, _ARGUMENT_COUNT + 1)]
@@ -30,16 +30,16 @@ _NUMBERS: dict[str, type[pl.DataType]] = {
 _TIMES: dict[str, type[pl.DataType]] = {"tstart": pl.Float64, "tend": pl.Float64}
 _TEXTS: dict[str, type[pl.DataType]] = dict.fromkeys(["func_id", *_ARGUMENTS], pl.String)
 _SCHEMA = _NUMBERS | _TIMES | _TEXTS
-_MOST_LEVEL = 255
-_REMEDY = "Write the export anew with recorder2parquet of Recorder 2.5, or land the raw trace."
+_MAX_LEVEL = 255
+_REMEDY = "Write the export again with recorder2parquet of Recorder 2.5, or land the raw trace."
 
 
-def opened(files: Files) -> Run[Rank]:
-    """Return what the names of the files tell of the run, and how to read one of its ranks."""
-    names = ranked(files)
+def open_run(files: Files) -> Run[Rank]:
+    """Build the run from the names of the files."""
+    names = map_ranks(files)
 
     def decode(rank: int) -> Rank:
-        return exported(rank, _table(files.read(names[rank])))
+        return convert_rows(rank, _table(files.read(names[rank])))
 
     return Run(None, max(names) + 1, None, None, tuple(sorted(names)), decode)
 
@@ -54,36 +54,36 @@ def _table(content: bytes) -> pl.DataFrame:
         if missing:
             raise InputRefused(f"The export has no column {', '.join(missing)}.", _REMEDY)
         found = pl.DataFrame(pl.from_arrow(file.read(columns=list(_SCHEMA))))
-        plain = found.select(_plain(name, found.schema[name]) for name in _SCHEMA)
-        wrong = [name for name, dtype in plain.schema.items() if not _is_of(dtype, _SCHEMA[name])]
+        plain = found.select(_unpack(name, found.schema[name]) for name in _SCHEMA)
+        wrong = [name for name, dtype in plain.schema.items() if not _has_type(dtype, _SCHEMA[name])]
         if wrong:
-            raise InputRefused(f"The export has other values than its own in {', '.join(wrong)}.", _REMEDY)
+            raise InputRefused(f"The export has values of another type in {', '.join(wrong)}.", _REMEDY)
         return plain.cast(pl.Schema(_SCHEMA))
 
 
-def _is_of(dtype: pl.DataType, expected: type[pl.DataType]) -> bool:
+def _has_type(dtype: pl.DataType, expected: type[pl.DataType]) -> bool:
     if expected == pl.String:
         return dtype == pl.String
     return dtype.is_float() if expected == pl.Float64 else dtype.is_integer()
 
 
-def _plain(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Return a column as one value a row: the export declares most columns as repeated, with one value each."""
+def _unpack(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Unpack a column to one value per row: the export declares most columns as lists of one value."""
     if not isinstance(dtype, pl.List):
         return pl.col(name)
     return pl.when(pl.col(name).list.len() == 1).then(pl.col(name).list.first())
 
 
-def exported(rank: int, rows: pl.DataFrame) -> Rank:
-    """Return the calls of a rank out of the rows of its export, in their order."""
+def convert_rows(rank: int, rows: pl.DataFrame) -> Rank:
+    """Convert the rows of an export to the calls of a rank, in order."""
     if sum(rows.null_count().row(0)):
         raise InputRefused("The export lacks values.", _REMEDY)
     if (np.diff(rows["index"].to_numpy()) != 1).any() or (rows["rank"] != rank).any():
         raise InputRefused("The export's rows are not those of one rank, numbered one by one.", _REMEDY)
-    is_known = pl.col("cat").is_between(0, len(MODULES) - 1) & pl.col("level").is_between(0, _MOST_LEVEL)
+    is_known = pl.col("cat").is_between(0, len(MODULES) - 1) & pl.col("level").is_between(0, _MAX_LEVEL)
     if not rows.select((is_known & (pl.col("arg_count") >= 0)).all()).item():
-        raise InputRefused("The export has calls of no known kind, level or count of arguments.", _REMEDY)
-    return Rank(calls(rank, _columns(rows)), shortened_count=int((rows["arg_count"] > _ARGUMENT_COUNT).sum()))
+        raise InputRefused("The export has calls with an invalid type, level or number of arguments.", _REMEDY)
+    return Rank(build_calls(rank, _columns(rows)), shortened_count=int((rows["arg_count"] > _ARGUMENT_COUNT).sum()))
 
 
 def _columns(rows: pl.DataFrame) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _columns(rows: pl.DataFrame) -> dict[str, Any]:
     listed = pl.concat_list(_ARGUMENTS).list.head(pl.col("arg_count").clip(0, _ARGUMENT_COUNT)).list.join(" ")
     return rows.select(
         pl.col("level"),
-        # recorder2text prints no arguments of the program's own functions.
+        # As in recorder2text, the program's own functions have no arguments.
         arguments=pl.when(is_user).then(pl.lit("")).otherwise(listed),
         module=pl.col("cat").replace_strict(dict(enumerate(MODULES)), return_dtype=pl.String),
         function=pl.col("func_id"),

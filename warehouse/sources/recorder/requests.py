@@ -1,14 +1,13 @@
-"""Reads, writes and metadata calls out of Recorder's calls: which file, where, how many bytes, and what they add up to.
+"""Derives requests from Recorder's calls: file, offset, bytes, and sums per process and file.
 
-Recorder logs arguments, no return values. The bytes of a request are therefore those *asked for*: a short or failed
-read or write cannot be told from a whole one, nor a failed open from a good one. POSIX calls carry the file's name
-and not its descriptor, and `read`, `write` and their like have no offset: it is followed through opens, seeks, reads
-and writes of one process and name, under the assumption that each moved what it asked for. Where that does not
-settle it (the file is open twice, written at its end, sought from its end, used through a stream and a descriptor at
-once, of a handle's derived file type or shared pointer), the offset is NULL. So are the bytes of a derived datatype:
-Recorder keeps its name and not its layout. Nonblocking and split collective requests last as long as the call that
-began them: Recorder 2.5 logs their request handle as `%p` and does not log the `_end` call, so that nothing says
-which wait ended them.
+Recorder logs arguments, no return values. The bytes of a request are therefore those *requested*: short and failed
+reads or writes look like complete ones, and failed opens like successful ones. POSIX calls have the file's name but
+not its descriptor, and `read`, `write` and the like have no offset: it is tracked through the opens, seeks, reads and
+writes of one process and name, assuming that each call moved what it requested. If the offset is ambiguous (the file
+is open twice, written at its end, sought from its end, used through a stream and a descriptor at once, accessed
+through a derived file type or shared pointer), it is NULL. So are the bytes of a derived datatype: Recorder logs its
+name but not its layout. Nonblocking and split collective requests last as long as the call that started them: Recorder
+2.5 logs their request handle as `%p` and does not log the `_end` call, so the completing wait is unknown.
 """
 
 from __future__ import annotations
@@ -23,29 +22,29 @@ import polars as pl
 from iosig.warehouse.contracts.traces import TRACE_METADATA, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.rejects import refused
+from iosig.warehouse.sources.rows.rejects import reject_batches
 
 Flags = npt.NDArray[np.bool_]
 
 _O_APPEND = 1024
 _MPI_MODE_APPEND = 128
 _F_SETFL = 4
-#: numbers above this are no sizes or places of files, and their products and sums could leave 64 bits
-_MOST_BYTES = 1 << 60
-#: functions whose logged length has the final NUL, which is not written
+#: maximum plausible size or offset; products and sums of larger values could overflow 64 bits
+_MAX_BYTES = 1 << 60
+#: functions whose logged length includes the final NUL, which is not written
 WITH_FINAL_NUL = ("fprintf", "vfprintf")
-#: what Recorder logs where it does not know the file
+#: file names that Recorder logs for unknown files
 _UNKNOWN = ("???", "MPI_FILE_NULL", "MPI_FILE_UNKNOWN")
-#: no call is deeper in practice; a made-up one is taken for this deep
-MOST_LEVELS = 32
-_OF_A_FORM = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
+#: maximum nesting level; deeper calls are treated as this deep
+MAX_LEVELS = 32
+_ARGUMENT_COLUMNS = ("file_at", "count_at", "size_at", "type_at", "offset_at", "whence_at", "flags_at", "path_at")
 
 _KEPT = (
     *("layer", "rank", "call", "deed", "pointer", "is_async", "is_nested", "start_s", "end_s", "stream", "name"),
     *("path", "offset", "whence", "flags", "flags_at", "type", "count", "copies", "request_bytes", "is_malformed"),
 )
 
-#: bytes of MPI's own datatypes under LP64, as `MPI_Type_get_name` calls them; Fortran's at their default sizes
+#: size of MPI's predefined datatypes under LP64 [B], by `MPI_Type_get_name`; Fortran types at their default sizes
 TYPE_BYTES = {
     **dict.fromkeys(("MPI_BYTE", "MPI_PACKED", "MPI_CHAR", "MPI_SIGNED_CHAR", "MPI_UNSIGNED_CHAR"), 1),
     **dict.fromkeys(("MPI_INT8_T", "MPI_UINT8_T", "MPI_C_BOOL", "MPI_CXX_BOOL", "MPI_CHARACTER", "MPI_INTEGER1"), 1),
@@ -63,7 +62,7 @@ TYPE_BYTES = {
 
 
 def _form(names: str, deed: str, pointer: str = "none", **places: int) -> list[dict[str, object]]:
-    absent = dict.fromkeys(_OF_A_FORM)
+    absent = dict.fromkeys(_ARGUMENT_COLUMNS)
     return [
         {"function": name, "deed": deed, "pointer": pointer, "is_async": False, **absent, **places}
         for name in names.split()
@@ -84,7 +83,7 @@ def _posix_forms() -> list[dict[str, object]]:
         *_form("pwrite pwrite64", "write", "explicit", file_at=0, count_at=2, offset_at=3),
         *_form("fread", "read", "stream", file_at=3, size_at=1, count_at=2),
         *_form("fwrite", "write", "stream", file_at=3, size_at=1, count_at=2),
-        # Recorder logs the length with the final NUL, which is not written.
+        # the logged length includes the final NUL, which is not written
         *_form("fprintf vfprintf", "write", "stream", file_at=0, count_at=1),
         *_form("lseek lseek64", "seek", "descriptor", file_at=0, offset_at=1, whence_at=2),
         *_form("fseek fseeko", "seek", "stream", file_at=0, offset_at=1, whence_at=2),
@@ -112,47 +111,47 @@ def _mpi_forms() -> list[dict[str, object]]:
         named = f"MPI_File_{way}"
         placed = {"file_at": 0, "offset_at": 1, "count_at": 3, "type_at": 4}
         next_ = {"file_at": 0, "count_at": 2, "type_at": 3}
-        waited = [
+        blocking = [
             *_form(f"{named}_at {named}_at_all", way, "explicit", **placed),
             *_form(f"{named} {named}_all", way, "individual", **next_),
             *_form(f"{named}_shared {named}_ordered", way, "shared", **next_),
         ]
-        begun = [
+        nonblocking = [
             *_form(f"{named}_at_all_begin MPI_File_i{way}_at MPI_File_i{way}_at_all", way, "explicit", **placed),
             *_form(f"{named}_all_begin MPI_File_i{way} MPI_File_i{way}_all", way, "individual", **next_),
             *_form(f"{named}_ordered_begin MPI_File_i{way}_shared", way, "shared", **next_),
         ]
-        found += waited + [form | {"is_async": True} for form in begun]
+        found += blocking + [form | {"is_async": True} for form in nonblocking]
     return found
 
 
 @cache
-def forms() -> pl.DataFrame:
-    """Return how Recorder logs each function that touches a file: what it does, and which argument says what."""
+def list_forms() -> pl.DataFrame:
+    """Describe how Recorder logs each function that accesses files: operation, and position of arguments."""
     posix = pl.DataFrame(_posix_forms(), infer_schema_length=None).with_columns(layer=pl.lit("POSIX"))
     mpi = pl.DataFrame(_mpi_forms(), infer_schema_length=None).with_columns(layer=pl.lit("MPIIO"))
-    return pl.concat([posix, mpi], how="vertical_relaxed").with_columns(pl.col(_OF_A_FORM).cast(pl.Int64))
+    return pl.concat([posix, mpi], how="vertical_relaxed").with_columns(pl.col(_ARGUMENT_COLUMNS).cast(pl.Int64))
 
 
-def nested(calls: pl.DataFrame) -> pl.Series:
-    """Return for each call whether it was made within a call to files (POSIX or MPI-IO) that is traced as well."""
+def find_nested(calls: pl.DataFrame) -> pl.Series:
+    """Mark the calls made within another traced POSIX or MPI-IO call."""
     rank = calls["rank"].to_numpy()
     touches = calls["function"].str.starts_with("MPI_File_") | calls["module"].is_in(["POSIX", "MPIIO", "STDIO"])
     is_first = np.append(True, rank[1:] != rank[:-1])[: rank.size]
-    levels = np.minimum(calls["level"].to_numpy(), MOST_LEVELS)
-    return pl.Series("is_nested", within(levels, touches.to_numpy(), is_first))
+    levels = np.minimum(calls["level"].to_numpy(), MAX_LEVELS)
+    return pl.Series("is_nested", find_enclosed(levels, touches.to_numpy(), is_first))
 
 
-def within(levels: npt.NDArray[np.int64], encloses: Flags, is_first: Flags | None = None) -> Flags:
-    """Return whether each call was made within one that encloses; calls stand before those that they make.
+def find_enclosed(levels: npt.NDArray[np.int64], encloses: Flags, is_first: Flags | None = None) -> Flags:
+    """Mark the calls made within an enclosing call; a call precedes those that it makes.
 
-    A call that the trace does not show encloses nothing. is_first: of its rank, where there are several; none of these
-    was made within another call.
+    A call that is missing in the trace encloses nothing. is_first: the first call of each rank, if there are several;
+    it is never enclosed.
     """
     found = np.zeros(levels.size, np.bool_)
     place = np.arange(levels.size, dtype=np.int32)
     for depth in np.unique(levels)[:-1].tolist():
-        # The last call no deeper than this: it encloses what follows if it is just as deep.
+        # The last call at this depth or above: it encloses the following calls if it is exactly at this depth.
         is_outer = levels <= depth if is_first is None else (levels <= depth) | is_first
         last = np.maximum.accumulate(np.where(is_outer, place, 0))
         found |= (levels > depth) & (levels[last] == depth) & (encloses | found)[last]
@@ -164,14 +163,14 @@ def _argument(place: str) -> pl.Expr:
 
 
 def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls that touch files, with what their arguments say, as text and as numbers.
+    """Select the calls that access files, with their arguments as text and numbers.
 
-    `name` is the POSIX file's name or the MPI file's handle, `stream` the process's pointer into it, as a number.
+    `name` is the POSIX file's name or the MPI file's handle, `stream` the code of the process's pointer into it.
     """
-    columns = calls.select("rank", "call", "function", "arguments", "start_s", "end_s", nested(calls))
-    known = columns.join(forms(), on="function", how="inner", maintain_order="left")
+    columns = calls.select("rank", "call", "function", "arguments", "start_s", "end_s", find_nested(calls))
+    known = columns.join(list_forms(), on="function", how="inner", maintain_order="left")
     given = known.with_columns(given=pl.col("arguments").str.split(" "))
-    texts = given.with_columns(_argument(place).alias(place.removesuffix("_at")) for place in _OF_A_FORM)
+    texts = given.with_columns(_argument(place).alias(place.removesuffix("_at")) for place in _ARGUMENT_COLUMNS)
     copies = (pl.col("deed") == "copy") | ((pl.col("deed") == "control") & pl.col("count").is_in(["0", "1030"]))
     counted = texts.with_columns(
         *(pl.col(name).cast(pl.Int64, strict=False) for name in ("count", "size", "offset")),
@@ -180,33 +179,33 @@ def _file_calls(calls: pl.DataFrame) -> pl.DataFrame:
         copies=copies.cum_sum().over("rank"),
     )
     numbered = counted.with_columns(stream=pl.struct("layer", "rank", "name").rank("dense"))
-    read = numbered.with_columns(request_bytes=_bytes_asked(), is_malformed=_is_malformed())
+    read = numbered.with_columns(request_bytes=_requested_bytes(), is_malformed=_has_bad_arguments())
     raw = pl.when("is_malformed").then(pl.format("{} ( {} )", "function", "arguments"))
     return read.select(*_KEPT, raw=raw)
 
 
-def _bytes_asked() -> pl.Expr:
-    """Return the bytes that a read or write asks for; NULL where its datatype or a negative count hides them."""
+def _requested_bytes() -> pl.Expr:
+    """Compute the bytes that a read or write requests; NULL for an unknown datatype or a negative count."""
     count = pl.col("count") - pl.col("function").is_in(WITH_FINAL_NUL).cast(pl.Int64)
     by_type = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
-    each = pl.when(pl.col("layer") == "MPIIO").then(by_type).otherwise(pl.col("size").fill_null(1))
-    sound = (count >= 0) & (each >= 0) & (count.cast(pl.Float64) * each.cast(pl.Float64) <= _MOST_BYTES)
-    return pl.when(pl.col("deed").is_in(["read", "write"]) & sound).then(count * each)
+    item_bytes = pl.when(pl.col("layer") == "MPIIO").then(by_type).otherwise(pl.col("size").fill_null(1))
+    sound = (count >= 0) & (item_bytes >= 0) & (count.cast(pl.Float64) * item_bytes.cast(pl.Float64) <= _MAX_BYTES)
+    return pl.when(pl.col("deed").is_in(["read", "write"]) & sound).then(count * item_bytes)
 
 
-def _is_malformed() -> pl.Expr:
-    """Return whether the arguments of a read or write are not those that Recorder logs of it."""
+def _has_bad_arguments() -> pl.Expr:
+    """Test whether arguments of a read or write are missing."""
     lacks = [
         pl.col(f"{part}_at").is_not_null() & pl.col(part).is_null() for part in ("count", "size", "offset", "type")
     ]
     return pl.col("deed").is_in(["read", "write"]) & pl.any_horizontal(pl.col("file").is_null(), *lacks)
 
 
-def followed(rows: pl.DataFrame) -> pl.Series:
-    """Return where a pointer into a file stands before each step, and NULL where that is not known.
+def track_pointers(rows: pl.DataFrame) -> pl.Series:
+    """Return the file position before each step; NULL if unknown.
 
-    rows: in order, with `stream` (whose pointer it is), `is_set` (the step puts the pointer to `to`, unknown where
-    that is NULL) and `by` (else it moves it by so many bytes, NULL if unknown).
+    rows: in order, with `stream` (identifies the pointer), `is_set` (the step sets the pointer to `to`, NULL if
+    unknown) and `by` (otherwise the step moves it by this number of bytes, NULL if unknown).
     """
     stream = rows["stream"].to_numpy()
     if not stream.size:
@@ -219,8 +218,8 @@ def followed(rows: pl.DataFrame) -> pl.Series:
     anchor = np.maximum.accumulate(np.where(is_set, np.arange(stream.size), 0))
     moved, roughly = np.cumsum(by), np.cumsum(by.astype(np.float64))
     after = to.fill_null(0).to_numpy()[anchor] + moved - moved[anchor]
-    # The sum of floats tells where that of whole numbers ran over. A seek before the file's start fails.
-    lost = np.cumsum((after < 0) | (np.abs(roughly - roughly[anchor]) > _MOST_BYTES))
+    # The float sum detects overflow of the integer sum. A seek before the file's start fails.
+    lost = np.cumsum((after < 0) | (np.abs(roughly - roughly[anchor]) > _MAX_BYTES))
     lost_before = np.r_[0, lost[:-1]][anchor]
     known = to.is_not_null().to_numpy()[anchor] & (unknown == unknown[anchor]) & (lost == lost_before)
     before, is_known = np.r_[0, after[:-1]], np.r_[False, known[:-1]] & ~first
@@ -228,10 +227,10 @@ def followed(rows: pl.DataFrame) -> pl.Series:
 
 
 def _holders() -> pl.Expr:
-    """Return how many descriptors of the file the process holds at most after the step.
+    """Return an upper bound of the descriptors of the file that the process holds after the step.
 
-    A failed open counts too, for nothing tells it. Once a descriptor of whatever file was copied, a close may
-    leave its file open: whoever opens it again may hold it twice.
+    Failed opens count too, since they are not recognizable. Once any descriptor was copied, a close may leave the file
+    open, so that the next open may be a second one.
     """
     step = pl.when(pl.col("deed") == "open").then(1).when(pl.col("deed") == "close").then(-1).otherwise(0)
     sum_ = step.cum_sum()
@@ -241,15 +240,15 @@ def _holders() -> pl.Expr:
     return (held + copied).over("stream")
 
 
-def _is_appending() -> pl.Expr:
-    """Return whether what the process writes goes to the file's end, or may do so."""
+def _appends() -> pl.Expr:
+    """Test whether the process's writes may go to the end of the file."""
     flags = pl.col("flags").cast(pl.Int64, strict=False)
     is_number = pl.col("pointer") == "descriptor"
     by_flags = pl.when(is_number).then((flags & _O_APPEND) != 0).otherwise(pl.col("flags").str.starts_with("a"))
-    opened = pl.when(pl.col("flags_at").is_null()).then(False).otherwise(by_flags.fill_null(True))
+    open_appends = pl.when(pl.col("flags_at").is_null()).then(False).otherwise(by_flags.fill_null(True))
     told = (
         pl.when(pl.col("deed") == "open")
-        .then(opened)
+        .then(open_appends)
         .when((pl.col("deed") == "control") & (pl.col("count") == _F_SETFL))
         .then(((flags & _O_APPEND) != 0).fill_null(True))
     )
@@ -257,15 +256,15 @@ def _is_appending() -> pl.Expr:
 
 
 def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add `offset_bytes` to the POSIX calls of a stream, which are in order."""
+    """Add `offset_bytes` to the sorted POSIX calls of a stream."""
     deed, moves = pl.col("deed"), pl.col("pointer").is_in(["descriptor", "stream"])
     route = pl.when(moves).then(pl.col("pointer"))
-    # A stream reads ahead and writes late: its place and its descriptor's are not the same.
+    # A buffered stream reads ahead and writes late, so its position differs from its descriptor's.
     strays = moves & (deed != "open") & (route != route.forward_fill().shift().over("stream"))
-    held = rows.with_columns(holders=_holders(), appends=_is_appending() & (deed == "write"), strays=strays)
+    held = rows.with_columns(holders=_holders(), appends=_appends() & (deed == "write"), strays=strays)
     most_held = pl.max_horizontal("holders", pl.col("holders").shift().over("stream"))
     seen = held.with_columns(doubtful=(most_held > 1) | pl.col("strays").fill_null(False) | pl.col("name").is_null())
-    is_place = (pl.col("whence") == "0") & pl.col("offset").is_between(0, _MOST_BYTES)
+    is_place = (pl.col("whence") == "0") & pl.col("offset").is_between(0, _MAX_BYTES)
     anchored = (moves & (deed == "open")) | ((deed == "seek") & pl.col("whence").ne_missing("1"))
     steps = seen.with_columns(
         is_set=anchored | pl.col("doubtful") | (pl.col("appends") & moves),
@@ -279,15 +278,17 @@ def _posix_offsets(rows: pl.DataFrame) -> pl.DataFrame:
     )
     implied = pl.when(~pl.col("doubtful") & moves).then("pointer_bytes")
     given = pl.when((pl.col("pointer") == "explicit") & (pl.col("offset") >= 0)).then("offset").otherwise(implied)
-    # Linux appends whatever is written to such a file, `pwrite` too.
-    placed = steps.with_columns(followed(steps)).with_columns(offset_bytes=pl.when(~pl.col("appends")).then(given))
+    # On Linux even `pwrite` appends to such a file.
+    placed = steps.with_columns(track_pointers(steps)).with_columns(
+        offset_bytes=pl.when(~pl.col("appends")).then(given)
+    )
     return placed.select(*rows.columns, "offset_bytes")
 
 
 def _views() -> list[pl.Expr]:
-    """Return where the handle's view begins in the file and the bytes of its unit; NULL if it has gaps or may have."""
+    """Return the start of the handle's view in the file and the size of its unit; NULL if it may have gaps."""
     unit = pl.col("type").replace_strict(TYPE_BYTES, default=None, return_dtype=pl.Int64)
-    is_plain = unit.is_not_null() & (pl.col("flags") == pl.col("type")) & pl.col("offset").is_between(0, _MOST_BYTES)
+    is_plain = unit.is_not_null() & (pl.col("flags") == pl.col("type")) & pl.col("offset").is_between(0, _MAX_BYTES)
     is_view, is_open = pl.col("deed") == "view", pl.col("deed") == "open"
     found = {
         "view_bytes": pl.when(is_view & is_plain).then("offset").when(is_view).then(-1).when(is_open).then(0),
@@ -298,12 +299,12 @@ def _views() -> list[pl.Expr]:
 
 
 def _mpi_offsets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add `offset_bytes` and the file's `path` to the MPI-IO calls of a handle, which are in order."""
+    """Add `offset_bytes` and the file's `path` to the sorted MPI-IO calls of a handle."""
     deed, moves = pl.col("deed"), pl.col("pointer") == "individual"
-    opened = pl.when(deed == "open").then(pl.col("path").fill_null("")).forward_fill().over("stream")
+    open_appends = pl.when(deed == "open").then(pl.col("path").fill_null("")).forward_fill().over("stream")
     is_known = pl.col("name").is_not_null()
-    seen = rows.with_columns(*_views(), path=pl.when(is_known & (opened != "")).then(opened))
-    is_far = pl.col("offset").cast(pl.Float64).abs() * pl.col("unit_bytes").cast(pl.Float64) > _MOST_BYTES
+    seen = rows.with_columns(*_views(), path=pl.when(is_known & (open_appends != "")).then(open_appends))
+    is_far = pl.col("offset").cast(pl.Float64).abs() * pl.col("unit_bytes").cast(pl.Float64) > _MAX_BYTES
     distance = pl.when(~is_far).then(pl.col("offset") * pl.col("unit_bytes"))
     place = pl.when(pl.col("offset") >= 0).then(distance + pl.col("view_bytes"))
     at_end = (pl.col("flags").cast(pl.Int64, strict=False) & _MPI_MODE_APPEND) != 0
@@ -321,14 +322,14 @@ def _mpi_offsets(rows: pl.DataFrame) -> pl.DataFrame:
         .then(place),
         by=pl.when(~moves).then(0).when(deed == "seek").then(distance).otherwise("request_bytes"),
     )
-    placed = steps.with_columns(followed(steps)).with_columns(
+    placed = steps.with_columns(track_pointers(steps)).with_columns(
         offset_bytes=pl.when(is_known & (pl.col("pointer") == "explicit")).then(place).when(moves).then("pointer_bytes")
     )
     return placed.select(*rows.columns, "offset_bytes")
 
 
 class Requests:
-    """Requests, files and sums of the calls of a trace, which come process by process."""
+    """Collects requests, files and sums of a trace, process by process."""
 
     def __init__(self) -> None:
         self._numbers: dict[str | None, int] = {}
@@ -336,29 +337,29 @@ class Requests:
         self._records: list[pl.DataFrame] = []
 
     def add(self, calls: pl.DataFrame) -> Iterator[Batch]:
-        """Take all calls of one or more processes, sorted by rank and call; yield what became of them, and rejects."""
-        placed = _placed(_file_calls(calls)).filter(pl.col("deed") != "copy")
-        rows = self._numbered(placed.filter(~pl.col("is_malformed")))
-        self._records.append(_counted(rows.filter(~pl.col("is_nested"))))
+        """Process all calls of one or more processes, sorted by rank and call; yield their rows and rejects."""
+        placed = _add_offsets(_file_calls(calls)).filter(pl.col("deed") != "copy")
+        rows = self._add_file_numbers(placed.filter(~pl.col("is_malformed")))
+        self._records.append(_aggregate(rows.filter(~pl.col("is_nested"))))
         moves = pl.col("deed").is_in(["read", "write"])
         of_call = ("rank", "file_number", "start_s", "end_s", "is_nested", pl.col("layer").alias("module"))
         own = ("offset_bytes", "request_bytes", "is_async", pl.col("deed").alias("direction"))
         yield from self._rows.rows(TRACE_REQUESTS, rows.filter(moves).select(*of_call, *own))
-        # what sets a view or a descriptor's flags is of no kind of its own
+        # calls that set a view or a descriptor's flags count as other operations
         operation = pl.col("deed").replace(dict.fromkeys(["view", "control"], "other")).alias("operation")
         yield from self._rows.rows(TRACE_METADATA, rows.filter(~moves).select(*of_call, operation))
-        yield from refused(_malformed(placed.filter("is_malformed")))
+        yield from reject_batches(_refuse_malformed(placed.filter("is_malformed")))
 
     def finish(self) -> Iterator[Batch]:
-        """Yield the files that were touched and, for each process, what was done to each."""
-        yield from traced.files(self._numbers)
+        """Yield the accessed files, and the sums per process and file."""
+        yield from traced.build_file_batches(self._numbers)
         records = pl.concat(self._records) if self._records else pl.DataFrame()
         for part in records.iter_slices(traced.BATCH_ROWS):
             if not part.is_empty():
-                yield traced.rows(TRACE_RECORDS, part.rename({"layer": "module"}).to_dict())
+                yield traced.build_batch(TRACE_RECORDS, part.rename({"layer": "module"}).to_dict())
 
-    def _numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Add `file_number`; the files of a trace are numbered as they come."""
+    def _add_file_numbers(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Add `file_number`, numbered in order of first occurrence."""
         paths = rows["path"].unique(maintain_order=True)
         for path in paths.to_list():
             self._numbers.setdefault(path, len(self._numbers))
@@ -368,8 +369,8 @@ class Requests:
         return rows.join(numbers, on="path", how="left", nulls_equal=True, maintain_order="left")
 
 
-def _counted(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return what the calls of one process to one file add up to."""
+def _aggregate(rows: pl.DataFrame) -> pl.DataFrame:
+    """Aggregate the calls of one process to one file."""
     calls = rows.with_columns(
         count=pl.lit(1, pl.Int64),
         bytes="request_bytes",
@@ -382,19 +383,19 @@ def _counted(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _placed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add offsets and paths, and return the calls in their own order again."""
+def _add_offsets(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add offsets and paths, and restore the original order of the calls."""
     ordered = rows.with_row_index("place").sort("stream", maintain_order=True)
     posix = ordered.filter(pl.col("layer") == "POSIX").with_columns(path=pl.col("name"))
     mpi = ordered.filter(pl.col("layer") == "MPIIO")
     return pl.concat([_posix_offsets(posix), _mpi_offsets(mpi)]).sort("place")
 
 
-def _malformed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return malformed requests as refused rows; the line is that of the process's calls."""
+def _refuse_malformed(rows: pl.DataFrame) -> pl.DataFrame:
+    """Convert malformed requests to refused rows; the line is the ordinal among the process's calls."""
     return rows.select(
         line=pl.col("call") + 1,
-        reason=pl.format("Of a request of rank {}, the arguments do not say which file or how many bytes.", "rank"),
+        reason=pl.format("The arguments of a request of rank {} lack its file or its bytes.", "rank"),
         remedy=pl.lit("Trace again with Recorder 2.5; the request is not counted."),
         raw="raw",
     )

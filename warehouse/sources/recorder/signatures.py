@@ -1,8 +1,8 @@
-"""Recorder traces without a row for each call: the distinct calls of a rank, and in which order they were made.
+"""Recorder traces as distinct calls (signatures) of a rank and their order, without a row per call.
 
-A program calls the same things again and again. What differs are few *signatures* (level, module, function and
-arguments); a call is the number of one, and two times. A trace that is read so is to be compressed, extrapolated or
-replayed: with a rank or a call left out it would be another program's, so any damage refuses it as a whole.
+A program repeats the same calls. They differ in few *signatures* (level, module, function and arguments), so a call is
+the number of one, and two times. Traces are read this way to be compressed, extrapolated or replayed: a missing rank
+or call would change the program, so any damage refuses the whole trace.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ import polars as pl
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.recorder import files as recorder_files, raw
-from iosig.warehouse.sources.recorder.calls import Rank, Run, sifted
+from iosig.warehouse.sources.recorder.calls import Rank, Run, refuse_bad_times
 from iosig.warehouse.sources.recorder.files import Files
-from iosig.warehouse.sources.recorder.requests import MOST_LEVELS, within
-from iosig.warehouse.sources.recorder.source import opener
+from iosig.warehouse.sources.recorder.requests import MAX_LEVELS, find_enclosed
+from iosig.warehouse.sources.recorder.source import get_opener
 
 Ints = npt.NDArray[np.int32]
 Reals = npt.NDArray[np.float64]
 
 SIGNATURE = ("level", "module", "function", "arguments")
-#: the program's own functions: no I/O by themselves, and what they call is the program's doing
+#: module of the program's own functions: they do no I/O themselves, and calls within them count as the program's
 _OWN_MODULE = "FTRACE"
-_REMEDY = "Fetch the trace anew, with all of its files: one that is not whole cannot be compressed faithfully."
+_REMEDY = "Fetch the trace again, with all of its files: an incomplete trace cannot be compressed faithfully."
 
 
 @dataclass(frozen=True, slots=True)
 class SignedRank:
-    """The calls of a rank: the signature of each in order as a row of `signatures`, and when it began and was over.
+    """The calls of a rank as signatures in order, with start and end times.
 
-    signatures: level Int64, module, function, arguments String; distinct, in the order of their first calls.
-    order (calls). start_s, end_s (calls): seconds since the trace's clock began.
+    signatures: level Int64, module, function, arguments String; distinct, in the order of their first calls. order
+    (calls): the row of `signatures` of each call. start_s, end_s (calls): seconds since the start of the trace's
+    clock.
     """
 
     rank: int
@@ -49,69 +50,69 @@ class SignedRank:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Run[SignedRank]]:
-    """Open the trace that lies in a folder, an archive of one, or a single text file: all ranks of it are there.
+def open_signed_run(path: Path) -> Iterator[Run[SignedRank]]:
+    """Open a complete trace in a folder, in an archive, or in a single text file.
 
-    Raises InputRefused where it has no file of a rank; decoding does so where a rank cannot be read wholly.
+    Raises InputRefused if a rank has no file; decoding raises it if a rank is damaged.
     """
-    with recorder_files.opened(path) as (form, files):
-        run = _of_raw(files) if form == "raw" else _of_rows(opener(form)(files))
-        yield replace(run, ranks=_whole(run.ranks, run.process_count))
+    with recorder_files.open_trace(path) as (form, files):
+        run = _open_raw(files) if form == "raw" else _open_rows(get_opener(form)(files))
+        yield replace(run, ranks=_require_all_ranks(run.ranks, run.process_count))
 
 
-def _of_raw(files: Files) -> Run[SignedRank]:
-    run = raw.opened_coded(files)
+def _open_raw(files: Files) -> Run[SignedRank]:
+    run = raw.open_coded_run(files)
 
     def decode(rank: int) -> SignedRank:
-        with _of_rank(rank):
+        with _naming_rank(rank):
             found = run.decode(rank)
-            signed = _signed(rank, found.signatures, found.order, found.start_s, found.end_s)
-            _check(sifted(Rank(_timed(signed)), rank))
+            signed = _sign(rank, found.signatures, found.order, found.start_s, found.end_s)
+            _check(refuse_bad_times(Rank(_build_timed_calls(signed)), rank))
         return signed
 
-    return _decoded_by(decode, run)
+    return _replace_decoder(decode, run)
 
 
-def _of_rows(run: Run[Rank]) -> Run[SignedRank]:
+def _open_rows(run: Run[Rank]) -> Run[SignedRank]:
     def decode(rank: int) -> SignedRank:
-        with _of_rank(rank):
+        with _naming_rank(rank):
             found = run.decode(rank)
-            _check(sifted(found, rank))
+            _check(refuse_bad_times(found, rank))
         calls = found.calls.select(*SIGNATURE, "start_s", "end_s")
         order = np.arange(calls.height, dtype=np.int32)
-        return _signed(rank, calls, order, calls["start_s"].to_numpy(), calls["end_s"].to_numpy())
+        return _sign(rank, calls, order, calls["start_s"].to_numpy(), calls["end_s"].to_numpy())
 
-    return _decoded_by(decode, run)
+    return _replace_decoder(decode, run)
 
 
-def _decoded_by(decode: Callable[[int], SignedRank], run: Run[Any]) -> Run[SignedRank]:
+def _replace_decoder(decode: Callable[[int], SignedRank], run: Run[Any]) -> Run[SignedRank]:
     return Run(run.version, run.process_count, run.started_at, run.resolution_s, run.ranks, decode)
 
 
-def _whole(ranks: Sequence[int], process_count: int) -> range:
-    """Return all ranks of a run; refuse a trace that does not have each, or has others."""
-    lacking = next((rank for rank, named in enumerate(ranks) if rank != named), len(ranks))
-    if lacking < process_count:
-        raise InputRefused(f"The trace has no file of rank {lacking} of {process_count}.", _REMEDY)
+def _require_all_ranks(ranks: Sequence[int], process_count: int) -> range:
+    """Return all ranks of a run; raise InputRefused if a rank is missing or superfluous."""
+    missing = next((rank for rank, named in enumerate(ranks) if rank != named), len(ranks))
+    if missing < process_count:
+        raise InputRefused(f"The trace has no file of rank {missing} of {process_count}.", _REMEDY)
     if len(ranks) > process_count:
         raise InputRefused(f"The trace has {process_count} ranks, and files of rank {ranks[process_count]}.", _REMEDY)
     return range(process_count)
 
 
 @contextmanager
-def _of_rank(rank: int) -> Iterator[None]:
-    """Name the rank in whatever is refused of it."""
+def _naming_rank(rank: int) -> Iterator[None]:
+    """Add the rank to the reason of an InputRefused."""
     try:
         yield
     except InputRefused as fault:
-        raise InputRefused(f"Rank {rank} cannot be read wholly. {fault.reason}", fault.remedy) from fault
+        raise InputRefused(f"Rank {rank} cannot be read completely. {fault.reason}", fault.remedy) from fault
 
 
 def _check(found: Rank) -> None:
     if not found.refused.is_empty():
         line, reason = found.refused.select("line", "reason").row(0)
-        said = reason.split(": ", 1)[-1]
-        raise InputRefused(f"Call {line}: {said} It is one of {found.refused.height} such.", _REMEDY)
+        detail = reason.split(": ", 1)[-1]
+        raise InputRefused(f"Call {line}: {detail} {found.refused.height} calls are affected.", _REMEDY)
     if found.shortened_count:
         raise InputRefused(
             f"Of {found.shortened_count} calls, only the first ten arguments are in the export.",
@@ -119,24 +120,24 @@ def _check(found: Rank) -> None:
         )
 
 
-def _timed(signed: SignedRank) -> pl.DataFrame:
-    """Return when the calls were, with as much of them as can be said where their times are impossible."""
+def _build_timed_calls(signed: SignedRank) -> pl.DataFrame:
+    """Build calls with times only, for checking them."""
     count = signed.order.size
     unknown = pl.Series([""], dtype=pl.String).new_from_index(0, count)
     times = {"start_s": signed.start_s, "end_s": signed.end_s}
     return pl.DataFrame({"call": pl.int_range(count, eager=True), "function": unknown, "arguments": unknown, **times})
 
 
-def _signed(rank: int, signatures: pl.DataFrame, order: Ints, start_s: Reals, end_s: Reals) -> SignedRank:
-    """Return calls whose signatures may be equal, of no call, or in another order than that of their first calls."""
+def _sign(rank: int, signatures: pl.DataFrame, order: Ints, start_s: Reals, end_s: Reals) -> SignedRank:
+    """Normalize signatures, so that they are distinct, used, and in the order of their first calls."""
     first = np.full(signatures.height, order.size, np.int64)
-    # Where a place is assigned to more than once, the last holds: the first call.
+    # With repeated indices the last assignment wins: the first call.
     first[order[::-1]] = np.arange(order.size - 1, -1, -1)
     made = np.argsort(first, kind="stable")[: np.count_nonzero(first < order.size)]
     rows = signatures.select(pl.col("level").cast(pl.Int64), *SIGNATURE[1:])[made]
     number = np.zeros(signatures.height, np.int32)
     number[made] = np.arange(made.size)
-    # Equal rows have equal hashes: all hashes different is proof enough, and is quick.
+    # Distinct hashes prove distinct rows, and are fast to check.
     if rows.hash_rows().n_unique() < rows.height:
         rows, same = _distinct(rows)
         number[made] = same
@@ -144,23 +145,22 @@ def _signed(rank: int, signatures: pl.DataFrame, order: Ints, start_s: Reals, en
 
 
 def _distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
-    """Return rows without those that come again, and for each row which of these it is."""
+    """Drop repeated rows, and return the index of each row among the distinct ones."""
     known = rows.unique(maintain_order=True)
     numbered = known.with_columns(number=pl.int_range(pl.len(), dtype=pl.Int32))
     found = rows.join(numbered, on=SIGNATURE, how="left", maintain_order="left")
     return known, found["number"].to_numpy()
 
 
-def outer(signed: SignedRank) -> SignedRank:
-    """Return the calls that the program made itself, without those made within another traced I/O or MPI call.
+def select_outer_calls(signed: SignedRank) -> SignedRank:
+    """Select the calls made by the program itself, not within another traced I/O or MPI call.
 
-    The program's own functions are left out, and what they call is the program's call. As no call around them is
-    left, all are of level 0.
+    The program's own functions are dropped, and calls within them are kept. All remaining calls get level 0.
     """
     is_own = (signed.signatures["module"] == _OWN_MODULE).to_numpy()
-    levels = np.minimum(signed.signatures["level"].to_numpy(), MOST_LEVELS)
+    levels = np.minimum(signed.signatures["level"].to_numpy(), MAX_LEVELS)
     if not is_own.any() and not levels.any():
         return signed
-    kept = ~(within(levels[signed.order], ~is_own[signed.order]) | is_own[signed.order])
+    is_kept = ~(find_enclosed(levels[signed.order], ~is_own[signed.order]) | is_own[signed.order])
     flat = signed.signatures.with_columns(level=pl.lit(0, pl.Int64))
-    return _signed(signed.rank, flat, signed.order[kept], signed.start_s[kept], signed.end_s[kept])
+    return _sign(signed.rank, flat, signed.order[is_kept], signed.start_s[is_kept], signed.end_s[is_kept])

@@ -1,7 +1,7 @@
 """Recorder traces: every traced call of every rank, from the raw trace, its text or its Parquet export.
 
-A trace is a folder, or an archive (tar, plain or compressed) of one. The text and the export say less than the raw
-trace: neither has the run's start. No form has return values: a request's bytes are those asked for.
+A trace is a folder, or an archive (tar, plain or compressed) of one. The text and the export lack the run's start. No
+form has return values: a request's bytes are those requested.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is an archive of a Recorder trace, or begins with a line of recorder2text."""
+    """Recognize an archive of a Recorder trace, or a line of recorder2text."""
     from iosig.warehouse.sources.recorder import files as recorder_files
 
     return recorder_files.is_text(head.start) or recorder_files.is_in_archive(head.start)
 
 
 def owns(folder: Path) -> tuple[str, ...]:
-    """Return the names of the folder's files that are one Recorder trace; none where it holds none."""
+    """List the files of a folder that form one Recorder trace; empty if there is none."""
     from iosig.warehouse.sources.recorder import files as recorder_files
 
-    return recorder_files.owned(folder)
+    return recorder_files.list_trace_files(folder)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read a trace; ranks that cannot be read are left out, and the trace is not sound then."""
+    """Read a trace; unreadable ranks are skipped, which makes the trace partial."""
     from iosig.warehouse.sources.recorder import calls, files as recorder_files
 
-    with recorder_files.opened(path) as (form, files):
-        yield from calls.landed(opener(form)(files))
+    with recorder_files.open_trace(path) as (form, files):
+        yield from calls.read_run(get_opener(form)(files))
 
 
-def opener(form: Form) -> Callable[[Files], Run[Rank]]:
-    """Return what opens traces of that form."""
+def get_opener(form: Form) -> Callable[[Files], Run[Rank]]:
+    """Return the function that opens traces of this form."""
     from iosig.warehouse.sources.recorder import parquet, raw, text
 
-    return {"raw": raw.opened, "text": text.opened, "parquet": parquet.opened}[form]
+    return {"raw": raw.open_run, "text": text.open_run, "parquet": parquet.open_run}[form]
 
 
 SOURCE = Source(

@@ -1,7 +1,7 @@
-"""Cumulative counters: from readings to what was moved between them, where falls are told from traffic.
+"""Deltas of cumulative counters, with decreases distinguished from traffic.
 
-Two kinds of counter need two rules. A server's counter of bytes (`polled`) only ever rises, until the server
-restarts. A counter that a monitor sums over nodes (`confirmed`) can take bytes back.
+Two kinds of counter need two rules. A server's byte counter (`flag_server_counters`) is monotonic until the server
+restarts. A counter that a monitor sums over nodes (`confirm_increases`) can retract bytes.
 """
 
 from __future__ import annotations
@@ -17,68 +17,68 @@ Flags = npt.NDArray[np.int8]
 Marks = npt.NDArray[np.bool_]
 
 NONE, RESET, DECREASE, RETRACTED = range(4)
-#: what `flag` says for each code
+#: value of the column `flag` for each code
 WORDS: dict[int, str | None] = {NONE: None, RESET: "reset", DECREASE: "decrease", RETRACTED: "retracted"}
 
 
-def words(flags: Flags) -> pl.Series:
-    """Return the contract's words for flag codes."""
+def decode_flags(flags: Flags) -> pl.Series:
+    """Map flag codes to the contract's values of the column `flag`."""
     return pl.Series("flag", flags, dtype=pl.Int8).replace_strict(WORDS, return_dtype=pl.String)
 
 
-def rises(values: Numbers) -> Numbers:
-    """Return the rise since the reading before, of shape (n,); the first reading's is 0."""
+def compute_deltas(values: Numbers) -> Numbers:
+    """Difference to the previous reading (n,); 0 for the first reading."""
     return np.diff(values, prepend=values[:1])
 
 
-def polled(values: Numbers, is_first: Marks) -> Flags:
-    """Tell which readings of servers' counters have no trustworthy rise since the reading before.
+def flag_server_counters(values: Numbers, is_first: Marks) -> Flags:
+    """Flag the readings of servers' counters without a trustworthy delta.
 
-    `values` (n,) [B] are the readings of all counters, one counter after the other, each in the order of time;
-    `is_first` (n,) marks the first reading of each.
+    `values` (n,) [B] are the readings of all counters, counter by counter, each in time order; `is_first` (n,) marks
+    the first reading of each.
 
-    A fall below the counter's first reading is RESET: it starts anew. Any other fall is DECREASE, and so is one
-    rise that undoes a fall: it lifts the counter at least to where it fell from, by more than all that was
-    counted since. Else one faulty low reading would pass for the traffic of years.
+    A decrease below the counter's first reading is RESET: the counter restarted. Any other decrease is DECREASE, and
+    so is one increase that undoes it: from below the value before the decrease to at least that value, by more than
+    all that was counted since. Without this rule one faulty low reading would pass for the traffic of years.
 
-    Returns the flag of each reading; those without a flag have a rise of at least 0.
+    Returns the flag of each reading; the delta of an unflagged reading is never negative.
     """
     if not values.size:
         return np.zeros(0, np.int8)
     index = np.arange(values.size)
     before = np.roll(values, 1)
     starts = np.maximum.accumulate(np.where(is_first, index, 0))
-    falls = (values < before) & ~is_first
-    last_fall = np.maximum.accumulate(np.where(falls, index, 0))
-    has_fallen = (last_fall > starts) & (last_fall < index)
-    top, base = values[last_fall - 1], values[last_fall]
-    recovers = has_fallen & (values >= top) & (before < top) & (values - before > before - base)
+    decreases = (values < before) & ~is_first
+    last_decrease = np.maximum.accumulate(np.where(decreases, index, 0))
+    has_decreased = (last_decrease > starts) & (last_decrease < index)
+    top, base = values[last_decrease - 1], values[last_decrease]
+    recovers = has_decreased & (values >= top) & (before < top) & (values - before > before - base)
     flags = np.zeros(values.size, np.int8)
-    flags[falls | recovers] = DECREASE
-    flags[falls & (values < values[starts])] = RESET
+    flags[decreases | recovers] = DECREASE
+    flags[decreases & (values < values[starts])] = RESET
     return flags
 
 
-def confirmed(values: Numbers) -> tuple[Numbers, Flags]:
-    """Count of a counter that can take bytes back only what all later readings confirm.
+def confirm_increases(values: Numbers) -> tuple[Numbers, Flags]:
+    """Count only the bytes that all later readings of a retracting counter confirm.
 
-    `values` (n,) [B] are the readings of one counter in the order of time. A fall to a value below all readings
-    before is RESET: counting starts anew. After a smaller fall the bytes were reported and then withdrawn: a
-    reading counts as the least of itself and all later ones up to the next reset.
+    `values` (n,) [B] are the readings of one counter in time order. A decrease below all earlier readings is RESET:
+    the counter restarted. After a smaller decrease the bytes were reported and then withdrawn: a reading counts as the
+    minimum of itself and all later ones up to the next reset.
 
-    Returns the confirmed rise since the reading before (n,) [B], at least 0, and the flags (n,). The first
-    reading and those flagged RESET have a rise of 0 that means nothing; RETRACTED ones differ from the raw rise.
-    Without a reset the rises sum to the last reading minus the first.
+    Returns the confirmed, non-negative delta to the previous reading (n,) [B], and the flags (n,). The first reading
+    and those flagged RESET have a meaningless delta of 0; RETRACTED ones differ from the raw delta. Without a reset
+    the deltas sum to the last reading minus the first.
     """
     if not values.size:
         return values, np.zeros(0, np.int8)
     lows = np.minimum.accumulate(values)
     is_reset = np.concatenate([[False], values[1:] < lows[:-1]])
     frame = pl.DataFrame({"value": values, "segment": np.cumsum(is_reset)})
-    kept = frame.select(pl.col("value").cum_min(reverse=True).over("segment"))["value"].to_numpy()
-    rise = np.where(is_reset, 0, rises(kept))
+    confirmed = frame.select(pl.col("value").cum_min(reverse=True).over("segment"))["value"].to_numpy()
+    delta = np.where(is_reset, 0, compute_deltas(confirmed))
     flags = np.zeros(values.size, np.int8)
-    flags[rise != rises(values)] = RETRACTED
+    flags[delta != compute_deltas(values)] = RETRACTED
     flags[0] = NONE
     flags[is_reset] = RESET
-    return rise, flags
+    return delta, flags

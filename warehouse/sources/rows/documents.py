@@ -1,4 +1,4 @@
-"""Values of JSON documents, each held to what it should be; what is something else is named by its place."""
+"""Type checks of JSON values; a value of another type is reported by its place in the document."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ from collections.abc import Mapping
 
 
 class MalformedError(ValueError):
-    """A place of a document that is not as it should be, in the words of a reason."""
+    """A value of a document has an unexpected type; the message is a reason for `rejects`."""
 
 
 def text(value: object, place: str) -> str:
-    """Return a text that a column can hold."""
+    """Require a string of valid Unicode, which a column can store."""
     if not isinstance(value, str):
-        raise MalformedError(f"{place} is no text")
-    # JSON can spell half characters, which no column can hold.
+        raise MalformedError(f"{place} is not text")
+    # JSON can encode lone surrogates, which no column can store.
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise MalformedError(f"{place} is no valid Unicode text")
+        raise MalformedError(f"{place} is not valid Unicode")
     return value
 
 
 def flag(value: object, place: str) -> bool:
-    """Return what is true or false."""
+    """Require a Boolean value."""
     if not isinstance(value, bool):
         raise MalformedError(f"{place} is neither true nor false")
     return value
 
 
 def members(value: object, place: str) -> Mapping[str, object]:
-    """Return an object's members."""
+    """Require a JSON object."""
     if not isinstance(value, dict):
-        raise MalformedError(f"{place} is no object")
+        raise MalformedError(f"{place} is not an object")
     return value
 
 
 def items(value: object, place: str) -> list[object]:
-    """Return a list's items."""
+    """Require a JSON list."""
     if not isinstance(value, list):
-        raise MalformedError(f"{place} is no list")
+        raise MalformedError(f"{place} is not a list")
     return value

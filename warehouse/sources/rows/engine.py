@@ -1,4 +1,4 @@
-"""DuckDB for one input: it reads many lines at once, and sorts what exceeds the memory on disk."""
+"""DuckDB for one input: parses many lines at once, and sorts on disk what exceeds the memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from iosig.warehouse.sources.rows import traced
 if TYPE_CHECKING:
     import duckdb
 
-#: what sorting may take before it goes to disk
+#: memory limit of sorting before it spills to disk
 _SORT_MEMORY = "1GiB"
 
 
 class Engine:
-    """A DuckDB of its own, opened on first use: opening takes longer than reading a small input."""
+    """A private DuckDB connection, opened on first use because opening takes longer than reading a small input."""
 
     def __init__(self, scratch: Path) -> None:
         self.scratch = scratch
@@ -34,7 +34,7 @@ class Engine:
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
-        """The connection, which spills into the scratch folder."""
+        """Connection that spills into the scratch folder."""
         import duckdb
 
         spill = str(self.scratch / "spill")
@@ -44,9 +44,9 @@ class Engine:
         return connection
 
     def rows(self, query: str, paths: Sequence[Path]) -> Iterator[pl.DataFrame]:
-        """Yield the result of a query about the Parquet files `$paths`, a batch of rows at a time."""
-        found = self.connection.sql(query, params={"paths": duckdb_paths(paths)})
-        for batch in found.to_arrow_reader(traced.BATCH_ROWS):
+        """Yield the result of a query on the Parquet files `$paths`, in batches."""
+        result = self.connection.sql(query, params={"paths": duckdb_paths(paths)})
+        for batch in result.to_arrow_reader(traced.BATCH_ROWS):
             rows = pl.DataFrame(pl.from_arrow(batch))
             if not rows.is_empty():
                 yield rows

@@ -1,4 +1,4 @@
-"""Items of a long list in a JSON document, one after the other: the document may be larger than the memory."""
+"""Streams the items of a long list in a JSON document, which may exceed the memory."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import in_force
-from iosig.warehouse.sources.files.opening import DAMAGE, open_bytes, raise_of_machine
+from iosig.warehouse.sources.files.limits import current_limits
+from iosig.warehouse.sources.files.opening import DAMAGE, open_decompressed, reraise_machine_error
 
-#: text that is read at once
+#: size of one read [characters]
 _CHUNK_CHARS = 1 << 20
 _BLANK = " \t\n\r"
 _AFTER = frozenset(_BLANK) | frozenset(",:]}")
 
 
-class _Unsound(ValueError):
-    """What is wrong with a document."""
+class _MalformedJson(ValueError):
+    """The document is malformed; the message says how."""
 
 
 @dataclass
 class _Window:
-    """The part of a text that is looked at, and where in it."""
+    """The buffered part of a text, and the parse position in it."""
 
     file: IO[bytes]
     decoder: codecs.IncrementalDecoder = field(init=False)
@@ -40,18 +40,18 @@ class _Window:
         self.text = self.decoder.decode(start)
 
     def more(self) -> bool:
-        """Look at more of the text; return whether there is more."""
+        """Buffer more of the text; return False at its end."""
         if self.is_whole:
             return False
-        # twice as much each time, so that a long item is not begun too often
+        # double the buffer each time, so that a long item is parsed only a few times
         content = self.file.read(max(_CHUNK_CHARS, len(self.text) - self.place))
         self.is_whole = not content
         self.text = self.text[self.place :] + self.decoder.decode(content, final=self.is_whole)
         self.place = 0
         return True
 
-    def sign(self) -> str:
-        """Return the next character that is not blank, without taking it; nothing at the end."""
+    def peek(self) -> str:
+        """Return the next non-blank character without consuming it; empty at the end."""
         while True:
             while self.place < len(self.text) and self.text[self.place] in _BLANK:
                 self.place += 1
@@ -61,97 +61,98 @@ class _Window:
                 return ""
 
     def take(self, expected: str) -> str:
-        """Take the next character that is not blank, which must be one of these."""
-        found = self.sign()
+        """Consume the next non-blank character, which must be one of `expected`."""
+        found = self.peek()
         if not found or found not in expected:
-            raise _Unsound(f"{' or '.join(expected)} is missing" if found else "it breaks off")
+            raise _MalformedJson(f"{' or '.join(expected)} is missing" if found else "it is truncated")
         self.place += 1
         return found
 
     def value(self) -> Any:
-        """Take the next value."""
-        self.sign()
+        """Parse and consume the next value."""
+        self.peek()
         while True:
             try:
                 found, end = _DECODER.raw_decode(self.text, self.place)
             except JSONDecodeError as error:
                 fault: str | None = error.msg
             else:
-                # a number may go on behind what is looked at, or behind a part of it that is a number, too
-                is_ended = self.is_whole or self.text[end : end + 1] in _AFTER
-                fault = None if is_ended else "a value is not followed by a comma"
+                # a number may continue beyond the buffer, and its prefix is a number, too
+                is_complete = self.is_whole or self.text[end : end + 1] in _AFTER
+                fault = None if is_complete else "a value is not followed by a comma"
             if fault is None:
                 self.place = end
                 return found
-            if len(self.text) - self.place > (most := in_force().max_json_item_bytes):
-                raise _Unsound(
-                    f"an item has more than {most:,} bytes (limits.max_json_item_bytes), or is none: {fault}"
+            if len(self.text) - self.place > (max_bytes := current_limits().max_json_item_bytes):
+                raise _MalformedJson(
+                    f"an item exceeds {max_bytes:,} bytes (limits.max_json_item_bytes) or is malformed: {fault}"
                 )
             if not self.more():
-                raise _Unsound(fault if self.place < len(self.text) else "it breaks off")
+                raise _MalformedJson(fault if self.place < len(self.text) else "it is truncated")
 
 
 _DECODER = json.JSONDecoder()
 
 
 def items(path: Path, member: str, remedy: str) -> Iterator[object]:
-    """Yield the items of a member of a document, which is a list; other members are passed over.
+    """Yield the items of a list member of a document; other members are skipped.
 
-    `data.result` is the member `result` of the object that is the member `data`.
-
-    Raises InputRefused, after the items before it, where the document is damaged, is no object, has no such list, or
-    holds an item, or another member, that is larger than the limit.
+    `data.result` is the member `result` of the object `data`. Raises InputRefused, after the items before it, if the
+    document is damaged, is not an object, has no such list, or contains an item or another member above the size
+    limit.
     """
     count, is_there = 0, False
     try:
-        with open_bytes(path) as file:
+        with open_decompressed(path) as file:
             for found in _document(_Window(file), member):
                 is_there = True
                 if found is not _NONE:
                     count += 1
                     yield found
     except RecursionError as error:
-        raise InputRefused(f"The file is no valid JSON: item {count + 1:,} is nested too deeply.", remedy) from error
-    except (*DAMAGE, _Unsound) as error:
-        raise_of_machine(error)
+        raise InputRefused(f"The file is not valid JSON: item {count + 1:,} is nested too deeply.", remedy) from error
+    except (*DAMAGE, _MalformedJson) as error:
+        reraise_machine_error(error)
         after = f" after {count:,} items" if count else ""
-        raise InputRefused(f"The file is no valid JSON{after}: {error}.", f"Check for a cut file; {remedy}") from error
+        raise InputRefused(
+            f"The file is not valid JSON{after}: {error}.", f"Check for a truncated file; {remedy}"
+        ) from error
     if not is_there:
         raise InputRefused(f"The JSON has no list of {member}.", remedy)
 
 
-#: an empty list was there
+#: yielded once at the start of the list, so that an empty list counts as present
 _NONE = object()
 
 
 def _document(window: _Window, member: str) -> Iterator[object]:
     yield from _members(window, member)
-    if window.sign():
-        raise _Unsound("something comes behind its end")
+    if window.peek():
+        raise _MalformedJson("extra content follows its end")
 
 
 def _members(window: _Window, member: str) -> Iterator[object]:
     own, _, within = member.partition(".")
     window.take("{")
-    sign = "," if window.sign() != "}" else window.take("}")
-    while sign == ",":
+    peek = "," if window.peek() != "}" else window.take("}")
+    while peek == ",":
         name = window.value()
         if not isinstance(name, str):
-            raise _Unsound("a member has no name")
+            raise _MalformedJson("a member has no name")
         window.take(":")
-        if name == own and not within and window.sign() == "[":
+        if name == own and not within and window.peek() == "[":
             yield _NONE
             yield from _elements(window)
-        elif name == own and within and window.sign() == "{":
+        elif name == own and within and window.peek() == "{":
             yield from _members(window, within)
         else:
             window.value()
-        sign = window.take(",}")
+        peek = window.take(",}")
 
 
 def _elements(window: _Window) -> Iterator[object]:
     window.take("[")
-    sign = "," if window.sign() != "]" else window.take("]")
-    while sign == ",":
+    peek = "," if window.peek() != "]" else window.take("]")
+    while peek == ",":
         yield window.value()
-        sign = window.take(",]")
+        peek = window.take(",]")

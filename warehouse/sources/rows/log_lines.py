@@ -1,4 +1,4 @@
-"""Lines of a text log in blocks of bounded size, each line with the header that holds for it."""
+"""Lines of a text log in blocks of bounded size, each line with the header that applies to it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 import polars as pl
 
 from iosig.warehouse.sources.files.opening import text_lines
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame, refuse_non_text
 
-#: a block has no more lines, nor more text
+#: maximum number of lines and of characters of a block
 BLOCK_LINES, _BLOCK_CHARS = 50_000, 32 << 20
 _SCHEMA = pl.Schema({"line": pl.Int64, "header": pl.Int64, "raw": pl.String})
 
 
 def blocks(path: Path, header_number: Callable[[str], int | None] | None = None) -> Iterator[Sifted]:
-    """Yield the lines of a text file in blocks; empty lines and header lines are left out.
+    """Yield the lines of a text file in blocks, without empty lines and header lines.
 
-    Rows have the columns `line`, `header` (the number of the last header line above, NULL if there was none) and `raw`.
-    `header_number` gives the number of a header line, and None for other lines. Raises InputRefused after the
-    lines before the damage if a compressed file is damaged.
+    Rows have the columns `line`, `header` (the number of the last header line above, NULL if there was none) and
+    `raw`. `header_number` returns the number of a header line, and None for other lines. Raises InputRefused, after
+    the lines before the damage, for a damaged compressed file.
     """
     header: int | None = None
     lines: list[tuple[int, int | None, str]] = []
@@ -29,7 +29,7 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
     for number, text, raw in text_lines(path):
         size += len(raw)
         if text is None:
-            refused.append(no_text(number, raw))
+            refused.append(refuse_non_text(number, raw))
         elif header_number is not None and (found := header_number(text)) is not None:
             header = found
         elif text and not text.isspace():
@@ -42,4 +42,4 @@ def blocks(path: Path, header_number: Callable[[str], int | None] | None = None)
 
 
 def _block(lines: list[tuple[int, int | None, str]], refused: list[Refused]) -> Sifted:
-    return Sifted(pl.DataFrame(lines, schema=_SCHEMA, orient="row"), frame_of(refused))
+    return Sifted(pl.DataFrame(lines, schema=_SCHEMA, orient="row"), build_reject_frame(refused))

@@ -1,4 +1,4 @@
-"""Text in blocks of whole lines, and the cells of delimited text, a block at a time."""
+"""Text in blocks of whole lines, and the cells of delimited text, block by block."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import IO, cast
 import polars as pl
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import in_force
-from iosig.warehouse.sources.files.opening import lines_of, open_bytes, refusing_damage, refusing_damage_after
+from iosig.warehouse.sources.files.limits import current_limits
+from iosig.warehouse.sources.files.opening import lines_of, open_decompressed, refusing_damage, refusing_damage_after
 from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, header_of, split_lines
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of, no_text
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame, refuse_non_text
 
-#: text that is read at once
+#: maximum size of a block [B]
 BLOCK_BYTES = 16 << 20
-#: size of the first block, which shows how long lines are, and the maximum of lines in a later one
+#: size of the first block, from which the line length is estimated, and maximum number of lines in a later one
 _FIRST_BYTES, _MAX_LINES = 1 << 20, 125_000
-#: of ASCII, without line ends
+#: ASCII white space without line ends
 _WHITE_SPACE = (b" ", b"\t", b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
 _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole lines of the text, the number of the first, and how many they are."""
+    """Consecutive whole lines of a text."""
 
     first_line: int
     line_count: int
@@ -36,21 +36,21 @@ class Block:
 
 
 def read_header(path: Path) -> Header:
-    """Return the header of a file, plain or compressed."""
-    with refusing_damage(), open_bytes(path) as file:
-        line = file.readline(in_force().max_line_bytes)
+    """Read the header line of a plain or compressed file."""
+    with refusing_damage(), open_decompressed(path) as file:
+        line = file.readline(current_limits().max_line_bytes)
     return header_of(line.removeprefix(_BOM).decode("utf-8", "replace"))
 
 
 def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = True) -> Iterator[Block]:
-    """Yield the lines after the header, many at a time.
+    """Yield the lines after the header in blocks.
 
     Memory grows with the number of lines more than with their length, so blocks of short lines have fewer bytes.
     """
     first, size = 1 + has_header, min(block_bytes, _FIRST_BYTES)
     with (
         refusing_damage_after(lambda: first - 1),
-        open_bytes(path) as raw,
+        open_decompressed(path) as raw,
         io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20) as buffered,
     ):
         file = cast(IO[bytes], buffered)
@@ -64,21 +64,21 @@ def blocks(path: Path, block_bytes: int = BLOCK_BYTES, *, has_header: bool = Tru
 
 
 def _whole_lines(file: IO[bytes], size: int) -> bytes:
-    """Return so many bytes, and the rest of their last line."""
+    """Read `size` bytes and the rest of their last line."""
     content = file.read(size)
     return content if not content or content.endswith(b"\n") else content + _rest_of_line(file)
 
 
 def lines(block: Block) -> pl.DataFrame:
-    """Return the lines of a block as `line` and `text`, without their ends."""
+    """Split a block into lines (`line` and `text`), without their ends."""
     content, found = block.content, None
     if block.first_line > 1 or not content.startswith(_BOM):
         with suppress(pl.exceptions.PolarsError):
-            # a delimiter that no line has; empty lines are left out of a table of one column
+            # a delimiter that no line contains; the reader skips empty lines of a one-column table
             found = pl.read_csv(
                 content, has_header=False, separator="\x01", quote_char=None, schema={"text": pl.String}
             )
-            # one chunk: `pl.format` of Polars 2.1 panics on strings of which a filter emptied the first of several
+            # one chunk: `pl.format` of Polars 2.1 panics on strings if a filter emptied the first of several chunks
             found = found.rechunk()
     if found is None or found.height != block.line_count or b"\r" in content or found["text"].has_nulls():
         text = content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n")
@@ -88,41 +88,43 @@ def lines(block: Block) -> pl.DataFrame:
 
 
 def _rest_of_line(file: IO[bytes]) -> bytes:
-    longest = in_force().max_line_bytes
-    rest = file.readline(longest)
-    if len(rest) == longest and not rest.endswith(b"\n"):
+    max_bytes = current_limits().max_line_bytes
+    rest = file.readline(max_bytes)
+    if len(rest) == max_bytes and not rest.endswith(b"\n"):
         raise InputRefused(
-            f"A line is longer than {longest:,} bytes, which is limits.max_line_bytes.",
+            f"A line is longer than {max_bytes:,} bytes (limits.max_line_bytes).",
             "Check that the file is a table of rows.",
         )
     return rest
 
 
 def cells(block: Block, header: Header, columns: Mapping[str, str]) -> Sifted:
-    """Return the cells of a block as `delimited.split_lines` does; a line that is no text is refused by itself."""
-    checked = _checked_lines(block)
+    """Split a block into cells as `delimited.split_lines` does; refuse non-text lines individually."""
+    checked = _check_lines(block)
     has_white_space = not block.content.isascii() or any(mark in block.content for mark in _WHITE_SPACE)
     found = split_lines(checked.rows, header, columns, has_white_space=has_white_space)
     return Sifted(found.rows, pl.concat([found.refused, checked.refused]).sort(LINE))
 
 
-def _checked_lines(block: Block) -> Sifted:
-    """Return the lines of a block (`line`, `raw`) but the empty ones, and those that are no text, refused."""
-    content, limits = block.content, in_force()
+def _check_lines(block: Block) -> Sifted:
+    """Return the non-empty lines of a block (`line`, `raw`), and refuse those that are not text."""
+    content, limits = block.content, current_limits()
     if b"\x00" not in content and (content.isascii() or _is_utf8(content)):
         found = lines(block).rename({"text": RAW})
         full = found.filter(pl.col(RAW).str.contains(r"\S"))
         is_short = int(found[RAW].str.len_bytes().max() or 0) <= limits.max_line_bytes  # type: ignore[arg-type]
         if is_short and found.height - full.height <= limits.max_refused_count:
-            return Sifted(full, frame_of([]))
+            return Sifted(full, build_reject_frame([]))
     rows: list[tuple[int, str]] = []
     refused: list[Refused] = []
     for number, text, raw in lines_of(io.BytesIO(content), block.first_line):
         if text is None:
-            refused.append(no_text(number, raw))
+            refused.append(refuse_non_text(number, raw))
         elif text and not text.isspace():
             rows.append((number, text))
-    return Sifted(pl.DataFrame(rows, schema={LINE: pl.Int64, RAW: pl.String}, orient="row"), frame_of(refused))
+    return Sifted(
+        pl.DataFrame(rows, schema={LINE: pl.Int64, RAW: pl.String}, orient="row"), build_reject_frame(refused)
+    )
 
 
 def _is_utf8(content: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Times in logs: from text to UTC instants and durations; a local time needs a time zone."""
+"""Parsing of times in logs into UTC instants and durations; a local time needs a time zone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import polars as pl
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.errors import InputRefused, UsageError
 
-#: what logs write where there is no time (yet)
+#: what logs write for a missing or future time
 NO_TIME = ("", "unknown", "none", "n/a", "invalid")
 INSTANT: Final = frames.POLARS_DTYPES["instant"]
-#: instants outside do not survive the nanosecond clocks of other programs
+#: range of instants that 64-bit nanosecond clocks of other programs can represent
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2262, 1, 1, tzinfo=UTC)
 
@@ -40,20 +40,20 @@ _USED_ZONES: ContextVar[set[str] | None] = ContextVar("used_zones", default=None
 
 
 def require_zone(name: str | None) -> str | None:
-    """Return an IANA name of a time zone, or None; raise UsageError if there is no such zone."""
+    """Validate an IANA name of a time zone, or None; raise UsageError for an unknown one."""
     if name is None:
         return None
     try:
         pl.Series([datetime(2000, 1, 1)]).dt.replace_time_zone(name)
     except pl.exceptions.ComputeError as error:
-        raise UsageError(f"No time zone is called {name!r}; give an IANA name such as Europe/Berlin.") from error
+        raise UsageError(f"Unknown time zone {name!r}; give an IANA name such as Europe/Berlin.") from error
     return name
 
 
 def local_zone(name: str | None, example: str) -> str:
-    """Return the zone of an input's local times, and record its use (see `recorded_zones`).
+    """Return the zone of an input's local times, and record its use (see `record_zones`).
 
-    Raises InputRefused if the zone is not known. example: what is local, as the subject of a sentence.
+    Raises InputRefused if the zone is unknown. example: the subject of the message's sentence.
     """
     if name is None:
         raise InputRefused(
@@ -68,7 +68,7 @@ def local_zone(name: str | None, example: str) -> str:
 
 
 @contextmanager
-def recorded_zones() -> Iterator[set[str]]:
+def record_zones() -> Iterator[set[str]]:
     """Collect the zones of local times that are read within the block; times in UTC or with an offset use none."""
     used: set[str] = set()
     token = _USED_ZONES.set(used)
@@ -79,14 +79,14 @@ def recorded_zones() -> Iterator[set[str]]:
 
 
 def in_range(instant: pl.Expr) -> pl.Expr:
-    """Return whether an instant lies in the years that every reader of our tables can hold; NULL for NULL."""
+    """Test whether an instant lies within EARLIEST and LATEST; NULL for NULL."""
     return instant.is_between(EARLIEST, LATEST, closed="left")
 
 
-def in_utc(times: pl.Series, time_zone: str | None, example: str) -> pl.Series:
-    """Return dates and times as UTC instants; those without a zone are local in `time_zone` (see `local_zone`).
+def convert_to_utc(times: pl.Series, time_zone: str | None, example: str) -> pl.Series:
+    """Convert dates and times to UTC instants; those without a zone are local in `time_zone` (see `local_zone`).
 
-    NULL stands for a local time that the clock change skips or repeats.
+    Local times that a clock change skips or repeats become NULL.
     """
     instants = times.cast(pl.Datetime("us", getattr(times.dtype, "time_zone", None)), strict=False)
     if instants.dtype == pl.Datetime("us"):
@@ -105,7 +105,7 @@ def _microseconds(fraction: pl.Expr) -> pl.Expr:
     return fraction.str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64).fill_null(0)
 
 
-def _offset(text: pl.Expr) -> pl.Expr:
+def _parse_offset(text: pl.Expr) -> pl.Expr:
     hours = text.str.slice(1, 2).cast(pl.Int64, strict=False)
     minutes = text.str.tail(2).cast(pl.Int64, strict=False)
     ahead = pl.duration(minutes=(hours * 60 + minutes).fill_null(0))
@@ -115,13 +115,13 @@ def _offset(text: pl.Expr) -> pl.Expr:
 def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
     """Parse the texts of one column into UTC instants.
 
-    Understood are ISO 8601 with T or a blank (fraction, `Z` and offset optional; finer than a microsecond is
-    cut) and epoch seconds of nine or ten digits. Empty, `Unknown` and `None` give NULL. A time without offset
-    is local in `time_zone`; one that the clock change skips or repeats there is a fault, as is one outside
-    1970 to 2261. `label` says in a reason which time it is (`start`).
+    Accepted are ISO 8601 with T or a blank (fraction, `Z` and offset optional; truncated to microseconds) and epoch
+    seconds of nine or ten digits. Empty, `Unknown` and `None` give NULL. A time without offset is local in
+    `time_zone`; a time that a clock change skips or repeats is a fault, and so is one outside 1970 to 2261. `label`
+    names the time in a reason (`start`).
 
-    Returns the columns `instant`, and `reason` and `remedy`, which are NULL where there is no fault. Raises
-    InputRefused for a local time without a time zone.
+    Returns the columns `instant`, and `reason` and `remedy`, which are NULL without a fault. Raises InputRefused for a
+    local time without a time zone.
     """
     local = (pl.col("date") + "T" + pl.col("clock")).str.to_datetime(
         "%Y-%m-%dT%H:%M:%S", time_unit="us", strict=False
@@ -141,28 +141,28 @@ def parse(texts: pl.Series, time_zone: str | None, label: str) -> pl.DataFrame:
     else:
         zone = local_zone(time_zone, f"The {label} time {local_texts[0][:_SHOWN_CHARS]}")
     there = pl.col("local").dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
-    given = (pl.col("local") - _offset(pl.col("offset"))).dt.replace_time_zone("UTC")
+    given = (pl.col("local") - _parse_offset(pl.col("offset"))).dt.replace_time_zone("UTC")
     here = pl.when(pl.col("offset").is_null()).then(there.dt.convert_time_zone("UTC")).otherwise(given)
-    # A repeated time has an earliest reading, a skipped one has none: that tells the two apart.
+    # A repeated time has an earliest instant, a skipped one has none.
     repeated = pl.col("local").dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null").is_not_null()
     frame = frame.with_columns(instant=pl.coalesce("epoch", here), repeated=repeated)
     return _with_faults(frame, zone, label)
 
 
 def _with_faults(frame: pl.DataFrame, time_zone: str, label: str) -> pl.DataFrame:
-    said = pl.format("The {} time {}", pl.lit(label), pl.col("text").str.slice(0, _SHOWN_CHARS))
+    subject = pl.format("The {} time {}", pl.lit(label), pl.col("text").str.slice(0, _SHOWN_CHARS))
     no_instant, no_form = pl.col("instant").is_null(), pl.col("local").is_null()
     reason = (
         pl.when(pl.col("text").is_null())
         .then(None)
         .when(no_instant & no_form)
-        .then(pl.format("{} is not a time.", said))
+        .then(pl.format("{} is not a time.", subject))
         .when(no_instant & pl.col("repeated"))
-        .then(pl.format("{} occurs twice in {}: the clock goes back.", said, pl.lit(time_zone)))
+        .then(pl.format("{} occurs twice in {}: the clock goes back.", subject, pl.lit(time_zone)))
         .when(no_instant)
-        .then(pl.format("{} does not exist in {}: the clock skips it.", said, pl.lit(time_zone)))
+        .then(pl.format("{} does not exist in {}: the clock skips it.", subject, pl.lit(time_zone)))
         .when(~in_range(pl.col("instant")))
-        .then(pl.format("{} lies outside 1970 to 2261.", said))
+        .then(pl.format("{} lies outside 1970 to 2261.", subject))
     )
     remedy = pl.when(no_instant & ~no_form).then(pl.lit(_ZONE_REMEDY)).otherwise(pl.lit(_FORM_REMEDY))
     return frame.with_columns(reason=reason).select(
@@ -173,7 +173,7 @@ def _with_faults(frame: pl.DataFrame, time_zone: str, label: str) -> pl.DataFram
 
 
 def parse_durations(texts: pl.Series) -> pl.DataFrame:
-    """Turn texts of the form `[DD-]HH:MM:SS[.mmm]` (Slurm's), or whole seconds, into durations.
+    """Parse durations of the form `[DD-]HH:MM:SS[.mmm]` (Slurm's), or whole seconds.
 
     Returns the columns `duration` and `is_fault`; empty, `Unknown` and `INVALID` give NULL and no fault.
     """

@@ -1,4 +1,4 @@
-"""What all readers of traces share: rows of the trace tables out of whatever columns a format knows."""
+"""Rows of the trace tables, built from the columns that a format has; shared by all trace readers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.traces import TRACE_FILES
 from iosig.warehouse.sources.protocol import Batch
 
-#: rows of a batch: bounds the memory, makes row groups of a good size
+#: maximum number of rows of a batch: bounds memory and gives row groups of a good size
 BATCH_ROWS = 1 << 18
-#: a column, and how it is given
+#: a column name, and the Python type of its values
 _Kind = tuple[str, str]
 _SCALARS = frozenset({type(None), str, int, float, bool, date, datetime})
 
 
 @dataclass(frozen=True, slots=True)
 class Nullable:
-    """Values (n) of which only some are known (n)."""
+    """Values (n) with a mask (n) of the known ones."""
 
     values: npt.NDArray[Any]
     known: npt.NDArray[np.bool_]
@@ -37,7 +37,7 @@ class Nullable:
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Texts (n), each by its place among a few."""
+    """Dictionary-encoded texts (n)."""
 
     texts: Sequence[str]
     codes: npt.NDArray[np.int64]
@@ -46,12 +46,13 @@ class Coded:
         return len(self.codes)
 
 
-def rows(table: Table, known: Mapping[str, Any], ended_at: datetime | None = None) -> Batch:
-    """Return the columns that a format knows as a batch of a trace table; it knows nothing of the others.
+def build_batch(table: Table, known: Mapping[str, Any], ended_at: datetime | None = None) -> Batch:
+    """Build a batch of a trace table from the columns that a format has; the others are NULL.
 
-    known: by column name, an array, a series, a list, `Nullable`, `Coded`, or one value for all rows; at least one of
-    them has the length of the table. `ended_at` is when the traced run ended: its day is the row's. Landing adds
-    `trace_id`, `source_file` and the like. The frame is made when it is asked for, or with those of others (`joined`).
+    known: by column name, an array, a series, a list, `Nullable`, `Coded`, or one value for all rows; all but single
+    values have the length of the table. `ended_at` is the end of the traced run; its day is the row's. Landing adds
+    `trace_id`, `source_file` and the like. The frame is built on first access, or together with others
+    (`concat_batches`).
     """
     unknown = set(known) - set(frames.schema(table))
     if unknown:
@@ -61,76 +62,76 @@ def rows(table: Table, known: Mapping[str, Any], ended_at: datetime | None = Non
     if len(lengths) > 1:
         raise ValueError(f"{table.name}: columns of {sorted(lengths)} rows are not of one length")
     absent = {"trace_id": "", "source_file": "", "ended_on": ended_at.date() if ended_at else None}
-    return _Late(table, absent | dict(known), lengths.pop() if lengths else 1, kinds)
+    return _LazyBatch(table, absent | dict(known), lengths.pop() if lengths else 1, kinds)
 
 
 @dataclass(slots=True)
 class Numbering:
-    """Numbers rows as they come: in a table whose key ends with a number, each row has the next one."""
+    """Consecutive row numbers, for tables whose key ends with a number."""
 
     counts: Counter[str] = field(default_factory=Counter)
 
     def rows(self, table: Table, known: pl.DataFrame, **same: Any) -> Iterator[Batch]:
-        """Yield the columns that a format knows as batches of a trace table; `same`: values that all rows have."""
+        """Yield numbered batches of a trace table; `same`: values that all rows share."""
         for part in known.iter_slices(BATCH_ROWS):
             if not part.is_empty():
                 first = self.counts[table.name]
                 self.counts[table.name] += part.height
                 numbers = pl.int_range(first, first + part.height, eager=True)
-                yield rows(table, part.to_dict() | same | {table.key[-1]: numbers})
+                yield build_batch(table, part.to_dict() | same | {table.key[-1]: numbers})
 
 
-def files(numbers: Mapping[str | None, int] | Mapping[str, int]) -> Iterator[Batch]:
-    """Yield the files of a trace by their paths, with their numbers, if there are any."""
+def build_file_batches(numbers: Mapping[str | None, int] | Mapping[str, int]) -> Iterator[Batch]:
+    """Yield the numbered files of a trace by their paths, unless there are none."""
     if numbers:
         known = {"file_number": list(numbers.values()), "path": list(numbers)}
-        yield rows(TRACE_FILES, known)
+        yield build_batch(TRACE_FILES, known)
 
 
 def record_columns() -> list[pl.Expr]:
-    """Return what the calls of one process to one file add up to.
+    """Aggregate the calls of one process to one file.
 
-    Of rows that stand for `count` calls each that do the same (`deed`): `bytes` (NULL if unknown), `time_s`, `start_s`
-    of the first and `end_s` of the last. A sum with an unknown part is not known.
+    Rows stand for `count` calls each of the same kind (`deed`): `bytes` (NULL if unknown), `time_s`, `start_s` of the
+    first and `end_s` of the last call. A sum with an unknown part is NULL.
     """
     count, moved, time = pl.col("count"), pl.col("bytes"), pl.col("time_s")
-    began, ceased = pl.col("start_s"), pl.col("end_s")
-    of = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
-    # a file that is synchronized is waited for: Darshan counts it as writing, too
-    writes = of["write"] | of["sync"]
+    start, end = pl.col("start_s"), pl.col("end_s")
+    is_deed = {deed: pl.col("deed") == deed for deed in ("open", "close", "read", "write", "seek", "stat", "sync")}
+    # synchronization blocks the process: Darshan counts it as write time, too
+    writes = is_deed["write"] | is_deed["sync"]
     return [
         *(
-            pl.when(moved.filter(of[deed]).null_count() == 0).then(moved.filter(of[deed]).sum()).alias(name)
+            pl.when(moved.filter(is_deed[deed]).null_count() == 0).then(moved.filter(is_deed[deed]).sum()).alias(name)
             for deed, name in (("read", "read_bytes"), ("write", "written_bytes"))
         ),
-        *(count.filter(of[deed]).sum().alias(f"{deed}_count") for deed in of if deed != "close"),
-        began.filter(of["open"]).min().alias("open_start_s"),
-        ceased.filter(of["open"]).max().alias("open_end_s"),
-        *(began.filter(of[deed]).min().alias(f"{deed}_start_s") for deed in ("read", "write")),
-        *(ceased.filter(of[deed]).max().alias(f"{deed}_end_s") for deed in ("read", "write")),
-        ceased.filter(of["close"]).max().alias("close_end_s"),
-        time.filter(of["read"]).sum().alias("read_time_s"),
+        *(count.filter(is_deed[deed]).sum().alias(f"{deed}_count") for deed in is_deed if deed != "close"),
+        start.filter(is_deed["open"]).min().alias("open_start_s"),
+        end.filter(is_deed["open"]).max().alias("open_end_s"),
+        *(start.filter(is_deed[deed]).min().alias(f"{deed}_start_s") for deed in ("read", "write")),
+        *(end.filter(is_deed[deed]).max().alias(f"{deed}_end_s") for deed in ("read", "write")),
+        end.filter(is_deed["close"]).max().alias("close_end_s"),
+        time.filter(is_deed["read"]).sum().alias("read_time_s"),
         time.filter(writes).sum().alias("write_time_s"),
-        time.filter(~(of["read"] | writes)).sum().alias("metadata_time_s"),
+        time.filter(~(is_deed["read"] | writes)).sum().alias("metadata_time_s"),
     ]
 
 
-class _Late(Batch):
-    """Rows that are made of their columns when they are asked for."""
+class _LazyBatch(Batch):
+    """A batch that builds its frame on first access."""
 
-    __slots__ = ("_height", "_made", "columns", "kinds")
+    __slots__ = ("_built", "_height", "columns", "kinds")
 
     def __init__(self, table: Table, columns: Mapping[str, Any], height: int, kinds: tuple[_Kind, ...]) -> None:
-        given = {"table": table, "columns": columns, "kinds": kinds, "_height": height, "_made": None}
-        # the fields of a record that is frozen
-        for name, value in given.items():
+        values = {"table": table, "columns": columns, "kinds": kinds, "_height": height, "_built": None}
+        # the dataclass is frozen
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     columns: Mapping[str, Any]
-    #: how columns are given that are not one value: rows of batches that are given alike are made at once
+    #: types of the columns with a value per row: batches with the same types are built together
     kinds: tuple[_Kind, ...]
     _height: int
-    _made: pl.DataFrame | None
+    _built: pl.DataFrame | None
 
     @property
     def height(self) -> int:
@@ -138,28 +139,28 @@ class _Late(Batch):
 
     @property
     def rows(self) -> pl.DataFrame:
-        made = self._made
-        if made is None:
-            made = _frame(self.table, [self])
-            object.__setattr__(self, "_made", made)
-        return made
+        built = self._built
+        if built is None:
+            built = _frame(self.table, [self])
+            object.__setattr__(self, "_built", built)
+        return built
 
 
-def joined(batches: Sequence[Batch]) -> pl.DataFrame:
-    """Return the rows of batches of one table, at least one, in order: a frame for all costs what it does for each."""
-    alike: dict[tuple[_Kind, ...] | None, list[int]] = {}
+def concat_batches(batches: Sequence[Batch]) -> pl.DataFrame:
+    """Concatenate batches of one table in order; building one frame for all costs as much as for each."""
+    by_kinds: dict[tuple[_Kind, ...] | None, list[int]] = {}
     for place, batch in enumerate(batches):
-        alike.setdefault(batch.kinds if isinstance(batch, _Late) else None, []).append(place)
-    found = []
-    for places in alike.values():
-        own = [batches[place] for place in places]
-        late = [batch for batch in own if isinstance(batch, _Late)]
-        found.append(_frame(late[0].table, late) if late else pl.concat([batch.rows for batch in own]))
-    if len(found) == 1:
-        return found[0]
-    order = np.concatenate(list(alike.values()))
+        by_kinds.setdefault(batch.kinds if isinstance(batch, _LazyBatch) else None, []).append(place)
+    merged = []
+    for places in by_kinds.values():
+        group = [batches[place] for place in places]
+        late = [batch for batch in group if isinstance(batch, _LazyBatch)]
+        merged.append(_frame(late[0].table, late) if late else pl.concat([batch.rows for batch in group]))
+    if len(merged) == 1:
+        return merged[0]
+    order = np.concatenate(list(by_kinds.values()))
     heights = np.array([batch.height for batch in batches])
-    return pl.concat(found)[np.argsort(np.repeat(order, heights[order]), kind="stable")]
+    return pl.concat(merged)[np.argsort(np.repeat(order, heights[order]), kind="stable")]
 
 
 def _is_scalar(value: object) -> bool:
@@ -167,7 +168,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def _kind(value: object) -> str:
-    """Return how a column is given that is not one value."""
+    """Describe the type of a column with a value per row."""
     if isinstance(value, Nullable):
         return f"nullable {value.values.dtype.str}"
     if isinstance(value, np.ndarray):
@@ -177,8 +178,8 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def _frame(table: Table, batches: Sequence[_Late]) -> pl.DataFrame:
-    """Return the rows of batches whose columns are given alike."""
+def _frame(table: Table, batches: Sequence[_LazyBatch]) -> pl.DataFrame:
+    """Build the rows of batches with the same column types."""
     heights = [batch.height for batch in batches]
     owner = np.repeat(np.arange(len(batches)), heights)
     columns = []
@@ -187,14 +188,14 @@ def _frame(table: Table, batches: Sequence[_Late]) -> pl.DataFrame:
         if not _is_scalar(parts[0]):
             columns.append(series(name, parts).cast(dtype))
         elif len(parts) == 1:
-            columns.append(_one(name, parts[0], dtype).new_from_index(0, heights[0]))
+            columns.append(_constant_series(name, parts[0], dtype).new_from_index(0, heights[0]))
         else:
             columns.append(pl.Series(name, parts, dtype=dtype).gather(owner))
     return pl.DataFrame(columns)
 
 
 def series(name: str, parts: Sequence[Any]) -> pl.Series:
-    """Return the values of a column that is given alike in all parts."""
+    """Concatenate the parts of a column, which all have the same type."""
     first = parts[0]
     if isinstance(first, Nullable):
         known = np.concatenate([part.known for part in parts])
@@ -214,6 +215,6 @@ def series(name: str, parts: Sequence[Any]) -> pl.Series:
 
 
 @lru_cache(maxsize=1 << 10, typed=True)
-def _one(name: str, value: Hashable, dtype: pl.DataType) -> pl.Series:
-    # most columns have the same value in one small trace after the other
+def _constant_series(name: str, value: Hashable, dtype: pl.DataType) -> pl.Series:
+    # consecutive small traces share the value of most columns
     return pl.Series(name, [value], dtype)

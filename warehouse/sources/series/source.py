@@ -1,7 +1,7 @@
 """Series of one subject (a job, a node): times and a byte counter, or times and rates, as text or CSV.
 
-Two bare columns are time and cumulative bytes, unless the command says otherwise; a header line names other
-contents. The file's name is the subject.
+Two bare columns are time and cumulative bytes by default; a header line names other content. The file's name is the
+subject.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 from iosig.warehouse.sources.rows import counters, text_blocks, times as job_times
 from iosig.warehouse.sources.rows.delimited import LINE, RAW, Header, names_in
-from iosig.warehouse.sources.rows.faults import NOTED, Fault, held_to, no_number, sift
-from iosig.warehouse.sources.rows.rejects import Sifted, refused
+from iosig.warehouse.sources.rows.faults import NOTED, Fault, build_number_fault, sift, validate_rows
+from iosig.warehouse.sources.rows.rejects import Sifted, reject_batches
 
 VALUES = ("counter", "rate", "volume")
 DIRECTIONS = ("read", "write", "unstated")
@@ -33,7 +33,7 @@ _DELIMITERS = (",", ";", "\t", " ")
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+(?:Z|[+-][0-9:]+)?)?"
 _ISO_BLANK = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9:.]+(?:Z|[+-][0-9:]+)?"
-#: the delimiters of bare columns, and what a line of them looks like
+#: delimiters of bare columns, and pattern of such a line
 _BARE = {
     mark: re.compile(rf"\s*(?:{_NUMBER}|{_ISO}|{blank}){between}(?:{_NUMBER}|[nN]a[nN])?\s*")
     for mark, between, blank in (
@@ -52,7 +52,7 @@ _WORDS = {"read": "read", "reads": "read", "write": "write", "writes": "write"}
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """One column of values: where it is, which way the bytes went, and what the numbers are."""
+    """One column of values with its position, direction, and kind of numbers."""
 
     name: str
     direction: str
@@ -61,7 +61,7 @@ class _Measure:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the text is laid out: the columns' names, the delimiter, whether there is a header, what is measured."""
+    """Layout of the text with column names, delimiter, header, and measured columns."""
 
     names: tuple[str, ...]
     delimiter: str
@@ -71,15 +71,15 @@ class _Layout:
 
 
 def subject(name: str) -> str:
-    """Return the subject that a file's name stands for: the name without its packing and text suffixes."""
+    """Derive the subject from a file's name, without compression and text suffixes."""
     path = Path(name)
     if path.suffix.lower() in _PACKED:
         path = path.with_suffix("")
     return path.with_suffix("").name if path.suffix.lower() in _TEXT else path.name
 
 
-def direction_of(name: str) -> str:
-    """Return the direction that a file's name says in a word of its own, or `unstated`."""
+def find_direction(name: str) -> str:
+    """Find the direction as a word in a file's name; else `unstated`."""
     found = {_WORDS[word] for word in re.split(r"[^a-z]+", name.lower()) if word in _WORDS}
     return found.pop() if len(found) == 1 else "unstated"
 
@@ -89,18 +89,18 @@ def _is_header(names: tuple[str, ...]) -> bool:
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content has a header of series, or nothing but lines of a time and a number."""
+    """Recognize a header of series, or lines that each are a time and a number."""
     lines = [line.removeprefix("\ufeff") for line in head.lines if line.strip()][:_SNIFFED_LINES]
     if lines and any(_is_header(names_in(lines[0], mark)) for mark in _DELIMITERS):
         return True
     return len(lines) >= _LEAST_LINES and any(all(map(form.fullmatch, lines)) for form in _BARE.values())
 
 
-def _named_layout(line: str, reading: Reading) -> _Layout | None:
+def _parse_header(line: str, reading: Reading) -> _Layout | None:
     ours = {theirs: ours for ours, theirs in reading.columns.items()}
     for delimiter in _DELIMITERS:
         given = [ours.get(name, name) for name in names_in(line.removeprefix("\ufeff"), delimiter)]
-        # The names of other columns do not matter, and may be doubled.
+        # Other columns are ignored, and may have repeated names.
         names = tuple(name if name in _KNOWN else f"column {index}" for index, name in enumerate(given))
         if not _is_header(names):
             continue
@@ -121,7 +121,7 @@ def _layout(path: Path, reading: Reading) -> _Layout:
             raise UsageError(f"{given!r} is none of {', '.join(known)}.")
     lines = [line.removeprefix("\ufeff") for line in read_head(path).lines]
     first = next((line for line in lines if line.strip()), "")
-    named = _named_layout(lines[0] if lines else "", reading)
+    named = _parse_header(lines[0] if lines else "", reading)
     if named is not None:
         return named
     counts = {mark: sum(form.fullmatch(line) is not None for line in lines) for mark, form in _BARE.items()}
@@ -131,80 +131,84 @@ def _layout(path: Path, reading: Reading) -> _Layout:
             f"Neither a header of series nor two columns of numbers: `{first[:60]}`.",
             "Give two columns, time and bytes, or a header with time_s and read_bytes_per_s or the like.",
         )
-    direction = reading.direction or direction_of(path.name)
+    direction = reading.direction or find_direction(path.name)
     return _Layout(
         ("time", "value"), delimiter, False, "time", (_Measure("value", direction, reading.value or "counter"),)
     )
 
 
 def _seconds(times: pl.Series, zone: str | None) -> pl.DataFrame:
-    """Read times into seconds: numbers as they are, or else ISO times as seconds since 1970.
+    """Convert times to seconds: numbers as they are, or ISO times as seconds since 1970.
 
-    Most times decide which of the two the file has. Returns time_s, reason and remedy.
+    The majority decides the form of the file. Returns time_s, reason and remedy.
     """
     number = times.cast(pl.Float64, strict=False)
     if number.count() * 2 >= times.count():
-        reason = pl.format("The time `{}` is no number of seconds.", times.str.slice(0, 60))
+        reason = pl.format("The time `{}` is not a number of seconds.", times.str.slice(0, 60))
         bad = times.is_null() | number.is_null() | ~number.is_finite()
         remedy = pl.lit("Write all times of a file in the same way.")
-        return pl.select(time_s=number, reason=pl.when(bad).then(reason.fill_null("There is no time.")), remedy=remedy)
+        return pl.select(
+            time_s=number, reason=pl.when(bad).then(reason.fill_null("There is not a time.")), remedy=remedy
+        )
     read = job_times.parse(times.str.replace(_DATE, "${1}T00:00:00"), zone, "reading's")
     return read.select(
         (pl.col("instant").dt.timestamp("us") / 1e6).alias("time_s"),
-        pl.when(pl.col("instant").is_null()).then(pl.coalesce("reason", pl.lit("There is no time."))).alias("reason"),
+        pl.when(pl.col("instant").is_null())
+        .then(pl.coalesce("reason", pl.lit("There is not a time.")))
+        .alias("reason"),
         pl.coalesce("remedy", pl.lit("Fill in the time.")).alias("remedy"),
     )
 
 
-def _timed(cells: pl.DataFrame, layout: _Layout, zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep the rows whose times are good and later than all before; the others are refused."""
+def _select_ordered(cells: pl.DataFrame, layout: _Layout, zone: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Keep rows with valid, increasing times; refuse the others."""
     timed = cells.with_columns(_seconds(cells[layout.time], zone))
     good = sift(timed, [NOTED])
     late = Fault(
         pl.col("time_s") <= pl.col("time_s").cum_max().shift(),
-        "The time is not later than all times before it.",
+        "The time is not later than all earlier times.",
         "Sort the series by time, and keep one row for each time.",
     )
     ordered = sift(good.rows, [late])
     return ordered.rows, pl.concat([good.refused, ordered.refused])
 
 
-def _measured(rows: pl.DataFrame, measure: _Measure) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Turn one column of timed rows into intervals (time_s, interval_s, bytes_per_s, flag, line, raw)."""
+def _compute_intervals(rows: pl.DataFrame, measure: _Measure) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Convert a column of timed rows to intervals (time_s, interval_s, bytes_per_s, flag, line, raw)."""
     typed = rows.select("time_s", LINE, RAW, given=pl.col(measure.name)).with_columns(
         value=pl.col("given").cast(pl.Float64, strict=False)
     )
-    found = sift(typed, [no_number("given", "value")])
+    found = sift(typed, [build_number_fault("given", "value")])
     if measure.value == "counter":
-        intervals, refused = _counted(found.rows)
+        intervals, refused = _difference_counter(found.rows)
     else:
-        # The interval reaches back to the time before, also where that row's value was refused.
-        intervals, refused = _rated(typed, found.rows, is_volume=measure.value == "volume"), pl.DataFrame()
+        # The interval starts at the previous time, even if that row's value was refused.
+        intervals, refused = _convert_rates(typed, found.rows, is_volume=measure.value == "volume"), pl.DataFrame()
     return intervals, pl.concat([part for part in (found.refused, refused) if part.width])
 
 
-def _counted(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _difference_counter(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     negative = Fault(
         ~((pl.col("value") >= 0) & pl.col("value").is_finite()),
-        "A counter is a number of at least 0.",
-        "Leave the cell empty where nothing was read.",
+        "A counter is not a non-negative number.",
+        "Leave the cell empty if nothing was read.",
     )
     found = sift(rows.filter(pl.col("given").is_not_null()), [negative])
     whole = found.rows["given"].cast(pl.Int64, strict=False)
-    # A float would round counters above 2^53.
+    # Integers, because a float would round counters above 2^53.
     values = (found.rows["value"] if whole.has_nulls() else whole).to_numpy()
-    rises, codes = counters.confirmed(values)
+    rises, codes = counters.confirm_increases(values)
     interval = pl.col("time_s").diff()
     frame = found.rows.select("time_s", LINE, RAW, interval_s=interval).with_columns(
-        pl.Series("volume", rises).cast(pl.Float64), counters.words(codes)
+        pl.Series("volume", rises).cast(pl.Float64), counters.decode_flags(codes)
     )
     rate = pl.when(pl.col("flag").ne_missing("reset")).then(pl.col("volume") / pl.col("interval_s"))
     return frame.slice(1).with_columns(bytes_per_s=rate), found.refused
 
 
-def _rated(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.DataFrame:
+def _convert_rates(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.DataFrame:
     distances = np.diff(timed["time_s"].to_numpy())
-    # Stamps jitter, so that no two distances need be alike: the middle one stands for the most common.
+    # Time stamps jitter, so distances may all differ: use the median.
     first = float(np.percentile(distances, 50, method="lower")) if distances.size else None
     intervals = timed.select(LINE, interval_s=pl.col("time_s").diff().fill_null(pl.lit(first, pl.Float64)))
     rate = pl.col("value") / pl.col("interval_s") if is_volume else pl.col("value")
@@ -215,8 +219,8 @@ def _rated(timed: pl.DataFrame, rows: pl.DataFrame, *, is_volume: bool) -> pl.Da
 
 def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
     for measure in layout.measures:
-        intervals, faulty = _measured(rows, measure)
-        found = held_to(
+        intervals, faulty = _compute_intervals(rows, measure)
+        found = validate_rows(
             SERIES,
             intervals.select(
                 pl.lit(subject(name)).alias("subject_id"),
@@ -233,17 +237,17 @@ def _batches(name: str, layout: _Layout, rows: pl.DataFrame) -> Iterator[Batch]:
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read the series of one subject; a row that is wrong is refused, and the next one reaches back over it."""
+    """Read the series of one subject; a bad row is refused, and the next interval includes its time."""
     zone = job_times.require_zone(reading.time_zone)
     layout = _layout(path, reading)
     used = [layout.time, *(measure.name for measure in layout.measures)]
     header, columns = Header(layout.names, layout.delimiter), {name: name for name in used}
-    # a header may stand alone
+    # a file may have only a header
     blocks = [text_blocks.Block(1, 0, b""), *text_blocks.blocks(path, has_header=layout.has_header)]
     pieces = [text_blocks.cells(block, header, columns) for block in blocks]
     cells = pl.concat([piece.rows for piece in pieces])
-    rows, untimely = _timed(cells, layout, zone)
-    yield from refused(pl.concat([*(piece.refused for piece in pieces), untimely]).sort("line"))
+    rows, untimely = _select_ordered(cells, layout, zone)
+    yield from reject_batches(pl.concat([*(piece.refused for piece in pieces), untimely]).sort("line"))
     yield from _batches(path.name, layout, rows)
 
 

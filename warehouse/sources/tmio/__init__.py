@@ -1,8 +1,8 @@
-"""TMIO's traces, whole or while they grow.
+"""TMIO's traces, complete or growing.
 
-- `following` (`TmioFeed`): A followed TMIO trace: what its program has flushed since, from any position on.
-- `parts`: What the flushes of a TMIO trace say of each mode, out of JSON, JSON Lines or MessagePack.
-- `requests`: From the flushes of a TMIO trace to its requests, its totals and what they disagree about.
-- `source` (`sniff`): TMIO traces, FTIO's input: JSON, JSON Lines or MessagePack with the I/O phases of each rank.
-- `stream`: TMIO's flushes out of JSON Lines or MessagePack that arrive in pieces of any size.
+- `following` (`TmioFeed`): Follows a growing TMIO trace from any position.
+- `parts`: Parses flushes per mode from JSON, JSON Lines or MessagePack.
+- `requests`: Derives requests and totals from flushes, and checks them against each other.
+- `source` (`sniff`): The format, FTIO's input: I/O phases of each rank.
+- `stream`: Splits arriving JSON Lines or MessagePack into flushes.
 """

@@ -1,4 +1,4 @@
-"""A followed TMIO trace: what its program has flushed since, from any position on, whatever happened to the file."""
+"""Follows a growing TMIO trace from any position, across rotation, truncation and replacement."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.following.files import FollowedFile, Piece, Position
 from iosig.warehouse.following.flushes import Flush
 from iosig.warehouse.sources.files.opening import compression
-from iosig.warehouse.sources.protocol import input_name
+from iosig.warehouse.sources.protocol import get_input_name
 from iosig.warehouse.sources.tmio import source
 from iosig.warehouse.sources.tmio.parts import ARRAYS, BOM
 from iosig.warehouse.sources.tmio.stream import StreamedFlush, TmioStream
 
-#: what a trace that is not compressed begins with, as a rule
+#: usual first bytes of an uncompressed trace
 _STARTS = ARRAYS | {b"{", b" ", b"\t", b"\r", b"\n", BOM[:1]}
 
 
 class TmioFeed:
     """The flushes of one followed TMIO trace, JSON Lines or MessagePack.
 
-    A flush's position is the place after it: what follows is read again by who goes on from there. Where the file was
-    renamed and another one goes on (`rotated`), a flush may begin in the one and end in the other. Where it was
-    truncated or replaced, what waits of it is handed over first, and the first flush of the new content says so.
+    A flush's position is the end of the flush, from which a reader can resume. If the file was renamed and another one
+    continues (`rotated`), a flush may start in one file and end in the other. If the file was truncated or replaced,
+    its incomplete flush is returned first, and the first flush of the new content has the event.
     """
 
-    #: a file that cannot be read is none that is tried again in vain
+    #: failed polls; always 0, because an unreadable file raises instead
     failed_count = 0
 
     def __init__(self, path: Path, position: Mapping[str, Any] | None = None) -> None:
-        #: the name by which the trace goes when it is landed
-        self.name = input_name(path, source.SOURCE)
-        #: whether the last reading found nothing new
+        #: name of the trace when it is landed
+        self.name = get_input_name(path, source.SOURCE)
+        #: whether the last poll found no new data
         self.is_quiet = False
         self._path = path
-        known = _known(position) if position is not None else None
+        known = _restore(position) if position is not None else None
         self._file = FollowedFile(path, known and known[0])
         self._stream = known[1] if known else TmioStream()
         self._is_over = known is not None and known[2]
-        #: the place after the last line or array that was taken
+        #: position after the last complete line or array
         self._mark: Position | None = known[0] if known else None
-        #: what happened to the input since the last flush; and before lines of the one that waits
+        #: events since the last flush; and events before lines of the incomplete flush
         self._events: list[str] = []
         self._passed: list[str] = []
         self._unfit: InputRefused | None = None
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to be read at once."""
+        """Whether more data is already available."""
         return self._file.is_behind
 
     def poll(self) -> list[Flush]:
-        """Return the flushes that are over with what was appended, of which at most 4 MiB are read. Never blocks.
+        """Return the flushes that new data completes; reads at most 4 MiB and never blocks.
 
-        Raises InputRefused where the file cannot be followed: whenever it is asked, until the file is another one.
+        Raises InputRefused, at every call until the file is replaced, if the file cannot be followed.
         """
         piece = self._file.read()
         self.is_quiet = piece is None
@@ -67,31 +67,31 @@ class TmioFeed:
         return flushes
 
     def pending(self) -> list[Flush]:
-        """Hand over what waits of the last flush, where the file has been quiet for long.
+        """Return the incomplete last flush, when the file has been quiet for long.
 
-        What comes later of it is a flush of its own, also after a restart.
+        Later data of the same flush becomes a flush of its own, also after a restart.
         """
         last = self._stream.pending()
         return [] if last is None else [self._flush(last, self._mark)]
 
     def finish(self) -> list[Flush]:
-        """Return what is left where the run is over; the last flush has the event `end`, and no other one has it again.
+        """Return the remaining flushes when the run is over; the last one has the event `end`, once.
 
-        A last line without its end counts if it is whole JSON, and is refused if not. What was not read yet is read to
-        its end: poll before as long as the feed is behind.
+        A last line without its end counts if it is complete JSON, and is refused if not. Unread data is read to its
+        end: poll first as long as the feed is behind.
         """
         flushes = self.poll()
         while self.is_behind and self._unfit is None:
             flushes += self.poll()
         if not flushes and self._is_over:
             return []
-        flushes += self._left()
+        flushes += self._finish_stream()
         self._is_over, last = True, flushes[-1]
         flushes[-1] = replace(last, events=(*last.events, "end"), position={**last.position, "is_over": True})
         return flushes
 
-    def _left(self) -> list[Flush]:
-        """Return what waits, at least an empty flush."""
+    def _finish_stream(self) -> list[Flush]:
+        """Return the remaining flushes, or an empty one."""
         found, read_to = self._stream.finish(), self._file.position
         flushes = []
         for flush in found or [self._stream.state()]:
@@ -101,7 +101,7 @@ class TmioFeed:
         return flushes
 
     def _read(self, piece: Piece) -> list[Flush]:
-        flushes = self._turned(piece) if piece.event else []
+        flushes = self._end_content(piece) if piece.event else []
         found: list[StreamedFlush] = []
         try:
             self._require_plain(piece)
@@ -122,11 +122,11 @@ class TmioFeed:
                 if compression(self._path):
                     raise InputRefused(
                         "A compressed file cannot be followed.",
-                        "Follow the plain file, or judge it whole with `iosig period`.",
+                        "Follow the plain file, or analyze the whole file with `iosig period`.",
                     )
 
-    def _turned(self, piece: Piece) -> list[Flush]:
-        """Return what is over because the content begins anew with this piece."""
+    def _end_content(self, piece: Piece) -> list[Flush]:
+        """Return the flushes that end because this piece starts new content."""
         if self._stream.end:
             self._passed, self._events = self._passed + self._events, []
         found, last = self._stream.end_file()
@@ -142,14 +142,14 @@ class TmioFeed:
         return flushes
 
     def _flush(self, found: StreamedFlush, mark: Position | None, *, is_before: bool = False) -> Flush:
-        """Return a flush with its position; what happened to the input belongs to the first flush that ends after it.
+        """Build a flush with its position; events belong to the first flush that ends after them.
 
-        is_before: the flush ends before what happened at its mark.
+        is_before: the flush ends before the events at its mark.
         """
-        happened, self._passed = self._passed, []
+        events_before, self._passed = self._passed, []
         if mark is None or not mark.event or is_before:
-            happened, self._events = happened + self._events, []
-        events = (*dict.fromkeys(happened), *(["refused"] if found.refused else []))
+            events_before, self._events = events_before + self._events, []
+        events = (*dict.fromkeys(events_before), *(["refused"] if found.refused else []))
         self._is_over = False
         position = {
             "file": None if mark is None else mark.to_dict(),
@@ -161,8 +161,8 @@ class TmioFeed:
         return Flush(found.moves, found.until_s, position, events=events, refused=found.refused)
 
 
-def _known(position: Mapping[str, Any]) -> tuple[Position | None, TmioStream, bool]:
-    """Return where a position is in the file, the stream from there on, and whether the run was over."""
+def _restore(position: Mapping[str, Any]) -> tuple[Position | None, TmioStream, bool]:
+    """Restore the file position, the stream from there on, and whether the run was over."""
     place = None if position["file"] is None else Position.from_dict(position["file"])
     offset = place.offset if place else 0
     stream = TmioStream(offset=offset, line=position["line"], form=position["form"], seen=dict(position["seen"]))

@@ -1,7 +1,7 @@
-"""What the flushes of a TMIO trace say of each mode, out of JSON, JSON Lines or MessagePack.
+"""Parses flushes of a TMIO trace per mode from JSON, JSON Lines or MessagePack.
 
-One object is parsed at a time and bounded in size; memory is a small multiple of the largest one: of a JSON file
-the whole, of JSON Lines a line, of MessagePack an array.
+Objects are parsed one at a time and bounded in size; memory is a small multiple of the largest one: of a JSON file the
+whole, of JSON Lines a line, of MessagePack an array.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import open_bytes, refusing_damage
+from iosig.warehouse.sources.files.opening import open_decompressed, refusing_damage
 
 Reals = NDArray[np.float64]
 MODES = ("read_sync", "write_sync", *(f"{way}_async{end}" for way in ("read", "write") for end in ("", "_t", "_b")))
 UNSTATED = "unstated"
 IO_TIME = "io_time"
 BOM = b"\xef\xbb\xbf"
-#: an object above this is not read: it would take some six times as much memory
-MOST_OBJECT_BYTES = 1 << 28
+#: maximum size of an object, which takes about six times as much memory [B]
+MAX_OBJECT_BYTES = 1 << 28
 _READ_BYTES = 1 << 20
 _RAW_CHARS = 200
-#: the first byte of an array in MessagePack
+#: first bytes of a MessagePack array
 ARRAYS = {bytes([mark]) for mark in (*range(0x90, 0xA0), 0xDC, 0xDD)}
-#: lines before the first good one of which it is told that they are none
-_MOST_WAITING = 1000
-#: from the most to the least exact of what JSON has: phases of ranks, single requests
+#: maximum number of refused lines that are reported before the first good one
+_MAX_PENDING = 1000
+#: members of JSON, in decreasing precision: phases of ranks, single requests
 _LEVELS = (("b_rank_avr", "t_rank_s", "t_rank_e"), ("b_ind", "t_ind_s", "t_ind_e"))
 _STEPS = ("b_overlap_avr", "t_overlap")
 _PLAIN_KEYS = (*(level[0] for level in _LEVELS), _STEPS[0])
@@ -58,7 +58,7 @@ _PACKED_TIMES = (
     *("delta_t_rank0_overhead_post_runtime", "delta_t_rank0_overhead_peri_runtime", "delta_t_overhead"),
     *("delta_t_overhead_post_runtime", "delta_t_overhead_peri_runtime", "delta_t_overhead_dft"),
 )
-#: a phase in MessagePack: bytes, start, end of the transfer, end of what was required, four rates, operations
+#: members of a phase in MessagePack: bytes, start, end of the transfer, required end, four rates, operations
 _PHASE_LENGTH = 9
 
 
@@ -68,10 +68,10 @@ def _none() -> Reals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What one flush says of one mode: its own numbers, and an entry for each request (NaN where it has none).
+    """Content of one flush for one mode: its stated totals, and its requests (NaN for missing values).
 
-    `rate_bytes_per_s` times the duration are a request's bytes, unless `moved_bytes` tells them. `is_rounded`:
-    the numbers are text, totals of three digits and times of six decimals.
+    `rate_bytes_per_s` times the duration gives a request's bytes, unless `moved_bytes` is set. `is_rounded`: the
+    numbers were text, with totals of three digits and times of six decimals.
     """
 
     line: int
@@ -86,22 +86,22 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A line or mode that is not landed, and why."""
+    """A line or mode that is not landed, and the reason."""
 
     line: int
     reason: str
     raw: str | None = None
 
 
-def parts(path: Path) -> Iterator[Part | Refusal]:
-    """Yield what a trace says, flush by flush; a flush that cannot be read is a Refusal, and the rest goes on."""
-    with refusing_damage(), open_bytes(path) as file:
+def read_parts(path: Path) -> Iterator[Part | Refusal]:
+    """Yield the parts of a trace, flush by flush; an unreadable flush becomes a Refusal."""
+    with refusing_damage(), open_decompressed(path) as file:
         start = file.read(1)
         if start in ARRAYS:
-            yield from _packed_parts(chain([start], iter(lambda: file.read(_READ_BYTES), b"")))
+            yield from _read_packed(chain([start], iter(lambda: file.read(_READ_BYTES), b"")))
         else:
             for line, document in _documents(path):
-                yield from [document] if isinstance(document, Refusal) else parts_of(document, line)
+                yield from [document] if isinstance(document, Refusal) else split_modes(document, line)
 
 
 # ---- JSON
@@ -111,65 +111,65 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)[:60]!r} stands there twice")
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)[:60]!r} occurs twice")
     return found
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique)
 
 
-def parsed(content: bytes, line: int) -> dict[str, object] | Refusal:
-    """Return the object that a line or a file is, or why it is none."""
+def parse_object(content: bytes, line: int) -> dict[str, object] | Refusal:
+    """Parse a JSON object from a line or a file, or return why that fails."""
     try:
         document = _DECODER.decode(content.decode(json.detect_encoding(content), "surrogatepass"))
     except ValueError as error:
-        reason = f"This is no whole JSON: {error}."
+        reason = f"The content is not complete JSON: {error}."
     except RecursionError:
         reason = "The JSON is nested too deeply."
     else:
         if isinstance(document, dict):
             return document
-        reason = "This is no JSON object."
+        reason = "The content is not a JSON object."
     return Refusal(line, reason, content[:_RAW_CHARS].decode("utf-8", "backslashreplace"))
 
 
-def too_large(line: int, most_object_bytes: int) -> Refusal:
-    """Return why an object is refused that has more than so many bytes."""
-    return Refusal(line, f"The object has more than {most_object_bytes >> 20} MiB.")
+def refuse_too_large(line: int, max_object_bytes: int) -> Refusal:
+    """Build the refusal of an object above the size limit."""
+    return Refusal(line, f"The object has more than {max_object_bytes >> 20} MiB.")
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | Refusal]]:
-    """Yield lines that are not blank, numbered from 1; of one that is too long, a Refusal."""
-    with open_bytes(path) as file:
+    """Yield non-blank lines, numbered from 1; a Refusal for a line that is too long."""
+    with open_decompressed(path) as file:
         number = 0
-        while content := file.readline(MOST_OBJECT_BYTES + 1):
+        while content := file.readline(MAX_OBJECT_BYTES + 1):
             number += 1
-            if len(content) > MOST_OBJECT_BYTES:
-                yield number, too_large(number, MOST_OBJECT_BYTES)
+            if len(content) > MAX_OBJECT_BYTES:
+                yield number, refuse_too_large(number, MAX_OBJECT_BYTES)
                 while content and not content.endswith(b"\n"):
                     content = file.readline(_READ_BYTES)
             elif content := content.removeprefix(BOM).strip():
                 yield number, content
 
 
-def _whole(path: Path) -> dict[str, object] | Refusal:
-    with open_bytes(path) as file:
-        content = file.read(MOST_OBJECT_BYTES + 1)
-    if len(content) > MOST_OBJECT_BYTES:
-        return too_large(1, MOST_OBJECT_BYTES)
-    return parsed(content.removeprefix(BOM), 1)
+def _read_document(path: Path) -> dict[str, object] | Refusal:
+    with open_decompressed(path) as file:
+        content = file.read(MAX_OBJECT_BYTES + 1)
+    if len(content) > MAX_OBJECT_BYTES:
+        return refuse_too_large(1, MAX_OBJECT_BYTES)
+    return parse_object(content.removeprefix(BOM), 1)
 
 
 def _documents(path: Path) -> Iterator[tuple[int, dict[str, object] | Refusal]]:
-    """Yield the objects of JSON Lines, or the one of a file whose first line is no object by itself."""
+    """Yield the objects of JSON Lines, or the single object of a file that spans several lines."""
     reason: str | None = None
     waiting: list[tuple[int, dict[str, object] | Refusal]] = []
     is_first = True
     for number, content in _lines(path):
-        document = content if isinstance(content, Refusal) else parsed(content, number)
+        document = content if isinstance(content, Refusal) else parse_object(content, number)
         is_first, was_first = False, is_first
         if was_first and isinstance(document, Refusal):
-            whole = _whole(path)
+            whole = _read_document(path)
             if isinstance(whole, dict):
                 yield 1, whole
                 return
@@ -178,32 +178,32 @@ def _documents(path: Path) -> Iterator[tuple[int, dict[str, object] | Refusal]]:
             yield from waiting
             waiting, reason = [], None
             yield number, document
-        elif len(waiting) < _MOST_WAITING:
+        elif len(waiting) < _MAX_PENDING:
             waiting.append((number, document))
     if reason is not None:
-        raise InputRefused(reason, "Export or fetch the trace anew.")
+        raise InputRefused(reason, "Export or fetch the trace again.")
 
 
-def parts_of(document: Mapping[str, object], line: int) -> Iterator[Part | Refusal]:
-    """Yield what a JSON object says of each mode."""
+def split_modes(document: Mapping[str, object], line: int) -> Iterator[Part | Refusal]:
+    """Yield the parts of a JSON object, one per mode."""
     modes = {name: value for name, value in document.items() if name in (*MODES, IO_TIME)}
     if not modes and "bandwidth" in document:
         modes = {UNSTATED: document}
     elif not modes and any(name in document for name in _PLAIN_KEYS):
         modes = {UNSTATED: {**document, "bandwidth": document}}
     if not modes:
-        yield Refusal(line, "The object has none of the modes that TMIO writes, nor rates of its own.")
+        yield Refusal(line, "The object has neither a TMIO mode nor rates.")
     for mode, content in modes.items():
         yield _part(content, mode, line)
 
 
 def _part(content: object, mode: str, line: int) -> Part | Refusal:
     if not isinstance(content, dict):
-        return Refusal(line, f"{mode} is no object.", _raw(content))
+        return Refusal(line, f"{mode} is not an object.", _raw(content))
     stated = {name: float(value) for name, value in content.items() if _is_finite(value)}
     bandwidth = content.get("bandwidth") or {}
     if not isinstance(bandwidth, dict):
-        return Refusal(line, f"The bandwidth of {mode} is no object.", _raw(bandwidth))
+        return Refusal(line, f"The bandwidth of {mode} is not an object.", _raw(bandwidth))
     for rates, starts, ends in _LEVELS:
         if bandwidth.get(rates):
             fault = _fault(bandwidth, (rates, starts, ends))
@@ -213,19 +213,19 @@ def _part(content: object, mode: str, line: int) -> Part | Refusal:
             return Part(line, mode, stated, *_numbers(list(chain.from_iterable(lists))).reshape(3, -1))
     if bandwidth.get(_STEPS[0]):
         fault = _fault(bandwidth, _STEPS)
-        return Refusal(line, f"{mode}: {fault}") if fault else _of_steps(bandwidth, mode, stated, line)
+        return Refusal(line, f"{mode}: {fault}") if fault else _convert_steps(bandwidth, mode, stated, line)
     return Part(line, mode, stated)
 
 
-def _of_steps(bandwidth: Mapping[str, object], mode: str, stated: dict[str, float], line: int) -> Part:
-    """Return the steps of an application's rate as requests: each holds from its time to the next one's."""
+def _convert_steps(bandwidth: Mapping[str, object], mode: str, stated: dict[str, float], line: int) -> Part:
+    """Convert the steps of an application's rate to requests: each lasts until the next one's time."""
     rates, times = _numbers(bandwidth[_STEPS[0]]), _numbers(bandwidth[_STEPS[1]])
     is_moving = rates != 0
     return Part(line, mode, stated, times[is_moving], np.r_[times[1:], np.nan][is_moving], rates[is_moving])
 
 
 def _raw(value: object) -> str:
-    """Return a value as text; of a list or object, which may be large or deep, its kind alone."""
+    """Format a value for a refusal; only the type of a list or object, which may be large or deep."""
     return str(value)[:_RAW_CHARS] if value is None or isinstance(value, str | int | float) else type(value).__name__
 
 
@@ -251,13 +251,13 @@ def _fault(bandwidth: Mapping[str, object], names: Sequence[str]) -> str | None:
 
 
 def _numbers(values: object) -> Reals:
-    """Return a list's numbers; NaN stands for what is none."""
+    """Convert a list to floats; NaN for other values."""
     assert isinstance(values, list)
     numbers = np.empty(len(values))
-    # This takes a third of the time that numpy takes for a list.
+    # This takes a third of the time of numpy's conversion.
     with suppress(struct.error, OverflowError):
         struct.pack_into(f"{len(values)}d", numbers.data, 0, *values)
-        # It would take a boolean for 0 or 1.
+        # struct converts Booleans to 0 or 1.
         if not ((numbers == 0) | (numbers == 1)).any() or bool not in set(map(type, values)):
             return numbers
     return np.array([value if _is_finite(value) else math.nan for value in values], dtype=np.float64)
@@ -266,15 +266,15 @@ def _numbers(values: object) -> Reals:
 # ---- MessagePack
 
 
-#: what broken MessagePack raises
+#: exceptions of malformed MessagePack
 _UNPACKING_FAULTS = (msgpack.UnpackException, ValueError, TypeError, RecursionError)
-#: bytes that are unpacked at once
+#: maximum size of an unpacked piece [B]
 _PIECE_BYTES = 1 << 19
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """What a line or an array says, the place after it, and how many there are up to it."""
+    """The parts of a line or an array, the position after it, and its ordinal."""
 
     found: Sequence[Part | Refusal]
     end: int
@@ -282,15 +282,15 @@ class Unit:
 
 
 class Arrays:
-    """The arrays of MessagePack; after broken content, nothing can be told until another file comes."""
+    """Splits MessagePack into arrays; after malformed content, the rest of the file is unreadable."""
 
-    def __init__(self, offset: int, line: int, most_object_bytes: int) -> None:
+    def __init__(self, offset: int, line: int, max_object_bytes: int) -> None:
         self.is_broken = False
-        self._most_object_bytes = most_object_bytes
-        # sizes that lie cost no memory
+        self._max_object_bytes = max_object_bytes
+        # bounds: false sizes must not allocate memory
         self._unpacker = msgpack.Unpacker(
-            max_buffer_size=max(most_object_bytes, 2 * _PIECE_BYTES),
-            max_array_len=max(most_object_bytes, 2 * _PIECE_BYTES) // _PHASE_LENGTH,
+            max_buffer_size=max(max_object_bytes, 2 * _PIECE_BYTES),
+            max_array_len=max(max_object_bytes, 2 * _PIECE_BYTES) // _PHASE_LENGTH,
             max_map_len=1 << 16,
             max_str_len=1 << 16,
             max_bin_len=1 << 16,
@@ -300,54 +300,54 @@ class Arrays:
         self._start, self._fed_bytes = offset, 0
         self._end, self._line = offset, line
 
-    def of(self, content: bytes) -> Iterator[Unit]:
+    def feed(self, content: bytes) -> Iterator[Unit]:
         """Yield the arrays that these bytes complete."""
         place = 0
         while place < len(content) and not self.is_broken:
-            # An array is found to be too large at the same byte, however the bytes arrive.
-            stop = place + min(_PIECE_BYTES, self._most_object_bytes + 1 - self._waiting_bytes)
-            yield from self._of_piece(content[place:stop])
+            # The size limit triggers at the same byte, however the bytes are split.
+            stop = place + min(_PIECE_BYTES, self._max_object_bytes + 1 - self._waiting_bytes)
+            yield from self._feed_piece(content[place:stop])
             place = stop
 
     @property
     def _waiting_bytes(self) -> int:
-        """The bytes of an array that is not whole."""
+        """Size of the incomplete array so far."""
         return self._start + self._fed_bytes - self._end
 
-    def _of_piece(self, piece: bytes) -> Iterator[Unit]:
+    def _feed_piece(self, piece: bytes) -> Iterator[Unit]:
         try:
             self._unpacker.feed(piece)
             self._fed_bytes += len(piece)
             for item in self._unpacker:
                 end = self._start + self._unpacker.tell()
-                if end - self._end > self._most_object_bytes:
+                if end - self._end > self._max_object_bytes:
                     break
                 self._end, self._line = end, self._line + 1
-                yield Unit((part_of(item, self._line),), end, self._line)
+                yield Unit((parse_array(item, self._line),), end, self._line)
         except (*_UNPACKING_FAULTS, MemoryError) as error:
-            # Where the next array begins cannot be told.
-            said = str(error) or type(error).__name__
-            yield self._broken(Refusal(self._line + 1, f"This is no MessagePack that can be read: {said}."))
+            # The start of the next array is unknown.
+            detail = str(error) or type(error).__name__
+            yield self._break(Refusal(self._line + 1, f"The content is not valid MessagePack: {detail}."))
             return
-        if self._waiting_bytes > self._most_object_bytes:
-            yield self._broken(too_large(self._line + 1, self._most_object_bytes))
+        if self._waiting_bytes > self._max_object_bytes:
+            yield self._break(refuse_too_large(self._line + 1, self._max_object_bytes))
 
-    def _broken(self, refusal: Refusal) -> Unit:
+    def _break(self, refusal: Refusal) -> Unit:
         self.is_broken = True
         return Unit((refusal,), self._end, self._line)
 
     def rest(self) -> Unit | None:
-        """Return that the last array is cut, if it is."""
+        """Return a refusal of a truncated last array, if any."""
         if self.is_broken or not self._waiting_bytes:
             return None
-        refusal = Refusal(self._line + 1, "The file breaks off within an array.")
+        refusal = Refusal(self._line + 1, "The file is truncated within an array.")
         return Unit((refusal,), self._end, self._line)
 
 
-def _packed_parts(contents: Iterable[bytes]) -> Iterator[Part | Refusal]:
-    arrays = Arrays(0, 0, MOST_OBJECT_BYTES)
+def _read_packed(contents: Iterable[bytes]) -> Iterator[Part | Refusal]:
+    arrays = Arrays(0, 0, MAX_OBJECT_BYTES)
     for content in contents:
-        for unit in arrays.of(content):
+        for unit in arrays.feed(content):
             yield from unit.found
         if arrays.is_broken:
             return
@@ -355,22 +355,22 @@ def _packed_parts(contents: Iterable[bytes]) -> Iterator[Part | Refusal]:
         yield from rest.found
 
 
-def part_of(item: object, number: int) -> Part | Refusal:
-    """Return what an array of MessagePack says of its mode."""
+def parse_array(item: object, number: int) -> Part | Refusal:
+    """Parse a MessagePack array of one mode."""
     if not isinstance(item, list) or not item or not isinstance(item[0], str):
-        return Refusal(number, "This is no array that begins with a mode.", _raw(item))
+        return Refusal(number, "This is not an array that begins with a mode.", _raw(item))
     mode = item[0]
     if mode == IO_TIME:
         times = zip(_PACKED_TIMES, item[1:], strict=False)
         return Part(number, mode, {name: float(value) for name, value in times if _is_finite(value)})
     first, last = 3, 3 + len(_PACKED_NAMES)
     if mode not in MODES or len(item) <= last or not isinstance(item[last], list):
-        return Refusal(number, f"The array of `{mode[:60]}` is not as TMIO writes it.", _raw(item))
+        return Refusal(number, f"The array of `{mode[:60]}` is not in TMIO's format.", _raw(item))
     named = zip(_PACKED_NAMES, item[first:last], strict=True)
     stated = {name: float(value) for name, value in named if _is_finite(value)}
     phases = item[last]
     if any(type(phase) is not list or len(phase) != _PHASE_LENGTH for phase in phases):
-        return Refusal(number, f"{mode}: a phase is no array of {_PHASE_LENGTH} numbers.")
+        return Refusal(number, f"{mode}: a phase is not an array of {_PHASE_LENGTH} numbers.")
     numbers = _numbers(list(chain.from_iterable(phases))).reshape(len(phases), _PHASE_LENGTH)
     return Part(
         number, mode, stated, numbers[:, 1], numbers[:, 2], numbers[:, 5], moved_bytes=numbers[:, 0], is_rounded=False

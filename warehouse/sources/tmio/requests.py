@@ -1,9 +1,9 @@
-"""From the flushes of a TMIO trace to its requests, its totals and what they disagree about.
+"""Derives requests and totals from the flushes of a TMIO trace, and checks them against each other.
 
 TMIO states a phase's mean rate `b_rank_avr`, in bytes per second, and its start and end in seconds: their product is
-the phase's bytes. (`b_rank_sum` adds the rates of a phase's operations, and is no volume.) Of asynchronous phases
-there are two records: `_t` lasts until the transfer was over, `_b` until the program waited for it. They are the same
-bytes, and `_t` lands; `_b` where its flush has no `_t`.
+the phase's bytes. (`b_rank_sum` adds the rates of a phase's operations, and is not a volume.) Asynchronous phases have
+two records of the same bytes: `_t` lasts until the transfer was over, `_b` until the program waited for it. `_t` is
+landed; `_b` only if its flush has no `_t`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.rejects import reject_frame
-from iosig.warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, Refusal, parts
+from iosig.warehouse.sources.tmio.parts import IO_TIME, UNSTATED, Part, Reals, Refusal, read_parts
 
 _MODULE = "MPIIO"
-_REMEDY = "Trace or export the run anew; what was refused is missing from its bytes."
-#: JSON states totals with three digits, and times to a microsecond
+_REMEDY = "Trace or export the run again; what was refused is missing from its bytes."
+#: relative precision of totals, and precision of times, in JSON
 _TOTAL_PRECISION = 0.005
 _TIME_PRECISION_S = 1e-6
 _EXACT = 1e-9
-#: what is wrong with a request, by the numbers of `judged`
+#: faults of a request, by the codes of `check_requests`
 FAULTS = (
-    "its rate or its bytes are no finite number",
-    "its start is no finite number",
-    "its end is no finite number",
+    "its rate or its bytes are not finite",
+    "its start is not a finite number",
+    "its end is not a finite number",
     "it ends before it starts",
     "its rate or its bytes are negative",
 )
@@ -42,7 +42,7 @@ FAULTS = (
 
 @dataclass(slots=True)
 class _Mode:
-    """What was stated and what was landed of one mode, over all flushes."""
+    """Stated and landed totals of one mode, over all flushes."""
 
     stated: dict[str, float] = field(default_factory=dict)
     landed_bytes: float = 0.0
@@ -51,12 +51,12 @@ class _Mode:
     unknown_count: int = 0
 
     def disagreement(self, mode: str) -> str | None:
-        """Return in what the stated total differs from the sum of requests, beyond rounding."""
+        """Describe how the stated total differs from the sum of requests, beyond rounding; None if it agrees."""
         stated = self.stated.get("total_bytes")
         if stated is None:
             return None
         difference = self.landed_bytes - stated
-        # Requests of unknown size may make up for what is missing.
+        # Requests of unknown size may account for missing bytes.
         if difference > self.allowance_bytes or (-difference > self.allowance_bytes and not self.unknown_count):
             return f"{mode} states {stated:.6g} bytes, its requests add up to {self.landed_bytes:.6g}"
         return None
@@ -64,7 +64,7 @@ class _Mode:
 
 @dataclass(slots=True)
 class _Run:
-    """The traced run, as far as it was read."""
+    """State of the traced run while it is read."""
 
     modes: dict[str, _Mode] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
@@ -79,9 +79,9 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Good:
-    """The good requests of a part; their bytes are NaN where they are not known.
+    """The valid requests of a part; unknown bytes are NaN.
 
-    They wait as arrays: a frame for each of a thousand flushes takes longer than all else.
+    They are collected as arrays, because a frame per flush would dominate the run time.
     """
 
     mode: str
@@ -91,18 +91,18 @@ class _Good:
 
     @property
     def count(self) -> int:
-        """Requests."""
+        """Number of requests."""
         return self.start_s.size
 
 
 def read(path: Path) -> Iterator[Batch]:
-    """Yield the requests of a trace as they come, then what is known of the run."""
+    """Yield the requests of a trace in order, then the rows of the run."""
     run = _Run()
     waiting: list[_Good] = []
     refused: list[pl.DataFrame] = []
     waiting_count = refused_count = 0
-    for part in _once(parts(path), run):
-        good, bad = _sifted(part, run) if isinstance(part, Part) else (None, _refused_part(part, run))
+    for part in _drop_duplicates(read_parts(path), run):
+        good, bad = _check_part(part, run) if isinstance(part, Part) else (None, _convert_refusal(part, run))
         if good is not None:
             waiting.append(good)
             waiting_count += good.count
@@ -120,48 +120,48 @@ def read(path: Path) -> Iterator[Batch]:
     if refused:
         yield reject_frame(pl.concat(refused))
     if not run.part_count:
-        raise InputRefused("No flush of the trace can be read.", "Export or fetch the trace anew.")
+        raise InputRefused("No flush of the trace can be read.", "Export or fetch the trace again.")
     yield _trace(run)
     yield _module(run)
 
 
-def _once(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal]:
-    """Pass on each request once: `_b` of a direction only where its flush has no requests of `_t`.
+def _drop_duplicates(found: Iterator[Part | Refusal], run: _Run) -> Iterator[Part | Refusal]:
+    """Drop second records: `_b` of a direction is kept only if its flush has no requests of `_t`.
 
-    A flush ends where a mode comes again.
+    A flush ends where a mode repeats.
     """
     seen: dict[str, int] = {}
-    held: dict[str, Part] = {}
+    pending: dict[str, Part] = {}
     for part in found:
         if isinstance(part, Refusal):
             yield part
             continue
         if part.mode in seen:
-            yield from _left(seen, held, run)
-            seen, held = {}, {}
+            yield from _resolve_pending(seen, pending, run)
+            seen, pending = {}, {}
         seen[part.mode] = part.start_s.size
         if part.mode.endswith("_async_b"):
-            held[part.mode] = part
+            pending[part.mode] = part
         else:
             yield part
-    yield from _left(seen, held, run)
+    yield from _resolve_pending(seen, pending, run)
 
 
-def _left(seen: dict[str, int], held: dict[str, Part], run: _Run) -> Iterator[Part]:
-    for mode, part in held.items():
-        landed = transfer_count(mode, seen)
+def _resolve_pending(seen: dict[str, int], pending: dict[str, Part], run: _Run) -> Iterator[Part]:
+    for mode, part in pending.items():
+        landed = count_transfers(mode, seen)
         if not landed:
             yield part
         elif landed != part.start_s.size:
-            run.notes.append(f"{mode} has {part.start_s.size} requests where {landed} were landed of the same")
+            run.notes.append(f"{mode} has {part.start_s.size} requests, but {landed} of the same were landed")
 
 
-def transfer_count(mode: str, seen: Mapping[str, int]) -> int:
-    """Return how many transfers a flush has of what a mode `_b` records, by its requests of each mode."""
+def count_transfers(mode: str, seen: Mapping[str, int]) -> int:
+    """Count the landed transfers of a flush that a mode `_b` records, from its requests per mode."""
     return max(seen.get(mode.removesuffix("_b") + end, 0) for end in ("_t", ""))
 
 
-def _refused_part(refusal: Refusal, run: _Run) -> pl.DataFrame:
+def _convert_refusal(refusal: Refusal, run: _Run) -> pl.DataFrame:
     run.refused_count += 1
     return pl.DataFrame(
         {"line": [refusal.line], "reason": [refusal.reason], "remedy": [_REMEDY], "raw": [refusal.raw]},
@@ -169,64 +169,61 @@ def _refused_part(refusal: Refusal, run: _Run) -> pl.DataFrame:
     )
 
 
-def _sifted(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
-    """Return the good requests of a part, and the refused ones; the run's totals grow by the part's."""
+def _check_part(part: Part, run: _Run) -> tuple[_Good | None, pl.DataFrame | None]:
+    """Separate the valid requests of a part from refused ones, and update the run's totals."""
     run.part_count += 1
     if part.mode == IO_TIME:
         for name, value in part.stated.items():
             run.times[name] = run.times.get(name, 0.0) + value
         return None, None
     mode = run.modes.setdefault(part.mode, _Mode())
-    _add_stated(mode, part, run)
+    _update_stated(mode, part, run)
     if not part.start_s.size:
-        # Most flushes have no requests of most modes.
-        _add_landed(mode, part, np.zeros(0, bool), part.start_s, run)
+        # Shortcut: most flushes have no requests in most modes.
+        _update_landed(mode, part, np.zeros(0, bool), part.start_s, run)
         return None, None
-    fault, moved = judged(part)
+    fault, moved = check_requests(part)
     good = fault < 0
     known = moved[good]
     unknown = np.isnan(known)
-    _add_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
+    _update_landed(mode, part, good, np.where(np.isnan(moved), 0.0, moved), run)
     mode.unknown_count += int(unknown.sum())
     run.refused_count += int((~good).sum())
-    return _Good(part.mode, part.start_s[good], part.end_s[good], known), _refused_requests(part, fault)
+    return _Good(part.mode, part.start_s[good], part.end_s[good], known), _refuse_requests(part, fault)
 
 
-def judged(part: Part) -> tuple[NDArray[np.int64], Reals]:
-    """Return of each request of a part (n) what is wrong with it (its place in FAULTS, -1: nothing), and its bytes.
+def check_requests(part: Part) -> tuple[NDArray[np.int64], Reals]:
+    """Return the fault code of each request of a part (n; index in FAULTS, -1: none), and its bytes.
 
-    The bytes of a good request are NaN where they are not known; those of a bad one mean nothing.
+    The bytes of a valid request are NaN if unknown; those of an invalid one are meaningless.
     """
-    lasted = part.end_s - part.start_s
+    duration_s = part.end_s - part.start_s
     with np.errstate(all="ignore"):
-        moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * lasted
+        moved = part.moved_bytes if part.moved_bytes is not None else part.rate_bytes_per_s * duration_s
         sound = part.rate_bytes_per_s if part.moved_bytes is None else moved
-        shortest_s, longest_s = lasted.min(initial=np.inf), lasted.max(initial=0)
-        # Of most parts nothing is wrong: a NaN or an infinite time fails one of these.
+        shortest_s, longest_s = duration_s.min(initial=np.inf), duration_s.max(initial=0)
+        # Shortcut for valid parts: a NaN or an infinite time fails one of these tests.
         if shortest_s >= 0 and longest_s < np.inf and sound.min(initial=0) >= 0 and moved.max(initial=0) < np.inf:
-            return np.full(moved.size, -1), _known(part, lasted, moved) if shortest_s == 0 else moved
+            return np.full(moved.size, -1), _mask_unknown(part, duration_s, moved) if shortest_s == 0 else moved
     wrong = (
         ~np.isfinite(sound) | ~np.isfinite(moved),
         ~np.isfinite(part.start_s),
         ~np.isfinite(part.end_s),
-        lasted < 0,
+        duration_s < 0,
         sound < 0,
     )
     fault = np.select([*wrong[1:3], wrong[0], *wrong[3:]], [1, 2, 0, 3, 4], -1)
-    return fault, _known(part, lasted, moved)
+    return fault, _mask_unknown(part, duration_s, moved)
 
 
-def _known(part: Part, lasted: Reals, moved: Reals) -> Reals:
-    """Return the bytes of requests, NaN where they are not known.
-
-    A phase too short for its times' decimals moved bytes all the same.
-    """
+def _mask_unknown(part: Part, duration_s: Reals, moved: Reals) -> Reals:
+    """Replace the bytes of zero-length requests with a rate by NaN: their duration was rounded to 0."""
     if part.moved_bytes is not None:
         return moved
-    return np.where((lasted == 0) & (part.rate_bytes_per_s != 0), np.nan, moved)
+    return np.where((duration_s == 0) & (part.rate_bytes_per_s != 0), np.nan, moved)
 
 
-def _add_stated(mode: _Mode, part: Part, run: _Run) -> None:
+def _update_stated(mode: _Mode, part: Part, run: _Run) -> None:
     for name, value in part.stated.items():
         if name.startswith("total_") and name != "total_number_of_ranks":
             mode.stated[name] = mode.stated.get(name, 0.0) + value
@@ -234,7 +231,7 @@ def _add_stated(mode: _Mode, part: Part, run: _Run) -> None:
     run.io_rank_count = max(run.io_rank_count, part.stated.get("number_of_ranks", 0))
 
 
-def _add_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, run: _Run) -> None:
+def _update_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, run: _Run) -> None:
     mode.landed_bytes += float(moved[good].sum())
     mode.request_count += int(good.sum())
     stated = abs(part.stated.get("total_bytes", 0.0))
@@ -246,24 +243,24 @@ def _add_landed(mode: _Mode, part: Part, good: np.ndarray, moved: np.ndarray, ru
         run.last_end_s = max(run.last_end_s, float(part.end_s[good].max()))
 
 
-def _refused_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
+def _refuse_requests(part: Part, fault: np.ndarray) -> pl.DataFrame | None:
     places = np.flatnonzero(fault >= 0)
     if not places.size:
         return None
-    words = pl.Series(FAULTS).gather(fault[places])
+    faults = pl.Series(FAULTS).gather(fault[places])
     numbers = {"start": part.start_s, "end": part.end_s, "rate": part.rate_bytes_per_s}
     frame = pl.DataFrame(
-        {"place": places + 1, "word": words} | {name: values[places] for name, values in numbers.items()}
+        {"place": places + 1, "word": faults} | {name: values[places] for name, values in numbers.items()}
     )
     return frame.select(
         line=pl.lit(part.line, pl.Int64),
-        reason=pl.format("{}: of request {}, {}.", pl.lit(part.mode), "place", "word"),
+        reason=pl.format("{}: request {}: {}.", pl.lit(part.mode), "place", "word"),
         remedy=pl.lit(_REMEDY),
         raw=pl.format("start {}, end {}, rate {}", "start", "end", "rate"),
     )
 
 
-def _joined(pieces: Sequence[_Good]) -> pl.DataFrame:
+def _concat(pieces: Sequence[_Good]) -> pl.DataFrame:
     place = np.repeat(np.arange(len(pieces)), [piece.count for piece in pieces])
     directions = [UNSTATED if piece.mode == UNSTATED else piece.mode.split("_")[0] for piece in pieces]
     return pl.DataFrame(
@@ -278,19 +275,19 @@ def _joined(pieces: Sequence[_Good]) -> pl.DataFrame:
 
 
 def _requests(pieces: Sequence[_Good], run: _Run) -> Iterator[Batch]:
-    return run.numbers.rows(TRACE_REQUESTS, _joined(pieces), module=_MODULE, rank=-1, is_nested=False)
+    return run.numbers.rows(TRACE_REQUESTS, _concat(pieces), module=_MODULE, rank=-1, is_nested=False)
 
 
 def _trace(run: _Run) -> Batch:
-    """Return the run: it lasted as long as rank 0 says over all flushes, and at least to the last request's end."""
+    """Build the row of the run; it lasts as long as rank 0's flushes state, at least to the last request's end."""
     ranks = run.rank_count or run.io_rank_count
-    lasted = max(run.last_end_s, run.times.get("delta_t_rank0", -np.inf))
-    return traced.rows(
+    duration_s = max(run.last_end_s, run.times.get("delta_t_rank0", -np.inf))
+    return traced.build_batch(
         TRACES,
         {
             "tracer": "tmio",
             "process_count": int(ranks) if 0 < ranks < 1 << 53 else None,
-            "duration_s": float(lasted) if lasted >= 0 and np.isfinite(lasted) else None,
+            "duration_s": float(duration_s) if duration_s >= 0 and np.isfinite(duration_s) else None,
         },
     )
 
@@ -303,7 +300,7 @@ def _module(run: _Run) -> Batch:
     sums = {f"{name}.{key}": value for name, mode in run.modes.items() for key, value in sorted(mode.stated.items())}
     sums |= {f"{IO_TIME}.{name}": value for name, value in sorted(run.times.items())}
     finite = {name: value for name, value in sums.items() if np.isfinite(value)}
-    return traced.rows(
+    return traced.build_batch(
         TRACE_MODULES,
         {
             "module": _MODULE,

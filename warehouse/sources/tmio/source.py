@@ -1,7 +1,7 @@
 """TMIO traces, FTIO's input: JSON, JSON Lines or MessagePack with the I/O phases of each rank, and FTIO's own JSON.
 
-A phase is what a rank moved from the start of its I/O until it went on: one request, or several that it had begun
-together. It lands as one request. TMIO does not tell which rank a phase is of, nor files, nor offsets.
+A phase covers a rank's I/O from its start until the rank continued: one request, or several that it had started
+together. It lands as one request. TMIO has no ranks of phases, no files and no offsets.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ _JSON = re.compile(
     rb'"(?:' + _MODES + rb')"\s*:\s*\{|"io_time"\s*:\s*\{\s*"delta_t_|"(?:b_rank_avr|b_overlap_avr|b_ind)"\s*:\s*\['
 )
 _BLANK = b" \t\r\n"
-#: an array of less than 65,536 members that begins with the name of a mode
+#: an array of less than 65,536 members that starts with the name of a mode
 _PACKED = re.compile(
     rb"(?:[\x90-\x9f]|\xdc..)[\xa7\xa9\xaa\xab](?:read_sync|write_sync|read_async|write_async|io_time)", re.S
 )
 
 
 def sniff(head: Head) -> bool:
-    """Return whether the content is a JSON object with a mode of TMIO, or an array that begins with one."""
+    """Recognize a JSON object with a TMIO mode, or a MessagePack array that starts with one."""
     start = head.start.removeprefix(b"\xef\xbb\xbf").lstrip(_BLANK)
     return (start.startswith(b"{") and _JSON.search(start) is not None) or _PACKED.match(head.start) is not None
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    """Read one traced run; phases of its flushes follow each other and are never repeated."""
+    """Read one traced run; consecutive flushes never repeat phases."""
     from iosig.warehouse.sources.tmio import requests
 
     return requests.read(path)

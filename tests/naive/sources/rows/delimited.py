@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from iosig.warehouse.sources.rows.delimited import Header
-from iosig.warehouse.sources.rows.rejects import Refused, Sifted, frame_of
+from iosig.warehouse.sources.rows.rejects import Refused, Sifted, build_reject_frame
 
 
 def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str], **_: object) -> Sifted:
@@ -26,12 +26,12 @@ def split_lines(lines: pl.DataFrame, header: Header, columns: Mapping[str, str],
             cells = cells[:-1]
         if len(cells) != width:
             reason = f"The line has {len(cells)} fields where {width} are expected."
-            refused.append((number, reason, "Check for a cut line or a delimiter within a field.", raw))
+            refused.append((number, reason, "Check for a truncated line or a delimiter within a field.", raw))
             continue
         wanted = (cells[header.names.index(theirs)].strip() or None for theirs in columns.values())
         rows.append((*wanted, number, raw))
     schema = dict.fromkeys(columns, pl.String) | {"line": pl.Int64, "raw": pl.String}
-    return Sifted(pl.DataFrame(rows, schema=schema, orient="row"), frame_of(refused))
+    return Sifted(pl.DataFrame(rows, schema=schema, orient="row"), build_reject_frame(refused))
 
 
 def _cells(raw: str, delimiter: str) -> list[str]:

@@ -4,7 +4,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from iosig.warehouse.sources.counters.changes import KEYS, Changes, lacking, news, wide, wide_of_series
+from iosig.warehouse.sources.counters.changes import (
+    KEYS,
+    Changes,
+    find_incomplete_jobs,
+    pivot_points,
+    pivot_series,
+    select_changes,
+)
 from iosig.warehouse.sources.protocol import Reading
 
 _DAY_US = 86_400_000_000
@@ -53,8 +60,10 @@ def test_two_calls_report_what_one_call_does(seed: int) -> None:
         total_sync_count=pl.Series([None if value == 2 else int(value) for value in dice.integers(0, 3, 30)]),
     )
     middle = int(np.searchsorted(times, 2 * _DAY_US))
-    samples, refused = zip(*(news(part, parts, Reading()) for part in (rows[:middle], rows[middle:])), strict=True)
-    expected, expected_refused = news(rows, whole, Reading())
+    samples, refused = zip(
+        *(select_changes(part, parts, Reading()) for part in (rows[:middle], rows[middle:])), strict=True
+    )
+    expected, expected_refused = select_changes(rows, whole, Reading())
     assert pl.concat(samples).equals(expected)
     assert pl.concat(refused).equals(expected_refused)
     assert 0 < expected.height < 30
@@ -67,7 +76,7 @@ def test_values_of_one_counter_make_one_row() -> None:
         value=pl.Series([1, 2, 3, 4, 5, 6]),
         line=pl.int_range(6),
     )
-    rows = wide(points)
+    rows = pivot_points(points)
     assert rows.select("job_key", "line", "is_doubled", "total_open_count", "total_other_count").rows() == [
         ("a", 0, False, 1, 5),
         ("b", 3, True, 15, None),
@@ -86,7 +95,7 @@ def test_series_that_are_read_more_than_once_make_the_same_rows(seed: int) -> No
         value=pl.Series(dice.integers(0, 99, 60)), line=pl.int_range(60, dtype=pl.Int64)
     )
     points = series[values["series"].to_numpy()].hstack(values.drop("series")).filter(pl.col("column").is_not_null())
-    assert wide_of_series(series, values).equals(wide(points))
+    assert pivot_series(series, values).equals(pivot_points(points))
 
 
 def readings(*written: int | None, at_us: int = 7, **columns: object) -> pl.DataFrame:
@@ -99,19 +108,19 @@ def readings(*written: int | None, at_us: int = 7, **columns: object) -> pl.Data
 
 def test_a_job_that_lacks_what_others_of_its_target_have_is_refused() -> None:
     changes = Changes()
-    rows, refused = news(readings(5, None, 7), changes, Reading())
+    rows, refused = select_changes(readings(5, None, 7), changes, Reading())
     assert (rows["job_key"].to_list(), refused["line"].to_list()) == (["j0", "j2"], [1])
     assert rows["filesystem"].unique().to_list() == ["fs"]
-    rows, refused = news(readings(5, 6, 7, at_us=20), changes, Reading(filesystem="own"))
+    rows, refused = select_changes(readings(5, 6, 7, at_us=20), changes, Reading(filesystem="own"))
     assert (rows["filesystem"].to_list(), refused.height) == (["own"] * 3, 0)
     # nobody of the target has it, and its total need not
-    assert not lacking(readings(None, None)).any()
+    assert not find_incomplete_jobs(readings(None, None)).any()
     total = pl.concat([readings(5), readings(None).with_columns(job_key=pl.lit(None, pl.String))])
-    assert not lacking(total).any()
+    assert not find_incomplete_jobs(total).any()
 
 
 def test_a_reading_holds_since_it_changed_where_it_says_so() -> None:
-    rows, _ = news(readings(5, at_us=20, held_us=7), Changes(), Reading())
+    rows, _ = select_changes(readings(5, at_us=20, held_us=7), Changes(), Reading())
     assert rows.select(pl.col("sampled_at", "scraped_at").dt.timestamp("us")).rows() == [(7, 20)]
-    rows, _ = news(readings(5, at_us=20, held_us=None), Changes(), Reading())
+    rows, _ = select_changes(readings(5, at_us=20, held_us=None), Changes(), Reading())
     assert rows.select(pl.col("sampled_at", "scraped_at").dt.timestamp("us")).rows() == [(20, 20)]

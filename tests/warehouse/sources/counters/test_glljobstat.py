@@ -86,8 +86,8 @@ def test_what_is_called_bytes_and_is_a_count_is_no_bytes(tmp_path: Path) -> None
     one_in(
         3,
         [
-            ((10, "1", "write", -1), "no count"),
-            ((10, "1", "write", None), "no count"),
+            ((10, "1", "write", -1), "non-negative integer"),
+            ((10, "1", "write", None), "non-negative integer"),
             ((10, None, "write", 1), "empty"),
             ((-T, "1", "write", 1), "time"),
             ((0, "1", "write", 4), "twice"),

@@ -166,7 +166,7 @@ def test_a_profile_of_slurm_is_refused_for_what_it_does_not_say(tmp_path: Path) 
         f"{name},job=43,step=0,task=Lustre,host=node7 value={value} {T}\n"
         for name, value in (("Reads", 7), ("ReadMB", "12.30"), ("Writes", 0), ("WriteMB", "0.00"))
     )
-    with pytest.raises(InputRefused, match=r"profile of Slurm's.*depends on its version"):
+    with pytest.raises(InputRefused, match=r"Slurm profile.*depends on Slurm's version"):
         read_text(tmp_path, text)
 
 

@@ -10,7 +10,7 @@ import pytest
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.counters import jobstats_text
 from iosig.warehouse.sources.counters.jobstats import SOURCE
-from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.store.landing import land
@@ -145,9 +145,9 @@ def test_a_file_without_headers_is_of_the_target_that_it_is_named_after(tmp_path
     text = "job_stats:\n" + entry("1", 1, 4096)
     rows, _, _ = read_text(tmp_path, text, "scratch-MDT000a.job_stats")
     assert told(rows, "filesystem", "component", "target") == [("scratch", "mdt", "scratch-MDT000a")]
-    with pytest.raises(InputRefused, match="of which target"):
+    with pytest.raises(InputRefused, match="the target of the job"):
         read_text(tmp_path, text, "stats")
-    with pytest.raises(InputRefused, match="neither a header nor a time"):
+    with pytest.raises(InputRefused, match="without a header or time"):
         read_text(tmp_path, text + text, "scratch-MDT000a.job_stats")
     rows, scrapes, _ = read_text(tmp_path, f"{T + 2}\n{text}{T + 4}\n{text}", "scratch-MDT000a.job_stats")
     assert (rows.height, scrapes["scraped_at"].to_list()) == (1, [at(2), at(4)])
@@ -247,7 +247,7 @@ def test_a_target_without_jobs_is_a_snapshot_without_entries(tmp_path: Path) -> 
     rows, scrapes, refused = read_text(tmp_path, empty + header() + entry("1", 1, 4096) + empty)
     assert (rows.height, refused.height) == (1, 1)
     assert told(scrapes, "target", "entry_count") == [("fs1-OST0003", 0), ("fs1-OST0001", 1)]
-    assert "Nothing says when this was read" in refused["reason"][0]
+    assert "The time of the reading is unknown" in refused["reason"][0]
 
 
 # ---- what is damaged
@@ -268,7 +268,7 @@ def test_what_follows_a_damaged_line_may_be_of_another_target(tmp_path: Path, st
     text = header() + entry("43", 5, 8192) + damaged + header("fs1-OST0002") + entry("43", 5, 8192)
     rows, _, refused = read_text(tmp_path, text)
     assert told(rows, "target", "job_key") == [("fs1-OST0001", "43"), ("fs1-OST0002", "43")]
-    assert refused["reason"].str.contains("^The line is not as|^2 entries from here on").all()
+    assert refused["reason"].str.contains("^The line is not in|^2 entries from here on").all()
 
 
 def test_lines_that_are_nothing_are_refused_by_themselves(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_lines_that_are_nothing_are_refused_by_themselves(tmp_path: Path) -> Non
 
 def test_an_entry_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", 1000)
-    with limited(Limits(max_line_bytes=100)), pytest.raises(InputRefused, match="longer than 100 bytes"):
+    with apply_limits(Limits(max_line_bytes=100)), pytest.raises(InputRefused, match="longer than 100 bytes"):
         read_text(tmp_path, header() + entry("1", 1, 4096) + "  x\n" * 100)
 
 

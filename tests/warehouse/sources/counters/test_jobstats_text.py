@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from iosig.warehouse.sources.counters import jobstats_text
-from iosig.warehouse.sources.counters.jobstats_text import Begin, Entries, Stamp, events
+from iosig.warehouse.sources.counters.jobstats_text import Begin, Entries, Stamp, parse_events
 
 TEXT = b"""\
 1723114647
@@ -34,7 +34,7 @@ def test_a_text_is_headers_times_and_entries(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(b"\xef\xbb\xbf" + TEXT)
     entries: list[tuple[int, bytes]] = []
     others = []
-    for event in events(path, "UTC"):
+    for event in parse_events(path, "UTC"):
         if isinstance(event, Entries):
             entries += [
                 (event.line if not number else 0, part)

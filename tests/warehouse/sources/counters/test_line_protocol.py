@@ -3,7 +3,14 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from iosig.warehouse.sources.counters.line_protocol import Lines, Points, is_point, meant, points, strange_names
+from iosig.warehouse.sources.counters.line_protocol import (
+    Lines,
+    Points,
+    find_lone_names,
+    is_point,
+    parse_points,
+    select_measurements,
+)
 from tests.budget import one_in
 
 
@@ -12,10 +19,10 @@ def frame(*texts: str) -> pl.DataFrame:
 
 
 def read(*texts: str, of: tuple[str, ...] | None = ("m",)) -> tuple[list[Points], pl.DataFrame]:
-    own, strange = meant(frame(*texts), of)
-    lines, untimed = Lines.of(own)
-    found, damaged = points(lines.said)
-    return found, pl.concat([strange, untimed, lines.everywhere(damaged, own)])
+    own, strange = select_measurements(frame(*texts), of)
+    lines, untimed = Lines.split_times(own)
+    found, damaged = parse_points(lines.said)
+    return found, pl.concat([strange, untimed, lines.expand_refused(damaged, own)])
 
 
 def test_points_with_the_same_names_are_read_together() -> None:
@@ -30,10 +37,10 @@ def test_points_with_the_same_names_are_read_together() -> None:
 
 def test_what_several_lines_say_alike_is_read_once() -> None:
     texts = [f"m,a={name} f={value}i {at}" for at in ("1700000000", "1700000001000") for name, value in ("xx", "y1")]
-    lines, refused = Lines.of(frame(*texts, "m f=1i", "m f=1i 170000000012"))
+    lines, refused = Lines.split_times(frame(*texts, "m f=1i", "m f=1i 170000000012"))
     assert (lines.said["line"].to_list(), refused["line"].to_list()) == ([1, 2], [5, 6])
     assert lines.said["text"].to_list() == ["m,a=x f=xi", "m,a=y f=1i"]
-    rows = lines.expanded(pl.DataFrame({"line": [2], "told": ["y"]}, schema={"line": pl.Int64, "told": pl.String}))
+    rows = lines.expand(pl.DataFrame({"line": [2], "told": ["y"]}, schema={"line": pl.Int64, "told": pl.String}))
     assert rows.sort("line").select("line", "at_us", "told").rows() == [
         (2, 1_700_000_000_000_000, "y"), (4, 1_700_000_001_000_000, "y")
     ]  # fmt: skip
@@ -84,10 +91,10 @@ def test_lines_of_others_are_passed_over_if_they_are_points() -> None:
 def test_a_name_that_one_point_has_in_the_place_of_another_is_strange() -> None:
     same = [f"m,a={number} f=1i,g=2i 1700000000" for number in range(10)]
     found, _ = read(*same, "m,a=1 f=1i,q=2i 1700000000", "m,a=1,b=2 x=1i 1700000000")
-    assert {each.lines["line"][0]: name for each, name in zip(found, strange_names(found), strict=True)} == {
+    assert {each.lines["line"][0]: name for each, name in zip(found, find_lone_names(found), strict=True)} == {
         1: None, 11: "q", 12: None
     }  # fmt: skip
-    assert strange_names(read(*same[:5], "m,a=1 f=1i,q=2i 1700000000")[0]) == [None, None]
+    assert find_lone_names(read(*same[:5], "m,a=1 f=1i,q=2i 1700000000")[0]) == [None, None]
 
 
 @pytest.mark.slow

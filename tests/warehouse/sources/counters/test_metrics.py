@@ -22,5 +22,5 @@ from iosig.warehouse.sources.protocol import Reading
     ],
 )
 def test_a_metric_counts_into_one_column(name: str, operation: str | None, component: str | None, column: str) -> None:
-    columns = metrics.columns_of(Reading(columns={"total_written_bytes": "site_wr", "target": "ost"}))
-    assert metrics.column_of(name, operation, component, columns) == column
+    columns = metrics.map_metrics(Reading(columns={"total_written_bytes": "site_wr", "target": "ost"}))
+    assert metrics.find_column(name, operation, component, columns) == column

@@ -128,7 +128,7 @@ def test_gpfs_is_counted_on_its_clients(tmp_path: Path) -> None:
 
 def test_a_sites_own_metrics_are_named_in_the_settings(tmp_path: Path) -> None:
     text = "# TYPE site_wr counter\n" + metric("site_wr", 5, ost="w-OST0001", slurm="77")
-    with pytest.raises(InputRefused, match="none of the metrics"):
+    with pytest.raises(InputRefused, match="no metric that counts"):
         read_text(tmp_path, text)
     own = Reading(columns={"total_written_bytes": "site_wr", "target": "ost", "job_key": "slurm"})
     rows, _, _ = read_text(tmp_path, text, reading=own)
@@ -167,7 +167,7 @@ def test_of_many_snapshots_only_what_changed_has_rows(tmp_path: Path) -> None:
         ("j0", at(0)), ("j1", at(0)), ("j1", at(20)), ("j1", at(40))
     ]  # fmt: skip
     rows, scrapes, refused = read_text(tmp_path, snapshot(1) + text)
-    assert refused["reason"].to_list() == ["Nothing says when this was read."]
+    assert refused["reason"].to_list() == ["The time of the reading is unknown."]
     assert (rows.height, scrapes.height) == (4, 5)
 
 
@@ -241,4 +241,4 @@ def test_labels_that_come_twice_with_other_values_are_refused(tmp_path: Path) ->
     assert read_text(tmp_path, doubled)[0].height == 2
     rows, _, refused = read_text(tmp_path, text + text.splitlines()[2].replace("4096", "4097") + "\n")
     assert rows["job_key"].to_list() == ["j1"]
-    assert "comes twice" in refused["reason"][0]
+    assert "occurs twice" in refused["reason"][0]

@@ -27,7 +27,7 @@ def fake() -> Iterator[FakePrometheus]:
 
 
 def read(fake: FakePrometheus, since_s: int, until_s: int, matchers: str = "") -> list[Batch]:
-    return Server.of(fake.url, matchers).read(NAMES, T + since_s, T + until_s, Reading())
+    return Server.from_url(fake.url, matchers).read(NAMES, T + since_s, T + until_s, Reading())
 
 
 def samples(batches: list[Batch]) -> list[tuple[float, int | None, int | None]]:
@@ -78,7 +78,7 @@ def test_what_is_too_much_and_what_fails_are_told_apart(fake: FakePrometheus) ->
 
 def test_an_answer_that_is_cut_is_none(fake: FakePrometheus) -> None:
     fake.cut_bytes = 20
-    with pytest.raises(InputRefused, match="no valid JSON"):
+    with pytest.raises(InputRefused, match="not valid JSON"):
         read(fake, 0, 30)
 
 
@@ -91,13 +91,13 @@ def test_who_asks_shows_a_password_or_a_token_and_tells_neither(
     monkeypatch.setenv(TOKEN_VARIABLE, "of the test alone")
     assert samples(read(fake, 0, 30))
     fake.token = "Basic YW5uOm1pbmU="
-    server = Server.of(fake.url.replace("//", "//ann:mine@"), "")
+    server = Server.from_url(fake.url.replace("//", "//ann:mine@"), "")
     assert server.read(NAMES, T, T + 30, Reading())
     assert server.url == fake.url
 
 
 def test_what_is_no_server_is_told() -> None:
-    with pytest.raises(UsageError, match="host is no address"):
-        Server.of("ftp://ann:mine@host", "")
+    with pytest.raises(UsageError, match="host is not the address"):
+        Server.from_url("ftp://ann:mine@host", "")
     with pytest.raises(InputRefused, match=r"http://127\.0\.0\.1:1 fails: .*refused"):
-        Server.of("http://127.0.0.1:1", "").read(NAMES, 0, 30, Reading())
+        Server.from_url("http://127.0.0.1:1", "").read(NAMES, 0, 30, Reading())

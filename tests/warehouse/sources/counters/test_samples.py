@@ -26,7 +26,7 @@ T = 1723114650
     ],
 )
 def test_a_name_says_one_time_or_none(name: str, zone: str, second: float | None) -> None:
-    assert samples.said_time(name, zone) == (None if second is None else round(second * 1e6))
+    assert samples.parse_time_in_name(name, zone) == (None if second is None else round(second * 1e6))
 
 
 def test_every_operation_has_a_column_of_the_contract() -> None:
@@ -40,15 +40,15 @@ def test_every_operation_has_a_column_of_the_contract() -> None:
 
 def test_a_target_tells_its_file_system() -> None:
     targets = pl.Series(["a-b-OST000c", "a-MDT0000", "gs02"])
-    assert samples.filesystems(targets, Reading()).to_list() == ["a-b", "a", "default"]
-    assert samples.filesystems(targets, Reading(filesystem="home")).to_list() == ["home"] * 3
+    assert samples.find_filesystems(targets, Reading()).to_list() == ["a-b", "a", "default"]
+    assert samples.find_filesystems(targets, Reading(filesystem="home")).to_list() == ["home"] * 3
 
 
 def test_letters_in_its_name_say_what_a_target_is() -> None:
     targets = pl.Series(["fs1-OST0001", "MDT000a", "node7", "HOST1", None])
-    assert samples.components(targets).to_list()[:4] == ["ost", "mdt", "server", "server"]
+    assert samples.find_components(targets).to_list()[:4] == ["ost", "mdt", "server", "server"]
 
 
 def test_a_job_is_named_without_quotes_and_escapes() -> None:
     keys = pl.Series(["43", '"SLURM_JOB10:0:h"', r'"\x41.0"', r"\x41.0", r'"\x1b.0"', None, '"'])
-    assert samples.unquoted(keys).to_list() == ["43", "SLURM_JOB10:0:h", "A.0", r"\x41.0", r"\x1b.0", "", '"']
+    assert samples.unquote_job_ids(keys).to_list() == ["43", "SLURM_JOB10:0:h", "A.0", r"\x41.0", r"\x1b.0", "", '"']

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from iosig.warehouse.sources.darshan import library
-from iosig.warehouse.sources.darshan.counters import COUNTS, Records, Totals, can_be_added
+from iosig.warehouse.sources.darshan.counters import COUNTS, Records, Totals, is_additive
 
 
 def records(module: str, count: int = 2, **values: list[float]) -> Records:
@@ -25,7 +25,7 @@ def records(module: str, count: int = 2, **values: list[float]) -> Records:
 def test_every_column_is_made_of_counters_that_there_are(module: str) -> None:
     columns = records(module).columns()
     assert set(COUNTS[module]) <= set(columns)
-    assert all(can_be_added(f"{module}_{suffix}") for suffixes in COUNTS[module].values() for suffix in suffixes)
+    assert all(is_additive(f"{module}_{suffix}") for suffixes in COUNTS[module].values() for suffix in suffixes)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_every_column_is_made_of_counters_that_there_are(module: str) -> None:
     ],
 )
 def test_sums_and_times_can_be_added(counter: str) -> None:
-    assert can_be_added(counter)
+    assert is_additive(counter)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_sums_and_times_can_be_added(counter: str) -> None:
     ],
 )
 def test_properties_instants_and_extremes_cannot_be_added(counter: str) -> None:
-    assert not can_be_added(counter)
+    assert not is_additive(counter)
 
 
 def test_columns_are_sums_of_counters() -> None:
@@ -111,7 +111,7 @@ def test_totals_are_of_all_blocks_and_leave_out_what_is_unknown_somewhere() -> N
     totals = Totals()
     totals.add(records("STDIO", READS=[1, 2], WRITES=[5, 5], F_READ_TIME=[0.5, 0.25]))
     totals.add(records("STDIO", READS=[3, 4], WRITES=[-1, 5], F_WRITE_TIME=[np.nan, 1.0]))
-    known = totals.known()
+    known = totals.complete_sums()
     assert (known["STDIO_READS"], known["STDIO_F_READ_TIME"]) == (10, 0.75)
     assert not {"STDIO_WRITES", "STDIO_F_WRITE_TIME", "STDIO_MAX_BYTE_READ"} & set(known)
 
@@ -119,4 +119,4 @@ def test_totals_are_of_all_blocks_and_leave_out_what_is_unknown_somewhere() -> N
 def test_totals_do_not_overflow() -> None:
     totals = Totals()
     totals.add(records("STDIO", count=4, READS=[(1 << 62) - 1] * 4))
-    assert totals.known()["STDIO_READS"] == 4 * ((1 << 62) - 1)
+    assert totals.complete_sums()["STDIO_READS"] == 4 * ((1 << 62) - 1)

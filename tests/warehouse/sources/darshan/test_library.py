@@ -13,12 +13,12 @@ LOG = SHIPPED / "examples" / "example_logs" / "ior_hdf5_example.darshan"
 
 @pytest.fixture(autouse=True)
 def loaded_anew() -> None:
-    library.library.cache_clear()
+    library.load_library.cache_clear()
 
 
 def test_the_wheels_own_library_is_taken() -> None:
-    assert Path(library.library()._name).parent.name == "darshan.libs"
-    assert library.library().darshan_log_get_lib_version() == library.VERSION.encode()
+    assert Path(library.load_library()._name).parent.name == "darshan.libs"
+    assert library.load_library().darshan_log_get_lib_version() == library.VERSION.encode()
 
 
 def test_counters_are_named_by_the_library() -> None:
@@ -30,43 +30,43 @@ def test_counters_are_named_by_the_library() -> None:
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "VERSION", "3.6.0")
     with pytest.raises(InputRefused, match=r"has version 3\.5\.0"):
-        library.library()
+        library.load_library()
 
 
 def test_other_counters_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "COUNTERS", library.COUNTERS | {"POSIX": ("posix", 70, 17)})
     with pytest.raises(InputRefused, match="other posix counters"):
-        library.library()
+        library.load_library()
 
 
 def test_a_library_that_reads_the_sample_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # As with the builds whose segments are longer: the second one is not where it should be.
     monkeypatch.setattr(library, "SEGMENT_BYTES", 40)
     with pytest.raises(InputRefused, match="wrongly"):
-        library.library()
+        library.load_library()
 
 
 def test_without_the_sample_nothing_is_known_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_SAMPLE", "gone.darshan")
     with pytest.raises(InputRefused, match="missing"):
-        library.library()
+        library.load_library()
 
 
 def test_without_the_wheel_there_is_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputRefused, match="not installed") as refusal:
-        library.library()
+        library.load_library()
     assert library.VERSION in refusal.value.remedy
 
 
 def test_job_names_and_modules_of_a_log() -> None:
-    with library.opened(LOG) as log:
-        job = library.job(log)
+    with library.open_log(LOG) as log:
+        job = library.read_job(log)
         assert (job.uid, job.process_count, job.job_id) == (69628, 4, 32324925)
         assert (job.started, job.ended) == ((1594155460, 0), (1594155460, 0))
         assert job.command.endswith("ior -a HDF5 -o /global/cscratch1/sd/ssnyder/test123.h5")
         assert ("/global/cscratch1", "lustre") in job.mounts
-        ids, names = library.names(log)
+        ids, names = library.read_names(log)
         assert len(ids) == len(names)
         assert "/global/cscratch1/sd/ssnyder/test123.h5" in names
         assert set(library.module_numbers(log)) == {
@@ -75,14 +75,14 @@ def test_job_names_and_modules_of_a_log() -> None:
 
 
 def test_modules_are_read_to_their_end() -> None:
-    with library.opened(LOG) as log:
-        assert len(list(library.records(log, library.module_numbers(log)["STDIO"]))) == 1
-    with library.opened(LOG) as log:
-        assert len(list(library.records(log, library.module_numbers(log)["H5D"]))) == 3
+    with library.open_log(LOG) as log:
+        assert len(list(library.iterate_records(log, library.module_numbers(log)["STDIO"]))) == 1
+    with library.open_log(LOG) as log:
+        assert len(list(library.iterate_records(log, library.module_numbers(log)["H5D"]))) == 3
 
 
 def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused, match="cannot open"), library.opened(tmp_path / "gone"):
+    with pytest.raises(InputRefused, match="cannot open"), library.open_log(tmp_path / "gone"):
         pass
 
 
@@ -96,4 +96,4 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_the_first_error_is_told(said: str, error: str) -> None:
-    assert library.first_error(said) == error
+    assert library.find_first_error(said) == error

@@ -42,16 +42,18 @@ def parts_of(path: Path, **changed: int) -> str:
 def blocks(path: Path, parts: str | None = None, *, in_child: bool = True) -> list[tuple[Head, Arrays]]:
     """Return the blocks of a log; without a child, what the library prints is not known."""
     arguments = (str(path), parts or parts_of(path))
-    found: Iterator[Arrays] = arrays_from_child(reading.log_in_few, *arguments) if in_child else reading.log(*arguments)
+    found: Iterator[Arrays] = (
+        arrays_from_child(reading.read_log_batched, *arguments) if in_child else reading.read_log(*arguments)
+    )
     return [(json.loads(block["head"].tobytes()), block) for block in found]
 
 
 def test_small_blocks_go_together_and_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, DXT_POSIX=(1, dxt(writes=40, reads=2)))
-    one_by_one = list(reading.log(str(path), parts_of(path)))
-    (together,) = reading.log_in_few(str(path), parts_of(path))
+    one_by_one = list(reading.read_log(str(path), parts_of(path)))
+    (together,) = reading.read_log_batched(str(path), parts_of(path))
     monkeypatch.setattr(reading, "_MOST_HELD_BYTES", 1)
-    each_alone = [block for (block,) in reading.log_in_few(str(path), parts_of(path))]
+    each_alone = [block for (block,) in reading.read_log_batched(str(path), parts_of(path))]
     for found in (together, each_alone):
         assert [{name: array.tobytes() for name, array in block.items()} for block in found] == [
             {name: array.tobytes() for name, array in block.items()} for block in one_by_one
@@ -228,7 +230,7 @@ def test_damage_found_after_rows_were_passed_on_refuses_the_log(
 ) -> None:
     monkeypatch.setattr(reading, "BLOCK_SEGMENTS", 10)
     path = write(tmp_path, DXT_POSIX=(1, dxt(30, 0) + dxt(5, 0, told=(5, 1 << 40))))
-    found = reading.log(str(path), json.dumps([["DXT_POSIX", 1, 104 * 2 + 32 * 35, False]]))
+    found = reading.read_log(str(path), json.dumps([["DXT_POSIX", 1, 104 * 2 + 32 * 35, False]]))
     with pytest.raises(InputRefused, match="DXT_POSIX is damaged"):
         list(found)
 

@@ -235,15 +235,15 @@ def test_mounts_are_compared_by_whole_names() -> None:
         "x/y": (None, None),
     }
     for path in (*wanted, *wanted):
-        assert mounts.of(path, is_striped=False) == wanted[path]
+        assert mounts.find_mount(path, is_striped=False) == wanted[path]
     assert _Mounts({"/a": "nfs"}).of("/b/c", is_striped=False) == (None, None)
-    assert mounts.of(None, is_striped=False) == (None, None)
+    assert mounts.find_mount(None, is_striped=False) == (None, None)
 
 
 def test_stripes_are_stronger_than_mounts() -> None:
     mounts = _Mounts({"/": "overlay", "/lus": "lustre"})
-    assert mounts.of("/grand/x", is_striped=True) == (None, "lustre")
-    assert mounts.of("/lus/x", is_striped=True) == ("/lus", "lustre")
+    assert mounts.find_mount("/grand/x", is_striped=True) == (None, "lustre")
+    assert mounts.find_mount("/lus/x", is_striped=True) == ("/lus", "lustre")
 
 
 def test_names_of_any_bytes_are_data(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_a_log_that_crashes_the_library_or_hangs_costs_that_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(darshan_rows, "reading", darshan_tables)
-    monkeypatch.setattr(darshan_rows, "arrays_from_child", partial(child.arrays_from_child, patience_s=5.0))
+    monkeypatch.setattr(darshan_rows, "arrays_from_child", partial(child.arrays_from_child, timeout_s=5.0))
     good = SHIPPED / "tests" / "input" / "sample.darshan"
     names = [f"{number}-{kind}.darshan" for number in range(2) for kind in ("good", "crashing", "good", "good")]
     names.insert(5, "hanging.darshan")

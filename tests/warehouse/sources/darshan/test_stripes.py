@@ -14,7 +14,7 @@ def stripes(files: list[tuple[int, list[tuple[Component, list[int]]]]]) -> Strip
     """Lay out files (id, [(component, its targets)]) as the records do."""
     components = [component for _, parts in files for component, _ in parts]
     osts = [ost for _, parts in files for _, targets in parts for ost in targets]
-    return Stripes.of(
+    return Stripes.from_records(
         np.array([file for file, _ in files], np.uint64),
         np.array([len(parts) for _, parts in files], np.int64),
         np.array(components, np.int64).reshape(-1, 7),
@@ -43,22 +43,22 @@ def naive(files: list[tuple[int, list[tuple[Component, list[int]]]]], file: int,
 def test_stripes_go_round_the_targets() -> None:
     found = stripes([(7, [plain(10, [3, 1, 2])])])
     assert targets(found, [(7, 0), (7, 9), (7, 10), (7, 29), (7, 30), (8, 0)]) == [3, 3, 1, 2, 3, -1]
-    assert found.described() == {7: (10, [3, 1, 2])}
+    assert found.describe_files() == {7: (10, [3, 1, 2])}
 
 
 def test_files_without_stripes_have_no_targets() -> None:
-    assert targets(Stripes.none(), [(7, 0)]) is None
+    assert targets(Stripes.empty(), [(7, 0)]) is None
     assert targets(stripes([(7, [plain(10, [1])])]), [(8, 0)]) is None
     found = stripes([(7, [plain(10, [])])])
     assert targets(found, [(7, 0)]) == [-1]
-    assert found.described() == {7: (None, None)}
+    assert found.describe_files() == {7: (None, None)}
 
 
 def test_each_extent_has_a_layout_of_its_own() -> None:
     first, second = (4, 1, 0, 0, 0, 8, 0), (8, 2, 0, 0, 8, -1, 0)
     found = stripes([(1, [plain(5, [9])]), (2, [(first, [5]), (second, [6, 7])])])
     assert targets(found, [(2, 0), (2, 7), (2, 8), (2, 16), (2, 24), (1, 99)]) == [5, 5, 7, 6, 7, 9]
-    assert found.described()[2] == (None, [5, 6, 7])
+    assert found.describe_files()[2] == (None, [5, 6, 7])
 
 
 def test_of_mirrors_the_first_stands_for_all() -> None:
@@ -69,7 +69,7 @@ def test_of_mirrors_the_first_stands_for_all() -> None:
 def test_what_cannot_be_is_unknown() -> None:
     found = stripes([(1, [((0, 1, 0, 0, 0, -1, 0), [5])]), (2, [((8, 1, 0, 0, 0, -1, 0), [-1])])])
     assert targets(found, [(1, 0), (2, 0), (2, -1)]) == [-1, -1, -1]
-    assert found.described() == {1: (None, [5]), 2: (8, None)}
+    assert found.describe_files() == {1: (None, [5]), 2: (8, None)}
 
 
 def test_of_two_records_of_a_file_the_first_counts() -> None:

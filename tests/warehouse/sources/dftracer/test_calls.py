@@ -21,7 +21,7 @@ def row(name: str, cat: str = POSIX, **told: Any) -> dict[str, Any]:
 
 
 def typed(*rows: dict[str, Any]) -> pl.DataFrame:
-    found = calls.typed(pl.DataFrame(list(rows), schema=CELLS))
+    found = calls.parse_cells(pl.DataFrame(list(rows), schema=CELLS))
     assert found.refused.is_empty()
     return found.rows
 
@@ -58,13 +58,13 @@ def test_the_bytes_that_a_call_moved(name: str, cat: str, told: dict[str, int], 
         ("read", POSIX, {"file_hash": 9}, "not how many bytes moved"),
         ("fwrite", STDIO, {"ret": 3, "count": 4}, "not how many bytes moved"),
         ("getc", STDIO, {"host": "node1"}, "not how many bytes moved"),
-        ("close", POSIX, {"ret": "1.5"}, "no number"),
+        ("close", POSIX, {"ret": "1.5"}, "not a number"),
     ],
 )
 def test_a_call_that_does_not_say_what_it_returned_is_refused(
     name: str, cat: str, told: dict[str, Any], reason: str
 ) -> None:
-    found = calls.typed(pl.DataFrame([row(name, cat, **told)], schema=CELLS))
+    found = calls.parse_cells(pl.DataFrame([row(name, cat, **told)], schema=CELLS))
     assert found.rows.is_empty()
     assert reason in found.refused["reason"].item()
 

@@ -12,17 +12,17 @@ def of(*, is_closed: bool = False, is_cut: bool = False, ended: dict[int, int] |
 
 
 def test_a_bracket_or_the_ends_of_all_processes_make_a_file_whole() -> None:
-    assert of(is_closed=True).is_whole
-    assert of(ended={0: 5, 1: 6}).is_whole
-    assert not of(ended={0: 5}).is_whole
-    assert not of(is_closed=True, is_cut=True).is_whole
+    assert of(is_closed=True).is_complete
+    assert of(ended={0: 5, 1: 6}).is_complete
+    assert not of(ended={0: 5}).is_complete
+    assert not of(is_closed=True, is_truncated=True).is_complete
 
 
 def test_missing_events_are_those_that_the_tracer_counted() -> None:
     found = FileRead("f", 0, processes={0}, event_count=9, numbered_count=8, ending=Ending(is_closed=True))
-    assert (found.missing_count, found.is_whole) == (2, False)
+    assert (found.missing_count, found.is_complete) == (2, False)
     found.are_all_numbered = False
-    assert (found.missing_count, found.is_whole) == (0, True)
+    assert (found.missing_count, found.is_complete) == (0, True)
 
 
 def test_what_lies_far_outside_of_start_and_end_says_nothing() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.dftracer.lines import Lines, quick
+from iosig.warehouse.sources.dftracer.lines import Lines, read_with_duckdb
 from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.text_blocks import Block
 from tests.dftracer_traces import CALLS, EPOCH_US, Process, put, write_call
@@ -27,21 +27,21 @@ def _said(kind: str, args: str) -> str:
 
 
 NO_NAMES = {
-    "`fname` is no text": _called('"fname":5'),
-    "`hostname` is no text": _called('"hostname":true'),
-    "`hhash` is no hash": _called('"hhash":1.5'),
-    "`fhash` is no hash": _called('"fhash":{"a":1}'),
-    "event: `name` is no text": _said("HH", '"name":5,"value":7'),
-    "`value` is no hash": _said("FH", '"name":"/a","value":1e3'),
+    "`fname` is not text": _called('"fname":5'),
+    "`hostname` is not text": _called('"hostname":true'),
+    "`hhash` is not a hash": _called('"hhash":1.5'),
+    "`fhash` is not a hash": _called('"fhash":{"a":1}'),
+    "event: `name` is not text": _said("HH", '"name":5,"value":7'),
+    "`value` is not a hash": _said("FH", '"name":"/a","value":1e3'),
 }
 BAD = {
-    "it is no JSON": '{"id":1,"name":',
-    "`name` is no text": '{"id":1,"name":5,"cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
-    "a name comes twice": '{"id":1,"id":2,"name":"write","cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
-    "it is no object": "[1, 2]",
+    "it is not JSON": '{"id":1,"name":',
+    "`name` is not text": '{"id":1,"name":5,"cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
+    "a name occurs twice": '{"id":1,"id":2,"name":"write","cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}',
+    "it is not an object": "[1, 2]",
     "it is nested too deeply": '{"a":' * 100_000 + "1" + "}" * 100_000,
-    "`true` is no number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":true,"dur":1,"ph":"X"}',
-    "`1.5` is no number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1.5,"dur":1,"ph":"X"}',
+    "`true` is not a number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":true,"dur":1,"ph":"X"}',
+    "`1.5` is not a number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1.5,"dur":1,"ph":"X"}',
     "The event has no `ts`": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"dur":1,"ph":"X"}',
     "none in microseconds": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1700000000,"dur":1,"ph":"X"}',
     "less than nothing": f'{{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":-1,"ph":"X"}}',
@@ -49,12 +49,12 @@ BAD = {
     f'"ph":"X","args":{{"ret":{1 << 61}}}}}',
     "fewer bytes than none": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
     '"ph":"X","args":{"count":-5}}',
-    "stands for several calls": f'{{"name":"read","cat":"POSIX","type":3,"ts":{EPOCH_US},"ph":3,"pid":1,"tid":1,'
+    "aggregates several calls": f'{{"name":"read","cat":"POSIX","type":3,"ts":{EPOCH_US},"ph":3,"pid":1,"tid":1,'
     '"args":{"dft_cnt":2,"ret_sum":9}}',
     "none of DFTracer's kinds": f'{{"id":1,"name":"x","cat":"y","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,"ph":"B"}}',
     **NO_NAMES,
     "It lacks a hash": _said("FH", '"value":7'),
-    "The rank is no number": _said("PR", '"name":"rank","value":"first"'),
+    "The rank is not a number": _said("PR", '"name":"rank","value":"first"'),
     "half characters": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1,"ph":"X","args":{"fname":"\\ud800"}}',
 }
 
@@ -75,9 +75,9 @@ def test_a_line_that_is_wrong_is_refused_by_itself(tmp_path: Path) -> None:
 def test_what_may_be_no_name_is_looked_at_closely(tmp_path: Path) -> None:
     with Engine(tmp_path) as engine:
         for bad in (*NO_NAMES.values(), _called('"a":1').replace('"x"', "true")):
-            assert quick(Lines.of([(0, Block(1, 1, bad.encode()))]), engine) is None
+            assert read_with_duckdb(Lines.from_blocks([(0, Block(1, 1, bad.encode()))]), engine) is None
         good = (_called('"fname":"/5","hhash":15,"fhash":"12345678901e3456"'), _said("thread_name", '"name":"5"'))
-        assert quick(Lines.of([(0, Block(1, 2, "\n".join(good).encode()))]), engine) is not None
+        assert read_with_duckdb(Lines.from_blocks([(0, Block(1, 2, "\n".join(good).encode()))]), engine) is not None
 
 
 def test_a_line_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def twin(rows: pl.DataFrame) -> list[bool]:
 def test_calls_within_calls_are_those_of_the_slow_twin(rows: list[Row], piece: int) -> None:
     ordered = frame(rows)
     marker = nesting.Nesting()
-    found = pl.concat([marker.marked(part) for part in ordered.iter_slices(piece)])
+    found = pl.concat([marker.mark(part) for part in ordered.iter_slices(piece)])
     assert found["is_nested"].to_list() == twin(ordered)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.dftracer import files
-from iosig.warehouse.sources.dftracer.files import FileRead, sifted
+from iosig.warehouse.sources.dftracer.files import FileRead, read_lines
 from iosig.warehouse.sources.rows.delimited import LINE
 from iosig.warehouse.sources.rows.engine import Engine
 from iosig.warehouse.sources.rows.text_blocks import Block
@@ -39,7 +39,7 @@ def read(engine: Engine, lines: list[bytes], *, is_careful: bool) -> tuple[pl.Da
     ]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(files, "_MANY_LINES", 1 << 40 if is_careful else 2)
-        told = sifted(pieces, engine)
+        told = read_lines(pieces, engine)
     return told.rows.with_columns(pl.col("name", "called").cast(pl.String)), told.refused.sort(LINE, "raw")
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.protocol import owner
+from iosig.warehouse.sources.protocol import find_folder_source
 from tests.budget import one_in
 from tests.dftracer_traces import CALLS, EPOCH_US, FORMS, Form, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
@@ -58,7 +58,7 @@ def test_a_folder_is_one_run_of_processes_with_mpis_ranks(tmp_path: Path) -> Non
     for pid, rank in ((900, 1), (901, 0), (902, None)):
         put(tmp_path / f"run-{pid}.pfw.gz", Process(pid, rank=rank).lines_of([write_call(pid, pid)]))
     (tmp_path / "notes.txt").write_text("of another kind")
-    found = owner(tmp_path)
+    found = find_folder_source(tmp_path)
     assert found is not None
     assert (found[0].name, len(found[1])) == ("dftracer", 3)
     tables = landed(tmp_path)
@@ -71,7 +71,7 @@ def test_a_folder_is_one_run_of_processes_with_mpis_ranks(tmp_path: Path) -> Non
 
 def test_one_file_is_an_input_by_itself(tmp_path: Path) -> None:
     put(tmp_path / "run.pfw", Process(1).lines_of(CALLS))
-    assert owner(tmp_path) is None
+    assert find_folder_source(tmp_path) is None
 
 
 # ---- what is not whole
@@ -116,8 +116,8 @@ def test_a_file_of_a_run_that_cannot_be_read_is_left_out(tmp_path: Path) -> None
     found = landed(tmp_path)
     assert found["trace_requests"]["request_bytes"].to_list() == [1.0]
     assert found["traces"]["process_count"].item() == 1
-    assert "Left out" in found["trace_modules"]["reason"].item()
-    assert found["rejects"]["reason"].item().startswith("2.pfw.gz is left out.")
+    assert "Skipped" in found["trace_modules"]["reason"].item()
+    assert found["rejects"]["reason"].item().startswith("2.pfw.gz is skipped.")
 
 
 def test_an_event_that_is_missing_is_told_by_the_tracers_count(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ def test_an_event_that_is_missing_is_told_by_the_tracers_count(tmp_path: Path) -
     found = one(tmp_path, *lines[:8], *lines[9:])
     (module,) = found["trace_modules"].to_dicts()
     assert module["outcome"] == "partial"
-    assert "1 are missing" in module["reason"]
+    assert "1 of the written events are missing" in module["reason"]
 
 
 def test_an_event_that_comes_twice_counts_once(tmp_path: Path) -> None:
     lines = Process(7).lines_of([write_call(20 * at, 10) for at in range(9)])
     found = one(tmp_path, *lines[:8], lines[7], *lines[8:])
     assert moved(found) == {("POSIX", "write", False): 90.0}
-    assert "Taken once" in found["trace_modules"]["reason"].item()
+    assert "counted once" in found["trace_modules"]["reason"].item()
 
 
 def test_what_a_child_writes_again_counts_once(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_call_outside_of_its_processes_life_is_refused(tmp_path: Path) -> None
         lines[place] = json.dumps((event := json.loads(lines[place])) | {"ts": event["ts"] + 10**13})
     found = one(tmp_path, *lines)
     assert found["traces"]["duration_s"].item() == 1.05e-4
-    assert found["rejects"]["reason"].item() == "The call of write lies outside of its process's own start and end."
+    assert found["rejects"]["reason"].item() == "The call of write lies outside its process's start and end."
     assert set(found["trace_modules"]["outcome"]) == {"partial"}
 
 
@@ -163,14 +163,14 @@ def test_a_hash_of_two_files_names_neither(tmp_path: Path) -> None:
     unknown = found["trace_files"].filter(pl.col("path").is_null())["file_number"].item()
     asked = found["trace_requests"].filter(pl.col("file_number") == unknown)
     assert asked["request_bytes"].sum() == 140.0
-    assert "its hash is that of several" in found["trace_modules"]["reason"][0]
+    assert "its hash is ambiguous" in found["trace_modules"]["reason"][0]
 
 
 def test_what_no_line_names_is_told(tmp_path: Path) -> None:
     lines = [line for line in Process(7).lines_of(CALLS) if '"HH"' not in line and '"/scratch/log"' not in line]
     (reason,) = set(one(tmp_path, *lines)["trace_modules"]["reason"])
-    assert "Of 1 processes, the host of 1 is not told." in reason
-    assert "Of 2 calls, the file is not known: its hash is that of none." in reason
+    assert "Of 1 processes, the host of 1 is unknown." in reason
+    assert "Of 2 calls, the file is unknown: its hash has no name." in reason
 
 
 def test_a_count_of_events_that_is_no_number_is_told(tmp_path: Path) -> None:
@@ -179,4 +179,4 @@ def test_a_count_of_events_that_is_no_number_is_told(tmp_path: Path) -> None:
     event = json.loads(lines[place])
     lines[place] = json.dumps(event | {"args": event["args"] | {"num_events": True}})
     (module,) = one(tmp_path, *lines)["trace_modules"].to_dicts()
-    assert (module["outcome"], "count of events is no number" in module["reason"]) == ("partial", True)
+    assert (module["outcome"], "count of events is not a number" in module["reason"]) == ("partial", True)

@@ -9,7 +9,16 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.events.rows import KNOWN_LAYERS, ROWS, Clock, Layers, clock_of, locate, sifted, typed
+from iosig.warehouse.sources.events.rows import (
+    KNOWN_LAYERS,
+    ROWS,
+    Clock,
+    Layers,
+    convert_types,
+    find_clock,
+    locate,
+    sift_rows,
+)
 
 GOOD: dict[str, Any] = {
     "layer": "application",
@@ -26,8 +35,8 @@ def read(*rows: dict[str, Any], clock: Clock = "seconds", zone: str = "UTC") -> 
     """Return the good rows, and why the others are refused."""
     frame = pl.DataFrame(list(rows), infer_schema_length=None).with_row_index("line", offset=1)
     are_numbered = "layer_number" in frame.columns
-    found = sifted(
-        *typed(frame.with_columns(pl.col("line").cast(pl.Int64)), clock, zone, are_numbered=are_numbered),
+    found = sift_rows(
+        *convert_types(frame.with_columns(pl.col("line").cast(pl.Int64)), clock, zone, are_numbered=are_numbered),
         Layers(are_numbered=are_numbered),
     )
     assert found.rows.drop("line").schema == ROWS
@@ -65,25 +74,25 @@ def test_typed_columns_become_the_same() -> None:
         ({"layer": " "}, "no layer"),
         ({"layer": "disk"}, "place of the layer `disk` is not known"),
         ({"rank": None}, "no rank"),
-        ({"rank": "x"}, "`x` is no number: it stands for rank"),
+        ({"rank": "x"}, "`x` is not a number; the column is rank"),
         ({"rank": "-1"}, "rank -1"),
         ({"rank": "9999999999"}, "rank 9999999999"),
-        ({"rank": 2.5}, "no number"),
+        ({"rank": 2.5}, "not a number"),
         ({"request_id": ""}, "no request_id"),
         ({"event": None}, "no event"),
-        ({"start_s": ""}, "`` stands for start_s"),
-        ({"start_s": "noon"}, "`noon` stands for start_s"),
+        ({"start_s": ""}, "`` is not a number; the column is start_s"),
+        ({"start_s": "noon"}, "`noon` is not a number; the column is start_s"),
         ({"start_s": "nan"}, "start_s"),
         ({"end_s": "inf"}, "end_s"),
-        ({"end_s": "2e9"}, "`2e9` stands for end_s"),
+        ({"end_s": "2e9"}, "`2e9` is not a number; the column is end_s"),
         ({"start_s": "3"}, "ends before it begins"),
-        ({"bytes": "many"}, "`many` is no number"),
+        ({"bytes": "many"}, "`many` is not a number"),
         ({"bytes": "-1"}, "at least 0"),
         ({"bytes": "nan"}, "at least 0"),
         ({"direction": "up"}, "direction `up`"),
         ({"is_collective": "perhaps"}, "neither true nor false"),
         ({"layer_number": "64"}, "layer_number 64"),
-        ({"layer_number": "x"}, "`x` is no number"),
+        ({"layer_number": "x"}, "`x` is not a number"),
         ({"layer_number": None}, "no layer_number"),
     ],
 )
@@ -123,7 +132,7 @@ def test_a_layer_has_one_number_and_a_number_one_layer() -> None:
     ],
 )
 def test_most_times_say_what_they_are(times: list[object], clock: Clock) -> None:
-    assert clock_of(pl.Series(times)) == clock
+    assert find_clock(pl.Series(times)) == clock
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_only_the_outermost_layer_asks(tmp_path: Path) -> None:
 
 def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: Path) -> None:
     bad = {
-        3: ("application,,x,7,request,,1,2,,,,", "`x` is no number"),
+        3: ("application,,x,7,request,,1,2,,,,", "`x` is not a number"),
         4: ("application,,1,7,request,,1,2,,,", "11 fields where 12"),
         5: ("application,,1,7,request,,2,1,,,,", "ends before it begins"),
         6: ('application,,1,"7,request,,1,2,,,,', "quotes"),
@@ -251,7 +251,7 @@ def test_parquet_rows_are_refused_with_what_they_hold(tmp_path: Path) -> None:
     ("lines", "reason"),
     [
         ((), "it has no rows"),
-        (("application,,x,7,request,,1,2,,,,",), "`x` is no number"),
+        (("application,,x,7,request,,1,2,,,,",), "`x` is not a number"),
         (("application,,1",), "3 fields where 12"),
     ],
 )

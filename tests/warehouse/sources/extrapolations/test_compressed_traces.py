@@ -18,10 +18,10 @@ from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.extrapolations.compressed_traces import (
     COLUMNS,
-    decoded,
+    decode,
     is_compressed_trace,
-    page,
     read,
+    render_page,
     schema,
     structures,
     write,
@@ -114,11 +114,11 @@ def test_columns_say_what_they_mean(trace: Path) -> None:
 
 def test_page_is_what_the_code_declares() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert page(text) == text, "docs/compressed-traces.md is stale: write page(text) to it"
+    assert render_page(text) == text, "docs/compressed-traces.md is stale: write page(text) to it"
     assert all(f"### {structure.name}\n" in text for structure in structures())
     assert f"`{compressed_traces.VERSION}`" in text
     with pytest.raises(ValueError, match="marks"):
-        page("no marks")
+        render_page("no marks")
 
 
 def test_the_pages_queries_run_in_duckdb(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,4 +239,4 @@ def test_damage_reaches_the_user_as_a_refusal(trace: Path) -> None:
     whole[200] ^= 255
     trace.write_bytes(whole)
     refuses(trace, "damaged")
-    assert decoded.__module__ == "iosig.warehouse.sources.extrapolations.compressed_traces"
+    assert decode.__module__ == "iosig.warehouse.sources.extrapolations.compressed_traces"

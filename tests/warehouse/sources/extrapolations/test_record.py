@@ -93,7 +93,7 @@ def test_a_refused_row_says_why_and_has_no_totals() -> None:
     row = REFUSED.row()
     assert row["outcome"] == "no_whole_number"
     assert [refused["reason"] for refused in json.loads(row["refused_fields"])] == [
-        "960 / 28 is no whole number.",
+        "960 / 28 is not an integer.",
         "No model explains 3 of 24 values.",
     ]
     assert {row[name] for name in ("class_count", "call_count", "read_bytes", "written_bytes", "file_count")} == {None}
@@ -134,28 +134,28 @@ MALFORMED: dict[str, tuple[object, str]] = {
     "unknown_outcome": (document() | {"outcome": "perhaps"}, "outcome is none of extrapolated,"),
     "outcome_of_another_kind": (document() | {"outcome": ["extrapolated"]}, "outcome is none of"),
     "flag": (document() | {"has_nested_calls": 1}, "has_nested_calls is neither true nor false"),
-    "process_count_text": (document() | {"process_count": "8"}, "process_count is no whole number"),
-    "process_count_real": (document() | {"process_count": 8.0}, "process_count is no whole number"),
-    "process_count_true": (document() | {"process_count": True}, "process_count is no whole number"),
-    "process_count_none": (document() | {"process_count": 0}, "process_count is no whole number from 1"),
-    "process_count_absurd": (document() | {"process_count": 2**31}, "process_count is no whole number from 1"),
+    "process_count_text": (document() | {"process_count": "8"}, "process_count is not an integer"),
+    "process_count_real": (document() | {"process_count": 8.0}, "process_count is not an integer"),
+    "process_count_true": (document() | {"process_count": True}, "process_count is not an integer"),
+    "process_count_none": (document() | {"process_count": 0}, "process_count is not an integer from 1"),
+    "process_count_absurd": (document() | {"process_count": 2**31}, "process_count is not an integer from 1"),
     "no_traces": (document() | {"traces": []}, "traces has 0 members"),
     "many_traces": (document() | {"traces": document()["traces"][:1] * 1001}, "traces has 1,001 members"),
-    "traces_no_list": (document() | {"traces": {}}, "traces is no list"),
-    "trace_no_object": (document() | {"traces": ["ior"]}, "traces[0] is no object"),
+    "traces_no_list": (document() | {"traces": {}}, "traces is not a list"),
+    "trace_no_object": (document() | {"traces": ["ior"]}, "traces[0] is not an object"),
     "trace_sha256": (put("traces", 1, "sha256", value="f" * 63), "traces[1].sha256 is no SHA-256"),
     "trace_sha256_upper": (put("traces", 1, "sha256", value="F" * 64), "traces[1].sha256 is no SHA-256"),
     "trace_name_empty": (put("traces", 0, "name", value=""), "traces[0].name has 0 characters"),
     "trace_name_long": (put("traces", 0, "name", value="x" * 4097), "traces[0].name has 4,097 characters"),
-    "trace_name_half": (put("traces", 0, "name", value="\ud800"), "traces[0].name is no valid Unicode"),
+    "trace_name_half": (put("traces", 0, "name", value="\ud800"), "traces[0].name is not valid Unicode"),
     "trace_negative": (put("traces", 0, "process_count", value=-8), "traces[0].process_count is no whole"),
-    "model_formula": (put("models", 0, "formula", value=None), "models[0].formula is no text"),
+    "model_formula": (put("models", 0, "formula", value=None), "models[0].formula is not text"),
     "model_more": (put("models", 0, "code", value="x"), "models[0] has more than field, formula"),
-    "total_negative": (put("totals", "call_count", value=-1), "totals.call_count is no whole number"),
-    "total_real": (put("totals", "read_bytes", value=1.5), "totals.read_bytes is no whole number"),
-    "total_absurd": (put("totals", "read_bytes", value=2**127), "totals.read_bytes is no whole number"),
+    "total_negative": (put("totals", "call_count", value=-1), "totals.call_count is not an integer"),
+    "total_real": (put("totals", "read_bytes", value=1.5), "totals.read_bytes is not an integer"),
+    "total_absurd": (put("totals", "read_bytes", value=2**127), "totals.read_bytes is not an integer"),
     "totals_missing": (put("totals", value={}), "totals has no class_count"),
-    "totals_none": (put("totals", value=None), "totals is no object"),
+    "totals_none": (put("totals", value=None), "totals is not an object"),
     "refused_without_reasons": (document() | {"outcome": "no_exact_model"}, "its refused fields say extrapolated"),
     "trace_with_reasons": (document(REFUSED) | {"outcome": "extrapolated"}, "its refused fields say no_whole_number"),
     "another_reason": (document(REFUSED) | {"outcome": "no_exact_model"}, "its refused fields say no_whole_number"),
@@ -181,7 +181,7 @@ def test_a_damaged_record_is_refused_by_its_place(name: str) -> None:
     ids=["empty", "open", "no_text", "deep", "long_number", "cut"],
 )
 def test_what_is_no_json_is_refused(content: bytes) -> None:
-    assert refusal_of(content).reason.startswith("The record of the extrapolation is no valid JSON")
+    assert refusal_of(content).reason.startswith("The record of the extrapolation is not valid JSON")
 
 
 @pytest.mark.parametrize("content", [[], {}, "x", {"format": "other"}, None, {"format": ["iosig-extrapolation"]}])

@@ -48,8 +48,8 @@ def test_a_refusal_passes_through() -> None:
 
 def test_a_reader_that_hangs_is_ended() -> None:
     started = time.monotonic()
-    with pytest.raises(InputRefused, match="did not come to an end"):
-        list(arrays_from_child(run.hanging, patience_s=2.0))
+    with pytest.raises(InputRefused, match="timed out"):
+        list(arrays_from_child(run.hanging, timeout_s=2.0))
     assert time.monotonic() - started < 30
 
 
@@ -149,7 +149,7 @@ def test_a_child_whose_consumer_stops_early_is_ended() -> None:
 
 
 def test_a_child_is_ended_after_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(child, "MAX_REQUESTS", 3)
     served = [process_of(arrays_from_child(run.quiet)) for _ in range(7)]
     assert [served.count(process) for process in dict.fromkeys(served)] == [3, 3, 1]
     assert not is_alive(served[0])
@@ -165,7 +165,7 @@ def test_threads_have_children_of_their_own() -> None:
     with ThreadPoolExecutor(4) as threads:
         sums = list(threads.map(lambda count: sum(_values(count)), range(1000, 1040)))
     assert sums == [(count - 1) * count // 2 for count in range(1000, 1040)]
-    assert sum(len(waiting) for waiting in child._POOL._idle.values()) <= child.MOST_IDLE
+    assert sum(len(waiting) for waiting in child._POOL._idle.values()) <= child.MAX_IDLE_CHILDREN
 
 
 def _values(count: int) -> list[int]:
@@ -191,16 +191,16 @@ def test_what_is_printed_is_told_by_request() -> None:
     for words in ("one", "another"):
         block = next(iter(list(arrays_from_child(run.speaking, words))))
         assert sorted(block["said"].tobytes().decode().split("\n")) == sorted([words, "to 2", "from C", ""])
-    assert child.printed() == ""
+    assert child.read_printed_text() == ""
 
 
 def test_a_flood_of_words_is_cut() -> None:
     block = next(iter(list(arrays_from_child(run.flooding))))
-    assert block["length"].tolist() == [child.MOST_PRINTED_BYTES] * 2
+    assert block["length"].tolist() == [child.MAX_PRINTED_BYTES] * 2
 
 
 def test_a_child_that_cannot_answer_any_more_is_ended() -> None:
     started = time.monotonic()
-    with pytest.raises(InputRefused, match="did not come to an end"):
-        list(arrays_from_child(run.silenced, patience_s=2.0))
+    with pytest.raises(InputRefused, match="timed out"):
+        list(arrays_from_child(run.silenced, timeout_s=2.0))
     assert time.monotonic() - started < 30

@@ -11,8 +11,8 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files import opening
-from iosig.warehouse.sources.files.limits import Limits, in_force, limited
-from iosig.warehouse.sources.files.opening import open_bytes, text_lines
+from iosig.warehouse.sources.files.limits import Limits, apply_limits, current_limits
+from iosig.warehouse.sources.files.opening import open_decompressed, text_lines
 from iosig.warehouse.store.store import Store
 
 LOG = "JobID|User|State|Start|End\n7|ann|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n"
@@ -23,11 +23,11 @@ def test_limits_hold_within_a_block_and_are_named(tmp_path: Path, monkeypatch: p
     packed, lines = tmp_path / "packed", tmp_path / "lines"
     packed.write_bytes(gzip.compress(b"x\n" * 5_000))
     lines.write_bytes(b"ab\nabcd\n")
-    with limited(Limits(max_line_bytes=3, max_expansion_factor=1.0)):
+    with apply_limits(Limits(max_line_bytes=3, max_expansion_factor=1.0)):
         assert [text for _, text, _ in text_lines(lines)] == ["ab", None]
-        with open_bytes(packed) as file, pytest.raises(InputRefused, match=r"limits\.max_expansion_factor"):
+        with open_decompressed(packed) as file, pytest.raises(InputRefused, match=r"limits\.max_expansion_factor"):
             file.read()
-    assert in_force() == Limits()
+    assert current_limits() == Limits()
 
 
 def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
@@ -37,17 +37,17 @@ def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
         (arrival,) = land_paths(Store(tmp_path / str(max_line_bytes)), settings, [str(tmp_path / "jobs")], Told())
         assert arrival.landed
         assert arrival.landed.landing.refused_count == refused_count
-    assert in_force() == Limits()
+    assert current_limits() == Limits()
 
 
 def test_a_file_of_empty_lines_is_refused_and_one_of_rows_between_them_is_not(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\n" + b"\r\n" * 9)
     with (
-        limited(Limits(max_refused_count=5)),
+        apply_limits(Limits(max_refused_count=5)),
         pytest.raises(InputRefused, match=r"lines are empty \(limits\.max_refused_count"),
     ):
         list(text_lines(path))
     path.write_bytes(b"a\n\n" * 9)
-    with limited(Limits(max_refused_count=5)):
+    with apply_limits(Limits(max_refused_count=5)):
         assert len(list(text_lines(path))) == 18

@@ -17,7 +17,7 @@ from iosig.warehouse.sources.files.limits import Limits
 from iosig.warehouse.sources.files.opening import (
     compression,
     content_hash,
-    open_bytes,
+    open_decompressed,
     parquet_footer,
     plain_file,
     read_head,
@@ -56,7 +56,7 @@ def test_compression_is_told_by_content_and_not_by_name(tmp_path: Path, kind: st
     for name in ("input", "input.gz", "input.zst"):
         path = written(tmp_path, PACKS[kind](CONTENT), name)
         assert compression(path) == kind
-        with open_bytes(path) as file:
+        with open_decompressed(path) as file:
             assert file.read() == CONTENT
 
 
@@ -64,14 +64,14 @@ def test_compression_is_told_by_content_and_not_by_name(tmp_path: Path, kind: st
 def test_what_is_not_compressed_is_read_as_it_is(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content, "input.gz")
     assert compression(path) is None
-    with open_bytes(path) as file:
+    with open_decompressed(path) as file:
         assert file.read() == content
 
 
 @every_pack
 def test_streams_that_follow_each_other_are_one_content(tmp_path: Path, pack: Pack) -> None:
     packed = pack(CONTENT[:100]) + pack(b"") + pack(CONTENT[100:])
-    with open_bytes(written(tmp_path, packed)) as file:
+    with open_decompressed(written(tmp_path, packed)) as file:
         assert file.read() == CONTENT
 
 
@@ -79,14 +79,14 @@ def test_streams_that_follow_each_other_are_one_content(tmp_path: Path, pack: Pa
 def test_padding_with_zeros_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Pack) -> None:
     monkeypatch.setattr(opening, "_CHUNK_BYTES", 64)
     zeros = b"\x00" * 500
-    with open_bytes(written(tmp_path, pack(CONTENT) + zeros + pack(CONTENT) + zeros)) as file:
+    with open_decompressed(written(tmp_path, pack(CONTENT) + zeros + pack(CONTENT) + zeros)) as file:
         assert file.read() == CONTENT * 2
 
 
 def test_content_larger_than_any_buffer_is_whole(tmp_path: Path) -> None:
     content = CONTENT * 200
     for pack in PACKS.values():
-        with open_bytes(written(tmp_path, pack(content))) as file:
+        with open_decompressed(written(tmp_path, pack(content))) as file:
             assert hashlib.file_digest(file, "md5").digest() == hashlib.md5(content).digest()
 
 
@@ -184,7 +184,7 @@ def test_an_empty_file_is_told_by_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [".", "absent"])
 def test_what_is_no_file_has_no_hash(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputRefused, match="no file"):
+    with pytest.raises(InputRefused, match="not a file"):
         content_hash(tmp_path / name)
 
 
@@ -271,10 +271,10 @@ def test_what_is_packed_too_tightly_is_refused(pack: Pack, tmp_path: Path, monke
     monkeypatch.setattr(opening, "_FREE_BYTES", 1000)
     path = tmp_path / "bomb"
     path.write_bytes(pack(b"x\n" * 200_000))
-    with open_bytes(path) as file, pytest.raises(InputRefused, match="more than 100 times its size"):
+    with open_decompressed(path) as file, pytest.raises(InputRefused, match="more than 100 times its size"):
         file.read()
     path.write_bytes(pack(CONTENT))
-    with open_bytes(path) as file:
+    with open_decompressed(path) as file:
         assert file.read() == CONTENT
 
 

@@ -71,14 +71,14 @@ def test_an_archive_that_breaks_off_is_refused_wherever_it_does() -> None:
     packed = tarred({"a": b"x" * 700, "b": b"y"})
     end = packed.rindex(b"y") + 512
     for size in range(0, end, 37):
-        with pytest.raises(InputRefused, match="breaks off"):
+        with pytest.raises(InputRefused, match="truncated"):
             contents(packed[:size])
     assert contents(packed[: end + 512]) == {"a": b"x" * 700, "b": b"y"}
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
 def test_headers_cannot_ask_for_memory(kind: bytes) -> None:
-    with pytest.raises(InputRefused, match="larger than any name"):
+    with pytest.raises(InputRefused, match="exceeds the maximum length"):
         contents(archive((info("x", kind, 1 << 40), b"")))
 
 
@@ -101,9 +101,9 @@ def test_headers_that_lie_are_refused(record: bytes) -> None:
 
 def test_files_with_holes_are_refused() -> None:
     record = b"22 GNU.sparse.major=1\n"
-    with pytest.raises(InputRefused, match="holes"):
+    with pytest.raises(InputRefused, match="sparse"):
         contents(archive((info("x", tarfile.XHDTYPE, len(record)), record), (info("a", tarfile.REGTYPE, 1), b"1")))
-    with pytest.raises(InputRefused, match="holes"):
+    with pytest.raises(InputRefused, match="sparse"):
         contents(archive((info("a", tarfile.GNUTYPE_SPARSE, 1 << 50), b"")))
 
 
@@ -118,5 +118,5 @@ def test_damage_to_a_header_is_refused() -> None:
 
 
 def test_a_size_of_gigabytes_takes_none() -> None:
-    with pytest.raises(InputRefused, match="breaks off"):
+    with pytest.raises(InputRefused, match="truncated"):
         contents(archive((info("a", tarfile.REGTYPE, 1 << 42), b"")))

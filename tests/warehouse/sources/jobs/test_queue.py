@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from iosig.warehouse.sources.jobs.queue import seen_at_of, settle_queue
+from iosig.warehouse.sources.jobs.queue import infer_observation_time, settle_queue
 from iosig.warehouse.sources.rows.rejects import Sifted
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_the_start_of_a_job_that_waits_is_expected() -> None:
     [
         ({"job_id": None}, "no job id"),
         ({"state": "BUSY"}, "BUSY is none of Slurm's"),
-        ({"time_limit": "soon"}, "time limit is no duration"),
+        ({"time_limit": "soon"}, "time limit is not a duration"),
         ({"eligible_at": "soon"}, "eligible time soon is not a time"),
         ({"node_count": "many"}, "nodes is given as many"),
     ],
@@ -82,4 +82,4 @@ def test_when_an_answer_was_given_is_in_its_name_or_the_time_of_its_file(tmp_pat
     for path in (named, other):
         path.touch()
         os.utime(path, (1_772_366_460, 1_772_366_460))
-    assert (seen_at_of(named), seen_at_of(other)) == (AT, AT.replace(minute=1))
+    assert (infer_observation_time(named), infer_observation_time(other)) == (AT, AT.replace(minute=1))

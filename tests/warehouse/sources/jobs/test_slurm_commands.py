@@ -10,7 +10,7 @@ import pytest
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.external import processes
-from iosig.warehouse.sources.jobs.slurm_commands import ask_sacct, ask_squeue
+from iosig.warehouse.sources.jobs.slurm_commands import query_sacct, query_squeue
 from iosig.warehouse.sources.protocol import Reading
 from tests.fake_slurm import FakeSlurm, fake_slurm
 from tests.servers import is_over
@@ -29,7 +29,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
 
 
 def asked(folder: Path, timeout_s: float = 60.0) -> tuple[str, pl.DataFrame]:
-    source, path = ask_sacct(AT - timedelta(hours=1), AT, folder, timeout_s)
+    source, path = query_sacct(AT - timedelta(hours=1), AT, folder, timeout_s)
     (batch,) = source.read(path, Reading(time_zone="UTC"))
     return source.name, batch.rows.sort("job_id")
 
@@ -85,7 +85,7 @@ def test_json_and_text_say_the_same_of_what_runs_and_waits(slurm: FakeSlurm, tmp
     found = []
     for has_json in (True, False):
         slurm.tell(has_json=has_json)
-        source, path = ask_squeue(AT, tmp_path, 60.0)
+        source, path = query_squeue(AT, tmp_path, 60.0)
         assert source.name == ("squeue-json" if has_json else "squeue")
         (batch,) = source.read(path, Reading(time_zone="UTC"))
         assert batch.rows["observed_at"].unique().to_list() == [AT]

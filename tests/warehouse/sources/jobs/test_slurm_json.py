@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iosig.warehouse.sources.jobs.slurm_json import instant_of, number_of, spelled_id, state_of
+from iosig.warehouse.sources.jobs.slurm_json import format_job_id, instant_of, number_of, state_of
 from iosig.warehouse.sources.rows.documents import MalformedError
 
 
@@ -23,7 +23,7 @@ def test_numbers_are_plain_or_wrapped(value: Any, text: str | None) -> None:
 
 
 def test_what_is_neither_is_malformed() -> None:
-    with pytest.raises(MalformedError, match="it is no number"):
+    with pytest.raises(MalformedError, match="it is not a number"):
         number_of({"number": {}}, "it")
 
 
@@ -42,4 +42,4 @@ def test_the_first_word_is_the_state(said: Any) -> None:
     ],
 )
 def test_ids_are_spelled_as_in_text(array: Any, het: Any, spelled: str) -> None:
-    assert spelled_id("12", array, het) == spelled
+    assert format_job_id("12", array, het) == spelled

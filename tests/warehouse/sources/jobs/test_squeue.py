@@ -57,7 +57,7 @@ def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
     path.write_text(f"17723664x0\n{ANSWER}1772366700\n{ANSWER}{ANSWER}")
     rows, reasons = batches(path)
     assert rows["observed_at"].unique().to_list() == [AT.replace(minute=5)]
-    assert reasons == ["Nothing says when this was asked, or no header precedes it."] * 7
+    assert reasons == ["The time of the query is unknown, or no header precedes it."] * 7
     path.write_text("JOBID|TIME_LIMIT\n5|30:00\n")
     with pytest.raises(InputRefused, match="no STATE"):
         batches(path)
@@ -74,7 +74,7 @@ def test_a_real_slurm_says_what_runs_and_waits(tmp_path: Path, monkeypatch: pyte
         wanted = {("first", "RUNNING"), ("se|cond", "PENDING"), ("later", "PENDING")}
         found = set()
         for _ in range(100):
-            source, path = slurm_commands.ask_squeue(datetime.now(UTC), tmp_path, 30.0)
+            source, path = slurm_commands.query_squeue(datetime.now(UTC), tmp_path, 30.0)
             (batch,) = source.read(path, Reading(time_zone="UTC"))
             found = set(batch.rows.select("job_name", "queue_state").iter_rows())
             if found == wanted:

@@ -70,10 +70,10 @@ def test_versions_say_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        ({"time_limit": "1:00"}, "time_limit is no number of minutes"),
-        ({"user_name": ["ann"]}, "user_name is no text"),
+        ({"time_limit": "1:00"}, "time_limit is not a number of minutes"),
+        ({"user_name": ["ann"]}, "user_name is not text"),
         ({"job_state": "BUSY"}, "BUSY is none"),
-        ({"submit_time": {"number": {}}}, "submit_time is no number"),
+        ({"submit_time": {"number": {}}}, "submit_time is not a number"),
     ],
 )
 def test_a_job_that_is_not_as_slurm_writes_it_is_refused_by_itself(

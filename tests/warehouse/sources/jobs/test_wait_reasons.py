@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iosig.answers.forecast.jobs import _HELD
-from iosig.warehouse.sources.jobs.wait_reasons import WAIT_REASONS, without_details
+from iosig.warehouse.sources.jobs.wait_reasons import WAIT_REASONS, extract_code
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from iosig.warehouse.sources.jobs.wait_reasons import WAIT_REASONS, without_deta
     ],
 )
 def test_only_a_code_is_kept(reason: str, expected: str | None) -> None:
-    assert without_details(reason) == expected
+    assert extract_code(reason) == expected
 
 
 def test_the_codes_that_forecasts_know_are_among_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.polls import csv, polls
 from iosig.warehouse.sources.polls.csv import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
@@ -48,7 +48,7 @@ def test_sound_polls_land_with_the_interval_they_are_apart(tmp_path: Path) -> No
 
 def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: Path) -> None:
     bad = {
-        3: ("2026-01-01T00:00:02Z,b,x,4", "`x` is no number"),
+        3: ("2026-01-01T00:00:02Z,b,x,4", "`x` is not a number"),
         4: ("2026-01-01T00:00:02Z,b,-3,4", "read_bytes_per_s is below 0"),
         5: ("2026-01-01T00:00:02Z,b,3,nan", "write_bytes_per_s is not a finite number"),
         6: ("2026-01-01T00:00:02Z,b,inf,4", "read_bytes_per_s is not a finite number"),
@@ -137,7 +137,7 @@ def test_a_header_alone_lands_nothing(tmp_path: Path) -> None:
 
 def test_a_line_without_an_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv, "BLOCK_BYTES", 64)
-    with limited(Limits(max_line_bytes=128)), pytest.raises(InputRefused, match="longer"):
+    with apply_limits(Limits(max_line_bytes=128)), pytest.raises(InputRefused, match="longer"):
         read_input(SOURCE, write(tmp_path, *GOOD, "x" * 500))
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.polls.grids import Edge, edges
+from iosig.warehouse.sources.polls.grids import Edge, find_edges
 from tests.budget import examples
 
 
 def intervals(times: list[float], edge: Edge) -> list[tuple[float, float] | None]:
-    found = edges(np.array(times, np.float64), edge)
+    found = find_edges(np.array(times, np.float64), edge)
     return [
         (right / 1e6 - width / 1e6, right / 1e6) if good else None
         for right, width, good in zip(found.right_us, found.interval_us, found.good, strict=True)
@@ -42,7 +42,7 @@ def test_a_tie_between_distances_goes_to_the_shorter() -> None:
 @pytest.mark.parametrize("times", [[], [100.0], [100.0, 100.0], [float("nan"), 100.0]])
 def test_fewer_than_two_times_make_no_grid(times: list[float]) -> None:
     with pytest.raises(InputRefused, match="fewer than two"):
-        edges(np.array(times, np.float64), "left")
+        find_edges(np.array(times, np.float64), "left")
 
 
 @given(st.lists(st.integers(-3, 40), max_size=15), st.sampled_from(["left", "right"]))

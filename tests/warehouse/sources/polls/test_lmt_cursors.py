@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from hypothesis import given, settings, strategies as st
 
-from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Cursor, as_readings, counted_of
-from iosig.warehouse.sources.rows.counters import polled
+from iosig.warehouse.sources.polls.lmt_cursors import DIRECTIONS, Cursor, convert_to_readings, summarize_readings
+from iosig.warehouse.sources.rows.counters import flag_server_counters
 from tests.budget import examples
 
 COUNTS = st.lists(st.integers(0, 6), min_size=2, max_size=12)
@@ -27,12 +27,12 @@ def readings(read: list[int], written: list[int]) -> pl.DataFrame:
 def test_counters_go_on_as_if_they_were_read_whole(read: list[int], written: list[int], cut: int) -> None:
     whole = readings(read, written)
     cut = min(cut, whole.height - 1)
-    before = counted_of(whole[:cut], np.arange(cut) == 0, [7])
-    cursor = Cursor.of(json.loads(json.dumps(Cursor(cut, 5, before).plain())))
+    before = summarize_readings(whole[:cut], np.arange(cut) == 0, [7])
+    cursor = Cursor.from_plain(json.loads(json.dumps(Cursor(cut, 5, before).plain())))
     assert cursor.counted == before
-    earlier = as_readings([0], [cursor.counted[7]])
+    earlier = convert_to_readings([0], [cursor.counted[7]])
     again = pl.concat([earlier.drop("is_new"), whole[cut:].select(earlier.columns[:-1])])
     for name in DIRECTIONS.values():
-        expected = polled(whole[name].to_numpy(), np.arange(whole.height) == 0)[cut:]
-        found = polled(again[name].to_numpy(), np.arange(again.height) == 0)[earlier.height :]
+        expected = flag_server_counters(whole[name].to_numpy(), np.arange(whole.height) == 0)[cut:]
+        found = flag_server_counters(again[name].to_numpy(), np.arange(again.height) == 0)[earlier.height :]
         assert found.tolist() == expected.tolist()

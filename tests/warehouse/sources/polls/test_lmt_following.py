@@ -46,7 +46,9 @@ def on(path: Path, cursor: Cursor | None = None, filesystem: str = "scratch") ->
     engine = engine_of(str(path))
     if cursor is None:
         cursor = begin(engine, ZERO, Reading(time_zone="UTC"))
-    return read_on(engine, filesystem, Reading(time_zone="UTC"), Cursor.of(json.loads(json.dumps(cursor.plain()))))
+    return read_on(
+        engine, filesystem, Reading(time_zone="UTC"), Cursor.from_plain(json.loads(json.dumps(cursor.plain())))
+    )
 
 
 def cells(rows: pl.DataFrame) -> list[tuple[object, ...]]:

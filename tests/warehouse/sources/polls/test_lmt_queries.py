@@ -11,7 +11,7 @@ import pytest
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.polls import lmt_queries
 from iosig.warehouse.sources.polls.lmt_database import SOURCE
-from iosig.warehouse.sources.polls.lmt_queries import polls_of, read_url
+from iosig.warehouse.sources.polls.lmt_queries import compute_polls, read_url
 from iosig.warehouse.sources.protocol import Reading
 from tests.warehouse.sources.batch_reading import gathered, read_input
 from tests.warehouse.sources.lmt_tables import Rows, database
@@ -220,10 +220,10 @@ def test_names_from_the_database_are_data(tmp_path: Path) -> None:
 
 def test_one_reading_or_none_makes_no_poll() -> None:
     readings = pl.DataFrame({"instant": [at(0)], "READ_BYTES": [7], "WRITE_BYTES": [9]})
-    assert polls_of(readings).is_empty()
-    assert polls_of(readings.clear()).is_empty()
+    assert compute_polls(readings).is_empty()
+    assert compute_polls(readings.clear()).is_empty()
 
 
 def test_intervals_are_exact_to_the_microsecond() -> None:
     readings = pl.DataFrame({"instant": [at(0), at(0.000004)], "READ_BYTES": [0, 2**53 + 1], "WRITE_BYTES": [1, 1]})
-    assert polls_of(readings).rows() == [(at(0.000004), 4e-6, (2**53 + 1) / 4e-6, 0.0, None)]
+    assert compute_polls(readings).rows() == [(at(0.000004), 4e-6, (2**53 + 1) / 4e-6, 0.0, None)]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.opening import open_bytes, read_head
+from iosig.warehouse.sources.files.opening import open_decompressed, read_head
 from iosig.warehouse.sources.polls import mmperfmon
 from iosig.warehouse.sources.polls.mmperfmon import SOURCE
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
@@ -67,7 +67,7 @@ def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: 
     path = shared_data / "gpfs" / name
     assert recognize(read_head(path)) == SOURCE
     polls, refused = read_input(SOURCE, path)
-    with open_bytes(path) as file:
+    with open_decompressed(path) as file:
         text = file.read().decode()
     assert refused.is_empty()
     assert landed(polls) == totals(text)

@@ -81,7 +81,7 @@ def test_bad_rows_are_refused_by_their_ordinal_with_what_they_hold(
     rows, refused = read_input(SOURCE, path)
     assert rows.select("controller", "read_bytes_per_s", "flag").rows() == [("1", 1.0, None), ("3", None, "missing")]
     assert refused["line"].to_list() == [2, 4]
-    assert "`x` is no number" in refused["reason"][0]
+    assert "`x` is not a number" in refused["reason"][0]
     assert '"write_bytes_per_s":"6"' in refused["raw"][0]
 
 

@@ -11,7 +11,7 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.polls import POLLS
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.polls import polls
-from iosig.warehouse.sources.polls.polls import REQUIRED, completed, instants, locate, sifted, typed
+from iosig.warehouse.sources.polls.polls import REQUIRED, convert_types, fill_intervals, instants, locate, read_rows
 from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted
 from tests.warehouse.sources.batch_reading import gathered
@@ -37,7 +37,7 @@ def table(**columns: Any) -> pl.DataFrame:
 
 def parted(rows: pl.DataFrame) -> Sifted:
     """The rows of a table, the refused ones apart."""
-    found = sifted(rows if "raw" in rows.columns else rows.with_columns(raw=pl.lit("row")), Reading("x"))
+    found = read_rows(rows if "raw" in rows.columns else rows.with_columns(raw=pl.lit("row")), Reading("x"))
     assert found is not None
     return found
 
@@ -61,7 +61,7 @@ def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = Non
 
 
 def intervals(*pieces: Sifted) -> dict[str, list[float]]:
-    rows, _ = gathered(completed(lambda: iter(pieces)))
+    rows, _ = gathered(fill_intervals(lambda: iter(pieces)))
     found = rows.group_by("filesystem").agg(pl.col("interval_s").unique().sort())
     return dict(found.rows())
 
@@ -172,14 +172,14 @@ def test_types_that_are_no_times_refuse_the_input() -> None:
 
 def test_an_unknown_time_zone_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="Mars"):
-        typed(table(), Reading(time_zone="Mars/Base"))
+        convert_types(table(), Reading(time_zone="Mars/Base"))
 
 
 def test_the_file_system_is_the_rows_or_the_readings_or_the_default() -> None:
     with_column = table(filesystem=[" home ", " "])
     for reading, expected in ((Reading("mine"), "mine"), (Reading(time_zone="UTC"), "default")):
-        assert typed(with_column, reading)[0]["filesystem"].to_list() == ["home", expected]
-        assert typed(table(), reading)[0]["filesystem"].to_list() == [expected] * 2
+        assert convert_types(with_column, reading)[0]["filesystem"].to_list() == ["home", expected]
+        assert convert_types(table(), reading)[0]["filesystem"].to_list() == [expected] * 2
 
 
 def test_rows_that_break_a_rule_are_parted_and_no_rate_is_a_missing_poll() -> None:
@@ -189,8 +189,8 @@ def test_rows_that_break_a_rule_are_parted_and_no_rate_is_a_missing_poll() -> No
         (2, 1000.0, None, "missing")
     ]
     assert found.refused.select("line", "raw").rows() == [(3, "r2")]
-    assert "`fast` is no number: it stands for read_bytes_per_s" in found.refused["reason"][0]
-    assert sifted(rows.drop("raw"), Reading(time_zone="UTC")) is None, "there is nothing to show"
+    assert "`fast` is not a number; the column is read_bytes_per_s" in found.refused["reason"][0]
+    assert read_rows(rows.drop("raw"), Reading(time_zone="UTC")) is None, "there is nothing to show"
 
 
 # ---- intervals
@@ -224,7 +224,7 @@ def test_each_file_system_has_its_own_interval() -> None:
 def test_an_input_of_one_instant_is_refused_and_a_file_system_of_one_by_row() -> None:
     with pytest.raises(InputRefused, match="interval is not known"):
         intervals(piece(3, 3), piece(5, filesystem="y"))
-    rows, refused = gathered(completed(lambda: iter([piece(0, 2), piece(5, filesystem="y", first_line=3)])))
+    rows, refused = gathered(fill_intervals(lambda: iter([piece(0, 2), piece(5, filesystem="y", first_line=3)])))
     assert rows["filesystem"].unique().to_list() == ["x"]
     assert refused.select("line", "remedy").rows() == [(3, "Add the column interval_s.")]
 
@@ -233,17 +233,17 @@ def test_what_a_row_says_of_its_interval_wins() -> None:
     assert intervals(piece(3, interval_s=7.0)) == {"x": [7.0]}
     assert intervals(piece(0, 2, 4), piece(6, interval_s=7.0, first_line=4)) == {"x": [2.0, 7.0]}
     mixed = Sifted(pl.concat([piece(0, 2).rows, piece(4, interval_s=7.0).rows]), SCHEMA.to_frame())
-    rows, _ = gathered(completed(lambda: iter([mixed])))
+    rows, _ = gathered(fill_intervals(lambda: iter([mixed])))
     assert rows["interval_s"].to_list() == [2.0, 2.0, 7.0]
     # One instant says its interval; it says nothing of the others.
-    rows, refused = gathered(completed(lambda: iter([piece(3, interval_s=7.0), piece(3, first_line=2)])))
+    rows, refused = gathered(fill_intervals(lambda: iter([piece(3, interval_s=7.0), piece(3, first_line=2)])))
     assert (rows.height, refused["line"].to_list()) == (1, [2])
 
 
 def test_a_row_with_a_fault_does_not_count_for_the_interval() -> None:
     rows = table(polled_at=[ZERO, ZERO + 1], read_bytes_per_s=[1.0, -1.0])
     with pytest.raises(InputRefused, match="interval is not known"):
-        list(completed(lambda: iter([parted(rows)])))
+        list(fill_intervals(lambda: iter([parted(rows)])))
 
 
 def test_pieces_that_say_their_interval_go_out_at_once() -> None:
@@ -251,15 +251,15 @@ def test_pieces_that_say_their_interval_go_out_at_once() -> None:
         yield piece(0, 2, interval_s=2.0)
         pytest.fail("the first piece was held back")
 
-    assert next(completed(pieces)).rows.height == 2
+    assert next(fill_intervals(pieces)).rows.height == 2
 
 
 def test_refused_rows_go_out_with_their_piece_and_an_empty_input_is_nothing() -> None:
     refusing = parted(table(controller=[None, "b"]))
-    rows, refused = gathered(completed(lambda: iter([refusing, piece(9)])))
+    rows, refused = gathered(fill_intervals(lambda: iter([refusing, piece(9)])))
     assert refused["line"].to_list() == [2]
     assert rows["interval_s"].to_list() == [5.0, 5.0]
-    assert list(completed(lambda: iter([]))) == []
+    assert list(fill_intervals(lambda: iter([]))) == []
 
 
 @pytest.mark.parametrize(("held_rows", "read_count"), [(100, 1), (5, 1), (4, 2), (0, 2)])
@@ -276,7 +276,7 @@ def test_only_what_cannot_be_held_is_read_again(
         reads += 1
         yield from pieces
 
-    rows, refused = gathered(completed(read))
+    rows, refused = gathered(fill_intervals(read))
     assert reads == read_count
     assert rows["polled_at"].sort().to_list() == [at(second) for second in range(0, 10, 2)]
     assert rows["interval_s"].unique().to_list() == [2.0]

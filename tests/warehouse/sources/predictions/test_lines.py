@@ -17,7 +17,7 @@ from iosig.warehouse.contracts import Column, frames
 from iosig.warehouse.contracts.periods import PERIODS
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS, PREDICTIONS
 from iosig.warehouse.sources.predictions import lines as prediction_lines
-from iosig.warehouse.sources.predictions.lines import checked_row, intervals_text, line_of, read_batches, row_of
+from iosig.warehouse.sources.predictions.lines import check_row, format_intervals, format_line, parse_line, read_batches
 from tests.budget import examples
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 
@@ -62,7 +62,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 def value_of(column: Column) -> st.SearchStrategy[Any]:
     if column.name == "intervals":
-        return st.lists(INTERVAL, max_size=3).map(intervals_text)
+        return st.lists(INTERVAL, max_size=3).map(format_intervals)
     if column.name == "events":
         return st.lists(st.sampled_from(["gap", "clock_back", "end"]), max_size=3).map(",".join)
     found = VALUES[column.dtype]
@@ -77,18 +77,18 @@ ROWS = st.fixed_dictionaries({column.name: value_of(column) for column in TABLE.
 @settings(max_examples=examples(30), deadline=None)
 @given(ROWS)
 def test_any_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
-    line = line_of(row)
+    line = format_line(row)
     assert line.isascii()
     assert line.isprintable()
-    back = row_of(line)
+    back = parse_line(line)
     assert back == row
     assert list(back) == list(TABLE.column_names)
     assert [type(value) for value in back.values()] == [type(row[name]) for name in back]
-    assert line_of(back) == line
+    assert format_line(back) == line
 
 
 def test_a_line_is_what_the_documents_say() -> None:
-    told = json.loads(line_of(prediction(events="rotated,resumed")))
+    told = json.loads(format_line(prediction(events="rotated,resumed")))
     assert list(told) == ["format", *TABLE.column_names]
     assert told["format"] == "iosig-prediction/1"
     assert told["predicted_at"] == "2026-02-09T12:00:01.000125Z"
@@ -96,13 +96,13 @@ def test_a_line_is_what_the_documents_say() -> None:
     assert told["intervals"][0]["typical_period_s"] == 8.75
     assert told["events"] == ["rotated", "resumed"]
     assert told["cluster"] is None
-    assert json.loads(line_of(prediction(**NO_PERIOD)))["intervals"] == []
+    assert json.loads(format_line(prediction(**NO_PERIOD)))["intervals"] == []
 
 
 def test_an_instant_of_another_zone_is_the_same_in_utc() -> None:
     local = datetime(2026, 2, 9, 1, tzinfo=timezone(timedelta(hours=2)))
     row = prediction() | {"predicted_at": local, "predicted_on": date(2026, 2, 8)}
-    assert row_of(line_of(row))["predicted_at"] == datetime(2026, 2, 8, 23, tzinfo=UTC)
+    assert parse_line(format_line(row))["predicted_at"] == datetime(2026, 2, 8, 23, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ def test_an_instant_of_another_zone_is_the_same_in_utc() -> None:
 )
 def test_what_is_no_row_is_not_written(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
-        line_of(prediction() | change)
+        format_line(prediction() | change)
 
 
 def test_whole_numbers_are_reals_where_reals_are_due() -> None:
-    checked = checked_row(prediction(volume_bytes=5))
+    checked = check_row(prediction(volume_bytes=5))
     assert isinstance(checked["volume_bytes"], float)
 
 
@@ -156,12 +156,12 @@ def written(path: Path, *lines: str, end: str = "\n") -> Path:
 
 
 def changed(**changes: Any) -> str:
-    return json.dumps(json.loads(line_of(prediction())) | changes)
+    return json.dumps(json.loads(format_line(prediction())) | changes)
 
 
 def test_lines_become_records(tmp_path: Path) -> None:
     rows = [prediction(1), job_prediction(2, cluster="ünïcode"), prediction(3, is_final=True)]
-    path = written(tmp_path / "a", line_of(rows[0]), "", line_of(rows[1]), line_of(rows[2]))
+    path = written(tmp_path / "a", format_line(rows[0]), "", format_line(rows[1]), format_line(rows[2]))
     found, refused = read(path)
     assert refused == []
     assert [row["line"] for row in found] == [1, 3, 4]
@@ -169,7 +169,7 @@ def test_lines_become_records(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "{": "no valid JSON",
+    "{": "not valid JSON",
     "[" * 100_000: "nested too deeply",
     '"text"': "no object with a format",
     "[]": "no object with a format",
@@ -177,27 +177,27 @@ WRONG = {
     changed(format="iosig-prediction/2"): "its format is not iosig-prediction/1",
     changed(more=1): "members beside the columns",
     json.dumps({"format": "iosig-prediction/1"}): "there is no predicted_on",
-    changed(volume_bytes=math.nan): "NaN is no number in JSON",
+    changed(volume_bytes=math.nan): "NaN is not a number in JSON",
     changed().replace("4000000000.0", "1e999"): "volume_bytes is no finite number",
-    changed(volume_bytes="5"): "volume_bytes is no number",
+    changed(volume_bytes="5"): "volume_bytes is not a number",
     changed(volume_bytes=None): "volume_bytes is NULL",
-    changed(request_count=2**63): "request_count is no whole number of 64 bits",
-    changed(request_count=True): "request_count is no whole number",
+    changed(request_count=2**63): "request_count is not an integer of 64 bits",
+    changed(request_count=True): "request_count is not an integer",
     changed().replace('"request_count": 400', f'"request_count": {"9" * 5000}'): "no prediction",
     changed(is_final="no"): "is_final is neither true nor false",
-    changed(subject_id="\ud800"): "subject_id is no valid Unicode text",
-    changed(subject_id=["a"]): "subject_id is no text",
+    changed(subject_id="\ud800"): "subject_id is not valid Unicode",
+    changed(subject_id=["a"]): "subject_id is not text",
     changed(predicted_at="2026-02-09T12:00:00"): "predicted_at is not in ISO 8601 and UTC",
     changed(predicted_at="2026-02-09T12:00:00+01:00"): "predicted_at is not in ISO 8601 and UTC",
-    changed(predicted_at="2026-02-30T12:00:00Z"): "predicted_at is no time",
+    changed(predicted_at="2026-02-30T12:00:00Z"): "predicted_at is not a time",
     changed(predicted_at=5): "predicted_at is not in ISO 8601",
     changed(predicted_on="20260209"): "predicted_on is not in ISO 8601",
     changed(predicted_on="2026-02-10"): "predicted_on is not the day of predicted_at",
     changed(predicted_on=None): "predicted_on is NULL",
-    changed(intervals="[]"): "intervals is no list of objects",
+    changed(intervals="[]"): "intervals is not a list of objects",
     changed(intervals=[{"probability": 1}]): "there is no shortest_period_s",
-    changed(intervals=None): "intervals is no list",
-    changed(events="gap"): "events is no list of texts",
+    changed(intervals=None): "intervals is not a list",
+    changed(events="gap"): "events is not a list of texts",
     changed(events=["Gap!"]): "events holds something else",
     changed(outcome="perhaps"): "breaks the rule outcome_known",
     changed(probability=1.5): "breaks the rule probability_at_most_1",
@@ -209,7 +209,7 @@ WRONG = {
 @pytest.mark.parametrize("number", range(len(WRONG)), ids=list(map(str, range(len(WRONG)))))
 def test_a_line_that_is_no_prediction_is_refused_and_the_rest_is_read(number: int, tmp_path: Path) -> None:
     line, reason = list(WRONG.items())[number]
-    path = written(tmp_path / "a", line_of(prediction(1)), line, line_of(prediction(2)))
+    path = written(tmp_path / "a", format_line(prediction(1)), line, format_line(prediction(2)))
     found, (refused,) = read(path)
     assert [row["evaluation"] for row in found] == [1, 2]
     assert refused["line"] == 2
@@ -220,22 +220,22 @@ def test_a_line_that_is_no_prediction_is_refused_and_the_rest_is_read(number: in
 
 
 def test_a_half_last_line_is_refused(tmp_path: Path) -> None:
-    line = line_of(prediction(2))
-    path = written(tmp_path / "a", line_of(prediction(1)), line[: len(line) // 2], end="")
+    line = format_line(prediction(2))
+    path = written(tmp_path / "a", format_line(prediction(1)), line[: len(line) // 2], end="")
     found, (refused,) = read(path)
     assert len(found) == 1
     assert (refused["line"], refused["reason"].split(":")[0]) == (2, "The line breaks off")
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(line_of(prediction(1)).encode() + b"\n\xff\xfe\x00{\n")
+    (tmp_path / "a").write_bytes(format_line(prediction(1)).encode() + b"\n\xff\xfe\x00{\n")
     found, (refused,) = read(tmp_path / "a")
     assert (len(found), refused["line"]) == (1, 2)
 
 
 def test_long_files_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prediction_lines, "_BATCH_LINES", 2)
-    lines = [line_of(prediction(number)) for number in range(1, 6)]
+    lines = [format_line(prediction(number)) for number in range(1, 6)]
     path = written(tmp_path / "a", *lines[:2], "{", *lines[2:])
     batches = [batch.rows.height for batch in read_batches(path) if batch.table == PREDICTION_RECORDS]
     assert max(batches) == 2

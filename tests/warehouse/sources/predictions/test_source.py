@@ -12,7 +12,7 @@ import pytest
 from iosig.warehouse.contracts.predictions import PREDICTION_RECORDS
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.predictions import source
-from iosig.warehouse.sources.predictions.lines import line_of
+from iosig.warehouse.sources.predictions.lines import format_line
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
 from iosig.warehouse.store.landing import Landed, land
 from iosig.warehouse.store.store import Store
@@ -22,7 +22,7 @@ from tests.prediction_rows import NOON, prediction
 def printed(path: Path, *evaluations: int, before: str = "") -> Path:
     """Write what was printed of evaluations that are half a day apart."""
     rows = (prediction(each, predicted_at=NOON + timedelta(hours=12 * each)) for each in evaluations)
-    path.write_text(before + "".join(f"{line_of(row)}\n" for row in rows), encoding="utf-8")
+    path.write_text(before + "".join(f"{format_line(row)}\n" for row in rows), encoding="utf-8")
     return path
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.recorder import calls as recorder_calls
-from iosig.warehouse.sources.recorder.calls import MOST_S, Rank, Run, calls, landed, sifted
+from iosig.warehouse.sources.recorder import build_calls as recorder_calls
+from iosig.warehouse.sources.recorder.calls import MAX_DURATION_S, Rank, Run, build_calls, read_run, refuse_bad_times
 from iosig.warehouse.sources.rows import traced
 
 
@@ -21,7 +21,7 @@ def rank_of(rank: int, times: list[tuple[float, float]]) -> Rank:
         "start_s": pl.Series([began for began, _ in times], dtype=pl.Float64),
         "end_s": pl.Series([ceased for _, ceased in times], dtype=pl.Float64),
     }
-    return Rank(calls(rank, columns))
+    return Rank(build_calls(rank, columns))
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def rank_of(rank: int, times: list[tuple[float, float]]) -> Rank:
         ([(1, 2), (0.5, 3), (2, 3)], [0, 2]),
         ([(1, 0.5), (0.7, 0.8)], [1]),
         ([(-1, 0), (0, 0)], [1]),
-        ([(0, MOST_S * 2), (1, 2)], [1]),
-        ([(MOST_S * 2, MOST_S * 2), (1, 2)], [1]),
+        ([(0, MAX_DURATION_S * 2), (1, 2)], [1]),
+        ([(MAX_DURATION_S * 2, MAX_DURATION_S * 2), (1, 2)], [1]),
         ([(float("nan"), 1), (0, float("inf")), (0, 1)], [2]),
     ],
 )
 def test_calls_of_times_that_cannot_be_are_refused(times: list[tuple[float, float]], kept: list[int]) -> None:
-    found = sifted(rank_of(2, times), 2)
+    found = refuse_bad_times(rank_of(2, times), 2)
     assert found.calls["call"].to_list() == kept
     assert [line - 1 for line in found.refused["line"]] == [index for index in range(len(times)) if index not in kept]
     assert all(reason.startswith("Rank 2: The call") for reason in found.refused["reason"])
@@ -47,7 +47,7 @@ def test_calls_of_times_that_cannot_be_are_refused(times: list[tuple[float, floa
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1, 9), st.floats(-1, 9)), max_size=30))
 def test_what_is_left_is_in_order_and_nothing_is_lost(times: list[tuple[float, float]]) -> None:
-    found = sifted(rank_of(0, times), 0)
+    found = refuse_bad_times(rank_of(0, times), 0)
     assert found.calls["start_s"].is_sorted()
     assert (found.calls["end_s"] >= found.calls["start_s"]).all()
     assert found.calls.height + found.refused.height == len(times)
@@ -65,7 +65,7 @@ def run_of(ranks: dict[int, list[tuple[float, float]] | InputRefused], process_c
 
 def rows(run: Run) -> dict[str, pl.DataFrame]:
     found: dict[str, list[pl.DataFrame]] = {}
-    for batch in landed(run):
+    for batch in read_run(run):
         found.setdefault(batch.table.name, []).append(batch.rows)
     return {name: pl.concat(parts) for name, parts in found.items()}
 
@@ -74,7 +74,7 @@ def test_ranks_are_put_together_to_batches_and_large_ones_are_cut(monkeypatch: p
     monkeypatch.setattr(traced, "BATCH_ROWS", 10)
     sizes = (4, 3, 2, 5, 35, 1)
     run = run_of({rank: [(1.0, 2.0)] * size for rank, size in enumerate(sizes)}, 6)
-    batches = [batch.rows for batch in landed(run) if batch.table.name == "trace_calls"]
+    batches = [batch.rows for batch in read_run(run) if batch.table.name == "trace_calls"]
     assert [batch.height for batch in batches] == [10, 4, 10, 10, 10, 5, 1]
     assert pl.concat(batches)["rank"].to_list() == [rank for rank, size in enumerate(sizes) for _ in range(size)]
 

@@ -14,7 +14,14 @@ import zstandard
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import HEAD_BYTES
 from iosig.warehouse.sources.recorder import files as recorder_files
-from iosig.warehouse.sources.recorder.files import form_of, is_exported, is_in_archive, is_text, opened, owned
+from iosig.warehouse.sources.recorder.files import (
+    find_form,
+    is_in_archive,
+    is_parquet_export,
+    is_text,
+    list_trace_files,
+    open_trace,
+)
 from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import made_up, put, tarred
 
@@ -37,7 +44,7 @@ def below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def found(path: Path) -> tuple[str, dict[str, bytes]]:
-    with opened(path) as (form, files):
+    with open_trace(path) as (form, files):
         return form, {name: files.read(name) for name in files.names}
 
 
@@ -53,7 +60,7 @@ def test_a_folder_is_a_trace_by_its_files_and_others_are_none_of_it(tmp_path: Pa
     foreign = {"README.md": b"", ".0.txt": b"", "01.cst": b"", "0.cst.bak": b"", "_x.cfg": b"", "0.txt": LINE}
     folder = put(tmp_path / "raw", RAW | foreign)
     (folder / "_text").mkdir()
-    assert set(owned(folder)) == set(RAW)
+    assert set(list_trace_files(folder)) == set(RAW)
     assert found(folder) == ("raw", RAW)
     assert found(put(tmp_path / "text", TEXT | {"notes.txt": b""})) == ("text", TEXT)
 
@@ -73,26 +80,26 @@ def test_a_folder_is_a_trace_by_its_files_and_others_are_none_of_it(tmp_path: Pa
 )
 def test_other_folders_are_no_trace(tmp_path: Path, files: dict[str, bytes]) -> None:
     folder = put(tmp_path / "x", files)
-    assert owned(folder) == ()
-    with pytest.raises(InputRefused, match="no Recorder trace"), opened(folder):
+    assert list_trace_files(folder) == ()
+    with pytest.raises(InputRefused, match="no Recorder trace"), open_trace(folder):
         pass
 
 
 def test_empty_ranks_and_a_damaged_first_one_do_not_hide_a_trace(tmp_path: Path) -> None:
-    assert len(owned(put(tmp_path, {"0.txt": b"", "1.txt": b"junk", "2.txt": LINE}))) == 3
+    assert len(list_trace_files(put(tmp_path, {"0.txt": b"", "1.txt": b"junk", "2.txt": LINE}))) == 3
 
 
 def test_what_is_no_folder_or_cannot_be_looked_at_is_no_trace(tmp_path: Path) -> None:
-    assert owned(tmp_path / "absent") == ()
-    assert owned(written(tmp_path / "file", b"")) == ()
+    assert list_trace_files(tmp_path / "absent") == ()
+    assert list_trace_files(written(tmp_path / "file", b"")) == ()
     os.mkfifo(put(tmp_path / "pipe", {"recorder.mt": b""}) / "0.cst")
-    assert owned(tmp_path / "pipe") == ()
+    assert list_trace_files(tmp_path / "pipe") == ()
 
 
 def test_the_raw_form_goes_before_others_beside_it() -> None:
-    assert form_of(["0.txt", "0.cst", "recorder.mt"]) == "raw"
-    assert form_of(["00.txt"]) == "text"
-    assert form_of(["x"]) is None
+    assert find_form(["0.txt", "0.cst", "recorder.mt"]) == "raw"
+    assert find_form(["00.txt"]) == "text"
+    assert find_form(["x"]) is None
 
 
 @pytest.mark.parametrize(
@@ -114,8 +121,8 @@ def test_a_text_begins_with_a_call(start: bytes, is_line: bool) -> None:
 def test_an_export_is_told_by_its_footer(tmp_path: Path) -> None:
     footer = b"..tstart..tend..func_id..args_10"
     tail = len(footer).to_bytes(4, "little") + b"PAR1"
-    assert is_exported(written(tmp_path / "export", b"PAR1" + footer + tail))
-    assert not is_exported(written(tmp_path / "other", b"PAR1" + footer.replace(b"tend", b"tond") + tail))
+    assert is_parquet_export(written(tmp_path / "export", b"PAR1" + footer + tail))
+    assert not is_parquet_export(written(tmp_path / "other", b"PAR1" + footer.replace(b"tend", b"tond") + tail))
 
 
 # ---- archives
@@ -167,7 +174,7 @@ def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
 def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
     member = tarfile.TarInfo("raw/0.ts")
     member.type, member.linkname = kind, "secret"
-    with pytest.raises(InputRefused, match="no file"):
+    with pytest.raises(InputRefused, match="not a file"):
         found(written(tmp_path / "input", member.tobuf() + tarred(below("raw", RAW))))
 
 
@@ -175,7 +182,7 @@ def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder_files, "FREE_BYTES", 100_000)
-    monkeypatch.setattr(recorder_files, "MOST_TIMES", 10)
+    monkeypatch.setattr(recorder_files, "MAX_EXPANSION_FACTOR", 10)
     for name in ("raw/0.ts", "raw/other"):
         packed = gzip.compress(tarred(below("raw", RAW) | {name: bytes(3_000_000)}))
         with pytest.raises(InputRefused, match="far more"):
@@ -196,9 +203,9 @@ def test_a_cut_or_hurt_archive_is_refused(tmp_path: Path, pack: Callable[[bytes]
 def test_a_file_that_is_too_large_or_missing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put(tmp_path / "raw", RAW)
     packed = written(tmp_path / "input", tarred(RAW))
-    monkeypatch.setattr(recorder_files, "MOST_FILE_BYTES", 10)
+    monkeypatch.setattr(recorder_files, "MAX_FILE_BYTES", 10)
     for path in (folder, packed):
-        with opened(path) as (_, files):
+        with open_trace(path) as (_, files):
             with pytest.raises(InputRefused, match="more than can be read"):
                 files.read("recorder.mt")
             with pytest.raises(InputRefused, match="missing"):
@@ -207,7 +214,7 @@ def test_a_file_that_is_too_large_or_missing_is_refused(tmp_path: Path, monkeypa
 
 def test_a_file_that_is_gone_meanwhile_is_refused(tmp_path: Path) -> None:
     folder = put(tmp_path / "raw", RAW)
-    with opened(folder) as (_, files):
+    with open_trace(folder) as (_, files):
         (folder / "0.ts").unlink()
         with pytest.raises(InputRefused, match=r"0\.ts cannot be read"):
             files.read("0.ts")
@@ -217,5 +224,5 @@ def test_a_file_that_is_gone_meanwhile_is_refused(tmp_path: Path) -> None:
 def test_the_text_of_one_rank_is_told_by_its_name(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = written(tmp_path / "02.txt.x", pack(TEXT["2.txt"]))
     assert found(path) == ("text", {"02.txt": TEXT["2.txt"]})
-    with pytest.raises(InputRefused, match="of which rank"), opened(path.rename(tmp_path / "x.txt")):
+    with pytest.raises(InputRefused, match="of which rank"), open_trace(path.rename(tmp_path / "x.txt")):
         pass

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.recorder.grammar import unfolded
+from iosig.warehouse.sources.recorder.grammar import unfold
 from tests.naive.recorder_traces import Grammar, folded, grammar_file, sequence
 
 
-def unfold(grammar: Grammar, call_count: int, signature_count: int = 3) -> list[int]:
-    return unfolded(grammar_file(grammar), call_count, signature_count).tolist()
+def unfold_rules(grammar: Grammar, call_count: int, signature_count: int = 3) -> list[int]:
+    return unfold(grammar_file(grammar), call_count, signature_count).tolist()
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ def unfold(grammar: Grammar, call_count: int, signature_count: int = 3) -> list[
     ],
 )
 def test_rules_are_put_in_where_they_are_named(grammar: Grammar, expected: list[int]) -> None:
-    assert unfold(grammar, len(expected)) == expected
+    assert unfold_rules(grammar, len(expected)) == expected
 
 
 @given(st.lists(st.integers(0, 3), max_size=120))
 def test_any_sequence_comes_back_from_its_grammar(symbols: list[int]) -> None:
-    assert unfold(folded(symbols), len(symbols), 4) == symbols
+    assert unfold_rules(folded(symbols), len(symbols), 4) == symbols
 
 
 @st.composite
@@ -50,24 +50,24 @@ def grammars(draw: st.DrawFn) -> Grammar:
 @given(grammars())
 def test_any_grammar_is_unfolded_as_the_obvious_way_does(grammar: Grammar) -> None:
     expected = sequence(grammar, -1)
-    assert unfold(grammar, len(expected)) == expected
+    assert unfold_rules(grammar, len(expected)) == expected
     for wrong in (len(expected) - 1, len(expected) + 1):
         with pytest.raises(InputRefused, match="time stamps"):
-            unfold(grammar, wrong)
+            unfold_rules(grammar, wrong)
 
 
 def test_a_rule_of_many_is_unfolded_once_and_deep_ones_need_no_deep_stack() -> None:
     depth = 20_000
     chain: Grammar = {-1 - number: [(-2 - number, 1)] for number in range(depth)}
-    assert unfold(chain | {-1 - depth: [(1, 5)]}, 5) == [1] * 5
+    assert unfold_rules(chain | {-1 - depth: [(1, 5)]}, 5) == [1] * 5
 
 
 def test_exponents_cannot_ask_for_more_than_there_are_time_stamps() -> None:
     bomb: Grammar = {-1 - number: [(-2 - number, 2**31 - 1)] for number in range(30)}
     with pytest.raises(InputRefused, match="more calls than the 1000"):
-        unfold(bomb | {-31: [(0, 1)]}, 1000)
+        unfold_rules(bomb | {-31: [(0, 1)]}, 1000)
     with pytest.raises(InputRefused, match="more calls than the 10"):
-        unfold({-1: [(0, 2**31 - 1)] * 50}, 10)
+        unfold_rules({-1: [(0, 2**31 - 1)] * 50}, 10)
 
 
 @pytest.mark.parametrize(
@@ -86,22 +86,22 @@ def test_exponents_cannot_ask_for_more_than_there_are_time_stamps() -> None:
 )
 def test_what_is_no_grammar_is_refused(grammar: Grammar, said: str) -> None:
     with pytest.raises(InputRefused, match=said):
-        unfold(grammar, 4)
+        unfold_rules(grammar, 4)
 
 
 def test_damaged_files_are_refused_or_mean_something_else_and_never_fail() -> None:
     content = grammar_file(folded([0, 1, 2, 0, 1, 2, 0, 1, 1, 1, 2]))
     for size in range(len(content)):
         with pytest.raises(InputRefused):
-            unfolded(content[:size], 11, 3)
+            unfold(content[:size], 11, 3)
     with pytest.raises(InputRefused, match="behind"):
-        unfolded(content + struct.pack("<i", 0), 11, 3)
+        unfold(content + struct.pack("<i", 0), 11, 3)
     rng = np.random.default_rng(1)
     for _ in range(400):
         slowed = bytearray(content)
         slowed[rng.integers(len(slowed))] ^= 1 << rng.integers(8)
         try:
-            assert unfolded(bytes(slowed), 11, 3).size == 11
+            assert unfold(bytes(slowed), 11, 3).size == 11
         except InputRefused:
             continue
 
@@ -109,4 +109,4 @@ def test_damaged_files_are_refused_or_mean_something_else_and_never_fail() -> No
 def test_claims_of_many_rules_or_symbols_take_no_memory() -> None:
     for numbers in ([2**31 - 1], [-1], [1, -1, 2**31 - 1], [1, -1, -1], [2, -1, 0, -1, 0]):
         with pytest.raises(InputRefused):
-            unfolded(struct.pack(f"<{len(numbers)}i", *numbers), 5, 3)
+            unfold(struct.pack(f"<{len(numbers)}i", *numbers), 5, 3)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.recorder.parquet import exported
+from iosig.warehouse.sources.recorder.parquet import convert_rows
 from tests.naive.recorder_traces import TICKS_PER_S, USER, Call
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
 
@@ -135,4 +135,4 @@ def test_times_that_are_no_numbers_are_refused_row_by_row(tmp_path: Path) -> Non
 
 def test_the_order_is_that_of_the_file_where_times_cannot_tell() -> None:
     rows = pl.DataFrame(pl.from_arrow(GOOD)).with_columns(tstart=pl.lit(5.0), tend=pl.lit(5.0))
-    assert exported(0, rows).calls["call"].to_list() == [0, 1, 2]
+    assert convert_rows(0, rows).calls["call"].to_list() == [0, 1, 2]

@@ -450,7 +450,7 @@ def test_a_view_with_gaps_leaves_offsets_open(shared_data: Path) -> None:
 
 
 def test_forms_are_unambiguous() -> None:
-    assert recorder_requests.forms()["function"].is_unique().all()
+    assert recorder_requests.list_forms()["function"].is_unique().all()
 
 
 def test_requests_are_numbered_over_all_parts() -> None:

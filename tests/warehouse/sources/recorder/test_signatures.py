@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.recorder.signatures import SIGNATURE, SignedRank, opened, outer
+from iosig.warehouse.sources.recorder.signatures import SIGNATURE, SignedRank, open_signed_run, select_outer_calls
 from tests.budget import examples, one_in
 from tests.naive import recorder_traces as naive
 from tests.naive.recorder_traces import USER, Call
@@ -35,7 +35,7 @@ def texts(ranks: list[list[Call]]) -> dict[str, bytes | str]:
 
 
 def ranks_of(path: Path) -> list[SignedRank]:
-    with opened(path) as run:
+    with open_signed_run(path) as run:
         return [run.decode(rank) for rank in run.ranks]
 
 
@@ -75,7 +75,7 @@ def signed(calls: list[twin.Call]) -> SignedRank:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_run_is_told_of_and_its_ranks_signed(tmp_path: Path, form: str) -> None:
-    with opened(put(tmp_path / "raw", FORMS[form](RANKS))) as run:
+    with open_signed_run(put(tmp_path / "raw", FORMS[form](RANKS))) as run:
         assert (run.version, run.process_count, run.ranks) == ("2.5.0", 3, range(3))
         assert run.started_at is not None
         first, second, empty = map(run.decode, run.ranks)
@@ -228,7 +228,7 @@ SOLVE = (0, "FTRACE", "solve", "")
 
 
 def test_calls_within_calls_are_left_out() -> None:
-    found = outer(signed([(1, *WRITE[1:]), OPEN, WRITE, WRITE, BARRIER, (2, "POSIX", "read", "f"), OPEN]))
+    found = select_outer_calls(signed([(1, *WRITE[1:]), OPEN, WRITE, WRITE, BARRIER, (2, "POSIX", "read", "f"), OPEN]))
     assert found.signatures["function"].to_list() == ["write", "MPI_File_open", "MPI_Barrier"]
     assert found.signatures["level"].to_list() == [0, 0, 0]
     assert found.order.tolist() == [0, 1, 2, 1]
@@ -236,7 +236,7 @@ def test_calls_within_calls_are_left_out() -> None:
 
 
 def test_what_the_programs_own_functions_call_is_outer() -> None:
-    found = outer(signed([SOLVE, WRITE, (1, *OPEN[1:]), (2, *WRITE[1:]), (0, *WRITE[1:])]))
+    found = select_outer_calls(signed([SOLVE, WRITE, (1, *OPEN[1:]), (2, *WRITE[1:]), (0, *WRITE[1:])]))
     assert found.signatures.rows() == [(0, *WRITE[1:]), OPEN]
     assert found.order.tolist() == [0, 1, 0]
     assert found.end_s.tolist() == [1.5, 2.5, 4.5]
@@ -244,9 +244,9 @@ def test_what_the_programs_own_functions_call_is_outer() -> None:
 
 def test_nothing_is_done_where_all_calls_are_outer() -> None:
     plain = signed([OPEN, BARRIER, OPEN])
-    assert outer(plain) is plain
-    assert outer(signed([])).order.size == 0
-    assert outer(signed([SOLVE])).signatures.height == 0
+    assert select_outer_calls(plain) is plain
+    assert select_outer_calls(signed([])).order.size == 0
+    assert select_outer_calls(signed([SOLVE])).signatures.height == 0
 
 
 calls_within = st.lists(
@@ -263,7 +263,7 @@ calls_within = st.lists(
 @settings(max_examples=examples(200), deadline=None)
 @given(calls_within)
 def test_outer_calls_are_those_of_the_obvious_twin(calls: list[twin.Call]) -> None:
-    found, kept = outer(signed(calls)), twin.outer(calls)
+    found, kept = select_outer_calls(signed(calls)), twin.outer(calls)
     flat, order = twin.signed([(0, *calls[place][1:]) for place in kept])
     assert found.signatures.rows() == flat
     assert found.order.tolist() == order
@@ -277,7 +277,7 @@ def test_outer_calls_are_those_of_the_obvious_twin(calls: list[twin.Call]) -> No
 def test_real_traces_are_what_lands_call_by_call(shared_data: Path, application: str) -> None:
     for count in COUNTS:
         path = shared_data / "recorder" / application / str(count) / "raw.tar.zst"
-        with opened(path) as run:
+        with open_signed_run(path) as run:
             assert (run.process_count, run.ranks) == (count, range(count))
             found = [run.decode(rank) for rank in run.ranks]
         assert [row for each in found for row in rows_of(each)] == calls_of(path)

@@ -13,7 +13,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.files.opening import read_head
-from iosig.warehouse.sources.protocol import Head, owner, recognize
+from iosig.warehouse.sources.protocol import Head, find_folder_source, recognize
 from iosig.warehouse.sources.recorder import calls as recorder_calls
 from iosig.warehouse.sources.recorder.source import SOURCE
 from iosig.warehouse.store import landing
@@ -63,9 +63,9 @@ def landed(tmp_path: Path, *paths: Path) -> list[tuple[str, str | None, str]]:
 def test_archives_and_texts_are_recognized_and_folders_owned(tmp_path: Path) -> None:
     for name, content in (("a", tarred(RAW)), ("b", tarred(TEXT)), ("c", TEXT["1.txt"])):
         assert recognize(read_head(put(tmp_path, {name: content}) / name)) is SOURCE
-    assert owner(put(tmp_path / "raw", RAW)) == (SOURCE, tuple(sorted(RAW)))
-    assert owner(put(tmp_path / "text", TEXT)) == (SOURCE, tuple(sorted(TEXT)))
-    assert owner(put(tmp_path / "other", {"log": LOG})) is None
+    assert find_folder_source(put(tmp_path / "raw", RAW)) == (SOURCE, tuple(sorted(RAW)))
+    assert find_folder_source(put(tmp_path / "text", TEXT)) == (SOURCE, tuple(sorted(TEXT)))
+    assert find_folder_source(put(tmp_path / "other", {"log": LOG})) is None
 
 
 @pytest.mark.parametrize("start", [b"", b"0.1 0.2\n0.2 0.3\n", LOG.encode(), b"PAR1", b"\x89HDF\r\n\x1a\n" * 100])
@@ -140,7 +140,7 @@ def test_the_form_of_a_folder_can_be_named_and_must_be_there(tmp_path: Path) -> 
 
 def test_a_rank_of_more_calls_than_fit_into_memory_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = [len(calls) for calls in RANKS]
-    monkeypatch.setattr(recorder_calls, "MOST_CALLS", max(counts) - 1)
+    monkeypatch.setattr(recorder_calls, "MAX_CALLS", max(counts) - 1)
     for name, files in (("raw", RAW), ("text", TEXT)):
         found = tables_of(put(tmp_path / name, files))
         assert found["rejects"]["reason"].str.contains("can be read").sum() == counts.count(max(counts))

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.recorder import text
-from iosig.warehouse.sources.recorder.text import parsed
+from iosig.warehouse.sources.recorder.text import parse_rank
 from tests.budget import examples
 from tests.naive import recorder_traces as naive
 from tests.warehouse.sources.trace_landing import calls_of, expected, made_up, put, tables_of
@@ -17,12 +17,12 @@ LINE = "0.0330763 0.0330795 MPI_File_write 0 1 ( 0-0 %p 120 MPI_BYTE [33808_0] )
 
 
 def rows(content: bytes | str) -> list[tuple[object, ...]]:
-    found = parsed(3, content.encode() if isinstance(content, str) else content)
+    found = parse_rank(3, content.encode() if isinstance(content, str) else content)
     return found.calls.drop("trace_id", "rank").rows()
 
 
 def refused(content: str) -> list[tuple[int, str]]:
-    return parsed(3, content.encode()).refused.select("line", "raw").rows()
+    return parse_rank(3, content.encode()).refused.select("line", "raw").rows()
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_bytes_that_are_no_text_are_shown() -> None:
 def test_a_file_of_nothing_has_no_calls_and_one_of_no_calls_is_refused() -> None:
     assert rows("") == []
     with pytest.raises(InputRefused, match="No line"):
-        parsed(0, b"JobID|State\n")
+        parse_rank(0, b"JobID|State\n")
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.sampled_from([LINE, "nothing\n", "\n", "0.1 0.2 w 0 0 ( ä )\n"]), max_size=30), st.integers(1, 200))
 def test_pieces_change_nothing(lines: list[str], size: int) -> None:
     content = "".join([LINE, *lines]).encode()
-    whole = parsed(0, content)
+    whole = parse_rank(0, content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "PIECE_BYTES", size)
-        cut = parsed(0, content)
+        cut = parse_rank(0, content)
     assert whole.calls.equals(cut.calls)
     assert whole.refused.equals(cut.refused)
 
@@ -138,7 +138,7 @@ def test_two_files_of_one_rank_are_refused(tmp_path: Path, names: tuple[str, str
 
 
 def test_lines_are_numbered_by_the_file_and_calls_by_the_lines() -> None:
-    found = parsed(0, f"junk\n{LINE}\n{LINE}".encode())
+    found = parse_rank(0, f"junk\n{LINE}\n{LINE}".encode())
     assert found.calls["call"].to_list() == [1, 3]
     assert found.refused["line"].to_list() == [1, 3]
     assert found.calls.schema["call"] == pl.Int64

@@ -16,12 +16,12 @@ LARGE = st.lists(st.integers(0, 2**62), min_size=1, max_size=20)
 def polled(*groups: list[int]) -> list[str | None]:
     values = np.array([value for group in groups for value in group], np.int64)
     is_first = np.array([index == 0 for group in groups for index in range(len(group))], np.bool_)
-    return counters.words(counters.polled(values, is_first)).to_list()
+    return counters.decode_flags(counters.flag_server_counters(values, is_first)).to_list()
 
 
 def confirmed(values: list[int]) -> list[tuple[float, str | None]]:
-    rises, flags = counters.confirmed(np.array(values, np.int64))
-    return list(zip(rises.tolist(), counters.words(flags).to_list(), strict=True))
+    rises, flags = counters.confirm_increases(np.array(values, np.int64))
+    return list(zip(rises.tolist(), counters.decode_flags(flags).to_list(), strict=True))
 
 
 def test_a_counter_that_only_rises_has_no_flag() -> None:
@@ -59,10 +59,10 @@ def test_counters_do_not_touch_each_other() -> None:
 @pytest.mark.parametrize("size", [0, 1])
 def test_no_reading_and_one_reading_have_no_rise(size: int) -> None:
     values = np.arange(size, dtype=np.int64)
-    assert counters.polled(values, values == 0).tolist() == [0] * size
-    rises, flags = counters.confirmed(values)
+    assert counters.flag_server_counters(values, values == 0).tolist() == [0] * size
+    rises, flags = counters.confirm_increases(values)
     assert rises.tolist() == flags.tolist() == [0] * size
-    assert counters.words(flags).to_list() == [None] * size
+    assert counters.decode_flags(flags).to_list() == [None] * size
 
 
 @given(st.lists(SMALL, min_size=1, max_size=4))
@@ -75,7 +75,7 @@ def test_polled_equals_its_naive_twin(groups: list[list[int]]) -> None:
 @settings(max_examples=examples(50), deadline=None)
 def test_what_has_no_flag_rose(values: list[int]) -> None:
     flags = polled(values)
-    rises = counters.rises(np.array(values, np.int64)).tolist()
+    rises = counters.compute_deltas(np.array(values, np.int64)).tolist()
     assert all(rise >= 0 for rise, flag in zip(rises, flags, strict=True) if flag is None)
 
 

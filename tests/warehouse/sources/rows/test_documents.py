@@ -19,12 +19,12 @@ def test_what_is_as_it_should_be(read: Callable[[object, str], object], value: o
 @pytest.mark.parametrize(
     ("read", "value", "said"),
     [
-        (text, 5, "is no text"),
-        (text, None, "is no text"),
-        (text, "x\ud800", "is no valid Unicode text"),
+        (text, 5, "is not text"),
+        (text, None, "is not text"),
+        (text, "x\ud800", "is not valid Unicode"),
         (flag, 1, "is neither true nor false"),
-        (items, {}, "is no list"),
-        (members, [], "is no object"),
+        (items, {}, "is not a list"),
+        (members, [], "is not an object"),
     ],
 )
 def test_what_is_not_is_named(read: Callable[[object, str], object], value: object, said: str) -> None:

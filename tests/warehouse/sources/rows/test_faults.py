@@ -6,7 +6,14 @@ import polars as pl
 
 from iosig.warehouse.contracts import TABLES, frames
 from iosig.warehouse.contracts.polls import POLLS
-from iosig.warehouse.sources.rows.faults import NOTED, Fault, held_to, no_number, of_contract, sift
+from iosig.warehouse.sources.rows.faults import (
+    NOTED,
+    Fault,
+    build_contract_faults,
+    build_number_fault,
+    sift,
+    validate_rows,
+)
 
 
 def fault(column: str, limit: int) -> Fault:
@@ -38,27 +45,27 @@ def test_no_fault_and_no_rows_change_nothing() -> None:
 
 def test_every_rule_of_a_contract_is_said_in_words() -> None:
     for table in TABLES:
-        assert len(of_contract(table)) == len(frames.rules(table))
+        assert len(build_contract_faults(table)) == len(frames.rules(table))
     names = frames.rules(POLLS)
-    assert len(of_contract(POLLS, but=("interval_s_not_null",))) == len(names) - 1
-    said = [fault.reason for fault in of_contract(POLLS)]
+    assert len(build_contract_faults(POLLS, but=("interval_s_not_null",))) == len(names) - 1
+    said = [fault.reason for fault in build_contract_faults(POLLS)]
     assert "There is no controller." in said
     assert "The read_bytes_per_s is not a finite number." in said
     assert "The interval_s is below 1e-06." in said
-    assert "The flag is none of the known words." in said
+    assert "The flag is not one of the allowed values." in said
 
 
 def test_a_cell_that_is_no_number_is_shown() -> None:
     rows = pl.DataFrame({"line": [1, 2, 3], "given": ["x" * 100, None, "4"], "n": [None, None, 4.0]})
-    found = sift(rows, [no_number("given", "n")])
+    found = sift(rows, [build_number_fault("given", "n")])
     assert found.rows["line"].to_list() == [2, 3]
-    assert found.refused["reason"].to_list() == [f"`{'x' * 60}` is no number: it stands for n."]
+    assert found.refused["reason"].to_list() == [f"`{'x' * 60}` is not a number; the column is n."]
 
 
 def test_rows_are_held_to_a_table_of_which_they_lack_columns_that_may_be_null() -> None:
     rows = pl.DataFrame({"line": [1, 2, 3], "controller": ["a", "b", "c"], "reason": [None, "Why.", None],
                          "remedy": [None, "How.", None], "interval_s": [1.0, 1.0, -1.0]})  # fmt: skip
     kept = rows.with_columns(polled_at=pl.lit(datetime(2026, 1, 1, tzinfo=UTC)), filesystem=pl.lit("lake"))
-    found = held_to(POLLS, kept, NOTED)
+    found = validate_rows(POLLS, kept, NOTED)
     assert found.rows.select("line", "read_iops").rows() == [(1, None)]
     assert found.refused.select("line", "reason").rows() == [(2, "Why."), (3, "The interval_s is below 1e-06.")]

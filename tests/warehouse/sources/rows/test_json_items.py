@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import Limits, limited
+from iosig.warehouse.sources.files.limits import Limits, apply_limits
 from iosig.warehouse.sources.rows import json_items
 from tests.budget import examples
 
@@ -54,13 +54,13 @@ def test_items_are_those_of_json_whatever_is_around_them(
     ("content", "said"),
     [
         (b"[]", "{ is missing"),
-        (b"", "it breaks off"),
+        (b"", "it is truncated"),
         (b"{}", "The JSON has no list of jobs."),
         (b'{"jobs": 7}', "The JSON has no list of jobs."),
-        (b'{"jobs": [1, 2', "after 2 items: it breaks off"),
-        (b'{"jobs": [1, 2]', "it breaks off"),
+        (b'{"jobs": [1, 2', "after 2 items: it is truncated"),
+        (b'{"jobs": [1, 2]', "it is truncated"),
         (b'{"jobs": [1 2]}', ", or ] is missing"),
-        (b'{"jobs": [1]} x', "something comes behind its end"),
+        (b'{"jobs": [1]} x', "extra content follows its end"),
         (b'{"jobs": [tru]}', "Expecting value"),
         (b"{7: [1]}", "a member has no name"),
         (b'{"jobs": [\xff]}', "decode"),
@@ -85,5 +85,8 @@ def test_damage_comes_after_the_items_before_it(tmp_path: Path) -> None:
 def test_an_item_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_items, "_CHUNK_CHARS", 100)
     assert read(tmp_path, json.dumps({"jobs": ["x" * 800]}).encode()) == ["x" * 800]
-    with limited(Limits(max_json_item_bytes=1000)), pytest.raises(InputRefused, match=r"limits\.max_json_item_bytes"):
+    with (
+        apply_limits(Limits(max_json_item_bytes=1000)),
+        pytest.raises(InputRefused, match=r"limits\.max_json_item_bytes"),
+    ):
         read(tmp_path, json.dumps({"jobs": ["x" * 5000]}).encode())

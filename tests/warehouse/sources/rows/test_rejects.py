@@ -6,7 +6,15 @@ import pytest
 from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.quality import REJECTS
 from iosig.warehouse.sources.protocol import RAW_LIMIT_CHARS
-from iosig.warehouse.sources.rows.rejects import SCHEMA, Sifted, frame_of, no_text, refused_rows, reject_frame, rejects
+from iosig.warehouse.sources.rows.rejects import (
+    SCHEMA,
+    Sifted,
+    build_refused_rows,
+    build_reject_frame,
+    refuse_non_text,
+    reject_frame,
+    rejects,
+)
 
 
 def test_rows_become_a_batch_of_the_contract() -> None:
@@ -46,7 +54,7 @@ def test_what_a_source_knows_is_all_but_what_landing_adds() -> None:
 
 
 def test_of_sifted_rows_there_is_to_land_what_is_there() -> None:
-    refused = frame_of([no_text(3, "\\xff")])
+    refused = build_reject_frame([refuse_non_text(3, "\\xff")])
     good = rejects([(1, "r", "m", None)]).rows.with_columns(more=pl.lit(1))
     both = list(Sifted(good, refused).batches(REJECTS))
     assert [batch.rows["line"].to_list() for batch in both] == [[1], [3]]
@@ -58,7 +66,7 @@ def test_rows_are_refused_for_one_reason_or_each_for_its_own() -> None:
     rows = pl.DataFrame(
         {"line": [3, 5], "text": ["x", "y"], "said": ["one.", "two."]}, schema_overrides={"line": pl.Int32}
     )
-    assert refused_rows(rows, "Why.", "How.").rows() == [(3, "Why.", "How.", None), (5, "Why.", "How.", None)]
-    found = refused_rows(rows, pl.col("said"), "How.", "text")
+    assert build_refused_rows(rows, "Why.", "How.").rows() == [(3, "Why.", "How.", None), (5, "Why.", "How.", None)]
+    found = build_refused_rows(rows, pl.col("said"), "How.", "text")
     assert found.schema == SCHEMA
     assert found.rows() == [(3, "one.", "How.", "x"), (5, "two.", "How.", "y")]

@@ -9,14 +9,14 @@ import polars as pl
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.rows.faults import Fault, no_number, sift
+from iosig.warehouse.sources.rows.faults import Fault, build_number_fault, sift
 from iosig.warehouse.sources.rows.rejects import Sifted
 from iosig.warehouse.sources.rows.tables import (
-    ahead,
-    gathered,
+    merge_pieces,
     names_of,
     parquet_names,
     parquet_pieces,
+    read_ahead,
     text,
     text_pieces,
 )
@@ -31,10 +31,10 @@ def locate(names: Sequence[str]) -> dict[str, str]:
 
 
 def read(rows: pl.DataFrame) -> Sifted | None:
-    """Refuse sevens, and what is no number."""
+    """Refuse sevens, and what is not a number."""
     typed = rows.with_columns(value=pl.col("number").cast(pl.Int64, strict=False))
     seven = Fault(pl.col("value") == 7, pl.lit("Seven."), pl.lit("Take another one."))
-    found = sift(typed, [no_number("number", "value"), seven])
+    found = sift(typed, [build_number_fault("number", "value"), seven])
     return None if found.refused.height and "raw" not in rows.columns else found
 
 
@@ -92,7 +92,7 @@ def test_pieces_are_read_a_few_ahead_and_stay_in_order() -> None:
             asked.append(number)
             yield number
 
-    found = ahead(lambda number: number * number, pieces(), 2)
+    found = read_ahead(lambda number: number * number, pieces(), 2)
     assert next(found) == (0, 0)
     assert len(asked) == 3
     assert list(found) == [(number, number * number) for number in range(1, 9)]
@@ -118,5 +118,5 @@ def test_pieces_are_gathered_by_their_rows_and_sooner_where_these_are_refused() 
 
     for good, refused, count in ((10, 0, 4), (10, 1, 4), (0, 2, 2), (10, 4, 1)):
         taken: list[int] = []
-        first = next(gathered(pieces(good, refused), 40))
+        first = next(merge_pieces(pieces(good, refused), 40))
         assert (len(taken), first.rows.height, first.refused.height) == (count, count * good, count * refused)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.files.limits import in_force
+from iosig.warehouse.sources.files.limits import current_limits
 from iosig.warehouse.sources.rows.delimited import Header
 from iosig.warehouse.sources.rows.text_blocks import (
     Block,
@@ -57,7 +57,7 @@ def test_a_cut_compressed_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_endless_line_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputRefused, match=r"longer than 1,048,576 bytes, which is limits\.max_line_bytes"):
+    with pytest.raises(InputRefused, match=r"longer than 1,048,576 bytes \(limits\.max_line_bytes"):
         list(blocks(write(tmp_path, b"a,b\n" + b"x" * (3 << 20)), 1000))
 
 
@@ -76,7 +76,7 @@ def test_a_line_longer_than_the_limit_is_refused_by_itself() -> None:
 
 
 def test_a_block_of_hardly_anything_but_empty_lines_is_refused() -> None:
-    count = in_force().max_refused_count + 2
+    count = current_limits().max_refused_count + 2
     with pytest.raises(InputRefused, match="are empty"):
         cells(Block(2, count, b"\n" * count), Header(("a", "b"), ","), COLUMNS)
 

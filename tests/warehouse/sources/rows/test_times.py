@@ -169,7 +169,7 @@ def test_a_local_time_needs_a_zone_and_no_other_time_does() -> None:
 
 
 def test_only_zones_of_local_times_are_recorded() -> None:
-    with times.recorded_zones() as zones:
+    with times.record_zones() as zones:
         times.parse(pl.Series(["1772445600", "2026-03-02T10:00:00Z", "Unknown"]), "Asia/Tokyo", "start")
         assert zones == set()
         times.parse(pl.Series(["2026-03-02T10:00:00"]), "Asia/Tokyo", "start")

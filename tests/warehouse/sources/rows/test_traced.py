@@ -9,11 +9,11 @@ from iosig.warehouse.contracts import frames
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_METADATA, TRACE_REQUESTS, TRACES
 from iosig.warehouse.sources.protocol import Batch
 from iosig.warehouse.sources.rows import traced
-from iosig.warehouse.sources.rows.traced import Coded, Nullable, joined, rows
+from iosig.warehouse.sources.rows.traced import Coded, Nullable, build_batch, concat_batches
 
 
 def test_known_columns_are_kept_and_the_others_are_null() -> None:
-    batch = rows(
+    batch = build_batch(
         TRACE_FILES,
         {"file_number": np.array([3, 4]), "path": ["a", "b"], "mount": "/scratch"},
         datetime(2026, 1, 2, 23, 59, tzinfo=UTC),
@@ -26,23 +26,23 @@ def test_known_columns_are_kept_and_the_others_are_null() -> None:
 
 
 def test_values_alone_are_one_row() -> None:
-    batch = rows(TRACES, {"tracer": "tmio", "duration_s": 3.5})
+    batch = build_batch(TRACES, {"tracer": "tmio", "duration_s": 3.5})
     assert batch.rows.height == 1
     assert batch.rows["ended_on"].item() is None
 
 
 def test_no_rows_are_no_rows() -> None:
-    assert rows(TRACE_FILES, {"file_number": np.array([], dtype=np.int64), "mount": "/"}).rows.is_empty()
+    assert build_batch(TRACE_FILES, {"file_number": np.array([], dtype=np.int64), "mount": "/"}).rows.is_empty()
 
 
 def test_a_column_that_the_table_does_not_have_is_a_fault() -> None:
     with pytest.raises(KeyError, match="speed"):
-        rows(TRACE_FILES, {"file_number": [1], "speed": [2.0]})
+        build_batch(TRACE_FILES, {"file_number": [1], "speed": [2.0]})
 
 
 def test_columns_of_different_lengths_are_a_fault() -> None:
     with pytest.raises(ValueError, match="not of one length"):
-        rows(TRACE_FILES, {"file_number": [1, 2], "path": ["a"]})
+        build_batch(TRACE_FILES, {"file_number": [1, 2], "path": ["a"]})
 
 
 def requests(hosts: list[str], codes: list[int], **others: object) -> Batch:
@@ -50,7 +50,7 @@ def requests(hosts: list[str], codes: list[int], **others: object) -> Batch:
     numbers = np.arange(len(codes))
     known = {"request": numbers, "module": "POSIX", "rank": numbers, "direction": Coded(["write", "read"], numbers % 2)}
     known |= {"host": Coded(hosts, np.array(codes)), "offset_bytes": Nullable(numbers * 10, numbers != 1)}
-    return rows(TRACE_REQUESTS, known | others, datetime(2026, 1, 1 + len(codes), tzinfo=UTC))
+    return build_batch(TRACE_REQUESTS, known | others, datetime(2026, 1, 1 + len(codes), tzinfo=UTC))
 
 
 def test_texts_by_code_and_values_that_are_not_known() -> None:
@@ -70,11 +70,11 @@ def test_rows_of_batches_are_joined_in_order_however_they_are_given() -> None:
         requests(["c"], [0], request_bytes=pl.Series([4.5])),
     ]
     assert [batch.height for batch in given] == [3, 1, 2, 2, 4, 1]
-    whole = joined(given)
+    whole = concat_batches(given)
     assert_frame_equal(whole, pl.concat([batch.rows for batch in given]))
     assert whole.schema == frames.schema(TRACE_REQUESTS)
     assert whole["host"].to_list() == ["b", "a", "b", "c", "b", "b", "d", "e", "a", "a", "f", "f", "c"]
-    assert_frame_equal(joined(given[:1]), given[0].rows)
+    assert_frame_equal(concat_batches(given[:1]), given[0].rows)
 
 
 def test_rows_are_numbered_over_batches_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,6 +89,6 @@ def test_rows_are_numbered_over_batches_table_by_table(monkeypatch: pytest.Monke
 
 
 def test_files_have_the_numbers_that_they_are_given() -> None:
-    (batch,) = traced.files({"/a": 4, None: 0})
+    (batch,) = traced.build_file_batches({"/a": 4, None: 0})
     assert batch.rows.select("file_number", "path").rows() == [(4, "/a"), (0, None)]
-    assert list(traced.files({})) == []
+    assert list(traced.build_file_batches({})) == []

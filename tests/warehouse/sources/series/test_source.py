@@ -11,7 +11,7 @@ from iosig.warehouse.contracts.series import SERIES
 from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.files.opening import read_head
 from iosig.warehouse.sources.protocol import Head, Reading, recognize
-from iosig.warehouse.sources.series.source import SOURCE, direction_of, sniff, subject
+from iosig.warehouse.sources.series.source import SOURCE, find_direction, sniff, subject
 from tests.budget import examples
 from tests.naive.sources.rows import counters as naive
 from tests.warehouse.sources.batch_reading import read_input
@@ -173,7 +173,7 @@ def test_the_subject_is_the_name_without_suffixes(name: str, expected: str) -> N
     ],
 )
 def test_the_direction_is_a_word_of_the_name(name: str, expected: str) -> None:
-    assert direction_of(name) == expected
+    assert find_direction(name) == expected
 
 
 @pytest.mark.parametrize(

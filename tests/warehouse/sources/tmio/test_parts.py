@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Reading
-from iosig.warehouse.sources.tmio import parts as tmio_parts, source
-from iosig.warehouse.sources.tmio.parts import Part, Refusal, parts
+from iosig.warehouse.sources.tmio import read_parts as tmio_parts, source
+from iosig.warehouse.sources.tmio.parts import Part, Refusal, read_parts
 from tests.budget import examples
 
 
 def of(tmp_path: Path, content: bytes) -> list[Part | Refusal]:
     path = tmp_path / "trace"
     path.write_bytes(content)
-    return list(parts(path))
+    return list(read_parts(path))
 
 
 def phase(moved: float, start: float, end: float) -> list[float]:
@@ -116,7 +116,7 @@ def test_lying_sizes_cost_no_memory(tmp_path: Path, content: bytes) -> None:
 def test_an_object_above_the_bound_is_refused_and_the_rest_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tmio_parts, "MOST_OBJECT_BYTES", 1000)
+    monkeypatch.setattr(tmio_parts, "MAX_OBJECT_BYTES", 1000)
     good = b'{"read_sync": {}}'
     long = b'{"read_sync": {"note": "' + b"x" * 3000 + b'"}}'
     found = of(tmp_path, b"\n".join([good, long, good]))
@@ -136,7 +136,7 @@ def test_memory_does_not_grow_with_the_flushes(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         path.write_bytes(line * count)
         tracemalloc.start()
-        assert sum(1 for _ in parts(path)) == count
+        assert sum(1 for _ in read_parts(path)) == count
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most

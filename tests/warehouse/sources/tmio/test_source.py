@@ -244,10 +244,10 @@ GOOD = json.dumps({"write_sync": mode([1], [0], [1])})
 @pytest.mark.parametrize(
     ("line", "word"),
     [
-        ('{"read_sync": {"bandwidth": {"b_rank_avr": [1, 2', "no whole JSON"),
-        ("[1, 2]", "no JSON object"),
-        ("7", "no JSON object"),
-        ("\xff\xfe", "no whole JSON"),
+        ('{"read_sync": {"bandwidth": {"b_rank_avr": [1, 2', "not complete JSON"),
+        ("[1, 2]", "not a JSON object"),
+        ("7", "not a JSON object"),
+        ("\xff\xfe", "not complete JSON"),
         ('{"read_sync": {}, "read_sync": {}}', "twice"),
         ('{"read_sync": 7}', "no object"),
         ('{"read_sync": {"bandwidth": [1]}}', "no object"),
@@ -256,7 +256,7 @@ GOOD = json.dumps({"write_sync": mode([1], [0], [1])})
         ('{"read_sync": {"bandwidth": {"b_rank_avr": 1, "t_rank_s": 1, "t_rank_e": 2}}}', "no list"),
         ('{"read_sync": {"bandwidth": {"b_rank_avr": [1], "t_rank_s": [1, 2], "t_rank_e": [2]}}}', "differ in length"),
         ('{"read_sync": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested"),
-        ('{"read_sync": {"bandwidth": {"b_rank_avr": [nan], "t_rank_s": [1], "t_rank_e": [2]}}}', "no whole JSON"),
+        ('{"read_sync": {"bandwidth": {"b_rank_avr": [nan], "t_rank_s": [1], "t_rank_e": [2]}}}', "not complete JSON"),
     ],
 )
 def test_a_bad_line_is_refused_and_the_rest_lands(tmp_path: Path, line: str, word: str) -> None:

@@ -245,14 +245,14 @@ def test_endless_bad_lines_are_handed_over_by_the_thousand() -> None:
 def test_a_line_that_is_too_long_is_skipped_to_its_end() -> None:
     content = LINE + b'{"read_sync": "' + b"x" * 5000 + b'"}\n' + IO_TIME
     for sizes in ([1], [100], [10_000]):
-        (flush,) = fed(content, sizes, TmioStream(most_object_bytes=500))
+        (flush,) = fed(content, sizes, TmioStream(max_object_bytes=500))
         assert ([line for line, _ in flush.refused], len(flush.moves), flush.line) == ([2], 1, 3)
-    (flush,) = fed(b"x" * 5000, [300], TmioStream(most_object_bytes=500))
+    (flush,) = fed(b"x" * 5000, [300], TmioStream(max_object_bytes=500))
     assert ([line for line, _ in flush.refused], flush.end) == ([1], 0)
 
 
 def test_a_line_without_an_end_takes_no_memory() -> None:
-    stream = TmioStream(most_object_bytes=1 << 16)
+    stream = TmioStream(max_object_bytes=1 << 16)
     piece = b"x" * (1 << 16)
     tracemalloc.start()
     for _ in range(100):
@@ -264,7 +264,7 @@ def test_a_line_without_an_end_takes_no_memory() -> None:
 
 def test_an_array_that_is_too_large_ends_the_trace_for_good() -> None:
     content = array_of(*ONE) + array_of("read_sync", [(1.0, 1.0, 1.0)] * 50) + array_of(*ONE)
-    seen = [fed(content, sizes, TmioStream(most_object_bytes=500)) for sizes in ([1], [100], [10_000])]
+    seen = [fed(content, sizes, TmioStream(max_object_bytes=500)) for sizes in ([1], [100], [10_000])]
     assert [plain(flush) for flush in seen[0]] == [plain(flush) for flush in seen[1]] == [plain(seen[2][0])]
     (flush,) = seen[0]
     assert (flush.form, [line for line, _ in flush.refused], len(flush.moves)) == ("broken", [2], 1)
