@@ -1,22 +1,22 @@
-"""The papers' experiments: each with its simulation, its figures and its page; `iosig study` runs them.
+"""Evaluations of the methods: one sub-package per study, run by name with `iosig study NAME`.
 
 - `command`: `iosig study`.
-- `study` (`Study`, `found`): What a study is: a record in the front of its folder.
-- `pages` (`Table`, `Template`, `write`): Pages of studies: a Jinja template in Markdown, its tables and figures.
-- `pieces` (`worked`): The work of a study, piece by piece: in this process or in several.
-- `drawing` (`row_of_panels`, `headline`, `legend_below`): What figures of studies share.
-- `real_day` (`Day`): A real day: what a file system's servers moved, and the runs of its job log.
-- `sites` (`made`, `seen`, `signed`): Sites of several families and levels, as a night sees them, and the truth.
-- `advice/`: What advice on where and when to start is worth, by simulation: `iosig study advice`.
-- `attribution/`: How much of a file system's traffic is given to whom it belongs: `iosig study attribution`.
-- `extrapolations/`: What extrapolation gets right, fits and refuses, on traces whose next rank count is known.
-- `forecast/`: How often what came was in the range of a forecast: `iosig study forecast`.
-- `joint/`: How much nearer signatures come to the truth where they are found together: `iosig study joint`.
-- `networks/`: How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study`.
-- `periods/`: The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
-- `population/`: How right classes and periods of runs are where only shared traffic tells: `iosig study population`.
-- `predictions/`: How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.
-- `scheduling/`: What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`.
-- `signatures/`: The evaluation of the methods that extract signatures, reproducible from a seed.
-- `unattributed/`: Patterns in traffic that no signature explains, and the jobs that are likely to have caused it.
+- `study` (`Study`, `find_studies`): The record of a study, and how studies are discovered.
+- `pages` (`Table`, `Template`, `write_page`): Pages of studies: a Jinja template in Markdown, its tables and figures.
+- `work_items` (`map_work_items`): Run the work items of a study, in this process or in a pool.
+- `drawing` (`draw_panels`, `add_headline`, `add_legend_below`): Layout helpers for figures of studies.
+- `real_day` (`Day`): A day of measured polls, and the runs in its job log.
+- `sites` (`simulate_site`, `observe_site`, `extract_site_signatures`): Simulated sites, and their ground truth.
+- `advice/`: Simulated benefit of advice on partition and start time: `iosig study advice`.
+- `attribution/`: Accuracy of traffic attribution and slowdowns: `iosig study attribution`.
+- `extrapolations/`: Extrapolated traces compared with traced ones, call by call.
+- `forecast/`: Coverage and width of forecast intervals on held-out days: `iosig study forecast`.
+- `joint/`: Accuracy of joint signature extraction: `iosig study joint`.
+- `networks/`: Detection of planted network patterns and clock offsets: `iosig study networks`.
+- `periods/`: Accuracy and false alarms of period detection: `iosig study periods`.
+- `population/`: Accuracy of classes and periods inferred from shared traffic: `iosig study population`.
+- `predictions/`: Accuracy of online predictions on planted runs: `iosig study predictions`.
+- `scheduling/`: Simulated benefit of known periods to an I/O scheduler: `iosig study scheduling`.
+- `signatures/`: Accuracy of signature extraction: `iosig study signatures`.
+- `unattributed/`: Detection of recurring patterns in unattributed traffic: `iosig study unattributed`.
 """

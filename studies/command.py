@@ -1,4 +1,4 @@
-"""`iosig study`: a subcommand for each study that there is."""
+"""`iosig study`: one subcommand per discovered study."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import click
 
 from iosig.cli.options import STYLE_OPTION, WIDE_OPTION
 from iosig.reports.style import Style
-from iosig.studies.study import Study, found
+from iosig.studies.study import Study, find_studies
 
 
 @click.group("study")
 def study_command() -> None:
-    """Measure how well methods do, where the truth is known. The same seed gives the same results."""
+    """Evaluate the methods on data with known ground truth. The same seed gives the same results."""
 
 
 def _command(study: Study) -> click.Command:
-    """Return the subcommand of a study."""
+    """Build the click command that runs a study and prints or writes its results."""
 
     def callback(output: Path | None, as_json: bool, style: Style, **arguments: Any) -> int:
         return _run(study, arguments, output, style, as_json=as_json)
@@ -38,10 +38,10 @@ def _run(study: Study, arguments: dict[str, Any], output: Path | None, style: St
     from iosig.cli.printing import progress_bar, show, show_json
 
     if output is not None and study.part and arguments[study.part]:
-        raise click.UsageError("A page has all results: give --output or --part, not both.")
+        raise click.UsageError("A page needs all results: use either --output or --part, not both.")
     params = study.params(arguments)
-    with progress_bar(f"Study of {study.name}") as told:
-        results = study.running.study(params, told=told)
+    with progress_bar(f"Study of {study.name}") as report_progress:
+        results = study.running.study(params, report_progress=report_progress)
     if output is not None:
         click.echo(f"Page: {study.write(params, results, output, style)}", err=True)
     if as_json:
@@ -54,5 +54,5 @@ def _run(study: Study, arguments: dict[str, Any], output: Path | None, style: St
     return 0
 
 
-for _study in found():
+for _study in find_studies():
     study_command.add_command(_command(_study))

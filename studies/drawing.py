@@ -1,4 +1,4 @@
-"""What figures of studies share: panels in rows, headlines and legends."""
+"""Layout shared by the figures of studies: panels in a row, headlines and legends."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: of a headline
+#: average width of a headline's characters
 _CHARACTERS_PER_INCH = 8
-#: marks of methods, which differ without colours too
+#: markers of methods, distinguishable without colour
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
-def row_of_panels(
+def draw_panels(
     figure: Figure, frame: pl.DataFrame, column: str, *, is_x_shared: bool = True
 ) -> Iterator[tuple[Axes, str, pl.DataFrame]]:
-    """Yield a panel for each value of a column, side by side, each with the value as its title and its rows."""
+    """Yield one panel per value of a column, titled with the value, and the rows that belong to it."""
     values = panels.in_order(frame, column)
     every = figure.subplots(1, len(values), sharex=is_x_shared, sharey=True, squeeze=False)[0]
     for axes, value in zip(every, values, strict=True):
@@ -31,14 +31,14 @@ def row_of_panels(
         yield axes, value, frame.filter(**{column: value})
 
 
-def headline(figure: Figure, text: str) -> None:
-    """Put over all panels what a figure shows, in lines that it is wide enough for."""
+def add_headline(figure: Figure, text: str) -> None:
+    """Add a left-aligned headline above all panels, wrapped to the width of the figure."""
     lines = textwrap.fill(text, int(figure.get_figwidth() * _CHARACTERS_PER_INCH))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=FINDING_POINTS, fontweight="bold")
 
 
-def legend_below(figure: Figure, bottom: float = 0.08, top: float = 1.0) -> None:
-    """Put the legend of the first panel below all of them; bottom, top: where these end, as shares of the figure."""
+def add_legend_below(figure: Figure, bottom: float = 0.08, top: float = 1.0) -> None:
+    """Place the legend of the first panel below all panels, which fill the figure from `bottom` to `top` (ratios)."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), columnspacing=1.2, handletextpad=0.4)
     figure.tight_layout(rect=(0.0, bottom, 1.0, top))

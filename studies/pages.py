@@ -1,14 +1,14 @@
 """Pages of studies: a Jinja template in Markdown, rendered with a study's values, tables and figures.
 
-A template `studies/<name>/page.md` has the values of the study's `page.values`, and these functions and filters:
+A template `studies/<name>/page.md` has the variables of the study's `page.values`, and these functions and filters:
 
 - `{% call table(frame, "Title") %}`, with a header line and a line of formats (`| {level} | {share:%} |`): a table with
-  a row for each of the frame's. With a title, the terminal shows it too; with `in_page=false`, the terminal alone.
+  one row per row of the frame. A titled table is also shown in the terminal; with `in_page=false`, only there.
 - `show(table, "Title")`: a `Table` whose columns depend on the results.
-- `figure("name", "words")`: a picture of the study's `page.figures`, drawn beside the page.
-- `described("way", "what it does", WAYS)`: a table of names with what they are.
-- `percent` (to two digits, or `percent(1)` with one decimal) and `form(".2f")`: numbers as text, a dash for none.
-- `counted("site")`: a number with the word in singular or plural; `listed("g")`: names, each with its number.
+- `figure("name", "caption")`: a figure of the study's `page.figures`, drawn into the page's `figures` folder.
+- `described("way", "what it does", WAYS)`: a table of names with their descriptions.
+- `percent` (two digits, or `percent(1)` with one decimal) and `form(".2f")`: numbers as text, a dash for None.
+- `counted("site")`: a number with the noun in singular or plural; `listed("g")`: names, each with its number.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ import polars as pl
 from iosig.reports.style import LIGHT, Style, drawn_in
 from iosig.warehouse.placing import moved_into_place
 
-Asked = ParamSpec("Asked")
+Params = ParamSpec("Params")
 
 _FIGURES = "figures"
-#: draws a figure into a file
+#: draws a figure and writes it to the path
 Draw = Callable[[Path], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of texts."""
+    """A table of formatted text cells, for Markdown and the terminal."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     @classmethod
-    def like(cls, pattern: str, rows: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Table:
-        """Return a table from two lines of Markdown: the header, and the formats of a row's cells.
+    def from_pattern(cls, pattern: str, rows: pl.DataFrame | Iterable[Mapping[str, Any]]) -> Table:
+        """Build a table from two lines of Markdown: the header, and the format of each cell.
 
-        Formats are those of Python, with a dash where there is no value. Further ones: `{name:%1}` is a ratio in
-        percent with one decimal, `{name:%}` with two digits in all, `{name:.}` a number as .97.
+        Formats are Python's, with a dash for None. Additional ones: `{name:%1}` is a ratio in percent with one decimal,
+        `{name:%}` in percent with two significant digits, `{name:.}` a number as .97.
         """
         header, cells = (
             [cell.strip() for cell in line.strip("| ").split("|")] for line in pattern.strip().splitlines()
@@ -63,10 +63,11 @@ class Table:
         cell: str | Callable[[dict[str, Any]], str],
         columns: Sequence[str] = (),
     ) -> Table:
-        """Return a row for each combination of keys and a column for each value of a column, in order of appearance.
+        """Pivot a frame to one row per combination of keys and one column per value of a column.
 
-        keys: headers, each with the column of the frame. cell: a format of a row's values (see `like`), or a function
-        of them; a dash where there is no row. columns: the values that have a column, if not all that there are.
+        Rows and columns are in order of appearance. keys: the header and frame column of each key. cell: a format (see
+        `from_pattern`) or a function of a row; cells without a row show a dash. columns: the values to show, all by
+        default.
         """
         shown = [*columns] or frame[column].unique(maintain_order=True).to_list()
         form = _Cells()
@@ -80,17 +81,17 @@ class Table:
 
     @property
     def markdown(self) -> str:
-        """The table as pages have it."""
+        """The table in GitHub-flavoured Markdown; pipes in cells are escaped."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
         return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def tabled(*columns: str) -> Callable[[Callable[Asked, Iterable[Sequence[str]]]], Callable[Asked, Table]]:
-    """Have a function that yields rows return a table of these columns."""
+def collect_rows(*columns: str) -> Callable[[Callable[Params, Iterable[Sequence[str]]]], Callable[Params, Table]]:
+    """Decorate a generator of rows so that it returns a `Table` with these columns."""
 
-    def decorated(rows: Callable[Asked, Iterable[Sequence[str]]]) -> Callable[Asked, Table]:
+    def decorated(rows: Callable[Params, Iterable[Sequence[str]]]) -> Callable[Params, Table]:
         @wraps(rows)
-        def made(*args: Asked.args, **kwargs: Asked.kwargs) -> Table:
+        def made(*args: Params.args, **kwargs: Params.kwargs) -> Table:
             return Table(columns, list(rows(*args, **kwargs)))
 
         return made
@@ -103,50 +104,54 @@ def _key(value: object) -> str:
 
 
 class _Cells(Formatter):
-    """Formats the cells of a table."""
+    """String formatter with the additional formats of `Table.from_pattern`."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """Return one value."""
+        """Format a cell value; None becomes a dash."""
         if value is None:
             return "-"
         if format_spec == ".":
-            return short(value)
+            return format_short(value)
         if format_spec.startswith("%"):
-            return percent(value, int(format_spec[1:])) if format_spec[1:] else percent(value)
+            return format_percent(value, int(format_spec[1:])) if format_spec[1:] else format_percent(value)
         return format(value, format_spec)
 
 
 # ---- templates
 
 
-def described(name: str, words: str, known: Mapping[str, Any]) -> str:
-    """Return a table of names with what they are: a text, the first of a tuple, or `doc` of a record."""
+def format_descriptions(name: str, words: str, known: Mapping[str, Any]) -> str:
+    """Render a Markdown table of names and descriptions.
+
+    The description is the value itself, the first item of a tuple, or the `doc` attribute of a record.
+    """
     texts = {
         key: value[0] if isinstance(value, tuple) else getattr(value, "doc", value) for key, value in known.items()
     }
     return Table((name, words), list(texts.items())).markdown
 
 
-def by_name(frame: pl.DataFrame, column: str) -> dict[str, dict[str, Any]]:
-    """Return a frame's rows by the values of a column, each of which stands once."""
+def index_rows(frame: pl.DataFrame, column: str) -> dict[str, dict[str, Any]]:
+    """Index a frame's rows by the values of a column, which must be unique."""
     return {row[column]: row for row in frame.iter_rows(named=True)}
 
 
-def counted(count: int, word: str) -> str:
-    """Return a number and a word, in the plural but for one."""
+def pluralize(count: int, word: str) -> str:
+    """Format a count with its noun, plural unless the count is one."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
-def listed(numbers: Mapping[str, float], form: str) -> str:
-    """Return names, each with its number."""
+def format_numbers(numbers: Mapping[str, float], form: str) -> str:
+    """Join name-number pairs with commas."""
     return ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
 
 
 @dataclass(slots=True)
 class Template:
-    """A study's page as it is rendered: with figures drawn into a folder, or without them for the tables alone.
+    """A study's page template, and the tables collected while rendering it.
 
-    tables: titles and tables for the terminal, in the order of the page.
+    page: where the page is written; None renders only the tables, without figures. tables: titles and tables for the
+    terminal, in page order.
     """
 
     path: Path
@@ -155,13 +160,13 @@ class Template:
     tables: list[tuple[str, Table]] = field(default_factory=list)
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the page as text."""
+        """Render the template to Markdown and collect its titled tables."""
         from jinja2 import Environment, StrictUndefined
 
         environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
-        environment.filters |= {"percent": percent, "form": _Cells().format_field}
-        environment.filters |= {"counted": counted, "listed": listed}
-        functions = {"table": self._table, "show": self._show, "figure": self._figure, "described": described}
+        environment.filters |= {"percent": format_percent, "form": _Cells().format_field}
+        environment.filters |= {"counted": pluralize, "listed": format_numbers}
+        functions = {"table": self._table, "show": self._show, "figure": self._figure, "described": format_descriptions}
         text = environment.from_string(self.path.read_text(encoding="utf-8")).render(values, **functions)
         return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
@@ -173,7 +178,7 @@ class Template:
         in_page: bool = True,
         caller: Callable[[], str],
     ) -> str:
-        return self._show(Table.like(caller(), rows), title, in_page=in_page) + "\n"
+        return self._show(Table.from_pattern(caller(), rows), title, in_page=in_page) + "\n"
 
     def _show(self, table: Table, title: str = "", *, in_page: bool = True) -> str:
         if title:
@@ -183,19 +188,19 @@ class Template:
     def _figure(self, name: str, words: str) -> str:
         if self.page is None:
             return ""
-        return f"![{words}]({draw_beside(self.page, name, self.figures[name])})"
+        return f"![{words}]({draw_figure(self.page, name, self.figures[name])})"
 
 
-def draw_beside(page: Path, name: str, draw: Draw) -> str:
-    """Draw a figure into the folder of a page's figures; return its path from the page."""
+def draw_figure(page: Path, name: str, draw: Draw) -> str:
+    """Draw a figure into the `figures` folder next to a page and return its path relative to the page."""
     path = page.parent / _FIGURES / f"{page.stem}-{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     draw(path)
     return path.relative_to(page.parent).as_posix()
 
 
-def write(page: Path, template: Template, values: Mapping[str, object], mark: str, style: Style = LIGHT) -> Path:
-    """Render a page with its figures and write it atomically, a comment before it; return the page."""
+def write_page(page: Path, template: Template, values: Mapping[str, object], mark: str, style: Style = LIGHT) -> Path:
+    """Render a page with its figures and write it atomically, preceded by a comment; return its path."""
     page.parent.mkdir(parents=True, exist_ok=True)
     template.page = page
     with drawn_in(style):
@@ -205,22 +210,22 @@ def write(page: Path, template: Template, values: Mapping[str, object], mark: st
     return page
 
 
-def percent(ratio: float | None, decimals: int | None = None) -> str:
-    """Return a ratio in percent, to two digits, or with so many behind the point; a dash where there is none."""
+def format_percent(ratio: float | None, decimals: int | None = None) -> str:
+    """Format a ratio as a percentage with two significant digits, or with `decimals` decimals; None becomes a dash."""
     if ratio is None:
         return "-"
-    return f"{digits(ratio) if decimals is None else f'{100 * ratio:.{decimals}f}'} %"
+    return f"{format_percent_digits(ratio) if decimals is None else f'{100 * ratio:.{decimals}f}'} %"
 
 
-def short(value: float) -> str:
-    """Return a number as .97."""
-    # + 0.0: no minus before a zero
+def format_short(value: float) -> str:
+    """Format a number with two decimals, without the leading zero: `.97`."""
+    # adding 0.0 turns -0.0 into 0.0
     text = f"{round(value, 2) + 0.0:.2f}"
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
-def digits(ratio: float | None) -> str:
-    """Return a ratio's percents, to two digits, without the sign; a dash where there is none."""
+def format_percent_digits(ratio: float | None) -> str:
+    """Format a ratio as a percentage with two significant digits, without the sign; None becomes a dash."""
     if ratio is None:
         return "-"
     value = 100 * ratio

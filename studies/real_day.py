@@ -1,4 +1,4 @@
-"""A real day: what a file system's servers moved, and the runs of its job log."""
+"""A day of measured polls of a file system, and the runs in its job log."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MINUTE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A file system's day: bytes read and written in each poll's step, and the runs (n) of its log.
+    """A file system's day: bytes read and written per step, and the runs (n) of its log.
 
-    day_start_s: when the first step begins, since 1970. start_s, end_s (n): since then. is_own (n): whether the log
-    says that the run used the file system.
+    moved: bytes per step by direction. day_start_s: start of the first step, Unix time. start_s, end_s (n): relative to
+    it. is_own (n): whether the log says that the run used this file system.
     """
 
     moved: dict[str, Reals]
@@ -41,8 +41,8 @@ class Day:
 
     @classmethod
     def read(cls, polls: Path, log: Path) -> Day:
-        """Read a day; InputRefused where a file holds no polls, or no jobs."""
-        rows = polls_of(polls)
+        """Read polls and job log; raises InputRefused if a file holds no polls or no jobs."""
+        rows = read_polls(polls)
         rates = [pl.col(f"{name}_bytes_per_s") * pl.col("interval_s") for name in ("read", "write")]
         sums = [pl.when(each.count() > 0).then(each.sum()) for each in rates]
         ticks = rows.group_by("polled_at").agg(pl.col("interval_s").max(), *sums).sort("polled_at")
@@ -51,7 +51,7 @@ class Day:
         day_start_s = float(np.floor((edges[0] - step_s) / MINUTE_S) * MINUTE_S)
         volumes = {name: floats(ticks[f"{name}_bytes_per_s"]) for name in ("read", "write")}
         moved = {name: resample_polls(edges, interval_s, each, day_start_s, step_s) for name, each in volumes.items()}
-        jobs = _jobs(log)
+        jobs = _read_jobs(log)
         return cls(
             moved,
             step_s,
@@ -65,30 +65,30 @@ class Day:
 
     @property
     def minute(self) -> Ints:
-        """The minute of each step."""
+        """Minute index of each step since the start of the day."""
         steps = np.arange(len(self.moved["read"]))
         found: Ints = (steps * self.step_s / MINUTE_S).astype(np.int64)
         return found
 
     def truth(self, direction: str, run: int) -> tuple[Ints, Reals]:
-        """Return the steps of a run, and what flowed in them: of a benchmark that had the file system for itself.
+        """Return the steps of a run and the bytes moved in them; valid for runs that had the file system to themselves.
 
-        As the golden join has it: polls from its start on, to one that began before its end.
+        The window is that of the golden join: polls from the run's start to the last one that started before its end.
         """
         first, after = (int(np.ceil(each / self.step_s)) for each in (self.start_s[run], self.end_s[run] + self.step_s))
         steps = np.arange(first - 1, after - 1)
         return steps, np.nan_to_num(self.moved[direction][steps])
 
 
-def polls_of(path: Path) -> pl.DataFrame:
-    """Return the rows of a file of polls; raise InputRefused where it holds none."""
+def read_polls(path: Path) -> pl.DataFrame:
+    """Read the rows of a poll file; raises InputRefused if the file holds no polls."""
     with open_input(path, Settings(), Told()) as found:
         if not isinstance(found, PollInput):
             raise InputRefused(f"{found.name} holds no polls.", "Give polls of storage servers.")
         return found.rows
 
 
-def _jobs(log: Path) -> pl.DataFrame:
+def _read_jobs(log: Path) -> pl.DataFrame:
     source = recognize(read_head(log))
     # Edison's log has times in UTC, without an offset
     batches = source.read(log, reading_of(source, Settings(), Told(time_zone="UTC")))

@@ -1,12 +1,12 @@
-"""What a study is: a record in the front of its folder, and modules of fixed names that do the work.
+"""The record that declares a study, and the discovery of studies.
 
-A folder `studies/<name>/` with `STUDY = Study(...)` in its `__init__` is a study: it is found, and `iosig study <name>`
-runs it. The record says what `--help` shows, and imports nothing that takes long. The work is in two modules beside it:
+A folder `studies/<name>/` with `STUDY = Study(...)` in its `__init__` is a study; `iosig study <name>` runs it. The
+record holds what `--help` shows and imports nothing slow. Two modules in the folder do the work:
 
-- `running`: `StudyParams`, a dataclass with a field for each option, and `study(params, told=...)`, which returns the
-  results and tells of its progress.
-- `page`: of these results, `document` for JSON, the `values` of the page's template `page.md` (see `pages`), and what
-  draws its `figures`.
+- `running`: `StudyParams`, a dataclass with a field for each option, and `study(params, report_progress=...)`, which
+  returns the results.
+- `page`: `document` (the results as JSON), `values` (the variables of the template `page.md`, see `pages`), and
+  `figures` (the functions that draw them).
 """
 
 from __future__ import annotations
@@ -30,44 +30,42 @@ if TYPE_CHECKING:
 WORKERS = click.Option(
     ["--workers", "worker_count"],
     type=click.IntRange(min=1),
-    help="Processes that work on it; as many as there are cores if not given.",
+    help="Number of worker processes. Default: one per core.",
 )
-SEED = click.Option(
-    ["--seed"], default=0, show_default=True, type=click.IntRange(min=0), help="What all is drawn from."
-)
+SEED = click.Option(["--seed"], default=0, show_default=True, type=click.IntRange(min=0), help="Random seed.")
 
 
-def file(flag: str, field: str, text: str) -> click.Option:
-    """Return the option that names an existing file."""
+def file_option(flag: str, field: str, text: str) -> click.Option:
+    """Build an option for the path of an existing file."""
     return click.Option([flag, field], type=click.Path(path_type=Path, exists=True, dir_okay=False), help=text)
 
 
 #: the options of a real day, which are fields of `DayParams`
 DAY_FILES = (
-    file("--edison", "polls", "Polls of a real file system of a day."),
-    file("--jobs", "log", "The job log of that day, whose comments name the file systems."),
+    file_option("--edison", "polls", "Measured polls of a file system, one day."),
+    file_option("--jobs", "log", "The job log of that day; its comments name the file systems."),
 )
 
 
-def count(flag: str, field: str, default: int, text: str) -> click.Option:
-    """Return the option that says how much is drawn."""
+def count_option(flag: str, field: str, default: int, text: str) -> click.Option:
+    """Build an option for a positive sample size."""
     return click.Option([flag, field], default=default, show_default=True, type=click.IntRange(min=1), help=text)
 
 
-def parts(known: Sequence[str]) -> click.Option:
-    """Return the option that chooses among the results of a study; its field is `Study.part`."""
-    text = "Only this result; can be given several times. All of them if not given."
+def part_option(known: Sequence[str]) -> click.Option:
+    """Build the repeatable option that selects results of a study; its field is `Study.part`."""
+    text = "Compute only this result; repeatable. Default: all results."
     return click.Option(["--part", "parts"], multiple=True, type=click.Choice(known), help=text)
 
 
-def seeds(default: int, text: str) -> click.Option:
-    """Return the option that says how many seeds are drawn."""
-    return count("--seeds", "seed_count", default, text)
+def seed_count_option(default: int, text: str) -> click.Option:
+    """Build the `--seeds` option: the number of random draws."""
+    return count_option("--seeds", "seed_count", default, text)
 
 
 @dataclass(frozen=True, slots=True)
 class SeedParams:
-    """How much is drawn: seed_count of each setting; worker_count: processes, as many as there are cores if None."""
+    """Number of random draws of each setting, the first seed, and worker processes (one per core if None)."""
 
     seed_count: int
     seed: int = 0
@@ -75,13 +73,13 @@ class SeedParams:
 
     @property
     def seeds(self) -> range:
-        """The seeds that are drawn."""
+        """Consecutive seeds, one per draw."""
         return range(self.seed, self.seed + self.seed_count)
 
 
 @dataclass(frozen=True, slots=True)
 class DayParams(SeedParams):
-    """Draws of simulated sites. polls, log: those of a real day, where there is one (`DAY_FILES`)."""
+    """Simulated sites, and optionally a measured day: its polls and job log (`DAY_FILES`)."""
 
     polls: Path | None = None
     log: Path | None = None
@@ -89,11 +87,11 @@ class DayParams(SeedParams):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One study.
+    """Declaration of a study, discovered in `studies/<name>/__init__.py`.
 
-    name: that of its folder and of its subcommand. summary: a line in the list of studies. doc: what its help says.
-    options: its own, each a field of its `StudyParams`. drawn: what is beside its page, in a word. part: the option
-    with which not all of the page is there, so that none is written.
+    name: of the folder and the subcommand. summary: its line in the list of studies. doc: the help text. options: its
+    own options, each a field of `StudyParams`. drawn: the files written next to the page ("figures"). part: the option
+    that restricts the results; with it no page is written.
     """
 
     name: str
@@ -105,51 +103,53 @@ class Study:
 
     @property
     def page_name(self) -> str:
-        """The name of its page."""
+        """File name of the page in the docs folder."""
         return f"{self.name}-study.md"
 
     @property
     def running(self) -> ModuleType:
-        """What runs it."""
+        """The module that computes the results, imported on first use."""
         return importlib.import_module(f"iosig.studies.{self.name}.running")
 
     @property
     def page(self) -> ModuleType:
-        """What shows its results."""
+        """The module that renders the results, imported on first use."""
         return importlib.import_module(f"iosig.studies.{self.name}.page")
 
     def params(self, arguments: Mapping[str, Any]) -> Any:
-        """Return the parameters of a run."""
+        """Build the study's parameters from command-line values."""
         return self.running.StudyParams(**arguments)
 
     def write(self, params: Any, results: Any, folder: Path, style: Style = LIGHT) -> Path:
-        """Write the page and its figures, on the ground of a style, into a folder; return the page."""
-        from iosig.studies.pages import Template, write
+        """Write the page and its figures into a folder and return the path of the page."""
+        from iosig.studies.pages import Template, write_page
 
         mark = (
-            f"<!-- Made by `iosig study {self.name} {self._told(params)} --output DIR`: run it again instead of "
-            "editing "
-            "this page. -->"
+            f"<!-- Made by `iosig study {self.name} {self._format_options(params)} --output DIR`: run it again instead "
+            "of editing this page. -->"
         )
         template = Template(self.template, self.page.figures(results))
-        return write(folder / self.page_name, template, self.page.values(results), mark, style)
+        return write_page(folder / self.page_name, template, self.page.values(results), mark, style)
 
     def document(self, results: Any) -> object:
-        """Return results as plain values: what `document` of the page returns, all tables, or the only one."""
+        """Return the results as plain values for JSON.
+
+        Uses `page.document` if the study defines it, else all tables of the results; a single table is returned bare.
+        """
         import polars as pl
 
-        named = getattr(self.page, "document", None)
-        if named is not None:
-            tables = named(results)
+        build_document = getattr(self.page, "document", None)
+        if build_document is not None:
+            tables = build_document(results)
         else:
             values = {field.name: getattr(results, field.name) for field in fields(results)}
             tables = {name: value for name, value in values.items() if isinstance(value, pl.DataFrame)}
         plain = {name: value.to_dicts() if isinstance(value, pl.DataFrame) else value for name, value in tables.items()}
-        return next(iter(plain.values())) if len(plain) == 1 and named is None else plain
+        return next(iter(plain.values())) if len(plain) == 1 and build_document is None else plain
 
     @property
     def template(self) -> Path:
-        """The template of its page."""
+        """Path of the Jinja template of the page."""
         return Path(__file__).parent / self.name / "page.md"
 
     def tables(self, results: Any) -> list[tuple[str, Table]]:
@@ -160,8 +160,8 @@ class Study:
         template.render(self.page.values(results))
         return template.tables
 
-    def _told(self, params: Any) -> str:
-        """Return the options with which the page is made again; of files that only some have, what they are."""
+    def _format_options(self, params: Any) -> str:
+        """Format the options that reproduce the page; paths appear as their option's name in capitals."""
         values = {option: getattr(params, str(option.name)) for option in self.options if option is not WORKERS}
         return " ".join(
             f"{option.opts[0]} {str(option.name).upper() if isinstance(value, Path) else value}"
@@ -170,8 +170,8 @@ class Study:
         )
 
 
-def found() -> Iterator[Study]:
-    """Yield all studies, by name."""
+def find_studies() -> Iterator[Study]:
+    """Import and yield every sub-package's `STUDY`, sorted by name."""
     for module in pkgutil.iter_modules(iosig.studies.__path__):
         if module.ispkg:
             yield importlib.import_module(f"iosig.studies.{module.name}").STUDY

@@ -1,4 +1,4 @@
-"""The figures of the study of advice: what each policy costs in contended bytes, and what errors do to it."""
+"""Figures of the advice study: contended bytes by policy, and their sensitivity to errors."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import polars as pl
 
 from iosig.reports import panels, style
 from iosig.reports.panels import picture
-from iosig.studies.drawing import headline, legend_below
-from iosig.studies.pages import percent
+from iosig.studies.drawing import add_headline, add_legend_below
+from iosig.studies.pages import format_percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: measures of a run by column, and how they are shown
+#: column and title of each measure
 _MEASURES = {
     "contended_ratio": "Contended / own bytes",
     "io_slowdown": "I/O slowdown",
     "others_slowdown": "Others' I/O slowdown",
 }
-#: marks of policies, which are told apart without colours too
+#: markers and colours of policies, distinguishable without colour
 _MARKS = (
     ("o", style.GREY),
     ("s", style.INK),
@@ -31,17 +31,17 @@ _MARKS = (
     ("*", style.VERMILION),
     ("P", style.GREEN),
 )
-#: a policy whose mean is so many times the rival's, or more, is at the right edge of its panel
-_MOST_TO_RIVAL = 1.25
-#: knows what nobody can
+#: upper limit of the axis of ratios to the rival; larger ratios are clipped
+_MAX_RATIO_TO_RIVAL = 1.25
+#: the upper bound, which knows the future
 _ORACLE = "oracle"
 
 
 @picture((11.0, 3.6))
 def draw_policies(figure: Figure, runs: pl.DataFrame) -> None:
-    """Draw boxes over the mixes of each measure and policy, in the order in which these come; a dot is the mean.
+    """Box plots of each measure by policy; whiskers at 5 and 95 %, dots at the mean.
 
-    runs: policy, contended_ratio, io_slowdown, others_slowdown; of one setting.
+    runs: policy, contended_ratio, io_slowdown, others_slowdown; one setting.
     """
     policies = panels.in_order(runs, "policy")
     for axes, (measure, title) in zip(figure.subplots(1, len(_MEASURES), sharey=True), _MEASURES.items(), strict=True):
@@ -58,52 +58,52 @@ def draw_policies(figure: Figure, runs: pl.DataFrame) -> None:
         )
         axes.set_title(title)
         axes.set_yticks(range(1, len(policies) + 1), policies)
-    # of panels that share them, the first policy on top
+    # the panels share the axis: invert it once, so that the first policy is on top
     axes.invert_yaxis()
-    headline(figure, _cheapest(runs))
+    add_headline(figure, _describe_costs(runs))
     figure.tight_layout()
 
 
-def _cheapest(runs: pl.DataFrame) -> str:
-    """Return with which policies least and most of what is moved waits, leaving out the oracle."""
+def _describe_costs(runs: pl.DataFrame) -> str:
+    """Describe the policies with the lowest and highest share of contended bytes, without the oracle."""
     means = (
         runs.filter(~pl.col("policy").str.starts_with(_ORACLE)).group_by("policy").agg(pl.col("contended_ratio").mean())
     )
     ordered = means.sort("contended_ratio", "policy")
     (least, low), (most, high) = ordered.row(0), ordered.row(-1)
-    return f"Bytes that wait, of those that are moved: {percent(low)} by {least}, {percent(high)} by {most}"
+    return f"Contended share of moved bytes: {format_percent(low)} with {least}, {format_percent(high)} with {most}"
 
 
 @picture(lambda compared, settings, policies: (11.0, 1.6 + 0.32 * len(settings)))
 def draw_settings(figure: Figure, compared: pl.DataFrame, settings: Sequence[str], policies: Sequence[str]) -> None:
-    """Draw each policy's contended bytes over the rival's, and the mixes that it wins and loses, by setting.
+    """Plot each policy's contended bytes relative to the rival, and its wins minus losses, by setting.
 
     compared: setting, policy, to_rival, wins, losses.
     """
     left, right = figure.subplots(1, 2, sharey=True)
     for (mark, colour), policy in zip(_MARKS, policies, strict=False):
-        of = compared.filter(pl.col("policy") == policy)
-        rows = {row["setting"]: row for row in of.iter_rows(named=True)}
+        policy_rows = compared.filter(pl.col("policy") == policy)
+        rows = {row["setting"]: row for row in policy_rows.iter_rows(named=True)}
         places = [place for place, setting in enumerate(settings) if setting in rows]
-        found = [rows[settings[place]] for place in places]
+        chosen_rows = [rows[settings[place]] for place in places]
         marks = {"marker": mark, "color": colour, "linestyle": "none", "label": policy, "clip_on": False}
-        left.plot([min(row["to_rival"], _MOST_TO_RIVAL) for row in found], places, **marks)
-        right.plot([row["wins"] - row["losses"] for row in found], places, **marks)
+        left.plot([min(row["to_rival"], _MAX_RATIO_TO_RIVAL) for row in chosen_rows], places, **marks)
+        right.plot([row["wins"] - row["losses"] for row in chosen_rows], places, **marks)
     left.axvline(1.0, color=style.GREY, linewidth=1)
-    left.set_xlim(0.0, _MOST_TO_RIVAL)
+    left.set_xlim(0.0, _MAX_RATIO_TO_RIVAL)
     left.set_title("Contended bytes / those of least loaded")
     right.axvline(0.0, color=style.GREY, linewidth=1)
     right.set_title("Mixes won less mixes lost to least loaded")
     left.set_yticks(range(len(settings)), settings)
     left.invert_yaxis()
-    headline(figure, _worst(compared, len(settings)))
-    legend_below(figure, top=0.93)
+    add_headline(figure, _describe_worst_case(compared, len(settings)))
+    add_legend_below(figure, top=0.93)
 
 
-def _worst(compared: pl.DataFrame, setting_count: int) -> str:
-    """Return how the policy that is best in the mean does where it does worst, but for the oracle."""
-    found = compared.filter(~pl.col("policy").str.starts_with(_ORACLE)).group_by("policy")
-    best = found.agg(mean=pl.col("to_rival").mean(), worst=pl.col("to_rival").max(), count=pl.len())
+def _describe_worst_case(compared: pl.DataFrame, setting_count: int) -> str:
+    """Describe the worst setting of the policy with the best mean, without the oracle."""
+    groups = compared.filter(~pl.col("policy").str.starts_with(_ORACLE)).group_by("policy")
+    best = groups.agg(mean=pl.col("to_rival").mean(), worst=pl.col("to_rival").max(), count=pl.len())
     row = best.filter(pl.col("count") == setting_count).sort("mean", "policy").row(0, named=True)
     return (
         f"{row['policy']} has {row['worst']:.2f} times the contended bytes of the least loaded partition, or less, in "

@@ -1,7 +1,7 @@
-"""The study itself: draws mixes of running applications, places a new one by every policy, and simulates what comes.
+"""Draw mixes of running applications, place a new one by every policy, and simulate the outcome.
 
-The judge is `iosig.transforms.synthetic.contention`, in which transfers share a partition and delay whatever follows
-them; the advice knows nothing of that but the demands.
+The ground truth is `iosig.transforms.synthetic.contention`, in which transfers share a partition and delay everything
+that follows; the advice knows only the demands.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.study import SeedParams
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.advice import Advice, AdviceParams, Partition, Running, advise
 from iosig.transforms.arrays import Bools, Reals, offsets_of
 from iosig.transforms.demands import Demand
@@ -22,22 +22,22 @@ from iosig.transforms.synthetic.contention import Chains, SharedBandwidth, Shari
 from iosig.transforms.synthetic.site import signature
 from iosig.transforms.synthetic.workload import PROFILE, Application, Burst
 
-#: when the new application is placed: by then everybody who runs has begun [s]
+#: when the new application is placed; all running applications have started by then [s]
 NOW_S = 7200.0
-#: what a scheduler looks back on: for the present load, and for the load that no signature explains [s]
+#: how far a scheduler looks back: for the current load, and for the unattributed load [s]
 RECENT_S, PAST_S = 300.0, 1800.0
-#: of the advice's grid: half as fine as usual, which changes no choice to speak of [s]
+#: step of the advice's grid: twice the default, which hardly changes any choice [s]
 GRID_S = 4.0
 ADVICE = AdviceParams(step_s=GRID_S)
-#: delays that the oracle tries are so many seconds apart
+#: spacing of the delays that the oracle tries [s]
 ORACLE_STEP_S = 300.0
-#: what is also tried: that no start waits for longer than this, a part of what advice offers [s]
+#: maximum delay of the policy `contention, short delay` [s]
 SHORT_DELAY_S = 600.0
-#: contended bytes that differ by less than this share of the application's are equal
+#: differences below this share of the application's bytes count as ties
 EQUAL_RATIO = 1e-4
-#: what is judged is what begins while the new application may run: so much longer than it takes alone
+#: evaluation window, as a multiple of the new application's undisturbed duration
 _LONGER_RATIO = 1.25
-#: what the streams of random numbers are for
+#: independent random streams
 _MIX, _PACE, _KNOWN, _LOT = range(4)
 
 # ---- settings
@@ -45,11 +45,11 @@ _MIX, _PACE, _KNOWN, _LOT = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Applications:
-    """What applications are drawn from, each evenly, the period evenly in its logarithm.
+    """Distributions of the drawn applications: all uniform, the period log-uniform.
 
-    load_ratio: what a partition's runs come to on average, as a share of its capacity, more than one of them in any
-    case. period_s, busy_ratios: from burst to burst, and the share of it that a burst takes alone. peak_bytes_per_s: of
-    a burst. run_s: how long a run takes, about.
+    load_ratio: mean load of a partition's runs as a share of its capacity; at least two runs. period_s, busy_ratios:
+    interval between bursts, and the share of it that an undisturbed burst takes. peak_bytes_per_s: of a burst. run_s:
+    approximate duration of a run.
     """
 
     load_ratio: tuple[float, float] = (0.3, 0.7)
@@ -61,12 +61,12 @@ class Applications:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a mix is drawn, and what is known of it.
+    """How a mix is drawn, and what the scheduler knows of it.
 
-    drift_ratio: see `workload.Workload`. seek_loss_ratio: see `contention.Pipe`. is_followed: of each running job it is
-    known when its last burst began; else only when the job did. position_error_s, volume_error_ratio: standard
-    deviations of what the advice is told of each running application, and of every signature (in the logarithm); it
-    does not know of them. unknown_ratio: running jobs without a signature.
+    drift_ratio: see `workload.Workload`. seek_loss_ratio: see `contention.Pipe`. is_followed: whether the start of each
+    running job's last burst is known; otherwise only the job's start. position_error_s, volume_error_ratio: standard
+    deviations of the errors in each job's position and each signature's height (log scale), unknown to the advice.
+    unknown_ratio: share of running jobs without a signature.
     """
 
     applications: Applications = field(default_factory=Applications)
@@ -78,8 +78,8 @@ class Setting:
     unknown_ratio: float = 0.0
 
     @property
-    def drawn_by(self) -> tuple[object, ...]:
-        """What the mix itself depends on."""
+    def mix_key(self) -> tuple[object, ...]:
+        """The fields that determine the mix; settings with equal keys share simulations."""
         return (self.applications, self.drift_ratio, self.seek_loss_ratio)
 
 
@@ -87,7 +87,7 @@ class Setting:
 _BRIEF = Applications(busy_ratios=(0.05, 0.10))
 _IDLE = Applications(load_ratio=(0.0, 0.5))
 USUAL = "usual"
-#: the settings by name, with what they are
+#: description and parameters of each setting
 SETTINGS: dict[str, tuple[str, Setting]] = {
     USUAL: ("exact signatures; known start and last burst of each running job", Setting()),
     "job log": ("only the start of each job is known", Setting(is_followed=False)),
@@ -104,7 +104,7 @@ SETTINGS: dict[str, tuple[str, Setting]] = {
     "idle partitions": ("loads of 0 to 50 %: some partitions are almost idle", Setting(_IDLE)),
     "seeks": ("each concurrent transfer reduces a transfer's speed by a quarter", Setting(seek_loss_ratio=0.25)),
 }
-#: the policies by name, with what they are
+#: description of each policy
 POLICIES = {
     "random": "any partition",
     "least loaded": f"the partition with the lowest load in the last {RECENT_S / 60:.0f} minutes",
@@ -123,10 +123,10 @@ POLICIES = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of an application as it will go.
+    """A planned run of an application.
 
-    demand: the application's true signature. offsets_s: where in it each burst begins. start_s: when the run begins;
-    wait_s, volume_bytes, peak_bytes_per_s: its transfers, as many for each burst, and a last wait without one.
+    demand: the application's true signature. offsets_s: start of each burst in it. start_s: start of the run. wait_s,
+    volume_bytes, peak_bytes_per_s: its transfers, several per burst, and a final wait without a transfer.
     """
 
     demand: Demand
@@ -138,66 +138,66 @@ class Run:
 
     @property
     def volume(self) -> float:
-        """What the whole run moves [B]."""
+        """Total bytes of the run."""
         return float(self.volume_bytes.sum())
 
     @property
     def duration_s(self) -> float:
-        """How long its application runs alone."""
+        """Duration of the undisturbed application."""
         return len(self.demand.bytes_per_s) * self.demand.step_s
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Partitions of equal capacity with the runs on each, and the run that is to be placed (it begins at NOW_S)."""
+    """Partitions of equal capacity with their runs, and the run to place (starts at NOW_S)."""
 
     capacity_bytes_per_s: float
     partitions: tuple[tuple[Run, ...], ...]
     new: Run
 
 
-def drawn(setting: Setting, seed: int, number: int) -> Mix:
-    """Draw a mix: 3 to 8 partitions of 2 to 4 GB/s each, and the runs on them somewhere in their course."""
+def draw_mix(setting: Setting, seed: int, number: int) -> Mix:
+    """Draw 3 to 8 partitions of 2 to 4 GB/s each, with runs at random points of their course."""
     rng, paces = (np.random.default_rng([seed, number, purpose]) for purpose in (_MIX, _PACE))
     capacity = rng.uniform(2e9, 4e9)
     partitions = []
     for _ in range(int(rng.integers(3, 9))):
-        chosen = list(_applications(setting.applications, capacity, rng))
+        chosen = list(_draw_applications(setting.applications, capacity, rng))
         elapsed = [rng.uniform(0.0, 0.9) * application.duration_s for application in chosen]
         partitions.append(
             tuple(
-                _run(application, NOW_S - passed, setting.drift_ratio, paces)
+                _draw_run(application, NOW_S - passed, setting.drift_ratio, paces)
                 for application, passed in zip(chosen, elapsed, strict=True)
             )
         )
-    new = _run(_application(setting.applications, rng), NOW_S, setting.drift_ratio, paces)
+    new = _draw_run(_draw_application(setting.applications, rng), NOW_S, setting.drift_ratio, paces)
     return Mix(capacity, tuple(partitions), new)
 
 
-def _applications(drawn_from: Applications, capacity: float, rng: np.random.Generator) -> Iterator[Application]:
-    """Yield applications until they come to a load that is drawn, two at least."""
-    wanted = rng.uniform(*drawn_from.load_ratio) * capacity
+def _draw_applications(distribution: Applications, capacity: float, rng: np.random.Generator) -> Iterator[Application]:
+    """Yield two or more applications, until their load reaches a random target."""
+    wanted = rng.uniform(*distribution.load_ratio) * capacity
     load, count = 0.0, 0
     while load < wanted or count < 2:
-        application = _application(drawn_from, rng)
+        application = _draw_application(distribution, rng)
         load, count = load + application.volume_bytes("write") / application.duration_s, count + 1
         yield application
 
 
-def _application(drawn_from: Applications, rng: np.random.Generator) -> Application:
-    """Draw an application that computes, then does a burst, again and again; it is at most NOW_S long."""
-    every = float(np.exp(rng.uniform(*np.log(drawn_from.period_s))))
-    busy, peak = rng.uniform(*drawn_from.busy_ratios), rng.uniform(*drawn_from.peak_bytes_per_s)
-    run_s = rng.uniform(*drawn_from.run_s)
-    held_s = sum(volume / height for volume, height in PROFILE)
-    volume = busy * every * peak / held_s
-    # a burst comes after its computing, less what rounding may take of the last one
+def _draw_application(distribution: Applications, rng: np.random.Generator) -> Application:
+    """Draw an application that alternates computing and bursts, at most NOW_S long."""
+    every = float(np.exp(rng.uniform(*np.log(distribution.period_s))))
+    busy, peak = rng.uniform(*distribution.busy_ratios), rng.uniform(*distribution.peak_bytes_per_s)
+    run_s = rng.uniform(*distribution.run_s)
+    profile_s = sum(volume / height for volume, height in PROFILE)
+    volume = busy * every * peak / profile_s
+    # a burst follows its computing; the margin keeps the last one within the duration despite rounding
     bursts = [Burst((cycle + 1 - busy) * every - 1e-6, volume, peak) for cycle in range(max(1, int(run_s / every)))]
     return Application("planted", "", "", 1, len(bursts) * every, tuple(bursts))
 
 
-def _run(application: Application, start_s: float, drift_ratio: float, rng: np.random.Generator) -> Run:
-    """Draw how a run goes: its computing and the speed of its bursts differ as those of the synthetic site do."""
+def _draw_run(application: Application, start_s: float, drift_ratio: float, rng: np.random.Generator) -> Run:
+    """Draw the pace of a run: waits and burst speeds vary as on the synthetic site."""
     count = len(application.bursts)
     stretch = 1.0 + drift_ratio * (rng.standard_normal() + 0.3 * rng.standard_normal(count + 1))
     computing = np.array(application.waits_s) * np.maximum(stretch, 0.5)
@@ -217,15 +217,15 @@ def _run(application: Application, start_s: float, drift_ratio: float, rng: np.r
     )
 
 
-# ---- what happens
+# ---- outcomes
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of the runs on a partition, in the time that is judged.
+    """I/O times and contended bytes of the runs on a partition, within the evaluation window.
 
-    late_bytes: bytes that were not moved by when they would have been alone, of all transfers. io_s, alone_s: time that
-    the others spent on I/O, and would have alone. own_io_s, own_alone_s: the new one's.
+    late_bytes: bytes of all transfers not moved by the time an undisturbed transfer would have finished. io_s, alone_s:
+    actual and undisturbed I/O time of the other runs. own_io_s, own_alone_s: the same for the new run.
     """
 
     late_bytes: float
@@ -235,8 +235,8 @@ class Outcome:
     own_alone_s: float = 0.0
 
 
-def simulated(runs: tuple[Run, ...], pipe: SharedBandwidth, until_s: float) -> SharingResult:
-    """Simulate runs on one partition; each has a channel of its own."""
+def simulate_partition(runs: tuple[Run, ...], pipe: SharedBandwidth, until_s: float) -> SharingResult:
+    """Simulate runs on one partition; each run has its own channel."""
     sizes = [len(run.wait_s) for run in runs]
     volume = np.concatenate([run.volume_bytes for run in runs])
     return simulate_sharing(
@@ -254,60 +254,61 @@ def simulated(runs: tuple[Run, ...], pipe: SharedBandwidth, until_s: float) -> S
     )
 
 
-def late_bytes(run: Run, start_s: Reals, shared: SharingResult, channel: int, is_judged: Bools) -> float:
-    """Return the bytes of a run's judged transfers that were not moved by when they would have been alone."""
+def compute_late_bytes(run: Run, start_s: Reals, shared: SharingResult, channel: int, is_judged: Bools) -> float:
+    """Return the bytes of evaluated transfers not moved by when an undisturbed transfer would have finished."""
     begun, alone_s = start_s[is_judged], (run.volume_bytes / run.peak_bytes_per_s)[is_judged]
     totals = shared.moved_total_bytes[:, channel]
     moved = np.interp(begun + alone_s, shared.at_s, totals) - np.interp(begun, shared.at_s, totals)
     return float(np.maximum(run.volume_bytes[is_judged] - moved, 0.0).sum())
 
 
-def judged(runs: tuple[Run, ...], shared: SharingResult, until_s: float, new: int | None = None) -> Outcome:
-    """Return what came of all transfers that began from now on and before that time; `new` is the new run's number."""
+def evaluate_runs(runs: tuple[Run, ...], shared: SharingResult, until_s: float, new: int | None = None) -> Outcome:
+    """Sum the outcome of all transfers that start between NOW_S and `until_s`; `new` is the index of the new run."""
     late, io_s, alone_s = 0.0, np.zeros(len(runs)), np.zeros(len(runs))
     end = 0
     for number, run in enumerate(runs):
         begin, end = end, end + len(run.wait_s)
         started = shared.start_s[begin:end]
         is_judged = (started >= NOW_S) & (started < until_s) & (run.volume_bytes > 0)
-        late += late_bytes(run, started, shared, number, is_judged)
+        late += compute_late_bytes(run, started, shared, number, is_judged)
         io_s[number] = float((np.nan_to_num(shared.end_s[begin:end], nan=shared.at_s[-1]) - started)[is_judged].sum())
         alone_s[number] = float((run.volume_bytes / run.peak_bytes_per_s)[is_judged].sum())
     if new is None:
         return Outcome(late, float(io_s.sum()), float(alone_s.sum()))
-    mine = float(io_s[new]), float(alone_s[new])
-    return Outcome(late, float(io_s.sum()) - mine[0], float(alone_s.sum()) - mine[1], *mine)
+    own_times_s = float(io_s[new]), float(alone_s[new])
+    return Outcome(late, float(io_s.sum()) - own_times_s[0], float(alone_s.sum()) - own_times_s[1], *own_times_s)
 
 
 class Judge:
-    """Simulates a mix with the new run wherever and whenever it is asked to be put, each only once."""
+    """Simulates a mix with the new run at a given partition and delay, and caches the outcomes."""
 
     def __init__(self, mix: Mix, seek_loss_ratio: float, max_delay_s: float) -> None:
         self.mix = mix
         self._pipe = SharedBandwidth(mix.capacity_bytes_per_s, seek_loss_ratio)
         self._until_s = NOW_S + max_delay_s + _LONGER_RATIO * mix.new.duration_s
         self._horizon_s = self._until_s + max_delay_s
-        self.without = [simulated(runs, self._pipe, self._horizon_s) for runs in mix.partitions]
+        self.without = [simulate_partition(runs, self._pipe, self._horizon_s) for runs in mix.partitions]
         self._usual = [
-            judged(runs, shared, self._until_s) for runs, shared in zip(mix.partitions, self.without, strict=True)
+            evaluate_runs(runs, shared, self._until_s)
+            for runs, shared in zip(mix.partitions, self.without, strict=True)
         ]
         self._outcomes: dict[tuple[int, float], dict[str, float]] = {}
 
     def outcome(self, partition: int, delay_s: float) -> dict[str, float]:
-        """Return contended_ratio, io_slowdown and others_slowdown of that place.
+        """Return contended_ratio, io_slowdown and others_slowdown of a placement.
 
-        Bytes late beyond those without the new run, as a share of its own; its own time for I/O over that alone; the
-        others' time for I/O on its partition over that without it.
+        Late bytes added by the new run, relative to its bytes; its I/O time relative to an undisturbed run; the other
+        runs' I/O time on its partition, relative to that without it.
         """
         place = (partition, delay_s)
         if place not in self._outcomes:
             runs = (*self.mix.partitions[partition], replace(self.mix.new, start_s=NOW_S + delay_s))
-            shared = simulated(runs, self._pipe, self._horizon_s)
-            found, usual = judged(runs, shared, self._until_s, len(runs) - 1), self._usual[partition]
+            shared = simulate_partition(runs, self._pipe, self._horizon_s)
+            outcome, usual = evaluate_runs(runs, shared, self._until_s, len(runs) - 1), self._usual[partition]
             self._outcomes[place] = {
-                "contended_ratio": (found.late_bytes - usual.late_bytes) / self.mix.new.volume,
-                "io_slowdown": found.own_io_s / found.own_alone_s,
-                "others_slowdown": _ratio(found.io_s, found.alone_s) / _ratio(usual.io_s, usual.alone_s),
+                "contended_ratio": (outcome.late_bytes - usual.late_bytes) / self.mix.new.volume,
+                "io_slowdown": outcome.own_io_s / outcome.own_alone_s,
+                "others_slowdown": _ratio(outcome.io_s, outcome.alone_s) / _ratio(usual.io_s, usual.alone_s),
             }
         return self._outcomes[place]
 
@@ -316,70 +317,75 @@ def _ratio(io_s: float, alone_s: float) -> float:
     return io_s / alone_s if alone_s > 0 else 1.0
 
 
-# ---- what is known
+# ---- knowledge of the scheduler
 
 
-def told(
+def observe_mix(
     mix: Mix, without: list[SharingResult], setting: Setting, rng: np.random.Generator
 ) -> tuple[Demand, list[Partition]]:
-    """Return the new run's signature and the partitions as a scheduler knows them now."""
+    """Return the new run's signature and the partitions, as the scheduler knows them at NOW_S."""
     partitions = []
     for number, (runs, shared) in enumerate(zip(mix.partitions, without, strict=True)):
         known = []
         ends = np.cumsum([len(run.wait_s) for run in runs])
         for run, end in zip(runs, ends, strict=True):
             begun, ended = shared.start_s[end - len(run.wait_s) : end], shared.end_s[end - 1]
-            error_s, height = setting.position_error_s * rng.standard_normal(), _height(setting, rng)
+            error_s, height = setting.position_error_s * rng.standard_normal(), _draw_height_factor(setting, rng)
             is_unknown = rng.random() < setting.unknown_ratio
             if not (is_unknown or ended <= NOW_S):
-                course = _course(run, begun) if setting.is_followed else _Course(NOW_S - run.start_s)
-                known.append(course.of(f"job {end}", _scaled(run.demand, height), error_s))
-        seen = _seen_bytes_per_s(shared, PAST_S)
-        explained = sum(_past_bytes_per_s(running) for running in known)
+                course = _estimate_course(run, begun) if setting.is_followed else _Course(NOW_S - run.start_s)
+                known.append(course.to_running(f"job {end}", _scale_demand(run.demand, height), error_s))
+        past_bytes_per_s = _compute_past_rate(shared, PAST_S)
+        predicted_bytes_per_s = sum(_predict_past_rate(running) for running in known)
         partitions.append(
-            Partition(f"partition {number}", mix.capacity_bytes_per_s, max(0.0, seen - explained), tuple(known))
+            Partition(
+                f"partition {number}",
+                mix.capacity_bytes_per_s,
+                max(0.0, past_bytes_per_s - predicted_bytes_per_s),
+                tuple(known),
+            )
         )
-    return _scaled(mix.new.demand, _height(setting, rng)), partitions
+    return _scale_demand(mix.new.demand, _draw_height_factor(setting, rng)), partitions
 
 
 @dataclass(frozen=True, slots=True)
 class _Course:
-    """How far a run has come; from its bursts, if any was seen: see `Running`."""
+    """Estimated progress of a run, from its last observed burst if any: see `Running`."""
 
     elapsed_s: float
     position_error_s: float | None = None
     tempo: float = 1.0
 
-    def of(self, name: str, demand: Demand, error_s: float) -> Running:
-        """Return what the advice is told, wrong by an error of the position."""
+    def to_running(self, name: str, demand: Demand, error_s: float) -> Running:
+        """Return the `Running` job given to the advice, with an error added to its position."""
         return Running(name, demand, self.elapsed_s + error_s, self.position_error_s, self.tempo)
 
 
-def _course(run: Run, begun_s: Reals) -> _Course:
-    """Return where a run's last burst says that it is, and how fast it came there from the job's start."""
+def _estimate_course(run: Run, begun_s: Reals) -> _Course:
+    """Estimate a run's position from its last burst, and its tempo since the job's start."""
     firsts = begun_s[:-1][:: len(PROFILE)]
-    seen = int(np.sum(firsts <= NOW_S))
-    if not seen:
+    burst_count = int(np.sum(firsts <= NOW_S))
+    if not burst_count:
         return _Course(NOW_S - run.start_s)
-    place, since_s = float(run.offsets_s[seen - 1]), NOW_S - float(firsts[seen - 1])
-    tempo = place / (float(firsts[seen - 1]) - run.start_s)
+    place, since_s = float(run.offsets_s[burst_count - 1]), NOW_S - float(firsts[burst_count - 1])
+    tempo = place / (float(firsts[burst_count - 1]) - run.start_s)
     return _Course(place + since_s * tempo, AdviceParams().start_error_s, tempo)
 
 
-def _height(setting: Setting, rng: np.random.Generator) -> float:
+def _draw_height_factor(setting: Setting, rng: np.random.Generator) -> float:
     return float(np.exp(setting.volume_error_ratio * rng.standard_normal()))
 
 
-def _scaled(demand: Demand, height: float) -> Demand:
+def _scale_demand(demand: Demand, height: float) -> Demand:
     return replace(demand, bytes_per_s=demand.bytes_per_s * height)
 
 
-def _seen_bytes_per_s(shared: SharingResult, past_s: float) -> float:
+def _compute_past_rate(shared: SharingResult, past_s: float) -> float:
     return float(shared.volumes(np.array([NOW_S - past_s, NOW_S])).sum()) / past_s
 
 
-def _past_bytes_per_s(running: Running) -> float:
-    """Return what a signature says of the time that a scheduler looks back on."""
+def _predict_past_rate(running: Running) -> float:
+    """Return the mean rate that a signature predicts for the past PAST_S seconds [B/s]."""
     volumes = np.concatenate([[0.0], np.cumsum(running.demand.bytes_per_s)])
     places = np.array([running.elapsed_s - PAST_S, running.elapsed_s])
     return float(np.diff(np.interp(places, np.arange(len(volumes)), volumes))[0]) / PAST_S
@@ -388,9 +394,11 @@ def _past_bytes_per_s(running: Running) -> float:
 # ---- policies
 
 
-def placed(judge: Judge, advice: Advice, run_steps: int, rng: np.random.Generator) -> dict[str, tuple[int, float]]:
-    """Return where (partition, delay) each policy but the oracle puts the new run."""
-    now = [_seen_bytes_per_s(shared, RECENT_S) for shared in judge.without]
+def choose_placements(
+    judge: Judge, advice: Advice, run_steps: int, rng: np.random.Generator
+) -> dict[str, tuple[int, float]]:
+    """Return the (partition, delay) that each policy chooses, except the oracle."""
+    now = [_compute_past_rate(shared, RECENT_S) for shared in judge.without]
     mean = advice.load_bytes_per_s[:, :run_steps].mean(axis=1)
     delayed = advice.with_delay[0]
     short = advice.contended_bytes[:, advice.delays_s <= SHORT_DELAY_S].T
@@ -407,25 +415,27 @@ def placed(judge: Judge, advice: Advice, run_steps: int, rng: np.random.Generato
     }
 
 
-def oracle(judge: Judge, delays_s: Reals) -> tuple[int, float]:
-    """Return the place and delay with the least contention of all that are tried."""
+def choose_optimum(judge: Judge, delays_s: Reals) -> tuple[int, float]:
+    """Return the candidate (partition, delay) with the lowest simulated contention."""
     places = [(number, float(delay)) for delay in delays_s for number in range(len(judge.mix.partitions))]
     return min(places, key=lambda place: judge.outcome(*place)["contended_ratio"])
 
 
-def _rows(name: str, setting: Setting, judge: Judge, seed: int, number: int) -> Iterator[dict[str, object]]:
-    """Yield what every policy comes to in one mix; the oracle with delays in the usual setting alone."""
+def _evaluate_policies(
+    name: str, setting: Setting, judge: Judge, seed: int, number: int
+) -> Iterator[dict[str, object]]:
+    """Yield the outcome of every policy in one mix; the delayed oracle only in the usual setting."""
     rng, lot = (np.random.default_rng([seed, number, purpose]) for purpose in (_KNOWN, _LOT))
-    demand, partitions = told(judge.mix, judge.without, setting, rng)
+    demand, partitions = observe_mix(judge.mix, judge.without, setting, rng)
     advice = advise(demand, partitions, ADVICE)
-    places = placed(judge, advice, round(judge.mix.new.duration_s / advice.step_s), lot)
-    places["oracle"] = oracle(judge, np.zeros(1))
+    places = choose_placements(judge, advice, round(judge.mix.new.duration_s / advice.step_s), lot)
+    places["oracle"] = choose_optimum(judge, np.zeros(1))
     if name == USUAL:
         delays = np.arange(0.0, ADVICE.max_delay_s + 1.0, ORACLE_STEP_S)
-        places["oracle, delayed"] = oracle(judge, delays)
+        places["oracle, delayed"] = choose_optimum(judge, delays)
     for policy, (partition, delay_s) in places.items():
-        found = judge.outcome(partition, delay_s)
-        yield {"setting": name, "mix": number, "policy": policy, "partition": partition, "delay_s": delay_s, **found}
+        outcome = judge.outcome(partition, delay_s)
+        yield {"setting": name, "mix": number, "policy": policy, "partition": partition, "delay_s": delay_s, **outcome}
 
 
 # ---- the study
@@ -437,7 +447,7 @@ StudyParams = SeedParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it: a row for each setting, mix and policy.
+    """One row per setting, mix and policy.
 
     Columns: setting, mix, policy, partition, delay_s, contended_ratio, io_slowdown, others_slowdown (see `Judge`).
     """
@@ -446,33 +456,35 @@ class Results:
     runs: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Simulate all mixes. The same seed gives the same results, with any number of processes."""
-    mixes = worked(partial(of_mix, params.seed), range(params.seed_count), params.worker_count, told)
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Simulate all mixes; the results do not depend on the number of processes."""
+    mixes = map_work_items(
+        partial(evaluate_mix, params.seed), range(params.seed_count), params.worker_count, report_progress
+    )
     return Results(params, pl.concat(mixes))
 
 
-def of_mix(seed: int, number: int) -> pl.DataFrame:
-    """Return the rows of one mix in every setting; settings that differ in what is known share its simulations."""
+def evaluate_mix(seed: int, number: int) -> pl.DataFrame:
+    """Evaluate one mix in every setting; settings that differ only in the scheduler's knowledge share simulations."""
     judges: dict[tuple[object, ...], Judge] = {}
     rows: list[dict[str, object]] = []
     for name, (_, setting) in SETTINGS.items():
-        if setting.drawn_by not in judges:
-            mix = drawn(setting, seed, number)
-            judges[setting.drawn_by] = Judge(mix, setting.seek_loss_ratio, ADVICE.max_delay_s)
-        rows += _rows(name, setting, judges[setting.drawn_by], seed, number)
+        if setting.mix_key not in judges:
+            mix = draw_mix(setting, seed, number)
+            judges[setting.mix_key] = Judge(mix, setting.seek_loss_ratio, ADVICE.max_delay_s)
+        rows += _evaluate_policies(name, setting, judges[setting.mix_key], seed, number)
     return pl.DataFrame(rows)
 
 
-# ---- in short
+# ---- summary
 
 
-def compared(results: Results, rival: str) -> pl.DataFrame:
-    """Return how each setting's policies do beside one of them.
+def compare_policies(results: Results, rival: str) -> pl.DataFrame:
+    """Compare each policy with a rival, by setting.
 
-    Columns: setting, policy; wins, ties, losses: mixes with fewer, as many and more contended bytes; to_rival:
-    contended bytes over the rival's, both summed over the mixes; contended_ratio, io_slowdown, others_slowdown,
-    delay_s: means; contended_count: mixes in which any partition that a policy took has contention.
+    Columns: setting, policy; wins, ties, losses: mixes with fewer, equal and more contended bytes; to_rival: total
+    contended bytes relative to the rival; contended_ratio, io_slowdown, others_slowdown, delay_s: means;
+    contended_count: mixes with contention under any policy.
     """
     runs = results.runs
     base = runs.filter(pl.col("policy") == rival).select("setting", "mix", rival="contended_ratio")

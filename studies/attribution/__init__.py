@@ -1,12 +1,12 @@
-"""How much of a file system's traffic is given to whom it belongs, on sites whose truth is known.
+"""Accuracy of traffic attribution and slowdowns, on sites with ground truth: `iosig study attribution`.
 
-- `hurting`: Who was slowed: what is said of bursts, against what storage served.
-- `page`: What the study of attribution shows: its page, and tables.
-- `running`: The study itself: draws sites, finds signatures, attributes by every way, and holds that to the truth.
-- `ways`: Ways of giving traffic to jobs: ours, and what one would do without it.
+- `page`: Template variables and the figure of the page.
+- `running`: The study itself: simulates sites, extracts signatures, attributes by every way, compares with the truth.
+- `slowdowns`: Estimated slowdowns of bursts, compared with the service times of the simulated storage.
+- `ways`: Ways of attributing traffic to jobs: the nightly one, and baselines.
 """
 
-from iosig.studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "attribution",
@@ -16,5 +16,5 @@ STUDY = Study(
     Sites of several families are simulated; signatures are found in their traffic, and the traffic is given to jobs by
     these and by what one would do without: equal shares, shares by node count, and signatures as they are planned.
     """,
-    (seeds(20, "Sites of each family and level."), SEED, WORKERS),
+    (seed_count_option(20, "Sites of each family and level."), SEED, WORKERS),
 )

@@ -1,4 +1,4 @@
-"""What the study of attribution shows: the values of its page (`page.md`), and its figure."""
+"""Template variables and figures of the page `docs/attribution-study.md`."""
 
 from __future__ import annotations
 
@@ -9,59 +9,61 @@ import polars as pl
 
 from iosig.reports import style
 from iosig.reports.panels import picture
-from iosig.studies.attribution import hurting
-from iosig.studies.attribution.running import LEAST_BYTES, LEAST_BYTES_PER_S, Results
+from iosig.studies.attribution import slowdowns
+from iosig.studies.attribution.running import MIN_BYTES, MIN_BYTES_PER_S, Results
 from iosig.studies.attribution.ways import LIKELY, WAYS
-from iosig.studies.drawing import MARKERS, legend_below, row_of_panels
-from iosig.studies.pages import Draw, percent
+from iosig.studies.drawing import MARKERS, add_legend_below, draw_panels
+from iosig.studies.pages import Draw, format_percent
 from iosig.studies.sites import DAYS, FAMILIES, LEVELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _OURS = "attribution"
-#: the family in which other jobs cost nothing
+#: the family without interference
 _FAIR = "fair"
 _COLOURS = (style.BLUE, style.SKY, style.GREEN, style.INK, style.PURPLE, style.ORANGE, style.VERMILION)
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return what JSON has of the results."""
+    """Return the results as the JSON document of `iosig study --json`."""
     return {
         "sites": results.sites,
         "jobs": results.jobs,
-        "slowed": hurting.summed(results.bursts, "family", "level", "seed"),
+        "slowed": slowdowns.summarize_slowdowns(results.bursts, "family", "level", "seed"),
     }
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of."""
-    ways = summed(results)
-    by_family = hurting.summed(results.bursts, "family")
+    """Compute the variables of the template `page.md`."""
+    ways = summarize_sites(results)
+    by_family = slowdowns.summarize_slowdowns(results.bursts, "family")
     fair = by_family.filter(family=_FAIR)["slowed_count"].sum()
     return {
         **{"params": results.params, "WAYS": WAYS, "FAMILIES": FAMILIES, "LEVELS": LEVELS, "DAYS": DAYS},
-        **{"LIKELY": LIKELY, "LEAST_BYTES": LEAST_BYTES, "LEAST_BYTES_PER_S": LEAST_BYTES_PER_S},
-        **{"HURT_S": hurting.HURT_S, "CLEAR_S": hurting.CLEAR_S},
+        **{"LIKELY": LIKELY, "LEAST_BYTES": MIN_BYTES, "LEAST_BYTES_PER_S": MIN_BYTES_PER_S},
+        **{"HURT_S": slowdowns.MIN_DELAY_S, "CLEAR_S": slowdowns.CLEAR_DELAY_S},
         "ways": ways,
-        "by_level": partial(_by_level, ways),
+        "by_level": partial(_format_by_level, ways),
         "minutes": ", ".join(f"{count:,}" for count in ways.filter(way=_OURS)["minute_count"]),
-        "by_seed": _ours(results, "seed"),
-        "by_family": _ours(results, "family"),
-        "slowed": hurting.summed(results.bursts.with_columns(all=pl.lit("all")), "all").row(0, named=True),
-        "hurt_by_level": hurting.summed(results.bursts, "level"),
+        "by_seed": _summarize_default(results, "seed"),
+        "by_family": _summarize_default(results, "family"),
+        "slowed": slowdowns.summarize_slowdowns(results.bursts.with_columns(all=pl.lit("all")), "all").row(
+            0, named=True
+        ),
+        "hurt_by_level": slowdowns.summarize_slowdowns(results.bursts, "level"),
         "hurt_by_family": by_family,
         "fair_hurt_count": fair,
     }
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
-    return {"ways": draw_ways(summed(results, "family")).write}
+    """Map each figure name in `page.md` to its drawing function."""
+    return {"ways": draw_ways(summarize_sites(results, "family")).write}
 
 
-def summed(results: Results, *names: str) -> pl.DataFrame:
-    """Return shares of all sites of each level and way, and of what else is named: explained, wrong, errors, tops."""
+def summarize_sites(results: Results, *names: str) -> pl.DataFrame:
+    """Compute shares by level, way and further keys: explained, wrong, relative errors, and top-3 rates."""
     key = ["level", "way", *names]
     sums = pl.exclude("direction", *({"family", "seed"} - set(names)))
     sites = results.sites.select(*key, sums.exclude(key)).group_by(key, maintain_order=True).sum()
@@ -81,16 +83,18 @@ def summed(results: Results, *names: str) -> pl.DataFrame:
     ).join(errors, on=key, how="left", maintain_order="left")
 
 
-def _ours(results: Results, name: str) -> pl.DataFrame:
-    """Return what attribution comes to by level and a name, and whom `iosig who` has among the first three."""
-    rows = summed(results, name)
+def _summarize_default(results: Results, name: str) -> pl.DataFrame:
+    """Return the scores of the nightly attribution by level and another key, and the top-3 rate of `iosig who`."""
+    rows = summarize_sites(results, name)
     likely = rows.filter(way=LIKELY).select("level", name, likely_top="top")
     return rows.filter(way=_OURS).join(likely, on=["level", name], how="left", maintain_order="left")
 
 
-def _by_level(ways: pl.DataFrame, column: str, way: str = _OURS) -> str:
-    """Return a column of a way at each level, in percent."""
-    return ", ".join(f"{percent(row[column])} ({row['level']})" for row in ways.filter(way=way).iter_rows(named=True))
+def _format_by_level(ways: pl.DataFrame, column: str, way: str = _OURS) -> str:
+    """Format a score of a way at each level, in percent."""
+    return ", ".join(
+        f"{format_percent(row[column])} ({row['level']})" for row in ways.filter(way=way).iter_rows(named=True)
+    )
 
 
 # ---- the figure
@@ -98,15 +102,15 @@ def _by_level(ways: pl.DataFrame, column: str, way: str = _OURS) -> str:
 
 @picture((11.0, 3.9))
 def draw_ways(figure: Figure, ways: pl.DataFrame) -> None:
-    """Draw each way of each level: the share of known bytes that it explains over that which it gives wrongly.
+    """Plot the share of known bytes explained against the share given wrongly, by way and level.
 
-    ways: level, family, way, explained, wrong; a mark is a family's sites.
+    ways: level, family, way, explained, wrong; one marker per family.
     """
-    for axes, _, at_level in row_of_panels(figure, ways, "level"):
+    for axes, _, at_level in draw_panels(figure, ways, "level"):
         for place, (name, rows) in enumerate(at_level.group_by("way", maintain_order=True)):
             marks = {"color": _COLOURS[place], "ms": 5, "alpha": 0.85, "label": name[0]}
             axes.plot(rows["wrong"].to_numpy(), rows["explained"].to_numpy(), MARKERS[place], **marks)
         axes.set(xlim=(0, 1), ylim=(0, 1))
         axes.set_xlabel("given wrongly, of all that is given", fontsize=9)
     figure.axes[0].set_ylabel("explained of known bytes", fontsize=9)
-    legend_below(figure)
+    add_legend_below(figure)

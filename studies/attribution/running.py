@@ -1,4 +1,4 @@
-"""The study itself: draws sites, finds signatures, attributes by every way, and holds that to the truth."""
+"""Simulate sites, extract signatures, attribute the traffic by every way, and compare with the truth."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ import numpy as np
 import polars as pl
 
 from iosig.studies import sites as sites_module
-from iosig.studies.attribution.hurting import slowed_bursts
-from iosig.studies.attribution.ways import WAYS, known_jobs
-from iosig.studies.pieces import Told, nobody, worked
-from iosig.studies.sites import FAMILIES, LEVELS, MINUTE_S, Seen, made, seen as seen_in, signed
+from iosig.studies.attribution.slowdowns import evaluate_slowdowns
+from iosig.studies.attribution.ways import WAYS, select_known_jobs
+from iosig.studies.sites import (
+    FAMILIES,
+    LEVELS,
+    MINUTE_S,
+    SiteTraffic,
+    extract_site_signatures,
+    observe_site as seen_in,
+    simulate_site,
+)
 from iosig.studies.study import SeedParams
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.arrays import Bools, Reals
 
-#: minutes in which less flowed are not asked about [B/s]
-LEAST_BYTES_PER_S = 1e9
-#: a job that moved less has no relative error to speak of
-LEAST_BYTES = 1e9
+#: minutes with a lower rate are not evaluated [B/s]
+MIN_BYTES_PER_S = 1e9
+#: jobs that moved less are left out of the relative errors
+MIN_BYTES = 1e9
 _TOP = 3
 
 
@@ -29,11 +37,10 @@ StudyParams = SeedParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it.
+    """Attribution scores per site and job, and slowdown estimates per burst.
 
-    sites: a row each site, direction and way: bytes and numbers of minutes. jobs: a row each job of a known application
-    and way that moved anything to speak of: what it moved, and what it was given. bursts: a row each burst that was
-    found: what is said of how much longer it took, and the truth.
+    sites: one row per site, direction and way: bytes and numbers of minutes. jobs: one row per way and job of a known
+    application that moved MIN_BYTES or more: moved and attributed bytes. bursts: see `evaluate_slowdowns`.
     """
 
     params: StudyParams
@@ -42,43 +49,45 @@ class Results:
     bursts: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Draw and judge all sites."""
-    pieces = list(product(FAMILIES, LEVELS, params.seeds))
-    found = worked(judged, pieces, params.worker_count, told)
-    sites, jobs, bursts = (pl.concat(frames) for frames in zip(*found, strict=True))
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Simulate and evaluate all sites."""
+    items = list(product(FAMILIES, LEVELS, params.seeds))
+    results = map_work_items(evaluate_site, items, params.worker_count, report_progress)
+    sites, jobs, bursts = (pl.concat(frames) for frames in zip(*results, strict=True))
     return Results(params, sites, jobs, bursts)
 
 
-def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Return what all ways make of one site: rows of `sites`, of `jobs` and of `bursts`."""
-    family, level, seed = piece
+def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return the scores of all ways on one site: rows of `sites`, `jobs` and `bursts`."""
+    family, level, seed = item
     key = {"family": family, "level": level, "seed": seed}
     sites, jobs = [], []
-    site = made(family, level, seed, sites_module.DAYS)
+    site = simulate_site(family, level, seed, sites_module.DAYS)
     directions = seen_in(site)
-    signatures = {direction: signed(seen) for direction, seen in directions.items()}
+    signatures = {direction: extract_site_signatures(seen) for direction, seen in directions.items()}
     for direction, seen in directions.items():
         known = signatures[direction]
-        is_known = known_jobs(seen.logged, known)
+        is_known = select_known_jobs(seen.logged, known)
         for way, (_, give) in WAYS.items():
             given = give(seen, known)
             own = key | {"direction": direction, "way": way}
-            sites.append(own | against(seen, given, is_known))
+            sites.append(own | compare_with_truth(seen, given, is_known))
             jobs.append(
-                _of_jobs(seen, given, is_known).with_columns(pl.lit(value).alias(name) for name, value in own.items())
+                _select_job_bytes(seen, given, is_known).with_columns(
+                    pl.lit(value).alias(name) for name, value in own.items()
+                )
             )
-    bursts = slowed_bursts(site, directions, signatures).with_columns(
+    bursts = evaluate_slowdowns(site, directions, signatures).with_columns(
         pl.lit(value).alias(name) for name, value in key.items()
     )
     return pl.DataFrame(sites), pl.concat(jobs), bursts
 
 
-def against(seen: Seen, given: Reals, is_known: Bools) -> dict[str, float]:
-    """Hold bytes by job and minute against the truth."""
+def compare_with_truth(seen: SiteTraffic, given: Reals, is_known: Bools) -> dict[str, float]:
+    """Compare attributed bytes (jobs, minutes) with the truth; returns the columns of `Results.sites`."""
     truth = seen.truth_bytes
     right = np.minimum(truth, given)
-    hits, known_hits, asked, known_asked = _top(seen, given, is_known)
+    hits, known_hits, asked, known_asked = _count_top_minutes(seen, given, is_known)
     return {
         "measured_bytes": float(seen.traffic_bytes.sum()),
         "job_bytes": float(truth.sum()),
@@ -94,13 +103,13 @@ def against(seen: Seen, given: Reals, is_known: Bools) -> dict[str, float]:
     }
 
 
-def _top(seen: Seen, given: Reals, is_known: Bools) -> tuple[float, float, float, float]:
-    """Return in how many minutes the first three hold the job that moved most, and how many there are.
+def _count_top_minutes(seen: SiteTraffic, given: Reals, is_known: Bools) -> tuple[float, float, float, float]:
+    """Count minutes with the top job among the first three by attributed bytes, and all evaluated minutes.
 
-    The same again of minutes in which that job is of a known application. Where several jobs are given the same, each
-    is as likely to be among the first.
+    The third and fourth numbers cover only minutes with a top job that has a signature. Ties count with the probability
+    that a random order ranks the job among the first three.
     """
-    minutes = np.flatnonzero((seen.minutes_bytes > LEAST_BYTES_PER_S * MINUTE_S) & seen.truth_bytes.any(axis=0))
+    minutes = np.flatnonzero((seen.minutes_bytes > MIN_BYTES_PER_S * MINUTE_S) & seen.truth_bytes.any(axis=0))
     if not len(minutes):
         return 0.0, 0.0, 0.0, 0.0
     first = seen.truth_bytes[:, minutes].argmax(axis=0)
@@ -112,7 +121,7 @@ def _top(seen: Seen, given: Reals, is_known: Bools) -> tuple[float, float, float
     return float(chance.sum()), float(chance[of_known].sum()), float(len(minutes)), float(of_known.sum())
 
 
-def _of_jobs(seen: Seen, given: Reals, is_known: Bools) -> pl.DataFrame:
+def _select_job_bytes(seen: SiteTraffic, given: Reals, is_known: Bools) -> pl.DataFrame:
     moved = seen.truth_bytes.sum(axis=1)
-    wanted = is_known & (moved >= LEAST_BYTES)
+    wanted = is_known & (moved >= MIN_BYTES)
     return pl.DataFrame({"moved_bytes": moved[wanted], "given_bytes": given[wanted].sum(axis=1)})

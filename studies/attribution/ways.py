@@ -1,4 +1,4 @@
-"""Ways of giving traffic to jobs: ours, and what one would do without it. Each returns bytes by job and minute."""
+"""Ways of attributing traffic to jobs: the nightly one, and baselines. Each returns bytes by job and minute."""
 
 from __future__ import annotations
 
@@ -7,105 +7,107 @@ from functools import partial
 
 import numpy as np
 
-from iosig.studies.sites import MINUTE_S, Known, Logged, Seen, planned
+from iosig.studies.sites import MINUTE_S, LoggedJobs, SiteSignatures, SiteTraffic, plan_runs
 from iosig.transforms.arrays import Bools, Reals, offsets_of
 from iosig.transforms.attribution.explanation import explain_traffic
 from iosig.transforms.attribution.likely_bytes import STEP_S, estimate_likely_bytes, spread_evenly
 from iosig.transforms.unattributed_patterns.residual import compute_proportional_residual
 
-#: from which confidence on a run is taken as sure
-SURE = 0.3
-#: the way by which `iosig who` ranks
+#: minimum confidence of a run in the way `only if sure`
+MIN_CONFIDENCE = 0.3
+#: the way that `iosig who` uses for its ranking
 LIKELY = "who is likely"
 
 
-def known_jobs(logged: Logged, known: Known) -> Bools:
-    """Return which jobs (n) are of an application with a signature."""
-    found: Bools = known.has[logged.application]
-    return found
+def select_known_jobs(logged: LoggedJobs, known: SiteSignatures) -> Bools:
+    """Return the mask of jobs (n) of applications with a signature."""
+    is_known: Bools = known.has_signature[logged.application]
+    return is_known
 
 
-def attribution(seen: Seen, known: Known, least_certainty: float = 0.0) -> Reals:
-    """Give traffic to runs whose signatures are placed on it, as the night does; to those alone that are so certain."""
-    jobs, runs = planned(seen, known)
-    found = explain_traffic(seen.traffic_bytes, runs, seen.interval_s)
-    is_told = found.confidence[found.run] >= least_certainty
-    return seen.by_minute(found.step[is_told], found.volume_bytes[is_told], jobs[found.run[is_told]])
+def attribute_traffic(seen: SiteTraffic, known: SiteSignatures, min_confidence: float = 0.0) -> Reals:
+    """Attribute traffic as the nightly run does, keeping only runs with a confidence of `min_confidence` or more."""
+    jobs, runs = plan_runs(seen, known)
+    explanation = explain_traffic(seen.traffic_bytes, runs, seen.interval_s)
+    is_kept = explanation.confidence[explanation.run] >= min_confidence
+    return seen.sum_by_minute(
+        explanation.step[is_kept], explanation.volume_bytes[is_kept], jobs[explanation.run[is_kept]]
+    )
 
 
-def rest_shared(seen: Seen, known: Known) -> Reals:
-    """Give the same, and share what is left equally among jobs that have no signature."""
-    given = attribution(seen, known)
-    left = np.maximum(seen.minutes_bytes - given.sum(axis=0), 0.0)
-    return given + _shared(seen, left, (~known_jobs(seen.logged, known)).astype(np.float64))
+def share_residual(seen: SiteTraffic, known: SiteSignatures) -> Reals:
+    """Attribute traffic, and share the residual equally among jobs without a signature."""
+    given = attribute_traffic(seen, known)
+    residual = np.maximum(seen.minutes_bytes - given.sum(axis=0), 0.0)
+    return given + _share_by_weight(seen, residual, (~select_known_jobs(seen.logged, known)).astype(np.float64))
 
 
-def ranked(seen: Seen, known: Known) -> Reals:
-    """Give the same, and what of the rest each job is likely to have moved: `iosig who` ranks jobs by that."""
-    given = attribution(seen, known)
-    return given + likely_bytes(seen, given)
+def add_likely_bytes(seen: SiteTraffic, known: SiteSignatures) -> Reals:
+    """Attribute traffic, and add each job's likely bytes of the residual: the ranking of `iosig who`."""
+    given = attribute_traffic(seen, known)
+    return given + distribute_residual(seen, given)
 
 
-def likely_bytes(seen: Seen, given: Reals) -> Reals:
-    """Return what jobs are likely to have moved of what is left, by job and minute, as `iosig who` reckons it."""
-    traffic, minute = seen.in_steps(STEP_S)
-    left = compute_proportional_residual(traffic, given.sum(axis=0), minute, STEP_S)
+def distribute_residual(seen: SiteTraffic, given: Reals) -> Reals:
+    """Distribute the residual among jobs by their likely rates, as `iosig who` does; returns (jobs, minutes)."""
+    traffic, minute = seen.resample(STEP_S)
+    residual = compute_proportional_residual(traffic, given.sum(axis=0), minute, STEP_S)
     logged, (job, place) = seen.logged, np.nonzero(given)
     explained = spread_evenly(job, place, given[job, place], minute)
     active = logged.start_s / STEP_S, logged.end_s / STEP_S, logged.application
-    found = estimate_likely_bytes(left, *active, explained=explained)
-    at = found.run * seen.minute_count + minute[found.step]
-    moved: Reals = np.bincount(at, found.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
+    likely = estimate_likely_bytes(residual, *active, explained=explained)
+    at = likely.run * seen.minute_count + minute[likely.step]
+    moved: Reals = np.bincount(at, likely.volume_bytes, given.size).astype(np.float64).reshape(given.shape)
     return moved
 
 
-def as_planned(seen: Seen, known: Known) -> Reals:
-    """Give each run what its signature says, when it says so, whatever was measured."""
-    jobs, runs = planned(seen, known)
+def place_as_planned(seen: SiteTraffic, known: SiteSignatures) -> Reals:
+    """Place each run's bursts where its signature has them, regardless of the measured traffic."""
+    jobs, runs = plan_runs(seen, known)
     owner = np.repeat(np.arange(len(runs)), np.diff(runs.offsets))
     begun = runs.started[owner] + runs.burst_start
     steps = np.floor(begun).astype(np.int64)
     counts = np.ceil(runs.burst_duration).astype(np.int64)
-    of = np.repeat(np.arange(len(counts)), counts)
-    step = np.arange(len(of)) - offsets_of(counts)[of] + steps[of]
-    is_there = (step >= 0) & (step < len(seen.traffic_bytes)) & (step < runs.ended[owner[of]])
-    volume = (runs.volume_bytes / counts)[of]
-    return seen.by_minute(step[is_there], volume[is_there], jobs[owner[of]][is_there])
+    burst = np.repeat(np.arange(len(counts)), counts)
+    step = np.arange(len(burst)) - offsets_of(counts)[burst] + steps[burst]
+    is_there = (step >= 0) & (step < len(seen.traffic_bytes)) & (step < runs.ended[owner[burst]])
+    volume = (runs.volume_bytes / counts)[burst]
+    return seen.sum_by_minute(step[is_there], volume[is_there], jobs[owner[burst]][is_there])
 
 
-def equal_shares(seen: Seen, _: Known) -> Reals:
-    """Share traffic equally among the jobs that are there."""
-    return _shared(seen, seen.minutes_bytes, np.ones(len(seen.truth_bytes)))
+def share_equally(seen: SiteTraffic, _: SiteSignatures) -> Reals:
+    """Share the traffic equally among the running jobs."""
+    return _share_by_weight(seen, seen.minutes_bytes, np.ones(len(seen.truth_bytes)))
 
 
-def by_nodes(seen: Seen, _: Known) -> Reals:
-    """Share traffic among the jobs that are there by their nodes."""
-    return _shared(seen, seen.minutes_bytes, seen.logged.node_count)
+def share_by_nodes(seen: SiteTraffic, _: SiteSignatures) -> Reals:
+    """Share the traffic among the running jobs in proportion to their node counts."""
+    return _share_by_weight(seen, seen.minutes_bytes, seen.logged.node_count)
 
 
-#: the ways by name, with what they are
-WAYS: dict[str, tuple[str, Callable[[Seen, Known], Reals]]] = {
+#: description and implementation of each way
+WAYS: dict[str, tuple[str, Callable[[SiteTraffic, SiteSignatures], Reals]]] = {
     "attribution": (
         "places signatures extracted from the same traffic, as a nightly run does",
-        attribution,
+        attribute_traffic,
     ),
     "only if sure": (
-        f"the same, without bytes attributed with a confidence below {SURE}",
-        partial(attribution, least_certainty=SURE),
+        f"the same, without bytes attributed with a confidence below {MIN_CONFIDENCE}",
+        partial(attribute_traffic, min_confidence=MIN_CONFIDENCE),
     ),
-    "rest shared": ("attribution; the rest goes in equal shares to jobs without a signature", rest_shared),
-    LIKELY: ("attribution; the rest goes to jobs by the estimates of `iosig who`", ranked),
-    "as planned": ("signatures at the times of a run alone, regardless of the traffic", as_planned),
-    "equal shares": ("traffic goes in equal shares to all running jobs", equal_shares),
-    "by nodes": ("traffic goes to all running jobs in proportion to their nodes", by_nodes),
+    "rest shared": ("attribution; the rest goes in equal shares to jobs without a signature", share_residual),
+    LIKELY: ("attribution; the rest goes to jobs by the estimates of `iosig who`", add_likely_bytes),
+    "as planned": ("signatures at the times of a run alone, regardless of the traffic", place_as_planned),
+    "equal shares": ("traffic goes in equal shares to all running jobs", share_equally),
+    "by nodes": ("traffic goes to all running jobs in proportion to their nodes", share_by_nodes),
 }
 
 
-def _shared(seen: Seen, volume_bytes: Reals, weight: Reals) -> Reals:
-    """Share bytes of minutes among jobs (n) by weight, and by how much of the minute each was there."""
+def _share_by_weight(seen: SiteTraffic, volume_bytes: Reals, weight: Reals) -> Reals:
+    """Share the bytes of each minute among jobs (n) by weight times the part of the minute each job ran."""
     edges = np.arange(seen.minute_count) * MINUTE_S
     started, ended = seen.logged.start_s[:, None], seen.logged.end_s[:, None]
-    there = np.clip(np.minimum(ended, edges + MINUTE_S) - np.maximum(started, edges), 0.0, None) * weight[:, None]
-    total = there.sum(axis=0)
-    found: Reals = there * np.divide(volume_bytes, total, out=np.zeros_like(total), where=total > 0)
-    return found
+    presence = np.clip(np.minimum(ended, edges + MINUTE_S) - np.maximum(started, edges), 0.0, None) * weight[:, None]
+    total = presence.sum(axis=0)
+    result: Reals = presence * np.divide(volume_bytes, total, out=np.zeros_like(total), where=total > 0)
+    return result

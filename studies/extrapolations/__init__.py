@@ -1,12 +1,12 @@
-"""What extrapolation gets right, fits and refuses, on traces whose next rank count is known: `iosig study`.
+"""Extrapolated traces compared with traced ones, call by call: `iosig study extrapolations`.
 
-- `checking`: An extrapolated trace held against the traced one, call by call, and its times beside the traced ones.
-- `figures`: Pictures of the study of extrapolations: sizes by ranks, times by ranks.
-- `maps`: Where ranks read and write in a file that they share out among them, as the paper's Table 1 has it.
-- `page`: What the study of extrapolations shows: its page, and all tables for JSON.
-- `programs`: The traced programs of a folder: one Recorder trace for each rank count, found and decoded once.
-- `running`: The study itself: for each program, models from some rank counts, checked call by call at the others.
-- `tables`: The study's results as tables: those that a terminal shows, and those of the page.
+- `checking`: Comparison of an extrapolated trace with the traced one, and of their end times.
+- `figures`: Sizes and times by rank count, and offsets in a shared file.
+- `maps`: Offsets of ranks in a shared file, as in Table 1 of the paper.
+- `page`: Template variables and figures of the page, and the tables for JSON.
+- `programs`: Discovers and decodes the traced programs of a folder: one Recorder trace per rank count.
+- `running`: The study itself: fits models on some rank counts and checks them at the others.
+- `tables`: Tables for the terminal and the page.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from iosig.studies.study import WORKERS, Study
 STUDY = Study(
     "extrapolations",
     "How exactly traces are extrapolated, on real ones.",
-    """Measure what extrapolation gets right, fits and refuses, on programs whose traces are at hand.
+    """Measure which extrapolations are exact, wrong or refused, on real traces.
 
     Each rank count of each program is left out in turn, extrapolated from the others, and compared with its trace
     call by call: outer calls, and with nested ones. Then all are used, and each is compared once more.

@@ -1,4 +1,4 @@
-"""An extrapolated trace held against the traced one, call by call, and its times beside the traced ones."""
+"""Compare an extrapolated trace with the traced one: calls one by one, and end times."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from iosig.warehouse.sources.recorder.signatures import SIGNATURE, SignedRank
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """How many calls there are, how many are in the other trace at the same place, and how many that has in all."""
+class CallComparison:
+    """Number of calls in a trace, of those equal in the other trace at the same position, and of the other's calls."""
 
     call_count: int
     equal_count: int
@@ -28,50 +28,55 @@ class Compared:
         return self.call_count == self.equal_count == self.other_count
 
 
-def compared(ranks: Sequence[SignedRank], trace: CompressedTrace) -> Compared:
-    """Compare traced ranks, which are all of them, with a compressed trace, each call as text."""
+def compare_calls(ranks: Sequence[SignedRank], trace: CompressedTrace) -> CallComparison:
+    """Compare the traced ranks with a compressed trace, each call as text."""
     equal = other = 0
     for rank in ranks:
         traced = rank.signatures.select(SIGNATURE)[rank.order]
-        made = rank_calls(trace, rank.rank).select(SIGNATURE)
-        other += made.height
-        both = min(traced.height, made.height)
-        equal += int(_same(traced.head(both), made.head(both)).sum())
+        extrapolated = rank_calls(trace, rank.rank).select(SIGNATURE)
+        other += extrapolated.height
+        both = min(traced.height, extrapolated.height)
+        equal += int(_compare_rows(traced.head(both), extrapolated.head(both)).sum())
     other += sum(rank_calls(trace, rank).height for rank in range(len(ranks), trace.process_count))
-    return Compared(sum(rank.order.size for rank in ranks), equal, other)
+    return CallComparison(sum(rank.order.size for rank in ranks), equal, other)
 
 
-def _same(one: pl.DataFrame, other: pl.DataFrame) -> pl.Series:
-    """Return of each row whether it is the same in both."""
-    if one.is_empty():
+def _compare_rows(first: pl.DataFrame, other: pl.DataFrame) -> pl.Series:
+    """Return for each row whether it is equal in both frames."""
+    if first.is_empty():
         return pl.Series([], dtype=pl.Boolean)
-    return pl.select(pl.all_horizontal([one[name].eq_missing(other[name]) for name in SIGNATURE])).to_series()
+    return pl.select(pl.all_horizontal([first[name].eq_missing(other[name]) for name in SIGNATURE])).to_series()
 
 
-def untimed(trace: CompressedTrace) -> CompressedTrace:
-    """Return a trace without its times: of two that are equal so, all calls are."""
-    return replace(trace, classes=tuple(replace(one, body=_untimed(one.body)) for one in trace.classes))
+def remove_times(trace: CompressedTrace) -> CompressedTrace:
+    """Drop all times from a trace, so that equality means equal calls."""
+    return replace(
+        trace,
+        classes=tuple(replace(rank_class, body=_remove_node_times(rank_class.body)) for rank_class in trace.classes),
+    )
 
 
-def _untimed(body: tuple[Node, ...]) -> tuple[Node, ...]:
+def _remove_node_times(body: tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple(
-        replace(node, body=_untimed(node.body)) if isinstance(node, Loop) else replace(node, gaps=(), durations=EMPTY)
+        replace(node, body=_remove_node_times(node.body))
+        if isinstance(node, Loop)
+        else replace(node, gaps=(), durations=EMPTY)
         for node in body
     )
 
 
-def traced_end_s(ranks: Sequence[SignedRank]) -> float | None:
-    """Return when ranks were done with their last calls, on average [s]."""
+def compute_trace_end_s(ranks: Sequence[SignedRank]) -> float | None:
+    """Return the mean end time of the traced ranks' last calls [s]; None without calls."""
     return _mean([float(rank.end_s.max()) for rank in ranks if rank.order.size])
 
 
-def end_s(trace: CompressedTrace) -> float | None:
-    """Return when the ranks of a compressed trace are done with their last calls, on average [s]."""
+def compute_end_s(trace: CompressedTrace) -> float | None:
+    """Return the mean end time of the last calls in a compressed trace [s]; None without calls."""
     ends = []
     for rank in range(trace.process_count):
-        own = find_class(trace, rank)
-        if own is not None:
-            _, end_s = compute_mean_times(list_executions(own, rank))
+        rank_class = find_class(trace, rank)
+        if rank_class is not None:
+            _, end_s = compute_mean_times(list_executions(rank_class, rank))
             ends.append(float(end_s.max(initial=0.0)))
     return _mean(ends)
 

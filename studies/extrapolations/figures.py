@@ -1,4 +1,4 @@
-"""Pictures of the study of extrapolations: sizes by ranks, times by ranks, and where ranks write in a shared file."""
+"""Figures of the extrapolation study: sizes and times by rank count, and offsets in a shared file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from iosig.reports.panels import Size, area, draw_legend, in_order, picture
 from iosig.reports.style import BLUE, GREEN, GREY, GROUND, INK, ORANGE, PURPLE, SKY, VERMILION
 from iosig.reports.texts import plain
-from iosig.studies.drawing import headline
+from iosig.studies.drawing import add_headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,11 +30,11 @@ _UNITS = {
     1e9: "1 GB",
     1e10: "10 GB",
 }
-#: programs in the picture of sizes: from the largest traces to the smallest
-_MOST_SIZES = 4
+#: maximum number of programs in the figure of sizes
+_MAX_SIZES = 4
 
 
-#: room between the common label and the ticks' own
+#: padding between the common axis label and the tick labels
 _PADS = {"w_pad": 0.08, "h_pad": 0.06}
 
 
@@ -47,17 +47,17 @@ def _row_count(count: int, columns: int) -> int:
 
 @picture((_WIDTH_IN, 5.0), is_constrained=True, pads=_PADS)
 def draw_sizes(figure: Figure, traces: pl.DataFrame, sizes: pl.DataFrame, title: str) -> None:
-    """Draw bytes of traces by ranks: as traced, with a straight line on from there, and compressed.
+    """Plot trace size by rank count: raw with a linear extrapolation, and compressed.
 
-    traces: program, process_count, traced_bytes, compressed_bytes. sizes: program, process_count, compressed_bytes, of
-    rank counts that were not traced. Shown are some of the programs that reach the largest of these, from the one
-    with the largest traces to the one with the smallest.
+    traces: program, process_count, traced_bytes, compressed_bytes. sizes: program, process_count, compressed_bytes at
+    extrapolated rank counts. Shows programs evenly spaced between the largest and the smallest traces, of those that
+    reach the largest rank count.
     """
     far = sizes.filter(pl.col("process_count") == sizes["process_count"].max())["program"]
     reaching = traces.filter(pl.col("program").is_in(far.to_list()))
     largest = reaching.group_by("program", maintain_order=True).agg(pl.col("traced_bytes").max())
     ordered = largest.sort("traced_bytes", descending=True, maintain_order=True)["program"]
-    names = ordered.gather(np.unique(np.linspace(0, len(ordered) - 1, _MOST_SIZES).round().astype(int))).to_list()
+    names = ordered.gather(np.unique(np.linspace(0, len(ordered) - 1, _MAX_SIZES).round().astype(int))).to_list()
     axes = figure.subplots()
     for colour, name in zip(_COLOURS, names, strict=False):
         _size_lines(axes, reaching.filter(program=name), sizes.filter(program=name), colour, _label(name))
@@ -89,7 +89,7 @@ def _size_lines(axes: Axes, traced: pl.DataFrame, further: pl.DataFrame, colour:
 
 
 def _label(name: str) -> str:
-    """Return a name as a legend shows it: one that begins with an underscore would be left out."""
+    """Escape a program name for a legend; matplotlib hides labels that start with an underscore."""
     return plain(f" {name}" if name.startswith("_") else name)
 
 
@@ -115,10 +115,10 @@ def _times_size(_: pl.DataFrame, curves: pl.DataFrame, title: str) -> Size:
 
 @picture(_times_size, is_constrained=True, pads=_PADS)
 def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title: str) -> None:
-    """Draw when ranks are done by ranks, a panel for each program: as traced, and as models say that know all but one.
+    """Plot mean end times by rank count, one panel per program: traced, and extrapolated without the largest count.
 
-    checks: program, process_count, traced_s; the largest process_count of a program is the one they do not know.
-    curves: program, process_count, extrapolated_s.
+    checks: program, process_count, traced_s; the models do not know a program's largest process_count. curves: program,
+    process_count, extrapolated_s.
     """
     names = in_order(curves, "program")
     rows = _row_count(len(names), _COLUMNS)
@@ -131,7 +131,7 @@ def draw_times(figure: Figure, checks: pl.DataFrame, curves: pl.DataFrame, title
         if number >= len(names) - _COLUMNS:
             axes.set_xlabel("ranks")
     figure.supylabel("ranks are done after, on average [s]")
-    headline(figure, title)
+    add_headline(figure, title)
     handles, labels = cells[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(handles), fontsize=8.5)
 
@@ -169,10 +169,10 @@ def _map_size(maps: pl.DataFrame, title: str) -> Size:
 
 @picture(_map_size, is_constrained=True, pads=_PADS)
 def draw_map(figure: Figure, maps: pl.DataFrame, title: str) -> None:
-    """Draw where in a shared file each rank is in each iteration, a panel for each rank count.
+    """Draw the offsets of each rank and iteration in a shared file, one panel per rank count.
 
-    maps: process_count, is_traced, rank, iteration, offset, of one field. A piece is as long as the least distance of
-    two offsets.
+    maps: process_count, is_traced, rank, iteration, offset, of one field. Bars are as long as the smallest distance
+    between two offsets.
     """
     counts = maps.select("process_count", "is_traced").unique(maintain_order=True).rows()
     columns = min(len(counts), _MAP_COLUMNS)
@@ -190,12 +190,12 @@ def draw_map(figure: Figure, maps: pl.DataFrame, title: str) -> None:
     for axes in cells[max(len(counts) - columns, 0) : len(counts)]:
         axes.set_xlabel("offset in the file [B]")
     figure.supylabel("rank")
-    headline(figure, title)
+    add_headline(figure, title)
     _map_legend(figure, maps["iteration"].unique().sort().to_list())
 
 
 def _map_panel(axes: Axes, offsets: pl.DataFrame) -> int:
-    """Draw all pieces of one rank count; return where the last one ends."""
+    """Draw the offsets of one rank count and return the end of the last bar."""
     places = offsets["offset"].unique().sort()
     size = int(places.diff().drop_nulls().min() or 1)  # type: ignore[arg-type]
     for (iteration,), part in offsets.group_by("iteration", maintain_order=True):

@@ -1,4 +1,4 @@
-"""What the study of extrapolations shows: the values of its page (`page.md`), and its figures."""
+"""Template variables and figures of the page `docs/extrapolations-study.md`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import polars as pl
 from iosig.studies.extrapolations.figures import draw_map, draw_sizes, draw_times
 from iosig.studies.extrapolations.running import FAR, Results
 from iosig.studies.extrapolations.tables import (
-    lossless,
     model_table,
     outcome_table,
     refusal_table,
     size_table,
+    summarize_lossless,
     summary_table,
     time_summary,
     time_table,
@@ -22,17 +22,17 @@ from iosig.studies.pages import Draw
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return what JSON has of the results."""
+    """Return the results as the JSON document of `iosig study --json`."""
     return {name: getattr(results, name) for name in ("traces", "checks", "models", "sizes", "curves")}
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of."""
-    offsets = _offsets(results)
+    """Compute the variables of the template `page.md`."""
+    offsets = _select_offsets(results)
     return {
         "programs": results.traces["program"].n_unique(),
         "rank_counts": results.traces["process_count"].unique().sort().to_list(),
-        "studied": partial(_studied, set(results.traces["program"])),
+        "studied": partial(_list_programs, set(results.traces["program"])),
         "FAR": FAR,
         "outcomes": summary_table(results),
         "outer_outcomes": outcome_table(results, has_nested=False),
@@ -41,7 +41,7 @@ def values(results: Results) -> dict[str, object]:
         "offsets": None if offsets.is_empty() else offsets.row(0, named=True),
         "models": model_table(results),
         "has_sizes": not results.sizes.is_empty(),
-        "lossless": lossless(results),
+        "lossless": summarize_lossless(results),
         "sizes": size_table(results),
         "times": time_summary(results),
         "time_rows": time_table(results),
@@ -49,26 +49,26 @@ def values(results: Results) -> dict[str, object]:
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
+    """Map each figure name in `page.md` to its drawing function."""
     unseen = results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen"))
     times = "Times by ranks: the models do not know the largest rank count"
     drawn: dict[str, Draw] = {
         "sizes": draw_sizes(results.traces, results.sizes, "Bytes of a trace by ranks").write,
         "times": draw_times(unseen, results.curves, times).write,
     }
-    offsets = _offsets(results)
+    offsets = _select_offsets(results)
     if not offsets.is_empty():
         program, formula = offsets.select("program", "formula").row(0)
         drawn["map"] = draw_map(offsets, f"Offsets of {program}: {formula}").write
     return drawn
 
 
-def _offsets(results: Results) -> pl.DataFrame:
-    """Return the offsets of the first program that shares a file out among its ranks."""
+def _select_offsets(results: Results) -> pl.DataFrame:
+    """Return the offsets of the first program that shares a file among its ranks."""
     return results.maps.filter(pl.col("program") == pl.col("program").first())
 
 
-def _studied(known: set[str], *names: str) -> str:
-    """Return which of these programs were studied, in brackets."""
+def _list_programs(known: set[str], *names: str) -> str:
+    """Format those of the given programs that were studied, in parentheses."""
     studied = [f"`{name}`" for name in names if name in known]
     return f" ({', '.join(studied)})" if studied else ""

@@ -1,4 +1,4 @@
-"""The traced programs of a folder: one Recorder trace for each rank count, found and decoded once."""
+"""Find and decode the traced programs of a folder: one Recorder trace per rank count."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from iosig.warehouse.sources.recorder import files as recorder_files, signatures
 from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 _RANK_COUNT = re.compile(r"[1-9][0-9]{0,8}")
-#: where there are several forms of a trace, the raw one has all there is
+#: of several forms of a trace, the raw one is complete
 _FIRST = "raw"
 _LAYOUT = "Lay them out as PROGRAM/RANKS/, with a Recorder trace or an archive of it in each: ior/8/raw.tar.zst."
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program that was traced at several rank counts, and where the traces lie, in the order of rank counts."""
+    """A program traced at several rank counts, with the path of each trace in ascending order."""
 
     name: str
     paths: tuple[tuple[int, Path], ...]
@@ -30,9 +30,9 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One traced run: all calls as they were logged, and how many bytes the trace has.
+    """The decoded calls of one traced run, and the size of its trace.
 
-    Of `comparable` calls, addresses and statuses stand as %p; those without nested ones are the program's own.
+    `select_calls` replaces addresses and statuses by %p and optionally drops nested calls.
     """
 
     process_count: int
@@ -41,42 +41,42 @@ class Run:
 
     @property
     def has_nested(self) -> bool:
-        """Whether there are any calls but those that the program made itself."""
+        """Whether any call was made by another call rather than by the program."""
         return any(signatures.select_outer_calls(rank).order.size < rank.order.size for rank in self.ranks)
 
-    def comparable(self, *, has_nested: bool) -> tuple[SignedRank, ...]:
-        """Return the calls as extrapolation takes them."""
-        kept = self.ranks if has_nested else [signatures.select_outer_calls(rank) for rank in self.ranks]
-        return tuple(replace(rank, signatures=mask_addresses(rank.signatures)) for rank in kept)
+    def select_calls(self, *, has_nested: bool) -> tuple[SignedRank, ...]:
+        """Return the calls in the form that extrapolation uses."""
+        ranks = self.ranks if has_nested else [signatures.select_outer_calls(rank) for rank in self.ranks]
+        return tuple(replace(rank, signatures=mask_addresses(rank.signatures)) for rank in ranks)
 
 
-def programs(root: Path) -> tuple[Program, ...]:
-    """Return the programs of a folder, by name; raise InputRefused where it has none."""
-    found = sorted(_found(root), key=lambda program: program.name)
-    if not found:
+def find_programs(root: Path) -> tuple[Program, ...]:
+    """Return the programs of a folder, sorted by name; raises InputRefused if there are none."""
+    programs = sorted(_scan_folders(root), key=lambda program: program.name)
+    if not programs:
         raise InputRefused(f"{root} has no Recorder traces by rank count.", _LAYOUT)
-    return tuple(found)
+    return tuple(programs)
 
 
-def _found(root: Path) -> Iterator[Program]:
-    """Yield each folder that has folders named by a rank count with a trace in each."""
-    seen: set[str] = set()
+def _scan_folders(root: Path) -> Iterator[Program]:
+    """Yield each folder that has sub-folders named by rank counts with a trace each."""
+    visited: set[str] = set()
     for folder, below, _ in os.walk(root, followlinks=True):
-        # links may lead back to where they are
-        if os.path.realpath(folder) in seen:
+        # symbolic links may form cycles
+        if os.path.realpath(folder) in visited:
             below.clear()
             continue
-        seen.add(os.path.realpath(folder))
+        visited.add(os.path.realpath(folder))
         counts = sorted((int(name), name) for name in below if _RANK_COUNT.fullmatch(name))
-        traces = [(count, path) for count, name in counts if (path := _trace_in(Path(folder, name))) is not None]
+        traces = [(count, path) for count, name in counts if (path := _find_trace(Path(folder, name))) is not None]
         if traces:
             below.clear()
             own = Path(folder).relative_to(root).as_posix()
             yield Program(root.resolve().name if own == "." else own, tuple(traces))
 
 
-def _trace_in(folder: Path) -> Path | None:
-    """Return where the trace of a rank count lies: in the folder itself, in one below it, or in an archive."""
+def _find_trace(folder: Path) -> Path | None:
+    """Return the path of a rank count's trace: the folder itself, a sub-folder, or an archive."""
     if recorder_files.list_trace_files(folder):
         return folder
     below = sorted(folder.iterdir(), key=lambda path: (not path.name.startswith(_FIRST), path.name))
@@ -92,12 +92,12 @@ def _is_trace(path: Path) -> bool:
         return False
 
 
-def runs(program: Program) -> tuple[Run, ...]:
-    """Return the runs of a program, decoded; raise InputRefused where one cannot be read wholly."""
-    return tuple(_run(program.name, count, path) for count, path in program.paths)
+def decode_runs(program: Program) -> tuple[Run, ...]:
+    """Decode the runs of a program; raises InputRefused if a trace is incomplete."""
+    return tuple(_decode_run(program.name, count, path) for count, path in program.paths)
 
 
-def _run(name: str, count: int, path: Path) -> Run:
+def _decode_run(name: str, count: int, path: Path) -> Run:
     try:
         with recorder_files.open_trace(path) as (_, files):
             traced_bytes = sum(files.names.values())

@@ -1,4 +1,4 @@
-"""The study itself: for each program, models from some rank counts, checked call by call at the others."""
+"""Fit models on some rank counts of each program, and check them call by call at the others."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from iosig.studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
-from iosig.studies.extrapolations.maps import SCHEMA as MAPS, map_rows
-from iosig.studies.extrapolations.programs import Program, Run, programs, runs
-from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.extrapolations.checking import compare_calls, compute_end_s, compute_trace_end_s, remove_times
+from iosig.studies.extrapolations.maps import SCHEMA as MAPS, generate_map_rows
+from iosig.studies.extrapolations.programs import Program, Run, decode_runs, find_programs
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate_to, fit_trace
 from iosig.transforms.extrapolation.result import Extrapolated, FittedTrace
 from iosig.transforms.traces.compression import compress, compress_together
@@ -24,17 +24,17 @@ from iosig.warehouse.sources.recorder.signatures import SignedRank
 
 _Row = tuple[Any, ...]
 
-#: an unseen rank count is left out of the fit: three rank counts tell models of two parameters apart
+#: minimum rank counts for a fit without the unseen one: three distinguish models of two parameters
 _UNSEEN = ExtrapolationParams(least_rank_counts=3)
 _ALL = ExtrapolationParams(least_rank_counts=4)
-#: rank counts nobody ran at which the compressed trace is written, to see its size
+#: extrapolated rank counts at which the size of the compressed trace is measured
 FAR = (100, 1_000, 1_000_000)
-#: the times are extrapolated to the traced rank counts, and to so many times these
+#: times are extrapolated to these multiples of the traced rank counts
 _TIMES_FURTHER = (1, 2, 4)
-#: but to no more ranks, unless they were traced: each of them is gone through
-_MOST_TIMED_RANKS = 512
+#: maximum rank count of extrapolated times, unless traced; the cost is linear in ranks
+_MAX_TIMED_RANKS = 512
 
-#: a row for each program and rank count: all calls, as `iosig compress` takes them
+#: one row per program and rank count: all calls, as for `iosig compress`
 TRACES = {
     "program": pl.String,
     "process_count": pl.Int64,
@@ -45,7 +45,7 @@ TRACES = {
     "traced_bytes": pl.Int64,
     "compressed_bytes": pl.Int64,
 }
-#: a row for each program, with nested calls and without, and rank count: left out of the fit (`unseen`), or given
+#: one row per program, rank count, with and without nested calls, in and out of sample (`is_unseen`)
 CHECKS = {
     "program": pl.String,
     "has_nested": pl.Boolean,
@@ -61,17 +61,17 @@ CHECKS = {
     "extrapolated_s": pl.Float64,
     "mean_s": pl.Float64,
 }
-#: a row for each field that is no constant
+#: one row per field that varies
 MODELS = {"program": pl.String, "has_nested": pl.Boolean, "field": pl.String, "formula": pl.String}
-#: bytes of the compressed traces of rank counts that nobody ran, with nested calls
+#: sizes of extrapolated compressed traces, with nested calls
 SIZES = {"program": pl.String, "process_count": pl.Int64, "compressed_bytes": pl.Int64}
-#: times [s] at rank counts, from models that do not know the largest traced one
+#: extrapolated times [s], from models fitted without the largest traced rank count
 CURVES = {"program": pl.String, "process_count": pl.Int64, "extrapolated_s": pl.Float64}
 
 
 @dataclass(frozen=True, slots=True)
 class StudyParams:
-    """Where the traces lie, and how many processes work on them: as many as there are cores if None."""
+    """Folder of the traces, and number of processes (one per core if None)."""
 
     traces: Path
     worker_count: int | None = None
@@ -79,7 +79,7 @@ class StudyParams:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it: tables of the columns above and of `maps.SCHEMA`, in the order of the programs."""
+    """Tables with the schemas above and `maps.SCHEMA`, sorted by program."""
 
     traces: pl.DataFrame
     checks: pl.DataFrame
@@ -99,24 +99,24 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Study all programs of a folder; raise InputRefused where it has none, or where a trace cannot be read."""
-    parts = worked(studied, programs(params.traces), params.worker_count, told)
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Study all programs of a folder; raises InputRefused if there are none or a trace is unreadable."""
+    parts = map_work_items(evaluate_program, find_programs(params.traces), params.worker_count, report_progress)
     return Results(*(pl.concat([getattr(part, one.name) for part in parts]) for one in fields(Results)))
 
 
-def studied(program: Program) -> Results:
-    """Return what comes of one program."""
-    name, known = program.name, runs(program)
+def evaluate_program(program: Program) -> Results:
+    """Compress, fit, extrapolate and check one program; returns its rows of all tables."""
+    name, known = program.name, decode_runs(program)
     rows: dict[str, list[_Row]] = {table: [] for table in _SCHEMAS}
-    rows["traces"] += [(name, *_compressed(run)) for run in known]
-    outer = _Studying.of(known, has_nested=False)
+    rows["traces"] += [(name, *_compress_run(run)) for run in known]
+    outer = _FittedRuns.fit(known, has_nested=False)
     rows["curves"] += [(name, *row) for row in outer.curve()]
-    rows["maps"] += [(name, *row) for row in map_rows(outer.all_known, outer.together)]
+    rows["maps"] += [(name, *row) for row in generate_map_rows(outer.all_known, outer.together)]
     own = checks, models = list(outer.checks()), [(model.field, model.formula) for model in outer.all_known.models]
     with_nested = outer
     if any(run.has_nested for run in known):
-        with_nested = _Studying.of(known, has_nested=True)
+        with_nested = _FittedRuns.fit(known, has_nested=True)
         checks, models = list(with_nested.checks()), [(one.field, one.formula) for one in with_nested.all_known.models]
     rows["sizes"] += [(name, *row) for row in with_nested.sizes()]
     rows["checks"] += [(name, is_nested, *row) for is_nested, part in ((False, own[0]), (True, checks)) for row in part]
@@ -127,23 +127,23 @@ def studied(program: Program) -> Results:
 # ---- one trace
 
 
-def _compressed(run: Run) -> tuple[int, int, int, int, int, int, int]:
-    """Return a row of `TRACES`, without the program: one run by itself, compressed and expanded again."""
+def _compress_run(run: Run) -> tuple[int, int, int, int, int, int, int]:
+    """Compress and re-expand one run; returns a row of `TRACES` without the program."""
     trace = compress(run.process_count, run.ranks)
-    found = compared(run.ranks, trace)
+    comparison = compare_calls(run.ranks, trace)
     return (
         run.process_count,
-        found.call_count,
-        sum(rank.order.size for rank in run.comparable(has_nested=False)),
+        comparison.call_count,
+        sum(rank.order.size for rank in run.select_calls(has_nested=False)),
         len(trace.classes),
-        found.equal_count,
+        comparison.equal_count,
         run.traced_bytes,
         _file_bytes(trace),
     )
 
 
 def _file_bytes(trace: CompressedTrace) -> int:
-    """Return how large the file of a compressed trace is."""
+    """Return the file size of a compressed trace."""
     with tempfile.TemporaryDirectory(prefix="iosig-study-") as folder:
         path = Path(folder) / "trace.parquet"
         compressed_traces.write(path, to_frame(trace), {"process_count": str(trace.process_count)})
@@ -154,8 +154,8 @@ def _file_bytes(trace: CompressedTrace) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Studying:
-    """A program's runs, with nested calls or without, and the models of all of them and of all but one."""
+class _FittedRuns:
+    """A program's runs, with or without nested calls, and models fitted on all runs and on all but one."""
 
     counts: tuple[int, ...]
     ranks: tuple[tuple[SignedRank, ...], ...]
@@ -164,14 +164,14 @@ class _Studying:
     unseen: tuple[FittedTrace, ...]
 
     @classmethod
-    def of(cls, known: Sequence[Run], *, has_nested: bool) -> _Studying:
-        """Compress the runs and fit their models.
+    def fit(cls, known: Sequence[Run], *, has_nested: bool) -> _FittedRuns:
+        """Compress the runs and fit the models.
 
-        Traces that are compressed together agree in how far their numbers are filled up with zeros: so the largest is
-        left out of that as well, where it is the unseen one, and nothing at all of it can be known.
+        Traces compressed together share the width of zero-padded numbers. The largest run is therefore also compressed
+        without the others when it is the unseen one, so that nothing leaks from it.
         """
         counts = tuple(run.process_count for run in known)
-        ranks = tuple(run.comparable(has_nested=has_nested) for run in known)
+        ranks = tuple(run.select_calls(has_nested=has_nested) for run in known)
         pairs = list(zip(counts, ranks, strict=True))
         together = compress_together(pairs)
         others = [(*together[:place], *together[place + 1 :]) for place in range(len(counts) - 1)]
@@ -180,19 +180,28 @@ class _Studying:
         return cls(counts, ranks, together, all_known, tuple(fit_trace(traces, _UNSEEN) for traces in unseen))
 
     def checks(self) -> Iterator[_Row]:
-        """Yield a row of `CHECKS` for each rank count: left out, and then given with all others."""
-        ends = [traced_end_s(ranks) for ranks in self.ranks]
+        """Yield a row of `CHECKS` for each rank count, out of sample and in sample."""
+        ends = [compute_trace_end_s(ranks) for ranks in self.ranks]
         for place, (count, ranks) in enumerate(zip(self.counts, self.ranks, strict=True)):
             unseen = extrapolate_to(self.unseen[place], count)
-            verdict = _verdict(ranks, unseen)
+            result = _classify_outcome(ranks, unseen)
             inputs = [end for other, end in enumerate(ends) if end is not None and other != place]
             mean_s = sum(inputs) / len(inputs) if inputs else None
-            yield (True, count, *verdict, ends[place], None if unseen.trace is None else end_s(unseen.trace), mean_s)
+            yield (
+                True,
+                count,
+                *result,
+                ends[place],
+                None if unseen.trace is None else compute_end_s(unseen.trace),
+                mean_s,
+            )
             given = extrapolate_to(self.all_known, count)
             is_same = (
-                given.trace is not None and unseen.trace is not None and untimed(given.trace) == untimed(unseen.trace)
+                given.trace is not None
+                and unseen.trace is not None
+                and remove_times(given.trace) == remove_times(unseen.trace)
             )
-            yield (False, count, *(verdict if is_same else _verdict(ranks, given)), ends[place], None, None)
+            yield (False, count, *(result if is_same else _classify_outcome(ranks, given)), ends[place], None, None)
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Yield rows of `SIZES`, without the program."""
@@ -202,25 +211,25 @@ class _Studying:
 
     def curve(self) -> Iterator[tuple[int, float]]:
         """Yield rows of `CURVES`, without the program."""
-        most = max(_MOST_TIMED_RANKS, *self.counts)
+        most = max(_MAX_TIMED_RANKS, *self.counts)
         for count in sorted({count * times for count in self.counts for times in _TIMES_FURTHER}):
             if count > most:
                 break
             trace = extrapolate_to(self.unseen[-1], count).trace
-            if trace is not None and (end := end_s(trace)) is not None:
+            if trace is not None and (end := compute_end_s(trace)) is not None:
                 yield count, end
 
 
-def _verdict(
-    ranks: Sequence[SignedRank], made: Extrapolated
+def _classify_outcome(
+    ranks: Sequence[SignedRank], extrapolation: Extrapolated
 ) -> tuple[str, str | None, str | None, int, int, int | None]:
-    """Return outcome, first refused field, its reason, refused fields, calls and equal calls of an extrapolation.
+    """Return outcome, first refused field and its reason, number of refused fields, calls, and equal calls.
 
-    ranks: what was traced at its rank count.
+    ranks: the trace at the extrapolated rank count.
     """
     calls = sum(rank.order.size for rank in ranks)
-    if made.trace is None:
-        first = made.refusals[0]
-        return "refused", first.field, first.reason, len(made.refusals), calls, None
-    found = compared(ranks, made.trace)
-    return "exact" if found.is_exact else "wrong", None, None, 0, calls, found.equal_count
+    if extrapolation.trace is None:
+        first = extrapolation.refusals[0]
+        return "refused", first.field, first.reason, len(extrapolation.refusals), calls, None
+    comparison = compare_calls(ranks, extrapolation.trace)
+    return "exact" if comparison.is_exact else "wrong", None, None, 0, calls, comparison.equal_count

@@ -1,4 +1,4 @@
-"""The study's results as tables."""
+"""Tables of the extrapolation study for the terminal and the page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import polars as pl
 
 from iosig.cli.printing import bytes_text
 from iosig.studies.extrapolations.running import FAR, Results
-from iosig.studies.pages import Table, tabled
+from iosig.studies.pages import Table, collect_rows
 
 KINDS = {False: "outer", True: "with nested"}
 OUTCOMES = ("exact", "refused", "wrong")
-#: what must never be stands out, on the page and in a terminal
+#: wrong results are highlighted
 _WORDS = {"exact": "exact", "refused": "refused", "wrong": "**WRONG**"}
 _CALL = re.compile(r"(?:call|loop) \d+,? ?([^,]*), (.*)")
 
@@ -22,49 +22,52 @@ _CALL = re.compile(r"(?:call|loop) \d+,? ?([^,]*), (.*)")
 # ---- outcomes
 
 
-def counted(checks: pl.DataFrame) -> str:
-    """Return how many checks came to what, in words: `exact 4`, `exact 3, refused 1`."""
-    found = dict(checks["outcome"].value_counts().rows())
-    return ", ".join(f"{_WORDS[outcome]} {found[outcome]}" for outcome in OUTCOMES if outcome in found)
+def count_outcomes(checks: pl.DataFrame) -> str:
+    """Format the number of checks per outcome: `exact 4`, `exact 3, refused 1`."""
+    counts = dict(checks["outcome"].value_counts().rows())
+    return ", ".join(f"{_WORDS[outcome]} {counts[outcome]}" for outcome in OUTCOMES if outcome in counts)
 
 
-@tabled("calls", "checked at", *OUTCOMES, "calls equal", "of")
+@collect_rows("calls", "checked at", *OUTCOMES, "calls equal", "of")
 def summary_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield what became of programs and calls: with outer calls, and with nested ones."""
+    """Yield outcomes and equal calls over all programs, with and without nested calls."""
     for is_unseen, words in ((True, "largest rank count, unseen"), (False, "every rank count, all given")):
         for has_nested, kind in KINDS.items():
             chosen = results.checks.filter(has_nested=has_nested, is_unseen=is_unseen)
             if is_unseen:
-                chosen = largest(chosen)
-            told = [str(chosen.filter(outcome=outcome).height) for outcome in OUTCOMES]
-            made = chosen.filter(pl.col("outcome") != "refused")
-            equal, calls = (int(made[name].sum()) for name in ("equal_count", "call_count"))
-            told[2] = f"**{told[2]}**" if told[2] != "0" else "0"
-            yield kind, words, *told, f"{equal:,}", f"{calls:,}"
+                chosen = select_largest(chosen)
+            counts = [str(chosen.filter(outcome=outcome).height) for outcome in OUTCOMES]
+            answered = chosen.filter(pl.col("outcome") != "refused")
+            equal, calls = (int(answered[name].sum()) for name in ("equal_count", "call_count"))
+            counts[2] = f"**{counts[2]}**" if counts[2] != "0" else "0"
+            yield kind, words, *counts, f"{equal:,}", f"{calls:,}"
 
 
-def largest(checks: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of each program's largest rank count."""
+def select_largest(checks: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows at each program's largest rank count."""
     return checks.filter(pl.col("process_count") == pl.col("process_count").max().over("program"))
 
 
-@tabled("program", "traced at", "calls", "largest unseen", "equal", "each left out", "all given")
+@collect_rows("program", "traced at", "calls", "largest unseen", "equal", "each left out", "all given")
 def outcome_table(results: Results, *, has_nested: bool) -> Iterator[Sequence[str]]:
-    """Yield a row for each program."""
+    """Yield the outcome of each program's checks, with or without nested calls."""
     chosen = results.checks.filter(has_nested=has_nested)
     for name in _programs(results):
-        own = chosen.filter(program=name)
-        unseen = largest(own.filter("is_unseen")).row(0, named=True)
+        program_checks = chosen.filter(program=name)
+        unseen = select_largest(program_checks.filter("is_unseen")).row(0, named=True)
         equal = "-" if unseen["equal_count"] is None else f"{unseen['equal_count']:,}"
-        counts = ", ".join(map(str, own["process_count"].unique().sort()))
-        told = (counted(own.filter("is_unseen")), counted(own.filter(~pl.col("is_unseen"))))
-        yield name, counts, f"{unseen['call_count']:,}", _WORDS[unseen["outcome"]], equal, *told
+        counts = ", ".join(map(str, program_checks["process_count"].unique().sort()))
+        outcomes = (
+            count_outcomes(program_checks.filter("is_unseen")),
+            count_outcomes(program_checks.filter(~pl.col("is_unseen"))),
+        )
+        yield name, counts, f"{unseen['call_count']:,}", _WORDS[unseen["outcome"]], equal, *outcomes
 
 
-@tabled("program", "calls", "field", "why", "fields refused")
+@collect_rows("program", "calls", "field", "why", "fields refused")
 def refusal_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the first refused field of each program that is refused: with all traces given, else with one unseen."""
-    refused = largest(results.checks).filter(outcome="refused").sort("is_unseen", maintain_order=True)
+    """Yield the first refused field of each refused program, in sample before out of sample."""
+    refused = select_largest(results.checks).filter(outcome="refused").sort("is_unseen", maintain_order=True)
     for name in _programs(results):
         for has_nested, kind in KINDS.items():
             for row in refused.filter(program=name, has_nested=has_nested).head(1).iter_rows(named=True):
@@ -74,38 +77,38 @@ def refusal_table(results: Results) -> Iterator[Sequence[str]]:
 # ---- models
 
 
-@tabled("program", "calls", "model", "of")
+@collect_rows("program", "calls", "model", "of")
 def model_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the distinct models of each program, and those which only the nested calls have."""
+    """Yield the distinct models of each program, then those found only in nested calls."""
     for name in _programs(results):
         known: set[str] = set()
         for has_nested, kind in KINDS.items():
-            own = results.models.filter(program=name, has_nested=has_nested)
-            grouped = own.group_by("formula", maintain_order=True).agg("field")
+            program_models = results.models.filter(program=name, has_nested=has_nested)
+            grouped = program_models.group_by("formula", maintain_order=True).agg("field")
             for formula, fields in grouped.rows():
                 if formula not in known:
                     known.add(formula)
-                    yield name, kind, f"`{formula}`", _places(fields)
+                    yield name, kind, f"`{formula}`", _format_places(fields)
 
 
-def _places(fields: Sequence[str]) -> str:
-    """Return in what fields a model is, without the numbers of classes and calls: `MPI_File_seek 2`."""
-    found: dict[str, None] = {}
+def _format_places(fields: Sequence[str]) -> str:
+    """Join the fields of a model without class and call numbers: `MPI_File_seek 2`."""
+    places: dict[str, None] = {}
     for field in fields:
         match = _CALL.search(field)
         if match is None:
-            found["ranks of a class"] = None
+            places["ranks of a class"] = None
         else:
             place = match[2].removeprefix("argument ").replace(", number ", ".")
-            found[f"{match[1]} {place}" if match[1] else f"{place} of a loop"] = None
-    return ", ".join(found)
+            places[f"{match[1]} {place}" if match[1] else f"{place} of a loop"] = None
+    return ", ".join(places)
 
 
 # ---- sizes
 
 
 def size_table(results: Results) -> Table:
-    """Return a row for each program: calls and classes from the smallest to the largest rank count, and bytes."""
+    """Tabulate calls, classes and trace sizes at the smallest and largest rank count of each program."""
     counts = results.traces["process_count"].to_list()
     least, most = min(counts), max(counts)
     both = (f"at {least}", f"at {most}")
@@ -115,21 +118,21 @@ def size_table(results: Results) -> Table:
 
 
 def _size_row(results: Results, name: str) -> Sequence[str]:
-    own = results.traces.filter(program=name).sort("process_count")
-    first, last = own.row(0, named=True), own.row(-1, named=True)
-    ends = [_from_to(first[column], last[column]) for column in ("call_count", "class_count")]
+    traces = results.traces.filter(program=name).sort("process_count")
+    first, last = traces.row(0, named=True), traces.row(-1, named=True)
+    ends = [_format_range(first[column], last[column]) for column in ("call_count", "class_count")]
     sizes = [bytes_text(row[column]) for row in (first, last) for column in ("traced_bytes", "compressed_bytes")]
     ratio = f"{last['compressed_bytes'] / first['compressed_bytes']:.2f}"
     far = results.sizes.filter(program=name, process_count=FAR[-1])["compressed_bytes"]
     return name, *ends, *sizes, ratio, bytes_text(far[0] if len(far) else None)
 
 
-def _from_to(first: int, last: int) -> str:
+def _format_range(first: int, last: int) -> str:
     return f"{first:,}" if first == last else f"{first:,} to {last:,}"
 
 
-def lossless(results: Results) -> dict[str, int]:
-    """Return how many traces and calls there are, and how many came back whole, and at their places."""
+def summarize_lossless(results: Results) -> dict[str, int]:
+    """Count traces and calls, and those reproduced exactly at their positions."""
     traces = results.traces
     return {
         "trace_count": traces.height,
@@ -142,10 +145,10 @@ def lossless(results: Results) -> dict[str, int]:
 # ---- times
 
 
-@tabled("program", "traced [s]", "models [s]", "error [%]", "mean of the others [s]", "error [%]")
+@collect_rows("program", "traced [s]", "models [s]", "error [%]", "mean of the others [s]", "error [%]")
 def time_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield a row for each program whose outer calls are exact at its largest rank count, which is unseen."""
-    for row in _timed(results).iter_rows(named=True):
+    """Yield traced and extrapolated times of programs with exact outer calls at the unseen largest rank count."""
+    for row in _select_exact(results).iter_rows(named=True):
         cells = [row["traced_s"], row["extrapolated_s"], row["mean_s"]]
         errors = [f"{100 * (row[column] / row['traced_s'] - 1):+.0f}" for column in ("extrapolated_s", "mean_s")]
         traced, models, mean = (f"{value:.3g}" for value in cells)
@@ -153,8 +156,8 @@ def time_table(results: Results) -> Iterator[Sequence[str]]:
 
 
 def time_summary(results: Results) -> dict[str, float] | None:
-    """Return programs, those whose models are nearer than the mean of the inputs, and both median errors (ratios)."""
-    timed = _timed(results)
+    """Count programs with models better than the mean of the inputs, with both median relative errors."""
+    timed = _select_exact(results)
     if timed.is_empty():
         return None
     model, mean = ((timed[name] / timed["traced_s"] - 1).abs() for name in ("extrapolated_s", "mean_s"))
@@ -166,8 +169,8 @@ def time_summary(results: Results) -> dict[str, float] | None:
     }
 
 
-def _timed(results: Results) -> pl.DataFrame:
-    chosen = largest(results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen")))
+def _select_exact(results: Results) -> pl.DataFrame:
+    chosen = select_largest(results.checks.filter(~pl.col("has_nested") & pl.col("is_unseen")))
     return chosen.filter(pl.col("traced_s") > 0).drop_nulls(["extrapolated_s", "mean_s"])
 
 

@@ -1,12 +1,12 @@
-"""How often what came was in the range of a forecast, on days that it had not seen: `iosig study forecast`.
+"""Coverage and width of forecast intervals on held-out days: `iosig study forecast`.
 
-- `page`: What the study of forecasts shows: its page, and tables.
-- `running`: The study itself: draws sites, forecasts days that are held out by every way, and looks what came.
-- `told`: What is known of a site at an instant: its past, its jobs, and their signatures.
-- `ways`: Ways of forecasting: ours, and what one would do without it.
+- `history`: What is known of a site at an instant: its past, its jobs, and their signatures.
+- `page`: Template variables and the figure of the page.
+- `running`: The study itself: simulates sites, forecasts held-out days by every way, scores the forecasts.
+- `ways`: Ways of forecasting: `iosig forecast`, and baselines.
 """
 
-from iosig.studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "forecast",
@@ -17,5 +17,5 @@ STUDY = Study(
     fourth one is forecast every two hours, six hours each time, with the jobs that run and wait by then. Beside it what
     one would do without jobs, or without a past.
     """,
-    (seeds(5, "Sites of each family and level."), SEED, WORKERS),
+    (seed_count_option(5, "Sites of each family and level."), SEED, WORKERS),
 )

@@ -1,4 +1,4 @@
-"""The study itself: draws sites, forecasts days that are held out by every way, and looks what came."""
+"""Simulate sites, forecast held-out days by every way, and compare with the actual rates."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from iosig.studies.forecast.told import HELD_OUT_DAYS, HORIZON, PAST_DAYS, STEP_S, History, history, now
+from iosig.studies.forecast.history import HELD_OUT_DAYS, HORIZON, PAST_DAYS, STEP_S, History, build_history, observe_at
 from iosig.studies.forecast.ways import WAYS
-from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.sites import FAMILIES, LEVELS
 from iosig.studies.study import SeedParams
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.arrays import Reals
 
-#: forecasts are made every two hours of the day that is held out, as long as all of what comes is known
+#: interval between forecasts on the held-out day, as long as the whole horizon is known [s]
 EVERY_S = 7200.0
 _DAY_S = 86_400.0
 
@@ -26,53 +26,53 @@ StudyParams = SeedParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it: a row each site, way, instant and step: what was expected, with the range, and what came."""
+    """Forecast and actual rates: one row per site, way, instant and step."""
 
     params: StudyParams
     steps: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Draw and judge all sites."""
-    kinds = list(product(FAMILIES, LEVELS))
-    # of one seed all families would have the same jobs
-    pieces = [
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Simulate and evaluate all sites."""
+    combinations = list(product(FAMILIES, LEVELS))
+    # families with the same seed would have the same jobs
+    items = [
         (family, level, params.seed + place * params.seed_count + number)
-        for place, (family, level) in enumerate(kinds)
+        for place, (family, level) in enumerate(combinations)
         for number in range(params.seed_count)
     ]
-    return Results(params, pl.concat(worked(judged, pieces, params.worker_count, told)))
+    return Results(params, pl.concat(map_work_items(evaluate_site, items, params.worker_count, report_progress)))
 
 
-def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
-    """Return what all ways foretell of one site, and what came."""
-    family, level, seed = piece
-    site = history(family, level, seed)
+def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
+    """Forecast one site by all ways at all instants, with the actual rates."""
+    family, level, seed = item
+    site = build_history(family, level, seed)
     last_s = (PAST_DAYS + HELD_OUT_DAYS) * _DAY_S - HORIZON * STEP_S
     rows = []
     for at_s in np.arange(PAST_DAYS * _DAY_S, last_s + 1.0, EVERY_S).tolist():
-        known, came = now(site, at_s), _came(site, at_s)
-        for way, (_, foretell) in WAYS.items():
-            expected, low, high = foretell(known)
-            values = {"expected": expected, "low": low, "high": high, "came": came}
+        state, actual = observe_at(site, at_s), _compute_actual_rates(site, at_s)
+        for way, (_, forecast) in WAYS.items():
+            expected, low, high = forecast(state)
+            values = {"expected": expected, "low": low, "high": high, "came": actual}
             rows.append(pl.DataFrame({"way": [way] * HORIZON, "at_s": at_s, "step": np.arange(HORIZON)} | values))
     return pl.concat(rows).with_columns(family=pl.lit(family), level=pl.lit(level), seed=pl.lit(seed))
 
 
-def _came(site: History, at_s: float) -> Reals:
-    """Return what flowed in the steps after an instant."""
+def _compute_actual_rates(site: History, at_s: float) -> Reals:
+    """Return the actual rates over the horizon after an instant [B/s]."""
     first, count = int(at_s / site.interval_s), int(STEP_S / site.interval_s)
     rows = site.total_bytes[first : first + HORIZON * count].reshape(HORIZON, count)
-    came: Reals = rows.sum(axis=1) / STEP_S
-    return came
+    rates: Reals = rows.sum(axis=1) / STEP_S
+    return rates
 
 
-def summed(steps: pl.DataFrame, *names: str) -> pl.DataFrame:
-    """Return how good forecasts are, by what is named.
+def summarize_steps(steps: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """Compute the scores of forecasts, grouped by `names`.
 
-    held: how many steps had what came in the range; below, above: beneath and over it. width: of the range, over the
-    mean of what came. error: how far the expected rate was off, over that. score: the interval score of Gneiting and
-    Raftery (2007, doi:10.1198/016214506000001437, section 6.2), over that: the width, and ten times what is beyond it.
+    held, below, above: shares of steps within, below and above the interval. The rest is relative to the mean actual
+    rate. width: of the interval. error, bias: absolute and signed error of the expected rate. score: interval score of
+    Gneiting and Raftery (2007, doi:10.1198/016214506000001437, section 6.2): the width plus ten times the excess.
     """
     low, high, came = (pl.col(name) for name in ("low", "high", "came"))
     beyond = (low - came).clip(0) + (came - high).clip(0)

@@ -1,4 +1,4 @@
-"""Ways of forecasting: ours, and what one would do without it. Each returns expected, low and high rates (steps)."""
+"""Ways of forecasting: `iosig forecast`, and baselines. Each returns expected, low and high rates (steps)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from iosig.studies.forecast.told import Now
+from iosig.studies.forecast.history import SiteState
 from iosig.transforms.arrays import Reals
 from iosig.transforms.forecast.forecasting import ForecastParams, forecast
 from iosig.transforms.forecast.unknown_traffic import AnalogueParams, TrafficHistory
@@ -16,30 +16,30 @@ Rates = tuple[Reals, Reals, Reals]
 _LOW, _HIGH = 0.1, 0.9
 
 
-def ours(now: Now, params: ForecastParams | None = None) -> Rates:
-    """Forecast by jobs, and by what was not known after times alike."""
-    known = (now.level_bytes_per_s, now.hour)
-    found = forecast(now.demands, now.coming, now.application, now.past, known, params=params)
-    return found.expected_bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s
+def forecast_site(state: SiteState, params: ForecastParams | None = None) -> Rates:
+    """Forecast from jobs and from the unattributed traffic at similar times."""
+    known = (state.level_bytes_per_s, state.hour)
+    result = forecast(state.demands, state.coming, state.application, state.past, known, params=params)
+    return result.expected_bytes_per_s, result.low_bytes_per_s, result.high_bytes_per_s
 
 
-def without_jobs(now: Now, params: ForecastParams | None = None) -> Rates:
-    """Forecast by what flowed after times alike, whoever did it."""
-    nobody = now.coming.without_jobs()
-    known = (float(now.whole_past.mean_levels(3600.0)[-1]), now.hour)
-    found = forecast(now.demands, nobody, now.application[:0], now.whole_past, known, params=params)
-    return found.expected_bytes_per_s, found.low_bytes_per_s, found.high_bytes_per_s
+def forecast_without_jobs(state: SiteState, params: ForecastParams | None = None) -> Rates:
+    """Forecast from the total traffic at similar times, without jobs."""
+    no_jobs = state.coming.without_jobs()
+    known = (float(state.whole_past.mean_levels(3600.0)[-1]), state.hour)
+    result = forecast(state.demands, no_jobs, state.application[:0], state.whole_past, known, params=params)
+    return result.expected_bytes_per_s, result.low_bytes_per_s, result.high_bytes_per_s
 
 
-def as_ever(now: Now) -> Rates:
-    """Expect what the past was like at any time."""
+def forecast_climatology(state: SiteState) -> Rates:
+    """Forecast from the distribution of all past traffic, regardless of the time."""
     flat = AnalogueParams(level_error=1e6, hour_error=1e6)
-    return without_jobs(now, replace(ForecastParams(), analogues=flat))
+    return forecast_without_jobs(state, replace(ForecastParams(), analogues=flat))
 
 
-def goes_on(now: Now) -> Rates:
-    """Expect that the last hour goes on, and that it changes as it did in the past."""
-    past = now.whole_past
+def forecast_persistence(state: SiteState) -> Rates:
+    """Forecast the rate of the last hour; the interval is that of its past changes."""
+    past = state.whole_past
     levels = past.mean_levels(3600.0)
     changes = _after(past) - levels[: len(_after(past)), None]
     low, high = np.nanquantile(changes, (_LOW, _HIGH), axis=0)
@@ -51,13 +51,16 @@ def _after(past: TrafficHistory) -> Reals:
     return past.unknown_after()
 
 
-#: the ways by name, with what they are
-WAYS: dict[str, tuple[str, Callable[[Now], Rates]]] = {
+#: description and implementation of each way
+WAYS: dict[str, tuple[str, Callable[[SiteState], Rates]]] = {
     "forecast": (
         "running and waiting jobs, and unknown traffic after similar times: `iosig forecast`",
-        ours,
+        forecast_site,
     ),
-    "without jobs": ("all traffic after similar times", without_jobs),
-    "as it goes": ("persistence of the last hour; its range comes from past changes after each hour", goes_on),
-    "as ever": ("climatology: all traffic of the past", as_ever),
+    "without jobs": ("all traffic after similar times", forecast_without_jobs),
+    "as it goes": (
+        "persistence of the last hour; its range comes from past changes after each hour",
+        forecast_persistence,
+    ),
+    "as ever": ("climatology: all traffic of the past", forecast_climatology),
 }

@@ -1,13 +1,13 @@
-"""How much nearer signatures come to the truth where they are found together, less what other applications explain.
+"""Accuracy of signatures extracted jointly, after subtracting what other applications explain: `iosig study joint`.
 
-- `page`: What the study of joint signatures shows: its page, and tables.
-- `plain`: What is published of sample sets if nothing is said: of each application the usual method trusted most.
-- `real`: A real day: bursts that were measured, in runs of made-up applications, among what really flowed that day.
-- `running`: The study itself: draws sites, finds signatures plainly and together, and holds them to the truth.
-- `sites`: Sites whose foreign traffic is mostly other jobs', as a night sees them.
+- `page`: Template variables and the figure of the page.
+- `plain`: The signatures published by default: per application, those of the method with the best expected correlation.
+- `real`: Measured bursts in runs of synthetic applications, injected into a day of measured traffic.
+- `running`: The study itself: simulates sites, extracts signatures separately and jointly, compares with the truth.
+- `sites`: Sites whose background traffic is mostly that of other jobs.
 """
 
-from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seeds
+from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "joint",
@@ -18,5 +18,5 @@ STUDY = Study(
     and one of which nothing of it is. With a real day of polls and its job log: runs of bursts that were
     measured, among what flowed that day.
     """,
-    (seeds(5, "Sites of each family and level."), SEED, *DAY_FILES, WORKERS),
+    (seed_count_option(5, "Sites of each family and level."), SEED, *DAY_FILES, WORKERS),
 )

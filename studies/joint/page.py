@@ -1,4 +1,4 @@
-"""What the study of joint signatures shows: the values of its page (`page.md`), and its figure."""
+"""Template variables and figures of the page `docs/joint-study.md`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.reports import style
 from iosig.reports.panels import picture
-from iosig.studies.drawing import legend_below, row_of_panels
+from iosig.studies.drawing import add_legend_below, draw_panels
 from iosig.studies.joint.real import APPLICATION_COUNT, RUN_COUNT
 from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results
 from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S
@@ -19,12 +19,12 @@ from iosig.studies.signatures.sites import STUDIED
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: distances are to be less than this share of the best plain method's
+#: target: distance relative to the best separate method
 _WANTED = 0.5
 _BIN_COUNT = 5
-#: by so much an answer is further from the truth than another one
+#: minimum increase of the distance that counts as worse
 FURTHER = 0.01
-#: columns of distances, each with its words, colour, mark and size
+#: column, label, colour, marker and marker size
 _MARKS = (
     ("plain", "best plain method", style.VERMILION, "s", 6),
     ("chosen", "found together", style.BLUE, "o", 6),
@@ -33,9 +33,9 @@ _MARKS = (
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of."""
-    distance = distances(results)
-    is_logged = pl.col("family").is_in(_logged())
+    """Compute the variables of the template `page.md`."""
+    distance = compute_distances(results)
+    is_logged = pl.col("family").is_in(_list_families_in_log())
     logged = (
         distance.filter(is_logged)
         .group_by("level", maintain_order=True)
@@ -50,30 +50,30 @@ def values(results: Results) -> dict[str, object]:
         "logged": logged.to_dicts(),
         "further": distance.filter(~is_logged).select((pl.col(CHOSEN) - pl.col(USUAL)).max()).item(),
         "distances": distance,
-        "budget": budget(results),
-        "ways": ways(results),
-        "expected_correlation": expected_correlation(results),
-        "days": by_size(results) if days.height else days,
+        "budget": compute_error_budget(results),
+        "ways": summarize_ways(results),
+        "expected_correlation": calibrate_correlation(results),
+        "days": summarize_real_day(results) if days.height else days,
         "draw_count": days["seed"].n_unique() if days.height else 0,
     }
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
-    return {"distances": draw_distances(distances(results)).write}
+    """Map each figure name in `page.md` to its drawing function."""
+    return {"distances": draw_distances(compute_distances(results)).write}
 
 
-def _logged() -> list[str]:
+def _list_families_in_log() -> list[str]:
     return [name for name, family in FAMILIES.items() if family.is_logged]
 
 
-def distances(results: Results) -> pl.DataFrame:
-    """Return mean distances (1 - correlation) of each family and level: those of the best plain method, and of ours.
+def compute_distances(results: Results) -> pl.DataFrame:
+    """Return mean distances (1 - correlation) by family and level, of the best separate method and of the joint ones.
 
-    The best plain method is that with the least mean distance there. share: of its distance, what is published has;
-    least_share, most_share: site by site. below_count, of site_count: on so many sites half of it is less than what
-    known gaps leave. better_ratio: of how many applications the joint answer stands; explained_ratio: of the foreign
-    traffic in samples, in the mean.
+    The best separate method is the one with the smallest mean distance. share: published distance relative to it;
+    least_share, most_share: range over sites. below_count, of site_count: sites where half of its distance is below
+    what exact gaps leave. better_ratio: share of accepted joint signatures. explained_ratio: mean explained share of
+    the background.
     """
     key = ["family", "level"]
     mean = results.answers.group_by(*key, "way", maintain_order=True).agg(
@@ -87,7 +87,7 @@ def distances(results: Results) -> pl.DataFrame:
         .agg(best=pl.col("way").sort_by("distance").first(), plain=pl.col("distance").min())
     )
     by_seed = (
-        seed_distances(results)
+        compute_site_distances(results)
         .group_by(key)
         .agg(
             least_share=pl.col("share").min(),
@@ -96,32 +96,32 @@ def distances(results: Results) -> pl.DataFrame:
             site_count=pl.len(),
         )
     )
-    own = {
+    by_way = {
         way: mean.filter(way=way).select(*key, pl.col("distance").alias(way))
         for way in (USUAL, JOINT, CHOSEN, ORACLE, PACED)
     }
-    told = mean.filter(way=JOINT).select(*key, "better_ratio", "explained_ratio")
-    found = plain
-    for other in (*own.values(), told, by_seed):
-        found = found.join(other, on=key, how="left", maintain_order="left")
-    return found.with_columns(share=pl.col(CHOSEN) / pl.col("plain"))
+    joint = mean.filter(way=JOINT).select(*key, "better_ratio", "explained_ratio")
+    result = plain
+    for other in (*by_way.values(), joint, by_seed):
+        result = result.join(other, on=key, how="left", maintain_order="left")
+    return result.with_columns(share=pl.col(CHOSEN) / pl.col("plain"))
 
 
-def seed_distances(results: Results) -> pl.DataFrame:
-    """Return distances on each site: of the best plain method there, of what is published, and with known gaps."""
+def compute_site_distances(results: Results) -> pl.DataFrame:
+    """Return the distances per site of the best separate method, the published signatures, and exact gaps."""
     mean = results.answers.group_by("family", "level", "seed", "way", maintain_order=True).agg(
         distance=1.0 - pl.col("correlation").mean()
     )
-    found = mean.group_by("family", "level", "seed", maintain_order=True).agg(
+    result = mean.group_by("family", "level", "seed", maintain_order=True).agg(
         pl.col("distance").filter(pl.col("way").is_in(PLAIN)).min().alias("plain"),
         *(pl.col("distance").filter(pl.col("way") == way).first().alias(way) for way in (CHOSEN, PACED)),
     )
-    return found.with_columns(share=pl.col(CHOSEN) / pl.col("plain"))
+    return result.with_columns(share=pl.col(CHOSEN) / pl.col("plain"))
 
 
-def budget(results: Results) -> pl.DataFrame:
-    """Return what distance is left at each level, the more is known of what makes it up, as shares of the plain one."""
-    found = distances(results).filter(pl.col("family").is_in(_logged()))
+def compute_error_budget(results: Results) -> pl.DataFrame:
+    """Return the remaining distance by level, as more causes of error are removed, relative to the separate method."""
+    found = compute_distances(results).filter(pl.col("family").is_in(_list_families_in_log()))
     rows = found.group_by("level", maintain_order=True).agg(
         pl.col("plain").mean(),
         *(pl.col(way).mean() / pl.col("plain").mean() for way in (JOINT, CHOSEN, ORACLE, PACED)),
@@ -132,10 +132,10 @@ def budget(results: Results) -> pl.DataFrame:
     return rows.with_columns(below=pl.when(pl.col("below") == "").then(pl.lit("none")).otherwise("below"))
 
 
-def ways(results: Results) -> pl.DataFrame:
-    """Return what every way comes to at each level, in families whose others are logged."""
+def summarize_ways(results: Results) -> pl.DataFrame:
+    """Return mean scores by level and way, in families whose background is logged."""
     rows = (
-        results.answers.filter(pl.col("family").is_in(_logged()))
+        results.answers.filter(pl.col("family").is_in(_list_families_in_log()))
         .group_by("level", "way", maintain_order=True)
         .agg(
             pl.col("cross_correlation", "correlation", "volume_ratio").mean(),
@@ -145,8 +145,8 @@ def ways(results: Results) -> pl.DataFrame:
     return rows
 
 
-def expected_correlation(results: Results) -> pl.DataFrame:
-    """Return what is told of joint answers that stand beside what was found, in bins of expected correlation."""
+def calibrate_correlation(results: Results) -> pl.DataFrame:
+    """Compare expected and actual correlations of accepted joint signatures, in bins."""
     rows = results.answers.filter(pl.col("way") == JOINT, pl.col("is_better")).drop_nulls("expected_correlation")
     edges = np.linspace(0.0, 1.0, _BIN_COUNT + 1)
     binned = (
@@ -163,8 +163,8 @@ def expected_correlation(results: Results) -> pl.DataFrame:
     return binned
 
 
-def by_size(results: Results) -> pl.DataFrame:
-    """Return what comes of a real day, by how large the bursts are, reads and writes apart."""
+def summarize_real_day(results: Results) -> pl.DataFrame:
+    """Summarize the measured day by burst size and direction."""
     further = pl.col("chosen") - pl.col("usual")
     rows = results.days.group_by("size", "direction", maintain_order=True).agg(
         pl.col("unlogged_ratio", "usual", "joint", "chosen", "is_better", "explained_ratio").mean(),
@@ -180,11 +180,11 @@ def by_size(results: Results) -> pl.DataFrame:
 
 @picture((11.0, 3.9))
 def draw_distances(figure: Figure, distances: pl.DataFrame) -> None:
-    """Draw the distances of each family and level.
+    """Plot the distances by family, one panel per level.
 
     distances: family, level, plain, chosen, oracle.
     """
-    for axes, _, rows in row_of_panels(figure, distances, "level", is_x_shared=False):
+    for axes, _, rows in draw_panels(figure, distances, "level", is_x_shared=False):
         places = list(range(rows.height))[::-1]
         axes.hlines(places, rows["chosen"].to_numpy(), rows["plain"].to_numpy(), color=style.GREY, lw=1.5)
         for column, words, colour, mark, size in _MARKS:
@@ -192,4 +192,4 @@ def draw_distances(figure: Figure, distances: pl.DataFrame) -> None:
         axes.set_yticks(places, rows["family"].to_list())
         axes.set(xlim=(0, None))
         axes.set_xlabel("distance to the truth (1 - correlation)", fontsize=9)
-    legend_below(figure)
+    add_legend_below(figure)

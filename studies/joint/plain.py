@@ -1,4 +1,4 @@
-"""What is published of sample sets if nothing is said: of each application the usual method that is trusted most."""
+"""The signatures published by default: per application, those of the method with the best expected correlation."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from iosig.transforms.signatures.methods import MethodSignatures, SignatureParam
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
-#: of half of a set's runs fewer are enough: the smallest of what a method takes
-_LEAST_HALF = 3
+#: minimum runs for half of a sample set: the smallest number that a method accepts
+_MIN_HALF = 3
 
 
-def usual(answers: Sequence[MethodSignatures]) -> tuple[list[Signature], Reals]:
-    """Return what is published of what methods found, with its expected correlation (m)."""
-    asked = [answer for answer in answers if answer.method in methods.DEFAULT_METHODS]
-    by_method = {answer.method: answer for answer in asked}
-    taken = select_methods(asked)
+def select_default(answers: Sequence[MethodSignatures]) -> tuple[list[Signature], Reals]:
+    """Select the published signature of each application, and its expected correlation (m)."""
+    defaults = [answer for answer in answers if answer.method in methods.DEFAULT_METHODS]
+    by_method = {answer.method: answer for answer in defaults}
+    selected = select_methods(defaults)
     expected_correlation: Reals = np.array(
-        [by_method[name].expected_correlation[place] for place, name in enumerate(taken)]
+        [by_method[name].expected_correlation[place] for place, name in enumerate(selected)]
     )
-    return [by_method[name].signatures[place] for place, name in enumerate(taken)], expected_correlation
+    return [by_method[name].signatures[place] for place, name in enumerate(selected)], expected_correlation
 
 
-def plainly(sets: SampleSets) -> list[Signature]:
-    """Return what is published of halves of sample sets."""
-    return usual(methods.extract_signatures(sets, SignatureParams(min_run_count=_LEAST_HALF), methods.DEFAULT_METHODS))[
-        0
-    ]
+def extract_default(sets: SampleSets) -> list[Signature]:
+    """Extract the published signatures of half sample sets."""
+    return select_default(
+        methods.extract_signatures(sets, SignatureParams(min_run_count=_MIN_HALF), methods.DEFAULT_METHODS)
+    )[0]

@@ -1,8 +1,8 @@
-"""A real day: bursts that were measured, in runs of made-up applications, among what really flowed that day.
+"""A day of measured traffic with injected runs of synthetic applications.
 
-The log's runs that had the file system nearly for themselves are bursts whose every step is known. Applications repeat
-them, each at gaps of its own, and their runs begin at drawn times. What flowed that day flows still, and is in no log.
-Nobody slows anybody: what was measured cannot tell how it would have been slowed.
+The log's runs that had the file system almost to themselves provide bursts known at every step. Each application
+repeats one of them with its own gaps, and its runs start at random times. The measured traffic is kept and is in no
+log. There is no slowdown: measurements do not show how a burst would have been slowed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from iosig.studies.joint.plain import plainly, usual
+from iosig.studies.joint.plain import extract_default, select_default
 from iosig.studies.real_day import Day
 from iosig.transforms.arrays import Reals
 from iosig.transforms.joint.extraction import extract_jointly
@@ -24,51 +24,51 @@ from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation
 from iosig.transforms.synthetic.workload import stream
 
-#: how large the bursts are, as shares of what was measured: so the rest of the day is little or much of all
+#: scale of the injected bursts, which sets the share of the measured traffic in the total
 SIZES = {"as measured": 1.0, "a tenth": 0.1, "a thirtieth": 1 / 30}
 DIRECTIONS = ("read", "write")
-#: applications of each direction, and runs of each
+#: number of applications per direction, and of runs per application
 APPLICATION_COUNT, RUN_COUNT = 8, 10
-#: runs that moved less have no burst [bytes]
-_LEAST_BYTES = 1e11
-#: how many bursts an application has, and how long it computes between them [s]
+#: runs that moved less are not used as bursts [B]
+_MIN_BYTES = 1e11
+#: ranges of the number of bursts per application, and of the gaps between them [s]
 _BURSTS, _GAPS_S = (3, 8), (120.0, 400.0)
-#: before the first burst and after the last one [s]; by how much gaps differ from run to run
+#: time before the first burst and after the last one [s]; relative standard deviation of gaps between runs
 _BEFORE_S, _AFTER_S, _DRIFT_RATIO = 20.0, 30.0, 0.003
 
 
 @dataclass(frozen=True, slots=True)
-class Injected:
-    """A day with runs among its traffic: what is seen, what each application does (seconds), and what is in no log."""
+class InjectedDay:
+    """A day with injected runs: total traffic, each application's true rate per second, and the unlogged share."""
 
     shared: SharedTraffic
     truths: tuple[Reals, ...]
     unlogged_ratio: float
 
 
-def bursts(day: Day, direction: str) -> list[Reals]:
-    """Return what runs that had the file system for themselves moved, second by second [B/s]."""
+def extract_bursts(day: Day, direction: str) -> list[Reals]:
+    """Return the bytes of exclusive runs, second by second [B/s]."""
     moved = [day.truth(direction, run)[1] for run in np.flatnonzero(day.is_own).tolist()]
-    # a poll's bytes came at any time of its interval
-    return [np.repeat(one, round(day.step_s)) / day.step_s for one in moved if one.sum() > _LEAST_BYTES]
+    # spread a poll's bytes evenly over its interval
+    return [np.repeat(one, round(day.step_s)) / day.step_s for one in moved if one.sum() > _MIN_BYTES]
 
 
-def injected(day: Day, direction: str, size: float, seed: int) -> Injected:
-    """Put runs of applications that repeat real bursts of so much of their size into a day."""
+def inject_runs(day: Day, direction: str, size: float, seed: int) -> InjectedDay:
+    """Inject runs of applications that repeat measured bursts, scaled by `size`, into a day."""
     rng = stream(seed, "real bursts", direction)
-    known = day.moved[direction]
-    alone = known[: int(np.flatnonzero(np.nan_to_num(known) > 0)[-1]) + 1]
-    traffic, real = alone.copy(), bursts(day, direction)
+    traffic_bytes = day.moved[direction]
+    background = traffic_bytes[: int(np.flatnonzero(np.nan_to_num(traffic_bytes) > 0)[-1]) + 1]
+    traffic, real_bursts = background.copy(), extract_bursts(day, direction)
     truths, rows = [], []
     for application in range(APPLICATION_COUNT):
-        burst = size * real[application % len(real)]
+        burst = size * real_bursts[application % len(real_bursts)]
         gaps_s = np.full(int(rng.integers(*_BURSTS)), rng.uniform(*_GAPS_S))
         gaps_s[0] = _BEFORE_S
-        truths.append(_curve(burst, gaps_s))
+        truths.append(_build_curve(burst, gaps_s))
         for _ in range(RUN_COUNT):
-            start_s = rng.uniform(0.0, len(alone) * day.step_s - 1.05 * len(truths[-1]))
+            start_s = rng.uniform(0.0, len(background) * day.step_s - 1.05 * len(truths[-1]))
             drifted_s = gaps_s * (1.0 + _DRIFT_RATIO * rng.standard_normal(len(gaps_s)))
-            end_s = _add(traffic, burst, start_s, drifted_s, day.step_s)
+            end_s = _add_run(traffic, burst, start_s, drifted_s, day.step_s)
             rows.append((application, np.floor(start_s), np.floor(end_s)))
     owner, started, ended = np.array(rows).T
     shared = SharedTraffic(
@@ -80,17 +80,17 @@ def injected(day: Day, direction: str, size: float, seed: int) -> Injected:
         ended / day.step_s,
         np.ones(len(rows), dtype=np.bool_),
     )
-    return Injected(shared, tuple(truths), float(np.nansum(alone) / np.nansum(traffic)))
+    return InjectedDay(shared, tuple(truths), float(np.nansum(background) / np.nansum(traffic)))
 
 
-def _curve(burst: Reals, gaps_s: Reals) -> Reals:
-    """Return what an application does whose gaps are so long, in whole seconds."""
+def _build_curve(burst: Reals, gaps_s: Reals) -> Reals:
+    """Build the rate of a run with these gaps, in whole seconds."""
     parts = [np.concatenate([np.zeros(round(gap_s)), burst]) for gap_s in gaps_s.tolist()]
     return np.concatenate([*parts, np.zeros(round(_AFTER_S))])
 
 
-def _add(traffic: Reals, burst: Reals, start_s: float, gaps_s: Reals, step_s: float) -> float:
-    """Add a run's bytes to the traffic; return when it ends [s]."""
+def _add_run(traffic: Reals, burst: Reals, start_s: float, gaps_s: Reals, step_s: float) -> float:
+    """Add a run's bytes to the traffic and return the end of the run [s]."""
     edges_s, now_s = np.arange(len(traffic) + 1) * step_s, start_s
     total = np.concatenate([[0.0], np.cumsum(burst)])
     for gap_s in gaps_s.tolist():
@@ -100,25 +100,25 @@ def _add(traffic: Reals, burst: Reals, start_s: float, gaps_s: Reals, step_s: fl
     return now_s + _AFTER_S
 
 
-def tried(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
-    """Return how far signatures are from the exact series: a row each size, direction, draw and application.
+def evaluate_day(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
+    """Compute the distance of signatures from the exact rate: one row per size, direction, draw and application.
 
-    size, direction, seed, application, unlogged_ratio; usual, joint, chosen: distances; is_better: the joint one
-    stands; explained_ratio.
+    size, direction, seed, application, unlogged_ratio; usual, joint, chosen: distances; is_better: whether the joint
+    signature was accepted; explained_ratio.
     """
     sites = product(SIZES, DIRECTIONS, seeds)
-    return pl.DataFrame([row for size, direction, seed in sites for row in _judged(day, size, direction, seed)])
+    return pl.DataFrame([row for size, direction, seed in sites for row in _evaluate_draw(day, size, direction, seed)])
 
 
-def _judged(day: Day, size: str, direction: str, seed: int) -> Iterator[dict[str, object]]:
-    site = injected(day, direction, SIZES[size], seed)
+def _evaluate_draw(day: Day, size: str, direction: str, seed: int) -> Iterator[dict[str, object]]:
+    site = inject_runs(day, direction, SIZES[size], seed)
     raw = site.shared.make_sample_sets(site.shared.cut_samples(site.shared.volume_bytes))
-    plain, expected_correlation = usual(methods.extract_signatures(raw, methods=methods.DEFAULT_METHODS))
+    plain, expected_correlation = select_default(methods.extract_signatures(raw, methods=methods.DEFAULT_METHODS))
     known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
-    found = extract_jointly(site.shared, known, plainly)
+    joint = extract_jointly(site.shared, known, extract_default)
     for place, truth in enumerate(site.truths):
-        is_better = bool(found.is_accepted[place])
-        old, new = _distance(plain[place], truth), _distance(found.signatures[place], truth)
+        is_better = bool(joint.is_accepted[place])
+        old, new = _compute_distance(plain[place], truth), _compute_distance(joint.signatures[place], truth)
         yield {
             "size": size,
             "direction": direction,
@@ -129,9 +129,9 @@ def _judged(day: Day, size: str, direction: str, seed: int) -> Iterator[dict[str
             "joint": new,
             "chosen": new if is_better else old,
             "is_better": is_better,
-            "explained_ratio": float(found.explained_ratio[place]),
+            "explained_ratio": float(joint.explained_ratio[place]),
         }
 
 
-def _distance(one: Signature, truth: Reals) -> float:
-    return 1.0 - (correlation(one.bytes_per_s, truth) if one.outcome == "extracted" else 0.0)
+def _compute_distance(signature: Signature, truth: Reals) -> float:
+    return 1.0 - (correlation(signature.bytes_per_s, truth) if signature.outcome == "extracted" else 0.0)

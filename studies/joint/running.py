@@ -1,4 +1,4 @@
-"""The study itself: draws sites, finds signatures plainly and together, and holds them to the truth."""
+"""Simulate sites, extract signatures separately and jointly, and compare them with the truth."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from iosig.studies.joint import real
-from iosig.studies.joint.plain import plainly, usual
-from iosig.studies.joint.sites import FAMILIES, LEVELS, Drawn, drawn
-from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.joint.plain import extract_default, select_default
+from iosig.studies.joint.sites import FAMILIES, LEVELS, SimulatedSite, draw_site
 from iosig.studies.real_day import Day
 from iosig.studies.study import DayParams
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.joint.contention import remove_contention
 from iosig.transforms.joint.envelope import extract_envelopes
 from iosig.transforms.joint.extraction import JointParams, JointResult, extract_jointly
@@ -25,12 +25,12 @@ from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation, cross_correlation, volume_ratio
 
-#: the plain methods that are held against it, and what is published of them if nothing is said
+#: the separate methods it is compared with, and the names of the other ways
 PLAIN = ("elastic", "robust", "time_normalized", "iosi", "quantile")
 USUAL, JOINT, CHOSEN, ORACLE = "usual", "joint", "chosen", "oracle"
-#: what nobody who has these runs can come nearer than, but by chance: their gaps known exactly, their bursts as alone
+#: the upper bound given these runs: exact gaps, undisturbed bursts
 PACED = "paced"
-#: a real day is drawn so often
+#: number of random draws of the measured day
 DRAWS = 5
 
 
@@ -40,11 +40,11 @@ StudyParams = DayParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it: a row each site, application and way.
+    """Scores of signatures per site, application and way.
 
-    answers: family, level, seed, application, way, cross_correlation, correlation and volume_ratio (0 where there is no
-    signature), expected correlation, and of the way `joint` explained_ratio and is_better. days: what `real.tried` says
-    of a real day.
+    answers: family, level, seed, application, way, cross_correlation, correlation and volume_ratio (0 without a
+    signature), expected_correlation, and for the way `joint` explained_ratio and is_better. days: see
+    `real.evaluate_day`.
     """
 
     params: StudyParams
@@ -52,40 +52,44 @@ class Results:
     days: pl.DataFrame = field(default_factory=pl.DataFrame)
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Draw and judge all sites, and a real day if there is one."""
-    pieces = list(product(FAMILIES, LEVELS, params.seeds))
-    answers = pl.concat(worked(judged, pieces, params.worker_count, told))
-    return Results(params, answers, day_of(params))
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Simulate and evaluate all sites, and the measured day if given."""
+    items = list(product(FAMILIES, LEVELS, params.seeds))
+    answers = pl.concat(map_work_items(evaluate_site, items, params.worker_count, report_progress))
+    return Results(params, answers, evaluate_real_day(params))
 
 
-def day_of(params: StudyParams) -> pl.DataFrame:
-    """Return what comes of a real day, nothing where there is none."""
+def evaluate_real_day(params: StudyParams) -> pl.DataFrame:
+    """Evaluate the measured day; returns an empty frame if no day is given."""
     if params.polls is None or params.log is None:
         return pl.DataFrame()
-    return real.tried(Day.read(params.polls, params.log), range(params.seed, params.seed + DRAWS))
+    return real.evaluate_day(Day.read(params.polls, params.log), range(params.seed, params.seed + DRAWS))
 
 
-def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
-    """Return what all ways make of one site."""
-    family, level, seed = piece
-    site = drawn(FAMILIES[family], level, seed)
+def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
+    """Score the signatures of all ways on one site."""
+    family, level, seed = item
+    site = draw_site(FAMILIES[family], level, seed)
     raw = site.shared.cut_samples(site.shared.volume_bytes)
     answers = methods.extract_signatures(site.shared.make_sample_sets(raw), methods=PLAIN)
-    plain, expected_correlation = usual(answers)
+    plain, expected_correlation = select_default(answers)
     known = KnownSignatures(tuple(one if one.outcome == "extracted" else None for one in plain), expected_correlation)
-    found = extract_jointly(site.shared, known, plainly, JointParams())
-    both = [new if is_new else old for old, new, is_new in zip(plain, found.signatures, found.is_accepted, strict=True)]
+    joint = extract_jointly(site.shared, known, extract_default, JointParams())
+    chosen = [
+        new if is_new else old for old, new, is_new in zip(plain, joint.signatures, joint.is_accepted, strict=True)
+    ]
     clean = site.shared.make_sample_sets(site.own, raw.values - site.own.values)
-    seen = extract_envelopes(remove_contention(clean, site.at_work, site.work_ratio, site.cost), 1)
+    oracle = extract_envelopes(remove_contention(clean, site.at_work, site.work_ratio, site.cost), 1)
     paced = [Signature.from_curve(one, detect_bursts(one)) for one in site.paced]
     rows = [
-        *(_rows(site, answer.method, answer.signatures, answer.expected_correlation) for answer in answers),
-        _rows(site, USUAL, plain, expected_correlation),
-        _rows(site, JOINT, found.signatures, found.expected_correlation, found),
-        _rows(site, CHOSEN, both, np.where(found.is_accepted, found.expected_correlation, expected_correlation)),
-        _rows(site, ORACLE, seen.signatures, seen.expected_correlation),
-        _rows(site, PACED, paced, np.full(len(paced), np.nan)),
+        *(_score_signatures(site, answer.method, answer.signatures, answer.expected_correlation) for answer in answers),
+        _score_signatures(site, USUAL, plain, expected_correlation),
+        _score_signatures(site, JOINT, joint.signatures, joint.expected_correlation, joint),
+        _score_signatures(
+            site, CHOSEN, chosen, np.where(joint.is_accepted, joint.expected_correlation, expected_correlation)
+        ),
+        _score_signatures(site, ORACLE, oracle.signatures, oracle.expected_correlation),
+        _score_signatures(site, PACED, paced, np.full(len(paced), np.nan)),
     ]
     labels = {"family": family, "level": level, "seed": seed}
     return pl.concat(rows).select(*(pl.lit(value).alias(name) for name, value in labels.items()), pl.all())
@@ -103,29 +107,31 @@ _SCHEMA = {
 }
 
 
-def _rows(
-    site: Drawn,
+def _score_signatures(
+    site: SimulatedSite,
     way: str,
     signatures: Sequence[Signature],
     expected_correlation: Sequence[float] | np.ndarray,
-    found: JointResult | None = None,
+    joint: JointResult | None = None,
 ) -> pl.DataFrame:
     rows = []
-    for place, (application, truth, one) in enumerate(zip(site.applications, site.truths, signatures, strict=True)):
-        is_there = one.outcome == "extracted"
-        pair = one.bytes_per_s, truth.bytes_per_s
+    for place, (application, truth, signature) in enumerate(
+        zip(site.applications, site.truths, signatures, strict=True)
+    ):
+        is_extracted = signature.outcome == "extracted"
+        pair = signature.bytes_per_s, truth.bytes_per_s
         rows.append(
             {
                 "application": application.name,
                 "way": way,
-                "cross_correlation": cross_correlation(*pair) if is_there else 0.0,
-                "correlation": correlation(*pair) if is_there else 0.0,
-                "volume_ratio": volume_ratio(*pair) if is_there else 0.0,
+                "cross_correlation": cross_correlation(*pair) if is_extracted else 0.0,
+                "correlation": correlation(*pair) if is_extracted else 0.0,
+                "volume_ratio": volume_ratio(*pair) if is_extracted else 0.0,
                 "expected_correlation": float(expected_correlation[place])
-                if is_there and math.isfinite(expected_correlation[place])
+                if is_extracted and math.isfinite(expected_correlation[place])
                 else None,
-                "explained_ratio": None if found is None else float(found.explained_ratio[place]),
-                "is_better": None if found is None else bool(found.is_accepted[place]),
+                "explained_ratio": None if joint is None else float(joint.explained_ratio[place]),
+                "is_better": None if joint is None else bool(joint.is_accepted[place]),
             }
         )
     return pl.DataFrame(rows, _SCHEMA)

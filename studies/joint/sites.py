@@ -1,4 +1,4 @@
-"""Sites whose foreign traffic is mostly other jobs', as a night sees them, and what each application does alone."""
+"""Sites whose background traffic is mostly that of other jobs, and the undisturbed rate of each application."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from iosig.transforms.joint.shared_traffic import SharedTraffic
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import DAY_S, GB, Application, Burst, stream
 
-#: the mean of all traffic over the applications' usual peak, and that peak
+#: mean total traffic relative to the applications' typical peak, and that peak
 LEVELS = {"calm": 0.2, "busy": 0.5, "stormy": 1.0}
 PEAK_BYTES_PER_S = 2.6 * GB
-#: of all traffic one controller's polls are enough; transfers share the bandwidth, and runs differ by 0.3 % in pace
+#: defaults: one controller polls all traffic, fair sharing, and 0.3 % variation of the pace between runs
 _USUAL = SiteParams(
     controller_count=1,
     controller_bytes_per_s=10 * GB,
@@ -30,10 +30,10 @@ _USUAL = SiteParams(
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Sites that are alike: what they are, in words, and what is drawn.
+    """A description of similar sites, and the parameters they are drawn from.
 
-    params: of the simulation; its days are the level's. neighbour_count: applications beside the studied ones.
-    is_logged: whether these are in the job log.
+    params: of the simulation, except the days, which follow from the level. neighbour_count: number of applications
+    besides the studied ones. is_logged: whether the job log contains them.
     """
 
     doc: str
@@ -57,14 +57,13 @@ FAMILIES: dict[str, Family] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """A site as a night sees it, and the truth.
+class SimulatedSite:
+    """A simulated site as observed, and its truth.
 
-    shared: its traffic and all logged runs that have ended, each a sample. applications: the logged ones; the first
-    ones are those of the study of signatures. own: what each sample's run moved itself, in the steps of the samples.
-    at_work: how many others were at work there. work_ratio: for which share of the step the run itself was. cost: what
-    each other run at work costs it, as in `iosig.transforms.joint.contention`. paced: what each application does if
-    its gaps between bursts are the means of those of its whole runs, and its bursts as they are alone.
+    shared: traffic and all completed logged runs, each a sample. applications: the logged ones, the studied ones first.
+    own: true bytes of each sample's run. at_work: number of other active runs per step. work_ratio: share of the step
+    in which the run itself was active. cost: slowdown per other active run, as in `iosig.transforms.joint.contention`.
+    paced: rate of each application with mean gaps of its complete runs and undisturbed bursts.
     """
 
     shared: SharedTraffic
@@ -77,12 +76,12 @@ class Drawn:
 
     @property
     def truths(self) -> list[Truth]:
-        """What is true of each application."""
-        return [Truth.of(one) for one in self.applications]
+        """Undisturbed rate and bursts of each application."""
+        return [Truth.from_application(one) for one in self.applications]
 
 
-def neighbours(seed: int, count: int) -> Iterator[Application]:
-    """Yield applications, each with bursts of its own: of a step, of two sizes by turns, or without a step."""
+def draw_neighbours(seed: int, count: int) -> Iterator[Application]:
+    """Draw applications with random periods and bursts: periodic, alternating in size, or irregular."""
     for number in range(count):
         rng = stream(seed, "joint neighbour", number)
         duration_s = float(rng.uniform(900.0, 3600.0))
@@ -101,17 +100,17 @@ def neighbours(seed: int, count: int) -> Iterator[Application]:
         yield Application(f"n{number:02d}", f"u{number:02d}", f"prj{number:03d}", nodes, end_s, bursts)
 
 
-def drawn(family: Family, level: str, seed: int) -> Drawn:
-    """Return a site of a family and level."""
-    applications = (*STUDIED, *neighbours(seed, family.neighbour_count))
+def draw_site(family: Family, level: str, seed: int) -> SimulatedSite:
+    """Simulate a site with enough days to reach the level's mean traffic."""
+    applications = (*STUDIED, *draw_neighbours(seed, family.neighbour_count))
     volume = sum(one.run_count * one.volume_bytes("write") for one in applications)
     days = volume / (LEVELS[level] * PEAK_BYTES_PER_S * DAY_S)
     site = simulate(replace(family.params, seed=seed, days=days), applications)
     logged = applications if family.is_logged else STUDIED
-    return _seen(site, logged)
+    return _observe_site(site, logged)
 
 
-def _seen(site: Site, logged: Sequence[Application]) -> Drawn:
+def _observe_site(site: Site, logged: Sequence[Application]) -> SimulatedSite:
     interval_s = site.params.interval_s
     place = {one.name: number for number, one in enumerate(logged)}
     runs = site.jobs.join(site.runs, on="job_id").filter(
@@ -130,42 +129,45 @@ def _seen(site: Site, logged: Sequence[Application]) -> Drawn:
     )
     job_ids = runs["job_id"][shared.sample_runs].to_list()
     first, after = shared.sample_windows()
-    own = _own(site, job_ids, first, after)
-    work_ratio = _work_ratio(site, job_ids, first, after)
-    every = _at_work(site, np.arange(len(shared.volume_bytes) + 1))
-    at_work = np.maximum(every[places_of(first, after - first)] - work_ratio, 0.0)
-    paced = tuple(_paced(site, one, runs) for one in logged)
-    return Drawn(shared, tuple(logged), own, at_work, work_ratio, site.params.seek_loss_ratio, paced)
+    own = _collect_own_bytes(site, job_ids, first, after)
+    work_ratio = _compute_work_ratio(site, job_ids, first, after)
+    active_count = _count_active_transfers(site, np.arange(len(shared.volume_bytes) + 1))
+    at_work = np.maximum(active_count[places_of(first, after - first)] - work_ratio, 0.0)
+    paced = tuple(_build_mean_gap_curve(site, one, runs) for one in logged)
+    return SimulatedSite(shared, tuple(logged), own, at_work, work_ratio, site.params.seek_loss_ratio, paced)
 
 
-def _work_ratio(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Reals:
-    """Return for which share of each step from a first one to that before another one runs were at work."""
+def _compute_work_ratio(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Reals:
+    """Return the share of each step in [first, after) during which each run was active."""
     parts = site.bursts.filter(pl.col("started_at").is_not_null()).partition_by("job_id", as_dict=True)
-    found = [
-        _at_work(replace(site, bursts=parts.get((job_id,), site.bursts.clear())), np.arange(begin, end + 1))
+    ratios = [
+        _count_active_transfers(
+            replace(site, bursts=parts.get((job_id,), site.bursts.clear())), np.arange(begin, end + 1)
+        )
         for job_id, begin, end in zip(job_ids, first.tolist(), after.tolist(), strict=True)
     ]
-    return np.concatenate(found)
+    return np.concatenate(ratios)
 
 
-def _at_work(site: Site, edges: Ints) -> Reals:
-    """Return how many transfers there were between neighbouring edges of steps, in the mean."""
+def _count_active_transfers(site: Site, edges: Ints) -> Reals:
+    """Return the mean number of active transfers in each step between neighbouring edges."""
     times = site.bursts.filter(pl.col("started_at").is_not_null()).select(
         (pl.col("started_at", "ended_at") - pl.lit(site.params.start)).dt.total_microseconds() / 1e6
     )
     begun, ended = (times[name].fill_null(site.params.span_s).to_numpy() for name in ("started_at", "ended_at"))
     at_s = (edges - 1.0) * site.params.interval_s
-    # what one transfer after the other has lasted until each edge
-    lasted = [
-        np.searchsorted(own, at_s) * at_s - np.concatenate([[0.0], np.cumsum(own)])[np.searchsorted(own, at_s)]
-        for own in (np.sort(begun), np.sort(ended))
+    # time since the start (or end) of each transfer, summed over transfers, at each edge
+    cumulative_s = [
+        np.searchsorted(times_s, at_s) * at_s
+        - np.concatenate([[0.0], np.cumsum(times_s)])[np.searchsorted(times_s, at_s)]
+        for times_s in (np.sort(begun), np.sort(ended))
     ]
-    found: Reals = np.diff(lasted[0] - lasted[1]) / site.params.interval_s
-    return found
+    counts: Reals = np.diff(cumulative_s[0] - cumulative_s[1]) / site.params.interval_s
+    return counts
 
 
-def _paced(site: Site, application: Application, runs: pl.DataFrame) -> Reals:
-    """Return what an application does whose gaps are the means of those of its whole runs."""
+def _build_mean_gap_curve(site: Site, application: Application, runs: pl.DataFrame) -> Reals:
+    """Return an application's rate with the mean gaps of its complete runs."""
     whole = runs.filter(pl.col("application") == application.name, pl.col("kind") == "complete")
     if whole.is_empty():
         return signature(application, "write")
@@ -177,7 +179,7 @@ def _paced(site: Site, application: Application, runs: pl.DataFrame) -> Reals:
         .to_numpy()
         .reshape(whole.height, len(application.bursts), 3)
     )
-    # the log cuts off half a second of a start, in the mean
+    # start times in the log are truncated to seconds: half a second on average
     end_s = np.concatenate([times[:, :1, 0] + 0.5, times[:, :-1, 2]], axis=1)
     at_s, bursts = 0.0, []
     for burst, gap_s in zip(application.bursts, (times[:, :, 1] - end_s).mean(axis=0).tolist(), strict=True):
@@ -186,14 +188,14 @@ def _paced(site: Site, application: Application, runs: pl.DataFrame) -> Reals:
     return signature(replace(application, bursts=tuple(bursts), duration_s=max(at_s, application.duration_s)), "write")
 
 
-def _own(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Ragged:
-    """Return what runs moved themselves in the steps from a first one to that before another one."""
+def _collect_own_bytes(site: Site, job_ids: Sequence[str], first: Ints, after: Ints) -> Ragged:
+    """Return the true bytes of each run in its steps [first, after)."""
     parts = site.served.filter(direction="write").partition_by("job_id", as_dict=True)
-    found = []
+    run_bytes = []
     for job_id, begin, end in zip(job_ids, first.tolist(), after.tolist(), strict=True):
         rows = parts[(job_id,)]
         times = rows.select("from_s", "until_s").to_numpy().ravel() / site.params.interval_s + 1.0
         total = np.cumsum(rows["moved_bytes"].to_numpy())
         moved = np.stack([np.concatenate([[0.0], total[:-1]]), total], axis=1).ravel()
-        found.append(np.diff(np.interp(np.arange(begin, end + 1), times, moved)))
-    return Ragged(np.concatenate(found), offsets_of(after - first))
+        run_bytes.append(np.diff(np.interp(np.arange(begin, end + 1), times, moved)))
+    return Ragged(np.concatenate(run_bytes), offsets_of(after - first))

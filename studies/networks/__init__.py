@@ -1,11 +1,11 @@
-"""How well networks' patterns are named and clocks are set, where the truth is planted: `iosig study networks`.
+"""Detection of planted network patterns and clock offsets: `iosig study networks`.
 
-- `page`: What the study of networks shows: its page, and tables.
-- `planted`: Parallel I/O systems that never were, each with a pattern planted in its times.
-- `running`: The study itself: plants patterns and clocks, asks for them, and keeps a row for each answer.
+- `page`: Template variables, tables and the figure of the page.
+- `planted`: Synthetic parallel I/O systems with a pattern planted in their request times.
+- `running`: The study itself: plants patterns and clock offsets, detects them, and keeps one row per result.
 """
 
-from iosig.studies.study import SEED, Study, seeds
+from iosig.studies.study import SEED, Study, seed_count_option
 
 STUDY = Study(
     "networks",
@@ -15,6 +15,6 @@ STUDY = Study(
     The patterns are those of Sigovan et al. (IPDPS'13, Figure 6): circular, striped, noisy, outlier; in systems of 16
     to 8,192 ranks.
     """,
-    (seeds(100, "Systems of each pattern; sets of clocks."), SEED),
+    (seed_count_option(100, "Systems of each pattern; sets of clocks."), SEED),
     drawn="figure",
 )

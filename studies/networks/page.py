@@ -1,4 +1,4 @@
-"""What the study of networks shows: the values of its page (`page.md`), and its figure."""
+"""Template variables and figures of the page `docs/networks-study.md`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 import polars as pl
 
 from iosig.reports.panels import Size, picture
-from iosig.studies.networks.running import MOST_REQUESTS, SKEW_RANGE_S, Results, example
-from iosig.studies.pages import Draw, percent, tabled
+from iosig.studies.networks.running import MAX_REQUESTS, SKEW_RANGE_S, Results, plant_example
+from iosig.studies.pages import Draw, collect_rows, format_percent
 from iosig.transforms.networks.network import Network
 
-#: pixels: a picture, and the title above it; how many stand side by side
+#: side and title height of a panel [px], and number of panels per row
 _SIDE, _TITLE, _COLUMNS = 560, 34, 2
-#: rank counts below which systems are told together
+#: upper limits of the classes of rank counts
 _SIZES = (32, 128, 1024, 1 << 30)
 _IS_RIGHT = pl.col("planted") == pl.col("matched")
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of."""
+    """Compute the variables of the template `page.md`."""
     outliers = results.answers.filter(planted="outlier", matched="outlier")
     return {
-        **{"params": results.params, "MOST_REQUESTS": MOST_REQUESTS, "SKEW_RANGE_S": SKEW_RANGE_S},
-        "right_ratio": right_ratio(results),
+        **{"params": results.params, "MOST_REQUESTS": MAX_REQUESTS, "SKEW_RANGE_S": SKEW_RANGE_S},
+        "right_ratio": compute_right_ratio(results),
         "outlier_count": int(outliers["told_count"].sum()),
         "right_outlier_count": int(outliers["right_count"].sum()),
         "confusion": confusion_table(results),
@@ -45,23 +45,25 @@ def values(results: Results) -> dict[str, object]:
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
-    return {"patterns": lambda path: draw_patterns({pattern: example(pattern) for pattern in PATTERNS}).write(path)}
+    """Map each figure name in `page.md` to its drawing function."""
+    return {
+        "patterns": lambda path: draw_patterns({pattern: plant_example(pattern) for pattern in PATTERNS}).write(path)
+    }
 
 
-@tabled("planted", *PATTERNS, "none named", "right")
+@collect_rows("planted", *PATTERNS, "none named", "right")
 def confusion_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield what systems of each planted pattern were called, and the share that was right."""
+    """Yield the detected patterns of the systems with each planted pattern, and the share of correct ones."""
     for pattern in PATTERNS:
-        named = results.answers.filter(pl.col("planted") == pattern)["matched"]
-        counts = [int((named == other).sum()) for other in PATTERNS]
-        right = counts[PATTERNS.index(pattern)] / len(named)
-        yield (pattern, *map(str, counts), str(len(named) - sum(counts)), percent(right))
+        matched = results.answers.filter(pl.col("planted") == pattern)["matched"]
+        counts = [int((matched == other).sum()) for other in PATTERNS]
+        right = counts[PATTERNS.index(pattern)] / len(matched)
+        yield (pattern, *map(str, counts), str(len(matched) - sum(counts)), format_percent(right))
 
 
-@tabled("planted", *(f"below {high:,} ranks" for high in _SIZES[:-1]), f"{_SIZES[-2]:,} and more")
+@collect_rows("planted", *(f"below {high:,} ranks" for high in _SIZES[:-1]), f"{_SIZES[-2]:,} and more")
 def size_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield the share of systems of each planted pattern that was named rightly, by rank count."""
+    """Yield the number of correct detections by planted pattern and rank count."""
     for pattern in PATTERNS:
         of_pattern = results.answers.filter(pl.col("planted") == pattern)
         cells, low = [], 0
@@ -72,8 +74,8 @@ def size_table(results: Results) -> Iterator[Sequence[str]]:
         yield (pattern, *cells)
 
 
-def right_ratio(results: Results) -> float:
-    """Return the share of planted systems that were named rightly."""
+def compute_right_ratio(results: Results) -> float:
+    """Return the share of systems with a correctly detected pattern."""
     return float(results.answers.select(_IS_RIGHT.mean()).item())
 
 
@@ -84,7 +86,7 @@ def _size(networks: Mapping[str, Network]) -> Size:
 
 @picture(_size)
 def draw_patterns(figure: Figure, networks: Mapping[str, Network]) -> None:
-    """Draw networks side by side, each under its name, with dots at the nodes that cause its pattern."""
+    """Draw networks side by side, titled by name, with dots at the nodes that cause the pattern."""
     for number, (name, network) in enumerate(networks.items()):
         row, column = divmod(number, _COLUMNS)
         axes = pixel_axes(figure, column * _SIDE, row * (_SIDE + _TITLE) + _TITLE, _SIDE, _SIDE)

@@ -1,23 +1,23 @@
-"""The evaluation of the searches for periods, reproducible from a seed: `iosig study periods`.
+"""Accuracy and false alarms of the period detectors, reproducible from a seed: `iosig study periods`.
 
-- `figures`: Pictures of the study of periods: errors as FTIO's Figure 8, deviations as its Figure 9, false alarms.
-- `memoryless`: Signals in which nothing knows when anything happened before: a search must find no period in them.
-- `methods`: The searches for a period that are compared, by name: one list, in the order in which they are shown.
-- `noise`: Noise of the kinds that I/O has: what a search for periods must not take for a period.
-- `oracles`: What who knows more than a search may know finds: the bound beside what a search finds.
-- `page`: What the study of periods shows: its page, and tables that fit a terminal.
-- `rhythms`: Signals with a period of the kinds that real runs have: short, noisy, uneven, cut by gaps.
-- `running`: The study itself: draws traces and noise, asks every method, and keeps a row for each answer.
-- `scenarios`: What is studied: the settings of the semi-synthetic traces, and the kinds of noise.
-- `semi_synthetic`: Application traces whose period is known: FTIO's "semi-synthetic" traces, drawn from a seed.
-- `summary`: What the study's answers say: a row for each method.
-- `unseen`: What searches say of signals on which nothing was set: claims, power, false alarms, holes and ticks.
-- `unseen_page`: What the page and the terminal show of them.
+- `figures`: Figures: errors as in FTIO's Figure 8, deviations as in its Figure 9, false alarms, examples.
+- `memoryless`: Memoryless random signals, in which a detector must find no period.
+- `methods`: The compared period detectors, by name, in the order shown.
+- `noise`: White, red and burst noise, in which a detector must find no period.
+- `oracles`: Estimators with extra knowledge, which bound what a detector can reach.
+- `page`: Template variables, tables and figures of the page.
+- `rhythms`: Periodic signals as in real runs: short, noisy, uneven, with gaps.
+- `running`: The study itself: draws traces and noise, runs every method, and keeps one row per result.
+- `scenarios`: The settings of the semi-synthetic traces, and the kinds of noise.
+- `semi_synthetic`: Traces with a known period: FTIO's "semi-synthetic" traces, drawn from a seed.
+- `summary`: One row per method, and the statements of the paper next to our results.
+- `unseen`: Results on signals that no method was tuned on: claims, power, false alarms, holes and ticks.
+- `unseen_page`: Tables of these results.
 """
 
-from iosig.studies.study import SEED, WORKERS, Study, count, parts
+from iosig.studies.study import SEED, WORKERS, Study, count_option, part_option
 
-#: what can be asked for
+#: results that `--part` can select
 PARTS = ("traces", "rhythms", "memoryless", "traps")
 
 STUDY = Study(
@@ -31,11 +31,11 @@ STUDY = Study(
     one, and with regular holes or ticks are those on which no method was set. The same seed gives the same results.
     """,
     (
-        count("--traces", "trace_count", 100, "Traces of each of the 50 settings."),
-        count("--draws", "draw_count", 1000, "Signals of each of the 10 noises."),
-        count("--unseen-draws", "unseen_count", 100, "Signals of each kind on which no method was set."),
+        count_option("--traces", "trace_count", 100, "Traces of each of the 50 settings."),
+        count_option("--draws", "draw_count", 1000, "Signals of each of the 10 noises."),
+        count_option("--unseen-draws", "unseen_count", 100, "Signals of each kind on which no method was set."),
         SEED,
-        parts(PARTS),
+        part_option(PARTS),
         WORKERS,
     ),
     part="parts",

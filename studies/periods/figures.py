@@ -1,4 +1,4 @@
-"""Pictures of the study of periods: errors as FTIO's Figure 8, deviations as its Figure 9, false alarms, examples."""
+"""Figures of the period study: errors as in FTIO's Figure 8, deviations as in its Figure 9, false alarms, examples."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 
 from iosig.reports.panels import Size, area, draw_legend, in_order, line, picture
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.studies.drawing import MARKERS, headline
-from iosig.studies.pages import percent
+from iosig.studies.drawing import MARKERS, add_headline
+from iosig.studies.pages import format_percent
 from iosig.studies.periods.scenarios import Experiment
 from iosig.transforms.arrays import Reals
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _WIDTH_IN = 9.0
 _COLOURS = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, INK)
-#: what lies below is drawn at this error: a logarithm has no zero
-_LEAST_ERROR = 1e-4
-_MOST_ERROR = 10.0
+#: errors are clipped to this range on the logarithmic axis
+_MIN_ERROR = 1e-4
+_MAX_ERROR = 10.0
 _NOISE_WORDS = {"none": "no noise", "low": "low noise", "high": "high noise"}
 _SUBJECTS = {
     "compute_time": "phases of all lengths (paper: Figure 8a)",
@@ -37,7 +37,7 @@ _AXES = {
     "variability": "spread of the lengths of compute phases: their standard deviation over their mean",
     "cut": "length of a compute phase, t_cpu [s]",
 }
-#: what the paper states: the error, and of what
+#: error limit and its label, as the paper states them
 _LIMITS = {
     "compute_time": (0.01, "paper: all below 1 %"),
     "desynchronization": (0.11, "paper: means and medians up to 11 %"),
@@ -46,7 +46,7 @@ _LIMITS = {
 }
 
 
-#: room between the common label and the ticks' own
+#: padding between the common axis label and the tick labels
 _PADS = {"w_pad": 0.1}
 
 
@@ -59,9 +59,9 @@ def _errors_size(answers: pl.DataFrame, experiment: Experiment) -> Size:
 
 @picture(_errors_size, is_constrained=True, pads=_PADS)
 def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -> None:
-    """Draw boxes of the detection errors: a row for each method, a box for each setting.
+    """Box plots of detection errors by setting, one row of panels per method.
 
-    answers: experiment, value, noise_level, method, error_ratio (NULL where no period was found).
+    answers: experiment, value, noise_level, method, error_ratio (NULL if no period was found).
     """
     chosen = answers.filter(pl.col("experiment") == experiment)
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
@@ -78,12 +78,12 @@ def draw_errors(figure: Figure, answers: pl.DataFrame, experiment: Experiment) -
     rows[-1].set_xlim(-0.6, len(values) - 0.4)
     rows[-1].set_xlabel(_AXES[experiment])
     figure.supylabel("detection error: how far off the mean period, over it")
-    headline(figure, f"{_least_errors(chosen)}: {_SUBJECTS[experiment]}")
+    add_headline(figure, f"{_describe_best_method(chosen)}: {_SUBJECTS[experiment]}")
     _error_legend(figure, levels, _LIMITS[experiment][1])
 
 
-def _least_errors(chosen: pl.DataFrame) -> str:
-    """Return which method errs least, and by how much, in the median of the periods that it found."""
+def _describe_best_method(chosen: pl.DataFrame) -> str:
+    """Describe the method with the smallest median error."""
     medians = (
         chosen.drop_nulls("error_ratio")
         .group_by("method")
@@ -93,11 +93,11 @@ def _least_errors(chosen: pl.DataFrame) -> str:
     if medians.is_empty():
         return "No period was found"
     method, error_ratio = medians.row(0)
-    return f"{method} errs least, by {percent(error_ratio)} in the median"
+    return f"{method} errs least, by {format_percent(error_ratio)} in the median"
 
 
 def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], levels: Sequence[str]) -> None:
-    """Draw a box for each value and level of noise, with the share of the traces that have a period above it."""
+    """Draw a box per value and noise level, with the share of traces in which a period was found above it."""
     width = 0.8 / len(levels)
     for number, level in enumerate(levels):
         offset = (number - (len(levels) - 1) / 2) * width
@@ -105,7 +105,7 @@ def _error_boxes(axes: Axes, answers: pl.DataFrame, values: Sequence[float], lev
             errors = answers.filter((pl.col("value") == value) & (pl.col("noise_level") == level))["error_ratio"]
             found = errors.drop_nulls().to_numpy()
             if len(found):
-                _box(axes, np.clip(found, _LEAST_ERROR, _MOST_ERROR), place + offset, 0.85 * width, _COLOURS[number])
+                _box(axes, np.clip(found, _MIN_ERROR, _MAX_ERROR), place + offset, 0.85 * width, _COLOURS[number])
             share = f"{100 * len(found) / max(len(errors), 1):.0f}"
             axes.text(place + offset, 1.0, share, transform=axes.get_xaxis_transform(), **_SHARE_TEXT)
 
@@ -114,7 +114,7 @@ _SHARE_TEXT: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 6.5, 
 
 
 def _box(axes: Axes, values: Reals, place: float, width: float, colour: str) -> None:
-    """Draw one box: quartiles, the median as a line, whiskers to 1.5 times the box, what is beyond as dots."""
+    """Draw a box plot: quartiles, median line, whiskers at 1.5 interquartile ranges, and outliers as dots."""
     line = {"color": colour, "linewidth": 1}
     axes.boxplot(
         [values],
@@ -134,7 +134,7 @@ def _error_axes(axes: Axes) -> None:
     from matplotlib.ticker import NullLocator
 
     axes.set_yscale("log")
-    axes.set_ylim(_LEAST_ERROR * 0.8, _MOST_ERROR * 1.2)
+    axes.set_ylim(_MIN_ERROR * 0.8, _MAX_ERROR * 1.2)
     ticks = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
     axes.set_yticks(ticks, ["≤ 0.01 %", "0.1 %", "1 %", "10 %", "100 %", "≥ 1000 %"])
     axes.yaxis.set_minor_locator(NullLocator())
@@ -162,9 +162,9 @@ def _deviations_size(answers: pl.DataFrame) -> Size:
 
 @picture(_deviations_size, is_constrained=True, pads=_PADS)
 def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
-    """Draw boxes of sigma_vol and sigma_time over sigma / mu: a row for each method, as Figure 9.
+    """Box plots of sigma_vol and sigma_time over sigma / mu, one row per method, as in Figure 9.
 
-    answers: experiment, value, method, sigma_vol, sigma_time (NULL where no period was found).
+    answers: experiment, value, method, sigma_vol, sigma_time (NULL if no period was found).
     """
     chosen = answers.filter(pl.col("experiment") == "variability")
     methods, values = in_order(chosen, "method"), sorted(set(chosen["value"]))
@@ -180,11 +180,11 @@ def draw_deviations(figure: Figure, answers: pl.DataFrame) -> None:
         _sparse_ticks(axes, values)
         axes.set_xlabel(f"{word}, by the spread of compute phases")
     figure.supylabel("standard deviation (no unit)")
-    headline(figure, "Standard deviations of volume and of time on I/O (paper: Figure 9)")
+    add_headline(figure, "Standard deviations of volume and of time on I/O (paper: Figure 9)")
 
 
 def _sparse_ticks(axes: Axes, values: Sequence[float]) -> None:
-    """Name every fourth value: all of them would overlap."""
+    """Label every fourth value, so that the labels do not overlap."""
     places = range(0, len(values), 4 if len(values) > 12 else 1)
     axes.set_xticks(list(places), [f"{values[place]:g}" for place in places])
     axes.set_xlim(-0.7, len(values) - 0.3)
@@ -195,10 +195,10 @@ def _sparse_ticks(axes: Axes, values: Sequence[float]) -> None:
 
 @picture(lambda alarms: (_WIDTH_IN, 1.6 + 0.55 * alarms["noise"].n_unique()), is_constrained=True, pads=_PADS)
 def draw_alarms(figure: Figure, alarms: pl.DataFrame) -> None:
-    """Draw how often each method calls noise periodic, with the interval that holds the rate with 95 % confidence.
+    """Plot the false-alarm rate of each method on each noise, with its 95 % confidence interval.
 
-    alarms: kind, noise, method, alarm_ratio, low_ratio, high_ratio. Points, not bars: the axis is logarithmic, and a
-    bar would have to begin at zero.
+    alarms: kind, noise, method, alarm_ratio, low_ratio, high_ratio. Points rather than bars, since the axis is
+    logarithmic and bars would have to start at zero.
     """
     from matplotlib.ticker import NullLocator
 
@@ -221,15 +221,15 @@ def draw_alarms(figure: Figure, alarms: pl.DataFrame) -> None:
     for edge in range(1, len(noises)):
         axes.axhline(edge - 0.5, color=FAINT, linewidth=0.8, zorder=0)
     axes.set_xlabel("signals that were called periodic [%]: even steps up to 1 %, logarithmic above")
-    headline(figure, f"False alarms: {_most_alarms(alarms)}")
+    add_headline(figure, f"False alarms: {_describe_alarms(alarms)}")
     figure.legend(loc="outside lower center", ncols=len(methods) + 1)
 
 
-def _most_alarms(alarms: pl.DataFrame) -> str:
-    """Return how much of its worst noise the method calls periodic that is alarmed least, and the one that is most."""
+def _describe_alarms(alarms: pl.DataFrame) -> str:
+    """Describe the methods with the lowest and the highest maximum false-alarm rate."""
     most = alarms.group_by("method").agg(pl.col("alarm_ratio").max()).sort("alarm_ratio", "method")
     (least, low), (loudest, high) = most.row(0), most.row(-1)
-    return f"of no noise does {least} call more than {percent(low)} periodic, {loudest} up to {percent(high)}"
+    return f"{least} at most {format_percent(low)}, {loudest} up to {format_percent(high)} of any noise"
 
 
 def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, number: int, method: str) -> None:
@@ -253,7 +253,7 @@ def _alarm_points(axes: Axes, rows: Sequence[dict[str, Any]], shift: float, numb
 
 @picture(lambda examples, hz: (_WIDTH_IN, 0.8 + 1.25 * len(examples)), is_constrained=True, pads=_PADS)
 def draw_examples(figure: Figure, examples: Sequence[tuple[str, Reals]], sampling_hz: float) -> None:
-    """Draw one trace of each of some settings, as Figure 7: a title, and samples in bytes per second."""
+    """Plot one trace per setting, as in Figure 7: titles, and samples in bytes per second."""
     rows = figure.subplots(len(examples), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (title, samples) in zip(rows, examples, strict=True):
         edges = np.arange(len(samples) + 1) / sampling_hz
@@ -263,4 +263,4 @@ def draw_examples(figure: Figure, examples: Sequence[tuple[str, Reals]], samplin
     rows[-1].set_xlim(0, max(len(samples) for _, samples in examples) / sampling_hz)
     rows[-1].set_ylim(bottom=0)
     figure.supylabel("throughput [GB/s]")
-    headline(figure, "Semi-synthetic traces (paper: Figure 7)")
+    add_headline(figure, "Semi-synthetic traces (paper: Figure 7)")

@@ -1,4 +1,4 @@
-"""The searches for a period that are compared, by name: one list, in the order in which they are shown."""
+"""The compared period detectors, by name, in the order shown."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from iosig.transforms.periods.interface.detections import Detections
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 from iosig.transforms.periods.null_model import detection
 
-#: how a method takes its samples: mean rates over intervals, or rates at instants
+#: sampling of a method: mean rates over intervals, or rates at instants
 Sampling = Literal["bins", "instants"]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One search; detect is a function of a module, so that another process can be told of it."""
+    """A period detector; `detect` must be a module-level function, so that it can be pickled."""
 
     name: str
     doc: str

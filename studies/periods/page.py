@@ -1,24 +1,24 @@
-"""What the study of periods shows: the values of its page (`page.md`), and its figures."""
+"""Template variables and figures of the page `docs/periods-study.md`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from iosig.studies.pages import Draw, Table, percent
+from iosig.studies.pages import Draw, Table, format_percent
 from iosig.studies.periods import figures as drawing
-from iosig.studies.periods.running import Results, example
-from iosig.studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, example_settings
+from iosig.studies.periods.running import Results, draw_example
+from iosig.studies.periods.scenarios import NULL_SAMPLE_COUNT, SAMPLING_HZ, Experiment, list_examples
 from iosig.studies.periods.semi_synthetic import NoiseParams, PhaseParams
-from iosig.studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, statements
-from iosig.studies.periods.unseen_page import before_table, unseen_tables
+from iosig.studies.periods.summary import GROUPS, KINDS, alarm_summary, error_summary, evaluate_statements
+from iosig.studies.periods.unseen_page import build_tables, compare_with_former
 
 EXPERIMENTS: tuple[Experiment, ...] = ("compute_time", "desynchronization", "variability", "cut")
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return what JSON has of the results."""
+    """Return the results as the JSON document of `iosig study --json`."""
     params = results.params
     names = [method.name for method in results.methods]
     is_traced = not results.answers.is_empty()
@@ -31,7 +31,7 @@ def document(results: Results) -> dict[str, object]:
         "errors": error_summary(results) if is_traced else [],
         "statements": [
             {"of": words, "paper": stated, "found": dict(zip(names, found, strict=True))}
-            for words, stated, found in (statements(results) if is_traced else ())
+            for words, stated, found in (evaluate_statements(results) if is_traced else ())
         ],
         "alarms": results.alarms,
         "unseen": results.unseen,
@@ -39,20 +39,20 @@ def document(results: Results) -> dict[str, object]:
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of; the tables of traces and noise, if they were studied."""
+    """Compute the variables of the template `page.md`."""
     shared: dict[str, object] = {
         **{"params": results.params, "methods": results.methods, "SAMPLING_HZ": SAMPLING_HZ},
         **{"NULL_SAMPLE_COUNT": NULL_SAMPLE_COUNT, "phases": PhaseParams(), "noise": NoiseParams()},
         "has_traces": not results.answers.is_empty(),
-        "unseen": list(unseen_tables(results.unseen)),
-        "before": before_table(results.unseen),
+        "unseen": list(build_tables(results.unseen)),
+        "before": compare_with_former(results.unseen),
     }
     return shared if results.answers.is_empty() else shared | _trace_tables(results)
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
-    examples = [(words, example(setting, results.params.seed)) for words, setting in example_settings().items()]
+    """Map each figure name in `page.md` to its drawing function."""
+    examples = [(words, draw_example(setting, results.params.seed)) for words, setting in list_examples().items()]
     return {
         **{name.replace("_", "-"): drawing.draw_errors(results.answers, name).write for name in EXPERIMENTS},
         "deviations": drawing.draw_deviations(results.answers).write,
@@ -62,11 +62,11 @@ def figures(results: Results) -> dict[str, Draw]:
 
 
 def _trace_tables(results: Results) -> dict[str, object]:
-    """Return the tables that have a column or row for each method."""
+    """Build the tables with one column or row per method."""
     names = [method.name for method in results.methods]
-    stated = [(words, paper, *map(percent, found)) for words, paper, found in statements(results)]
+    stated = [(words, paper, *map(format_percent, found)) for words, paper, found in evaluate_statements(results)]
     interval = pl.struct("alarm_ratio", "low_ratio", "high_ratio").map_elements(
-        lambda rate: "{} ({} to {})".format(*map(percent, rate.values())), pl.String
+        lambda rate: "{} ({} to {})".format(*map(format_percent, rate.values())), pl.String
     )
     noise = pl.format("{}: {}", "kind", "noise").alias("noise")
     alarms = results.alarms.select(noise, "method", cell=interval).pivot("method", index="noise", values="cell")
@@ -84,15 +84,13 @@ def _trace_tables(results: Results) -> dict[str, object]:
 
 
 def _short_rows(results: Results) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each method: false alarms by kind of noise, errors and shares by group of traces."""
+    """Yield a row per method: false alarms by kind of noise, then errors and detection rates by group of traces."""
     errors = {(row["method"], row["group"]): row for row in error_summary(results).iter_rows(named=True)}
     for row in alarm_summary(results).iter_rows(named=True):
-        groups = [errors[row["method"], group] for group in GROUPS]
-        yield (
-            row["method"],
-            *(percent(row[kind]) for kind in KINDS),
-            *(
-                f"{percent(group['mean_error'])}, {percent(group['median_error'])} / {percent(group['found_ratio'])}"
-                for group in groups
-            ),
-        )
+        alarms = [format_percent(row[kind]) for kind in KINDS]
+        yield row["method"], *alarms, *(_format_errors(errors[row["method"], group]) for group in GROUPS)
+
+
+def _format_errors(row: Mapping[str, float | None]) -> str:
+    mean, median, found = (format_percent(row[name]) for name in ("mean_error", "median_error", "found_ratio"))
+    return f"{mean}, {median} / {found}"

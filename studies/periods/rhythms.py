@@ -1,6 +1,6 @@
-"""Signals with a period of the kinds that real runs have: short, noisy, uneven, cut by gaps. Drawn from a seed.
+"""Periodic signals as in real runs: short, noisy, uneven, with gaps. Drawn from a seed.
 
-No default of any method was chosen on them: they were committed before any was changed for them.
+They were committed before any method was tuned for them, so no default was chosen on them.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from iosig.studies.periods.noise import sampled
+from iosig.studies.periods.noise import sample_rates
 from iosig.transforms.arrays import Reals
 from iosig.transforms.throughput.requests import Requests
 
-#: a burst's rate, in bytes per second
+#: mean rate of a burst [B/s]
 _HEIGHT_BYTES_PER_S = 1e9
-#: what a stray burst or a tick lasts, in samples
+#: duration of a stray burst [samples]
 _STRAY_SAMPLES = 2.0
-#: samples that noise has at the least, as a multiple of its spread below its mean
+#: mean of the noise, in standard deviations above zero
 _FLOOR_SPREADS = 3.0
 
 
@@ -25,14 +25,13 @@ _FLOOR_SPREADS = 3.0
 class Rhythm:
     """A kind of periodic signal.
 
-    group: which question it answers. cycle_count: whole cycles in a signal. shortest, longest: samples of a cycle,
-    between which a period is drawn. duty: the share of a cycle that a burst takes. noise_ratio: the standard
-    deviation of normal noise on all samples over a burst's rate; it lies on a floor of three of them. jitter_ratio: by
-    which share of a cycle each burst lies beside its time (standard deviation). wander_ratio: the same of each
-    distance between bursts, which moves all later ones. drift_ratio: by how much a cycle grows from the first to the
-    last. size_log_spread: standard deviation of the logarithm of a burst's rate. missing_ratio: samples at random
-    that were not measured. stray_count: further bursts at random times for each cycle, of a fifth of the bytes of
-    a burst. tick_lead_cycles: a tiny request so many cycles before the first burst; 0: none.
+    group: the question it answers. cycle_count: complete cycles per signal. shortest, longest: range of the period in
+    samples. duty: share of the cycle that a burst takes. noise_ratio: standard deviation of normal noise relative to a
+    burst's rate; its mean is three standard deviations. jitter_ratio: standard deviation of each burst's start, in
+    cycles. wander_ratio: the same for each distance, which shifts all later bursts. drift_ratio: relative growth of the
+    cycle from first to last. size_log_spread: standard deviation of the logarithm of a burst's rate. missing_ratio:
+    share of randomly missing samples. stray_count: additional random bursts per cycle, with a fifth of the bytes.
+    tick_lead_cycles: distance of a tiny request before the first burst, in cycles; 0: none.
     """
 
     group: str
@@ -51,24 +50,24 @@ class Rhythm:
     tick_lead_cycles: float = 0.0
 
     def draw(self, generator: np.random.Generator, count: int) -> tuple[Reals, Reals]:
-        """Return signals (count, samples) in bytes per second at 1 Hz, and their periods in samples (count).
+        """Draw signals (count, samples) in bytes per second at 1 Hz, and their periods in samples (count).
 
-        A signal's own period is the mean distance of its bursts, which is that of the kind but for what wanders.
+        The period of a wandering signal is its mean distance of bursts.
         """
-        period, starts = self.planted(generator, count)
-        rates = self.with_bursts(generator, starts, period)
-        own = np.full(count, period)
+        period, starts = self.draw_starts(generator, count)
+        rates = self.render(generator, starts, period)
+        own_period = np.full(count, period)
         if self.wander_ratio:
-            own = (starts[:, -1] - starts[:, 0]) / (self.cycle_count - 1)
-        return rates, own
+            own_period = (starts[:, -1] - starts[:, 0]) / (self.cycle_count - 1)
+        return rates, own_period
 
-    def planted(self, generator: np.random.Generator, count: int) -> tuple[float, Reals]:
-        """Return a period, and when the bursts of so many signals start (count, bursts), in samples."""
+    def draw_starts(self, generator: np.random.Generator, count: int) -> tuple[float, Reals]:
+        """Draw a period, and the starts of bursts in `count` signals (count, bursts), in samples."""
         period = float(generator.uniform(self.shortest, self.longest))
-        return period, self._starts(generator, count) * period + self.tick_lead_cycles * period
+        return period, self._draw_cycle_starts(generator, count) * period + self.tick_lead_cycles * period
 
-    def with_bursts(self, generator: np.random.Generator, starts: Reals, period: float) -> Reals:
-        """Return signals (count, samples) with bursts that start at these samples (count, bursts), and all else."""
+    def render(self, generator: np.random.Generator, starts: Reals, period: float) -> Reals:
+        """Render signals (count, samples) with bursts at these starts (count, bursts), and all disturbances."""
         count = len(starts)
         sample_count = round((self.cycle_count + self.tick_lead_cycles) * period)
         lengths = np.full(starts.shape, self.duty * period)
@@ -80,26 +79,26 @@ class Rhythm:
             pieces.append((generator.uniform(0, sample_count, shape), np.full(shape, _STRAY_SAMPLES), volume))
         if self.tick_lead_cycles:
             pieces.append((np.zeros((count, 1)), np.full((count, 1), 0.01), np.full((count, 1), 1e3)))
-        rates = sampled(_requests(pieces), sample_count, 1.0)
+        rates = sample_rates(_requests(pieces), sample_count, 1.0)
         if self.noise_ratio:
             noise = self.noise_ratio * (generator.standard_normal(rates.shape) + _FLOOR_SPREADS)
             rates = np.maximum(rates + _HEIGHT_BYTES_PER_S * noise, 0.0)
         rates[generator.random(rates.shape) < self.missing_ratio] = np.nan
         return rates
 
-    def _starts(self, generator: np.random.Generator, count: int) -> Reals:
-        """Return when bursts start, in cycles (count, bursts); the mean distance is 1 but for chance."""
+    def _draw_cycle_starts(self, generator: np.random.Generator, count: int) -> Reals:
+        """Draw starts of bursts in cycles (count, bursts), with mean distance 1."""
         steps = np.linspace(1 - self.drift_ratio / 2, 1 + self.drift_ratio / 2, self.cycle_count)
         steps = steps + self.wander_ratio * generator.standard_normal((count, self.cycle_count))
         starts = np.cumsum(np.maximum(steps, 1.1 * self.duty), axis=1) - steps[:, :1]
         first = generator.uniform(0.0, 1.0 - self.duty, (count, 1)) if not self.tick_lead_cycles else 0.0
         jitter = self.jitter_ratio * generator.standard_normal(starts.shape)
-        found: Reals = np.maximum(starts + first + jitter, 0.0)
-        return found
+        result: Reals = np.maximum(starts + first + jitter, 0.0)
+        return result
 
 
 def _requests(pieces: list[tuple[Reals, Reals, Reals]]) -> Requests:
-    """Return requests of starts, lengths and volumes (signals, bursts each)."""
+    """Build requests from starts, lengths and volumes (signals, bursts each)."""
     count = len(pieces[0][0])
     starts, lengths, volumes = (np.concatenate([one[at] for one in pieces], axis=1) for at in range(3))
     subject = np.repeat(np.arange(count), starts.shape[1])
@@ -107,7 +106,7 @@ def _requests(pieces: list[tuple[Reals, Reals, Reals]]) -> Requests:
 
 
 RHYTHMS: tuple[Rhythm, ...] = (
-    # is the period that is claimed the right one, to 3 %
+    # is the reported period right within 3 %
     Rhythm("claim", "clean", 20),
     Rhythm("claim", "noise of 5 bursts", 200, 20.0, 60.0, noise_ratio=1.5),
     Rhythm("claim", "noise of half a burst", 20, noise_ratio=0.5),
@@ -116,7 +115,7 @@ RHYTHMS: tuple[Rhythm, ...] = (
     Rhythm("claim", "8 samples a cycle", 40, 7.0, 9.0, 0.25, noise_ratio=0.5),
     Rhythm("claim", "drift of 10 %", 20, drift_ratio=0.1, noise_ratio=0.2),
     Rhythm("claim", "distances wander by 10 %", 20, wander_ratio=0.1),
-    # few cycles, and what disturbs them: is a period found (`oracles` tells what who knows the burst's shape finds)
+    # detection power with few cycles and disturbances (`oracles` gives upper bounds)
     Rhythm("power", "6 cycles in little noise", 6, noise_ratio=0.5),
     Rhythm("power", "4 cycles in noise", 4, noise_ratio=1.0),
     Rhythm("power", "6 cycles in noise", 6, noise_ratio=1.0),
@@ -126,14 +125,14 @@ RHYTHMS: tuple[Rhythm, ...] = (
     Rhythm("power", "a stray burst a cycle", 15, stray_count=1.0),
     Rhythm("power", "jitter of 15 %", 15, jitter_ratio=0.15),
     Rhythm("power", "jitter of 15 % in noise", 15, jitter_ratio=0.15, noise_ratio=0.3),
-    # few clean cycles: a person sees them at a glance
+    # few clean cycles, obvious to the eye
     Rhythm("plain", "5 bursts after a tick", 5, duty=0.2, jitter_ratio=0.02, tick_lead_cycles=0.6),
     Rhythm("plain", "10 bursts", 10, 5.0, 8.0, 0.3, jitter_ratio=0.03),
     Rhythm("plain", "3 cycles of 37 bins", 3, 36.0, 38.0, 0.3, size_log_spread=0.2),
     Rhythm("plain", "5 cycles of 23 bins", 5, 22.0, 24.0, 0.3, size_log_spread=0.2),
 )
 
-#: what makes periods unsure, and of how many cycles each is: does the error that is told hold the truth
+#: disturbances by number of cycles: does the reported error cover the truth
 ERRORS: tuple[Rhythm, ...] = tuple(
     replace(each, group="errors", name=f"{each.name}, {count} cycles", cycle_count=count)
     for each in (

@@ -1,4 +1,4 @@
-"""The study itself: draws traces and noise, asks every method, and keeps a row for each answer."""
+"""Draw traces and noise, run every method, and keep one row per result."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from scipy.stats import binomtest
 
 from iosig.studies.periods import PARTS, unseen
 from iosig.studies.periods.methods import METHODS, Method, Sampling
-from iosig.studies.periods.scenarios import SAMPLING_HZ, Null, Setting, nulls, settings
-from iosig.studies.periods.semi_synthetic import Applications, Library, applications, library
-from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.periods.scenarios import SAMPLING_HZ, Null, Setting, list_nulls, list_settings
+from iosig.studies.periods.semi_synthetic import Applications, Library, draw_applications, draw_library
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.arrays import Ragged, Reals
 from iosig.transforms.periods.interface.detections import Detections, gather
 from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
 from iosig.transforms.periods.periodicity import characterize_steps
 
-#: traces, and signals of noise, that are drawn and searched at a time: it bounds a worker's memory
+#: traces and noise signals per work item, which bounds the memory of a worker
 TRACE_CHUNK = 100
 DRAW_CHUNK = 1000
-#: what the streams of random numbers are for: no two have a number in common
+#: independent random streams
 _LIBRARY, _TRACES, _NOISE, _EXAMPLES = range(4)
-#: FTIO's further metrics of what is seen of traces; NaN, but for R_IO, without a period
+#: further metrics of FTIO; all but R_IO are NaN without a period
 _METRICS = ("sigma_vol", "sigma_time", "periodicity_score", "r_io")
-#: how sure the interval around a rate of false alarms is
-_SURETY = 0.95
+#: confidence level of the interval of a false-alarm rate
+_CONFIDENCE_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class StudyParams:
-    """How much is drawn.
+    """Sample sizes, and the results to compute.
 
-    trace_count: of each setting (section III-A: 100). draw_count: signals of each noise. worker_count: processes, as
-    many as there are cores if None; the results are the same for any. unseen_count: of each kind of signals on which
-    nothing was set. parts: which results are wanted, all if there are none.
+    trace_count: traces per setting (section III-A: 100). draw_count: signals per noise. worker_count: processes, one
+    per core if None. unseen_count: signals of each kind that no method was tuned on. parts: results to compute, all if
+    empty.
     """
 
     trace_count: int = 100
@@ -47,20 +47,19 @@ class StudyParams:
     parts: tuple[str, ...] = ()
 
     def wants(self, part: str) -> bool:
-        """Return whether a result is wanted."""
+        """Whether a result is to be computed."""
         return part in (self.parts or PARTS)
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it.
+    """Detections in traces, false alarms in noise, and counts on validation signals.
 
-    answers: a row for each trace and method: experiment, value, noise_level, trace, method, outcome, true_period_s,
+    answers: one row per trace and method: experiment, value, noise_level, trace, method, outcome, true_period_s,
     period_s, error_ratio, confidence, false_alarm_probability, sigma_vol, sigma_time, periodicity_score, r_io,
-    true_io_ratio; NULL where there is no answer. alarms: a row for each noise and method: kind, noise, method,
-    draw_count, alarm_count, alarm_ratio, and low_ratio and high_ratio, the interval (Clopper and Pearson's) that holds
-    the true rate with 95 % confidence. unseen: what is counted of signals on which nothing was set, with the columns of
-    `unseen.with_rates`.
+    true_io_ratio; NULL without an answer. alarms: one row per noise and method: kind, noise, method, draw_count,
+    alarm_count, alarm_ratio, and low_ratio and high_ratio, the 95 % Clopper-Pearson interval. unseen: counts with the
+    columns of `unseen.add_rates`.
     """
 
     params: StudyParams
@@ -71,8 +70,8 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A piece of work: some traces of one setting, or signals of one noise."""
+class _WorkItem:
+    """Traces of one setting, or signals of one noise, to draw and search."""
 
     subject: Setting | Null
     place: int
@@ -82,117 +81,123 @@ class _Piece:
     methods: tuple[Method, ...]
 
     def generator(self, stream: int) -> np.random.Generator:
-        """Return this piece's own stream of random numbers."""
+        """Return a random generator that is independent of all other items and streams."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(stream, self.place, self.chunk)))
 
 
 def study(
     params: StudyParams,
     methods: Sequence[Method] = METHODS,
-    traced: Sequence[Setting] | None = None,
+    trace_settings: Sequence[Setting] | None = None,
     noises: Sequence[Null] | None = None,
-    told: Told = nobody,
+    report_progress: ReportProgress = ignore_progress,
 ) -> Results:
-    """Draw the traces of all settings and all noise, ask the methods, and return their answers in order."""
-    # the noise first, of which a piece takes longest
-    silent = list(_pieces(nulls() if noises is None else noises, params.draw_count, DRAW_CHUNK, params.seed, methods))
-    drawn = list(
-        _pieces(settings() if traced is None else traced, params.trace_count, TRACE_CHUNK, params.seed, methods)
+    """Draw all traces and noise, run the methods, and return their results in a fixed order."""
+    # the noise items take longest, so they start first
+    noise_items = list(
+        _build_items(list_nulls() if noises is None else noises, params.draw_count, DRAW_CHUNK, params.seed, methods)
+    )
+    trace_items = list(
+        _build_items(
+            list_settings() if trace_settings is None else trace_settings,
+            params.trace_count,
+            TRACE_CHUNK,
+            params.seed,
+            methods,
+        )
     )
     if not params.wants("traces"):
-        silent, drawn = [], []
-    others = list(_unseen(params, methods))
-    pieces: list[_Piece | unseen.Piece] = [*silent, *drawn, *others]
-    found = worked(_work, pieces, params.worker_count, told)
-    alarms, rest = found[: len(silent)], found[len(silent) :]
-    answers, counts = rest[: len(drawn)], rest[len(drawn) :]
-    rates = unseen.with_rates(unseen.summed(counts))
-    return Results(params, tuple(methods), _joined(answers), _with_rates(_joined(alarms)), rates)
+        noise_items, trace_items = [], []
+    validation_items = list(_build_validation_items(params, methods))
+    items: list[_WorkItem | unseen.WorkItem] = [*noise_items, *trace_items, *validation_items]
+    results = map_work_items(_process_item, items, params.worker_count, report_progress)
+    alarms, rest = results[: len(noise_items)], results[len(noise_items) :]
+    answers, counts = rest[: len(trace_items)], rest[len(trace_items) :]
+    rates = unseen.add_rates(unseen.sum_counts(counts))
+    return Results(params, tuple(methods), _concat(answers), _add_rates(_concat(alarms)), rates)
 
 
-def _unseen(params: StudyParams, methods: Sequence[Method]) -> Iterator[unseen.Piece]:
-    """Yield the work on signals on which nothing was set: by the default method alone where there are very many."""
+def _build_validation_items(params: StudyParams, methods: Sequence[Method]) -> Iterator[unseen.WorkItem]:
+    """Yield the items of signals no method was tuned on; only the default method for the numerous kinds."""
     count, seed = params.unseen_count, params.seed
     if params.wants("rhythms"):
-        yield from unseen.rhythm_pieces(count, seed, methods)
+        yield from unseen.build_rhythm_items(count, seed, methods)
     if params.wants("memoryless"):
-        yield from unseen.memoryless_pieces(count, seed, methods[:1])
+        yield from unseen.build_memoryless_items(count, seed, methods[:1])
     if params.wants("traps"):
-        yield from unseen.trap_pieces(count, seed, methods[:1])
+        yield from unseen.build_trap_items(count, seed, methods[:1])
 
 
-def _pieces(
+def _build_items(
     subjects: Sequence[Setting | Null], count: int, chunk: int, seed: int, methods: Sequence[Method]
-) -> Iterator[_Piece]:
+) -> Iterator[_WorkItem]:
     for place, subject in enumerate(subjects):
         for number, first in enumerate(range(0, count, chunk)):
-            yield _Piece(subject, place, number, min(chunk, count - first), seed, tuple(methods))
+            yield _WorkItem(subject, place, number, min(chunk, count - first), seed, tuple(methods))
 
 
-def _work(piece: _Piece | unseen.Piece) -> pl.DataFrame:
-    if isinstance(piece, unseen.Piece):
-        return unseen.counted(piece)
-    return (
-        _trace_rows(piece, piece.subject) if isinstance(piece.subject, Setting) else _alarm_rows(piece, piece.subject)
-    )
+def _process_item(item: _WorkItem | unseen.WorkItem) -> pl.DataFrame:
+    if isinstance(item, unseen.WorkItem):
+        return unseen.count_claims(item)
+    return _trace_rows(item, item.subject) if isinstance(item.subject, Setting) else _alarm_rows(item, item.subject)
 
 
-def _joined(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _concat(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
 # ---- traces
 
 
-def _trace_rows(piece: _Piece, setting: Setting) -> pl.DataFrame:
-    """Return a row for each trace and method."""
-    drawn = _drawn(setting, piece.count, piece.generator(_TRACES), piece.seed)
-    steps = drawn.steps()
+def _trace_rows(item: _WorkItem, setting: Setting) -> pl.DataFrame:
+    """Return one row per trace and method of a work item."""
+    traces = _draw_traces(setting, item.count, item.generator(_TRACES), item.seed)
+    steps = traces.steps()
     samples: dict[Sampling, Ragged] = {
-        "bins": drawn.bins(SAMPLING_HZ),
-        "instants": drawn.instants(SAMPLING_HZ, steps),
+        "bins": traces.bins(SAMPLING_HZ),
+        "instants": traces.instants(SAMPLING_HZ, steps),
     }
     frames = []
-    for method in piece.methods:
-        found = searched(method, samples[method.sampling])
+    for method in item.methods:
+        detections = search_signals(method, samples[method.sampling])
         columns = {
             "experiment": setting.experiment,
             "value": setting.value,
             "noise_level": setting.params.noise_level,
-            "trace": piece.chunk * TRACE_CHUNK + np.arange(piece.count),
+            "trace": item.chunk * TRACE_CHUNK + np.arange(item.count),
             "method": method.name,
-            "outcome": found.outcome,
-            "true_period_s": drawn.period_s,
-            "period_s": found.period_s,
-            "error_ratio": np.abs(found.period_s - drawn.period_s) / drawn.period_s,
-            "confidence": found.confidence,
-            "false_alarm_probability": found.false_alarm_probability,
-            "true_io_ratio": drawn.io_ratio,
+            "outcome": detections.outcome,
+            "true_period_s": traces.period_s,
+            "period_s": detections.period_s,
+            "error_ratio": np.abs(detections.period_s - traces.period_s) / traces.period_s,
+            "confidence": detections.confidence,
+            "false_alarm_probability": detections.false_alarm_probability,
+            "true_io_ratio": traces.io_ratio,
         }
-        metrics = characterize_steps(steps, drawn.window_start_s, drawn.window_end_s, found.frequency_hz)
+        metrics = characterize_steps(steps, traces.window_start_s, traces.window_end_s, detections.frequency_hz)
         columns |= {name: getattr(metrics, name) for name in _METRICS}
         frames.append(pl.DataFrame(columns))
-    return _nulled(pl.concat(frames))
+    return _nan_to_null(pl.concat(frames))
 
 
-def _library(seed: int) -> Library:
-    """Return what the traces of all settings are made of: the paper's phases, too, were traced once."""
-    return library(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_LIBRARY,))))
+def _draw_library(seed: int) -> Library:
+    """Draw the library of phases shared by all settings, since the paper traced its phases once, too."""
+    return draw_library(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_LIBRARY,))))
 
 
-def example(setting: Setting, seed: int) -> Reals:
-    """Return the mean rates of a setting's trace, in bytes per second."""
+def draw_example(setting: Setting, seed: int) -> Reals:
+    """Return the mean rates of one trace of a setting [B/s]."""
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(_EXAMPLES,)))
-    return _drawn(setting, 1, generator, seed).bins(SAMPLING_HZ).values
+    return _draw_traces(setting, 1, generator, seed).bins(SAMPLING_HZ).values
 
 
-def _drawn(setting: Setting, count: int, generator: np.random.Generator, seed: int) -> Applications:
-    found = applications(setting.params, count, generator, _library(seed))
-    return found.cut(generator) if setting.is_cut else found
+def _draw_traces(setting: Setting, count: int, generator: np.random.Generator, seed: int) -> Applications:
+    traces = draw_applications(setting.params, count, generator, _draw_library(seed))
+    return traces.crop(generator) if setting.is_cut else traces
 
 
-def searched(method: Method, samples: Ragged) -> Detections:
-    """Return what a method finds in signals of many lengths (n)."""
+def search_signals(method: Method, samples: Ragged) -> Detections:
+    """Apply a method to signals of different lengths (n)."""
     count = len(samples.offsets) - 1
     places, parts = [], []
     for place, signals in group_by_length(samples, np.full(count, SAMPLING_HZ), np.zeros(count)):
@@ -201,43 +206,43 @@ def searched(method: Method, samples: Ragged) -> Detections:
     return gather(parts, places)
 
 
-def _nulled(frame: pl.DataFrame) -> pl.DataFrame:
+def _nan_to_null(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.selectors.float().fill_nan(None))
 
 
 # ---- noise
 
 
-def _alarm_rows(piece: _Piece, null: Null) -> pl.DataFrame:
-    """Return a row for each method: of how many signals it called how many periodic."""
-    values = null.draw(piece.generator(_NOISE), piece.count)
-    signals = EvenSignals(values, np.full(piece.count, SAMPLING_HZ), np.zeros(piece.count))
-    counts = [int(method.detect(signals).is_periodic.sum()) for method in piece.methods]
-    names = [method.name for method in piece.methods]
-    return pl.DataFrame({"method": names, "draw_count": piece.count, "alarm_count": counts}).select(
+def _alarm_rows(item: _WorkItem, null: Null) -> pl.DataFrame:
+    """Count the signals of one noise that each method reports as periodic."""
+    values = null.draw(item.generator(_NOISE), item.count)
+    signals = EvenSignals(values, np.full(item.count, SAMPLING_HZ), np.zeros(item.count))
+    counts = [int(method.detect(signals).is_periodic.sum()) for method in item.methods]
+    names = [method.name for method in item.methods]
+    return pl.DataFrame({"method": names, "draw_count": item.count, "alarm_count": counts}).select(
         pl.lit(null.kind).alias("kind"), pl.lit(null.label).alias("noise"), pl.all()
     )
 
 
-def _with_rates(alarms: pl.DataFrame) -> pl.DataFrame:
-    """Add up the pieces of each noise and method, and add the rate and its interval."""
+def _add_rates(alarms: pl.DataFrame) -> pl.DataFrame:
+    """Sum the counts over work items, and add the rate with its interval."""
     if alarms.is_empty():
         return alarms
-    summed = alarms.group_by("kind", "noise", "method", maintain_order=True).agg(
+    totals = alarms.group_by("kind", "noise", "method", maintain_order=True).agg(
         pl.col("draw_count", "alarm_count").sum()
     )
     low, high = np.array(
         [
-            interval(alarm_count, draw_count)
-            for alarm_count, draw_count in summed.select("alarm_count", "draw_count").rows()
+            compute_rate_interval(alarm_count, draw_count)
+            for alarm_count, draw_count in totals.select("alarm_count", "draw_count").rows()
         ]
     ).T
-    return summed.with_columns(
+    return totals.with_columns(
         alarm_ratio=pl.col("alarm_count") / pl.col("draw_count"), low_ratio=pl.Series(low), high_ratio=pl.Series(high)
     )
 
 
-def interval(alarm_count: int, draw_count: int) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval of a rate, which holds the true one with 95 % confidence at least."""
-    found = binomtest(alarm_count, draw_count).proportion_ci(_SURETY, method="exact")
-    return float(found.low), float(found.high)
+def compute_rate_interval(alarm_count: int, draw_count: int) -> tuple[float, float]:
+    """Return the 95 % Clopper-Pearson interval of a rate."""
+    limits = binomtest(alarm_count, draw_count).proportion_ci(_CONFIDENCE_LEVEL, method="exact")
+    return float(limits.low), float(limits.high)

@@ -1,4 +1,4 @@
-"""What is studied: the settings of the semi-synthetic traces, and the kinds of noise."""
+"""The settings of the semi-synthetic traces, and the kinds of noise."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from iosig.transforms.arrays import Reals
 
 Experiment = Literal["compute_time", "desynchronization", "variability", "cut"]
 
-#: f_s of all that the paper shows in section III-A
+#: f_s in section III-A of the paper
 SAMPLING_HZ = 1.0
 #: t_cpu of figures 8b, 8c and 9
 COMPUTE_S = 11.0
-#: samples of a signal without a period
+#: number of samples of a noise signal
 NULL_SAMPLE_COUNT = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A parameter combination of section III-A: what is varied, and its value as the figure's axis has it.
+    """A combination of parameters of section III-A: the varied parameter, and its value on the figure's axis.
 
-    is_cut: the traces are not seen from the start of a period to the end of one (ours).
+    is_cut: the traces start and end within a period (not in the paper).
     """
 
     experiment: Experiment
@@ -36,12 +36,12 @@ class Setting:
     is_cut: bool = False
 
 
-def settings() -> tuple[Setting, ...]:
-    """Return the settings of figures 8a (t_cpu in s), 8b (phi in s), 8c and 9 (sigma / mu).
+def list_settings() -> tuple[Setting, ...]:
+    """Return the settings of figures 8a (t_cpu in s), 8b (phi in s), 8c and 9 (sigma / mu), and of `cut`.
 
-    The paper gives the ends of the last two, and no value of the first: from a quarter of mu to four times mu. In the
-    paper's traces there are 20 whole periods, so that one of the transform's frequencies is the true one; seen are
-    traces hardly ever so, and `cut` shows what is left then (ours).
+    The paper gives the range of the last two and no values of the first: here a quarter to four times mu. Its traces
+    have 20 complete periods, so the true frequency is one of the transform's frequencies, which real traces rarely
+    have; `cut` drops that.
     """
     computing = (2.75, 5.5, 11.0, 22.0, 44.0)
     return (
@@ -68,10 +68,10 @@ def settings() -> tuple[Setting, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Null:
-    """Signals without a period.
+    """A kind of signal without a period.
 
-    draw(generator, count) returns samples (count, samples) in bytes per second; it is of a module's function, so that
-    another process can be told of it.
+    draw(generator, count) returns samples (count, samples) in bytes per second; it is built from module-level
+    functions, so that it can be pickled.
     """
 
     kind: Literal["white", "red", "bursts"]
@@ -79,39 +79,39 @@ class Null:
     draw: Callable[[np.random.Generator, int], Reals]
 
 
-def _white(label: str, params: noise.LevelParams) -> Null:
-    return Null("white", label, partial(noise.white, sample_count=NULL_SAMPLE_COUNT, params=params))
+def _white_null(label: str, params: noise.LevelParams) -> Null:
+    return Null("white", label, partial(noise.draw_white, sample_count=NULL_SAMPLE_COUNT, params=params))
 
 
-def _red(correlation: float) -> Null:
-    draw = partial(noise.red, sample_count=NULL_SAMPLE_COUNT, correlation=correlation)
+def _ar1_null(correlation: float) -> Null:
+    draw = partial(noise.draw_ar1, sample_count=NULL_SAMPLE_COUNT, correlation=correlation)
     return Null("red", f"AR(1), {correlation:g}", draw)
 
 
-def _bursts(label: str, params: noise.BurstParams) -> Null:
-    draw = partial(noise.bursts, sample_count=NULL_SAMPLE_COUNT, params=params, sampling_hz=SAMPLING_HZ)
+def _burst_null(label: str, params: noise.BurstParams) -> Null:
+    draw = partial(noise.draw_bursts, sample_count=NULL_SAMPLE_COUNT, params=params, sampling_hz=SAMPLING_HZ)
     return Null("bursts", label, draw)
 
 
-def nulls() -> tuple[Null, ...]:
+def list_nulls() -> tuple[Null, ...]:
     """Return the noise of each kind, with several parameters."""
     uneven = noise.BurstParams(count=20, duty=0.2, duration_log_spread=0.5, volume_log_spread=1.0)
     return (
-        _white("normal", noise.LevelParams()),
-        _white("log-normal", noise.LevelParams(relative_spread=1.0, is_skewed=True)),
-        _red(0.5),
-        _red(0.9),
-        _red(0.99),
-        _bursts("10 bursts, duty 5 %", noise.BurstParams(count=10, duty=0.05)),
-        _bursts("20 bursts, duty 10 %", noise.BurstParams(count=20, duty=0.1)),
-        _bursts("20 uneven bursts, duty 20 %", uneven),
-        _bursts("50 bursts, duty 20 %", noise.BurstParams(count=50, duty=0.2)),
-        _bursts("50 bursts, duty 50 %, one by one", noise.BurstParams(count=50, duty=0.5, may_overlap=False)),
+        _white_null("normal", noise.LevelParams()),
+        _white_null("log-normal", noise.LevelParams(relative_spread=1.0, is_skewed=True)),
+        _ar1_null(0.5),
+        _ar1_null(0.9),
+        _ar1_null(0.99),
+        _burst_null("10 bursts, duty 5 %", noise.BurstParams(count=10, duty=0.05)),
+        _burst_null("20 bursts, duty 10 %", noise.BurstParams(count=20, duty=0.1)),
+        _burst_null("20 uneven bursts, duty 20 %", uneven),
+        _burst_null("50 bursts, duty 20 %", noise.BurstParams(count=50, duty=0.2)),
+        _burst_null("50 bursts, duty 50 %, one by one", noise.BurstParams(count=50, duty=0.5, may_overlap=False)),
     )
 
 
-def example_settings() -> dict[str, Setting]:
-    """Return settings to be shown as examples, with a title each."""
+def list_examples() -> dict[str, Setting]:
+    """Return the settings shown as examples, by title."""
     level = {level: ApplicationParams(compute_mean_s=COMPUTE_S, noise_level=level) for level in NOISE_LEVELS}
     late = ApplicationParams(compute_mean_s=COMPUTE_S, delay_mean_s=5.5)
     varied = ApplicationParams(compute_mean_s=COMPUTE_S, compute_deviation_s=COMPUTE_S)

@@ -1,4 +1,4 @@
-"""What the study's answers say: a row for each method, and the paper's own statements beside what was found."""
+"""One row per method, and the statements of the paper next to our results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from iosig.studies.periods.running import Results
 
 KINDS = ("white", "red", "bursts")
-#: the groups of traces of the tables, in words
+#: column labels of the groups of traces
 GROUPS = {
     "sigma_0": "sigma = 0",
     "desynchronization": "delays",
@@ -25,9 +25,9 @@ _IN_GROUP = {
 
 
 def alarm_summary(results: Results) -> pl.DataFrame:
-    """Return a row for each method: the highest rate of false alarms among the noises of each kind.
+    """Return the maximum false-alarm rate of each method, by kind of noise.
 
-    Columns: method, and white, red, bursts: NULL where none of that kind was drawn.
+    Columns: method, and white, red, bursts; NULL if no noise of that kind was drawn.
     """
     alarms, methods = results.alarms, [method.name for method in results.methods]
     highest = [
@@ -40,9 +40,9 @@ def alarm_summary(results: Results) -> pl.DataFrame:
 
 
 def error_summary(results: Results) -> pl.DataFrame:
-    """Return a row for each method and group: method, group, found_ratio, mean_error, median_error.
+    """Return detection rate and errors by method and group: method, group, found_ratio, mean_error, median_error.
 
-    Errors are of the traces in which a period was found; found_ratio is their share.
+    Errors are over the traces in which a period was found.
     """
     rows = []
     for method in results.methods:
@@ -67,28 +67,28 @@ def error_summary(results: Results) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A number that section III-A states, and how it is found in one method's answers.
+    """A number stated in section III-A, and the statistic of our results to compare it with.
 
-    experiment, low, high: in which answers, the ends of the value included. found: the statistic, of all of them
-    together or, if is_highest, the highest that any setting has.
+    experiment, low, high: the results it covers, ends included. statistic: over all of them, or, if is_highest, the
+    maximum over settings.
     """
 
     text: str
     stated: str
     experiment: str
-    found: pl.Expr
+    statistic: pl.Expr
     low: float = 0.0
     high: float = float("inf")
     is_highest: bool = False
 
-    def of(self, answers: pl.DataFrame) -> float | None:
-        """Return what is found in a method's answers; None where there is none."""
+    def evaluate(self, answers: pl.DataFrame) -> float | None:
+        """Compute the statistic on a method's results; None without results."""
         chosen = answers.filter(experiment=self.experiment).filter(pl.col("value").is_between(self.low, self.high))
         if chosen.is_empty():
             return None
-        by_setting = chosen.group_by("value", "noise_level").agg(found=self.found)
-        found = by_setting["found"].max() if self.is_highest else chosen.select(self.found).item()
-        return None if found is None else float(found)  # type: ignore[arg-type]
+        by_setting = chosen.group_by("value", "noise_level").agg(statistic=self.statistic)
+        value = by_setting["statistic"].max() if self.is_highest else chosen.select(self.statistic).item()
+        return None if value is None else float(value)  # type: ignore[arg-type]
 
 
 _ERROR = pl.col("error_ratio")
@@ -96,32 +96,38 @@ _R_IO_ERROR = (pl.col("r_io") - pl.col("true_io_ratio")).abs() / pl.col("true_io
 _CONFIDENCE, _SCORE = pl.col("confidence").median(), pl.col("periodicity_score").median()
 
 
-def _highest(text: str, stated: str, experiment: str, found: pl.Expr, high: float = float("inf")) -> Statement:
-    return Statement(text, stated, experiment, found, 0.0, high, is_highest=True)
+def _highest_statement(
+    text: str, stated: str, experiment: str, statistic: pl.Expr, high: float = float("inf")
+) -> Statement:
+    return Statement(text, stated, experiment, statistic, 0.0, high, is_highest=True)
 
 
-def _varied(text: str, stated: str, found: pl.Expr, low: float = 0.0, high: float = float("inf")) -> Statement:
-    return Statement(text, stated, "variability", found, low, high)
+def _variability_statement(
+    text: str, stated: str, statistic: pl.Expr, low: float = 0.0, high: float = float("inf")
+) -> Statement:
+    return Statement(text, stated, "variability", statistic, low, high)
 
 
 STATEMENTS: tuple[Statement, ...] = (
-    _highest("highest error, sigma = 0", "< 1 %", "compute_time", _ERROR.max()),
-    _highest("highest mean error of any delay", "≤ 11 %", "desynchronization", _ERROR.mean()),
-    _highest("highest median error of any delay", "≤ 11 %", "desynchronization", _ERROR.median()),
-    _highest("highest third quartile of any delay", "≤ 17 %", "desynchronization", _ERROR.quantile(0.75, "linear")),
-    _highest("highest median error, sigma/mu up to 0.5", "< 5.5 %", "variability", _ERROR.median(), 0.5),
-    _highest("highest median error of any sigma/mu", "< 33 %", "variability", _ERROR.median()),
-    _varied("traces with an error above 200 %, any sigma/mu", "0.8 %", (_ERROR > 2).sum() / pl.len()),
-    _varied("median confidence, sigma/mu < 0.55", "96 %", _CONFIDENCE, 0.0, 0.54),
-    _varied("median confidence, sigma/mu = 2", "63 %", _CONFIDENCE, 2.0),
-    _varied("median periodicity score, sigma = 0", "98 %", _SCORE, 0.0, 0.0),
-    _varied("median periodicity score, sigma/mu = 0.5 to 0.6 (paper: 0.55)", "67 %", _SCORE, 0.5, 0.6),
-    _varied("median periodicity score, sigma/mu = 2", "57 %", _SCORE, 2.0),
-    _highest("highest median error of R_IO, any sigma/mu", "< 10 %", "variability", _R_IO_ERROR.median()),
+    _highest_statement("highest error, sigma = 0", "< 1 %", "compute_time", _ERROR.max()),
+    _highest_statement("highest mean error of any delay", "≤ 11 %", "desynchronization", _ERROR.mean()),
+    _highest_statement("highest median error of any delay", "≤ 11 %", "desynchronization", _ERROR.median()),
+    _highest_statement(
+        "highest third quartile of any delay", "≤ 17 %", "desynchronization", _ERROR.quantile(0.75, "linear")
+    ),
+    _highest_statement("highest median error, sigma/mu up to 0.5", "< 5.5 %", "variability", _ERROR.median(), 0.5),
+    _highest_statement("highest median error of any sigma/mu", "< 33 %", "variability", _ERROR.median()),
+    _variability_statement("traces with an error above 200 %, any sigma/mu", "0.8 %", (_ERROR > 2).sum() / pl.len()),
+    _variability_statement("median confidence, sigma/mu < 0.55", "96 %", _CONFIDENCE, 0.0, 0.54),
+    _variability_statement("median confidence, sigma/mu = 2", "63 %", _CONFIDENCE, 2.0),
+    _variability_statement("median periodicity score, sigma = 0", "98 %", _SCORE, 0.0, 0.0),
+    _variability_statement("median periodicity score, sigma/mu = 0.5 to 0.6 (paper: 0.55)", "67 %", _SCORE, 0.5, 0.6),
+    _variability_statement("median periodicity score, sigma/mu = 2", "57 %", _SCORE, 2.0),
+    _highest_statement("highest median error of R_IO, any sigma/mu", "< 10 %", "variability", _R_IO_ERROR.median()),
 )
 
 
-def statements(results: Results) -> list[tuple[str, str, list[float | None]]]:
-    """Return the paper's statements: the words, the number that the paper states, and each method's."""
+def evaluate_statements(results: Results) -> list[tuple[str, str, list[float | None]]]:
+    """Return each statement's text, the paper's number, and each method's number."""
     by_method = [results.answers.filter(pl.col("method") == method.name) for method in results.methods]
-    return [(line.text, line.stated, [line.of(rows) for rows in by_method]) for line in STATEMENTS]
+    return [(line.text, line.stated, [line.evaluate(rows) for rows in by_method]) for line in STATEMENTS]

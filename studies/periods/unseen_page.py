@@ -1,4 +1,4 @@
-"""Tables of signals on which nothing was set."""
+"""Tables of the results on signals that no method was tuned on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from iosig.studies.pages import Table, percent
+from iosig.studies.pages import Table, format_percent
 from iosig.studies.periods import oracles
 from iosig.studies.periods.unseen import BOUNDS
 
@@ -14,9 +14,9 @@ _RHYTHM_GROUPS = ("claim", "power", "plain")
 _ERROR_GROUPS = ("errors",)
 _TRAP_GROUPS = ("holes", "ticks")
 _NULL_GROUPS = ("bursts", "white", "red", "states")
-#: What the default search said of these signals when they were committed, before it was changed: the shares in which it
-#: found a period, and of these within 3 %, as far as they were told (200 draws each, seed 0).
-_BEFORE: dict[str, tuple[float | None, float | None]] = {
+#: Results of the default detector before it was tuned on these signals: the share in which it found a period, and the
+#: share of these within 3 %, as far as recorded (200 draws each, seed 0).
+_FORMER: dict[str, tuple[float | None, float | None]] = {
     "clean": (None, 1.0),
     "noise of 5 bursts": (None, 1.0),
     "duty 40 %": (None, 1.0),
@@ -33,74 +33,78 @@ _BEFORE: dict[str, tuple[float | None, float | None]] = {
     "jitter of 15 %": (None, 0.84),
     "jitter of 15 % in noise": (0.18, None),
 }
-#: generators that are shown: those that are called periodic most often
+#: number of generators shown, those with the most false alarms
 _SHOWN = 8
 
 
-def unseen_tables(rows: pl.DataFrame) -> Iterator[tuple[str, Table]]:
-    """Yield titles and tables; rows: as of `unseen.with_rates`."""
+def build_tables(rows: pl.DataFrame) -> Iterator[tuple[str, Table]]:
+    """Yield titles and tables; rows as returned by `unseen.add_rates`."""
     if rows.is_empty():
         return
-    rhythms = _of(rows, _RHYTHM_GROUPS)
+    rhythms = _select_groups(rows, _RHYTHM_GROUPS)
     if not rhythms.is_empty():
         yield "Periods found [%], and of these within 3 % of the true one", _rhythm_table(rhythms)
         yield "Upper bounds: periods found [%], and of these within 3 % of the true period", _bound_table(rows)
-    unsure = _of(rows, _ERROR_GROUPS)
+    unsure = _select_groups(rows, _ERROR_GROUPS)
     if not unsure.is_empty():
         yield "Right periods [%] within one reported error of the true one, and within two", _error_table(unsure)
-    nulls = _of(rows, _NULL_GROUPS)
+    nulls = _select_groups(rows, _NULL_GROUPS)
     if not nulls.is_empty():
         yield "False alarms [%] of memoryless signals: mean, highest, and lower confidence bound", _null_table(nulls)
         yield "The generators with most false alarms", _worst_table(nulls)
-    traps = _of(rows, _TRAP_GROUPS)
+    traps = _select_groups(rows, _TRAP_GROUPS)
     if not traps.is_empty():
         yield "Reported periods [%] of holes and ticks", _trap_table(traps)
 
 
-def _of(rows: pl.DataFrame, groups: tuple[str, ...]) -> pl.DataFrame:
+def _select_groups(rows: pl.DataFrame, groups: tuple[str, ...]) -> pl.DataFrame:
     return rows.filter(pl.col("group").is_in(groups))
 
 
-#: the share of signals of which a period is found, and of these of good ones
+#: cell with the share of signals with a claim, and the share of good ones among them
 _CLAIMS = "{claim_ratio:%}, {good_ratio:%}"
 
 
 def _rhythm_table(rows: pl.DataFrame) -> Table:
-    """Return a row for each kind of signal, a cell for each method."""
+    """Tabulate claims by kind of signal and method."""
     return Table.pivot(rows, {"signals": "name"}, "method", _CLAIMS)
 
 
 def _bound_table(rows: pl.DataFrame) -> Table:
-    """Return a row for each kind of signal, with what the default method says of it first."""
-    default, bounds = rows["method"][0], _of(rows, (BOUNDS,))
-    ours = _of(rows, _RHYTHM_GROUPS).filter(pl.col("name").is_in(bounds["name"].implode()), method=default)
+    """Tabulate claims by kind of signal, of the default method and the oracles."""
+    default, bounds = rows["method"][0], _select_groups(rows, (BOUNDS,))
+    ours = _select_groups(rows, _RHYTHM_GROUPS).filter(pl.col("name").is_in(bounds["name"].implode()), method=default)
     columns = (default, *oracles.NULLS, oracles.BURSTS)
     return Table.pivot(pl.concat([ours, bounds]), {"signals": "name"}, "method", _CLAIMS, columns)
 
 
 def _error_table(rows: pl.DataFrame) -> Table:
-    """Return a row for each kind of signal, a cell for each number of cycles."""
-    named = rows.with_columns(
+    """Tabulate the coverage of reported errors by kind of signal and number of cycles."""
+    labelled = rows.with_columns(
         kind=pl.col("name").str.replace(", [^,]*$", ""), cycles=pl.col("name").str.extract(", ([^,]*)$")
     )
-    return Table.pivot(named, {"signals": "kind"}, "cycles", _error_cell)
+    return Table.pivot(labelled, {"signals": "kind"}, "cycles", _error_cell)
 
 
 def _error_cell(row: dict[str, float]) -> str:
-    """Return the shares of right periods within one told error of the truth, and within two."""
-    return f"{percent(row['one_error_ratio'])}, {percent(row['two_errors_ratio'])}" if row["right_count"] else "-"
+    """Format the shares of right periods within one and two reported errors of the truth."""
+    return (
+        f"{format_percent(row['one_error_ratio'])}, {format_percent(row['two_errors_ratio'])}"
+        if row["right_count"]
+        else "-"
+    )
 
 
-def before_table(rows: pl.DataFrame) -> Table | None:
-    """Return a row for each kind of signal of which is known what the default method said at first."""
-    if rows.is_empty() or (rows := _of(rows, _RHYTHM_GROUPS)).is_empty():
+def compare_with_former(rows: pl.DataFrame) -> Table | None:
+    """Tabulate the default method's results before and after it was tuned."""
+    if rows.is_empty() or (rows := _select_groups(rows, _RHYTHM_GROUPS)).is_empty():
         return None
     default = rows["method"][0]
-    told = {row["name"]: row for row in rows.filter(method=default).iter_rows(named=True)}
+    by_name = {row["name"]: row for row in rows.filter(method=default).iter_rows(named=True)}
     cells = [
-        (name, *map(percent, (found, told[name]["claim_ratio"], good, told[name]["good_ratio"])))
-        for name, (found, good) in _BEFORE.items()
-        if name in told
+        (name, *map(format_percent, (found, by_name[name]["claim_ratio"], good, by_name[name]["good_ratio"])))
+        for name, (found, good) in _FORMER.items()
+        if name in by_name
     ]
     return Table(("signals", "found before", "found now", "within 3 % before", "within 3 % now"), cells)
 
@@ -111,7 +115,7 @@ def _null_table(rows: pl.DataFrame) -> Table:
         pl.col("claim_ratio").mean().alias("mean"),
         pl.col("claim_ratio", "least_ratio").max(),
     )
-    return Table.like(
+    return Table.from_pattern(
         "| kind | samples | generators | mean | highest | lower bound |\n"
         "| {group} | {sample_count} | {generator_count} | {mean:%} | {claim_ratio:%} | {least_ratio:%} |",
         by_kind,
@@ -120,7 +124,7 @@ def _null_table(rows: pl.DataFrame) -> Table:
 
 def _worst_table(rows: pl.DataFrame) -> Table:
     worst = rows.sort("claim_ratio", descending=True, maintain_order=True).head(_SHOWN)
-    return Table.like(
+    return Table.from_pattern(
         "| generator | samples | reported | lower bound |\n"
         "| {name} | {sample_count} | {claim_ratio:%} | {least_ratio:%} |",
         worst,
@@ -128,4 +132,4 @@ def _worst_table(rows: pl.DataFrame) -> Table:
 
 
 def _trap_table(rows: pl.DataFrame) -> Table:
-    return Table.like("| signals | reported |\n| {name} | {claim_ratio:%} |", rows)
+    return Table.from_pattern("| signals | reported |\n| {name} | {claim_ratio:%} |", rows)

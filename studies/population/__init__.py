@@ -1,11 +1,11 @@
-"""How runs do their I/O, told from shared traffic, held against what each run did: `iosig study population`.
+"""Accuracy of I/O classes and periods inferred from shared traffic: `iosig study population`.
 
-- `page`: What the study shows: its page, a figure, and tables.
-- `running`: The study itself: draws sites, tells classes and periods of all runs by every way, and of their own bytes.
-- `ways`: Ways of telling a run's class and period, and the truth.
+- `page`: Template variables, tables and the figure of the page.
+- `running`: The study itself: simulates sites, infers classes and periods of all runs by every way, and the truth.
+- `ways`: Ways of inferring a run's class and period, and the truth.
 """
 
-from iosig.studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "population",
@@ -16,5 +16,5 @@ STUDY = Study(
     bytes are those of PEARC'18; they are told from what flowed while it ran, too, from its application's signature, and
     from what that explains of the traffic.
     """,
-    (seeds(5, "Sites of each family and level."), SEED, WORKERS),
+    (seed_count_option(5, "Sites of each family and level."), SEED, WORKERS),
 )

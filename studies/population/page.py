@@ -1,4 +1,4 @@
-"""What the study of population shows: the values of its page (`page.md`), and its figure."""
+"""Template variables and figures of the page `docs/population-study.md`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import polars as pl
 from iosig.reports import panels, style
 from iosig.reports.panels import picture
 from iosig.settings.model import Settings
-from iosig.studies.drawing import legend_below, row_of_panels
-from iosig.studies.pages import Draw, percent
+from iosig.studies.drawing import add_legend_below, draw_panels
+from iosig.studies.pages import Draw, format_percent
 from iosig.studies.population.running import Results
 from iosig.studies.population.ways import WAYS
 from iosig.studies.sites import DAYS, LEVELS
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TRUTH = "truth"
-#: classes in the order of PEARC'18's tables
+#: classes in the order of the tables of PEARC'18
 _LABELS = ("UNIFORM", "OTHER", "HILL", "CANYON", "START", "END", "NO_USAGE")
-#: two periods that differ by less are the same, in shares of the true one
+#: maximum relative error of a right period
 SAME_RATIO = 0.1
 _ASKED = "traffic"
 _OURS = "signature"
@@ -30,43 +30,43 @@ _COLOURS = (style.INK, style.ORANGE, style.BLUE, style.GREEN)
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return what JSON has of the results."""
+    """Return the results as the JSON document of `iosig study --json`."""
     return {
-        "classes": classes(results, "level", "direction", "family"),
-        "periods": periods(results, "level", "direction", "family"),
+        "classes": summarize_classes(results, "level", "direction", "family"),
+        "periods": summarize_periods(results, "level", "direction", "family"),
     }
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of."""
-    families = classes(results, "level", "family")
+    """Compute the variables of the template `page.md`."""
+    families = summarize_classes(results, "level", "family")
     return {
         **{"params": results.params, "WAYS": WAYS, "DAYS": DAYS, "SAME_RATIO": SAME_RATIO},
-        "right_by_level": {way: _right_by_level(results, way) for way in (_ASKED, _OURS)},
-        "classes": classes(results, "level", "direction"),
+        "right_by_level": {way: _format_right_by_level(results, way) for way in (_ASKED, _OURS)},
+        "classes": summarize_classes(results, "level", "direction"),
         "families": families.pivot("way", index=["level", "family"], values="signed_right"),
         "threshold": Settings().signatures.min_expected_correlation,
-        "expected_correlation": by_trust(results),
-        "periods": periods(results, "level", "direction"),
+        "expected_correlation": calibrate(results),
+        "periods": summarize_periods(results, "level", "direction"),
     }
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
-    return {"shares": draw_shares(shares(results)).write}
+    """Map each figure name in `page.md` to its drawing function."""
+    return {"shares": draw_shares(compute_class_shares(results)).write}
 
 
-def _right_by_level(results: Results, way: str) -> str:
-    """Return how often the class of a run with a signature is right, at each level."""
-    rows = classes(results, "level").filter(way=way).select("level", "signed_right").rows()
-    return ", ".join(f"{percent(share)} ({level})" for level, share in rows)
+def _format_right_by_level(results: Results, way: str) -> str:
+    """Format how often the class of a run with a signature is right, at each level."""
+    rows = summarize_classes(results, "level").filter(way=way).select("level", "signed_right").rows()
+    return ", ".join(f"{format_percent(share)} ({level})" for level, share in rows)
 
 
-def classes(results: Results, *names: str) -> pl.DataFrame:
-    """Return how often the class of a run is right, by way and what is named.
+def summarize_classes(results: Results, *names: str) -> pl.DataFrame:
+    """Compute how often the class of a run is right, by way and `names`.
 
-    run_count; right; signed_count: of them those of applications with a signature; signed_right; off: by how much the
-    shares of classes are off, which is half of the sum of all differences.
+    run_count; right; signed_count and signed_right: the same for runs of applications with a signature; off: total
+    variation distance of the class shares.
     """
     is_right, has = pl.col("label").eq_missing(pl.col("true_label")), pl.col("has_signature")
     off = sum((pl.col("label").eq_missing(one).mean() - (pl.col("true_label") == one).mean()).abs() for one in _LABELS)
@@ -79,16 +79,16 @@ def classes(results: Results, *names: str) -> pl.DataFrame:
     )
 
 
-def periods(results: Results, *names: str) -> pl.DataFrame:
-    """Return how often periods are right, by way and what is named; of ways that tell of them.
+def summarize_periods(results: Results, *names: str) -> pl.DataFrame:
+    """Compute how often periods are right, by way and `names`, for ways that report periods.
 
-    run_count; said, periodic: the shares of runs that are said to be periodic, and that are; of_said, of_periodic: of
-    either the share of which the right period is told.
+    said, periodic: share of runs with a reported and with a true period; of_said, of_periodic: share of these whose
+    period is right (precision and recall).
     """
     is_said, is_periodic = pl.col("period_s").is_not_null(), pl.col("true_period_s").is_not_null()
     is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < SAME_RATIO).fill_null(value=False)
-    told = results.runs.filter(is_said.any().over("way"))
-    return told.group_by(*names, "way", maintain_order=True).agg(
+    rows = results.runs.filter(is_said.any().over("way"))
+    return rows.group_by(*names, "way", maintain_order=True).agg(
         run_count=pl.len(),
         said=is_said.mean(),
         periodic=is_periodic.mean(),
@@ -97,19 +97,19 @@ def periods(results: Results, *names: str) -> pl.DataFrame:
     )
 
 
-def shares(results: Results) -> pl.DataFrame:
-    """Return the share of runs by level, way and class: of runs whose application has a signature, the truth first."""
+def compute_class_shares(results: Results) -> pl.DataFrame:
+    """Compute the share of runs by level, way and class, for applications with a signature; the truth comes first."""
     signed = results.runs.filter("has_signature")
     truth = signed.filter(way=_ASKED).with_columns(way=pl.lit(_TRUTH), label="true_label")
-    told = pl.concat([truth, signed]).group_by("level", "way", "label", maintain_order=True).len()
-    return told.with_columns(
+    counts = pl.concat([truth, signed]).group_by("level", "way", "label", maintain_order=True).len()
+    return counts.with_columns(
         run_ratio=pl.col("len") / pl.col("len").sum().over("level", "way"),
         label=pl.col("label").cast(pl.Enum(_LABELS)),
     ).sort(pl.col("level").cast(pl.Enum(list(LEVELS))), pl.col("way").cast(pl.Enum([_TRUTH, *WAYS])), "label")
 
 
-def by_trust(results: Results) -> pl.DataFrame:
-    """Return how often inferred classes and periods are right, by the expected correlation of the signature."""
+def calibrate(results: Results) -> pl.DataFrame:
+    """Compute how often inferred classes and periods are right, by the signature's expected correlation."""
     is_said = pl.col("period_s").is_not_null()
     is_same = ((pl.col("period_s") / pl.col("true_period_s") - 1).abs() < SAME_RATIO).fill_null(value=False)
     lower = (pl.col("expected_correlation") * 10).floor().clip(0, 9) / 10
@@ -132,13 +132,13 @@ def by_trust(results: Results) -> pl.DataFrame:
 
 @picture((11.0, 3.6))
 def draw_shares(figure: Figure, shares: pl.DataFrame) -> None:
-    """Draw bars of each class and way, a panel a level.
+    """Bar chart of the class shares by way, one panel per level.
 
-    shares: level, way, label, run_ratio; the truth is a way, too.
+    shares: level, way, label, run_ratio; the truth is one of the ways.
     """
     ways, labels = (panels.in_order(shares, name) for name in ("way", "label"))
     width = 0.8 / len(ways)
-    for axes, _, at_level in row_of_panels(figure, shares, "level", is_x_shared=False):
+    for axes, _, at_level in draw_panels(figure, shares, "level", is_x_shared=False):
         for number, way in enumerate(ways):
             own = dict(at_level.filter(way=way).select("label", "run_ratio").iter_rows())
             places = np.arange(len(labels)) + (number - (len(ways) - 1) / 2) * width
@@ -147,4 +147,4 @@ def draw_shares(figure: Figure, shares: pl.DataFrame) -> None:
     first = figure.axes[0]
     first.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     first.set_ylabel("runs", fontsize=9)
-    legend_below(figure)
+    add_legend_below(figure)

@@ -1,4 +1,4 @@
-"""The study itself: draws sites, tells classes and periods of all runs by every way, and of their own bytes."""
+"""Simulate sites, infer the classes and periods of all runs by every way, and compare with the truth."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import numpy as np
 import polars as pl
 
 from iosig.studies import sites
-from iosig.studies.attribution.ways import known_jobs
-from iosig.studies.pieces import Told as Heard, nobody, worked
-from iosig.studies.population.ways import WAYS, truth
-from iosig.studies.sites import FAMILIES, LEVELS, Transfers, made, seen, signed, started
+from iosig.studies.attribution.ways import select_known_jobs
+from iosig.studies.population.ways import WAYS, compute_truth
+from iosig.studies.sites import (
+    FAMILIES,
+    LEVELS,
+    Transfers,
+    extract_site_signatures,
+    observe_site,
+    select_logged_jobs,
+    simulate_site,
+)
 from iosig.studies.study import SeedParams
+from iosig.studies.work_items import ReportProgress as Heard, ignore_progress, map_work_items
 
 #: how much is drawn: sites of each family and level
 StudyParams = SeedParams
@@ -21,39 +29,40 @@ StudyParams = SeedParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it.
+    """Inferred and true class and period of each run.
 
-    runs: a row each run with a class, direction and way that tells of it: family, level, seed, direction, way; label
-    and period_s as the way tells them, true_label and true_period_s as its own bytes do; has_signature: whether its
-    application has one; expected correlation: the expected correlation of that. moved_bytes: its own.
+    runs: one row per run with a class, direction and way: family, level, seed, direction, way; label, period_s;
+    true_label, true_period_s; has_signature, expected_correlation: of the run's application; moved_bytes: true bytes.
     """
 
     params: StudyParams
     runs: pl.DataFrame
 
 
-def study(params: StudyParams, told: Heard = nobody) -> Results:
-    """Draw and judge all sites."""
-    pieces = list(product(FAMILIES, LEVELS, params.seeds))
-    return Results(params, pl.concat(worked(judged, pieces, params.worker_count, told)))
+def study(params: StudyParams, report_progress: Heard = ignore_progress) -> Results:
+    """Simulate and evaluate all sites."""
+    items = list(product(FAMILIES, LEVELS, params.seeds))
+    return Results(params, pl.concat(map_work_items(evaluate_site, items, params.worker_count, report_progress)))
 
 
-def judged(piece: tuple[str, str, int]) -> pl.DataFrame:
-    """Return what all ways tell of the runs of one site: rows of `runs`."""
-    family, level, seed = piece
-    site = made(family, level, seed, sites.DAYS)
-    jobs = started(site)
-    found = []
-    for direction, one in seen(site).items():
-        known, moved = signed(one), Transfers.of(site, jobs, direction)
-        own = truth(one, moved).rows.rename({"label": "true_label", "period_s": "true_period_s"})
-        own = own.with_columns(
-            has_signature=pl.Series(known_jobs(one.logged, known)),
-            expected_correlation=known.expected_correlation[one.logged.application],
-            moved_bytes=np.bincount(moved.job, moved.volume_bytes, own.height),
-        ).filter(pl.col("true_label").is_not_null() & pl.Series(one.logged.is_complete))
+def evaluate_site(item: tuple[str, str, int]) -> pl.DataFrame:
+    """Infer class and period of the runs of one site by all ways: rows of `runs`."""
+    family, level, seed = item
+    site = simulate_site(family, level, seed, sites.DAYS)
+    jobs = select_logged_jobs(site)
+    frames = []
+    for direction, traffic in observe_site(site).items():
+        signatures, moved = extract_site_signatures(traffic), Transfers.from_site(site, jobs, direction)
+        truths = compute_truth(traffic, moved).rows.rename({"label": "true_label", "period_s": "true_period_s"})
+        truths = truths.with_columns(
+            has_signature=pl.Series(select_known_jobs(traffic.logged, signatures)),
+            expected_correlation=signatures.expected_correlation[traffic.logged.application],
+            moved_bytes=np.bincount(moved.job, moved.volume_bytes, truths.height),
+        ).filter(pl.col("true_label").is_not_null() & pl.Series(traffic.logged.is_complete))
         key = {"family": family, "level": level, "seed": seed, "direction": direction}
-        for way, (_, tell) in WAYS.items():
-            told = own.join(tell(one, known).rows, on="job", how="inner", maintain_order="left").drop("job")
-            found.append(told.with_columns(pl.lit(value).alias(name) for name, value in (key | {"way": way}).items()))
-    return pl.concat(found)
+        for way, (_, estimate) in WAYS.items():
+            rows = truths.join(estimate(traffic, signatures).rows, on="job", how="inner", maintain_order="left").drop(
+                "job"
+            )
+            frames.append(rows.with_columns(pl.lit(value).alias(name) for name, value in (key | {"way": way}).items()))
+    return pl.concat(frames)

@@ -1,15 +1,15 @@
-"""How good predictions are while a run goes on, where the truth is known: `iosig study predictions`.
+"""Accuracy of online predictions on planted runs: `iosig study predictions`.
 
-- `figures`: The figures of the study of predictions: changes told, changes followed, next bursts and intervals.
-- `page`: What the study of predictions shows: its page, and tables.
-- `peer_rules`: How a peer tells of changes, for comparison: three rules on frequencies in hertz.
-- `planted`: Runs whose I/O phases are known, phase by phase: what predictions of periods are tried on.
+- `figures`: Figures: detected changes, tracking of changes, next bursts and intervals.
+- `page`: Template variables, tables and figures of the page.
+- `peer_rules`: FTIO's change-detection rules, on frequencies in hertz, for comparison.
+- `planted`: Synthetic runs whose I/O phases are known.
 - `running`: The study itself: predicts planted runs, phase by phase.
-- `scenarios`: What is tried: runs whose truth is known, and with which parameters they are predicted.
-- `summary`: The study in short: what is told of its rows, by setting.
+- `scenarios`: The planted runs, and the parameters of their predictions.
+- `summary`: Scores by setting, and the targets.
 """
 
-from iosig.studies.study import SEED, WORKERS, Study, seeds
+from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "predictions",
@@ -19,5 +19,5 @@ STUDY = Study(
     Runs like HACC-IO (FTIO, IPDPS'24, section III-B), periods that double or halve at 0.005 to 5 Hz, jitter,
     background, and runs without any period; every detector of changes gets the same gaps between phases.
     """,
-    (seeds(100, "Runs of each setting."), SEED, WORKERS),
+    (seed_count_option(100, "Runs of each setting."), SEED, WORKERS),
 )

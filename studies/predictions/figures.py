@@ -1,4 +1,4 @@
-"""The figures of the study of predictions: changes told, changes followed, next bursts and intervals."""
+"""Figures of the prediction study: detected changes, tracking of changes, next bursts and intervals."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import polars as pl
 
 from iosig.reports import panels, style
 from iosig.reports.panels import picture
-from iosig.studies.drawing import headline, legend_below
+from iosig.studies.drawing import add_headline, add_legend_below
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: marks of rules and strategies, which are told apart without colours too: colour, mark, line
+#: colour, marker and line style of rules and strategies, distinguishable without colour
 _MARKS = (
     (style.VERMILION, "o", "-"),
     (style.BLUE, "s", "-"),
@@ -24,14 +24,14 @@ _MARKS = (
     (style.GREY, "P", ":"),
     (style.PURPLE, "X", ":"),
 )
-#: errors that are smaller are at the lower edge of their panel
-_LEAST_ERROR = 0.003
-#: so many phases after a change it should be known
+#: smaller errors are clipped to the lower edge of the panel
+_MIN_ERROR = 0.003
+#: number of phases after which a change should be known
 _LATE = 4
-#: where panels end that have a headline above, as a share of the figure
+#: upper end of the panels below a headline, as a ratio of the figure
 _BELOW_HEADLINE = 0.97
-#: shares of fewer evaluations say too little to be drawn
-_LEAST_COUNT = 30
+#: minimum number of evaluations of a plotted share
+_MIN_COUNT = 30
 
 
 # ---- changes
@@ -39,19 +39,19 @@ _LEAST_COUNT = 30
 
 @picture(lambda changes: (5.4 * changes["jitter"].n_unique(), 6.6))
 def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
-    """Draw the share of changes that each rule told in time, and its false detections, by frequency; a column a jitter.
+    """Plot the share of changes that each rule detects in time, and its false detections, by frequency and jitter.
 
-    changes: frequency_hz, jitter, branch, rule, run_count, in_time_ratio, false_count; a branch `unchanged` has the
-    false ones, all others the changes.
+    changes: frequency_hz, jitter, branch, rule, run_count, in_time_ratio, false_count; false detections are those in
+    the branch `unchanged`.
     """
     jitters = changes["jitter"].unique().sort().to_list()
     grid = figure.subplots(2, len(jitters), squeeze=False, sharex=True, sharey="row")
     is_still = pl.col("branch") == "unchanged"
     for column, jitter in enumerate(jitters):
-        of = changes.filter(pl.col("jitter") == jitter)
-        told = of.filter(~is_still).group_by("rule", "frequency_hz", maintain_order=True)
-        _lines(grid[0][column], told.agg(y=100 * pl.col("in_time_ratio").mean()))
-        false = of.filter(is_still).with_columns(y=100 * pl.col("false_count") / pl.col("run_count"))
+        jitter_rows = changes.filter(pl.col("jitter") == jitter)
+        changed = jitter_rows.filter(~is_still).group_by("rule", "frequency_hz", maintain_order=True)
+        _lines(grid[0][column], changed.agg(y=100 * pl.col("in_time_ratio").mean()))
+        false = jitter_rows.filter(is_still).with_columns(y=100 * pl.col("false_count") / pl.col("run_count"))
         _lines(grid[1][column], false)
         grid[0][column].axhline(95, color=style.GREY, lw=1, ls="--", zorder=1)
         grid[1][column].axhline(5, color=style.GREY, lw=1, ls="--", zorder=1)
@@ -68,26 +68,33 @@ def draw_changes(figure: Figure, changes: pl.DataFrame) -> None:
     counts = (0, 5, 10, 100, 1000)
     most = max(10.0, *grid[1][0].get_ylim())
     grid[1][0].set_yticks([count for count in counts if count <= most], [f"{n:g}" for n in counts if n <= most])
-    headline(figure, _told(changes, panels.in_order(changes, "rule")[0]))
-    legend_below(figure, top=_BELOW_HEADLINE)
+    add_headline(figure, _describe_changes(changes, panels.in_order(changes, "rule")[0]))
+    add_legend_below(figure, top=_BELOW_HEADLINE)
 
 
-def _told(changes: pl.DataFrame, rule: str) -> str:
-    own = changes.filter(pl.col("rule") == rule).with_columns(is_still=pl.col("branch") == "unchanged")
-    (least,) = own.filter(~pl.col("is_still")).select(100 * pl.col("in_time_ratio").min()).row(0)
-    (most,) = own.filter("is_still").select((100 * pl.col("false_count") / pl.col("run_count")).max()).row(0)
-    return f"{rule} tells at least {least:.0f} % of the changes in time, and at most {most:.0f} false ones in 100 runs"
+def _describe_changes(changes: pl.DataFrame, rule: str) -> str:
+    rule_changes = changes.filter(pl.col("rule") == rule).with_columns(is_still=pl.col("branch") == "unchanged")
+    (min_in_time,) = rule_changes.filter(~pl.col("is_still")).select(100 * pl.col("in_time_ratio").min()).row(0)
+    (max_false,) = (
+        rule_changes.filter("is_still").select((100 * pl.col("false_count") / pl.col("run_count")).max()).row(0)
+    )
+    return (
+        f"{rule} detects at least {min_in_time:.0f} % of the changes in time, "
+        f"with at most {max_false:.0f} false detections in 100 runs"
+    )
 
 
-def _lines(axes: Axes, found: pl.DataFrame) -> None:
-    """Draw a line for each rule, a little beside one another, so that equal ones are all seen."""
-    rules = panels.in_order(found, "rule")
+def _lines(axes: Axes, rows: pl.DataFrame) -> None:
+    """Draw a line per rule, shifted slightly so that equal lines remain visible."""
+    rules = panels.in_order(rows, "rule")
     for place, rule in enumerate(rules):
         colour, mark, line = _MARKS[place % len(_MARKS)]
-        of = found.filter(pl.col("rule") == rule)
+        rule_rows = rows.filter(pl.col("rule") == rule)
         shift = 1.1 ** (place - (len(rules) - 1) / 2)
-        x = (of["frequency_hz"] * shift).to_list()
-        axes.plot(x, of["y"].to_list(), color=colour, marker=mark, ls=line, lw=1.2, ms=5, label=rule, clip_on=False)
+        x = (rule_rows["frequency_hz"] * shift).to_list()
+        axes.plot(
+            x, rule_rows["y"].to_list(), color=colour, marker=mark, ls=line, lw=1.2, ms=5, label=rule, clip_on=False
+        )
 
 
 # ---- following
@@ -95,7 +102,7 @@ def _lines(axes: Axes, found: pl.DataFrame) -> None:
 
 @picture(lambda following: (5.4 * following["branch"].n_unique(), 5.6))
 def draw_following(figure: Figure, following: pl.DataFrame) -> None:
-    """Draw the error of predicted periods, and where there is none, by phases since a change; a column a branch.
+    """Plot the error and the share of missing predicted periods by phases since a change, a column per branch.
 
     following: strategy, branch, since, told_ratio, error, low_error, high_error.
     """
@@ -108,15 +115,15 @@ def draw_following(figure: Figure, following: pl.DataFrame) -> None:
         upper, lower = grid[0][column], grid[1][column]
         for place, strategy in enumerate(panels.in_order(shown, "strategy")):
             colour, mark, _ = _MARKS[place % len(_MARKS)]
-            of = shown.filter(pl.col("branch") == branch, pl.col("strategy") == strategy)
-            x = of["since"].to_list()
+            strategy_rows = shown.filter(pl.col("branch") == branch, pl.col("strategy") == strategy)
+            x = strategy_rows["since"].to_list()
             low, middle, high = (
-                of[name].fill_null(float("nan")).clip(_LEAST_ERROR).to_numpy() * 100
+                strategy_rows[name].fill_null(float("nan")).clip(_MIN_ERROR).to_numpy() * 100
                 for name in ("low_error", "error", "high_error")
             )
             upper.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
             upper.plot(x, middle, color=colour, marker=mark, ms=4, lw=1.3, label=strategy)
-            lower.plot(x, 100 * (1 - of["told_ratio"].to_numpy()), color=colour, marker=mark, ms=4, lw=1.3)
+            lower.plot(x, 100 * (1 - strategy_rows["told_ratio"].to_numpy()), color=colour, marker=mark, ms=4, lw=1.3)
         for axes in (upper, lower):
             axes.axvline(0, color=style.GREY, lw=1, ls="--", zorder=1)
         upper.set_title(f"Period {branch}: error, median and quartiles")
@@ -127,15 +134,15 @@ def draw_following(figure: Figure, following: pl.DataFrame) -> None:
     grid[0][0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     grid[0][0].minorticks_off()
     grid[1][0].set(ylim=(-4, 104), ylabel="%", xticks=range(-3, int(shown["since"].max()) + 1))  # type: ignore[arg-type]
-    headline(figure, _followed(shown))
-    legend_below(figure, top=_BELOW_HEADLINE)
+    add_headline(figure, _describe_following(shown))
+    add_legend_below(figure, top=_BELOW_HEADLINE)
 
 
-def _followed(shown: pl.DataFrame) -> str:
+def _describe_following(shown: pl.DataFrame) -> str:
     late = shown.filter(pl.col("since") >= _LATE).group_by("strategy", maintain_order=True)
     errors = late.agg(error=100 * pl.col("error").median()).sort("error")
-    told = [f"{strategy} by {error:.1f} %" for strategy, error in errors.iter_rows()]
-    return f"From {_LATE} phases after a change on, periods err in the median: {', '.join(told)}"
+    errors_text = [f"{strategy} by {error:.1f} %" for strategy, error in errors.iter_rows()]
+    return f"From {_LATE} phases after a change on, periods err in the median: {', '.join(errors_text)}"
 
 
 # ---- next bursts and intervals
@@ -143,12 +150,12 @@ def _followed(shown: pl.DataFrame) -> str:
 
 @picture((13.0, 4.2))
 def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, nominal: float) -> None:
-    """Draw what next bursts' foreseen starts are worth, by setting, and how often intervals hold the true period.
+    """Plot coverage and error of the predicted next burst by setting, and how often intervals hold the true period.
 
     bursts: setting, few_within_ratio, within_ratio, error, high_error. intervals: kind, above, up_to, hold_ratio,
-    near_ratio, evaluation_count; classes of few evaluations are left out. nominal: what a range is meant to hold.
+    near_ratio, evaluation_count. nominal: the nominal coverage.
     """
-    within, errors, held = figure.subplots(1, 3)
+    within, errors, coverage = figure.subplots(1, 3)
     settings = bursts["setting"].to_list()
     rows = list(range(len(settings)))
     within.plot(100 * bursts["few_within_ratio"], rows, "o", mfc="white", mec=style.BLUE, label="4 to 9 phases so far")
@@ -167,20 +174,20 @@ def draw_bursts(figure: Figure, bursts: pl.DataFrame, intervals: pl.DataFrame, n
         axes.set_axisbelow(True)
     for place, kind in enumerate(panels.in_order(intervals, "kind")):
         colour, mark, _ = _MARKS[place]
-        of = intervals.filter(pl.col("kind") == kind, pl.col("evaluation_count") >= _LEAST_COUNT)
-        x = (50 * (of["above"] + of["up_to"])).to_list()
-        held.plot(x, 100 * of["hold_ratio"], color=colour, marker=mark, lw=1.2, label=kind)
-        held.plot(x, 100 * of["near_ratio"], color=colour, marker=mark, mfc="white", lw=1, ls=":")
-    held.plot([], [], color=style.INK, marker="o", mfc="white", lw=1, ls=":", label="5 % wider")
-    held.plot((0, 100), (0, 100), color=style.GREY, lw=1, ls="--", zorder=1)
-    held.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability of the interval [%]", ylabel="% of the evaluations")
-    held.set_title("Intervals that hold the true period", pad=22)
-    for axes in (within, errors, held):
+        kind_rows = intervals.filter(pl.col("kind") == kind, pl.col("evaluation_count") >= _MIN_COUNT)
+        x = (50 * (kind_rows["above"] + kind_rows["up_to"])).to_list()
+        coverage.plot(x, 100 * kind_rows["hold_ratio"], color=colour, marker=mark, lw=1.2, label=kind)
+        coverage.plot(x, 100 * kind_rows["near_ratio"], color=colour, marker=mark, mfc="white", lw=1, ls=":")
+    coverage.plot([], [], color=style.INK, marker="o", mfc="white", lw=1, ls=":", label="5 % wider")
+    coverage.plot((0, 100), (0, 100), color=style.GREY, lw=1, ls="--", zorder=1)
+    coverage.set(xlim=(0, 100), ylim=(0, 103), xlabel="probability of the interval [%]", ylabel="% of the evaluations")
+    coverage.set_title("Intervals that hold the true period", pad=22)
+    for axes in (within, errors, coverage):
         axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 0.985), ncols=4, handlelength=1.2, columnspacing=0.9)
     least, most = (
         100 * value for value in bursts.select(pl.min("within_ratio"), pl.max("within_ratio").alias("most")).row(0)
     )
-    headline(
+    add_headline(
         figure,
         f"Of next bursts {least:.0f} to {most:.0f} % come within the range meant to hold {100 * nominal:.0f} %, "
         "by setting",

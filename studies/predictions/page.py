@@ -1,4 +1,4 @@
-"""What the study of predictions shows: the values of its page (`page.md`), and its figures."""
+"""Template variables and figures of the page `docs/predictions-study.md`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import polars as pl
 
-from iosig.studies.pages import Draw, Table, percent, tabled
+from iosig.studies.pages import Draw, Table, collect_rows, format_percent
 from iosig.studies.predictions.figures import draw_bursts, draw_changes, draw_following
-from iosig.studies.predictions.running import PEERS, Results, example
+from iosig.studies.predictions.running import PEERS, Results, predict_example
 from iosig.studies.predictions.scenarios import (
     AFTER,
     BEFORE,
@@ -23,11 +23,12 @@ from iosig.studies.predictions.scenarios import (
     PHASE_COUNT,
 )
 from iosig.studies.predictions.summary import (
-    MOST_SMALL_LAG,
+    MAX_SMALL_LAG,
     NOMINAL,
     burst_summary,
     change_summary,
     end_summary,
+    evaluate_targets,
     following_summary,
     hacc_phases,
     hacc_summary,
@@ -36,12 +37,11 @@ from iosig.studies.predictions.summary import (
     none_summary,
     range_summary,
     small_change_summary,
-    targets,
 )
 from iosig.transforms.predictions.change_points import DETECTOR_NAMES
 from iosig.transforms.predictions.predictor import OnlineParams
 
-#: phases since a change that a table has
+#: phases since a change shown in a table
 _SINCE = (0, 1, 2, 3, 4, 6, 9, 14)
 _RULES = (*DETECTOR_NAMES, *PEERS)
 _SUMMARIES: Mapping[str, Callable[[Results], pl.DataFrame]] = {
@@ -60,33 +60,33 @@ _SUMMARIES: Mapping[str, Callable[[Results], pl.DataFrame]] = {
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return what JSON has of the results."""
+    """Return the results as the JSON document of `iosig study --json`."""
     return {
         "seed_count": results.params.seed_count,
         "seed": results.params.seed,
-        "targets": [asdict(target) for target in targets(results)],
+        "targets": [asdict(target) for target in evaluate_targets(results)],
         **{name: summarize(results) for name, summarize in _SUMMARIES.items()},
     }
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of."""
+    """Compute the variables of the template `page.md`."""
     return {
         **{"params": results.params, "usual": OnlineParams(), "BEFORE": BEFORE, "AFTER": AFTER, "JITTERS": JITTERS},
         **{"PERIOD_S": PERIOD_S, "PHASE_COUNT": PHASE_COUNT, "NOMINAL": NOMINAL, "NONE_COUNT": NONE_COUNT},
-        **{"END_COUNTS": END_COUNTS, "MOST_SMALL_LAG": MOST_SMALL_LAG},
+        **{"END_COUNTS": END_COUNTS, "MOST_SMALL_LAG": MAX_SMALL_LAG},
         **{name: summarize(results) for name, summarize in _SUMMARIES.items()},
-        "targets": [asdict(target) | {"met": "yes" if target.is_met else "no"} for target in targets(results)],
+        "targets": [asdict(target) | {"met": "yes" if target.is_met else "no"} for target in evaluate_targets(results)],
         "phases": hacc_phases(results).to_dicts(),
         "change_cells": change_table(results),
         "lag_cells": lag_table(results),
         "small_change_cells": small_change_table(results),
-        "followed_cells": followed_table(results),
+        "followed_cells": following_table(results),
     }
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
+    """Map each figure name in `page.md` to its drawing function."""
     return {
         "hacc": partial(_draw_example, results.params.seed),
         "changes": draw_changes(change_summary(results)).write,
@@ -95,13 +95,13 @@ def figures(results: Results) -> dict[str, Draw]:
     }
 
 
-@tabled("frequency, jitter", *_RULES)
+@collect_rows("frequency, jitter", *_RULES)
 def change_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield, by frequency and jitter, what each rule tells: doubled and halved in time, and false ones in 100 runs."""
-    found = change_summary(results)
-    for (hz, jitter), of in found.group_by(["frequency_hz", "jitter"], maintain_order=True):
-        cells = {(row["rule"], row["branch"]): row for row in of.iter_rows(named=True)}
-        yield f"{hz:g} Hz, {percent(jitter, 0)}", *(_change_cell(cells, rule) for rule in _RULES)
+    """Yield by frequency and jitter each rule's in-time detections (doubled, halved) and false ones per 100 runs."""
+    summary = change_summary(results)
+    for (hz, jitter), setting_rows in summary.group_by(["frequency_hz", "jitter"], maintain_order=True):
+        cells = {(row["rule"], row["branch"]): row for row in setting_rows.iter_rows(named=True)}
+        yield f"{hz:g} Hz, {format_percent(jitter, 0)}", *(_change_cell(cells, rule) for rule in _RULES)
 
 
 def _change_cell(cells: dict[tuple[str, str], dict[str, float]], rule: str) -> str:
@@ -110,60 +110,66 @@ def _change_cell(cells: dict[tuple[str, str], dict[str, float]], rule: str) -> s
     return " / ".join(f"{100 * ratio:.0f}" for ratio in (*ratios, still["false_count"] / still["run_count"]))
 
 
-@tabled(
+@collect_rows(
     *("frequency, jitter", "change", "after 1", "2", "3", "later", "not", "change point right", "others' right"),
 )
 def lag_table(results: Results) -> Iterator[Sequence[str]]:
-    """Yield after how many periods the default detector tells of changes, and how exactly since when."""
-    found = change_summary(results).filter(pl.col("branch") != "unchanged")
-    for row in found.filter(pl.col("rule") == DETECTOR_NAMES[0]).iter_rows(named=True):
+    """Yield the default detector's lag of detection, and the accuracy of its change points."""
+    changes = change_summary(results).filter(pl.col("branch") != "unchanged")
+    for row in changes.filter(pl.col("rule") == DETECTOR_NAMES[0]).iter_rows(named=True):
         lags = [row[f"lag_{number}"] for number in (1, 2, 3)] + [row["later_ratio"]]
-        same = found.filter(*(pl.col(name) == row[name] for name in ("frequency_hz", "jitter", "branch")))
+        same = changes.filter(*(pl.col(name) == row[name] for name in ("frequency_hz", "jitter", "branch")))
         others = same.filter(pl.col("rule").is_in(DETECTOR_NAMES[1:]))
         yield (
-            f"{row['frequency_hz']:g} Hz, {percent(row['jitter'], 0)}",
+            f"{row['frequency_hz']:g} Hz, {format_percent(row['jitter'], 0)}",
             row["branch"],
-            *(percent(lag, 0) for lag in (*lags, 1 - sum(lags))),
-            percent(row["right_point_ratio"], 0),
+            *(format_percent(lag, 0) for lag in (*lags, 1 - sum(lags))),
+            format_percent(row["right_point_ratio"], 0),
             ", ".join(
-                f"{rule} {percent(right, 0)}" for rule, right in others.select("rule", "right_point_ratio").rows()
+                f"{rule} {format_percent(right, 0)}"
+                for rule, right in others.select("rule", "right_point_ratio").rows()
             ),
         )
 
 
 def small_change_table(results: Results) -> Table:
-    """Return, by jitter, the share of small changes that each rule finds soon, and in all."""
+    """Tabulate by jitter the share of small changes that each rule detects soon, and at all."""
     in_percent = pl.col("jitter", "found_ratio", "all_found_ratio") * 100
     shares = small_change_summary(results).with_columns(in_percent)
     shares = shares.with_columns(jitter=pl.format("{} %", pl.col("jitter").round().cast(pl.Int64)))
     return Table.pivot(shares, {"jitter": "jitter"}, "rule", "{found_ratio:.0f} / {all_found_ratio:.0f}", _RULES)
 
 
-@tabled("change", "window", *map(str, _SINCE))
-def followed_table(results: Results) -> Iterator[Sequence[str]]:
+@collect_rows("change", "window", *map(str, _SINCE))
+def following_table(results: Results) -> Iterator[Sequence[str]]:
     """Yield the median error of predicted periods by phases since a change."""
-    for (branch, strategy), of in following_summary(results).group_by(["branch", "strategy"], maintain_order=True):
-        rows = {row["since"]: row for row in of.iter_rows(named=True)}
+    for (branch, strategy), strategy_rows in following_summary(results).group_by(
+        ["branch", "strategy"], maintain_order=True
+    ):
+        rows = {row["since"]: row for row in strategy_rows.iter_rows(named=True)}
         cells = [
-            f"{percent(rows[since]['error'], 1)}"
-            + (f" ({percent(told, 0)})" if (told := rows[since]["told_ratio"]) < 1 else "")
+            f"{format_percent(rows[since]['error'], 1)}"
+            + (f" ({format_percent(ratio, 0)})" if (ratio := rows[since]["told_ratio"]) < 1 else "")
             for since in _SINCE
         ]
         yield str(branch), str(strategy), *cells
 
 
 def _draw_example(seed: int, path: Path) -> None:
-    """Draw the predictions of one run as those of any followed input."""
+    """Draw the predictions of one run in the same form as those of a followed input."""
     from iosig.reports.predictions.evaluations import PredictionView
     from iosig.reports.predictions.picture import draw
     from iosig.streams.following.rows import Circumstances, Identity, row_of
 
-    run, predictor, evaluations = example(seed)
+    run, predictor, evaluations = predict_example(seed)
     identity = Identity(f"HACC-IO, planted, seed {seed}", "trace", None, "planted", None, "client", False)
-    told = Circumstances("write", 1, predictor.params.strategy)
-    # a planted run is of no day
+    circumstances = Circumstances("write", 1, predictor.params.strategy)
+    # a planted run has no date: use an arbitrary one
     day = datetime(2000, 1, 1, tzinfo=UTC)
-    rows = [row_of(identity, told, day + timedelta(seconds=found.answer.window_end_s), found) for found in evaluations]
+    rows = [
+        row_of(identity, circumstances, day + timedelta(seconds=evaluation.answer.window_end_s), evaluation)
+        for evaluation in evaluations
+    ]
     window = predictor.pyramid.window(0.0, float(run.phase_end_s[-1]))
     times = [window.start_s + place / window.sampling_hz for place in range(len(window.bytes_per_s))]
     view = PredictionView(

@@ -1,4 +1,4 @@
-"""The study itself: predicts planted runs, phase by phase, and keeps a row for each evaluation and for each rule."""
+"""Predict planted runs, phase by phase, and keep one row per evaluation and per rule."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from iosig.studies.pieces import Told, nobody, worked
-from iosig.studies.predictions.peer_rules import PeerAdwin, PeerCusum, PeerPageHinkley, Told as ToldChange
-from iosig.studies.predictions.planted import PlantedRun, hacc_like
-from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, SMALL, Branch, Setting, settings
+from iosig.studies.predictions.peer_rules import DetectedChange as ToldChange, PeerAdwin, PeerCusum, PeerPageHinkley
+from iosig.studies.predictions.planted import PlantedRun, draw_hacc_run
+from iosig.studies.predictions.scenarios import BEFORE, EXPERIMENTS, SMALL, Branch, Setting, list_settings
 from iosig.studies.study import SeedParams
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.predictions.change_points import DETECTOR_NAMES, Detector, create_detector
 from iosig.transforms.predictions.predictor import Due, Evaluation, Predictor, evaluate
 
 Row = dict[str, Any]
 
-#: runs that are predicted together: evaluations share transforms, and a worker's memory is bounded
+#: runs predicted together, which share transforms; bounds the memory of a worker
 CHUNK = 50
 #: the direction of changes, in octaves of period
 _DETECTED = {"doubled": 1.0, "halved": -1.0, SMALL: 1.0}
@@ -71,16 +71,16 @@ StudyParams = SeedParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it; NULL where there is no answer.
+    """Evaluations of all runs, and changes detected by each rule; NULL without an answer.
 
-    evaluations: a row for each evaluation. phase: after which row of the run, from 0. true_period_s: planted there;
-    next_gap_s, next_onset_s: to the phase that followed, and when it began; later_gap_s: the mean gap from the second
-    phase on. The rest is as in `predictions`; burst: `next_burst_outcome`, earliest_s to latest_s: when it was due;
-    is_changed: whether a change was told.
+    evaluations: one row per evaluation. phase: index of the run's last row. true_period_s: planted period; next_gap_s,
+    next_onset_s: gap to the next phase and its onset; later_gap_s: mean gap from the second phase on. burst:
+    `next_burst_outcome`, earliest_s to latest_s: its predicted range; is_changed: whether a change was detected. The
+    rest is as in `predictions`.
 
-    changes: a row for each rule and run of the experiment `changes`. lag: gaps of the new period that the rule had seen
-    when it told of the change, in the right direction. point_error: how far its change point was off, in periods (the
-    shorter one), late ones positive. false_count: changes that it told before the change; all of them where none is.
+    changes: one row per rule and run of the experiment `changes`. lag: gaps of the new period before the rule detected
+    the change, in the right direction. point_error: error of its change point in (shorter) periods, positive if late.
+    false_count: detections before the change, or all if there is none.
     """
 
     params: StudyParams
@@ -92,21 +92,21 @@ class Results:
 
 
 class Rule(Protocol):
-    """What takes a period after the other, and tells of changes."""
+    """A sequential change detector: takes one period after another."""
 
     def add(self, period_s: float) -> ToldChange | None:
-        """Take the next period; return the change that it gives away, if any."""
+        """Add the next period and return the detected change, if any."""
 
 
 @dataclass(slots=True)
 class OwnRule:
-    """One of our detectors."""
+    """Adapter of iosig's detectors to the rule interface."""
 
-    of: Detector
+    detector: Detector
 
     def add(self, period_s: float) -> ToldChange | None:
-        """Take the next period; return the change that it gives away, if any."""
-        change = self.of.add(period_s)
+        """Add the next period and return the detected change, if any."""
+        change = self.detector.add(period_s)
         return None if change is None else ToldChange(change.index, change.octaves)
 
 
@@ -119,47 +119,50 @@ PEERS: dict[str, Callable[[], Rule]] = {
 RULES = (*DETECTOR_NAMES, *PEERS)
 
 
-def _rules() -> dict[str, Rule]:
-    own: dict[str, Rule] = {name: OwnRule(create_detector(name)) for name in DETECTOR_NAMES}
-    return own | {name: made() for name, made in PEERS.items()}
+def _create_rules() -> dict[str, Rule]:
+    detectors: dict[str, Rule] = {name: OwnRule(create_detector(name)) for name in DETECTOR_NAMES}
+    return detectors | {name: made() for name, made in PEERS.items()}
 
 
 @dataclass(slots=True)
 class _Watch:
-    """Feeds rules with the gaps that a predictor sees, and keeps what they tell: at which phase, since when."""
+    """Feeds the rules with the gaps that a predictor observes, and records their detections.
 
-    rules: dict[str, Rule] = field(default_factory=_rules)
+    detected: phase, start of the new period, and octaves of each detection, by rule.
+    """
+
+    rules: dict[str, Rule] = field(default_factory=_create_rules)
     gaps: list[tuple[float, float]] = field(default_factory=list)
-    told: dict[str, list[tuple[int, float, float]]] = field(default_factory=lambda: {name: [] for name in RULES})
+    detected: dict[str, list[tuple[int, float, float]]] = field(default_factory=lambda: {name: [] for name in RULES})
 
-    def take(self, observed: Sequence[tuple[float, float]], phase: int) -> None:
+    def observe(self, observed: Sequence[tuple[float, float]], phase: int) -> None:
         for onset_s, next_s in observed[len(self.gaps) :]:
             self.gaps.append((onset_s, next_s))
             for name, rule in self.rules.items():
                 change = rule.add(next_s - onset_s)
                 if change is not None:
-                    self.told[name].append((phase, self.gaps[change.index][0], change.octaves))
+                    self.detected[name].append((phase, self.gaps[change.index][0], change.octaves))
 
 
-# ---- pieces of work
+# ---- work items
 
 
 @dataclass(slots=True)
 class _Trial:
-    """One run as far as it is predicted."""
+    """A run and its predictor, up to the current phase."""
 
     number: int
     predictor: Predictor
     watch: _Watch | None
     evaluations: list[Evaluation] = field(default_factory=list)
 
-    def branched(self) -> _Trial:
-        """Return one that goes on by itself."""
+    def fork(self) -> _Trial:
+        """Copy the trial, so that it can continue independently."""
         return _Trial(self.number, deepcopy(self.predictor), deepcopy(self.watch), list(self.evaluations))
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _WorkItem:
     setting: Setting
     first: int
     count: int
@@ -170,30 +173,33 @@ class _Piece:
         return self.count * self.setting.cost
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Predict all runs. The same seed gives the same results, with any number of processes."""
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Predict all runs; the results do not depend on the number of processes."""
     chunks = range(0, params.seed_count, CHUNK)
-    pieces = [
-        _Piece(setting, first, min(CHUNK, params.seed_count - first), params.seed)
-        for setting in settings()
+    items = [
+        _WorkItem(setting, first, min(CHUNK, params.seed_count - first), params.seed)
+        for setting in list_settings()
         for first in chunks
     ]
-    parts = worked(_work, pieces, params.worker_count, told, [piece.cost for piece in pieces])
+    parts = map_work_items(_process_item, items, params.worker_count, report_progress, [piece.cost for piece in items])
     return Results(params, *(pl.concat([part[which] for part in parts]) for which in range(2)))
 
 
-def _work(piece: _Piece) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _process_item(item: _WorkItem) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Predict some runs of a setting in all its branches."""
-    setting = piece.setting
-    numbers = range(piece.first, piece.first + piece.count)
-    runs = {name: [_drawn(setting, branch, piece.seed, number) for number in numbers] for name, branch in _of(setting)}
+    setting = item.setting
+    numbers = range(item.first, item.first + item.count)
+    runs = {
+        name: [_draw_run(setting, branch, item.seed, number) for number in numbers]
+        for name, branch in _list_branches(setting)
+    }
     is_watched = setting.experiment == "changes"
     common = [_Trial(number, Predictor(setting.params), _Watch() if is_watched else None) for number in numbers]
     _predict(common, next(iter(runs.values())), range(setting.shared_count))
     rows: list[Row] = []
     changes: list[Row] = []
-    for name, branch in _of(setting):
-        trials = [trial.branched() for trial in common]
+    for name, branch in _list_branches(setting):
+        trials = [trial.fork() for trial in common]
         _predict(trials, runs[name], range(setting.shared_count, branch.phase_count))
         labels = {
             "experiment": setting.experiment,
@@ -208,18 +214,18 @@ def _work(piece: _Piece) -> tuple[pl.DataFrame, pl.DataFrame]:
     return pl.DataFrame(rows, schema=_EVALUATIONS), pl.DataFrame(changes, schema=_CHANGES)
 
 
-def _of(setting: Setting) -> Sequence[tuple[str, Branch]]:
+def _list_branches(setting: Setting) -> Sequence[tuple[str, Branch]]:
     return list(setting.branches.items())
 
 
-def _drawn(setting: Setting, branch: Branch, seed: int, number: int) -> PlantedRun:
-    """Return one run: all branches of a setting are drawn from the same numbers."""
+def _draw_run(setting: Setting, branch: Branch, seed: int, number: int) -> PlantedRun:
+    """Draw one run; all branches of a setting use the same random stream."""
     key = (EXPERIMENTS.index(setting.experiment), setting.stream, number)
     return branch.draw(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def _predict(trials: Sequence[_Trial], runs: Sequence[PlantedRun], phases: range) -> None:
-    """Predict runs together, each at the end of each phase, when its requests have come."""
+    """Predict runs together, each at the end of each phase."""
     for phase in phases:
         due = []
         for trial, run in zip(trials, runs, strict=True):
@@ -227,14 +233,14 @@ def _predict(trials: Sequence[_Trial], runs: Sequence[PlantedRun], phases: range
             trial.predictor.add(run.requests(phase))
             trial.predictor.pyramid.advance(now_s)
             due.append(Due(trial.predictor, now_s))
-        for trial, found in zip(trials, evaluate(due), strict=True):
-            trial.evaluations.append(found)
+        for trial, evaluation in zip(trials, evaluate(due), strict=True):
+            trial.evaluations.append(evaluation)
             if trial.watch is not None:
-                trial.watch.take(trial.predictor.observed, phase)
+                trial.watch.observe(trial.predictor.observed, phase)
 
 
-def _row(number: int, run: PlantedRun, phase: int, found: Evaluation) -> Row:
-    answer, burst = found.answer, found.burst
+def _row(number: int, run: PlantedRun, phase: int, evaluation: Evaluation) -> Row:
+    answer, burst = evaluation.answer, evaluation.burst
     is_last = phase + 1 >= run.phase_count
     return {
         "run": number,
@@ -242,34 +248,34 @@ def _row(number: int, run: PlantedRun, phase: int, found: Evaluation) -> Row:
         "now_s": answer.window_end_s,
         "window_start_s": answer.window_start_s,
         "outcome": answer.outcome,
-        "true_period_s": _known(run.period_s[phase]),
+        "true_period_s": _nan_to_none(run.period_s[phase]),
         "next_gap_s": None if is_last else float(run.gaps_s[phase]),
         "next_onset_s": None if is_last else float(run.onset_s[phase + 1]),
         "later_gap_s": float(run.gaps_s[1:].mean()) if run.phase_count > 2 else None,
         "period_s": answer.period_s,
-        "shortest_period_s": found.periods and found.periods.shortest_s,
-        "longest_period_s": found.periods and found.periods.longest_s,
-        "probability": found.probability,
-        "hit_probability": found.hit_probability,
+        "shortest_period_s": evaluation.periods and evaluation.periods.shortest_s,
+        "longest_period_s": evaluation.periods and evaluation.periods.longest_s,
+        "probability": evaluation.probability,
+        "hit_probability": evaluation.hit_probability,
         "burst": burst.outcome,
-        "earliest_s": _known(burst.earliest_start_s),
-        "start_s": _known(burst.start_s),
-        "latest_s": _known(burst.latest_start_s),
-        "phase_count": found.phase_count,
-        "is_changed": found.change is not None,
+        "earliest_s": _nan_to_none(burst.earliest_start_s),
+        "start_s": _nan_to_none(burst.start_s),
+        "latest_s": _nan_to_none(burst.latest_start_s),
+        "phase_count": evaluation.phase_count,
+        "is_changed": evaluation.change is not None,
     }
 
 
-def _known(value: float) -> float | None:
+def _nan_to_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
 def _change_rows(setting: Setting, branch: str, trial: _Trial, run: PlantedRun) -> Iterator[Row]:
-    """Yield what each rule told of a run."""
+    """Yield each rule's detections in a run."""
     if trial.watch is None:
         return
     shorter_s = float(run.period_s.min())
-    for name, events in trial.watch.told.items():
+    for name, events in trial.watch.detected.items():
         lag = error = None
         false = [phase for phase, _, _ in events if branch not in _DETECTED or phase <= BEFORE]
         for phase, since_s, octaves in events:
@@ -290,15 +296,15 @@ def _change_rows(setting: Setting, branch: str, trial: _Trial, run: PlantedRun) 
 # ---- one run, for a picture
 
 
-def example(seed: int) -> tuple[PlantedRun, Predictor, list[Evaluation]]:
-    """Return the first run like HACC-IO, its predictor at the end, and its evaluations."""
+def predict_example(seed: int) -> tuple[PlantedRun, Predictor, list[Evaluation]]:
+    """Predict the first HACC-like run; returns the run, its predictor, and all evaluations."""
     key = (EXPERIMENTS.index("hacc"), 0, 0)
-    run = hacc_like(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
+    run = draw_hacc_run(np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key)))
     predictor = Predictor()
-    found: list[Evaluation] = []
+    evaluations: list[Evaluation] = []
     for phase in range(run.phase_count):
         now_s = float(run.phase_end_s[phase])
         predictor.add(run.requests(phase))
         predictor.pyramid.advance(now_s)
-        found += evaluate([Due(predictor, now_s)])
-    return run, predictor, found
+        evaluations += evaluate([Due(predictor, now_s)])
+    return run, predictor, evaluations

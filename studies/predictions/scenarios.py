@@ -1,4 +1,4 @@
-"""What is tried: runs whose truth is known, and with which parameters they are predicted."""
+"""The planted runs, and the parameters of their predictions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from iosig.studies.predictions.planted import (
     HACC_PHASES,
     PlantedRun,
-    changing,
-    constant,
-    ending,
-    hacc_like,
-    irregular,
-    moving,
-    single,
-    with_background,
+    add_background,
+    draw_changing_run,
+    draw_constant_run,
+    draw_ending_run,
+    draw_hacc_run,
+    draw_irregular_run,
+    draw_moving_run,
+    draw_single_phase,
 )
 from iosig.transforms.predictions.predictor import OnlineParams
 
@@ -29,11 +29,11 @@ STRATEGIES = ("all", "periods", "adaptive")
 #: frequencies at which periods change, and the jitter of their phases
 FREQUENCIES_HZ = (0.005, 0.05, 0.5, 5.0)
 JITTERS = (0.05, 0.1)
-#: gaps before a change and since, and phases that are looked at since: changes are told earlier than that, or late
-BEFORE, AFTER, LOOKED_AT = 20, 20, 8
+#: gaps before and after a change, and phases observed after it; later detections count as late
+BEFORE, AFTER, OBSERVED_AFTER = 20, 20, 8
 #: the branch of a small change
 SMALL = "longer by 20 %"
-#: ways in which a run goes on, and how many times as long its period is then
+#: branches of a run, and the ratio of its later period
 BRANCHES = {"doubled": 2.0, "halved": 0.5, "unchanged": 1.0, SMALL: 1.2}
 #: runs that show how a change is followed, when bursts begin, and what has no period: their period, their phases [s]
 PERIOD_S, PHASE_COUNT, NONE_COUNT = 20.0, 24, 20
@@ -47,7 +47,7 @@ SINGLE_COUNT = 9
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way in which a run goes on: how it is drawn, and until which row it is predicted."""
+    """Continuation of a run after the common rows: how it is drawn, and the number of predicted rows."""
 
     draw: Callable[[np.random.Generator], PlantedRun]
     phase_count: int
@@ -55,10 +55,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of an experiment.
+    """A setting of an experiment, with the branches of its runs.
 
-    branches: ways in which each run goes on after shared_count rows that all of them have in common. stream: settings
-    of an experiment with the same one are of the same runs. frequency_hz, jitter: where they are what is varied.
+    branches: continuations of each run after shared_count common rows. stream: settings of an experiment with the same
+    stream have the same runs. frequency_hz, jitter: set if varied.
     """
 
     experiment: str
@@ -72,12 +72,12 @@ class Setting:
 
     @property
     def cost(self) -> int:
-        """The number of evaluations of each run."""
+        """Number of evaluations per run."""
         return self.shared_count + sum(one.phase_count - self.shared_count for one in self.branches.values())
 
 
-def settings() -> tuple[Setting, ...]:
-    """Return all settings."""
+def list_settings() -> tuple[Setting, ...]:
+    """Return the settings of all experiments, in the order of `EXPERIMENTS`."""
     return (*_hacc(), *_changes(), *_following(), *_bursts(), *_none(), *_moving(), *_ends())
 
 
@@ -86,15 +86,16 @@ def _hacc() -> Iterator[Setting]:
         yield Setting(
             "hacc",
             f"{method}, {strategy}",
-            {"hacc": Branch(hacc_like, HACC_PHASES)},
+            {"hacc": Branch(draw_hacc_run, HACC_PHASES)},
             params=OnlineParams(method=method, strategy=strategy),
         )
 
 
-def _ways(period_s: float, jitter: float, lengths: dict[str, int]) -> dict[str, Branch]:
+def _build_branches(period_s: float, jitter: float, lengths: dict[str, int]) -> dict[str, Branch]:
     return {
         name: Branch(
-            partial(changing, period_s=period_s, ratio=BRANCHES[name], counts=(BEFORE, AFTER), jitter=jitter), length
+            partial(draw_changing_run, period_s=period_s, ratio=BRANCHES[name], counts=(BEFORE, AFTER), jitter=jitter),
+            length,
         )
         for name, length in lengths.items()
     }
@@ -102,8 +103,8 @@ def _ways(period_s: float, jitter: float, lengths: dict[str, int]) -> dict[str, 
 
 def _changes() -> Iterator[Setting]:
     lengths = {
-        "doubled": BEFORE + LOOKED_AT,
-        "halved": BEFORE + LOOKED_AT,
+        "doubled": BEFORE + OBSERVED_AFTER,
+        "halved": BEFORE + OBSERVED_AFTER,
         "unchanged": BEFORE + AFTER,
         SMALL: BEFORE + AFTER,
     }
@@ -111,7 +112,7 @@ def _changes() -> Iterator[Setting]:
         yield Setting(
             "changes",
             f"{hz:g} Hz, jitter {100 * jitter:.0f} %",
-            _ways(1.0 / hz, jitter, lengths),
+            _build_branches(1.0 / hz, jitter, lengths),
             # the change shows in the gap after the phase that these end with
             BEFORE + 1,
             stream,
@@ -126,15 +127,17 @@ def _following() -> Iterator[Setting]:
         yield Setting(
             "following",
             strategy,
-            _ways(PERIOD_S, JITTERS[0], lengths),
+            _build_branches(PERIOD_S, JITTERS[0], lengths),
             BEFORE + 1,
             params=OnlineParams(strategy=strategy),
         )
 
 
-def _regular(generator: np.random.Generator, jitter: float, desync_ratio: float, background: float) -> PlantedRun:
-    run = changing(generator, PERIOD_S, 1.0, (PHASE_COUNT, 0), jitter, 16, desync_ratio)
-    return with_background(run, generator, background) if background else run
+def _draw_regular_run(
+    generator: np.random.Generator, jitter: float, desync_ratio: float, background: float
+) -> PlantedRun:
+    run = draw_changing_run(generator, PERIOD_S, 1.0, (PHASE_COUNT, 0), jitter, 16, desync_ratio)
+    return add_background(run, generator, background) if background else run
 
 
 def _bursts() -> Iterator[Setting]:
@@ -150,15 +153,15 @@ def _bursts() -> Iterator[Setting]:
         "background 50 %": (*usual[:2], 0.5),
     }
     for stream, (name, (jitter, desync, background)) in enumerate(varied.items()):
-        draw = partial(_regular, jitter=jitter, desync_ratio=desync, background=background)
+        draw = partial(_draw_regular_run, jitter=jitter, desync_ratio=desync, background=background)
         yield Setting("bursts", name, {"regular": Branch(draw, PHASE_COUNT)}, stream=stream, jitter=jitter)
 
 
 def _none() -> Iterator[Setting]:
     branches = {
-        "random gaps": Branch(partial(irregular, mean_gap_s=PERIOD_S, count=NONE_COUNT), NONE_COUNT),
-        "constant": Branch(partial(constant, row_s=PERIOD_S, count=NONE_COUNT), NONE_COUNT),
-        "single phase": Branch(partial(single, phase_s=PERIOD_S, count=SINGLE_COUNT - 1), SINGLE_COUNT),
+        "random gaps": Branch(partial(draw_irregular_run, mean_gap_s=PERIOD_S, count=NONE_COUNT), NONE_COUNT),
+        "constant": Branch(partial(draw_constant_run, row_s=PERIOD_S, count=NONE_COUNT), NONE_COUNT),
+        "single phase": Branch(partial(draw_single_phase, phase_s=PERIOD_S, count=SINGLE_COUNT - 1), SINGLE_COUNT),
     }
     for method in METHODS:
         yield Setting("none", method, branches, params=OnlineParams(method=method))
@@ -167,13 +170,15 @@ def _none() -> Iterator[Setting]:
 def _moving() -> Iterator[Setting]:
     ways = {"growing by 3 % a gap": (0.03, 0.0), "swinging by 30 %": (0.0, 0.3)}
     for stream, ((name, (growth, swing)), jitter) in enumerate(product(ways.items(), (0.03, 0.2))):
-        draw = partial(moving, period_s=PERIOD_S, count=MOVING_COUNT, jitter=jitter, growth=growth, swing=swing)
+        draw = partial(
+            draw_moving_run, period_s=PERIOD_S, count=MOVING_COUNT, jitter=jitter, growth=growth, swing=swing
+        )
         branches = {"moving": Branch(draw, MOVING_COUNT)}
         yield Setting("moving", f"{name}, jitter {100 * jitter:.0f} %", branches, stream=stream, jitter=jitter)
 
 
 def _ends() -> Iterator[Setting]:
     for stream, (kind, jitter) in enumerate(product(ENDS, END_JITTERS)):
-        draw = partial(ending, period_s=PERIOD_S, counts=END_COUNTS, jitter=jitter, kind=kind)
+        draw = partial(draw_ending_run, period_s=PERIOD_S, counts=END_COUNTS, jitter=jitter, kind=kind)
         branches = {"ends": Branch(draw, sum(END_COUNTS))}
         yield Setting("ends", f"{kind}, jitter {100 * jitter:.0f} %", branches, stream=stream, jitter=jitter)

@@ -1,4 +1,4 @@
-"""The study in short: what is told of its rows, by setting."""
+"""Scores of the predictions by setting, and the targets."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from iosig.transforms.predictions.predictor import OnlineParams
 
 #: evaluations that count as after the third phase
 THIRD = 3
-#: a change is told in time within so many periods
-MOST_LAG = 3
-#: a small change is found soon within this many periods
-MOST_SMALL_LAG = 10
+#: maximum lag of an in-time detection [periods]
+MAX_LAG = 3
+#: maximum lag of a soon detected small change [periods]
+MAX_SMALL_LAG = 10
 #: from this phase on there are ten bursts, and so as many gaps as a range of 80 % needs
 TENTH = 9
-#: a change point is right if it is not further off than this share of the shorter period
+#: maximum error of a right change point, relative to the shorter period
 RIGHT_POINT = 0.25
-#: gaps vary where the range of the next burst is as wide as this share of the period
-LEAST_WIDTH = 0.01
-#: how far from an interval a period may be and still be about in it
+#: minimum width of the next burst's range for gaps that count as varying, relative to the period
+MIN_WIDTH = 0.01
+#: relative tolerance of an interval for `near_ratio`
 NEAR = 0.05
 #: from this phase on ranges of the next burst are counted where rhythms move
 FIFTH = 5
@@ -35,35 +35,35 @@ HIT_ENDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 PROBABILITY_ENDS = (0.25, 0.5, 0.75, 0.9, 1.0)
 #: settings that are iosig's own: its defaults
 USUAL = f"{OnlineParams().method}, {OnlineParams().strategy}"
-#: what the range of a next burst is meant to hold
+#: nominal coverage of the range of the next burst
 NOMINAL = 1 - 2 * OnlineParams().burst.tail_ratio
 
 
-def _of(results: Results, experiment: str) -> pl.DataFrame:
+def _select_experiment(results: Results, experiment: str) -> pl.DataFrame:
     return results.evaluations.filter(pl.col("experiment") == experiment)
 
 
-def _error(found: str, truth: str) -> pl.Expr:
-    return (pl.col(found) / pl.col(truth) - 1.0).abs()
+def _relative_error(estimate: str, truth: str) -> pl.Expr:
+    return (pl.col(estimate) / pl.col(truth) - 1.0).abs()
 
 
 def hacc_summary(results: Results) -> pl.DataFrame:
-    """Return how well runs like HACC-IO are predicted, by method and strategy.
+    """Score the predictions of HACC-like runs by method and strategy.
 
-    Columns: method, strategy; period_s, low_period_s, high_period_s: the mean predicted period of a run, its mean and
-    range over the runs; told_ratio: the share of evaluations after the third phase with a period; next_error,
-    high_next_error: mean error after the third phase against the distance to the next phase, its mean and its highest
-    over the runs; later_error, high_later_error: the same against the mean distance of the phases since the first.
+    Columns: method, strategy; period_s, low_period_s, high_period_s: mean predicted period per run, its mean and range
+    over runs; told_ratio: share of evaluations after the third phase with a period; next_error, high_next_error: mean
+    error after the third phase relative to the next gap, its mean and maximum over runs; later_error, high_later_error:
+    the same relative to the mean gap since the first phase.
     """
     late = pl.col("phase") >= THIRD
     runs = (
-        _of(results, "hacc")
+        _select_experiment(results, "hacc")
         .group_by("method", "strategy", "run", maintain_order=True)
         .agg(
             period_s=pl.col("period_s").mean(),
             told_ratio=pl.col("period_s").is_not_null().filter(late).mean(),
-            next_error=_error("period_s", "next_gap_s").filter(late).mean(),
-            later_error=_error("period_s", "later_gap_s").filter(late).mean(),
+            next_error=_relative_error("period_s", "next_gap_s").filter(late).mean(),
+            later_error=_relative_error("period_s", "later_gap_s").filter(late).mean(),
         )
     )
     return runs.group_by("method", "strategy", maintain_order=True).agg(
@@ -76,14 +76,14 @@ def hacc_summary(results: Results) -> pl.DataFrame:
 
 
 def hacc_phases(results: Results) -> pl.DataFrame:
-    """Return the predictions of the usual setting, phase by phase, as means over the runs.
+    """Average the predictions of the default setting by phase.
 
     Columns: phase (from 1), now_s, window_start_s, next_gap_s, period_s (mean), low_period_s, high_period_s,
     told_ratio.
     """
     method, strategy = USUAL.split(", ")
     return (
-        _of(results, "hacc")
+        _select_experiment(results, "hacc")
         .filter(pl.col("method") == method, pl.col("strategy") == strategy)
         .group_by(pl.col("phase") + 1, maintain_order=True)
         .agg(
@@ -96,20 +96,19 @@ def hacc_phases(results: Results) -> pl.DataFrame:
 
 
 def change_summary(results: Results) -> pl.DataFrame:
-    """Return how rules tell of doubled and halved periods, by frequency, jitter, branch and rule.
+    """Score the detection of doubled and halved periods by frequency, jitter, branch and rule.
 
-    Columns: frequency_hz, jitter, branch, rule, run_count; in_time_ratio: the share of runs whose change was told
-    within three periods, and lag_1 to lag_3 after how many; later_ratio: after more, as far as was looked; median_lag;
-    right_point_ratio: the share of the told ones whose change point is right; false_count: false detections in all
-    runs, and false_run_count: runs with any.
+    Columns: frequency_hz, jitter, branch, rule, run_count; in_time_ratio: share of changes detected within three
+    periods, lag_1 to lag_3 by lag; later_ratio: detected later; median_lag; right_point_ratio: share of detections with
+    the right change point; false_count: false detections, and false_run_count: runs with any.
     """
     lag = pl.col("lag")
     known = results.changes.filter(pl.col("branch") != SMALL)
     return known.group_by("frequency_hz", "jitter", "branch", "rule", maintain_order=True).agg(
         pl.len().alias("run_count"),
-        in_time_ratio=(lag <= MOST_LAG).fill_null(value=False).mean(),
-        later_ratio=(lag > MOST_LAG).fill_null(value=False).mean(),
-        **{f"lag_{number}": (lag == number).fill_null(value=False).mean() for number in range(1, MOST_LAG + 1)},
+        in_time_ratio=(lag <= MAX_LAG).fill_null(value=False).mean(),
+        later_ratio=(lag > MAX_LAG).fill_null(value=False).mean(),
+        **{f"lag_{number}": (lag == number).fill_null(value=False).mean() for number in range(1, MAX_LAG + 1)},
         median_lag=lag.median(),
         right_point_ratio=(pl.col("point_error").abs() <= RIGHT_POINT).mean(),
         false_count=pl.col("false_count").sum(),
@@ -118,7 +117,7 @@ def change_summary(results: Results) -> pl.DataFrame:
 
 
 def small_change_summary(results: Results) -> pl.DataFrame:
-    """Return how many changes by 20 % each rule finds within ten periods, and within all that are looked at.
+    """Compute the share of changes by 20 % that each rule detects within ten periods, and at all.
 
     Columns: jitter, rule, found_ratio, all_found_ratio, over all frequencies.
     """
@@ -126,22 +125,20 @@ def small_change_summary(results: Results) -> pl.DataFrame:
     return (
         results.changes.filter(pl.col("branch") == SMALL)
         .group_by("jitter", "rule", maintain_order=True)
-        .agg(
-            found_ratio=(lag <= MOST_SMALL_LAG).fill_null(value=False).mean(), all_found_ratio=lag.is_not_null().mean()
-        )
+        .agg(found_ratio=(lag <= MAX_SMALL_LAG).fill_null(value=False).mean(), all_found_ratio=lag.is_not_null().mean())
         .sort("jitter", maintain_order=True)
     )
 
 
 def following_summary(results: Results) -> pl.DataFrame:
-    """Return how a change is followed, by strategy, branch and phases since the change (0: the one it begins with).
+    """Score how predictions follow a change, by strategy, branch and phases since the change (0: at the change).
 
-    Columns: strategy, branch, since; told_ratio: the share of runs with a period; error, low_error, high_error: median
-    and quartiles of the period's error, where there is one; near_ratio: the share of all runs within 10 % of the truth.
+    Columns: strategy, branch, since; told_ratio: share of runs with a period; error, low_error, high_error: median and
+    quartiles of the relative error; near_ratio: share of all runs within 10 % of the truth.
     """
-    error = _error("period_s", "true_period_s")
+    error = _relative_error("period_s", "true_period_s")
     return (
-        _of(results, "following")
+        _select_experiment(results, "following")
         .with_columns(since=pl.col("phase") - BEFORE, error=error)
         .group_by("strategy", "branch", "since", maintain_order=True)
         .agg(
@@ -155,26 +152,26 @@ def following_summary(results: Results) -> pl.DataFrame:
 
 
 def burst_summary(results: Results) -> pl.DataFrame:
-    """Return what next bursts' foreseen starts are worth, by setting.
+    """Score the predicted starts of next bursts by setting.
 
-    Columns: setting; few_told_ratio, told_ratio: the share of evaluations that foresaw one after 4 to 9, and after 10
-    phases or more; few_within_ratio, within_ratio: the share of these bursts that began within their range; error,
-    high_error: median and 90 % quantile of how far off the start was, over the period (after 10 or more); bias: the
-    median with its sign, late ones positive; width: the median width of the range over the period. exact_ratio: the
-    share of runs in which as many phases were found as there are; false_run_ratio: that of runs with a change told.
+    Columns: setting; few_told_ratio, told_ratio: share of evaluations with a prediction after 4 to 9, and after 10 or
+    more phases; few_within_ratio, within_ratio: share of these within their range; error, high_error: median and 90 %
+    quantile of the error relative to the period (10 or more phases); bias: signed median, positive if late; width:
+    median relative width. exact_ratio: share of runs with the right number of phases; false_run_ratio: share of runs
+    with a detected change.
     """
     is_within = (pl.col("earliest_s") <= pl.col("next_onset_s")) & (pl.col("next_onset_s") <= pl.col("latest_s"))
     off = (pl.col("start_s") - pl.col("next_onset_s")) / pl.col("true_period_s")
     many = pl.col("phase") >= TENTH
     runs = (
-        _of(results, "bursts")
+        _select_experiment(results, "bursts")
         .group_by("setting", "run", maintain_order=True)
         .agg(is_exact=pl.col("phase_count").last() == pl.col("phase").last() + 1, is_changed=pl.col("is_changed").any())
         .group_by("setting", maintain_order=True)
         .agg(exact_ratio=pl.col("is_exact").mean(), false_run_ratio=pl.col("is_changed").mean())
     )
     return (
-        _of(results, "bursts")
+        _select_experiment(results, "bursts")
         .filter(pl.col("next_onset_s").is_not_null(), pl.col("phase") >= THIRD)
         .with_columns(off=off, is_within=is_within, is_told=pl.col("start_s").is_not_null())
         .with_columns(width=(pl.col("latest_s") - pl.col("earliest_s")) / pl.col("true_period_s"))
@@ -194,17 +191,17 @@ def burst_summary(results: Results) -> pl.DataFrame:
 
 
 def none_summary(results: Results) -> pl.DataFrame:
-    """Return how often a period is told where there is none, by what there is and method.
+    """Score predictions of runs without a period, by branch and method.
 
-    Columns: branch, method; evaluation_count; periodic_ratio, tentative_ratio: shares of the evaluations; run_ratio:
-    the share of runs in which one was ever told; probability, high_probability: the median and highest that went
-    with one (0 where it was in no interval); burst_ratio: the share of evaluations that foresaw a next burst.
+    Columns: branch, method; evaluation_count; periodic_ratio, tentative_ratio: shares of evaluations; run_ratio: share
+    of runs with any reported period; probability, high_probability: its median and maximum (0 outside intervals);
+    burst_ratio: share of evaluations with a predicted burst.
     """
-    told = pl.col("period_s").is_not_null()
-    given = pl.col("probability").fill_null(0.0).filter(told)
+    has_period = pl.col("period_s").is_not_null()
+    given = pl.col("probability").fill_null(0.0).filter(has_period)
     return (
-        _of(results, "none")
-        .with_columns(is_ever=told.any().over("branch", "method", "run"))
+        _select_experiment(results, "none")
+        .with_columns(is_ever=has_period.any().over("branch", "method", "run"))
         .group_by("branch", "method", maintain_order=True)
         .agg(
             evaluation_count=pl.len(),
@@ -220,11 +217,11 @@ def none_summary(results: Results) -> pl.DataFrame:
 
 
 def interval_summary(results: Results) -> pl.DataFrame:
-    """Return whether intervals hold the true period, by kind of run and class of their probability.
+    """Compute how often intervals hold the true period, by kind of run and class of probability.
 
-    Columns: kind (`steady`: the runs of next bursts, `changed`: since a change, window adaptive); above, up_to: the
-    class; evaluation_count; hold_ratio: the share whose interval holds the true period; near_ratio: the same with 5 %
-    more on either side; width: the median width over the true period.
+    Columns: kind (`steady`: the runs of next bursts, `changed`: after a change, adaptive window); above, up_to: the
+    class; evaluation_count; hold_ratio: share of intervals that hold the true period; near_ratio: the same with 5 %
+    tolerance; width: median relative width.
     """
     is_changed = (pl.col("experiment") == "following") & (pl.col("strategy") == OnlineParams().strategy)
     is_changed &= pl.col("phase") > BEFORE
@@ -246,7 +243,7 @@ def interval_summary(results: Results) -> pl.DataFrame:
 def _by_class(
     rows: pl.DataFrame, column: str, ends: Sequence[float], keys: Sequence[str] = (), **values: pl.Expr
 ) -> pl.DataFrame:
-    """Return the number and values of rows by keys and class of a column: from `above` one end up to the next."""
+    """Aggregate rows by keys and class of a column; a class is (`above`, `up_to`]."""
     rows = rows.filter(pl.col(column).is_not_null())
     edges = pl.Series([0.0, *ends])
     place = edges[1:].search_sorted(rows[column], "left")
@@ -259,10 +256,10 @@ def _by_class(
 
 
 def range_summary(results: Results) -> pl.DataFrame:
-    """Return how many next bursts begin within their ranges, where rhythms keep, change and move.
+    """Compute the coverage of next-burst ranges for steady, changed and moving rhythms.
 
-    Columns: setting; evaluation_count: with a range, after five phases or more, of a changed rhythm since two gaps of
-    it; within_ratio; width: the median width over the gap that came.
+    Columns: setting; evaluation_count: with a range, after five or more phases, and at least two gaps of a changed
+    rhythm; within_ratio; width: median width relative to the actual gap.
     """
     is_within = (pl.col("earliest_s") <= pl.col("next_onset_s")) & (pl.col("next_onset_s") <= pl.col("latest_s"))
     is_usual = pl.col("strategy") == OnlineParams().strategy
@@ -286,11 +283,11 @@ def range_summary(results: Results) -> pl.DataFrame:
 
 
 def hit_summary(results: Results) -> pl.DataFrame:
-    """Return whether what `hit_probability` tells is how often intervals hold the next gap, and `probability` beside.
+    """Check the calibration of `hit_probability` against how often intervals hold the next gap.
 
-    Of all evaluations with an interval of steady, changed and moving runs and of those whose rhythm ends (defaults
-    only). Columns: above, up_to: the class of hit_probability; evaluation_count; told: its mean; hold_ratio: the share
-    whose interval holds the next gap; probability: the mean of that column.
+    Evaluations with an interval of all rhythmic runs, with default parameters. Columns: above, up_to: the class of
+    hit_probability; evaluation_count; told: its mean; hold_ratio: share of intervals that hold the next gap;
+    probability: mean of that column.
     """
     is_usual = (pl.col("strategy") == OnlineParams().strategy) & (pl.col("method") == OnlineParams().method)
     gap, short, long = pl.col("next_gap_s"), pl.col("shortest_period_s"), pl.col("longest_period_s")
@@ -306,18 +303,18 @@ def hit_summary(results: Results) -> pl.DataFrame:
 
 
 def end_summary(results: Results) -> pl.DataFrame:
-    """Return how many evaluations still tell a period after a rhythm has ended, of those since.
+    """Count the evaluations that still report a period after a rhythm has ended.
 
-    Columns: setting; evaluation_count: since the end, of each run; periodic, told: how many of them are periodic in
-    the mean of the runs, and those with any period, tentative ones too; high_periodic: the 90 % quantile of runs.
+    Columns: setting; evaluation_count: after the end, per run; periodic, told: mean number that are periodic, and with
+    any period; high_periodic: 90 % quantile over runs.
     """
-    told = pl.col("period_s").is_not_null()
+    has_period = pl.col("period_s").is_not_null()
     return (
-        _of(results, "ends")
-        # the first gap that is random shows with the phase that ends it
+        _select_experiment(results, "ends")
+        # the first random gap is known once its phase starts
         .filter(pl.col("phase") > END_COUNTS[0])
         .group_by("setting", "run", maintain_order=True)
-        .agg(evaluation_count=pl.len(), periodic=(pl.col("outcome") == "periodic").sum(), told=told.sum())
+        .agg(evaluation_count=pl.len(), periodic=(pl.col("outcome") == "periodic").sum(), told=has_period.sum())
         .group_by("setting", maintain_order=True)
         .agg(
             pl.col("evaluation_count").first(),
@@ -327,12 +324,12 @@ def end_summary(results: Results) -> pl.DataFrame:
     )
 
 
-# ---- what was aimed at
+# ---- targets
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something that was aimed at: in words, as a bound, what was found, and whether it is met."""
+    """Description of a target, the required and the achieved value, and whether it is met."""
 
     of: str
     wanted: str
@@ -340,8 +337,8 @@ class Target:
     is_met: bool
 
 
-def targets(results: Results) -> Iterator[Target]:
-    """Yield what predictions are to reach, and what they do with the defaults."""
+def evaluate_targets(results: Results) -> Iterator[Target]:
+    """Yield each target with the value achieved by the default parameters."""
     row = hacc_summary(results).filter((pl.col("method") + ", " + pl.col("strategy")) == USUAL).row(0, named=True)
     for column, words in (("next_error", "the distance to the next phase"), ("later_error", "the mean distance")):
         yield Target(
@@ -352,16 +349,16 @@ def targets(results: Results) -> Iterator[Target]:
         )
     changes = change_summary(results).filter(pl.col("rule") == DETECTOR_NAMES[0])
     for jitter in changes["jitter"].unique().sort().to_list():
-        of = changes.filter(pl.col("jitter") == jitter)
-        told = of.filter(pl.col("branch") != "unchanged")["in_time_ratio"].to_list()
-        still = of.filter(pl.col("branch") == "unchanged")
+        jitter_rows = changes.filter(pl.col("jitter") == jitter)
+        in_time_ratios = jitter_rows.filter(pl.col("branch") != "unchanged")["in_time_ratio"].to_list()
+        still = jitter_rows.filter(pl.col("branch") == "unchanged")
         false = [100 * row["false_count"] / row["run_count"] for row in still.iter_rows(named=True)]
         words = f"jitter {100 * jitter:.0f} %, {DETECTOR_NAMES[0]}"
         yield Target(
-            f"Doubled and halved periods detected within {MOST_LAG} periods, {words}",
+            f"Doubled and halved periods detected within {MAX_LAG} periods, {words}",
             "at least 95 % of the runs at each frequency",
-            f"{100 * min(told):.0f} % to {100 * max(told):.0f} %",
-            min(told) >= 0.95,
+            f"{100 * min(in_time_ratios):.0f} % to {100 * max(in_time_ratios):.0f} %",
+            min(in_time_ratios) >= 0.95,
         )
         yield Target(
             f"False detections in unchanged runs of 40 phases, {words}",
@@ -370,7 +367,7 @@ def targets(results: Results) -> Iterator[Target]:
             max(false) <= 5,
         )
     bursts = burst_summary(results)
-    within = bursts.filter(pl.col("width") >= LEAST_WIDTH)["within_ratio"].to_list()
+    within = bursts.filter(pl.col("width") >= MIN_WIDTH)["within_ratio"].to_list()
     yield Target(
         f"Next bursts that begin within the predicted range, after {TENTH + 1} phases or more, where gaps vary",
         f"{100 * NOMINAL:.0f} %, up to 5 points",

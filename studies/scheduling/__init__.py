@@ -1,13 +1,12 @@
-"""What knowing periods is worth to an I/O scheduler, by simulation: `iosig study scheduling`.
+"""Simulated benefit of known periods to an I/O scheduler: `iosig study scheduling`.
 
-- `figures`: The figure of the study of scheduling: stretch, I/O slowdown and utilization, as FTIO's Figure 17.
-- `observed_periods`: The period of jobs whose I/O phases are seen one by one: FTIO's online prediction.
-- `page`: What the study of scheduling shows: its page, and its table.
-- `running`: The study itself: simulates workloads under every policy, and keeps a row for each run.
-- `simulation`: Jobs that compute and do I/O on one shared file system: what it costs them.
+- `observed_periods`: Online period prediction from completed I/O phases, as FTIO does it.
+- `page`: Template variables and the figure of the page.
+- `running`: The study itself: simulates workloads under every policy, and keeps one row per run.
+- `simulation`: Discrete-event simulation of jobs that share a file system.
 """
 
-from iosig.studies.study import SEED, Study, seeds
+from iosig.studies.study import SEED, Study, seed_count_option
 
 STUDY = Study(
     "scheduling",
@@ -16,6 +15,6 @@ STUDY = Study(
 
     The workload of FTIO's Figure 17 (IPDPS'24, section IV), and a mixed one; simulated beside fair sharing.
     """,
-    (seeds(10, "Draws of each workload."), SEED),
+    (seed_count_option(10, "Draws of each workload."), SEED),
     drawn="figure",
 )

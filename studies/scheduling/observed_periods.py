@@ -1,8 +1,8 @@
-"""The period of jobs whose I/O phases are seen one by one: FTIO's online prediction, as a scheduler would ask for it.
+"""Online period prediction from completed I/O phases, as FTIO does it for a scheduler.
 
 Tarraf et al., "Capturing Periodic I/O Using Frequency Techniques" (IPDPS'24, DOI 10.1109/IPDPS57955.2024.00048),
-section II-D: each evaluation transforms a window that moves on with the run, and section IV: the scheduler "uses the
-most recent prediction". What is transformed is the rate over the window from the first phase that is kept to now.
+section II-D: each evaluation transforms a moving window; section IV: the scheduler "uses the most recent prediction".
+The window reaches from the first retained phase to now.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from iosig.transforms.throughput.requests import Requests
 PHASE_COUNT = 8
 #: samples of a window
 _STEP_COUNT = 256
-#: a known period is predicted anew once so many phases have come
-_LEAST_NEW_COUNT = 2
+#: minimum new phases before a known period is predicted again
+_MIN_NEW_COUNT = 2
 
 
 class ObservedPeriods:
-    """Predicts the period of each job from the I/O phases that have ceased; a period source of `scheduling`.
+    """Predicts each job's period from its completed I/O phases; a `PeriodSource`.
 
-    The work of a prediction depends on the window, not on how long the job has run.
+    The cost of a prediction depends on the window, not on the duration of the job.
     """
 
     def __init__(self) -> None:
@@ -37,28 +37,28 @@ class ObservedPeriods:
         #: phases that have come since the latest prediction
         self._new_count: dict[int, int] = {}
 
-    def io_phase(self, job: int, start_s: float, end_s: float, volume_bytes: float) -> None:
-        """Hear of an I/O phase that has just ceased."""
+    def record_phase(self, job: int, start_s: float, end_s: float, volume_bytes: float) -> None:
+        """Add a completed I/O phase to the job's window."""
         kept = self._phases.setdefault(job, deque(maxlen=PHASE_COUNT))
         kept.append((start_s, end_s, volume_bytes))
         self._new_count[job] = self._new_count.get(job, 0) + 1
 
     def period_s(self, job: int, now_s: float) -> float | None:
-        """Return the most recent prediction for a job, made anew if need be; None as long as none was periodic."""
+        """Return the most recent prediction for a job, updated if due; None until one was periodic."""
         phases = list(self._phases.get(job, ()))
-        is_due = job not in self._latest or self._new_count[job] >= _LEAST_NEW_COUNT
+        is_due = job not in self._latest or self._new_count[job] >= _MIN_NEW_COUNT
         if is_due and len(phases) >= 2 and now_s > phases[0][0]:
             self._new_count[job] = 0
-            found = self._predicted(phases, now_s)
-            if found is not None:
-                self._latest[job] = found
+            period_s = self._predict(phases, now_s)
+            if period_s is not None:
+                self._latest[job] = period_s
         return self._latest.get(job)
 
-    def _predicted(self, phases: list[tuple[float, float, float]], now_s: float) -> float | None:
+    def _predict(self, phases: list[tuple[float, float, float]], now_s: float) -> float | None:
         table = np.array(phases)
         start_s, end_s, volume_bytes = table[:, 0], table[:, 1], table[:, 2]
         grid = even_values.Grid.from_range(start_s[0], now_s, _STEP_COUNT)
-        # Each phase ends before the next begins: none reaches beyond now.
+        # Each phase ends before the next starts, so none extends beyond now.
         rates = even_values.bin_requests(Requests.from_arrays(start_s, end_s, volume_bytes), grid).bytes_per_s
         answer = detect(EvenSignals.from_samples(rates, 1.0 / float(grid.interval_s[0]), float(start_s[0])))
         period_s = float(answer.period_s[0])

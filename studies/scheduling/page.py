@@ -1,4 +1,4 @@
-"""What the study of scheduling shows: the values of its page (`page.md`), and its figure."""
+"""Template variables and figures of the page `docs/scheduling-study.md`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import polars as pl
 
 from iosig.reports import panels, style
 from iosig.reports.panels import picture
-from iosig.studies.drawing import headline
+from iosig.studies.drawing import add_headline
 from iosig.studies.pages import Draw
 from iosig.studies.scheduling.running import POLICIES, WORKLOADS, Results, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: measures and what is better
+#: title of each measure
 _MEASURES = {
     "stretch": "Stretch (lower is better)",
     "io_slowdown": "I/O slowdown (lower is better)",
@@ -24,12 +24,12 @@ _MEASURES = {
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of."""
+    """Compute the variables of the template `page.md`."""
     return {"params": results.params, "POLICIES": POLICIES, "WORKLOADS": WORKLOADS, "summary": summary(results)}
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
+    """Map each figure name in `page.md` to its drawing function."""
     return {"runs": draw_runs(results.runs).write}
 
 
@@ -38,7 +38,7 @@ def figures(results: Results) -> dict[str, Draw]:
 
 @picture(lambda runs: (11.0, 3.4 * runs["workload"].n_unique()))
 def draw_runs(figure: Figure, runs: pl.DataFrame) -> None:
-    """Draw boxes over the seeds of each measure, workload and policy, in the order in which these come.
+    """Box plots over the seeds by measure, workload and policy.
 
     runs: workload, policy, seed, stretch, io_slowdown, utilization.
     """
@@ -53,14 +53,14 @@ def draw_runs(figure: Figure, runs: pl.DataFrame) -> None:
         row[0].set_ylabel(workload)
     for axes, title in zip(grid[0], _MEASURES.values(), strict=True):
         axes.set_title(title)
-    headline(figure, _finding(runs, workloads[0]))
+    add_headline(figure, _describe_stretch(runs, workloads[0]))
     figure.tight_layout(rect=(0.0, 0.0, 1.0, 0.98))
 
 
-def _finding(runs: pl.DataFrame, workload: str) -> str:
-    """Return what predicted periods are worth on a workload, in the median of its draws."""
-    found = runs.filter(pl.col("workload") == workload).group_by("policy").agg(pl.col("stretch").median())
-    stretch = dict(found.iter_rows())
+def _describe_stretch(runs: pl.DataFrame, workload: str) -> str:
+    """Describe the median stretch with original, predicted and known periods on a workload."""
+    medians = runs.filter(pl.col("workload") == workload).group_by("policy").agg(pl.col("stretch").median())
+    stretch = dict(medians.iter_rows())
     return (
         f"Workload {workload}: jobs take {stretch['original']:.2f} times as long as alone, "
         f"{stretch['predicted']:.2f} times where their periods are predicted, {stretch['clairvoyant']:.2f} times where "

@@ -1,4 +1,4 @@
-"""The study itself: simulates workloads under every policy, and keeps a row for each run."""
+"""Simulate workloads under every policy, and keep one row per run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from iosig.studies.pieces import Told, nobody, worked
 from iosig.studies.scheduling.observed_periods import ObservedPeriods
 from iosig.studies.scheduling.simulation import (
     BANDWIDTH_BYTES_PER_S,
@@ -21,19 +20,20 @@ from iosig.studies.scheduling.simulation import (
     Policy,
     Set10,
     WithError,
-    figure_17,
-    ideal_periods,
-    measured,
-    mixed,
+    compute_ideal_periods,
+    draw_figure_17,
+    draw_mixed_jobs,
     simulate,
+    summarize_outcome,
 )
 from iosig.studies.study import SeedParams
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 
 #: jobs of a mixed workload
 MIXED_JOBS = 40
-#: and how long each of them runs, but two periods at least [s]
+#: duration of each of them, extended to two periods if shorter [s]
 MIXED_S = 2000.0
-#: what the streams of random numbers are for
+#: independent random streams
 _WORKLOAD, _ERROR = range(2)
 
 #: makes a policy for a workload; errors are drawn from the generator
@@ -44,7 +44,7 @@ POLICIES: dict[str, tuple[str, Maker]] = {
     "original": ("no scheduling: concurrent I/O shares the bandwidth fairly", lambda workload, generator: Fair()),
     "clairvoyant": (
         "Set-10, periods in isolation known in advance",
-        lambda workload, generator: Set10(Clairvoyant(ideal_periods(workload, BANDWIDTH_BYTES_PER_S))),
+        lambda workload, generator: Set10(Clairvoyant(compute_ideal_periods(workload, BANDWIDTH_BYTES_PER_S))),
     ),
     "predicted": (
         "Set-10, periods predicted online by the transform of the observed rate",
@@ -69,36 +69,40 @@ StudyParams = SeedParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it: a row for each run, with workload, policy, seed, stretch, io_slowdown and utilization.
+    """Measures per simulated run: workload, policy, seed, stretch, io_slowdown and utilization.
 
-    Stretch and I/O slowdown are geometric means over the jobs.
+    Stretch and I/O slowdown are geometric means over jobs.
     """
 
     params: StudyParams
     runs: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Simulate every workload under every policy. The same seed gives the same results."""
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Simulate every workload under every policy; the same seed gives the same results."""
     seeds = range(params.seed, params.seed + params.seed_count)
     runs = [partial(_run, *one) for one in product(WORKLOADS, seeds, POLICIES)]
-    return Results(params, pl.DataFrame(worked(lambda run: run(), runs, 1, told)))
+    return Results(params, pl.DataFrame(map_work_items(lambda run: run(), runs, 1, report_progress)))
 
 
 def _run(workload: str, seed: int, policy: str) -> dict[str, object]:
-    drawn = np.random.default_rng([seed, _WORKLOAD])
-    jobs = figure_17(drawn) if workload == "figure 17" else mixed(drawn, MIXED_JOBS, duration_s=MIXED_S)
-    _, made = POLICIES[policy]
-    policy_of_run = made(jobs, np.random.default_rng([seed, _ERROR]))
-    outcome = simulate(jobs, BANDWIDTH_BYTES_PER_S, policy_of_run)
-    return {"workload": workload, "policy": policy, "seed": seed, **asdict(measured(outcome))}
+    generator = np.random.default_rng([seed, _WORKLOAD])
+    jobs = (
+        draw_figure_17(generator)
+        if workload == "figure 17"
+        else draw_mixed_jobs(generator, MIXED_JOBS, duration_s=MIXED_S)
+    )
+    _, make_policy = POLICIES[policy]
+    run_policy = make_policy(jobs, np.random.default_rng([seed, _ERROR]))
+    outcome = simulate(jobs, BANDWIDTH_BYTES_PER_S, run_policy)
+    return {"workload": workload, "policy": policy, "seed": seed, **asdict(summarize_outcome(outcome))}
 
 
 def summary(results: Results) -> pl.DataFrame:
-    """Return medians by workload and policy, and what they are relative to the original and to the clairvoyant.
+    """Compute medians by workload and policy, and relative to the original and the clairvoyant policy.
 
-    Columns: workload, policy, stretch, io_slowdown, utilization (medians over the seeds); stretch_over_clairvoyant and
-    io_slowdown_over_original, as medians of the ratios within each seed.
+    Columns: workload, policy, stretch, io_slowdown, utilization (medians over seeds); stretch_over_clairvoyant and
+    io_slowdown_over_original: medians of the ratios within each seed.
     """
     runs = results.runs
     keys = ["workload", "seed"]

@@ -1,19 +1,19 @@
-"""Jobs that compute and do I/O on one shared file system: what it costs them, and what knowing periods saves.
+"""Discrete-event simulation of jobs that alternate computing and I/O on a shared file system.
 
-A discrete-event simulation of fluid flows. Between two events every job's bandwidth is constant; an event is a job
-that turns from computing to I/O or back. Two policies:
+The simulation uses fluid flows: every job's bandwidth is constant between two events, and an event is a job's change
+between computing and I/O. Two policies:
 
 * `Fair`, the original of FTIO's Figure 17: max-min fair sharing of the bandwidth among all jobs that do I/O.
 * `Set10` (Boito, Pallez, Teylo, Vidal, "IO-SETS: Simple and efficient approaches for I/O bandwidth management", IEEE
-  TPDS 34(10), 2023, DOI 10.1109/TPDS.2023.3305028): jobs are put into sets by the order of magnitude of their period.
-  Within a set one job at a time does I/O, first come first served; sets that do I/O share the bandwidth by priority.
+  TPDS 34(10), 2023, DOI 10.1109/TPDS.2023.3305028): jobs are grouped by the order of magnitude of their period. Within
+  a set one job at a time does I/O, first come first served; active sets share the bandwidth by priority.
 
-Where a period comes from is a `PeriodSource`, which is told of each finished I/O phase: an online predictor can live
-inside the simulation. Measures and the workload of Figure 17 are those of FTIO (Tarraf, Bandet, Boito, Pallez, Wolf,
-"Capturing Periodic I/O Using Frequency Techniques", IPDPS 2024), section IV.
+Periods come from a `PeriodSource`, which records each completed I/O phase, so an online predictor can run inside the
+simulation. Measures and the workload of Figure 17 are those of FTIO (Tarraf, Bandet, Boito, Pallez, Wolf, "Capturing
+Periodic I/O Using Frequency Techniques", IPDPS 2024), section IV.
 
-The file system loses nothing to concurrent streams. What contention costs here is waiting alone; on real storage it
-also costs seeks, and not to interleave streams saves more than is shown here.
+Concurrent streams lose no bandwidth, so contention costs only waiting. On real storage it also costs seeks, and
+avoiding interleaved streams saves more than shown here.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ import numpy as np
 
 from iosig.transforms.arrays import Bools, Ints, Reals
 
-#: the set of jobs whose period nobody knows yet: below all others
+#: the set of jobs with an unknown period, with the lowest priority
 UNKNOWN_SET = math.inf
-#: between sets that are further apart than this, priorities differ no more: 10^-100 of a bandwidth is still a number
-_MOST_DECADES = 100.0
+#: maximum difference of priorities in decades, to avoid underflow
+_MAX_DECADES = 100.0
 
 # ---- jobs
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job: it computes, then does I/O, and so on through its phases.
+    """A job that alternates between computing and I/O.
 
-    compute_s, io_bytes (phases): how long each phase computes, and what it reads or writes then; either may be 0.
-    most_bytes_per_s: what it reaches when it has the file system for itself; infinite if that is all there is.
+    compute_s, io_bytes (phases): computing time and subsequent I/O of each phase; either may be 0. max_bytes_per_s:
+    rate without contention.
     """
 
     compute_s: Sequence[float] | Reals
     io_bytes: Sequence[float] | Reals
     start_s: float = 0.0
-    most_bytes_per_s: float = math.inf
+    max_bytes_per_s: float = math.inf
     node_count: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class JobMix:
-    """Many jobs (n) and their phases (m), as arrays.
+    """Jobs (n) and their phases (m), as arrays.
 
-    start_s, most_bytes_per_s, node_count (n): as of `Job`. offsets (n + 1): job i has the phases from offsets[i] up
-    to offsets[i + 1]. compute_s, io_bytes (m).
+    start_s, max_bytes_per_s, node_count (n): see `Job`. offsets (n + 1): job i has the phases offsets[i] to offsets[i +
+    1] - 1. compute_s, io_bytes (m).
     """
 
     start_s: Reals
-    most_bytes_per_s: Reals
+    max_bytes_per_s: Reals
     node_count: Reals
     offsets: Ints
     compute_s: Reals
@@ -67,17 +67,17 @@ class JobMix:
 
     @property
     def job_of_phase(self) -> Ints:
-        """The job (m) of each phase."""
+        """Index of the job of each phase (m)."""
         return np.repeat(np.arange(self.start_s.size, dtype=np.int64), np.diff(self.offsets))
 
 
-def job_mix_of(jobs: Sequence[Job]) -> JobMix:
-    """Return jobs as arrays."""
+def build_job_mix(jobs: Sequence[Job]) -> JobMix:
+    """Concatenate the jobs' phases into arrays."""
     lengths = np.array([0, *(len(job.io_bytes) for job in jobs)], dtype=np.int64)
     none = np.empty(0)
     return JobMix(
         start_s=np.array([job.start_s for job in jobs], dtype=float),
-        most_bytes_per_s=np.array([job.most_bytes_per_s for job in jobs], dtype=float),
+        max_bytes_per_s=np.array([job.max_bytes_per_s for job in jobs], dtype=float),
         node_count=np.array([job.node_count for job in jobs], dtype=float),
         offsets=np.cumsum(lengths),
         compute_s=np.concatenate([none, *(np.asarray(job.compute_s, dtype=float) for job in jobs)]),
@@ -89,73 +89,73 @@ def job_mix_of(jobs: Sequence[Job]) -> JobMix:
 
 
 class PeriodSource(Protocol):
-    """Who is asked for the period of a job; made anew for each simulation, as it may learn."""
+    """Source of a job's period; it may learn, so each simulation needs a new one."""
 
     def period_s(self, job: int, now_s: float) -> float | None:
-        """Return the period of a job of which an I/O phase begins now, or None where it is not known yet."""
+        """Return a job's period at the start of its I/O phase; None if unknown."""
 
-    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
-        """Hear of an I/O phase that has just ceased."""
+    def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
+        """Learn from an I/O phase that has just ended."""
 
 
 class Clairvoyant:
-    """Periods that are known in advance (FTIO, section IV: the ideal ones, in isolation; see `ideal_periods`).
+    """Periods known in advance (FTIO, section IV: the ideal ones, in isolation; see `compute_ideal_periods`).
 
-    periods_s (n): one for each job, NaN where it has none.
+    periods_s (n): one per job, NaN if none.
     """
 
     def __init__(self, periods_s: Sequence[float] | Reals) -> None:
         self._periods_s = [float(period) for period in periods_s]
 
     def period_s(self, job: int, now_s: float) -> float | None:
-        """Return what was given."""
+        """Return the job's given period; None if it has none."""
         period = self._periods_s[job]
         return None if math.isnan(period) else period
 
-    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
-        """Learn nothing: all is known."""
+    def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
+        """Ignore the phase, since all periods are given."""
 
 
 class MeanGap:
-    """The mean time between the beginnings of successive I/O phases that have ceased (IO-Sets' w_iter, so far).
+    """Mean time between the starts of completed I/O phases (IO-Sets' w_iter, so far).
 
-    A job is unknown until two of its phases have ceased.
+    Unknown until two phases have ended.
     """
 
     def __init__(self) -> None:
         self._begins_s: dict[int, list[float]] = {}
 
     def period_s(self, job: int, now_s: float) -> float | None:
-        """Return the mean gap so far; phases that begin at one and the same time have none."""
+        """Return the mean gap so far; None for phases that all start at the same time."""
         begins = self._begins_s.get(job, [])
         if len(begins) < 2 or begins[-1] <= begins[0]:
             return None
         return (begins[-1] - begins[0]) / (len(begins) - 1)
 
-    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
-        """Note when the phase began."""
+    def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
+        """Record the start of the phase."""
         self._begins_s.setdefault(job, []).append(io_start_s)
 
 
 class WithError:
-    """Another source's periods, made wrong: increased or decreased at random (FTIO, section IV, "Set-10 + error").
+    """Another source's periods with a random relative error (FTIO, section IV, "Set-10 + error").
 
-    ratio: by how much, 0.5 for half as long or half as long again. Which of the two is drawn anew for each answer.
+    ratio: magnitude of the error; its sign is drawn for each answer.
     """
 
     def __init__(self, source: PeriodSource, generator: np.random.Generator, ratio: float = 0.5) -> None:
         self._source, self._generator, self._ratio = source, generator, ratio
 
     def period_s(self, job: int, now_s: float) -> float | None:
-        """Return the other's answer with its error."""
+        """Return the other source's period with the error applied."""
         period = self._source.period_s(job, now_s)
         if period is None:
             return None
         return period * (1 + self._ratio if self._generator.integers(2) else 1 - self._ratio)
 
-    def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
-        """Pass it on."""
-        self._source.io_phase(job, io_start_s, io_end_s, volume_bytes)
+    def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
+        """Forward the phase to the other source."""
+        self._source.record_phase(job, io_start_s, io_end_s, volume_bytes)
 
 
 # ---- policies
@@ -163,17 +163,16 @@ class WithError:
 
 @dataclass(frozen=True, slots=True)
 class Fair:
-    """Max-min fair sharing among the jobs that do I/O, each of which takes at most what it can use."""
+    """Max-min fair sharing among the jobs that do I/O, limited by what each can use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Set10:
-    """IO-Sets' heuristic: sets by the period's order of magnitude, one job of a set at a time, priority 10^-set.
+    """The Set-10 heuristic of IO-Sets, with priorities 10^-set; one job per set does I/O at a time.
 
-    source is asked when an I/O phase begins, and the phase stays in its set. What a job leaves of its share, because it
-    cannot use it, goes to the other sets. A job with an unknown period is in a set of its own kind (`UNKNOWN_SET`), a
-    tenth of the lowest other set that does I/O at that time: it cannot hold up those that are known, and is served
-    whenever they leave bandwidth or a share of it.
+    Sets are the orders of magnitude of the period. The source is queried when an I/O phase starts, and the phase stays
+    in its set. Bandwidth that a job cannot use goes to the other sets. Jobs with an unknown period form a set of their
+    own (`UNKNOWN_SET`) with a tenth of the lowest active priority, so that they cannot delay the others.
     """
 
     source: PeriodSource
@@ -182,56 +181,55 @@ class Set10:
 Policy = Fair | Set10
 
 
-def set_number(period_s: float | None) -> float:
-    """Return the set of a period: its order of magnitude, log10 rounded to the nearest whole (IO-Sets, Set-10)."""
+def compute_set_number(period_s: float | None) -> float:
+    """Return log10 of the period, rounded to the nearest integer (IO-Sets, Set-10)."""
     if period_s is None:
         return UNKNOWN_SET
     return float(math.floor(math.log10(period_s) + 0.5))
 
 
-def shares(weights: Reals, most: Reals, total: float) -> Reals:
-    """Return the weighted max-min fair shares (k) of a total: in proportion to weights (k), none above its most (k).
+def compute_fair_shares(weights: Reals, limits: Reals, total: float) -> Reals:
+    """Compute weighted max-min fair shares (k) of a total, proportional to weights (k) and limited by limits (k).
 
-    All is shared out unless everybody has his most.
+    The whole total is distributed unless all limits are reached.
     """
-    ratios = most / weights
+    ratios = limits / weights
     level = total / weights.sum()
     if level <= ratios.min():
-        # The usual case: nobody is held up by his own most.
+        # the common case: no limit is binding
         return np.asarray(weights * level, dtype=float)
     order = np.argsort(ratios, kind="stable")
-    taken = np.concatenate([[0.0], np.cumsum(most[order])[:-1]])
-    # Summed from the lightest end: what is left of the weights must not vanish beside those that are gone.
+    taken = np.concatenate([[0.0], np.cumsum(limits[order])[:-1]])
+    # sum from the smallest weight, to avoid cancellation
     weights_left = np.cumsum(weights[order][::-1])[::-1]
     levels = np.maximum(total - taken, 0.0) / weights_left
     bound = levels < ratios[order]
     level = float(levels[bound.argmax()]) if bound.any() else math.inf
-    return np.asarray(np.minimum(most, weights * level), dtype=float)
+    return np.asarray(np.minimum(limits, weights * level), dtype=float)
 
 
-def _heads(jobs: Ints, sets: Reals, io_start_s: Reals) -> tuple[Ints, Reals]:
-    """Return who may do I/O: of each set the job (k) that came first, by number where two came at once; and weights."""
+def _select_heads(jobs: Ints, sets: Reals, io_start_s: Reals) -> tuple[Ints, Reals]:
+    """Select the job of each set (k) that started its I/O first, ties by number, and their weights."""
     order = np.lexsort((jobs, io_start_s, sets))
     ordered = sets[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-    found = ordered[first]
-    if found[-1] == UNKNOWN_SET:
-        found = np.append(found[:-1], found[-2] + 1 if found.size > 1 else 0.0)
-    return jobs[order[first]], 10.0 ** -np.minimum(found - found[0], _MOST_DECADES)
+    sets_in_use = ordered[first]
+    if sets_in_use[-1] == UNKNOWN_SET:
+        sets_in_use = np.append(sets_in_use[:-1], sets_in_use[-2] + 1 if sets_in_use.size > 1 else 0.0)
+    return jobs[order[first]], 10.0 ** -np.minimum(sets_in_use - sets_in_use[0], _MAX_DECADES)
 
 
-# ---- what comes of it
+# ---- results
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How n jobs with m phases fared.
+    """Result of a simulation of n jobs with m phases.
 
-    start_s, end_s, compute_s, io_s, node_count (n): io_s is from the beginning of each I/O phase to its end,
-    waiting included. runtime_alone_s, io_alone_s (n): the same job with the file system for itself. io_start_s,
-    served_s, io_end_s (m): when the I/O of each phase began, was first given bandwidth, and ceased. set_number (m): the
-    set it was in, infinite where its period was not known, NaN where there are no sets or was no I/O. used_at_s,
-    used_bytes_per_s (e): the bandwidth in use after each event, up to the next.
+    start_s, end_s, compute_s, io_s, node_count (n): io_s includes waiting. runtime_alone_s, io_alone_s (n): in
+    isolation. io_start_s, served_s, io_end_s (m): start of each I/O phase, first bandwidth, and end. set_number (m):
+    infinite for an unknown period, NaN without sets or I/O. used_at_s, used_bytes_per_s (e): bandwidth in use from each
+    event on.
     """
 
     start_s: Reals
@@ -250,39 +248,39 @@ class Outcome:
 
     @property
     def stretch(self) -> Reals:
-        """How many times as long each job (n) ran as alone (FTIO, section IV); NaN for one that takes no time."""
+        """Run time relative to isolation of each job (n) (FTIO, section IV); NaN for jobs that take no time."""
         return _ratio(self.end_s - self.start_s, self.runtime_alone_s)
 
     @property
     def io_slowdown(self) -> Reals:
-        """How many times as long each job's (n) I/O took as alone (FTIO, section IV); NaN for one without I/O."""
+        """I/O time relative to isolation of each job (n) (FTIO, section IV); NaN without I/O."""
         return _ratio(self.io_s, self.io_alone_s)
 
     @property
     def utilization(self) -> float:
-        """The share of the jobs' node time that was spent on computing, not on I/O (FTIO, section IV); NaN for none."""
+        """Share of node time spent computing rather than on I/O (FTIO, section IV); NaN without jobs."""
         computing, doing_io = self.node_count @ self.compute_s, self.node_count @ self.io_s
         return float(_ratio(np.array([computing]), np.array([computing + doing_io]))[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """A run in three numbers, as FTIO's Figure 17: geometric means over the jobs, and the utilization."""
+    """The measures of FTIO's Figure 17: geometric means over jobs, and the utilization."""
 
     stretch: float
     io_slowdown: float
     utilization: float
 
 
-def measured(outcome: Outcome) -> Measures:
-    """Return the measures of a run; jobs without I/O have no I/O slowdown and do not count in it."""
+def summarize_outcome(outcome: Outcome) -> Measures:
+    """Compute the measures of a run; jobs without I/O do not count in the I/O slowdown."""
     return Measures(_geometric_mean(outcome.stretch), _geometric_mean(outcome.io_slowdown), outcome.utilization)
 
 
 def _ratio(numerator: Reals, denominator: Reals) -> Reals:
-    found = np.full(denominator.size, math.nan)
-    np.divide(numerator, denominator, out=found, where=denominator > 0)
-    return found
+    ratio = np.full(denominator.size, math.nan)
+    np.divide(numerator, denominator, out=ratio, where=denominator > 0)
+    return ratio
 
 
 def _geometric_mean(values: Reals) -> float:
@@ -290,18 +288,18 @@ def _geometric_mean(values: Reals) -> float:
     return float(np.exp(np.mean(np.log(known)))) if known.size else math.nan
 
 
-def _per_job(mix: JobMix, values: Reals) -> Reals:
-    """Return the sums over the phases (m) of each job (n)."""
+def _sum_by_job(mix: JobMix, values: Reals) -> Reals:
+    """Sum values of phases (m) by job (n)."""
     return np.bincount(mix.job_of_phase, values, mix.start_s.size).astype(np.float64)
 
 
-def _alone(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
-    """Return when the I/O of each phase (m) begins and ceases if its job has the file system for itself.
+def _compute_isolation_times(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
+    """Compute start and end of the I/O of each phase (m) in isolation.
 
-    Added up in the order in which the simulation does, so that a job that nobody disturbs has a stretch of 1 exactly.
+    Summed in the order of the simulation, so that an undisturbed job has a stretch of exactly 1.
     """
-    most = np.minimum(mix.most_bytes_per_s, bandwidth_bytes_per_s)
-    io_s = mix.io_bytes / most[mix.job_of_phase]
+    max_rates = np.minimum(mix.max_bytes_per_s, bandwidth_bytes_per_s)
+    io_s = mix.io_bytes / max_rates[mix.job_of_phase]
     began, ceased = np.empty(io_s.size), np.empty(io_s.size)
     for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
         spans = np.column_stack([mix.compute_s[first:last], io_s[first:last]]).ravel()
@@ -310,20 +308,20 @@ def _alone(mix: JobMix, bandwidth_bytes_per_s: float) -> tuple[Reals, Reals]:
     return began, ceased
 
 
-def _ends(mix: JobMix, io_end_s: Reals) -> Reals:
-    """Return when each job (n) ends: with its last phase, or at once if it has none."""
+def _compute_job_ends(mix: JobMix, io_end_s: Reals) -> Reals:
+    """Return the end of each job (n): that of its last phase, or its start without phases."""
     ends = mix.start_s.copy()
     some = np.diff(mix.offsets) > 0
     ends[some] = io_end_s[mix.offsets[1:][some] - 1]
     return ends
 
 
-def ideal_periods(mix: JobMix, bandwidth_bytes_per_s: float) -> Reals:
-    """Return the mean time between beginnings of I/O of each job (n) in isolation; NaN for fewer than two of them.
+def compute_ideal_periods(mix: JobMix, bandwidth_bytes_per_s: float) -> Reals:
+    """Compute the mean time between I/O starts of each job (n) in isolation; NaN for fewer than two.
 
-    IO-Sets' characteristic time w_iter, and what FTIO's section IV tells the clairvoyant Set-10.
+    This is IO-Sets' characteristic time w_iter, which FTIO's section IV gives to the clairvoyant Set-10.
     """
-    began, _ = _alone(mix, bandwidth_bytes_per_s)
+    began, _ = _compute_isolation_times(mix, bandwidth_bytes_per_s)
     periods = np.full(mix.start_s.size, math.nan)
     for job, (first, last) in enumerate(zip(mix.offsets[:-1], mix.offsets[1:], strict=True)):
         times = began[first:last][mix.io_bytes[first:last] > 0]
@@ -336,22 +334,22 @@ def ideal_periods(mix: JobMix, bandwidth_bytes_per_s: float) -> Reals:
 
 
 def simulate(mix: JobMix, bandwidth_bytes_per_s: float, policy: Policy) -> Outcome:
-    """Return how the jobs fare on a file system of one bandwidth under a policy.
+    """Simulate jobs on a file system with a fixed bandwidth under a policy.
 
-    At one instant phases that cease are told to the source before it is asked for those that begin, in the order of
-    jobs. Work is in proportion to phases times jobs, memory to phases.
+    Phases that end at an instant are recorded in the source before it is queried for those that start, in the order of
+    jobs. Takes time proportional to phases times jobs, and memory proportional to phases.
     """
-    began_alone, ceased_alone = _alone(mix, bandwidth_bytes_per_s)
+    began_alone, ceased_alone = _compute_isolation_times(mix, bandwidth_bytes_per_s)
     run = _Run(mix, bandwidth_bytes_per_s, policy)
     run.finish()
     return Outcome(
         start_s=mix.start_s,
-        end_s=_ends(mix, run.io_end_s),
-        compute_s=_per_job(mix, mix.compute_s),
-        io_s=_per_job(mix, run.io_end_s - run.io_start_s),
+        end_s=_compute_job_ends(mix, run.io_end_s),
+        compute_s=_sum_by_job(mix, mix.compute_s),
+        io_s=_sum_by_job(mix, run.io_end_s - run.io_start_s),
         node_count=mix.node_count,
-        runtime_alone_s=_ends(mix, ceased_alone) - mix.start_s,
-        io_alone_s=_per_job(mix, ceased_alone - began_alone),
+        runtime_alone_s=_compute_job_ends(mix, ceased_alone) - mix.start_s,
+        io_alone_s=_sum_by_job(mix, ceased_alone - began_alone),
         io_start_s=run.io_start_s,
         served_s=run.served_s,
         io_end_s=run.io_end_s,
@@ -362,74 +360,73 @@ def simulate(mix: JobMix, bandwidth_bytes_per_s: float, policy: Policy) -> Outco
 
 
 class _Run:
-    """The state of a simulation: of each job (n) its phase, whether it does I/O, at which rate, what is left of it.
+    """Phase, rate and remaining bytes of each job (n) during a simulation.
 
-    A rate that an event leaves as it was is left alone, and so is the time at which it will be done: nothing is added
-    up in pieces that was not disturbed.
+    Rates and completion times that an event does not change are not recomputed, which avoids accumulated rounding.
     """
 
     def __init__(self, mix: JobMix, bandwidth_bytes_per_s: float, policy: Policy) -> None:
         count, phases = mix.start_s.size, mix.io_bytes.size
         self.total = bandwidth_bytes_per_s
         self.source = policy.source if isinstance(policy, Set10) else None
-        self.most = np.minimum(mix.most_bytes_per_s, bandwidth_bytes_per_s)
+        self.most = np.minimum(mix.max_bytes_per_s, bandwidth_bytes_per_s)
         self.compute_s, self.volume = mix.compute_s.tolist(), mix.io_bytes.tolist()
         self.phase, self.end = mix.offsets[:-1].tolist(), mix.offsets[1:].tolist()
         self.doing: Bools = np.zeros(count, dtype=bool)
         self.due_s = np.full(count, math.inf)
-        self.rate, self.left, self.since_s, self.asked_s = (np.zeros(count) for _ in range(4))
+        self.rate, self.left, self.since_s, self.requested_s = (np.zeros(count) for _ in range(4))
         self.sets = np.full(count, math.nan)
         self.unserved: Bools = np.zeros(count, dtype=bool)
         self.io_start_s, self.served_s, self.io_end_s, self.set_number = (np.full(phases, math.nan) for _ in range(4))
         self.used_at_s: list[float] = []
         self.used_bytes_per_s: list[float] = []
         for job in range(count):
-            self._compute(job, float(mix.start_s[job]))
+            self._begin_compute(job, float(mix.start_s[job]))
 
     def finish(self) -> None:
-        """Go from event to event until no job has anything left to do."""
+        """Process events until all jobs have ended."""
         while self.due_s.size and (now := float(self.due_s.min())) < math.inf:
-            # Phases without compute time or without bytes end in the instant in which they begin.
+            # Phases without compute time or bytes end at the instant at which they start.
             while (ripe := (self.due_s <= now).nonzero()[0]).size:
-                self._turn(ripe, now)
-            self._share(now)
+                self._advance(ripe, now)
+            self._reallocate(now)
 
-    def _turn(self, ripe: Ints, now: float) -> None:
+    def _advance(self, ripe: Ints, now: float) -> None:
         doing = self.doing[ripe]
         for job in ripe[doing].tolist():
-            self._cease(job, now)
+            self._end_io(job, now)
         for job in ripe[~doing].tolist():
-            self._begin(job, now)
+            self._begin_io(job, now)
 
-    def _compute(self, job: int, now: float) -> None:
+    def _begin_compute(self, job: int, now: float) -> None:
         going_on = self.phase[job] < self.end[job]
         self.due_s[job] = now + self.compute_s[self.phase[job]] if going_on else math.inf
 
-    def _begin(self, job: int, now: float) -> None:
+    def _begin_io(self, job: int, now: float) -> None:
         phase = self.phase[job]
         self.io_start_s[phase] = now
         if not self.volume[phase]:
             self.served_s[phase] = self.io_end_s[phase] = now
             self.phase[job] += 1
-            self._compute(job, now)
+            self._begin_compute(job, now)
             return
         if self.source is not None:
-            self.sets[job] = self.set_number[phase] = set_number(self.source.period_s(job, now))
+            self.sets[job] = self.set_number[phase] = compute_set_number(self.source.period_s(job, now))
         self.doing[job] = self.unserved[job] = True
-        self.left[job], self.asked_s[job], self.due_s[job] = self.volume[phase], now, math.inf
+        self.left[job], self.requested_s[job], self.due_s[job] = self.volume[phase], now, math.inf
 
-    def _cease(self, job: int, now: float) -> None:
+    def _end_io(self, job: int, now: float) -> None:
         phase = self.phase[job]
         self.io_end_s[phase] = now
         self.doing[job], self.rate[job] = False, 0.0
         if self.source is not None:
-            self.source.io_phase(job, float(self.io_start_s[phase]), now, self.volume[phase])
+            self.source.record_phase(job, float(self.io_start_s[phase]), now, self.volume[phase])
         self.phase[job] += 1
-        self._compute(job, now)
+        self._begin_compute(job, now)
 
-    def _share(self, now: float) -> None:
-        """Give the jobs that do I/O their bandwidth, and find when each will be done with it."""
-        jobs, rates = self._rates()
+    def _reallocate(self, now: float) -> None:
+        """Assign bandwidth to the jobs that do I/O, and compute their completion times."""
+        jobs, rates = self._compute_rates()
         fresh = np.zeros(self.rate.size)
         fresh[jobs] = rates
         changed = (fresh != self.rate).nonzero()[0]
@@ -443,58 +440,61 @@ class _Run:
         self.used_at_s.append(now)
         self.used_bytes_per_s.append(float(rates.sum()))
 
-    def _rates(self) -> tuple[Ints, Reals]:
-        """Return the jobs (k) that are given bandwidth now, and how much."""
+    def _compute_rates(self) -> tuple[Ints, Reals]:
+        """Return the jobs (k) that receive bandwidth, and their rates."""
         jobs = self.doing.nonzero()[0]
         if not jobs.size:
             return jobs, np.empty(0)
         if self.source is None:
-            return jobs, shares(np.ones(jobs.size), self.most[jobs], self.total)
-        heads, weights = _heads(jobs, self.sets[jobs], self.asked_s[jobs])
-        return heads, shares(weights, self.most[heads], self.total)
+            return jobs, compute_fair_shares(np.ones(jobs.size), self.most[jobs], self.total)
+        heads, weights = _select_heads(jobs, self.sets[jobs], self.requested_s[jobs])
+        return heads, compute_fair_shares(weights, self.most[heads], self.total)
 
 
 # ---- workloads
 
 
-#: of the file system, all of which each job can use
+#: bandwidth of the file system; a single job can use all of it
 BANDWIDTH_BYTES_PER_S = 1e9
-#: compute times differ by up to this from their mean (small, as IOR's); jobs start within this share of their period
+#: relative half-width of the jitter of compute times (small, as in IOR), and of the start offset in periods
 _JITTER_RATIO, _OFFSET_RATIO = 0.05, 1.0
 
 
-def figure_17(generator: np.random.Generator, cycles: int = 10) -> JobMix:
-    """Return FTIO's workload of section IV: one job of a period of 19.2 s, the first, and 15 of 384 s.
+def draw_figure_17(generator: np.random.Generator, cycles: int = 10) -> JobMix:
+    """Draw FTIO's workload of section IV: one job with a period of 19.2 s, first, and 15 with 384 s.
 
-    In isolation I/O takes 6.25 % of each period: together all that the file system has. The long jobs have as many
-    periods as told (ours: the paper does not say), the short one as many as fill the same time.
+    In isolation I/O takes 6.25 % of each period: together the whole bandwidth. The long jobs have `cycles` periods (not
+    stated in the paper), the short one as many as fill the same time.
     """
     short_s, long_s, long_count, io_ratio = 19.2, 384.0, 15, 0.0625
     periods = [short_s, *[long_s] * long_count]
-    return job_mix_of([_cyclic(p, round(cycles * long_s / p), io_ratio, 1.0, generator) for p in periods])
+    return build_job_mix([_draw_cyclic_job(p, round(cycles * long_s / p), io_ratio, 1.0, generator) for p in periods])
 
 
-def mixed(generator: np.random.Generator, count: int, duration_s: float = 10_000.0) -> JobMix:
-    """Return jobs with periods log-uniform over 10 s to 10,000 s, that all run about as long.
+def draw_mixed_jobs(generator: np.random.Generator, count: int, duration_s: float = 10_000.0) -> JobMix:
+    """Draw jobs with log-uniform periods from 10 s to 10,000 s and about equal durations.
 
-    In isolation all want the whole bandwidth together (as in Figure 17); jobs have from half to one and a half times
-    their equal part of it, at most half their period. duration_s: how long each runs, but two periods at least. Nodes:
-    powers of 2 up to 256.
+    In isolation they demand the whole bandwidth together (as in Figure 17), each 0.5 to 1.5 times an equal share, at
+    most half of its period. duration_s: of each job, but two periods or more. Nodes: powers of 2 up to 256.
     """
     periods = 10.0 ** generator.uniform(1.0, 4.0, count)
     io_ratios = np.minimum(1.0 / count * generator.uniform(0.5, 1.5, count), 0.5)
     nodes = 2.0 ** generator.integers(0, 9, count)
     drawn = zip(periods.tolist(), io_ratios.tolist(), nodes.tolist(), strict=True)
-    return job_mix_of([_cyclic(p, max(2, round(duration_s / p)), ratio, n, generator) for p, ratio, n in drawn])
+    return build_job_mix(
+        [_draw_cyclic_job(p, max(2, round(duration_s / p)), ratio, n, generator) for p, ratio, n in drawn]
+    )
 
 
-def _cyclic(period_s: float, cycles: int, io_ratio: float, node_count: float, generator: np.random.Generator) -> Job:
+def _draw_cyclic_job(
+    period_s: float, cycles: int, io_ratio: float, node_count: float, generator: np.random.Generator
+) -> Job:
     start_s = float(generator.uniform(0.0, _OFFSET_RATIO * period_s))
     jitter = generator.uniform(-_JITTER_RATIO, _JITTER_RATIO, cycles)
     return Job(
         compute_s=period_s * (1 - io_ratio) * (1 + jitter),
         io_bytes=np.full(cycles, period_s * io_ratio * BANDWIDTH_BYTES_PER_S),
         start_s=start_s,
-        most_bytes_per_s=BANDWIDTH_BYTES_PER_S,
+        max_bytes_per_s=BANDWIDTH_BYTES_PER_S,
         node_count=node_count,
     )

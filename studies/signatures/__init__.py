@@ -1,26 +1,26 @@
-"""The evaluation of the methods that extract signatures, reproducible from a seed: `iosig study signatures`.
+"""Accuracy of the signature extraction methods, reproducible from a seed: `iosig study signatures`.
 
-- `backgrounds`: What others do while runs are under way: rates in seconds, in units of an application's peak.
-- `bounds`: What is lost before any noise: runs do not compute equally long.
-- `counted_page`: What signatures are like where servers count by job: beside shared traffic, and the bound.
-- `edison`: Applications injected into real traffic: a day of Edison's scratch file system.
-- `families`: Families of simulated sites that differ in what matters to signatures: all that they are, in one place.
-- `family_page`: What the families say: the means of each, and of all of them.
-- `figures`: Pictures of the study of signatures: accuracy as IOSI's Figure 16, sensitivity as Figures 17 and 18.
-- `injected`: Runs among foreign traffic, each in a window of its own: sites of a family.
-- `judging`: The judge of signatures is calibrated: evidence beside true correlations, on families held out.
-- `methods`: The methods that are compared, by name, and the settings of `iosi` whose influence is studied.
-- `page`: What the study of signatures shows: its page, and tables that fit a terminal.
-- `running`: The study itself: draws sites, asks every method, and keeps a row for each signature.
-- `scores`: How near signatures come to the truth: a row for each, with IOSI's yardsticks (section 6.3) and ours.
-- `sites`: Where the study's samples come from: simulated sites whose applications are known, one sample set for each.
-- `summary`: What the study's answers say: means and spreads, what was aimed at beside what was reached.
-- `timing`: How long methods take, by the number of samples and by their length: IOSI's Figure 19.
+- `backgrounds`: Background traffic during runs: rates per second, relative to an application's peak.
+- `bounds`: Accuracy limits without noise, since computing times vary between runs.
+- `calibration`: Cross-validated calibration of the expected correlation.
+- `edison`: Applications injected into measured traffic of Edison's scratch file system.
+- `families`: Families of simulated sites, and all their parameters.
+- `family_page`: Tables of the families.
+- `figures`: Figures: accuracy as in IOSI's Figure 16, sensitivity as in Figures 17 and 18, time as in Figure 19.
+- `injected`: Runs among background traffic, each in its own window: sites of a family.
+- `job_counter_page`: Table of signatures from job-level counters, shared traffic, and the upper bound.
+- `methods`: The compared methods by name, and the swept parameters of `iosi`.
+- `page`: Template variables, tables and figures of the page.
+- `running`: The study itself: draws sites, runs every method, and keeps one row per signature.
+- `scores`: Scores of signatures: the metrics of IOSI (section 6.3) and ours.
+- `sites`: Samples from simulated sites with known applications, one sample set each.
+- `summary`: Means and spreads of the scores, and the targets.
+- `timing`: Run time of the methods by number and length of samples: IOSI's Figure 19.
 """
 
-from iosig.studies.study import SEED, WORKERS, Study, file, parts, seeds
+from iosig.studies.study import SEED, WORKERS, Study, file_option, part_option, seed_count_option
 
-#: what can be asked for; real traffic is another one, where it is given
+#: results that `--part` can select; measured traffic is added if given
 PARTS = ("levels", "families", "counted", "sweeps", "drift", "faults", "times")
 
 STUDY = Study(
@@ -33,14 +33,14 @@ STUDY = Study(
     the times.
     """,
     (
-        seeds(20, "Sites of each setting that are drawn."),
+        seed_count_option(20, "Sites of each setting that are drawn."),
         SEED,
-        file(
+        file_option(
             "--edison",
             "polls",
             "Polls of a real file system, in any format that can be landed: applications are put into its traffic.",
         ),
-        parts(PARTS),
+        part_option(PARTS),
         WORKERS,
     ),
     part="parts",

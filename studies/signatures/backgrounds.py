@@ -1,7 +1,7 @@
-"""What others do while runs are under way: rates in seconds, in units of an application's peak.
+"""Background traffic during runs: rates per second, relative to an application's peak.
 
-Each kind has the mean that is asked for. All are drawn at once for all windows (runs, seconds), each window by itself:
-runs of one application are hours apart.
+Each kind has the requested mean. All windows (runs, seconds) are drawn independently, since an application's runs are
+hours apart.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from iosig.studies.signatures.families import Foreign
 from iosig.transforms.arrays import Bools, Reals
 
-#: transfers that come and go: their length (median [s], and sigma of the logarithm), and their rate over the peak
+#: default transfers: median length [s] and log sigma, median relative rate and log sigma
 _LENGTH_S, _LENGTH_SIGMA, _HEIGHT, _HEIGHT_SIGMA = 20.0, 0.8, 0.7, 0.4
-#: many streams at once: their length, and their rate over the peak
+#: many concurrent streams: length [s], relative rate, and floor
 _STREAM_S, _STREAM_HEIGHT, _STREAM_FLOOR = 60.0, 0.1, 0.2
-#: heavy tails: Pareto's exponent, and the least and the most [s, over the peak]
+#: heavy tails: Pareto exponent, minimum and maximum [s, relative rate]
 _TAIL_LENGTH, _TAIL_HEIGHT = (1.3, 4.0, 2000.0), (1.8, 0.3, 6.0)
 #: traffic that never rests: its floor over the mean (0.6 of 2.4 GB/s), the shape of the gamma-distributed rest, with
 #: which a tenth of the time is above 5 of 2.4 GB/s, and how long it remembers [s]
@@ -29,14 +29,14 @@ _STEP_S, _DUTY, _UNEVEN, _NEIGHBOURS_SHARE = (150.0, 500.0), 0.2, 0.02, 0.85
 _DAY_SWING = 0.9
 
 
-def traffic(kind: Foreign, level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
-    """Return what others do in windows of so many seconds (runs, seconds), with this mean, in units of the peak."""
+def draw_traffic(kind: Foreign, level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+    """Draw background traffic (runs, seconds) of a kind with mean `level`, relative to the peak."""
     return _MAKERS[kind](level, run_count, seconds, rng)
 
 
 @dataclass(frozen=True, slots=True)
 class _Transfers:
-    """Transfers that come independently: how long they take [s], how fast they are, and the means of both."""
+    """A Poisson process of transfers with random length [s] and rate, and the means of both."""
 
     length_s: Callable[[np.random.Generator, int], Reals]
     height: Callable[[np.random.Generator, int], Reals]
@@ -44,8 +44,8 @@ class _Transfers:
     mean_height: float
     longest_s: float
 
-    def drawn(self, level: Reals, seconds: int, rng: np.random.Generator) -> Reals:
-        """Return the traffic of windows (runs, seconds), each with a mean of its own (runs)."""
+    def draw(self, level: Reals, seconds: int, rng: np.random.Generator) -> Reals:
+        """Draw the traffic of windows (runs, seconds) with the given means (runs)."""
         run_count, before_s = len(level), self.longest_s
         rate = level / (self.mean_length_s * self.mean_height)
         counts = rng.poisson(rate * (seconds + before_s))
@@ -62,51 +62,51 @@ class _Transfers:
         return np.maximum(np.cumsum(change, axis=1)[:, :seconds], 0.0)
 
 
-def _log_normal(median: float, sigma: float) -> tuple[Callable[[np.random.Generator, int], Reals], float]:
+def _make_log_normal(median: float, sigma: float) -> tuple[Callable[[np.random.Generator, int], Reals], float]:
     return lambda rng, count: rng.lognormal(np.log(median), sigma, count), median * float(np.exp(sigma**2 / 2))
 
 
-def _pareto(exponent: float, least: float, most: float) -> tuple[Callable[[np.random.Generator, int], Reals], float]:
-    """Return how to draw from a Pareto distribution that is cut at the most, and its mean."""
-    share = 1.0 - (least / most) ** exponent
+def _make_pareto(exponent: float, low: float, high: float) -> tuple[Callable[[np.random.Generator, int], Reals], float]:
+    """Return the sampler and the mean of a truncated Pareto distribution."""
+    share = 1.0 - (low / high) ** exponent
 
     def drawn(rng: np.random.Generator, count: int) -> Reals:
-        found: Reals = least * (1.0 - share * rng.random(count)) ** (-1.0 / exponent)
-        return found
+        values: Reals = low * (1.0 - share * rng.random(count)) ** (-1.0 / exponent)
+        return values
 
     over = exponent / (exponent - 1.0)
-    return drawn, over * least**exponent / share * (least ** (1.0 - exponent) - most ** (1.0 - exponent))
+    return drawn, over * low**exponent / share * (low ** (1.0 - exponent) - high ** (1.0 - exponent))
 
 
-def _transfers(lengths: tuple[object, float], heights: tuple[object, float], longest_s: float) -> _Transfers:
+def _make_transfers(lengths: tuple[object, float], heights: tuple[object, float], longest_s: float) -> _Transfers:
     return _Transfers(lengths[0], heights[0], lengths[1], heights[1], longest_s)  # type: ignore[arg-type]
 
 
-_USUAL = _transfers(_log_normal(_LENGTH_S, _LENGTH_SIGMA), _log_normal(_HEIGHT, _HEIGHT_SIGMA), 300.0)
-_STREAMS = _transfers(_log_normal(_STREAM_S, 0.5), _log_normal(_STREAM_HEIGHT, 0.3), 400.0)
-_TAILS = _transfers(_pareto(*_TAIL_LENGTH), _pareto(*_TAIL_HEIGHT), _TAIL_LENGTH[2])
+_USUAL = _make_transfers(_make_log_normal(_LENGTH_S, _LENGTH_SIGMA), _make_log_normal(_HEIGHT, _HEIGHT_SIGMA), 300.0)
+_STREAMS = _make_transfers(_make_log_normal(_STREAM_S, 0.5), _make_log_normal(_STREAM_HEIGHT, 0.3), 400.0)
+_TAILS = _make_transfers(_make_pareto(*_TAIL_LENGTH), _make_pareto(*_TAIL_HEIGHT), _TAIL_LENGTH[2])
 
 
-def _rests(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
-    return _USUAL.drawn(np.full(run_count, level), seconds, rng)
+def _draw_resting(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+    return _USUAL.draw(np.full(run_count, level), seconds, rng)
 
 
-def _tails(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
-    return _TAILS.drawn(np.full(run_count, level), seconds, rng)
+def _draw_heavy_tails(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+    return _TAILS.draw(np.full(run_count, level), seconds, rng)
 
 
-def _streams(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+def _draw_streams(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
     floor = _STREAM_FLOOR * level
-    return floor + _STREAMS.drawn(np.full(run_count, level - floor), seconds, rng)
+    return floor + _STREAMS.draw(np.full(run_count, level - floor), seconds, rng)
 
 
-def _diurnal(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+def _draw_diurnal(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
     hour = rng.random(run_count)
-    return _USUAL.drawn(level * (1.0 + _DAY_SWING * np.sin(2 * np.pi * hour)), seconds, rng)
+    return _USUAL.draw(level * (1.0 + _DAY_SWING * np.sin(2 * np.pi * hour)), seconds, rng)
 
 
-def _never_rests(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
-    """Return a floor and, above it, a rate that is gamma-distributed, with a memory: a Gaussian copula."""
+def _draw_unresting(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+    """Draw a floor plus a gamma-distributed rate with autocorrelation (a Gaussian copula)."""
     from scipy.signal import lfilter
     from scipy.special import gammaincinv, ndtr
 
@@ -116,11 +116,11 @@ def _never_rests(level: float, run_count: int, seconds: int, rng: np.random.Gene
     normal = lfilter([1.0], [1.0, -keeps], noise, axis=1)
     knots = np.linspace(-5.0, 5.0, 1001)
     above = np.interp(normal, knots, gammaincinv(_SHAPE, ndtr(knots)) / _SHAPE)
-    found: Reals = level * (_FLOOR + (1.0 - _FLOOR) * above)
-    return found
+    rates: Reals = level * (_FLOOR + (1.0 - _FLOOR) * above)
+    return rates
 
 
-def _neighbour(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
+def _draw_neighbour(level: float, run_count: int, seconds: int, rng: np.random.Generator) -> Reals:
     step_s = rng.uniform(*_STEP_S)
     count = int(seconds / step_s) + 3
     begin = (np.arange(count) - 1.0 - rng.random((run_count, 1))) * step_s
@@ -131,14 +131,14 @@ def _neighbour(level: float, run_count: int, seconds: int, rng: np.random.Genera
         place = np.searchsorted(starts, second) - 1
         own[:] = (place >= 0) & (second - starts[np.maximum(place, 0)] < _DUTY * step_s)
     own_level = _NEIGHBOURS_SHARE * level
-    return is_at_work * (own_level / _DUTY) + _rests(level - own_level, run_count, seconds, rng)
+    return is_at_work * (own_level / _DUTY) + _draw_resting(level - own_level, run_count, seconds, rng)
 
 
 _MAKERS: dict[Foreign, Callable[[float, int, int, np.random.Generator], Reals]] = {
-    "rests": _rests,
-    "never_rests": _never_rests,
-    "streams": _streams,
-    "tails": _tails,
-    "neighbour": _neighbour,
-    "diurnal": _diurnal,
+    "rests": _draw_resting,
+    "never_rests": _draw_unresting,
+    "streams": _draw_streams,
+    "tails": _draw_heavy_tails,
+    "neighbour": _draw_neighbour,
+    "diurnal": _draw_diurnal,
 }

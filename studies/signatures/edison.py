@@ -1,4 +1,4 @@
-"""Applications injected into real traffic: a day of Edison's scratch file system, or of any whose polls are at hand."""
+"""Applications injected into measured traffic: a day of Edison's scratch file system, or any other polls."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from iosig.studies.real_day import polls_of
-from iosig.studies.signatures.sites import DRIFT_RATIO, STUDIED, Drawn, set_of
+from iosig.studies.real_day import read_polls
+from iosig.studies.signatures.sites import DRIFT_RATIO, STUDIED, LabeledSamples, extract_samples
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.synthetic.site import SiteParams
@@ -23,32 +23,34 @@ _DOING = {"read": "reading", "write": "writing"}
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What others write: bytes_per_s (ticks), NaN where nothing was polled, on even steps of interval_s."""
+    """Measured background traffic: bytes_per_s (ticks), NaN where not polled, at even steps of interval_s."""
 
     bytes_per_s: Reals
     interval_s: float
 
     @property
     def edges_s(self) -> Reals:
-        """The steps' edges since the first one's right edge (ticks + 1)."""
+        """Edges of the steps relative to the first right edge (ticks + 1)."""
         return np.arange(-1.0, len(self.bytes_per_s)) * self.interval_s
 
     @classmethod
     def read(cls, path: Path, direction: Direction = "write") -> Traffic:
-        """Read what is written (or read) in a file of polls, from the first poll on to the last one recorded.
+        """Read the traffic of one direction from a poll file, from the first to the last recorded poll.
 
-        Raises InputRefused if it holds no polls, or none of that direction.
+        Raises InputRefused if the file holds no polls, or none of that direction.
         """
-        return cls.of(polls_of(path), path.name, direction)
+        return cls.from_polls(read_polls(path), path.name, direction)
 
     @classmethod
-    def of(cls, polls: pl.DataFrame, name: str, direction: Direction = "write") -> Traffic:
-        """Add up the polls of all controllers: rows of `polls`, all of one file system."""
+    def from_polls(cls, polls: pl.DataFrame, name: str, direction: Direction = "write") -> Traffic:
+        """Sum the polls of all controllers: rows of `polls` from one file system."""
         rate = f"{direction}_bytes_per_s"
         told = polls.filter(pl.col(rate).is_not_null()).group_by("polled_at")
         ticks = told.agg(pl.col(rate).sum(), pl.col("interval_s").median()).sort("polled_at")
         if ticks.is_empty():
-            raise InputRefused(f"{name} tells of no {direction}s.", f"Give polls with a rate of {_DOING[direction]}.")
+            raise InputRefused(
+                f"{name} has no {direction} rates.", f"Provide polls with a rate of {_DOING[direction]}."
+            )
         interval_s = float(ticks["interval_s"].median())  # type: ignore[arg-type]
         times = ticks["polled_at"].dt.epoch("us").to_numpy() / 1e6
         places = np.round((times - times[0]) / interval_s).astype(np.int64)
@@ -56,11 +58,10 @@ class Traffic:
         rates[places] = ticks[rate].to_numpy()
         return cls(rates, interval_s)
 
-    def pieces(self, hours: float) -> list[Reals]:
-        """Return whole pieces of so many hours, one after the other, second by second, in bytes per second.
+    def split_hours(self, hours: float) -> list[Reals]:
+        """Split the traffic into consecutive complete pieces of `hours`, per second [B/s].
 
-        They end with the last byte: a file that is filled up with zeros tells nothing from there on. What was not
-        polled counts as the median.
+        They end with the last byte, since files may be padded with zeros. Missing polls are replaced by the median.
         """
         is_used = np.flatnonzero(self.bytes_per_s > 0)
         if not len(is_used):
@@ -75,10 +76,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class EdisonSetting:
-    """Applications among real traffic, each in a copy of its own: no run meets another one.
+    """Applications injected into measured traffic, each into its own copy, so that runs do not overlap.
 
-    A run's transfers are slowed as on simulated sites (`contention.Pipe`): others that move as much as it would alone
-    cost it what one other stream does. What others do is as it was measured: nothing slows them.
+    A run's transfers are slowed as on simulated sites (`contention.SharedBandwidth`): background traffic equal to its
+    own rate costs as much as one other stream. The background is kept as measured.
     """
 
     traffic: Traffic
@@ -87,26 +88,28 @@ class EdisonSetting:
     seek_loss_ratio: float = _USUAL.seek_loss_ratio
     applications: tuple[Application, ...] = STUDIED
 
-    def drawn(self, seed: int) -> Drawn:
-        """Inject every application's runs, and cut their samples out."""
-        return Drawn(self.applications, SampleSets.concatenate([self._set_of(one, seed) for one in self.applications]))
+    def draw(self, seed: int) -> LabeledSamples:
+        """Inject the runs of all applications and extract their samples."""
+        return LabeledSamples(
+            self.applications, SampleSets.concatenate([self._draw_samples(one, seed) for one in self.applications])
+        )
 
-    def _set_of(self, application: Application, seed: int) -> SampleSet:
+    def _draw_samples(self, application: Application, seed: int) -> SampleSet:
         span_s = float(self.traffic.edges_s[-1])
-        # no other users: those are in the traffic already
+        # no other users: the traffic already contains them
         workload = Workload(seed, span_s, 0.0, self.drift_ratio, self.stop_ratio, 0.0)
         rates, runs = self.traffic.bytes_per_s.copy(), []
         for plan in make_plans([application], workload):
-            for start_s, end_s, moved_bytes in self._served(plan):
-                # what did not come to its end in time still runs, and has no sample; it moves bytes all the same
+            for start_s, end_s, moved_bytes in self._serve(plan):
+                # unfinished runs have no sample, but their bytes are in the traffic
                 rates += moved_bytes / self.traffic.interval_s
                 if end_s <= span_s:
                     runs.append((np.floor(start_s), np.floor(end_s)))
         times: Reals = np.array(runs, dtype=np.float64).reshape(-1, 2)
-        return set_of(rates, self.traffic.interval_s, times[:, 0], times[:, 1])
+        return extract_samples(rates, self.traffic.interval_s, times[:, 0], times[:, 1])
 
-    def _served(self, plan: Plan) -> Iterator[tuple[float, float, Reals]]:
-        """Yield each job of a chain: when it starts and ends, and its bytes in each step (ticks)."""
+    def _serve(self, plan: Plan) -> Iterator[tuple[float, float, Reals]]:
+        """Yield start, end and bytes per step (ticks) of each job in a chain of restarts."""
         edges, now = self.traffic.edges_s, plan.start_s
         for part, (job, pieces) in enumerate(plan.parts):
             now += job.queue_s + 30.0 if part else 0.0
@@ -123,7 +126,7 @@ class EdisonSetting:
             yield started, now, moved
 
     def _progress(self, peak_bytes_per_s: float) -> Reals:
-        """Return how much a transfer that never ends would have moved by each edge (ticks + 1)."""
+        """Return the bytes an endless transfer would have moved by each edge (ticks + 1)."""
         others = np.nan_to_num(self.traffic.bytes_per_s, nan=float(np.nanmedian(self.traffic.bytes_per_s)))
         rates = peak_bytes_per_s / (1.0 + self.seek_loss_ratio * others / peak_bytes_per_s)
         return np.concatenate([[0.0], np.cumsum(rates * self.traffic.interval_s)])

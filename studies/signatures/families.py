@@ -1,7 +1,7 @@
-"""Families of simulated sites that differ in what matters to signatures: all that they are, in one place.
+"""Families of simulated sites that differ in what matters to signatures, and all their parameters.
 
-Fixed before the methods that are measured on them. A level is the mean of foreign traffic over the application's
-highest peak, the same in all families. What the words mean is in `injected` and `backgrounds`.
+They were fixed before the methods evaluated on them. A level is the mean background traffic relative to the
+application's highest peak, the same in all families. See `injected` and `backgrounds` for the meaning of the values.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-#: the foreign mean over the application's peak
+#: mean background traffic relative to the application's peak
 FOREIGN_LEVELS = {"calm": 0.2, "busy": 0.5, "stormy": 1.0}
-#: from this drift on no method can know the mean time scale to a burst's width
-MOST_KNOWN_DRIFT = 0.01
+#: drift above which the mean time scale cannot be estimated to within the width of a burst
+MAX_KNOWN_DRIFT = 0.01
 
-#: what a run's computing differs by: one factor, one for each gap, a sum of these, or by how much others do
+#: variation of computing times: one factor per run, one per gap, a random walk, or by background load
 Drift = Literal["scale", "gaps", "walk", "load"]
-#: what others cost a burst: a fair share of one capacity, seeks, or a wait before it begins
+#: effect of the background on a burst: fair sharing, seeks, or latency before it starts
 Contention = Literal["fair", "seeks", "latency"]
-#: what others do: see `backgrounds`
+#: kind of background traffic: see `backgrounds`
 Foreign = Literal["rests", "never_rests", "streams", "tails", "neighbour", "diurnal", "real"]
 #: what the runs do: all the same; volumes that grow with the step; bursts that are skipped; runs that stop and begin
 #: again; three of ten runs with another input
@@ -27,11 +27,11 @@ Program = Literal["same", "growing", "skipping", "restarts", "inputs"]
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One family of sites.
+    """A family of sites with common drift, contention, background and polls.
 
-    drift_ratio: the standard deviation of what waits are multiplied by. contention_size: the capacity as a multiple of
-    the peak (fair), what others of one peak cost (seeks), or the mean wait where they move one peak [s] (latency).
-    jitter_ratio: the standard deviation of when a poll is taken, over the interval.
+    drift_ratio: standard deviation of the factor on waits. contention_size: capacity relative to the peak (fair), cost
+    of a background of one peak (seeks), or mean wait at a background of one peak [s] (latency). jitter_ratio: standard
+    deviation of poll times relative to the interval.
     """
 
     name: str
@@ -45,9 +45,9 @@ class Family:
     jitter_ratio: float
 
     @property
-    def is_known_in_time(self) -> bool:
-        """Whether ten runs can tell how long one takes alone, to about a burst's width."""
-        return self.drift_ratio < MOST_KNOWN_DRIFT
+    def has_known_time_scale(self) -> bool:
+        """Whether ten runs suffice to estimate the undisturbed duration to about the width of a burst."""
+        return self.drift_ratio < MAX_KNOWN_DRIFT
 
 
 FAMILIES: tuple[Family, ...] = (

@@ -1,4 +1,4 @@
-"""Pictures of the study of signatures: accuracy as IOSI's Figure 16, sensitivity as Figures 17 and 18, time as 19."""
+"""Figures of the signature study: accuracy as in IOSI's Figure 16, sensitivity as in 17 and 18, time as in 19."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from iosig.reports.panels import Size, in_order, picture
 from iosig.reports.style import BLUE, FAINT, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION
-from iosig.studies.drawing import MARKERS, headline
+from iosig.studies.drawing import MARKERS, add_headline
 from iosig.transforms.arrays import Reals
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _WIDTH_IN = 10.0
 #: panels side by side in the picture of expected correlation
-_TRUST_COLUMNS = 5
+_CALIBRATION_COLUMNS = 5
 #: the first stands out
 _COLOURS = (VERMILION, BLUE, SKY, ORANGE, GREEN, PURPLE, INK)
 #: so that a method looks the same in every picture
@@ -31,11 +31,11 @@ _PLACES = {
         ("chosen", "robust", "iosi", "iosi_raw", "dtw", "mean", "median", "quantile", "elastic", "time_normalized")
     )
 }
-#: what is no method, but bounds them
+#: line styles of the bounds, which are not methods
 _BOUNDS = {"known, mean": "--", "known, shortest": ":"}
 #: of a legend
-_MOST_IN_A_ROW = 7
-_YARDSTICKS = {
+_MAX_PER_ROW = 7
+_METRICS = {
     "cross_correlation": "cross-correlation",
     "correlation": "correlation",
     "volume_ratio": "volume, to the true one",
@@ -48,9 +48,9 @@ _SIMILARITIES = ("cross_correlation", "correlation")
 
 @picture((_WIDTH_IN, 9.5), is_constrained=True)
 def draw_accuracy(figure: Figure, summed: pl.DataFrame, title: str) -> None:
-    """Draw every yardstick of every method on every application, a column for each level: as Figure 16.
+    """Plot every metric of every method by application, one column per level: as Figure 16.
 
-    summed: level, application, method; mean_*, low_* and high_* of each yardstick (points, and bars between quartiles);
+    summed: level, application, method; mean_*, low_* and high_* of each metric (points, and bars between quartiles);
     mean_missed_count and mean_false_count.
     """
     levels, applications = in_order(summed, "level"), in_order(summed, "application")
@@ -60,22 +60,22 @@ def draw_accuracy(figure: Figure, summed: pl.DataFrame, title: str) -> None:
         at_level = summed.filter(pl.col("level") == level)
         for number, method in enumerate(methods):
             rows = {row["application"]: row for row in at_level.filter(method=method).iter_rows(named=True)}
-            found = [rows[name] for name in applications]
+            application_rows = [rows[name] for name in applications]
             place: Reals = np.arange(float(len(applications))) + (number - (len(methods) - 1) / 2) * 0.8 / len(methods)
-            for axes, name in zip(cells[:, column], _YARDSTICKS, strict=False):
-                mean, low, high = (_column(found, f"{end}_{name}") for end in ("mean", "low", "high"))
+            for axes, name in zip(cells[:, column], _METRICS, strict=False):
+                mean, low, high = (_column(application_rows, f"{end}_{name}") for end in ("mean", "low", "high"))
                 bars = [np.maximum(mean - low, 0.0), np.maximum(high - mean, 0.0)]
                 _points(axes, place, mean, bars, method, is_labelled=axes is cells[0, 0])
-            wrong = _column(found, "mean_missed_count") + _column(found, "mean_false_count")
+            wrong = _column(application_rows, "mean_missed_count") + _column(application_rows, "mean_false_count")
             _points(cells[3, column], place, wrong, None, method)
         cells[0, column].set_title(level)
         cells[3, column].set_xticks(range(len(applications)), applications)
         cells[3, column].set_xlim(-0.5, len(applications) - 0.5)
-    for axes, words in zip(cells[:, 0], [*_YARDSTICKS.values(), "bursts missed or false"], strict=True):
+    for axes, words in zip(cells[:, 0], [*_METRICS.values(), "bursts missed or false"], strict=True):
         axes.set_ylabel(words)
     _accuracy_axes(cells, len(applications))
-    headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
+    add_headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=_MAX_PER_ROW)
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
@@ -83,12 +83,12 @@ def _column(rows: Sequence[dict[str, Any]], name: str) -> Reals:
 
 
 def _style(name: str, number: int = 0) -> dict[str, Any]:
-    """Return the marker and the colour of a method, or of the line of that number."""
+    """Return marker and colour of a method, or of the line with this number."""
     if name in _BOUNDS:
         return {"linestyle": _BOUNDS[name], "color": GREY, "zorder": 1}
     place = _PLACES.get(name, number)
     marks = {"marker": MARKERS[place % len(MARKERS)], "color": _COLOURS[place % len(_COLOURS)], "markersize": 4}
-    # where colours and markers begin anew, they are empty
+    # markers are hollow when colours repeat
     return marks if place < len(MARKERS) else marks | {"markerfacecolor": "none"}
 
 
@@ -120,7 +120,7 @@ def _accuracy_axes(cells: npt.NDArray[np.object_], count: int) -> None:
     for axes in (cells[2, 0], cells[3, 0]):
         axes.yaxis.set_minor_locator(NullLocator())
     cells[2, 0].set_ylim(bottom=0)
-    # the marks of those that have none wrong are to be seen whole
+    # leave room for markers at zero
     cells[3, 0].set_ylim(bottom=-0.1)
 
 
@@ -128,8 +128,8 @@ def _accuracy_axes(cells: npt.NDArray[np.object_], count: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
-    """One parameter: its experiment, its name in words, and the value that is usual."""
+class SweptParameter:
+    """Experiment, axis label and default value of a swept parameter."""
 
     experiment: str
     words: str
@@ -137,29 +137,29 @@ class Varied:
 
 
 @picture((_WIDTH_IN, 6.0), is_constrained=True)
-def draw_sweeps(figure: Figure, summed: pl.DataFrame, sweeps: Sequence[Varied], title: str) -> None:
-    """Draw how both similarities of one method depend on parameters: a line for each application, as Figures 17, 18.
+def draw_sweeps(figure: Figure, summed: pl.DataFrame, sweeps: Sequence[SweptParameter], title: str) -> None:
+    """Plot both similarities of one method against parameters, one line per application, as Figures 17 and 18.
 
     summed: experiment, value, application, mean_cross_correlation, mean_correlation.
     """
     cells = figure.subplots(2, len(sweeps), sharex="col", sharey="row", squeeze=False)
-    for column, varied in enumerate(sweeps):
-        chosen = summed.filter(pl.col("experiment") == varied.experiment)
+    for column, parameter in enumerate(sweeps):
+        chosen = summed.filter(pl.col("experiment") == parameter.experiment)
         for axes, name in zip(cells[:, column], _SIMILARITIES, strict=True):
             _lines(axes, chosen, "application", f"mean_{name}", is_labelled=axes is cells[0, 0])
-            axes.axvline(varied.usual, color=GREY, linestyle="--", linewidth=1, zorder=0)
-        cells[1, column].set_xlabel(varied.words)
+            axes.axvline(parameter.usual, color=GREY, linestyle="--", linewidth=1, zorder=0)
+        cells[1, column].set_xlabel(parameter.words)
         cells[1, column].set_xticks(sorted(set(chosen["value"])))
     _similarity_axes(cells)
-    headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
+    add_headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=_MAX_PER_ROW)
 
 
 @picture((_WIDTH_IN, 6.0), is_constrained=True)
 def draw_drift(figure: Figure, summed: pl.DataFrame, title: str) -> None:
-    """Draw both similarities over how much runs differ: a column for each application, a line for each method.
+    """Plot both similarities against the drift, one column per application and one line per method.
 
-    summed: value (standard deviation of a run's computing, as a ratio), application, method, mean_cross_correlation,
+    summed: value (relative standard deviation of computing times), application, method, mean_cross_correlation,
     mean_correlation.
     """
     applications = in_order(summed, "application")
@@ -173,8 +173,8 @@ def draw_drift(figure: Figure, summed: pl.DataFrame, title: str) -> None:
         cells[1, column].set_xticks(values, [f"{100 * value:g}" for value in values])
     _similarity_axes(cells)
     cells[1, len(applications) // 2].set_xlabel("standard deviation of a run's computing [%]")
-    headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
+    add_headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=_MAX_PER_ROW)
 
 
 def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labelled: bool) -> None:
@@ -190,7 +190,7 @@ def _lines(axes: Axes, rows: pl.DataFrame, key: str, column: str, *, is_labelled
 
 
 def _similarity_axes(cells: npt.NDArray[np.object_]) -> None:
-    for row, words in zip(cells, (_YARDSTICKS[name] for name in _SIMILARITIES), strict=True):
+    for row, words in zip(cells, (_METRICS[name] for name in _SIMILARITIES), strict=True):
         row[0].set_ylabel(words)
         row[0].set_ylim(min(0.0, row[0].get_ylim()[0]), 1.02)
         for axes in row:
@@ -203,7 +203,7 @@ def _similarity_axes(cells: npt.NDArray[np.object_]) -> None:
 
 @picture((_WIDTH_IN, 4.2), is_constrained=True)
 def draw_times(figure: Figure, times: pl.DataFrame, title: str) -> None:
-    """Draw the time for one set by the number of samples and by their length, as Figure 19.
+    """Plot the time for one set by number and length of samples, as Figure 19.
 
     times: by (`samples` or `points`), value, method, seconds.
     """
@@ -220,35 +220,35 @@ def draw_times(figure: Figure, times: pl.DataFrame, title: str) -> None:
         axes.grid(color=FAINT, linewidth=0.8)
         axes.set_axisbelow(True)
     both[0].set_ylabel("time for one set [s]")
-    headline(figure, title)
-    figure.legend(loc="outside lower center", ncols=_MOST_IN_A_ROW)
+    add_headline(figure, title)
+    figure.legend(loc="outside lower center", ncols=_MAX_PER_ROW)
 
 
 # ---- expected correlation
 
 
-def _trust_size(told: pl.DataFrame, title: str) -> Size:
-    return _WIDTH_IN, 2.2 * -(-told["family"].n_unique() // _TRUST_COLUMNS) + 0.6
+def _compute_calibration_size(predictions: pl.DataFrame, title: str) -> Size:
+    return _WIDTH_IN, 2.2 * -(-predictions["family"].n_unique() // _CALIBRATION_COLUMNS) + 0.6
 
 
-@picture(_trust_size, is_constrained=True)
-def draw_trust(figure: Figure, told: pl.DataFrame, title: str) -> None:
-    """Draw what is told and found, a panel for each family: signatures as points, and the means of ten bins.
+@picture(_compute_calibration_size, is_constrained=True)
+def draw_expected_correlation(figure: Figure, predictions: pl.DataFrame, title: str) -> None:
+    """Plot actual against predicted correlation, one panel per family: signatures as points, and means of ten bins.
 
-    told: family, told, correlation (NULL: there was none).
+    predictions: family, told, correlation (NULL: no signature).
     """
-    families = in_order(told, "family")
-    columns = _TRUST_COLUMNS
+    families = in_order(predictions, "family")
+    columns = _CALIBRATION_COLUMNS
     cells = figure.subplots(-(-len(families) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, family in zip(cells, families, strict=False):
-        rows = told.filter(family=family)
+        rows = predictions.filter(family=family)
         expected = rows["told"].to_numpy()
-        found = rows["correlation"].fill_null(0.0).clip(0.0).to_numpy()
+        actual = rows["correlation"].fill_null(0.0).clip(0.0).to_numpy()
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, zorder=1)
-        axes.plot(expected, found, ".", color=SKY, markersize=1.5, alpha=0.4, zorder=0, rasterized=True)
+        axes.plot(expected, actual, ".", color=SKY, markersize=1.5, alpha=0.4, zorder=0, rasterized=True)
         bins = np.clip((expected * 10).astype(np.int64), 0, 9)
         means = [
-            (expected[bins == one].mean(), found[bins == one].mean()) for one in range(10) if (bins == one).sum() > 4
+            (expected[bins == one].mean(), actual[bins == one].mean()) for one in range(10) if (bins == one).sum() > 4
         ]
         if means:
             axes.plot(*np.array(means).T, marker="o", color=VERMILION, markersize=4, linewidth=1.2)
@@ -257,7 +257,7 @@ def draw_trust(figure: Figure, told: pl.DataFrame, title: str) -> None:
         axes.set_visible(False)
     figure.supxlabel("told")
     figure.supylabel("found")
-    headline(figure, title)
+    add_headline(figure, title)
 
 
 # ---- examples
@@ -265,9 +265,9 @@ def draw_trust(figure: Figure, told: pl.DataFrame, title: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One application: some of its samples, the truth and each method's signature, each with its name.
+    """An application's samples, truth and signatures, each with its name.
 
-    curves: rates of even steps of so many seconds, from the run's start.
+    curves: name, rates at even steps from the start of the run, and length of a step [s].
     """
 
     name: str
@@ -276,7 +276,7 @@ class Example:
 
 @picture(lambda examples, title: (_WIDTH_IN, 1.0 + 1.05 * len(examples[0].curves)), is_constrained=True)
 def draw_examples(figure: Figure, examples: Sequence[Example], title: str) -> None:
-    """Draw samples and signatures beside the truth, a column for each application: as Figures 12 to 15."""
+    """Plot samples, truth and signatures, one column per application: as Figures 12 to 15."""
     count = len(examples[0].curves)
     cells = figure.subplots(count, len(examples), sharex="col", sharey="col", squeeze=False)
     for column, example in enumerate(examples):
@@ -296,8 +296,8 @@ def draw_examples(figure: Figure, examples: Sequence[Example], title: str) -> No
             if not name.startswith("sample"):
                 highest = max(highest, float(curve.max(initial=0.0)) / 1e9)
         cells[0, column].set_title(example.name)
-        # a storm in a sample would leave nothing of the rest to be seen
+        # large peaks in a sample must not set the scale
         cells[0, column].set_ylim(0, 1.3 * highest or 1.0)
         cells[-1, column].set_xlabel("time [s]")
     figure.supylabel("GB/s")
-    headline(figure, title)
+    add_headline(figure, title)

@@ -1,4 +1,4 @@
-"""The methods that are compared, by name, and the settings of `iosi` whose influence is studied."""
+"""The compared methods by name, and the swept parameters of `iosi`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from iosig.transforms.signatures.bursts import detect_bursts
 from iosig.transforms.signatures.sample_sets import SampleSets
 from iosig.transforms.signatures.signature import Signature
 
-#: what one method makes of sample sets: a signature for each, in order
+#: a method's signatures of sample sets, in order
 Extraction = Callable[[SampleSets], Sequence[Signature]]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method; extract can be sent to another process.
+    """An extraction method; `extract` must be picklable.
 
-    is_slow: it takes longer than all others together, and is not asked where runs are made to differ.
+    is_slow: it takes longer than all others together, and is left out of the drift experiment.
     """
 
     name: str
@@ -30,32 +30,32 @@ class Method:
     is_slow: bool = False
 
 
-def _extracted(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] = ()) -> list[Signature]:
-    """Return one method's signatures, some parameters of `iosi` changed."""
+def _extract(sets: SampleSets, name: str, changed: tuple[tuple[str, Any], ...] = ()) -> list[Signature]:
+    """Extract one method's signatures, with some parameters of `iosi` changed."""
     from iosig.transforms.signatures.methods import SignatureParams, extract_signatures
 
     params = SignatureParams()
     if changed:
         params = replace(params, iosi=replace(params.iosi, **dict(changed)))
-    (found,) = extract_signatures(sets, params, (name,))
-    return found.signatures
+    (answer,) = extract_signatures(sets, params, (name,))
+    return answer.signatures
 
 
-def _lacking(sets: SampleSets, seed: int) -> list[Signature]:
-    """Return signatures by `elastic` that lack a fifth, half or four fifths of their bursts, drawn for each set."""
+def _remove_bursts(sets: SampleSets, seed: int) -> list[Signature]:
+    """Return signatures of `elastic` without a fifth, half or four fifths of their bursts, drawn for each set."""
     rng = np.random.default_rng(seed)
-    found = []
-    for one in _extracted(sets, WARPED):
-        curve, share = one.bytes_per_s.copy(), rng.choice([0.2, 0.5, 0.8])
-        for begin, end in zip(one.bursts.start_s.tolist(), one.bursts.end_s.tolist(), strict=True):
+    signatures = []
+    for signature in _extract(sets, ELASTIC):
+        curve, share = signature.bytes_per_s.copy(), rng.choice([0.2, 0.5, 0.8])
+        for begin, end in zip(signature.bursts.start_s.tolist(), signature.bursts.end_s.tolist(), strict=True):
             if rng.random() < share:
                 curve[max(0, int(begin) - 3) : int(end) + 3] = 0.0
         bursts = detect_bursts(curve)
-        found.append(Signature.from_curve(curve, bursts) if len(bursts) else Signature.missing("no_common_bursts"))
-    return found
+        signatures.append(Signature.from_curve(curve, bursts) if len(bursts) else Signature.missing("no_common_bursts"))
+    return signatures
 
 
-#: what is held to the targets: of each set, the answer that is chosen by expected correlation
+#: the method compared with the targets: the signature with the best expected correlation
 DEFAULT = "chosen"
 _DOCS = {
     "elastic": "runs normalized to one duration and aligned elastically; a low quantile less its floor",
@@ -69,22 +69,22 @@ _DOCS = {
     "quantile": "pointwise 35 % quantile",
 }
 METHODS: tuple[Method, ...] = tuple(
-    Method(name, doc, partial(_extracted, name=name), is_slow=name == "dtw") for name, doc in _DOCS.items()
+    Method(name, doc, partial(_extract, name=name), is_slow=name == "dtw") for name, doc in _DOCS.items()
 )
-#: what two methods would say if they knew what others do: asked of samples without others' bytes
+#: two methods applied to samples without background bytes
 ORACLES: tuple[Method, ...] = tuple(
-    Method(f"oracle {name}", f"{name} of the runs' own bytes, slowed as they are", partial(_extracted, name=name))
+    Method(f"oracle {name}", f"{name} of the runs' own bytes, slowed as they are", partial(_extract, name=name))
     for name in ("robust", "quantile")
 )
-#: what lacks bursts is made of this one's answers
-WARPED = "elastic"
-#: asked of families beside the others, for the judge to hear of signatures that lack bursts; no answer to be taken
-LACKING = Method("lacking", f"{WARPED} without some of its bursts", partial(_lacking, seed=5))
+#: the method whose signatures lose bursts in `LACKING`
+ELASTIC = "elastic"
+#: signatures with missing bursts, as training data of the expected correlation; never selected
+LACKING = Method("lacking", f"{ELASTIC} without some of its bursts", partial(_remove_bursts, seed=5))
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """One parameter of `iosi`: its field, the values that are tried, and the one that the paper takes."""
+    """A swept parameter of `iosi`: its field, its values, and the value in the paper."""
 
     name: str
     field: str
@@ -92,9 +92,9 @@ class Sweep:
     usual: float
 
     def methods(self) -> Iterator[tuple[float, Method]]:
-        """Yield each value, and `iosi` with it."""
+        """Yield each value with the method `iosi` that uses it."""
         for value in self.values:
-            yield float(value), Method("iosi", "", partial(_extracted, name="iosi", changed=((self.field, value),)))
+            yield float(value), Method("iosi", "", partial(_extract, name="iosi", changed=((self.field, value),)))
 
 
 #: IOSI's Figures 17, 18(a) and 18(b)

@@ -1,4 +1,4 @@
-"""What the study of signatures shows: the values of its page (`page.md`), and its figures."""
+"""Template variables and figures of the page `docs/signatures-study.md`."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import polars as pl
 from iosig.studies.pages import Draw, Table
 from iosig.studies.signatures import figures as drawing
 from iosig.studies.signatures.bounds import DRAWS, KNOWN
-from iosig.studies.signatures.counted_page import counted_table
+from iosig.studies.signatures.calibration import HELD_OUT
 from iosig.studies.signatures.families import ALONE, FOREIGN_LEVELS, REAL, REAL_PIECE_HOURS
-from iosig.studies.signatures.family_page import draw_trust_of, family_values
-from iosig.studies.signatures.judging import HELD_OUT
+from iosig.studies.signatures.family_page import draw_calibration, family_values
+from iosig.studies.signatures.job_counter_page import build_job_counter_table
 from iosig.studies.signatures.methods import DEFAULT, LACKING, SWEEPS
 from iosig.studies.signatures.running import Results
 from iosig.studies.signatures.scores import CHOSEN
-from iosig.studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, seed_of
+from iosig.studies.signatures.sites import DRIFT_RATIO, LEVELS, STUDIED, SiteSetting, derive_seed
 from iosig.studies.signatures.summary import (
     BURST_CELL,
     SIMILARITIES,
     SIMILARITY_CELL,
     VOLUME_CELL,
-    best,
-    differing,
-    overall,
-    spread_cell,
-    summary,
-    targets,
+    average_applications,
+    evaluate_targets,
+    find_best_methods,
+    format_spread,
+    summarize,
+    summarize_drift,
 )
-from iosig.studies.signatures.timing import growth
+from iosig.studies.signatures.timing import fit_growth
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.methods import DEFAULT_METHODS
 from iosig.transforms.synthetic.site import SiteParams
@@ -51,22 +51,22 @@ _BY_LEVEL = {"level": "level", "method": "method"}
 
 
 def document(results: Results) -> dict[str, object]:
-    """Return what JSON has of the results."""
+    """Return the results as the JSON document of `iosig study --json`."""
     return {
         "seed_count": results.params.seed_count,
         "seed": results.params.seed,
         "methods": {method.name: method.doc for method in results.methods},
-        "targets": [asdict(target) for target in targets(results)],
-        "summary": summary(results.answers),
+        "targets": [asdict(target) for target in evaluate_targets(results)],
+        "summary": summarize(results.answers),
         "times": results.times,
     }
 
 
 def values(results: Results) -> dict[str, object]:
-    """Return what the page is made of; None where a part was not studied."""
-    summed = summary(results.answers)
+    """Compute the variables of the template `page.md`; None for parts that were not studied."""
+    summed = summarize(results.answers)
     swept = summed.filter(pl.col("experiment").is_in(list(_SWEPT_WORDS)))
-    drift, others, times = differing(results), _others(summed), results.times
+    drift, others, times = summarize_drift(results), _select_others(summed), results.times
     return {
         **{"params": results.params, "methods": {method.name: method.doc for method in results.methods}},
         **{"FOREIGN_LEVELS": FOREIGN_LEVELS, "REAL": REAL, "REAL_PIECE_HOURS": REAL_PIECE_HOURS, "CHOSEN": CHOSEN},
@@ -74,35 +74,35 @@ def values(results: Results) -> dict[str, object]:
         **{"DRIFT_RATIO": DRIFT_RATIO, "DRAWS": DRAWS, "KNOWN": KNOWN, "DEFAULT": DEFAULT, "site": SiteParams()},
         **_level_tables(results, summed.filter(experiment="levels")),
         "families": family_values(results),
-        "counted": counted_table(results),
+        "counted": build_job_counter_table(results),
         "swept": _pivot(swept, {"parameter": "experiment", "value": "value"}, SIMILARITY_CELL),
         "drift": _pivot(_in_percent(drift), {"": "level", "method": "method"}, SIMILARITY_CELL),
-        "others": _pivot(others, {"": "level", "method": "method"}, spread_cell),
+        "others": _pivot(others, {"": "level", "method": "method"}, format_spread),
         "other_similarities": _pivot(others, {"": "level", "method": "method"}, SIMILARITY_CELL),
         "times": None if times.is_empty() else time_table(times),
-        "exponents": {} if times.is_empty() else growth(times),
+        "exponents": {} if times.is_empty() else fit_growth(times),
     }
 
 
 def figures(results: Results) -> dict[str, Draw]:
-    """Return what draws each figure of the page."""
-    summed = summary(results.answers)
-    drift, others = differing(results), _others(summed)
+    """Map each figure name in `page.md` to its drawing function."""
+    summed = summarize(results.answers)
+    drift, others = summarize_drift(results), _select_others(summed)
     levels = summed.filter(experiment="levels")
     ends = _in_percent(drift.filter(pl.col("value").is_in([drift["value"].min(), drift["value"].max()])))
-    accuracy = f"{_agreement(levels)} (paper: Figure 16)"
+    accuracy = f"{_describe_agreement(levels)} (paper: Figure 16)"
     examples = "Samples, truth and signatures, busy (paper: Figures 12 to 15)"
     sweeps = "iosi by its parameters, busy (paper: Figures 17 and 18); dashed: the paper's values"
-    varied = [drawing.Varied(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
-    drifting = f"Runs whose computing differs, calm: {_agreement(ends)}"
+    varied = [drawing.SweptParameter(sweep.name, _SWEPT_WORDS[sweep.name], sweep.usual) for sweep in SWEEPS]
+    drifting = f"Runs whose computing differs, calm: {_describe_agreement(ends)}"
     return {
         "accuracy": drawing.draw_accuracy(levels, accuracy).write,
         "examples": lambda path: drawing.draw_examples(_examples(results), examples).write(path),
-        "expected-correlation": partial(draw_trust_of, results),
+        "expected-correlation": partial(draw_calibration, results),
         "sweeps": drawing.draw_sweeps(summed, varied, sweeps).write,
         "drift": drawing.draw_drift(drift, drifting).write,
-        "others": drawing.draw_accuracy(others, _agreement(others)).write,
-        "times": lambda path: drawing.draw_times(results.times, _longest(results.times)).write(path),
+        "others": drawing.draw_accuracy(others, _describe_agreement(others)).write,
+        "times": lambda path: drawing.draw_times(results.times, _describe_longest(results.times)).write(path),
     }
 
 
@@ -118,25 +118,27 @@ def _level_tables(results: Results, levels: pl.DataFrame) -> dict[str, object]:
     """Return the tables of the levels of other users' activity."""
     if levels.is_empty():
         return {"has_levels": False}
-    rows = [(target.text, target.wanted, target.found, _VERDICTS[target.is_reached]) for target in targets(results)]
+    rows = [
+        (target.text, target.wanted, target.found, _VERDICTS[target.is_reached]) for target in evaluate_targets(results)
+    ]
     means = f"{SIMILARITY_CELL}, {{mean_volume_ratio:.}}, {{clean_ratio:%0}}"
     return {
         "has_levels": True,
-        "overall": Table.pivot(overall(levels), {"method": "method"}, "level", means, list(LEVELS)),
+        "overall": Table.pivot(average_applications(levels), {"method": "method"}, "level", means, list(LEVELS)),
         "targets": Table(("", "wanted", "found", ""), rows),
         "similarity_cells": Table.pivot(levels, _BY_LEVEL, "application", SIMILARITY_CELL),
-        "spread_cells": Table.pivot(levels, _BY_LEVEL, "application", spread_cell),
-        "winners": Table(("level", "", *_NAMES), list(_winners(levels))),
+        "spread_cells": Table.pivot(levels, _BY_LEVEL, "application", format_spread),
+        "winners": Table(("level", "", *_NAMES), list(_list_winners(levels))),
         "volume_cells": Table.pivot(levels, _BY_LEVEL, "application", VOLUME_CELL),
         "burst_cells": Table.pivot(levels, _BY_LEVEL, "application", BURST_CELL),
     }
 
 
-def _winners(levels: pl.DataFrame) -> Iterator[Sequence[str]]:
-    """Yield the method with the highest mean of each level, yardstick and application."""
+def _list_winners(levels: pl.DataFrame) -> Iterator[Sequence[str]]:
+    """Yield the method with the highest mean by level, metric and application."""
     for level in levels["level"].unique(maintain_order=True).to_list():
         for yardstick in SIMILARITIES:
-            winner = best(levels, level, yardstick)
+            winner = find_best_methods(levels, level, yardstick)
             yield (level, yardstick.replace("_", "-"), *(winner.get(name, "-") for name in _NAMES))
 
 
@@ -156,8 +158,8 @@ def _in_percent(drift: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _others(summed: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the lost polls and of the real traffic, in words."""
+def _select_others(summed: pl.DataFrame) -> pl.DataFrame:
+    """Return the scores with lost polls and on measured traffic, with a label."""
     return (
         summed.filter(pl.col("experiment").is_in(list(_OTHERS)))
         .with_columns(level=pl.col("experiment").replace_strict(_OTHERS, return_dtype=pl.String))
@@ -167,33 +169,38 @@ def _others(summed: pl.DataFrame) -> pl.DataFrame:
 
 def _examples(results: Results) -> list[drawing.Example]:
     """Return what the first busy site shows: the whole runs' first samples, the truth, and every signature."""
-    drawn = SiteSetting(foreign_level=LEVELS["busy"], days=results.params.days).drawn(seed_of(results.params.seed, 0))
-    found = [(method.name, method.extract(drawn.sets)) for method in results.methods]
+    labeled = SiteSetting(foreign_level=LEVELS["busy"], days=results.params.days).draw(
+        derive_seed(results.params.seed, 0)
+    )
+    signatures_by_method = [(method.name, method.extract(labeled.sets)) for method in results.methods]
     examples = []
-    for place, (application, truth) in enumerate(zip(drawn.applications, drawn.truths, strict=True)):
-        one = drawn.sets.get_set(place)
-        whole = np.flatnonzero(one.duration_s > 0.95 * len(truth.bytes_per_s))[:_DRAWN_SAMPLES]
+    for place, (application, truth) in enumerate(zip(labeled.applications, labeled.truths, strict=True)):
+        samples = labeled.sets.get_set(place)
+        whole = np.flatnonzero(samples.duration_s > 0.95 * len(truth.bytes_per_s))[:_DRAWN_SAMPLES]
         curves: list[tuple[str, Reals, float]] = [
-            *((f"sample {number}", one.rates[run], one.interval_s) for number, run in enumerate(whole, start=1)),
+            *(
+                (f"sample {number}", samples.rates[run], samples.interval_s)
+                for number, run in enumerate(whole, start=1)
+            ),
             ("truth", truth.bytes_per_s, 1.0),
-            *((name, signatures[place].bytes_per_s, 1.0) for name, signatures in found),
+            *((name, signatures[place].bytes_per_s, 1.0) for name, signatures in signatures_by_method),
         ]
         examples.append(drawing.Example(application.name, curves))
     return examples
 
 
-def _agreement(rows: pl.DataFrame) -> str:
-    """Return the means over applications that the default and the paper's method reach, by level."""
-    told = []
+def _describe_agreement(rows: pl.DataFrame) -> str:
+    """Describe the mean cross-correlation of the default and the paper's method by level."""
+    parts = []
     for method in (DEFAULT, "iosi"):
         means = rows.filter(method=method).group_by("level", maintain_order=True)
         values = means.agg(pl.col("mean_cross_correlation").mean()).iter_rows()
-        told.append(f"{method} {', '.join(f'{value:.2f} ({level})' for level, value in values)}")
-    return f"Cross-correlation with the truth: {'; '.join(told)}"
+        parts.append(f"{method} {', '.join(f'{value:.2f} ({level})' for level, value in values)}")
+    return f"Cross-correlation with the truth: {'; '.join(parts)}"
 
 
-def _longest(times: pl.DataFrame) -> str:
-    """Return how long each method takes for the longest samples."""
+def _describe_longest(times: pl.DataFrame) -> str:
+    """Describe each method's time for the longest samples."""
     most = times.filter(by="points").filter(pl.col("value") == pl.col("value").max())
     taken = ", ".join(
         f"{name} {1000 * time_s:,.{1 if time_s < 0.1 else 0}f} ms"

@@ -1,4 +1,4 @@
-"""How near signatures come to the truth: a row for each, with IOSI's yardsticks (section 6.3) and ours."""
+"""Scores of signatures: one row each, with the metrics of IOSI (section 6.3) and ours."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from itertools import pairwise
 
 import polars as pl
 
-from iosig.studies.signatures.methods import LACKING, WARPED
-from iosig.studies.signatures.sites import Drawn, Truth
+from iosig.studies.signatures.methods import ELASTIC, LACKING
+from iosig.studies.signatures.sites import LabeledSamples, Truth
 from iosig.transforms.signatures.expected_correlation import PREFERRED_METHODS, RunSummary, select_method
 from iosig.transforms.signatures.methods import DEFAULT_METHODS
 from iosig.transforms.signatures.outliers import select_typical_runs
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.signatures.similarity import correlation, count_burst_errors, cross_correlation, volume_ratio
 
-#: what is told of the answers that are chosen by expected correlation
+#: method name of signatures selected by expected correlation
 CHOSEN = "chosen"
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -36,35 +36,38 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def scored(
-    drawn: Drawn, method: str, found: Sequence[Signature], judges: Sequence[RunSummary | None] | None = None
+def score_signatures(
+    samples: LabeledSamples,
+    method: str,
+    signatures: Sequence[Signature],
+    summaries: Sequence[RunSummary | None] | None = None,
 ) -> pl.DataFrame:
-    """Return a row for each application; NULL where there is no signature, whose bursts are all missed.
+    """Score one method's signatures; without a signature scores are NULL and all bursts are missed.
 
-    judges: of each application's set; without them there is neither expected correlation nor evidence.
+    summaries: of each application's runs; None leaves out expected correlation and evidence.
     """
-    asked = [None] * len(found) if judges is None else judges
-    counts = drawn.sets.offsets[1:] - drawn.sets.offsets[:-1]
+    summaries_or_none = [None] * len(signatures) if summaries is None else summaries
+    counts = samples.sets.offsets[1:] - samples.sets.offsets[:-1]
     rows = [
         {
             "application": application.name,
             "method": method,
-            "outcome": one.outcome,
+            "outcome": signature.outcome,
             "sample_count": int(count),
             "burst_count": len(truth.bursts),
-            **_yardsticks(one, truth),
-            **_judged(one, method, judge),
+            **_compute_metrics(signature, truth),
+            **_predict_quality(signature, method, summary),
         }
-        for application, count, truth, one, judge in zip(
-            drawn.applications, counts, drawn.truths, found, asked, strict=True
+        for application, count, truth, signature, summary in zip(
+            samples.applications, counts, samples.truths, signatures, summaries_or_none, strict=True
         )
     ]
     return pl.DataFrame(rows, SCHEMA).with_columns(pl.selectors.float().fill_nan(None))
 
 
-def judges_of(drawn: Drawn) -> list[RunSummary | None]:
-    """Return the judge of each application's runs."""
-    sets = drawn.sets
+def summarize_runs(samples: LabeledSamples) -> list[RunSummary | None]:
+    """Summarize each application's typical runs, for the expected correlation."""
+    sets = samples.sets
     is_usual = select_typical_runs(sets.duration_s, sets.offsets)
     edges = sets.offsets.tolist()
     return [
@@ -73,44 +76,44 @@ def judges_of(drawn: Drawn) -> list[RunSummary | None]:
     ]
 
 
-def with_chosen(answers: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of several methods with those of the chosen ones below, as a method of their own.
+def append_best(answers: pl.DataFrame) -> pl.DataFrame:
+    """Append the signatures selected by expected correlation as a method of their own.
 
-    Chosen among the methods that are asked if nothing is said; none where no contender is among them.
+    Selected among the default methods; nothing is appended if none of the preferred ones is present.
     """
-    asked = answers.filter(pl.col("method").is_in(DEFAULT_METHODS))
-    if not set(PREFERRED_METHODS) & set(asked["method"]):
+    candidates = answers.filter(pl.col("method").is_in(DEFAULT_METHODS))
+    if not set(PREFERRED_METHODS) & set(candidates["method"]):
         return answers
     rows = []
-    for (_,), own in asked.group_by("application", maintain_order=True):
-        trusts = {
+    for (_,), application_rows in candidates.group_by("application", maintain_order=True):
+        correlations = {
             name: math.nan if expected_correlation is None else expected_correlation
-            for name, expected_correlation in own.select("method", "expected_correlation").rows()
+            for name, expected_correlation in application_rows.select("method", "expected_correlation").rows()
         }
-        rows.append(own.filter(method=select_method(trusts)))
+        rows.append(application_rows.filter(method=select_method(correlations)))
     return pl.concat([answers, pl.concat(rows).with_columns(method=pl.lit(CHOSEN))])
 
 
-def _judged(found: Signature, method: str, judge: RunSummary | None) -> dict[str, object]:
-    if judge is None or found.outcome != "extracted":
+def _predict_quality(signature: Signature, method: str, summary: RunSummary | None) -> dict[str, object]:
+    if summary is None or signature.outcome != "extracted":
         return {}
-    # no judge knows that a signature lacks bursts
-    asked = WARPED if method == LACKING.name else method
+    # the expected correlation must not know that bursts were removed
+    evaluated_method = ELASTIC if method == LACKING.name else method
     return {
-        "expected_correlation": judge.predict_correlation(found, asked),
-        "evidence": judge.compute_features(found, asked).tolist(),
+        "expected_correlation": summary.predict_correlation(signature, evaluated_method),
+        "evidence": summary.compute_features(signature, evaluated_method).tolist(),
     }
 
 
-def _yardsticks(found: Signature, truth: Truth) -> dict[str, float | int]:
-    if found.outcome != "extracted":
+def _compute_metrics(signature: Signature, truth: Truth) -> dict[str, float | int]:
+    if signature.outcome != "extracted":
         return {"missed_count": len(truth.bursts), "false_count": 0}
-    missed, false = count_burst_errors(found.bursts, truth.bursts)
+    missed, false = count_burst_errors(signature.bursts, truth.bursts)
     return {
-        "cross_correlation": cross_correlation(found.bytes_per_s, truth.bytes_per_s),
-        "correlation": correlation(found.bytes_per_s, truth.bytes_per_s),
-        "volume_ratio": volume_ratio(found.bytes_per_s, truth.bytes_per_s),
+        "cross_correlation": cross_correlation(signature.bytes_per_s, truth.bytes_per_s),
+        "correlation": correlation(signature.bytes_per_s, truth.bytes_per_s),
+        "volume_ratio": volume_ratio(signature.bytes_per_s, truth.bytes_per_s),
         "missed_count": missed,
         "false_count": false,
-        "duration_ratio": found.duration_s / len(truth.bytes_per_s),
+        "duration_ratio": signature.duration_s / len(truth.bytes_per_s),
     }

@@ -1,4 +1,4 @@
-"""Where the study's samples come from: simulated sites whose applications are known, one sample set for each."""
+"""Samples from simulated sites with known applications, one sample set each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.synthetic.site import Site, SiteParams, signature, simulate
 from iosig.transforms.synthetic.workload import APPLICATIONS, Application, bursts
 
-#: other users' activity as multiples of the usual, by the names of the study
+#: background activity, as multiples of the default
 LEVELS = {"calm": 1.0, "busy": 2.0, "stormy": 4.0}
 #: what one run's computing differs from another's: see `workload.Workload`, and the study's page
 DRIFT_RATIO = 0.003
@@ -33,14 +33,14 @@ IOR = _CHOSEN[:3]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is true of an application: its mean rate in each second of a run alone, and its bursts."""
+    """Undisturbed rate of an application per second, and its bursts."""
 
     bytes_per_s: Reals
     bursts: Bursts
 
     @classmethod
-    def of(cls, application: Application) -> Truth:
-        """Return what an application writes alone."""
+    def from_application(cls, application: Application) -> Truth:
+        """Compute what the application writes without disturbance."""
         written = [burst for burst in application.bursts if burst.direction == "write"]
         starts = np.array([burst.offset_s for burst in written])
         ends = np.array([burst.end_s for burst in written])
@@ -53,24 +53,24 @@ class Truth:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """Sample sets of applications whose truth is known, in order."""
+class LabeledSamples:
+    """Sample sets of applications with known truth, in order."""
 
     applications: tuple[Application, ...]
     sets: SampleSets
 
     @property
     def truths(self) -> list[Truth]:
-        """What is true of each."""
-        return [Truth.of(application) for application in self.applications]
+        """Undisturbed rate and bursts of each application."""
+        return [Truth.from_application(application) for application in self.applications]
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSetting:
-    """One kind of simulated site.
+    """Parameters of a simulated site.
 
     foreign_level, fault_level, drift_ratio, days: see `synthetic.SiteParams`. In five days, ten runs of each of five
-    applications take a quarter of the time: they are in each other's way too.
+    applications take a quarter of the time, so they also interfere with each other.
     """
 
     foreign_level: float = 1.0
@@ -79,13 +79,14 @@ class SiteSetting:
     days: float = 5.0
     applications: tuple[Application, ...] = STUDIED
 
-    def drawn(self, seed: int) -> Drawn:
-        """Simulate a site and cut the samples of its applications' runs out of its traffic."""
+    def draw(self, seed: int) -> LabeledSamples:
+        """Simulate a site and extract the samples of its applications' runs."""
         site = simulate(self._params(seed), self.applications)
         interval_s = site.params.interval_s
-        rates = polled_rates(site) if self.fault_level else site.traffic["write_bytes"].to_numpy() / interval_s
-        return Drawn(
-            self.applications, SampleSets.concatenate([_set_of(site, rates, one.name) for one in self.applications])
+        rates = compute_poll_rates(site) if self.fault_level else site.traffic["write_bytes"].to_numpy() / interval_s
+        return LabeledSamples(
+            self.applications,
+            SampleSets.concatenate([_select_application(site, rates, one.name) for one in self.applications]),
         )
 
     def _params(self, seed: int) -> SiteParams:
@@ -98,35 +99,35 @@ class SiteSetting:
         )
         if self.fault_level:
             return params
-        # Where no poll is lost the traffic is all that is asked for: as much bandwidth, in one controller's polls.
+        # Without lost polls only the total traffic matters: one controller with the total bandwidth is faster.
         bandwidth = params.controller_count * params.controller_bytes_per_s
         return replace(params, controller_count=1, controller_bytes_per_s=bandwidth)
 
 
-def polled_rates(site: Site) -> Reals:
-    """Return a site's rate of writing in each step, as its polls tell (ticks): NaN where no controller reported.
+def compute_poll_rates(site: Site) -> Reals:
+    """Return a site's write rate in each step from its polls (ticks); NaN if no controller reported.
 
-    As the night does it (`sql/samples/grid_steps.sql`): the sum of what was reported, each poll once.
+    As `sql/samples/grid_steps.sql` does: the sum of the reported rates, each poll once.
     """
     polls = site.polls.unique(["polled_at", "controller"]).group_by("polled_at")
     summed = polls.agg(pl.col("write_bytes_per_s").sum().cast(pl.Float64))
-    found = site.traffic.select("polled_at").join(summed, on="polled_at", how="left", maintain_order="left")
-    rates: Reals = found["write_bytes_per_s"].fill_null(float("nan")).to_numpy()
+    joined = site.traffic.select("polled_at").join(summed, on="polled_at", how="left", maintain_order="left")
+    rates: Reals = joined["write_bytes_per_s"].fill_null(float("nan")).to_numpy()
     return rates
 
 
-def _set_of(site: Site, rates: Reals, name: str) -> SampleSet:
-    """Return one application's runs that have ended, whatever became of them."""
-    ours = site.jobs.join(site.runs.filter(application=name), on="job_id").filter(pl.col("ended_at").is_not_null())
+def _select_application(site: Site, rates: Reals, name: str) -> SampleSet:
+    """Extract the samples of one application's completed runs."""
+    runs = site.jobs.join(site.runs.filter(application=name), on="job_id").filter(pl.col("ended_at").is_not_null())
     site_start_s = site.params.start.timestamp()
-    start_s, end_s = (ours[f"{end}_at"].dt.epoch("us").to_numpy() / 1e6 - site_start_s for end in ("started", "ended"))
-    return set_of(rates, site.params.interval_s, start_s, end_s)
+    start_s, end_s = (runs[f"{end}_at"].dt.epoch("us").to_numpy() / 1e6 - site_start_s for end in ("started", "ended"))
+    return extract_samples(rates, site.params.interval_s, start_s, end_s)
 
 
-def set_of(rates: Reals, interval_s: float, start_s: Reals, end_s: Reals) -> SampleSet:
-    """Cut runs (n) out of rates whose right edges are 0, interval_s, 2 interval_s ... (ticks).
+def extract_samples(rates: Reals, interval_s: float, start_s: Reals, end_s: Reals) -> SampleSet:
+    """Extract runs (n) from rates with right edges at 0, interval_s, 2 interval_s ... (ticks).
 
-    As `sql/samples/runs.sql` does: a step is a run's if its right edge lies in [start_s, end_s + interval_s).
+    As `sql/samples/runs.sql` does: a step belongs to a run if its right edge lies in [start_s, end_s + interval_s).
     """
     first = np.ceil(start_s / interval_s).astype(np.int64)
     last = np.ceil((end_s + interval_s) / interval_s).astype(np.int64) - 1
@@ -134,6 +135,6 @@ def set_of(rates: Reals, interval_s: float, start_s: Reals, end_s: Reals) -> Sam
     return SampleSet(samples, interval_s, (first - 1) * interval_s - start_s, end_s - start_s)
 
 
-def seed_of(seed: int, number: int) -> int:
-    """Return the seed of the study's site of that number: the same for all its settings, so that they compare."""
+def derive_seed(seed: int, number: int) -> int:
+    """Derive the seed of the site with this number; all settings share it, so that they are comparable."""
     return int(np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1)[0])

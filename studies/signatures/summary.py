@@ -1,4 +1,4 @@
-"""What the study's answers say: means and spreads, what was aimed at beside what was reached, and who wins where."""
+"""Means and spreads of the scores, the targets, and the best method by application."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ from typing import Any
 
 import polars as pl
 
-from iosig.studies.pages import short
+from iosig.studies.pages import format_short
 from iosig.studies.signatures.methods import DEFAULT
 from iosig.studies.signatures.running import Results
 from iosig.studies.signatures.sites import IOR, LEVELS
 
-YARDSTICKS = ("cross_correlation", "correlation", "volume_ratio")
-#: those of which more is better
-SIMILARITIES = YARDSTICKS[:2]
+METRICS = ("cross_correlation", "correlation", "volume_ratio")
+#: metrics where higher is better
+SIMILARITIES = METRICS[:2]
 _WORDS = {"cross_correlation": "cross-correlation", "correlation": "correlation"}
 #: the groups of applications that share an aim, in words
 GROUPS = {IOR: "IOR_A to C", ("s3d", "flash"): "S3D-like, irregular"}
 _KEYS = ("experiment", "value", "level", "application", "method")
 #: seeds of 20 in which every burst is to be found and no other
 _CLEAN_RATIO = 18 / 20
-_MOST_VOLUME_ERROR = 0.1
+_MAX_VOLUME_ERROR = 0.1
 #: what the chosen answers may lose to the best single method
 _WITHIN = 0.01
 
 
-def summary(answers: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each experiment, value, level, application and method.
+def summarize(answers: pl.DataFrame) -> pl.DataFrame:
+    """Summarize the scores by experiment, value, level, application and method.
 
-    Columns: those, seed_count, answered_ratio (seeds with a signature), and of each yardstick its mean, its standard
-    deviation and its quartiles (mean_*, sd_*, low_*, high_*); clean_ratio (no burst missed, and none false), and the
-    means of missed and of false bursts. No signature counts as one without I/O: its yardsticks are 0, and all of its
-    bursts are missed.
+    Columns: these, seed_count, answered_ratio (share of seeds with a signature), and for each metric its mean, standard
+    deviation and quartiles (mean_*, sd_*, low_*, high_*); clean_ratio (no missed and no false burst), and mean missed
+    and false bursts. A missing signature counts as one without I/O: its metrics are 0 and all bursts are missed.
     """
-    none_is_zero = answers.with_columns(pl.col(YARDSTICKS).fill_null(0.0))
+    none_is_zero = answers.with_columns(pl.col(METRICS).fill_null(0.0))
     spreads = [
         expression
-        for name in YARDSTICKS
+        for name in METRICS
         for expression in (
             pl.col(name).mean().alias(f"mean_{name}"),
             pl.col(name).std().alias(f"sd_{name}"),
@@ -56,29 +55,29 @@ def summary(answers: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def overall(summed: pl.DataFrame) -> pl.DataFrame:
-    """Return the mean over applications: experiment, value, level, method, and the columns of `summary` that are means.
+def average_applications(summed: pl.DataFrame) -> pl.DataFrame:
+    """Average over applications: experiment, value, level, method, and all columns that are means.
 
-    summed: a frame that `summary` returned.
+    summed: a frame returned by `summarize`.
     """
     keys = [key for key in _KEYS if key != "application"]
     means = pl.selectors.starts_with("mean_") | pl.selectors.by_name("answered_ratio", "clean_ratio")
     return summed.group_by(keys, maintain_order=True).agg(means.mean())
 
 
-def differing(results: Results) -> pl.DataFrame:
-    """Return value, application, method and mean similarities of the runs that differ, bounds included, by value."""
+def summarize_drift(results: Results) -> pl.DataFrame:
+    """Return mean similarities of the drift experiment by value, application and method, including the bounds."""
     columns = ["value", "application", "method", *(f"mean_{name}" for name in SIMILARITIES)]
-    found = summary(results.of("drift")).select(columns)
-    return pl.concat([found, results.bounds.select(columns)]).sort("value", maintain_order=True)
+    answers = summarize(results.select("drift")).select(columns)
+    return pl.concat([answers, results.bounds.select(columns)]).sort("value", maintain_order=True)
 
 
-# ---- what is aimed at
+# ---- targets
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was aimed at, and what came of it; is_reached: None where it was not studied."""
+    """A target and the achieved value; is_reached is None if it was not studied."""
 
     text: str
     wanted: str
@@ -88,7 +87,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """The least mean cross-correlation and correlation of a method, on each of some applications at a level."""
+    """Minimum mean cross-correlation and correlation of a method, for some applications at a level."""
 
     level: str
     applications: tuple[str, ...]
@@ -108,16 +107,16 @@ _AIMS = (
 PAPER_RANGES = {"cross_correlation": (0.72, 0.95), "correlation": (0.66, 0.94)}
 
 
-def targets(results: Results, default: str = DEFAULT) -> list[Target]:
-    """Return what is aimed at, each beside what was found."""
-    summed = summary(results.of("levels"))
+def evaluate_targets(results: Results, default: str = DEFAULT) -> list[Target]:
+    """Return all targets with the achieved values."""
+    summed = summarize(results.select("levels"))
     return [
-        *(_similar(summed, aim, default) for aim in _AIMS),
-        *(_better(summed, level, default) for level in LEVELS),
-        *(_clean(summed, level, name, default) for level in ("calm", "busy") for name in IOR),
-        *(_volume(summed, level, default) for level in ("calm", "busy")),
-        *(_in_paper_range(summed, name) for name in SIMILARITIES),
-        _dtw_below(summed),
+        *(_build_similarity_target(summed, aim, default) for aim in _AIMS),
+        *(_build_lead_target(summed, level, default) for level in LEVELS),
+        *(_build_clean_target(summed, level, name, default) for level in ("calm", "busy") for name in IOR),
+        *(_build_volume_target(summed, level, default) for level in ("calm", "busy")),
+        *(_build_paper_target(summed, name) for name in SIMILARITIES),
+        _build_dtw_target(summed),
     ]
 
 
@@ -127,20 +126,20 @@ def _rows(summed: pl.DataFrame, method: str, level: str, applications: Sequence[
     )
 
 
-def _similar(summed: pl.DataFrame, aim: _Aim, default: str) -> Target:
+def _build_similarity_target(summed: pl.DataFrame, aim: _Aim, default: str) -> Target:
     text = f"{default}, {GROUPS[aim.applications]}, {aim.level}: lowest mean"
-    wanted = f"≥ {short(aim.cross_correlation)}/{short(aim.correlation)}"
+    wanted = f"≥ {format_short(aim.cross_correlation)}/{format_short(aim.correlation)}"
     rows = _rows(summed, default, aim.level, aim.applications)
     if rows.is_empty():
         return Target(text, wanted, "-", None)
-    least = [float(rows[f"mean_{name}"].min()) for name in SIMILARITIES]  # type: ignore[arg-type]
-    is_reached = least[0] >= aim.cross_correlation and least[1] >= aim.correlation
-    return Target(text, wanted, "/".join(map(short, least)), is_reached)
+    minimum = [float(rows[f"mean_{name}"].min()) for name in SIMILARITIES]  # type: ignore[arg-type]
+    is_reached = minimum[0] >= aim.cross_correlation and minimum[1] >= aim.correlation
+    return Target(text, wanted, "/".join(map(format_short, minimum)), is_reached)
 
 
-def _better(summed: pl.DataFrame, level: str, default: str) -> Target:
-    """Return whether a method's means are hardly below any other one's, on every application."""
-    text = f"{default}, {level}: means within {short(_WITHIN)} of the best method's or above"
+def _build_lead_target(summed: pl.DataFrame, level: str, default: str) -> Target:
+    """Check that a method's means are within a margin of any other method's, for every application."""
+    text = f"{default}, {level}: means within {format_short(_WITHIN)} of the best method's or above"
     at_level = summed.filter(pl.col("level") == level)
     others = at_level.filter(pl.col("method") != default)
     ours = at_level.filter(pl.col("method") == default)
@@ -156,7 +155,7 @@ def _better(summed: pl.DataFrame, level: str, default: str) -> Target:
     return Target(text, f"{len(wins)} of {len(wins)}", f"{sum(wins)} of {len(wins)}", all(wins))
 
 
-def _clean(summed: pl.DataFrame, level: str, application: str, default: str) -> Target:
+def _build_clean_target(summed: pl.DataFrame, level: str, application: str, default: str) -> Target:
     text = f"{default}, {application}, {level}: seeds with exactly the true bursts"
     rows = _rows(summed, default, level, [application])
     if rows.is_empty():
@@ -165,32 +164,32 @@ def _clean(summed: pl.DataFrame, level: str, application: str, default: str) -> 
     return Target(text, f"≥ {100 * _CLEAN_RATIO:.0f} %", f"{100 * ratio:.0f} %", ratio >= _CLEAN_RATIO)
 
 
-def _volume(summed: pl.DataFrame, level: str, default: str) -> Target:
+def _build_volume_target(summed: pl.DataFrame, level: str, default: str) -> Target:
     text = f"{default}, {level}: mean volume to the true one"
-    wanted = f"{1 - _MOST_VOLUME_ERROR:g} to {1 + _MOST_VOLUME_ERROR:g}"
-    found = summed.filter((pl.col("method") == default) & (pl.col("level") == level))["mean_volume_ratio"]
-    if found.is_empty():
+    wanted = f"{1 - _MAX_VOLUME_ERROR:g} to {1 + _MAX_VOLUME_ERROR:g}"
+    ratios = summed.filter((pl.col("method") == default) & (pl.col("level") == level))["mean_volume_ratio"]
+    if ratios.is_empty():
         return Target(text, wanted, "-", None)
-    low, high = float(found.min()), float(found.max())  # type: ignore[arg-type]
-    is_reached = low >= 1 - _MOST_VOLUME_ERROR and high <= 1 + _MOST_VOLUME_ERROR
+    low, high = float(ratios.min()), float(ratios.max())  # type: ignore[arg-type]
+    is_reached = low >= 1 - _MAX_VOLUME_ERROR and high <= 1 + _MAX_VOLUME_ERROR
     return Target(text, wanted, f"{low:.2f} to {high:.2f}", is_reached)
 
 
-def _in_paper_range(summed: pl.DataFrame, name: str) -> Target:
-    """Return whether `iosi` does on IOR jobs what its authors say; better is reached too."""
+def _build_paper_target(summed: pl.DataFrame, name: str) -> Target:
+    """Check that `iosi` on IOR jobs reaches the range of its paper; higher counts as reached."""
     low, high = PAPER_RANGES[name]
     text = f"iosi, IOR_A to C, calm and busy: means of {_WORDS[name]}"
     rows = summed.filter(
         (pl.col("method") == "iosi") & pl.col("application").is_in(IOR) & pl.col("level").is_in(["calm", "busy"])
     )
-    wanted = f"{short(low)} to {short(high)}"
+    wanted = f"{format_short(low)} to {format_short(high)}"
     if rows.is_empty():
         return Target(text, wanted, "-", None)
-    least, most = float(rows[f"mean_{name}"].min()), float(rows[f"mean_{name}"].max())  # type: ignore[arg-type]
-    return Target(text, wanted, f"{short(least)} to {short(most)}", least >= low)
+    minimum, maximum = float(rows[f"mean_{name}"].min()), float(rows[f"mean_{name}"].max())  # type: ignore[arg-type]
+    return Target(text, wanted, f"{format_short(minimum)} to {format_short(maximum)}", minimum >= low)
 
 
-def _dtw_below(summed: pl.DataFrame) -> Target:
+def _build_dtw_target(summed: pl.DataFrame) -> Target:
     text = "dtw, IOR_A to C, all levels: means below iosi's"
     chosen = summed.filter(pl.col("application").is_in(IOR))
     iosi, dtw = (chosen.filter(pl.col("method") == name) for name in ("iosi", "dtw"))
@@ -208,8 +207,8 @@ def _dtw_below(summed: pl.DataFrame) -> Target:
 # ---- tables of pairs
 
 
-def best(summed: pl.DataFrame, level: str, name: str) -> dict[str, str]:
-    """Return each application's method with the highest mean of a yardstick, at a level of `levels`."""
+def find_best_methods(summed: pl.DataFrame, level: str, name: str) -> dict[str, str]:
+    """Return each application's method with the highest mean of a metric at a level."""
     rows = summed.filter(pl.col("level") == level).sort(f"mean_{name}", descending=True, maintain_order=True)
     firsts = rows.unique("application", keep="first", maintain_order=True)
     return dict(firsts.select("application", "method").rows())
@@ -222,10 +221,10 @@ VOLUME_CELL = "{mean_volume_ratio:.2f}, {clean_ratio:%0}"
 BURST_CELL = "{mean_missed_count:.1f}, {mean_false_count:.1f}"
 
 
-def spread_cell(row: dict[str, Any]) -> str:
-    """Return cross-correlation and correlation with their standard deviations."""
+def format_spread(row: dict[str, Any]) -> str:
+    """Format both similarities with their standard deviations."""
     parts = []
     for name in SIMILARITIES:
         deviation = row[f"sd_{name}"]
-        parts.append(short(row[f"mean_{name}"]) + ("" if deviation is None else f" ± {short(deviation)}"))
+        parts.append(format_short(row[f"mean_{name}"]) + ("" if deviation is None else f" ± {format_short(deviation)}"))
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""How long methods take, by the number of samples and by their length: IOSI's Figure 19."""
+"""Run time of the methods by number and length of samples: IOSI's Figure 19."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 import polars as pl
 
-from iosig.studies.signatures.sites import SiteSetting, seed_of
+from iosig.studies.signatures.sites import SiteSetting, derive_seed
 from iosig.transforms.signatures.sample_sets import SampleSet
 from iosig.transforms.signatures.signature import Signature
 from iosig.transforms.synthetic.workload import Application, bursts
@@ -29,88 +29,88 @@ SCHEMA = {"by": pl.String, "value": pl.Int64, "method": pl.String, "seconds": pl
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """One method by itself: without a least number of samples, and without the search for outliers."""
+class TimedMethod:
+    """A method without a minimum number of samples and without outlier selection."""
 
     name: str
     extract: Callable[[SampleSet], Signature]
 
 
-def methods() -> tuple[Timed, ...]:
-    """Return the methods that are timed."""
+def list_methods() -> tuple[TimedMethod, ...]:
+    """Return the methods compared in Figure 19, and `robust`."""
     from iosig.transforms.signatures.iosi import extract_iosi
     from iosig.transforms.signatures.robust import extract_robust
     from iosig.transforms.signatures.time_warping import extract_dtw
 
     return (
-        Timed("robust", extract_robust),
-        Timed("iosi", lambda one: extract_iosi([one])[0]),
-        Timed("dtw", extract_dtw),
+        TimedMethod("robust", extract_robust),
+        TimedMethod("iosi", lambda one: extract_iosi([one])[0]),
+        TimedMethod("dtw", extract_dtw),
     )
 
 
-def timed(seed: int, chosen: Sequence[Timed] | None = None, rounds: int = ROUNDS) -> pl.DataFrame:
-    """Return the median time of each method, by samples and by points: columns as `SCHEMA`.
+def measure_times(seed: int, chosen: Sequence[TimedMethod] | None = None, rounds: int = ROUNDS) -> pl.DataFrame:
+    """Measure the median time of each method by samples and points: columns as in `SCHEMA`.
 
-    The methods take turns in one process: what slows the machine for a while slows all of them.
+    The methods alternate in one process, so that temporary load affects all of them.
     """
-    asked = methods() if chosen is None else chosen
+    methods = list_methods() if chosen is None else chosen
     rows = [
         {"by": by, "value": value, "method": method, "seconds": seconds}
-        for by, value, one in _sets(seed)
-        for method, seconds in _measured(one, asked, rounds)
+        for by, value, samples in _iterate_samples(seed)
+        for method, seconds in _measure(samples, methods, rounds)
     ]
     return pl.DataFrame(rows, SCHEMA)
 
 
-def _measured(one: SampleSet, asked: Sequence[Timed], rounds: int) -> Iterator[tuple[str, float]]:
-    # the first call imports and warms up; the second one says how many fit into a turn
-    turns = [_calls(method, one, 2)[1] for method in asked]
-    times: dict[str, list[float]] = {method.name: [] for method in asked}
+def _measure(samples: SampleSet, methods: Sequence[TimedMethod], rounds: int) -> Iterator[tuple[str, float]]:
+    # the first call warms up; the second gives the number of calls per turn
+    turns = [_time_calls(method, samples, 2)[1] for method in methods]
+    times: dict[str, list[float]] = {method.name: [] for method in methods}
     for _ in range(rounds):
-        for method, once_s in zip(asked, turns, strict=True):
-            times[method.name] += _calls(method, one, max(1, int(TURN_S / once_s)))
-    yield from ((name, median(found)) for name, found in times.items())
+        for method, once_s in zip(methods, turns, strict=True):
+            times[method.name] += _time_calls(method, samples, max(1, int(TURN_S / once_s)))
+    yield from ((name, median(durations_s)) for name, durations_s in times.items())
 
 
-def _calls(method: Timed, one: SampleSet, count: int) -> list[float]:
-    found = []
+def _time_calls(method: TimedMethod, samples: SampleSet, count: int) -> list[float]:
+    durations_s = []
     for _ in range(count):
         began = perf_counter()
-        method.extract(one)
-        found.append(perf_counter() - began)
-    return found
+        method.extract(samples)
+        durations_s.append(perf_counter() - began)
+    return durations_s
 
 
-def _sets(seed: int) -> Iterator[tuple[str, int, SampleSet]]:
-    """Yield the sets: by `samples` or `points`, the number of them, and the set."""
-    longest = drawn_set(_POINTS, seed)
+def _iterate_samples(seed: int) -> Iterator[tuple[str, int, SampleSet]]:
+    """Yield `samples` or `points`, their number, and the sample set."""
+    longest = draw_samples(_POINTS, seed)
     for count in SAMPLE_COUNTS:
-        yield "samples", count, _first(longest, count)
+        yield "samples", count, _take_runs(longest, count)
     for count in POINT_COUNTS:
-        yield "points", count, _first(drawn_set(count, seed), _SAMPLES)
+        yield "points", count, _take_runs(draw_samples(count, seed), _SAMPLES)
 
 
-def drawn_set(duration_s: int, seed: int) -> SampleSet:
-    """Return whole runs of an application with as many seconds, a burst every 250 s, on a calm site."""
+def draw_samples(duration_s: int, seed: int) -> SampleSet:
+    """Draw complete runs of an application of this duration, with a burst every 250 s, on a calm site."""
     volumes = [64.0] * (duration_s // 250)
     application = Application(
         "timed", "ana", "prj101", 16, float(duration_s), bursts(100, 250, volumes, [2.7], "write"), _DRAWN_RUNS
     )
     days = max(1.0, 2.0 * _DRAWN_RUNS * duration_s / 86400.0)
-    one = SiteSetting(days=days, applications=(application,)).drawn(seed_of(seed, 0)).sets.get_set(0)
-    return one.select_runs(one.duration_s > 0.95 * duration_s)
+    samples = SiteSetting(days=days, applications=(application,)).draw(derive_seed(seed, 0)).sets.get_set(0)
+    return samples.select_runs(samples.duration_s > 0.95 * duration_s)
 
 
-def _first(one: SampleSet, count: int) -> SampleSet:
-    return one.select_runs(np.arange(one.run_count) < count)
+def _take_runs(samples: SampleSet, count: int) -> SampleSet:
+    return samples.select_runs(np.arange(samples.run_count) < count)
 
 
-def growth(times: pl.DataFrame) -> dict[str, float]:
-    """Return each method's exponent: by what power of the length its time grows."""
+def fit_growth(times: pl.DataFrame) -> dict[str, float]:
+    """Fit the exponent of each method's time as a power of the sample length."""
     by_points = times.filter(by="points")
-    found = {}
+    exponents = {}
     for name in by_points["method"].unique(maintain_order=True).to_list():
         rows = by_points.filter(method=name)
-        found[name] = float(np.polyfit(np.log(rows["value"].to_numpy()), np.log(rows["seconds"].to_numpy()), 1)[0])
-    return found
+        exponents[name] = float(np.polyfit(np.log(rows["value"].to_numpy()), np.log(rows["seconds"].to_numpy()), 1)[0])
+    return exponents

@@ -1,12 +1,12 @@
-"""Traffic without a signature: recurring patterns and likely jobs: `iosig study unattributed`.
+"""Detection of recurring patterns in unattributed traffic, and their likely jobs: `iosig study unattributed`.
 
-- `page`: What the study shows: its page, a figure, and tables.
-- `planted`: What no log names: applications planted on a site, and which of them are found.
-- `real`: A real day: runs whose true bytes are known, among decoys.
-- `running`: The study itself: plants applications, looks for them, and ranks jobs without a signature.
+- `page`: Template variables, tables and the figure of the page.
+- `planted`: Applications planted on a site without log entries, and which of them are detected.
+- `real`: A measured day: runs whose true bytes are known, among decoys.
+- `running`: The study itself: plants applications, detects patterns, and ranks jobs without a signature.
 """
 
-from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seeds
+from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "unattributed",
@@ -17,5 +17,5 @@ STUDY = Study(
     Jobs are ranked by when much flowed, too: how often the one that moved most is among the first three.
     With a real day of polls and its job log: whether its runs come before decoys.
     """,
-    (seeds(5, "Sites of each family and level."), SEED, *DAY_FILES, WORKERS),
+    (seed_count_option(5, "Sites of each family and level."), SEED, *DAY_FILES, WORKERS),
 )

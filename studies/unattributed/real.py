@@ -1,7 +1,7 @@
-"""A real day: runs whose true bytes are known, among decoys; none of them has a signature.
+"""A measured day: runs whose true bytes are known, among decoys; none of them has a signature.
 
-The log says which runs used the file system that was polled. Those on other ones are moved to it, and copies of all are
-put at drawn hours: who does not look at the traffic cannot tell them apart.
+The log says which runs used the polled file system. Runs on other file systems are added, and copies of all runs at
+random times: only the traffic distinguishes them from the true runs.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from iosig.transforms.attribution.explanation import subtract_background
 from iosig.transforms.attribution.likely_bytes import STEP_S, estimate_likely_bytes
 from iosig.transforms.unattributed_patterns.residual import resample_polls
 
-#: what is among the true runs, in all (the sixteen of other file systems among them)
+#: number of decoys, including the sixteen runs on other file systems
 DECOYS = 200
-#: so often are decoys drawn
+#: number of random draws of the decoys
 DRAWS = 20
-#: minutes in which less flowed are not asked about [B/s]
-LEAST_BYTES_PER_S = 2e9
+#: minutes with a lower rate are not evaluated [B/s]
+MIN_BYTES_PER_S = 2e9
 
 
-def likely_bytes(day: Day, start_s: Reals, end_s: Reals, application: Ints) -> Reals:
-    """Return what runs are likely to have moved, by run and minute, as `iosig who` reckons it."""
+def estimate_by_minute(day: Day, start_s: Reals, end_s: Reals, application: Ints) -> Reals:
+    """Estimate the likely bytes by run and minute, as `iosig who` does."""
     count = int(day.minute[-1]) + 1
     edges = np.linspace(day.step_s, len(day.minute) * day.step_s, len(day.minute))
-    found = np.zeros(len(start_s) * count)
+    total_bytes = np.zeros(len(start_s) * count)
     for moved in day.moved.values():
         traffic = resample_polls(edges, np.full(len(edges), day.step_s), moved, 0.0, STEP_S)
-        left = np.where(np.isfinite(traffic), subtract_background(traffic, STEP_S), np.nan)
-        one = estimate_likely_bytes(left, start_s / STEP_S, (end_s + day.step_s) / STEP_S, application)
-        at = one.run * count + np.minimum((one.step * STEP_S / MINUTE_S).astype(np.int64), count - 1)
-        found += np.bincount(at, one.volume_bytes, len(found))
-    return found.reshape(-1, count)
+        residual = np.where(np.isfinite(traffic), subtract_background(traffic, STEP_S), np.nan)
+        likely = estimate_likely_bytes(residual, start_s / STEP_S, (end_s + day.step_s) / STEP_S, application)
+        at = likely.run * count + np.minimum((likely.step * STEP_S / MINUTE_S).astype(np.int64), count - 1)
+        total_bytes += np.bincount(at, likely.volume_bytes, len(total_bytes))
+    return total_bytes.reshape(-1, count)
 
 
-def told(day: Day) -> pl.DataFrame:
-    """Return the runs of a day that used its file system: what flowed while each was there, and what is told of it."""
+def summarize_real_runs(day: Day) -> pl.DataFrame:
+    """Return the true and the likely bytes of the day's runs on its file system."""
     own = np.flatnonzero(day.is_own)
-    found = likely_bytes(day, day.start_s[own], day.end_s[own], day.application[own])
+    likely_bytes = estimate_by_minute(day, day.start_s[own], day.end_s[own], day.application[own])
     rows = [
         {
             "run": day.name[run],
             "lasted_s": float(day.end_s[run] - day.start_s[run]),
             "read_bytes": float(day.truth("read", run)[1].sum()),
             "written_bytes": float(day.truth("write", run)[1].sum()),
-            "likely_bytes": float(found[place].sum()),
+            "likely_bytes": float(likely_bytes[place].sum()),
         }
         for place, run in enumerate(own.tolist())
     ]
@@ -57,21 +57,21 @@ def told(day: Day) -> pl.DataFrame:
     return pl.DataFrame(rows).with_columns(day_bytes=pl.lit(total))
 
 
-def tried(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
-    """Return in how many minutes of more than 2 GB/s the true run comes first among decoys, a row each draw."""
-    return pl.DataFrame([{"seed": seed} | _among_decoys(day, seed) for seed in seeds])
+def rank_among_decoys(day: Day, seeds: Iterable[int]) -> pl.DataFrame:
+    """Count the minutes above 2 GB/s in which the true run ranks first, and among the first three, by draw."""
+    return pl.DataFrame([{"seed": seed} | _evaluate_draw(day, seed) for seed in seeds])
 
 
-def _among_decoys(day: Day, seed: int) -> dict[str, float]:
-    runs, started = with_decoys(day, seed)
-    given = likely_bytes(day, started, started + (day.end_s - day.start_s)[runs], day.application[runs])
-    asked, true = asked_minutes(day)
-    rank = (given[:, asked] > given[true, asked]).sum(axis=0)
-    return {"asked": float(len(asked)), "first": float((rank == 0).sum()), "top": float((rank < 3).sum())}
+def _evaluate_draw(day: Day, seed: int) -> dict[str, float]:
+    runs, started = add_decoys(day, seed)
+    given = estimate_by_minute(day, started, started + (day.end_s - day.start_s)[runs], day.application[runs])
+    minutes, true = select_busy_minutes(day)
+    rank = (given[:, minutes] > given[true, minutes]).sum(axis=0)
+    return {"asked": float(len(minutes)), "first": float((rank == 0).sum()), "top": float((rank < 3).sum())}
 
 
-def with_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
-    """Return the true runs and decoys after them: which run of the day each is or copies, and when it starts."""
+def add_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
+    """Return the day's run that each true run or decoy copies, true runs first, and their start times."""
     rng = np.random.default_rng(seed)
     own, others = np.flatnonzero(day.is_own), np.flatnonzero(~day.is_own)
     copied = rng.integers(0, len(day.name), DECOYS - len(others))
@@ -80,8 +80,8 @@ def with_decoys(day: Day, seed: int) -> tuple[Ints, Reals]:
     return np.concatenate([own, others, copied]), np.concatenate([day.start_s[own], day.start_s[others], at])
 
 
-def asked_minutes(day: Day) -> tuple[Ints, Ints]:
-    """Return the minutes in which much flowed and a true run moved bytes, and which of these moved most."""
+def select_busy_minutes(day: Day) -> tuple[Ints, Ints]:
+    """Return the minutes above the minimum rate with bytes of a true run, and the run with most bytes in each."""
     own, count = np.flatnonzero(day.is_own), int(day.minute[-1]) + 1
     truth, total = np.zeros((len(own), count)), np.zeros(count)
     for direction, moved in day.moved.items():
@@ -89,5 +89,5 @@ def asked_minutes(day: Day) -> tuple[Ints, Ints]:
         for place, run in enumerate(own.tolist()):
             steps, volume = day.truth(direction, run)
             truth[place] += np.bincount(day.minute[steps], volume, count)
-    asked = np.flatnonzero((total > LEAST_BYTES_PER_S * MINUTE_S) & truth.any(axis=0))
-    return asked, truth[:, asked].argmax(axis=0)
+    minutes = np.flatnonzero((total > MIN_BYTES_PER_S * MINUTE_S) & truth.any(axis=0))
+    return minutes, truth[:, minutes].argmax(axis=0)

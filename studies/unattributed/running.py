@@ -1,4 +1,4 @@
-"""The study itself: plants applications, looks for them, and ranks jobs without a signature."""
+"""Plant applications, detect patterns, and rank jobs without a signature."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from iosig.studies.attribution.running import against
-from iosig.studies.attribution.ways import attribution, known_jobs, likely_bytes, rest_shared
-from iosig.studies.pieces import Told, nobody, worked
+from iosig.studies.attribution.running import compare_with_truth
+from iosig.studies.attribution.ways import attribute_traffic, distribute_residual, select_known_jobs, share_residual
 from iosig.studies.real_day import Day
-from iosig.studies.sites import FAMILIES, LEVELS, Known, Seen, Transfers, seen, signed, started
+from iosig.studies.sites import (
+    FAMILIES,
+    LEVELS,
+    SiteSignatures,
+    SiteTraffic,
+    Transfers,
+    extract_site_signatures,
+    observe_site,
+    select_logged_jobs,
+)
 from iosig.studies.study import DayParams
 from iosig.studies.unattributed import planted, real
+from iosig.studies.work_items import ReportProgress, ignore_progress, map_work_items
 from iosig.transforms.arrays import Reals
 
-#: as the night knows what others moved, and if that were known exactly of more and more of them
+#: knowledge of the logged jobs' bytes: as attributed, exact for jobs with a signature, exact for all
 ATTRIBUTED, SIGNED, LOGGED = "as attributed", "known of jobs with a signature", "known of all logged jobs"
 
 
@@ -28,11 +37,11 @@ StudyParams = DayParams
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What came of it.
+    """Detected patterns, top-3 counts, and the measured day.
 
-    patterns: what `planted.held` says of each site and direction, if so much is known of what others moved. tops: in
-    how many minutes of more than 1 GB/s the job that moved most is among the first three (hits, of asked) by each way.
-    days: the same of a real day with decoys, a row each draw; runs: its runs, and what is told of them.
+    patterns: rows of `planted.match_patterns` by site, direction and knowledge of the background. tops: minutes above 1
+    GB/s whose top job is among the first three (hits, of asked) by way. days: the same for a measured day with decoys,
+    one row per draw; runs: its runs with true and likely bytes.
     """
 
     params: StudyParams
@@ -42,53 +51,65 @@ class Results:
     days: pl.DataFrame
 
 
-def study(params: StudyParams, told: Told = nobody) -> Results:
-    """Draw and judge all sites, and a real day if there is one."""
-    pieces = list(product(FAMILIES, LEVELS, params.seeds))
-    found = worked(judged, pieces, params.worker_count, told)
+def study(params: StudyParams, report_progress: ReportProgress = ignore_progress) -> Results:
+    """Simulate and evaluate all sites, and the measured day if given."""
+    items = list(product(FAMILIES, LEVELS, params.seeds))
+    results = map_work_items(evaluate_site, items, params.worker_count, report_progress)
     runs, days = pl.DataFrame(), pl.DataFrame()
     if params.polls is not None and params.log is not None:
         day = Day.read(params.polls, params.log)
-        runs, days = real.told(day), real.tried(day, range(params.seed, params.seed + real.DRAWS))
-    patterns, tops = ([each[place] for each in found] for place in (0, 1))
+        runs, days = (
+            real.summarize_real_runs(day),
+            real.rank_among_decoys(day, range(params.seed, params.seed + real.DRAWS)),
+        )
+    patterns, tops = ([each[place] for each in results] for place in (0, 1))
     return Results(params, pl.concat(patterns, how="diagonal_relaxed"), pl.concat(tops), runs, days)
 
 
-def judged(piece: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what is found on one site: rows of `patterns` and of `tops`."""
-    family, level, seed = piece
-    site = planted.drawn(family, level, seed)
-    jobs = started(site, [planted.NOBODY])
+def evaluate_site(item: tuple[str, str, int]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Detect patterns and rank jobs on one site: rows of `patterns` and `tops`."""
+    family, level, seed = item
+    site = planted.draw_site(family, level, seed)
+    jobs = select_logged_jobs(site, [planted.UNLOGGED_USER])
     patterns, tops = [], []
-    for direction, one in seen(site, [planted.NOBODY]).items():
+    for direction, traffic in observe_site(site, [planted.UNLOGGED_USER]).items():
         key = {"family": family, "level": level, "seed": seed, "direction": direction}
-        known = signed(one)
-        given = attribution(one, known)
-        for name, (left, step_s) in _lefts(one, known, given, Transfers.of(site, jobs, direction)):
-            found = planted.found_in(left, step_s, one.logged)
-            patterns += [key | {"known": name} | row for row in planted.held(site, direction, found, step_s)]
-        tops += [key | {"way": way} | _tops(one, known, of) for way, of in _ways(one, known, given).items()]
+        known = extract_site_signatures(traffic)
+        given = attribute_traffic(traffic, known)
+        for name, (residual, step_s) in _compute_residuals(
+            traffic, known, given, Transfers.from_site(site, jobs, direction)
+        ):
+            patterns_found = planted.detect_patterns(residual, step_s, traffic.logged)
+            patterns += [
+                key | {"known": name} | row for row in planted.match_patterns(site, direction, patterns_found, step_s)
+            ]
+        tops += [
+            key | {"way": way} | _count_tops(traffic, known, allocation)
+            for way, allocation in _allocate(traffic, known, given).items()
+        ]
     schema = {"is_right": pl.Boolean}
     return pl.DataFrame(patterns, schema_overrides=schema, infer_schema_length=None), pl.DataFrame(tops)
 
 
-def _lefts(one: Seen, known: Known, given: Reals, moved: Transfers) -> Iterator[tuple[str, tuple[Reals, float]]]:
-    """Yield what is left of a site's traffic, in steps, and how long a step is, the more the less is known."""
-    is_signed = known_jobs(one.logged, known)
-    yield ATTRIBUTED, planted.left_of(one, given)
-    yield SIGNED, planted.left_if_known(one, moved, is_signed)
-    yield LOGGED, planted.left_if_known(one, moved, np.ones_like(is_signed))
+def _compute_residuals(
+    traffic: SiteTraffic, known: SiteSignatures, given: Reals, moved: Transfers
+) -> Iterator[tuple[str, tuple[Reals, float]]]:
+    """Yield the residual in steps and the length of a step, with increasing knowledge of the jobs' bytes."""
+    is_signed = select_known_jobs(traffic.logged, known)
+    yield ATTRIBUTED, planted.compute_site_residual(traffic, given)
+    yield SIGNED, planted.compute_oracle_residual(traffic, moved, is_signed)
+    yield LOGGED, planted.compute_oracle_residual(traffic, moved, np.ones_like(is_signed))
 
 
-def _ways(one: Seen, known: Known, given: Reals) -> dict[str, Reals]:
-    """Return what each way gives, by job and minute."""
+def _allocate(traffic: SiteTraffic, known: SiteSignatures, given: Reals) -> dict[str, Reals]:
+    """Return the bytes that each way gives, by job and minute."""
     return {
         "signatures alone": given,
-        "rest shared equally": rest_shared(one, known),
-        "rest by likely rates": given + likely_bytes(one, given),
+        "rest shared equally": share_residual(traffic, known),
+        "rest by likely rates": given + distribute_residual(traffic, given),
     }
 
 
-def _tops(one: Seen, known: Known, given: Reals) -> dict[str, float]:
-    counted = against(one, given, known_jobs(one.logged, known))
-    return {name: counted[name] for name in ("hits", "asked")}
+def _count_tops(traffic: SiteTraffic, known: SiteSignatures, given: Reals) -> dict[str, float]:
+    scores = compare_with_truth(traffic, given, select_known_jobs(traffic.logged, known))
+    return {name: scores[name] for name in ("hits", "asked")}

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from jinja2 import UndefinedError
 
-from iosig.studies.pages import Table, Template, percent, short, tabled, write
+from iosig.studies.pages import Table, Template, collect_rows, format_percent, format_short, write_page
 
 
 @pytest.mark.parametrize(
@@ -16,22 +16,22 @@ from iosig.studies.pages import Table, Template, percent, short, tabled, write
     [(None, "-"), (0.0, "0 %"), (1.0, "100 %"), (0.1234, "12 %"), (0.0123, "1.2 %"), (0.000456, "0.046 %")],
 )
 def test_percent(ratio: float | None, shown: str) -> None:
-    assert percent(ratio) == shown
+    assert format_percent(ratio) == shown
 
 
 def test_percent_with_decimals() -> None:
-    assert (percent(0.1234, 1), percent(None, 1)) == ("12.3 %", "-")
+    assert (format_percent(0.1234, 1), format_percent(None, 1)) == ("12.3 %", "-")
 
 
 def test_small_numbers_have_no_zero_before_the_point() -> None:
-    assert [short(value) for value in (0.974, 1.0, -0.001, -0.5, 0.0)] == [".97", "1.00", ".00", "-.50", ".00"]
+    assert [format_short(value) for value in (0.974, 1.0, -0.001, -0.5, 0.0)] == [".97", "1.00", ".00", "-.50", ".00"]
 
 
 FRAME = pl.DataFrame({"name": ["a", "b"], "ratio": [0.1234, None], "count": [1234, 0]})
 
 
 def test_cells_are_formats_of_a_frames_rows() -> None:
-    found = Table.like("| who | both | ratio |\n| {name} | {count:,} of {ratio:%1} | {ratio:%} |", FRAME)
+    found = Table.from_pattern("| who | both | ratio |\n| {name} | {count:,} of {ratio:%1} | {ratio:%} |", FRAME)
     assert found.columns == ["who", "both", "ratio"]
     assert found.rows == [("a", "1,234 of 12.3 %", "12 %"), ("b", "0 of -", "-")]
 
@@ -45,7 +45,7 @@ def test_a_column_for_each_value_and_a_dash_where_there_is_no_row() -> None:
 
 
 def test_rows_of_a_function_become_its_table() -> None:
-    @tabled("one", "two")
+    @collect_rows("one", "two")
     def doubled(*values: int) -> list[tuple[str, str]]:
         return [(str(value), str(2 * value)) for value in values]
 
@@ -78,7 +78,7 @@ def test_a_page_has_its_tables_and_figures(tmp_path: Path) -> None:
     wide = Table(("a|b",), [("c",)])
     values = {"count": 1, "frame": FRAME, "wide": wide, "ways": {"first": ("as it is", 0)}}
     template = Template(tmp_path / "page.md", {"dot": lambda path: path.write_bytes(b".")})
-    page = write(tmp_path / "new" / "some-study.md", template, values, "<!-- mark -->")
+    page = write_page(tmp_path / "new" / "some-study.md", template, values, "<!-- mark -->")
     assert page.read_text() == (
         "<!-- mark -->\n\n# 1 run\n\n| name | share |\n| --- | --- |\n| a | 12 % |\n| b | - |\n\n"
         "| way | what it is |\n| --- | --- |\n| first | as it is |\n\n![A dot](figures/some-study-dot.png)\n\n"

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from iosig.studies.command import study_command
-from iosig.studies.study import Study, found
+from iosig.studies.study import Study, find_studies
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDIES = list(found())
+STUDIES = list(find_studies())
 
 
 def test_every_folder_is_a_study() -> None:

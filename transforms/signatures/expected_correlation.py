@@ -7,7 +7,7 @@ recurring traffic that it lacks, and the width of its bursts relative to the unc
 additive, so only traffic that a run lacks counts against a prediction.
 
 A linear model maps the features to the expected correlation. It was fitted to true correlations on the simulated
-families of sites (`iosig.studies.signatures.judging`). Published as `expected_correlation`. The signature of the
+families of sites (`iosig.studies.signatures.calibration`). Published as `expected_correlation`. The signature of the
 highest expected correlation becomes the default; `elastic` has a small bonus.
 
 Leave-one-out quantiles are read from one sorted table, so that all of them cost less than one signature.

@@ -13,7 +13,7 @@ from iosig.flows import nightly
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.studies.real_day import Day
-from iosig.studies.unattributed.real import asked_minutes, with_decoys
+from iosig.studies.unattributed.real import add_decoys, select_busy_minutes
 from iosig.warehouse.releases.reading import opened
 from iosig.warehouse.store.store import Store
 
@@ -21,8 +21,8 @@ SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 
 
 def log_of(day: Day, seed: int, path: Path) -> None:
-    """Write the job log of a day with its decoys, whose numbers are those of `with_decoys`."""
-    runs, start_s = with_decoys(day, seed)
+    """Write the job log of a day with its decoys, whose numbers are those of `add_decoys`."""
+    runs, start_s = add_decoys(day, seed)
     end_s = start_s + (day.end_s - day.start_s)[runs]
 
     def when(seconds: float) -> str:
@@ -46,7 +46,7 @@ def test_the_true_run_comes_before_200_decoys(shared_data: Path, tmp_path: Path)
     arrivals = list(land_paths(store, SETTINGS, [str(polls), str(log)], Told()))
     assert not any(arrival.has_refusals for arrival in arrivals)
     release = nightly.run_inline(store, SETTINGS, lambda *_: None)
-    minutes, true = asked_minutes(day)
+    minutes, true = select_busy_minutes(day)
     ranks = []
     for minute, run in zip(minutes.tolist(), true.tolist(), strict=True):
         at = datetime.fromtimestamp(day.day_start_s + 60 * minute, UTC)

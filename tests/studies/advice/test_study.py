@@ -23,11 +23,11 @@ from iosig.studies.advice.running import (
     Run,
     Setting,
     StudyParams,
-    compared,
-    drawn,
-    placed,
+    choose_placements,
+    compare_policies,
+    draw_mix,
+    observe_mix,
     study,
-    told,
 )
 from iosig.studies.command import study_command
 from iosig.transforms.advice import Advice, AdviceParams, Choice
@@ -88,7 +88,7 @@ def test_what_is_late_anyway_is_not_held_against_the_new_one() -> None:
 def test_mixes_are_as_they_are_said_to_be() -> None:
     setting = Setting()
     for number in range(5):
-        mix = drawn(setting, 1, number)
+        mix = draw_mix(setting, 1, number)
         assert 3 <= len(mix.partitions) <= 8
         for runs in mix.partitions:
             load = sum(run.demand.bytes_per_s.mean() for run in runs) / mix.capacity_bytes_per_s
@@ -101,10 +101,10 @@ def test_mixes_are_as_they_are_said_to_be() -> None:
 
 def test_what_is_told_is_where_the_runs_are() -> None:
     setting = Setting(SHORT, drift_ratio=0.0)
-    mix = drawn(setting, 1, 0)
+    mix = draw_mix(setting, 1, 0)
     quiet = replace(mix, partitions=tuple(runs[:1] for runs in mix.partitions), capacity_bytes_per_s=1e12)
     without = Judge(quiet, 0.0, 60.0).without
-    demand, partitions = told(quiet, without, setting, np.random.default_rng(0))
+    demand, partitions = observe_mix(quiet, without, setting, np.random.default_rng(0))
     assert demand is not mix.new.demand
     np.testing.assert_array_equal(demand.bytes_per_s, mix.new.demand.bytes_per_s)
     for partition, (run,) in zip(partitions, quiet.partitions, strict=True):
@@ -116,8 +116,8 @@ def test_what_is_told_is_where_the_runs_are() -> None:
 
 def test_unknown_jobs_are_in_the_background() -> None:
     setting = Setting(SHORT, unknown_ratio=1.0)
-    mix = drawn(setting, 1, 1)
-    _, partitions = told(mix, Judge(mix, 0.0, 60.0).without, setting, np.random.default_rng(0))
+    mix = draw_mix(setting, 1, 1)
+    _, partitions = observe_mix(mix, Judge(mix, 0.0, 60.0).without, setting, np.random.default_rng(0))
     assert all(not partition.running for partition in partitions)
     assert all(float(np.asarray(partition.background_bytes_per_s)) > 0 for partition in partitions)
 
@@ -141,9 +141,9 @@ def test_a_start_that_advice_delays_by_long_may_also_be_delayed_by_less() -> Non
         np.array([[1.0], [2.0]]), "contention",
     )  # fmt: skip
     choice = replace(advice.with_delay[0], delay_s=0.0)
-    mix = drawn(Setting(SHORT), 1, 0)
+    mix = draw_mix(Setting(SHORT), 1, 0)
     judge = Judge(replace(mix, partitions=mix.partitions[:2]), 0.0, 60.0)
-    places = placed(judge, replace(advice, without_delay=(choice,)), 1, np.random.default_rng(0))
+    places = choose_placements(judge, replace(advice, without_delay=(choice,)), 1, np.random.default_rng(0))
     assert places["contention"] == (1, 0.0)
     assert places["contention, short delay"] == (0, 600.0)
     assert places["contention, delayed"] == (1, 1200.0)
@@ -159,7 +159,7 @@ def test_the_oracle_is_never_beaten_without_delays(results: Results) -> None:
 
 
 def test_comparisons_count_every_mix_once(results: Results) -> None:
-    found = compared(results, "least loaded")
+    found = compare_policies(results, "least loaded")
     assert found.select(total=pl.col("wins") + pl.col("ties") + pl.col("losses"))["total"].unique().to_list() == [2]
     itself = found.filter(policy="least loaded")
     assert itself["ties"].to_list() == [2, 2]
@@ -168,7 +168,7 @@ def test_comparisons_count_every_mix_once(results: Results) -> None:
 def test_any_number_of_processes_gives_the_same(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "SETTINGS", SMALL)
     monkeypatch.setattr(running, "ADVICE", ADVICE)
-    again = running.of_mix(results.params.seed, 1)
+    again = running.evaluate_mix(results.params.seed, 1)
     assert again.equals(results.runs.filter(pl.col("mix") == 1))
 
 

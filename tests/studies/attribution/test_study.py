@@ -10,17 +10,17 @@ import pytest
 
 from iosig.studies import sites
 from iosig.studies.attribution import STUDY, page, running
-from iosig.studies.attribution.running import Results, StudyParams, against, study
+from iosig.studies.attribution.running import Results, StudyParams, compare_with_truth, study
 from iosig.studies.attribution.ways import (
     WAYS,
-    as_planned,
-    attribution,
-    by_nodes,
-    equal_shares,
-    known_jobs,
-    rest_shared,
+    attribute_traffic,
+    place_as_planned,
+    select_known_jobs,
+    share_by_nodes,
+    share_equally,
+    share_residual,
 )
-from iosig.studies.sites import Known, Logged, Seen, drawn, signed
+from iosig.studies.sites import LoggedJobs, SiteSignatures, SiteTraffic, draw_site, extract_site_signatures
 from iosig.transforms.arrays import Reals
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.signature import Signature
@@ -39,23 +39,23 @@ def signature(begun_s: float, volume: float) -> Signature:
     return Signature.from_curve(rates, bursts)
 
 
-def seen(truth: dict[tuple[int, int], float], traffic: Reals | None = None) -> Seen:
+def seen(truth: dict[tuple[int, int], float], traffic: Reals | None = None) -> SiteTraffic:
     """Return three jobs of two applications, of which some moved something in some minutes."""
     moved = np.zeros((3, MINUTES))
     for place, volume in truth.items():
         moved[place] = volume
     known = np.repeat(moved.sum(axis=0) / 6, 6) if traffic is None else traffic
-    logged = Logged(
+    logged = LoggedJobs(
         np.array([0, 0, 1]),
         np.array([1.0, 1.0, 6.0]),
         np.array([0.0, 1500.0, 0.0]),
         np.array([1200.0, 2700.0, 3600.0]),
         np.ones(3, bool),
     )
-    return Seen(known, STEP_S, logged, moved)
+    return SiteTraffic(known, STEP_S, logged, moved)
 
 
-KNOWN = Known((signature(300, 6e11), None), np.array([0.9, 0.0]))
+KNOWN = SiteSignatures((signature(300, 6e11), None), np.array([0.9, 0.0]))
 TRUE = {(0, 5): 6e11, (1, 31): 6e11, (2, 10): 2e11, (2, 50): 4e11}
 
 
@@ -64,26 +64,26 @@ TRUE = {(0, 5): 6e11, (1, 31): 6e11, (2, 10): 2e11, (2, 50): 4e11}
 
 def test_attribution_finds_what_is_late_and_leaves_the_rest() -> None:
     site = seen(TRUE)
-    given = attribution(site, KNOWN)
+    given = attribute_traffic(site, KNOWN)
     np.testing.assert_allclose(given[:2], site.truth_bytes[:2], atol=1e6)
     assert not given[2].any(), "nothing is known of it"
-    assert not attribution(site, KNOWN, 1.0).any(), "nobody is so certain"
-    assert known_jobs(site.logged, KNOWN).tolist() == [True, True, False]
+    assert not attribute_traffic(site, KNOWN, 1.0).any(), "nobody is so certain"
+    assert select_known_jobs(site.logged, KNOWN).tolist() == [True, True, False]
 
 
 def test_what_is_left_goes_to_those_of_whom_nothing_is_known() -> None:
     site = seen(TRUE)
-    np.testing.assert_allclose(rest_shared(site, KNOWN), site.truth_bytes, atol=1e6)
+    np.testing.assert_allclose(share_residual(site, KNOWN), site.truth_bytes, atol=1e6)
 
 
 def test_plans_do_not_look_at_the_traffic() -> None:
-    given = as_planned(seen({}), KNOWN)
+    given = place_as_planned(seen({}), KNOWN)
     assert {place: given[place] for place in zip(*np.nonzero(given), strict=True)} == {(0, 5): 6e11, (1, 30): 6e11}
 
 
 def test_shares_go_to_who_is_there_for_as_long_as_that() -> None:
     site = seen(TRUE)
-    equal, nodes = equal_shares(site, KNOWN), by_nodes(site, KNOWN)
+    equal, nodes = share_equally(site, KNOWN), share_by_nodes(site, KNOWN)
     for given in (equal, nodes):
         np.testing.assert_allclose(given.sum(axis=0), site.minutes_bytes)
     assert equal[:, 5] == pytest.approx([3e11, 0, 3e11])
@@ -97,13 +97,13 @@ def test_shares_go_to_who_is_there_for_as_long_as_that() -> None:
 def test_what_is_given_is_held_against_the_truth() -> None:
     site = seen(TRUE)
     is_known = np.array([True, True, False])
-    perfect = against(site, site.truth_bytes, is_known)
+    perfect = compare_with_truth(site, site.truth_bytes, is_known)
     assert perfect["known_right_bytes"] == perfect["known_given_bytes"] == perfect["known_bytes"] == 12e11
     assert (perfect["other_right_bytes"], perfect["job_bytes"], perfect["measured_bytes"]) == (6e11, 18e11, 18e11)
     assert (perfect["hits"], perfect["asked"], perfect["known_hits"], perfect["known_asked"]) == (4, 4, 2, 2)
     given = np.zeros_like(site.truth_bytes)
     given[0, 5], given[2, 5], given[1, 6] = 4e11, 5e11, 1e11
-    wrong = against(site, given, is_known)
+    wrong = compare_with_truth(site, given, is_known)
     assert (wrong["known_right_bytes"], wrong["known_given_bytes"], wrong["other_right_bytes"]) == (4e11, 5e11, 0)
     assert (wrong["hits"], wrong["known_hits"]) == (1, 1), "who is given nothing is not named"
 
@@ -111,15 +111,15 @@ def test_what_is_given_is_held_against_the_truth() -> None:
 def test_jobs_that_are_given_the_same_are_as_likely_to_be_named() -> None:
     moved = np.zeros((8, 1))
     moved[0] = 1e12
-    logged = Logged(np.zeros(8, int), np.ones(8), np.zeros(8), np.full(8, 60.0), np.ones(8, bool))
-    site = Seen(np.full(6, 1e12 / 6), STEP_S, logged, moved)
-    found = against(site, np.ones((8, 1)), np.zeros(8, bool))
+    logged = LoggedJobs(np.zeros(8, int), np.ones(8), np.zeros(8), np.full(8, 60.0), np.ones(8, bool))
+    site = SiteTraffic(np.full(6, 1e12 / 6), STEP_S, logged, moved)
+    found = compare_with_truth(site, np.ones((8, 1)), np.zeros(8, bool))
     assert (found["hits"], found["asked"], found["known_asked"]) == (3 / 8, 1, 0)
 
 
 def test_quiet_minutes_are_not_asked_about() -> None:
     site = seen({(0, 5): 5e10})
-    assert against(site, site.truth_bytes, np.ones(3, bool))["asked"] == 0
+    assert compare_with_truth(site, site.truth_bytes, np.ones(3, bool))["asked"] == 0
 
 
 # ---- sites
@@ -127,7 +127,7 @@ def test_quiet_minutes_are_not_asked_about() -> None:
 
 def test_a_sites_truth_is_in_its_traffic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "DAYS", 0.4)
-    for direction, site in drawn("coarse", "calm", 3).items():
+    for direction, site in draw_site("coarse", "calm", 3).items():
         minutes = site.minutes_bytes
         assert (site.interval_s, len(minutes), len(site.traffic_bytes)) == (10.0, 576, 3456)
         assert minutes.sum() == pytest.approx(site.traffic_bytes.sum())
@@ -140,7 +140,7 @@ def test_a_sites_truth_is_in_its_traffic(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.slow
 def test_few_runs_make_no_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "DAYS", 0.1)
-    known = signed(drawn("usual", "calm", 3)["write"])
+    known = extract_site_signatures(draw_site("usual", "calm", 3)["write"])
     assert not any(known.signatures)
 
 
@@ -159,7 +159,7 @@ def results() -> Results:
 
 @pytest.mark.slow
 def test_attribution_is_better_than_what_one_would_do_without(results: Results) -> None:
-    found = {row["way"]: row for row in page.summed(results).filter(level="calm").iter_rows(named=True)}
+    found = {row["way"]: row for row in page.summarize_sites(results).filter(level="calm").iter_rows(named=True)}
     assert list(found) == list(WAYS)
     assert found["attribution"]["explained"] > 0.7
     for rival in ("as planned", "equal shares", "by nodes"):

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 import iosig.studies.extrapolations.running
 from iosig.studies.command import study_command
 from iosig.studies.extrapolations import STUDY, tables
-from iosig.studies.extrapolations.checking import compared, end_s, traced_end_s, untimed
-from iosig.studies.extrapolations.maps import map_rows
-from iosig.studies.extrapolations.programs import programs, runs
+from iosig.studies.extrapolations.checking import compare_calls, compute_end_s, compute_trace_end_s, remove_times
+from iosig.studies.extrapolations.maps import generate_map_rows
+from iosig.studies.extrapolations.programs import decode_runs, find_programs
 from iosig.studies.extrapolations.running import CHECKS, Results, StudyParams, study
 from iosig.traces.extrapolation.extrapolating import families
 from iosig.transforms.extrapolation.extrapolating import ExtrapolationParams, extrapolate_to, fit_trace
@@ -114,11 +114,11 @@ def outcome(results: Results, program: str, count: int, *, has_nested: bool = Fa
 
 
 def test_programs_are_found(root: Path) -> None:
-    found = programs(root)
+    found = find_programs(root)
     assert [(one.name, [count for count, _ in one.paths]) for one in found] == [
         (name, list(COUNTS)) for name in sorted(PROGRAMS)
     ]
-    assert programs(root / "shared_out")[0].name == "shared_out"
+    assert find_programs(root / "shared_out")[0].name == "shared_out"
 
 
 def test_the_raw_trace_is_taken_and_other_things_are_not(tmp_path: Path) -> None:
@@ -133,44 +133,44 @@ def test_the_raw_trace_is_taken_and_other_things_are_not(tmp_path: Path) -> None
     (tmp_path / "one" / "7" / "notes.txt").write_text("none")
     (tmp_path / "other" / "year").mkdir(parents=True)
     (tmp_path / "one" / "again").symlink_to(tmp_path)
-    (found,) = programs(tmp_path)
+    (found,) = find_programs(tmp_path)
     assert [path.relative_to(tmp_path).as_posix() for _, path in found.paths] == ["one/4", "one/6/raw"]
 
 
 def test_a_folder_without_traces_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no Recorder traces"):
-        programs(tmp_path)
+        find_programs(tmp_path)
 
 
 def test_a_trace_of_other_ranks_is_refused(tmp_path: Path) -> None:
     traced(tmp_path / "one" / "5", jumping, 4)
     with pytest.raises(InputRefused, match="of 4 ranks, not of 5"):
-        runs(programs(tmp_path)[0])
+        decode_runs(find_programs(tmp_path)[0])
 
 
 def test_a_damaged_trace_is_refused_by_name(tmp_path: Path) -> None:
     (traced(tmp_path / "one" / "4", jumping, 4) / "2.cfg").write_bytes(b"\0")
     with pytest.raises(InputRefused, match="one at 4 ranks: Rank 2"):
-        runs(programs(tmp_path)[0])
+        decode_runs(find_programs(tmp_path)[0])
 
 
 # ---- comparing
 
 
 def test_each_difference_is_counted(root: Path) -> None:
-    run = runs(programs(root / "shared_out")[0])[0]
+    run = decode_runs(find_programs(root / "shared_out")[0])[0]
     calls = sum(rank.order.size for rank in run.ranks)
     whole = compress(4, run.ranks)
-    assert compared(run.ranks, whole).is_exact
+    assert compare_calls(run.ranks, whole).is_exact
     changed = run.ranks[2].signatures.with_columns(arguments=pl.col("arguments").str.replace("f", "F"))
     other = compress(4, [*run.ranks[:2], replace(run.ranks[2], signatures=changed), run.ranks[3]])
-    found = compared(run.ranks, other)
+    found = compare_calls(run.ranks, other)
     assert (found.call_count, found.equal_count, found.other_count) == (calls, calls - 4, calls)
     cut = replace(run.ranks[3], order=run.ranks[3].order[:-1], **times_of(run.ranks[3], slice(None, -1)))
     fewer = [*run.ranks[:3], cut]
-    assert not compared(fewer, whole).is_exact
-    assert not compared(run.ranks, compress(4, fewer)).is_exact
-    assert not compared(run.ranks[:3], whole).is_exact
+    assert not compare_calls(fewer, whole).is_exact
+    assert not compare_calls(run.ranks, compress(4, fewer)).is_exact
+    assert not compare_calls(run.ranks[:3], whole).is_exact
 
 
 def times_of(rank: object, part: slice) -> dict[str, object]:
@@ -178,12 +178,12 @@ def times_of(rank: object, part: slice) -> dict[str, object]:
 
 
 def test_without_times_traces_are_equal_if_their_calls_are(root: Path) -> None:
-    run = runs(programs(root / "deep")[0])[0]
+    run = decode_runs(find_programs(root / "deep")[0])[0]
     later = [replace(rank, end_s=rank.end_s + 1e-5) for rank in run.ranks]
     one, other = compress(4, run.ranks), compress(4, later)
     assert one != other
-    assert untimed(one) == untimed(other)
-    assert end_s(other) == pytest.approx(traced_end_s(later), abs=1e-6)
+    assert remove_times(one) == remove_times(other)
+    assert compute_end_s(other) == pytest.approx(compute_trace_end_s(later), abs=1e-6)
 
 
 # ---- what comes of it
@@ -217,7 +217,7 @@ def test_all_calls_come_back(results: Results) -> None:
     own = results.traces.filter(program="shared_out")
     assert own["call_count"].to_list() == own["expanded_count"].to_list() == [7 * count for count in COUNTS]
     assert own["outer_call_count"].to_list() == [4 * count for count in COUNTS]
-    found = tables.lossless(results)
+    found = tables.summarize_lossless(results)
     assert found["trace_count"] == found["same_trace_count"] == 16
     assert found["call_count"] == found["same_call_count"]
 
@@ -233,9 +233,11 @@ def test_offsets_are_mapped(results: Results) -> None:
 
 
 def test_offsets_that_nobody_shares_out_are_not(root: Path) -> None:
-    known = [(run.process_count, run.comparable(has_nested=False)) for run in runs(programs(root / "deep")[0])]
+    known = [
+        (run.process_count, run.select_calls(has_nested=False)) for run in decode_runs(find_programs(root / "deep")[0])
+    ]
     together = compress_together(known)
-    assert list(map_rows(fit_trace(together, ExtrapolationParams()), together)) == []
+    assert list(generate_map_rows(fit_trace(together, ExtrapolationParams()), together)) == []
 
 
 def test_too_few_rank_counts_are_refused(tmp_path: Path) -> None:
@@ -273,8 +275,8 @@ def test_a_real_program_is_exact_or_refused(shared_data: Path) -> None:
 def test_links_among_traces_are_followed_once(shared_data: Path, tmp_path: Path) -> None:
     for name in ("ios_strong", "ios_sio"):
         (tmp_path / name).symlink_to(shared_data / "recorder" / name)
-    assert [one.name for one in programs(tmp_path)] == ["ios_sio", "ios_strong"]
-    assert [path.name for _, path in programs(tmp_path)[0].paths] == ["raw.tar.zst"] * 4
+    assert [one.name for one in find_programs(tmp_path)] == ["ios_sio", "ios_strong"]
+    assert [path.name for _, path in find_programs(tmp_path)[0].paths] == ["raw.tar.zst"] * 4
 
 
 # ---- page and command
@@ -348,12 +350,12 @@ def test_models_of_the_guide_work(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "models.py").write_text(code, encoding="utf-8")
     counts = (8, 12, 16, 24, 53)
-    known = [runs(programs(traced(tmp_path / str(n) / str(n), rounding, n).parent)[0])[0] for n in counts]
-    together = compress_together([(run.process_count, run.comparable(has_nested=False)) for run in known[:-1]])
+    known = [decode_runs(find_programs(traced(tmp_path / str(n) / str(n), rounding, n).parent)[0])[0] for n in counts]
+    together = compress_together([(run.process_count, run.select_calls(has_nested=False)) for run in known[:-1]])
     assert extrapolate_to(fit_trace(together, ExtrapolationParams()), 53).trace is None
     own = ExtrapolationParams(families=families(tmp_path / "models.py"))
     found = extrapolate_to(fit_trace(together, own), 53)
     assert found.trace is not None
-    assert compared(known[-1].comparable(has_nested=False), found.trace).is_exact
+    assert compare_calls(known[-1].select_calls(has_nested=False), found.trace).is_exact
     formulas = {model.formula for model in found.models}
     assert {"1*floor(1000/n)", "1*floor(1000/n)*rank + 1000*i", "1*ceil(log2(n))"} <= formulas

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from iosig.studies import sites
-from iosig.studies.forecast import STUDY, running, told
-from iosig.studies.forecast.running import Results, StudyParams, study, summed
-from iosig.studies.forecast.told import History, history, now
+from iosig.studies.forecast import STUDY, history, running
+from iosig.studies.forecast.history import History, build_history, observe_at
+from iosig.studies.forecast.running import Results, StudyParams, study, summarize_steps
 from iosig.studies.forecast.ways import WAYS
 from tests.study_pages import page_of
 
@@ -24,21 +24,21 @@ DAY_S = 86_400.0
 def site() -> History:
     """A site of half a day, of which a quarter is held out."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(told, "PAST_DAYS", 0.25)
-        patch.setattr(told, "HELD_OUT_DAYS", 0.25)
-        return history("coarse", "calm", 3)
+        patch.setattr(history, "PAST_DAYS", 0.25)
+        patch.setattr(history, "HELD_OUT_DAYS", 0.25)
+        return build_history("coarse", "calm", 3)
 
 
 @pytest.mark.slow
 def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told, "PAST_DAYS", 0.25)
-    monkeypatch.setattr(told, "HORIZON", 6)
+    monkeypatch.setattr(history, "PAST_DAYS", 0.25)
+    monkeypatch.setattr(history, "HORIZON", 6)
     at_s = 0.3 * DAY_S
-    known = now(site, at_s)
+    known = observe_at(site, at_s)
     steps = int(at_s / site.interval_s)
     measured = known.whole_past.unattributed_bytes_per_s
-    assert len(measured) == int(at_s / told.STEP_S)
-    assert np.nansum(measured) * told.STEP_S == pytest.approx(site.total_bytes[:steps].sum(), rel=0.02)
+    assert len(measured) == int(at_s / history.STEP_S)
+    assert np.nansum(measured) * history.STEP_S == pytest.approx(site.total_bytes[:steps].sum(), rel=0.02)
     logged = site.seen["write"].logged
     assert len(known.coming) <= ((site.submitted_s <= at_s) & (logged.end_s > at_s)).sum()
     # what flows later changes nothing
@@ -48,7 +48,7 @@ def test_nothing_of_later_is_known(site: History, monkeypatch: pytest.MonkeyPatc
         )
         for direction, one in site.seen.items()
     }
-    other = now(replace(site, seen=later), at_s)
+    other = observe_at(replace(site, seen=later), at_s)
     np.testing.assert_array_equal(other.past.unattributed_bytes_per_s, known.past.unattributed_bytes_per_s)
     np.testing.assert_array_equal(other.coming.elapsed_s, known.coming.elapsed_s)
 
@@ -57,7 +57,7 @@ def test_ranges_are_judged_by_what_came() -> None:
     steps = pl.DataFrame(
         {"way": "x", "expected": 10.0, "low": [5.0] * 4, "high": [15.0] * 4, "came": [4.0, 5.0, 15.0, 16.0]}
     )
-    found = summed(steps, "way").row(0, named=True)
+    found = summarize_steps(steps, "way").row(0, named=True)
     assert (found["held"], found["below"], found["above"], found["count"]) == (0.5, 0.25, 0.25, 4)
     assert found["width"] == pytest.approx(1.0)
     assert found["error"] == pytest.approx(0.55)
@@ -68,10 +68,10 @@ def test_ranges_are_judged_by_what_came() -> None:
 def results() -> Results:
     """One small site."""
     with pytest.MonkeyPatch.context() as patch:
-        for room in (told, running):
-            patch.setattr(room, "PAST_DAYS", 0.5)
-            patch.setattr(room, "HELD_OUT_DAYS", 0.25)
-            patch.setattr(room, "HORIZON", 6)
+        for module in (history, running):
+            patch.setattr(module, "PAST_DAYS", 0.5)
+            patch.setattr(module, "HELD_OUT_DAYS", 0.25)
+            patch.setattr(module, "HORIZON", 6)
         patch.setattr(running, "FAMILIES", {"coarse": sites.FAMILIES["coarse"]})
         patch.setattr(running, "LEVELS", ("calm",))
         return study(StudyParams(1, 5, 1))
@@ -83,7 +83,7 @@ def test_every_way_foretells_every_step(results: Results) -> None:
     assert set(counts["way"]) == set(WAYS)
     assert counts["len"].n_unique() == 1
     assert (results.steps["low"] <= results.steps["high"]).all()
-    assert 0.4 < summed(results.steps, "way").filter(way="forecast")["held"].item() <= 1.0
+    assert 0.4 < summarize_steps(results.steps, "way").filter(way="forecast")["held"].item() <= 1.0
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from iosig.studies.command import study_command
 from iosig.studies.joint import STUDY, page, real
-from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results, StudyParams, judged
-from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, drawn, neighbours
+from iosig.studies.joint.running import CHOSEN, JOINT, ORACLE, PACED, PLAIN, USUAL, Results, StudyParams, evaluate_site
+from iosig.studies.joint.sites import FAMILIES, LEVELS, PEAK_BYTES_PER_S, draw_neighbours, draw_site
 from iosig.studies.real_day import Day
 from iosig.transforms.arrays import Reals
 from iosig.transforms.synthetic.workload import Application
@@ -55,14 +55,14 @@ def made_up() -> Results:
 
 
 def test_neighbours_are_the_same_for_a_seed_and_can_be_run() -> None:
-    first, again = list(neighbours(5, 6)), list(neighbours(5, 6))
+    first, again = list(draw_neighbours(5, 6)), list(draw_neighbours(5, 6))
     assert first == again
     assert all(isinstance(one, Application) and len(one.bursts) >= 3 for one in first)
-    assert first != list(neighbours(6, 6))
+    assert first != list(draw_neighbours(6, 6))
 
 
 def test_distances_are_held_against_the_best_plain_method() -> None:
-    found = page.distances(made_up())
+    found = page.compute_distances(made_up())
     assert found.height == len(FAMILIES) * len(LEVELS)
     assert set(found["best"]) == {"time_normalized"}
     assert found["plain"].to_list() == pytest.approx([0.4] * found.height)
@@ -71,7 +71,7 @@ def test_distances_are_held_against_the_best_plain_method() -> None:
 
 
 def test_the_budget_says_where_half_cannot_be_reached() -> None:
-    found = page.budget(made_up())
+    found = page.compute_error_budget(made_up())
     assert found["level"].to_list() == list(LEVELS)
     assert found["plain"].to_list() == pytest.approx([0.4] * len(LEVELS))
     assert found.select("chosen", "oracle", "paced").unique().rows() == [pytest.approx((0.375, 0.125, 0.75))]
@@ -85,12 +85,12 @@ def test_what_is_possible_is_told_site_by_site() -> None:
     nearer = pl.when(way=PACED).then(0.9).when(way=CHOSEN).then(1.0 - 0.4 / 3).otherwise("correlation")
     other = one.answers.with_columns(seed=pl.lit(2, pl.Int32), correlation=nearer)
     both = Results(StudyParams(2), pl.concat([one.answers.with_columns(pl.col("seed").cast(pl.Int32)), other]))
-    found = page.distances(both)
+    found = page.compute_distances(both)
     assert set(found["below_count"]) == {1}
     assert set(found["site_count"]) == {2}
     assert found["least_share"].to_list() == pytest.approx([1 / 3] * found.height)
     assert found["most_share"].to_list() == pytest.approx([0.15 / 0.4] * found.height)
-    assert any("fair (1 of 2)" in cell for cell in page.budget(both)["below"])
+    assert any("fair (1 of 2)" in cell for cell in page.compute_error_budget(both)["below"])
 
 
 @pytest.mark.slow
@@ -105,21 +105,21 @@ def test_the_page_has_all_that_was_measured(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_site_has_its_level_and_its_samples_their_runs() -> None:
-    site = drawn(FAMILIES["fair"], "busy", 3)
+    site = draw_site(FAMILIES["fair"], "busy", 3)
     rate = site.shared.volume_bytes.mean() / site.shared.interval_s
     assert rate == pytest.approx(LEVELS["busy"] * PEAK_BYTES_PER_S, rel=0.15)
     raw = site.shared.cut_samples(site.shared.volume_bytes)
     assert site.own.offsets.tolist() == raw.offsets.tolist()
     # servers report a moment later or earlier than bytes are moved
     assert np.minimum(raw.values, site.own.values).sum() > 0.95 * site.own.values.sum()
-    unlogged = drawn(FAMILIES["unlogged"], "busy", 3)
+    unlogged = draw_site(FAMILIES["unlogged"], "busy", 3)
     assert unlogged.shared.application_count == 5
     assert unlogged.shared.volume_bytes.tolist() == site.shared.volume_bytes.tolist()
 
 
 @pytest.mark.long
 def test_together_is_nearer_where_others_are_logged_and_no_worse_where_not() -> None:
-    near, alone = (judged((family, "stormy", 4)) for family in ("fair", "unlogged"))
+    near, alone = (evaluate_site((family, "stormy", 4)) for family in ("fair", "unlogged"))
     means = {way: own["correlation"].mean() for (way,), own in near.group_by("way")}
     assert 1 - means[CHOSEN] < 0.75 * (1 - max(means[way] for way in PLAIN))  # type: ignore[operator, type-var]
     usual, chosen = (alone.filter(way=way)["correlation"].to_list() for way in (USUAL, CHOSEN))
@@ -150,7 +150,7 @@ def a_day() -> Day:
 
 def test_real_bursts_are_put_into_the_day_and_no_byte_is_lost() -> None:
     day = a_day()
-    made = real.injected(day, "write", 0.1, 3)
+    made = real.inject_runs(day, "write", 0.1, 3)
     assert made.shared.application_count == len(made.truths) == real.APPLICATION_COUNT
     added = sum(float(one.sum()) for one in made.truths) * real.RUN_COUNT
     assert made.shared.volume_bytes.sum() - day.moved["write"].sum() == pytest.approx(added, rel=1e-6)
@@ -158,7 +158,7 @@ def test_real_bursts_are_put_into_the_day_and_no_byte_is_lost() -> None:
     lasted_s = (made.shared.ended - made.shared.started) * 5.0
     alone_s = np.array([len(one) for one in made.truths])[made.shared.application]
     assert np.abs(lasted_s - alone_s).max() < 0.02 * alone_s.max()
-    again = real.injected(day, "write", 0.1, 3)
+    again = real.inject_runs(day, "write", 0.1, 3)
     assert again.shared.volume_bytes.tobytes() == made.shared.volume_bytes.tobytes()
 
 
@@ -182,7 +182,7 @@ def test_on_edisons_day_what_is_published_is_hardly_ever_further(shared_data: Pa
     day = Day.read(
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", shared_data / "jobs" / "edison-2018-02-09.sacct"
     )
-    found = real.tried(day, [300])
+    found = real.evaluate_day(day, [300])
     assert found.height == len(real.SIZES) * 2 * real.APPLICATION_COUNT
     further = found["chosen"] - found["usual"]
     assert further.mean() < 0.01

@@ -9,11 +9,11 @@ from iosig.studies.networks.planted import (
     PLANTED,
     Planted,
     SystemShape,
-    drawn_shape,
-    drawn_system,
-    planted,
-    planted_requests,
-    planted_transfers,
+    draw_shape,
+    generate_requests,
+    generate_transfers,
+    plant_network,
+    plant_pattern,
 )
 from iosig.transforms.networks.patterns import classify_patterns
 
@@ -22,10 +22,12 @@ SHAPE = SystemShape(rank_count=64, io_node_count=8, target_count=4, requests_per
 
 @pytest.mark.parametrize("pattern", PLANTED)
 def test_the_same_seed_gives_the_same_network(pattern: Planted) -> None:
-    first, second = (planted(pattern, np.random.default_rng(5), 64, 8, 4, 12, window_count=4) for _ in range(2))
+    first, second = (plant_network(pattern, np.random.default_rng(5), 64, 8, 4, 12, window_count=4) for _ in range(2))
     assert first.counts.equals(second.counts)
     assert first.totals.equals(second.totals)
-    assert not first.counts.equals(planted(pattern, np.random.default_rng(6), 64, 8, 4, 12, window_count=4).counts)
+    assert not first.counts.equals(
+        plant_network(pattern, np.random.default_rng(6), 64, 8, 4, 12, window_count=4).counts
+    )
     assert [layer.name for layer in first.layers] == ["rank", "host", "target"]
     assert [layer.node_count for layer in first.layers] == [64, 8, 4]
     assert classify_patterns(first).height == 2 * 3 * 5
@@ -33,8 +35,8 @@ def test_the_same_seed_gives_the_same_network(pattern: Planted) -> None:
 
 @pytest.mark.parametrize("pattern", PLANTED)
 def test_requests_reach_the_targets_whole_by_their_ranks_own_node(pattern: Planted) -> None:
-    system = drawn_system(pattern, np.random.default_rng(3), SHAPE)
-    transfers = list(planted_transfers(system, np.random.default_rng(4)))
+    system = plant_pattern(pattern, np.random.default_rng(3), SHAPE)
+    transfers = list(generate_transfers(system, np.random.default_rng(4)))
     outer, inner = ([one for one in transfers if one.hop == hop] for hop in (0, 1))
     assert sum(len(one.source) for one in outer) == system.request_count.sum()
     for one in outer:
@@ -50,8 +52,8 @@ def test_requests_reach_the_targets_whole_by_their_ranks_own_node(pattern: Plant
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 17])
 def test_pieces_number_requests_on(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iosig.studies.networks.planted._CHUNK_REQUESTS", chunk)
-    system = drawn_system("outlier", np.random.default_rng(8), SHAPE)
-    pieces = list(planted_requests(system, np.random.default_rng(9)))
+    system = plant_pattern("outlier", np.random.default_rng(8), SHAPE)
+    pieces = list(generate_requests(system, np.random.default_rng(9)))
     request = np.concatenate([piece.request for piece in pieces])
     np.testing.assert_array_equal(request, np.arange(system.request_count.sum()))
     ranks = np.concatenate([piece.rank for piece in pieces])
@@ -60,7 +62,7 @@ def test_pieces_number_requests_on(chunk: int, monkeypatch: pytest.MonkeyPatch) 
 
 def test_shapes_are_drawn_from_sixteen_ranks_to_8192() -> None:
     generator = np.random.default_rng(1)
-    shapes = [drawn_shape(generator, 1 << 17) for _ in range(300)]
+    shapes = [draw_shape(generator, 1 << 17) for _ in range(300)]
     assert min(shape.rank_count for shape in shapes) == 16
     assert max(shape.rank_count for shape in shapes) == 8192
     assert all(3 <= shape.requests_per_rank <= 1000 for shape in shapes)
@@ -71,20 +73,20 @@ def test_shapes_are_drawn_from_sixteen_ranks_to_8192() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_planted_is_there(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    outlier = drawn_system("outlier", generator, SHAPE)
+    outlier = plant_pattern("outlier", generator, SHAPE)
     assert 1 <= outlier.is_cause.sum() <= 4
     assert outlier.level_octaves[outlier.is_cause].min() > outlier.level_octaves[~outlier.is_cause].max()
-    striped = drawn_system("striped", generator, SHAPE)
+    striped = plant_pattern("striped", generator, SHAPE)
     assert 0 < striped.is_cause.sum() < 64
     assert striped.level_octaves[striped.is_cause].mean() - striped.level_octaves[~striped.is_cause].mean() > 0.5
-    circular = drawn_system("circular", generator, SHAPE)
+    circular = plant_pattern("circular", generator, SHAPE)
     assert np.diff(circular.band_octaves).min(initial=9.0) >= 4 * circular.spread_octaves[0]
     assert not circular.is_cause.any()
 
 
 def test_the_bottleneck_is_one_request_of_rank_0() -> None:
-    system = drawn_system("bottleneck", np.random.default_rng(2), SHAPE)
-    (requests,) = planted_requests(system, np.random.default_rng(3))
+    system = plant_pattern("bottleneck", np.random.default_rng(2), SHAPE)
+    (requests,) = generate_requests(system, np.random.default_rng(3))
     largest = int(np.argmax(requests.size_bytes))
     assert requests.rank[largest] == 0
     of_rank = np.bincount(requests.rank, requests.size_bytes)

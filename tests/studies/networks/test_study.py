@@ -60,7 +60,7 @@ def test_confusion_counts_every_answer(results: Results) -> None:
         ("noisy", "-", "-", "0 of 1", "1 of 1"),
         ("outlier", "-", "1 of 1", "-", "-"),
     ]
-    assert page.right_ratio(made_up) == pytest.approx(0.6)
+    assert page.compute_right_ratio(made_up) == pytest.approx(0.6)
 
 
 def test_the_page_has_its_tables_and_figure(results: Results, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def generator(seed: int = 1) -> np.random.Generator:
 
 @pytest.mark.parametrize("is_skewed", [False, True])
 def test_white_noise_has_its_mean_its_spread_and_no_memory(is_skewed: bool) -> None:
-    rates = noise.white(generator(), 200, 1000, LevelParams(5e8, 0.25, is_skewed))
+    rates = noise.draw_white(generator(), 200, 1000, LevelParams(5e8, 0.25, is_skewed))
     assert rates.shape == (200, 1000)
     assert rates.min() >= 0
     assert rates.mean() == pytest.approx(5e8, rel=0.01)
@@ -25,14 +25,14 @@ def test_white_noise_has_its_mean_its_spread_and_no_memory(is_skewed: bool) -> N
 
 
 def test_normal_noise_is_never_negative() -> None:
-    rates = noise.white(generator(), 10, 1000, LevelParams(relative_spread=1.0))
+    rates = noise.draw_white(generator(), 10, 1000, LevelParams(relative_spread=1.0))
     assert rates.min() == 0
     assert (rates == 0).mean() == pytest.approx(0.159, abs=0.02)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.99])
 def test_red_noise_has_its_correlation_from_the_first_sample_on(correlation: float) -> None:
-    rates = noise.red(generator(), 4000, 200, correlation)
+    rates = noise.draw_ar1(generator(), 4000, 200, correlation)
     assert rates[:, 0].std() == pytest.approx(2e8, rel=0.05)
     assert rates[:, -1].std() == pytest.approx(2e8, rel=0.05)
     assert np.corrcoef(rates[:, 0], rates[:, 1])[0, 1] == pytest.approx(correlation, abs=0.05)
@@ -40,15 +40,15 @@ def test_red_noise_has_its_correlation_from_the_first_sample_on(correlation: flo
 
 
 def test_each_signal_may_have_its_own_correlation() -> None:
-    mixed = noise.red(generator(3), 3, 500, np.array([0.9, -0.5, 0.9]))
-    alone = noise.red(generator(3), 3, 500, 0.9)
+    mixed = noise.draw_ar1(generator(3), 3, 500, np.array([0.9, -0.5, 0.9]))
+    alone = noise.draw_ar1(generator(3), 3, 500, 0.9)
     np.testing.assert_array_equal(mixed[[0, 2]], alone[[0, 2]])
     with pytest.raises(ValueError, match="between -1 and 1"):
-        noise.red(generator(), 1, 10, 1.0)
+        noise.draw_ar1(generator(), 1, 10, 1.0)
 
 
 def test_bursts_keep_their_bytes_but_for_what_reaches_beyond_the_end() -> None:
-    rates = noise.bursts(generator(), 50, 1000, BurstParams(count=30, duty=0.05), sampling_hz=10.0)
+    rates = noise.draw_bursts(generator(), 50, 1000, BurstParams(count=30, duty=0.05), sampling_hz=10.0)
     volumes = rates.sum(axis=1) / 10
     assert volumes.max() <= 30 * 1e10 * (1 + 1e-12)
     assert volumes.mean() > 0.95 * 30 * 1e10
@@ -60,7 +60,7 @@ def test_starts_are_a_poisson_process_or_the_idle_time_between_bursts_is_random(
     shortest = {}
     for may_overlap in (True, False):
         params = BurstParams(count=100, duty=0.6, may_overlap=may_overlap, is_binned=False)
-        rates = noise.bursts(generator(), 100, 20_000, params)
+        rates = noise.draw_bursts(generator(), 100, 20_000, params)
         shortest[may_overlap] = (rates > 0).mean()
     assert shortest[True] == pytest.approx(1 - np.exp(-0.6), abs=0.02)
     assert shortest[False] == pytest.approx(0.6, abs=0.01)
@@ -68,22 +68,22 @@ def test_starts_are_a_poisson_process_or_the_idle_time_between_bursts_is_random(
 
 def test_spreads_are_those_of_the_logarithms() -> None:
     params = BurstParams(count=1, duty=0.0, volume_log_spread=0.5)
-    volumes = noise.bursts(generator(), 4000, 100, params).sum(axis=1)
+    volumes = noise.draw_bursts(generator(), 4000, 100, params).sum(axis=1)
     assert np.log(volumes).std() == pytest.approx(0.5, rel=0.05)
     assert volumes.mean() == pytest.approx(1e10, rel=0.05)
     params = BurstParams(count=1, duty=0.05, duration_log_spread=0.5, is_binned=False)
-    lengths = (noise.bursts(generator(), 2000, 10_000, params) > 0).sum(axis=1)
+    lengths = (noise.draw_bursts(generator(), 2000, 10_000, params) > 0).sum(axis=1)
     assert np.median(lengths) == pytest.approx(500 * np.exp(-0.125), rel=0.08)
 
 
 def test_the_same_seed_gives_the_same_noise() -> None:
-    for draw in (noise.white, lambda g, n, s: noise.red(g, n, s, 0.9), noise.bursts):
+    for draw in (noise.draw_white, lambda g, n, s: noise.draw_ar1(g, n, s, 0.9), noise.draw_bursts):
         np.testing.assert_array_equal(draw(generator(7), 3, 100), draw(generator(7), 3, 100))
         assert not np.array_equal(draw(generator(7), 3, 100), draw(generator(8), 3, 100))
 
 
 def test_no_bursts_no_signals_and_no_samples_are_nothing() -> None:
-    assert not noise.bursts(generator(), 2, 10, BurstParams(count=0)).any()
-    assert noise.bursts(generator(), 0, 10).shape == (0, 10)
-    assert noise.white(generator(), 0, 10).shape == (0, 10)
-    assert noise.red(generator(), 2, 0, 0.5).shape == (2, 0)
+    assert not noise.draw_bursts(generator(), 2, 10, BurstParams(count=0)).any()
+    assert noise.draw_bursts(generator(), 0, 10).shape == (0, 10)
+    assert noise.draw_white(generator(), 0, 10).shape == (0, 10)
+    assert noise.draw_ar1(generator(), 2, 0, 0.5).shape == (2, 0)

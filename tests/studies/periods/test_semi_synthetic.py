@@ -14,11 +14,11 @@ from iosig.studies.periods.semi_synthetic import (
     NoiseLevel,
     NoiseParams,
     PhaseParams,
-    applications,
-    library,
-    noise_traces,
-    phase_durations,
-    phases,
+    compute_phase_durations,
+    draw_applications,
+    draw_library,
+    draw_noise_traces,
+    draw_phases,
 )
 from iosig.transforms.throughput.request_phases import request_phases
 from tests.budget import examples
@@ -29,18 +29,18 @@ SMALL = PhaseParams(process_count=4, piece_count=3)
 
 @pytest.fixture(scope="module")
 def small() -> Library:
-    return library(np.random.default_rng(1), SMALL)
+    return draw_library(np.random.default_rng(1), SMALL)
 
 
 def drawn(small: Library, count: int = 5, seed: int = 2, **params: float | int | NoiseLevel) -> Applications:
-    return applications(ApplicationParams(**params), count, np.random.default_rng(seed), small)  # type: ignore[arg-type]
+    return draw_applications(ApplicationParams(**params), count, np.random.default_rng(seed), small)  # type: ignore[arg-type]
 
 
 # ---- the library
 
 
 def test_durations_are_the_papers() -> None:
-    found = phase_durations(PhaseParams())
+    found = compute_phase_durations(PhaseParams())
     assert len(found) == 99
     assert found[0] == pytest.approx(10.22)
     assert found[-1] == pytest.approx(13.34)
@@ -62,7 +62,7 @@ def test_durations_have_any_mean(count: int, shortest: float, extent: float, pla
     params = PhaseParams(
         phase_count=count, shortest_s=shortest, mean_s=shortest + share * extent, longest_s=shortest + extent
     )
-    found = phase_durations(params)
+    found = compute_phase_durations(params)
     assert found.min() == pytest.approx(shortest)
     assert found.max() == pytest.approx(shortest + extent)
     assert found.mean() == pytest.approx(params.mean_s, rel=1e-6)
@@ -76,32 +76,32 @@ def test_a_mean_that_cannot_be_is_refused(mean_s: float) -> None:
 
 def test_a_mean_below_the_longest_ones_share_is_refused() -> None:
     with pytest.raises(ValueError, match="too low"):
-        phase_durations(PhaseParams(mean_s=10.23))
+        compute_phase_durations(PhaseParams(mean_s=10.23))
 
 
 def test_phases_move_what_the_paper_says() -> None:
     params = PhaseParams()
-    found = phases(params, np.random.default_rng(3))
+    found = draw_phases(params, np.random.default_rng(3))
     assert found.edges_s.shape == (99, 32, 11)
     assert (np.diff(found.edges_s, axis=2) > 0).all()
     assert (found.edges_s[:, :, 0] == 0).all()
     # 3.5 GB a process, 112 GB a phase: about 10 GB/s
     assert found.piece_bytes * 10 == pytest.approx(3.5e9)
     assert 32 * 3.5e9 / found.durations_s.mean() == pytest.approx(10.8e9, rel=0.01)
-    assert sorted(found.durations_s) == pytest.approx(list(phase_durations(params)))
+    assert sorted(found.durations_s) == pytest.approx(list(compute_phase_durations(params)))
     # nobody is done more than a tenth of the phase before the last
     assert (found.edges_s[:, :, -1] >= 0.9 * found.durations_s[:, None] - 1e-9).all()
 
 
 def test_pieces_without_spread_are_even() -> None:
-    found = phases(PhaseParams(uneven_ratio=0.0, piece_cov=0.0), np.random.default_rng(4))
+    found = draw_phases(PhaseParams(uneven_ratio=0.0, piece_cov=0.0), np.random.default_rng(4))
     lengths = np.diff(found.edges_s, axis=2)
     assert lengths == pytest.approx(np.broadcast_to(found.durations_s[:, None, None] / 10, lengths.shape))
 
 
 @pytest.mark.parametrize(("level", "rate"), [("low", 5e8), ("high", 1e9)])
 def test_noise_is_the_papers(level: NoiseLevel, rate: float) -> None:
-    found = noise_traces(NoiseParams(), level, np.random.default_rng(5))
+    found = draw_noise_traces(NoiseParams(), level, np.random.default_rng(5))
     assert found.period_s.shape == (100, 10)
     assert found.period_s.mean() == pytest.approx(2.2, rel=0.01)
     assert found.bytes_per_s.mean() == pytest.approx(rate, rel=0.01)
@@ -113,7 +113,7 @@ def test_noise_is_the_papers(level: NoiseLevel, rate: float) -> None:
 
 def test_without_spread_all_iterations_are_alike() -> None:
     even = PhaseParams(process_count=2, piece_count=2, uneven_ratio=0.0, piece_cov=0.0)
-    whole = library(np.random.default_rng(0), even)
+    whole = draw_library(np.random.default_rng(0), even)
     # one phase alone, so that each iteration takes the same time
     only = Library(phases=type(whole.phases)(whole.phases.edges_s[:1], whole.phases.piece_bytes), noise=whole.noise)
     lasting = float(only.phases.durations_s[0])
@@ -206,7 +206,7 @@ def test_samples_cover_whole_intervals(small: Library) -> None:
 
 def test_cut_traces_begin_and_end_within_periods(small: Library) -> None:
     whole = drawn(small, count=300)
-    found = whole.cut(np.random.default_rng(3))
+    found = whole.crop(np.random.default_rng(3))
     assert found.period_s == pytest.approx(whole.period_s)
     early, late = found.window_start_s / whole.period_s, (whole.window_end_s - found.window_end_s) / whole.period_s
     for share in (early, late):

@@ -14,11 +14,11 @@ import iosig.studies.periods.running
 from iosig.studies.command import study_command
 from iosig.studies.periods import STUDY, page
 from iosig.studies.periods.methods import METHODS, Method
-from iosig.studies.periods.running import Results, StudyParams, interval, searched, study
-from iosig.studies.periods.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, nulls, settings
+from iosig.studies.periods.running import Results, StudyParams, compute_rate_interval, search_signals, study
+from iosig.studies.periods.scenarios import COMPUTE_S, NULL_SAMPLE_COUNT, Null, Setting, list_nulls, list_settings
 from iosig.studies.periods.semi_synthetic import ApplicationParams
-from iosig.studies.periods.summary import STATEMENTS, alarm_summary, error_summary, statements
-from iosig.studies.periods.unseen import summed, with_rates
+from iosig.studies.periods.summary import STATEMENTS, alarm_summary, error_summary, evaluate_statements
+from iosig.studies.periods.unseen import add_rates, sum_counts
 from iosig.transforms.arrays import Ragged
 from iosig.transforms.periods.interface.detections import Candidates, Detections
 from iosig.transforms.periods.interface.even_signals import EvenSignals
@@ -56,7 +56,7 @@ def when_high(signals: EvenSignals) -> Detections:
 
 STRONGEST = Method("strongest", "the strongest frequency", "instants", strongest)
 NEVER = Method("never", "never a period", "bins", never)
-SOME = (settings()[6], settings()[15], settings()[24], settings()[29], settings()[-1])
+SOME = (list_settings()[6], list_settings()[15], list_settings()[24], list_settings()[29], list_settings()[-1])
 #: what these tests are about; `test_unseen` has the rest
 TRACES = ("traces",)
 ALTERNATING = Null("white", "every fourth", lambda rng, count: np.tile((np.arange(count) % 4 == 0)[:, None], 8) + 0.0)
@@ -71,7 +71,7 @@ def results() -> Results:
 
 
 def test_settings_are_the_papers() -> None:
-    found = settings()
+    found = list_settings()
     by_experiment = {name: [line for line in found if line.experiment == name] for name in page.EXPERIMENTS}
     assert sum(map(len, by_experiment.values())) == len(found) == 50
     for line in by_experiment["compute_time"]:
@@ -93,10 +93,10 @@ def test_settings_are_the_papers() -> None:
 
 
 def test_noises_are_of_all_kinds() -> None:
-    kinds = {null.kind for null in nulls()}
+    kinds = {null.kind for null in list_nulls()}
     assert kinds == {"white", "red", "bursts"}
-    assert len({null.label for null in nulls()}) == len(nulls()) == 10
-    for null in nulls():
+    assert len({null.label for null in list_nulls()}) == len(list_nulls()) == 10
+    for null in list_nulls():
         drawn = null.draw(np.random.default_rng(0), 3)
         assert drawn.shape == (3, NULL_SAMPLE_COUNT)
         assert np.isfinite(drawn).all()
@@ -112,7 +112,7 @@ def test_methods_have_names_of_their_own() -> None:
 def test_every_method_finds_an_exact_period(method: Method) -> None:
     square = np.where(np.arange(400) % 20 < 6, 1e9, 0.0)
     samples = Ragged(np.concatenate([square, square[:200], np.zeros(30)]), np.array([0, 400, 600, 630]))
-    found = searched(method, samples)
+    found = search_signals(method, samples)
     assert found.outcome[:2].tolist() == ["periodic", "periodic"]
     assert found.period_s[:2] == pytest.approx([20.0, 20.0], rel=0.01)
     assert not found.is_periodic[2]
@@ -146,14 +146,14 @@ def test_alarms_are_counted(results: Results) -> None:
     assert found["alarm_count"].to_list() == [2, 8, 0]
     assert found["alarm_ratio"].to_list() == [0.25, 1.0, 0.0]
     for low, high, count in found.select("low_ratio", "high_ratio", "alarm_count").rows():
-        assert (low, high) == interval(count, 8)
+        assert (low, high) == compute_rate_interval(count, 8)
 
 
 def test_intervals_are_exact() -> None:
     # of 0 of n: the upper end is 1 - 0.025 ** (1 / n)
-    assert interval(0, 1000) == pytest.approx((0.0, 1 - 0.025**0.001))
-    assert interval(1000, 1000) == pytest.approx((0.025**0.001, 1.0))
-    low, high = interval(10, 1000)
+    assert compute_rate_interval(0, 1000) == pytest.approx((0.0, 1 - 0.025**0.001))
+    assert compute_rate_interval(1000, 1000) == pytest.approx((0.025**0.001, 1.0))
+    low, high = compute_rate_interval(10, 1000)
     assert low < 0.01 < high
 
 
@@ -175,7 +175,9 @@ def test_seeds_and_pieces_are_streams_of_their_own(monkeypatch: pytest.MonkeyPat
 @pytest.mark.long
 def test_any_number_of_processes_gives_the_same() -> None:
     paper = [method for method in METHODS if method.name == "dft"]
-    one, two = (study(StudyParams(2, 5, 3, workers, parts=TRACES), paper, SOME[:2], nulls()[:2]) for workers in (1, 2))
+    one, two = (
+        study(StudyParams(2, 5, 3, workers, parts=TRACES), paper, SOME[:2], list_nulls()[:2]) for workers in (1, 2)
+    )
     assert one.answers.equals(two.answers)
     assert one.alarms.equals(two.alarms)
 
@@ -218,7 +220,7 @@ def made(errors: dict[tuple[str, float], list[float | None]]) -> Results:
         orient="row",
     )
     return Results(
-        StudyParams(), (NEVER,), pl.DataFrame(rows, infer_schema_length=None), alarms, with_rates(summed([]))
+        StudyParams(), (NEVER,), pl.DataFrame(rows, infer_schema_length=None), alarms, add_rates(sum_counts([]))
     )
 
 
@@ -252,7 +254,7 @@ def test_summary_of_alarms(handmade: Results) -> None:
 
 
 def test_the_papers_statements(handmade: Results) -> None:
-    found = {words: values[0] for words, _, values in statements(handmade)}
+    found = {words: values[0] for words, _, values in evaluate_statements(handmade)}
     assert list(found) == [line.text for line in STATEMENTS]
     assert found["highest error, sigma = 0"] == pytest.approx(0.03)
     assert found["highest mean error of any delay"] == pytest.approx(9.0)
@@ -269,7 +271,7 @@ def test_a_method_without_answers_has_no_errors() -> None:
     assert rows == [
         {"method": "never", "group": "sigma_0", "found_ratio": 0.0, "mean_error": None, "median_error": None}
     ]
-    assert statements(found)[0][2] == [None]
+    assert evaluate_statements(found)[0][2] == [None]
 
 
 # ---- page and command
@@ -329,7 +331,7 @@ def test_command_refuses_what_it_cannot_do(arguments: list[str]) -> None:
 def test_settings_can_be_sent_to_another_process() -> None:
     import pickle
 
-    sent: Setting = pickle.loads(pickle.dumps(settings()[0]))
-    assert sent == settings()[0]
-    drawn = pickle.loads(pickle.dumps(nulls()[-1])).draw(np.random.default_rng(0), 2)
-    assert np.array_equal(drawn, nulls()[-1].draw(np.random.default_rng(0), 2))
+    sent: Setting = pickle.loads(pickle.dumps(list_settings()[0]))
+    assert sent == list_settings()[0]
+    drawn = pickle.loads(pickle.dumps(list_nulls()[-1])).draw(np.random.default_rng(0), 2)
+    assert np.array_equal(drawn, list_nulls()[-1].draw(np.random.default_rng(0), 2))

@@ -10,7 +10,7 @@ import pytest
 
 from iosig.studies.pages import Template
 from iosig.studies.periods import PARTS, STUDY, oracles, page, unseen
-from iosig.studies.periods.memoryless import HOLES, TICKS, generators
+from iosig.studies.periods.memoryless import HOLES, TICKS, list_generators
 from iosig.studies.periods.methods import Method
 from iosig.studies.periods.rhythms import ERRORS, RHYTHMS
 from iosig.studies.periods.running import StudyParams, study
@@ -32,13 +32,13 @@ FORTY = Method("forty", "always 40 s", "bins", lambda signals: told(signals, 40.
 
 
 def test_there_are_enough_generators_and_no_two_have_a_name() -> None:
-    labels = [each.label for each in generators()]
+    labels = [each.label for each in list_generators()]
     assert len(labels) == len(set(labels)) >= 80
     names = [each.name for each in RHYTHMS]
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("each", list(generators()), ids=lambda each: each.label)
+@pytest.mark.parametrize("each", list(list_generators()), ids=lambda each: each.label)
 def test_generators_draw_what_is_asked_for(each: unseen.Generator) -> None:
     rates = each.draw(np.random.default_rng(1), 3, 200)
     again = each.draw(np.random.default_rng(1), 3, 200)
@@ -71,20 +71,20 @@ def test_holes_are_unmeasured_and_ticks_are_small() -> None:
 
 
 def test_claims_are_counted_by_how_near_they_are() -> None:
-    (piece,) = [one for one in unseen.rhythm_pieces(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
-    (row,) = unseen.counted(piece).to_dicts()
+    (piece,) = [one for one in unseen.build_rhythm_items(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
+    (row,) = unseen.count_claims(piece).to_dicts()
     assert (row["draw_count"], row["claim_count"], row["right_count"]) == (5, 5, 0)
     near = replace(piece, subject=replace(piece.subject, shortest=41.0, longest=41.0001))
-    (row,) = unseen.counted(near).to_dicts()
+    (row,) = unseen.count_claims(near).to_dicts()
     assert (row["right_count"], row["good_count"], row["one_error_count"]) == (5, 5, 0)
 
 
 def test_told_errors_are_counted_by_how_much_they_hold() -> None:
-    (piece,) = [one for one in unseen.rhythm_pieces(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
+    (piece,) = [one for one in unseen.build_rhythm_items(5, 0, [FORTY]) if one.subject.name == "8 samples a cycle"]
     near = replace(piece, subject=replace(piece.subject, shortest=40.5, longest=40.5001))
     for error_s, counts in ((0.6, (5, 5)), (0.3, (0, 5)), (0.2, (0, 0))):
         sure = Method("sure", "always 40 s", "bins", lambda signals, own=error_s: told(signals, 40.0, own))
-        (row,) = unseen.counted(replace(near, methods=(sure,))).to_dicts()
+        (row,) = unseen.count_claims(replace(near, methods=(sure,))).to_dicts()
         assert (row["one_error_count"], row["two_errors_count"]) == counts
 
 
@@ -94,7 +94,7 @@ def test_rates_are_told_with_what_they_surely_are() -> None:
         unseen.SCHEMA,
         orient="row",
     )
-    found = unseen.with_rates(rows)
+    found = unseen.add_rates(rows)
     assert found["least_ratio"].to_list() == [0.0, pytest.approx(0.001 ** (1 / 400))]
     assert found["good_ratio"].to_list() == [None, 0.0]
 
@@ -109,7 +109,7 @@ def test_parts_are_shown_alone() -> None:
     unsure = dict(STUDY.tables(results))[titles[2]]
     assert len(unsure.rows) * (len(unsure.columns) - 1) == len(ERRORS)
     power = [each for each in RHYTHMS if each.group == "power"]
-    bounds = sum(len(oracles.NULLS) if oracles.has_noise_alone(each) else 1 for each in power)
+    bounds = sum(len(oracles.NULLS) if oracles.is_noise_only(each) else 1 for each in power)
     told = results.unseen.group_by(pl.col("group") == unseen.BOUNDS).len().sort("group")["len"].to_list()
     assert told == [len(RHYTHMS) + len(ERRORS) + len(HOLES) + len(TICKS), bounds]
     assert len(STUDY.document(results)["unseen"]) == sum(told)

@@ -26,7 +26,7 @@ def handed_over(run: PlantedRun) -> list[Requests]:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_run_like_hacc_has_the_papers_distances(seed):
     """FTIO, section III-B: 8.7 s, and 7.7 s without the first, which lasts from 4.1 s to 15.3 s."""
-    run = made.hacc_like(drawn(seed))
+    run = made.draw_hacc_run(drawn(seed))
     assert run.phase_count == 10
     assert run.gaps_s.mean() == pytest.approx(8.7)
     assert run.gaps_s[1:].mean() == pytest.approx(7.7)
@@ -40,10 +40,10 @@ def test_a_run_like_hacc_has_the_papers_distances(seed):
 
 def every_kind(seed: int) -> dict[str, PlantedRun]:
     return {
-        "hacc": made.hacc_like(drawn(seed)),
-        "changing": made.changing(drawn(seed), 3.0, 0.5, (6, 5), 0.2),
-        "out of step": made.changing(drawn(seed), 3.0, 2.0, (4, 3), 0.1, desync_ratio=0.6),
-        "irregular": made.irregular(drawn(seed), 5.0, 9),
+        "hacc": made.draw_hacc_run(drawn(seed)),
+        "changing": made.draw_changing_run(drawn(seed), 3.0, 0.5, (6, 5), 0.2),
+        "out of step": made.draw_changing_run(drawn(seed), 3.0, 2.0, (4, 3), 0.1, desync_ratio=0.6),
+        "irregular": made.draw_irregular_run(drawn(seed), 5.0, 9),
     }
 
 
@@ -68,7 +68,7 @@ def test_the_same_generator_gives_the_same_run(kind):
 
 def test_ranks_are_out_of_step_by_up_to_what_was_asked():
     onsets, lengths = 10.0 * np.arange(200), np.full(200, 2.0)
-    run = made.planted(onsets, lengths, drawn(), ranks=8, desync_ratio=0.25)
+    run = made.plant_phases(onsets, lengths, drawn(), ranks=8, desync_ratio=0.25)
     late = run.start_s - onsets[:, None]
     assert 0.48 < late.max() <= 0.5
     assert late[:, 1:].mean() == pytest.approx(0.25, abs=0.02)
@@ -81,7 +81,7 @@ def test_ranks_are_out_of_step_by_up_to_what_was_asked():
 @pytest.mark.parametrize("period_s", [200.0, 0.2])
 @pytest.mark.parametrize("ratio", [2.0, 0.5, 1.0])
 def test_the_gaps_change_when_they_are_said_to(period_s, ratio):
-    run = made.changing(drawn(2), period_s, ratio, (30, 25), 0.05)
+    run = made.draw_changing_run(drawn(2), period_s, ratio, (30, 25), 0.05)
     assert run.phase_count == 55
     assert run.period_s.tolist() == [period_s] * 30 + [ratio * period_s] * 25
     relative = run.gaps_s / run.period_s[:-1]
@@ -91,12 +91,12 @@ def test_the_gaps_change_when_they_are_said_to(period_s, ratio):
 
 
 def test_without_jitter_gaps_are_the_period():
-    run = made.changing(drawn(), 10.0, 2.0, (5, 4), jitter=0.0)
+    run = made.draw_changing_run(drawn(), 10.0, 2.0, (5, 4), jitter=0.0)
     assert run.gaps_s == pytest.approx([10.0] * 5 + [20.0] * 3)
 
 
 def test_runs_that_differ_in_the_ratio_alone_are_the_same_until_the_change():
-    one, other = (made.changing(drawn(3), 10.0, ratio, (7, 5), 0.1) for ratio in (1.0, 2.0))
+    one, other = (made.draw_changing_run(drawn(3), 10.0, ratio, (7, 5), 0.1) for ratio in (1.0, 2.0))
     for name in ("onset_s", "start_s", "end_s"):
         assert np.array_equal(getattr(one, name)[:8], getattr(other, name)[:8])
     assert one.onset_s[8] != other.onset_s[8]
@@ -106,8 +106,8 @@ def test_runs_that_differ_in_the_ratio_alone_are_the_same_until_the_change():
 
 
 def test_background_is_handed_over_once_and_is_as_large_as_asked():
-    run = made.changing(drawn(1), 10.0, 1.0, (12, 0))
-    with_more = made.with_background(run, drawn(2), 0.3)
+    run = made.draw_changing_run(drawn(1), 10.0, 1.0, (12, 0))
+    with_more = made.add_background(run, drawn(2), 0.3)
     rows = handed_over(with_more)
     assert all((row.end_s <= ended).all() for row, ended in zip(rows, with_more.phase_end_s, strict=True))
     within = with_more.background.end_s <= run.phase_end_s[-1]
@@ -118,7 +118,7 @@ def test_background_is_handed_over_once_and_is_as_large_as_asked():
 
 
 def test_without_background_what_is_handed_over_are_the_phases():
-    run = made.hacc_like(drawn())
+    run = made.draw_hacc_run(drawn())
     for phase, row in enumerate(handed_over(run)):
         assert np.array_equal(row.start_s, run.start_s[phase])
         assert np.array_equal(row.end_s, run.end_s[phase])
@@ -128,14 +128,14 @@ def test_without_background_what_is_handed_over_are_the_phases():
 
 
 def test_irregular_gaps_vary_as_much_as_exponential_pauses_do():
-    run = made.irregular(drawn(6), 10.0, 2000)
+    run = made.draw_irregular_run(drawn(6), 10.0, 2000)
     assert run.gaps_s.mean() == pytest.approx(10.0, rel=0.05)
     assert run.gaps_s.std() == pytest.approx(8.5, rel=0.1)
     assert np.isnan(run.period_s).all()
 
 
 def test_constant_io_never_pauses():
-    run = made.constant(drawn(), 5.0, 6, ranks=3, start_s=2.0)
+    run = made.draw_constant_run(drawn(), 5.0, 6, ranks=3, start_s=2.0)
     assert run.start_s.shape == (6, 24)
     flat = [np.sort(values.reshape(6, 3, 8)[:, 1].ravel()) for values in (run.start_s, run.end_s)]
     assert flat[0][1:] == pytest.approx(flat[1][:-1])
@@ -144,7 +144,7 @@ def test_constant_io_never_pauses():
 
 
 def test_a_single_phase_has_quiet_on_both_sides():
-    run = made.single(drawn(), 10.0)
+    run = made.draw_single_phase(drawn(), 10.0)
     assert run.onset_s[0] == 10.0
     assert run.phase_end_s[-2] == pytest.approx(20.0, rel=0.15)
     assert run.onset_s[-1] == run.phase_end_s[-1] == 40.0

@@ -24,10 +24,12 @@ SEEDS = 2
 def few_settings() -> tuple[Setting, ...]:
     """One setting of each experiment, of changes one with short windows."""
     wanted = {"hacc": summary.USUAL, "changes": "5 Hz, jitter 5 %", "following": "adaptive", "bursts": "jitter 3 %"}
-    hacc, changes, following, bursts = (one for one in scenarios.settings() if wanted.get(one.experiment) == one.name)
-    none = next(one for one in scenarios.settings() if one.experiment == "none")
-    moving = next(one for one in scenarios.settings() if one.experiment == "moving")
-    ends = next(one for one in scenarios.settings() if one.experiment == "ends")
+    hacc, changes, following, bursts = (
+        one for one in scenarios.list_settings() if wanted.get(one.experiment) == one.name
+    )
+    none = next(one for one in scenarios.list_settings() if one.experiment == "none")
+    moving = next(one for one in scenarios.list_settings() if one.experiment == "moving")
+    ends = next(one for one in scenarios.list_settings() if one.experiment == "ends")
     return hacc, shortened(changes, BEFORE + 4), following, bursts, shortened(none, 6), moving, ends
 
 
@@ -40,7 +42,7 @@ def shortened(setting: Setting, phase_count: int) -> Setting:
 def results() -> Results:
     """Two runs of each of the few settings."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "settings", few_settings)
+        patch.setattr(running, "list_settings", few_settings)
         return study(StudyParams(SEEDS, 1, 1))
 
 
@@ -48,7 +50,7 @@ def results() -> Results:
 
 
 def test_settings_are_whole() -> None:
-    found = scenarios.settings()
+    found = scenarios.list_settings()
     assert {one.experiment for one in found} == set(EXPERIMENTS)
     assert len({(one.experiment, one.name) for one in found}) == len(found)
     assert sum(one.experiment == "hacc" for one in found) == 9
@@ -57,15 +59,15 @@ def test_settings_are_whole() -> None:
 
 def test_settings_of_one_experiment_share_runs_only_where_they_compare_parameters() -> None:
     for experiment in ("changes", "bursts"):
-        streams = [one.stream for one in scenarios.settings() if one.experiment == experiment]
+        streams = [one.stream for one in scenarios.list_settings() if one.experiment == experiment]
         assert streams == list(range(8))
-    assert {one.stream for one in scenarios.settings() if one.experiment in ("hacc", "following", "none")} == {0}
+    assert {one.stream for one in scenarios.list_settings() if one.experiment in ("hacc", "following", "none")} == {0}
 
 
 def test_branches_have_in_common_what_is_predicted_once() -> None:
-    for setting in scenarios.settings():
+    for setting in scenarios.list_settings():
         if setting.shared_count:
-            runs = [running._drawn(setting, branch, 3, 1) for branch in setting.branches.values()]
+            runs = [running._draw_run(setting, branch, 3, 1) for branch in setting.branches.values()]
             ended = [run.phase_end_s[: setting.shared_count] for run in runs]
             assert all(np.array_equal(each, ended[0]) for each in ended)
 
@@ -146,7 +148,7 @@ def test_classes_of_probability_hold_what_they_say() -> None:
 
 
 def test_any_number_of_pieces_gives_the_same(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "settings", lambda: few_settings()[:1])
+    monkeypatch.setattr(running, "list_settings", lambda: few_settings()[:1])
     monkeypatch.setattr(running, "CHUNK", 1)
     again = study(StudyParams(SEEDS, 1, 1))
     assert again.evaluations.equals(results.evaluations.filter(experiment="hacc"))
@@ -199,7 +201,7 @@ def test_the_page_has_every_table_and_figure(results: Results, tmp_path: Path) -
 
 def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch, results: Results) -> None:
     asked: list[StudyParams] = []
-    monkeypatch.setattr(running, "study", lambda params, told: asked.append(params) or results)
+    monkeypatch.setattr(running, "study", lambda params, report_progress: asked.append(params) or results)
     told = CliRunner().invoke(study_command, ["predictions", "--seeds", "3", "--workers", "1", "--json"])
     assert told.exit_code == 0, told.output
     assert asked == [StudyParams(3, 0, 1)]
@@ -268,15 +270,15 @@ def test_ranges_are_of_what_is_known_late_enough() -> None:
 
 
 def test_rhythms_move_and_end_as_planted() -> None:
-    grows = planted.moving(np.random.default_rng(0), 10.0, 30, 0.0, growth=0.03)
+    grows = planted.draw_moving_run(np.random.default_rng(0), 10.0, 30, 0.0, growth=0.03)
     np.testing.assert_allclose(grows.gaps_s[1:] / grows.gaps_s[:-1], 1.03)
-    swings = planted.moving(np.random.default_rng(0), 10.0, 33, 0.0, swing=0.3)
+    swings = planted.draw_moving_run(np.random.default_rng(0), 10.0, 33, 0.0, swing=0.3)
     assert swings.gaps_s.min() == pytest.approx(7, rel=0.02)
     assert swings.gaps_s.max() == pytest.approx(13, rel=0.02)
     for kind in scenarios.ENDS:
         gaps = np.concatenate(
             [
-                planted.ending(np.random.default_rng(seed), 10.0, (15, 9), 0.02, kind).gaps_s[:, None].T
+                planted.draw_ending_run(np.random.default_rng(seed), 10.0, (15, 9), 0.02, kind).gaps_s[:, None].T
                 for seed in range(200)
             ]
         )

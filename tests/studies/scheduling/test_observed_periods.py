@@ -12,7 +12,7 @@ def told(period_s: float, count: int, io_s: float, jitter: float = 0.0, job: int
     """Return a source that has heard of so many phases, and when the next one begins."""
     source, generator, now_s = ObservedPeriods(), np.random.default_rng(3), 5.0
     for _ in range(count):
-        source.io_phase(job, now_s, now_s + io_s, 1e9)
+        source.record_phase(job, now_s, now_s + io_s, 1e9)
         now_s += period_s * (1 + jitter * generator.uniform(-1, 1))
     return source, now_s
 
@@ -39,7 +39,7 @@ def test_the_latest_prediction_counts_where_there_is_no_new_one() -> None:
     known = source.period_s(0, now_s)
     # one long phase over all of the window: nothing in it is periodic
     for _ in range(8):
-        source.io_phase(0, now_s, now_s + 1.0, 0.0)
+        source.record_phase(0, now_s, now_s + 1.0, 0.0)
         now_s += 1.0
     assert source.period_s(0, now_s) == known
 
@@ -47,7 +47,7 @@ def test_the_latest_prediction_counts_where_there_is_no_new_one() -> None:
 def test_a_period_that_changes_is_followed_within_the_window() -> None:
     source, now_s = told(100.0, 8, 6.0)
     for _ in range(8):
-        source.io_phase(0, now_s, now_s + 6.0, 1e9)
+        source.record_phase(0, now_s, now_s + 6.0, 1e9)
         now_s += 50.0
     assert source.period_s(0, now_s) == pytest.approx(50.0, rel=1e-3)
 

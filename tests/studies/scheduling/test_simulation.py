@@ -22,14 +22,14 @@ from iosig.studies.scheduling.simulation import (
     Policy,
     Set10,
     WithError,
-    figure_17,
-    ideal_periods,
-    job_mix_of,
-    measured,
-    mixed,
-    set_number,
-    shares,
+    build_job_mix,
+    compute_fair_shares,
+    compute_ideal_periods,
+    compute_set_number,
+    draw_figure_17,
+    draw_mixed_jobs,
     simulate,
+    summarize_outcome,
 )
 from iosig.transforms.synthetic import contention
 from tests.budget import examples
@@ -43,7 +43,7 @@ def job(*phases: tuple[float, float], at: float = 0.0, most: float = math.inf, n
 
 
 def outcome(jobs: list[Job], bandwidth: float, policy: Policy | None = None) -> Outcome:
-    return simulate(job_mix_of(jobs), bandwidth, policy or Fair())
+    return simulate(build_job_mix(jobs), bandwidth, policy or Fair())
 
 
 def set10(*periods: float) -> Set10:
@@ -140,16 +140,16 @@ def test_phases_without_io_or_computing() -> None:
 def test_no_jobs() -> None:
     found = outcome([], 1)
     assert found.end_s.size == found.io_end_s.size == 0
-    assert math.isnan(measured(found).stretch)
-    assert math.isnan(measured(found).utilization)
+    assert math.isnan(summarize_outcome(found).stretch)
+    assert math.isnan(summarize_outcome(found).utilization)
 
 
 def test_measures_by_hand() -> None:
     found = outcome([job((10, 100), nodes=3), job((10, 100)), job((5, 0), nodes=5)], 10)
     assert found.stretch.tolist() == [1.5, 1.5, 1]
-    assert measured(found).stretch == pytest.approx(1.5 ** (2 / 3))
-    assert measured(found).io_slowdown == pytest.approx(2)
-    assert measured(found).utilization == pytest.approx((30 + 10 + 25) / (90 + 30 + 25))
+    assert summarize_outcome(found).stretch == pytest.approx(1.5 ** (2 / 3))
+    assert summarize_outcome(found).io_slowdown == pytest.approx(2)
+    assert summarize_outcome(found).utilization == pytest.approx((30 + 10 + 25) / (90 + 30 + 25))
 
 
 # ---- where periods come from
@@ -160,7 +160,7 @@ def test_measures_by_hand() -> None:
     [(19.2, 1), (384, 3), (1, 0), (0.02, -2), (3.1, 0), (3.2, 1), (31, 1), (32, 2), (None, math.inf)],
 )
 def test_sets_are_orders_of_magnitude(period: float | None, expected: float) -> None:
-    assert set_number(period) == expected
+    assert compute_set_number(period) == expected
 
 
 def test_mean_gap_of_begins() -> None:
@@ -168,7 +168,7 @@ def test_mean_gap_of_begins() -> None:
     answers = []
     for began in (0.0, 10.0, 40.0):
         answers.append(source.period_s(3, began))
-        source.io_phase(3, began, began + 1, 5)
+        source.record_phase(3, began, began + 1, 5)
     answers.append(source.period_s(3, 50))
     assert source.period_s(2, 50) is None
     assert answers == [None, None, 10, 20]
@@ -190,9 +190,9 @@ def test_source_hears_of_ends_before_it_is_asked_of_beginnings() -> None:
             told.append(("asked", job, now_s))
             return super().period_s(job, now_s)
 
-        def io_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
+        def record_phase(self, job: int, io_start_s: float, io_end_s: float, volume_bytes: float) -> None:
             told.append((f"{io_start_s:g}+{volume_bytes:g}", job, io_end_s))
-            super().io_phase(job, io_start_s, io_end_s, volume_bytes)
+            super().record_phase(job, io_start_s, io_end_s, volume_bytes)
 
     found = outcome([job((3, 10)), job((1, 20), (1, 20), (1, 20))], 10, Set10(Listener()))
     assert told[:5] == [("asked", 1, 1), ("1+20", 1, 3), ("asked", 0, 3), ("3+10", 0, 4), ("asked", 1, 4)]
@@ -260,7 +260,7 @@ def test_equals_are_treated_equally(phases: list[tuple[float, float]], count: in
 
 
 def test_order_of_jobs_is_nothing_to_fair_sharing() -> None:
-    mix = mixed(np.random.default_rng(4), 8, duration_s=500)
+    mix = draw_mixed_jobs(np.random.default_rng(4), 8, duration_s=500)
     jobs = [
         Job(mix.compute_s[a:b], mix.io_bytes[a:b], mix.start_s[i], 4e8)
         for i, (a, b) in enumerate(pairwise(mix.offsets.tolist()))
@@ -284,8 +284,7 @@ def test_agrees_with_time_steps(name: str, seed: int) -> None:
     known = periods.get(name, [10.0, NAN, 100, NAN])
     found = outcome(jobs, 2.0, Set10(Clairvoyant(known)) if known else Fair())
     slow = [
-        naive.Job(one.start_s, one.most_bytes_per_s, list(zip(one.compute_s, one.io_bytes, strict=True)))
-        for one in jobs
+        naive.Job(one.start_s, one.max_bytes_per_s, list(zip(one.compute_s, one.io_bytes, strict=True))) for one in jobs
     ]
     for one, period in zip(slow, known, strict=False):
         one.period_s = None if math.isnan(period) else period
@@ -303,20 +302,20 @@ def test_agrees_with_time_steps(name: str, seed: int) -> None:
 )
 def test_shares_fill_like_glasses(drawn: list[tuple[float, float]], total: float) -> None:
     weights, most = (np.array(column) for column in zip(*drawn, strict=True))
-    found = shares(weights, most, total)
+    found = compute_fair_shares(weights, most, total)
     assert found == pytest.approx(naive.filled(weights.tolist(), most.tolist(), total), rel=1e-6, abs=1e-9)
     assert found.sum() == pytest.approx(min(total, most.sum()))
 
 
 def test_fair_agrees_with_contention() -> None:
-    mix = replace(figure_17(np.random.default_rng(3), cycles=2), most_bytes_per_s=np.linspace(1e8, 1e9, 16))
+    mix = replace(draw_figure_17(np.random.default_rng(3), cycles=2), max_bytes_per_s=np.linspace(1e8, 1e9, 16))
     found = simulate(mix, 1e9, Fair())
     chains = contention.Chains(
         mix.start_s,
         mix.offsets,
         mix.compute_s,
         mix.io_bytes,
-        mix.most_bytes_per_s[mix.job_of_phase],
+        mix.max_bytes_per_s[mix.job_of_phase],
         np.ones(mix.io_bytes.size),
         np.zeros(mix.io_bytes.size, dtype=np.int64),
     )
@@ -328,8 +327,8 @@ def test_fair_agrees_with_contention() -> None:
 
 
 def test_figure_17_is_the_papers() -> None:
-    mix = figure_17(np.random.default_rng(1))
-    periods = ideal_periods(mix, 1e9)
+    mix = draw_figure_17(np.random.default_rng(1))
+    periods = compute_ideal_periods(mix, 1e9)
     assert periods[0] == pytest.approx(19.2, rel=0.01)
     assert periods[1:] == pytest.approx([384.0] * 15, rel=0.04)
     assert np.diff(mix.offsets).tolist() == [200] + [10] * 15
@@ -340,10 +339,10 @@ def test_figure_17_is_the_papers() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_set10_saves_what_figure_17_says(seed: int) -> None:
-    mix = figure_17(np.random.default_rng(seed))
-    fair = measured(simulate(mix, 1e9, Fair()))
-    clairvoyant = measured(simulate(mix, 1e9, Set10(Clairvoyant(ideal_periods(mix, 1e9)))))
-    online = measured(simulate(mix, 1e9, Set10(MeanGap())))
+    mix = draw_figure_17(np.random.default_rng(seed))
+    fair = summarize_outcome(simulate(mix, 1e9, Fair()))
+    clairvoyant = summarize_outcome(simulate(mix, 1e9, Set10(Clairvoyant(compute_ideal_periods(mix, 1e9)))))
+    online = summarize_outcome(simulate(mix, 1e9, Set10(MeanGap())))
     assert online.io_slowdown < 0.6 * fair.io_slowdown
     assert online.stretch < 1.05 * clairvoyant.stretch
     assert online.stretch < 0.95 * fair.stretch
@@ -351,13 +350,13 @@ def test_set10_saves_what_figure_17_says(seed: int) -> None:
 
 
 def test_ideal_periods_count_io_alone() -> None:
-    mix = job_mix_of([job((1, 4), (5, 0), (5, 2)), job((1, 1)), job((0, 1), (3, 1), (5, 1), most=1)])
-    assert ideal_periods(mix, 2.0) == pytest.approx([12, NAN, 5], nan_ok=True)
+    mix = build_job_mix([job((1, 4), (5, 0), (5, 2)), job((1, 1)), job((0, 1), (3, 1), (5, 1), most=1)])
+    assert compute_ideal_periods(mix, 2.0) == pytest.approx([12, NAN, 5], nan_ok=True)
 
 
 def test_mixed_is_as_told() -> None:
-    mix = mixed(np.random.default_rng(2), 300)
-    periods = ideal_periods(mix, 1e9)
+    mix = draw_mixed_jobs(np.random.default_rng(2), 300)
+    periods = compute_ideal_periods(mix, 1e9)
     assert 8 < periods.min() < 14
     assert 7000 < periods.max() < 11000
     wanted = np.bincount(mix.job_of_phase, mix.io_bytes) / 1e9
@@ -369,11 +368,11 @@ def test_mixed_is_as_told() -> None:
 
 
 def test_workloads_follow_their_generator(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, same, other = (figure_17(np.random.default_rng(seed), cycles=2) for seed in (1, 1, 2))
+    one, same, other = (draw_figure_17(np.random.default_rng(seed), cycles=2) for seed in (1, 1, 2))
     assert np.array_equal(one.compute_s, same.compute_s)
     assert not np.array_equal(one.compute_s, other.compute_s)
     monkeypatch.setattr(simulation, "_JITTER_RATIO", 0.0)
     monkeypatch.setattr(simulation, "_OFFSET_RATIO", 0.0)
-    still = figure_17(np.random.default_rng(1), cycles=2)
-    assert ideal_periods(still, 1e9) == pytest.approx([19.2] + [384.0] * 15)
+    still = draw_figure_17(np.random.default_rng(1), cycles=2)
+    assert compute_ideal_periods(still, 1e9) == pytest.approx([19.2] + [384.0] * 15)
     assert not still.start_s.any()

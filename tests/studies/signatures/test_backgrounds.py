@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from iosig.studies.signatures.backgrounds import traffic
+from iosig.studies.signatures.backgrounds import draw_traffic
 from iosig.studies.signatures.families import Foreign
 
 KINDS = [kind for kind in get_args(Foreign) if kind != "real"]
@@ -16,27 +16,27 @@ KINDS = [kind for kind in get_args(Foreign) if kind != "real"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("level", [0.2, 1.0])
 def test_traffic_has_the_mean_that_is_asked_for(kind: Foreign, level: float) -> None:
-    rates = traffic(kind, level, 200, 2000, np.random.default_rng(3))
+    rates = draw_traffic(kind, level, 200, 2000, np.random.default_rng(3))
     assert rates.shape == (200, 2000)
     assert rates.min() >= 0
     assert rates.mean() == pytest.approx(level, rel=0.12)
 
 
 def test_traffic_that_never_rests_is_the_notes() -> None:
-    rates = 2.4 * traffic("never_rests", 1.0, 100, 5000, np.random.default_rng(1))
+    rates = 2.4 * draw_traffic("never_rests", 1.0, 100, 5000, np.random.default_rng(1))
     assert rates.min() >= 0.6 - 1e-9
     assert (rates > 5.0).mean() == pytest.approx(0.1, abs=0.01)
 
 
 def test_what_rests_rests_and_what_does_not_does_not() -> None:
     rng = np.random.default_rng(2)
-    share = {kind: float((traffic(kind, 1.0, 50, 2000, rng) < 0.01).mean()) for kind in KINDS}
+    share = {kind: float((draw_traffic(kind, 1.0, 50, 2000, rng) < 0.01).mean()) for kind in KINDS}
     assert share["never_rests"] == share["streams"] == 0
     assert min(share[kind] for kind in ("rests", "tails", "neighbour", "diurnal")) > 0.1
 
 
 def test_a_neighbour_comes_again_and_again() -> None:
-    (rates,) = traffic("neighbour", 1.0, 1, 4000, np.random.default_rng(4))
+    (rates,) = draw_traffic("neighbour", 1.0, 1, 4000, np.random.default_rng(4))
     centred = rates - rates.mean()
     products = np.correlate(centred, centred, "full")[len(rates) - 1 :] / (centred @ centred)
     assert products[120:520].max() > 0.4
@@ -44,5 +44,5 @@ def test_a_neighbour_comes_again_and_again() -> None:
 
 def test_hours_of_a_day_differ() -> None:
     rng = np.random.default_rng(5)
-    spread = {kind: traffic(kind, 1.0, 60, 4000, rng).mean(axis=1).std() for kind in ("rests", "diurnal")}
+    spread = {kind: draw_traffic(kind, 1.0, 60, 4000, rng).mean(axis=1).std() for kind in ("rests", "diurnal")}
     assert spread["diurnal"] > 2 * spread["rests"]

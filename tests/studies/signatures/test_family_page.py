@@ -11,13 +11,13 @@ import pytest
 
 import iosig.studies.signatures.running
 from iosig.studies.pages import Table
+from iosig.studies.signatures.calibration import cross_validate
 from iosig.studies.signatures.edison import Traffic
 from iosig.studies.signatures.families import FAMILIES, FOREIGN_LEVELS
-from iosig.studies.signatures.family_page import family_values, of_families
-from iosig.studies.signatures.figures import draw_trust
-from iosig.studies.signatures.judging import held_out
+from iosig.studies.signatures.family_page import family_values, select_families
+from iosig.studies.signatures.figures import draw_expected_correlation
 from iosig.studies.signatures.methods import METHODS, ORACLES
-from iosig.studies.signatures.running import FAMILY, Results, StudyParams, pieces, study
+from iosig.studies.signatures.running import FAMILY, Results, StudyParams, build_items, study
 
 CHEAP = tuple(method for method in METHODS if method.name in ("time_normalized", "quantile"))
 WARPED = next(method for method in METHODS if method.name == "elastic")
@@ -34,7 +34,7 @@ def results() -> Results:
 
 @pytest.mark.slow
 def test_each_family_is_asked_at_each_level(results: Results) -> None:
-    answers = of_families(results)
+    answers = select_families(results)
     assert set(answers["family"]) == {family.name for family in FAMILIES[:2]}
     assert set(answers["level"]) == {"calm", "stormy"} < set(FOREIGN_LEVELS)
     asked = {"elastic", "time_normalized", "quantile", "lacking", "chosen", "oracle quantile"}
@@ -60,34 +60,34 @@ def test_tables_have_a_row_for_each_family(results: Results) -> None:
 
 
 def test_all_families_are_in_the_work() -> None:
-    work = list(pieces(StudyParams(2, 1, 1, parts=("families",)), CHEAP))
+    work = list(build_items(StudyParams(2, 1, 1, parts=("families",)), CHEAP))
     assert len(work) == 2 * 2 * 3 * len(FAMILIES)
-    assert {piece.asked[0][0] for piece in work} == {f"{FAMILY}{family.name}" for family in FAMILIES}
+    assert {piece.queries[0][0] for piece in work} == {f"{FAMILY}{family.name}" for family in FAMILIES}
 
 
 def test_pieces_of_real_traffic_end_with_the_last_byte() -> None:
     rates = np.concatenate([np.arange(1.0, 2001.0), np.zeros(3000)])
     rates[5] = np.nan
-    found = Traffic(rates, 5.0).pieces(1.0)
+    found = Traffic(rates, 5.0).split_hours(1.0)
     assert [len(one) for one in found] == [3600, 3600]
     assert found[0][:6].tolist() == [1.0] * 5 + [2.0]
     assert found[0][25] > 0
     assert found[1][0] == 721.0
-    assert Traffic(np.zeros(5000), 5.0).pieces(1.0) == []
+    assert Traffic(np.zeros(5000), 5.0).split_hours(1.0) == []
 
 
 @pytest.mark.slow
 def test_real_pieces_are_asked_apart(shared_data: Path) -> None:
     polls = shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt"
-    work = list(pieces(StudyParams(2, 1, 1, polls=polls, parts=("families",)), CHEAP))
-    real = [piece for piece in work if piece.asked[0][0] == f"{FAMILY}edison"]
+    work = list(build_items(StudyParams(2, 1, 1, polls=polls, parts=("families",)), CHEAP))
+    real = [piece for piece in work if piece.queries[0][0] == f"{FAMILY}edison"]
     # four pieces of reads and four of writes, three levels, with others' bytes and without
     assert len(real) == 8 * 3 * 2
-    assert {piece.asked[0][1] for piece in real} == set(map(float, range(8)))
+    assert {piece.queries[0][1] for piece in real} == set(map(float, range(8)))
 
 
 def test_what_is_chosen_is_the_row_of_the_method_that_is_trusted_most(results: Results) -> None:
-    answers = of_families(results).filter(level="calm", family=FAMILIES[0].name)
+    answers = select_families(results).filter(level="calm", family=FAMILIES[0].name)
     for (_,), own in answers.group_by("application"):
         rows = {row["method"]: row for row in own.iter_rows(named=True)}
         assert rows["chosen"]["correlation"] == rows["elastic"]["correlation"]
@@ -100,7 +100,7 @@ def test_what_is_chosen_is_the_row_of_the_method_that_is_trusted_most(results: R
 
 
 def test_a_family_is_told_by_the_others_weights(results: Results) -> None:
-    told = held_out(of_families(results))
+    told = cross_validate(select_families(results))
     assert told["told"].is_between(0.0, 1.0).all()
     assert set(told["method"]) == {"elastic", "time_normalized", "quantile", "lacking", "held out"}
     chosen = told.filter(method="held out")
@@ -109,5 +109,7 @@ def test_a_family_is_told_by_the_others_weights(results: Results) -> None:
 
 
 def test_pages_picture_of_trust_is_drawn(results: Results, tmp_path: Path) -> None:
-    draw_trust(held_out(of_families(results)).drop_nulls("told"), "title").write(tmp_path / "expected_correlation.png")
+    draw_expected_correlation(cross_validate(select_families(results)).drop_nulls("told"), "title").write(
+        tmp_path / "expected_correlation.png"
+    )
     assert (tmp_path / "expected_correlation.png").stat().st_size > 5000

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from iosig.studies.signatures import figures as figures
-from iosig.studies.signatures.figures import Example, Varied
+from iosig.studies.signatures.figures import Example, SweptParameter
 from tests.budget import one_in
 from tests.drawn_figures import assert_drawn_alike
 
@@ -63,7 +63,7 @@ DRAWN = {
     "one level": figures.draw_accuracy(summed("edison", (0.0,), ("real",)), "title"),
     "sweeps": figures.draw_sweeps(
         summed("gamma", (0.1, 0.5), ("busy",)).filter(pl.col("method") == "robust"),
-        [Varied("gamma", "words", 0.5), Varied("kappa", "of nothing", 0.9)],
+        [SweptParameter("gamma", "words", 0.5), SweptParameter("kappa", "of nothing", 0.9)],
         "title",
     ),
     "drift": figures.draw_drift(summed("drift", (0.0, 0.015), ("calm",)), "title"),

@@ -20,10 +20,10 @@ from iosig.studies.signatures.families import (
     Foreign,
     Program,
 )
-from iosig.studies.signatures.injected import FamilySetting, paces, planned, polls_of, programmed
+from iosig.studies.signatures.injected import FamilySetting, apply_program, draw_paces, plan_runs, sample_polls
 from iosig.studies.signatures.methods import METHODS
-from iosig.studies.signatures.scores import CHOSEN, judges_of, scored, with_chosen
-from iosig.studies.signatures.sites import STUDIED, seed_of
+from iosig.studies.signatures.scores import CHOSEN, append_best, score_signatures, summarize_runs
+from iosig.studies.signatures.sites import STUDIED, derive_seed
 from iosig.transforms.signatures.methods import DEFAULT_METHODS
 from iosig.transforms.synthetic.workload import Application, Burst
 
@@ -32,7 +32,7 @@ STILL = Family("still", "gaps", 0.0, "fair", 3.0, "rests", "same", 2.0, 0.0)
 
 
 def volumes(setting: FamilySetting, seed: int = 1) -> list[float]:
-    one = setting.drawn(seed).sets.get_set(0)
+    one = setting.draw(seed).sets.get_set(0)
     return [float(rates.sum()) * one.interval_s for rates in one.rates]
 
 
@@ -49,8 +49,8 @@ def test_there_are_eight_families_and_two_values_of_each_axis() -> None:
     for kind in get_args(Contention):
         assert len({one.contention_size for one in FAMILIES if one.contention == kind}) >= 2
     assert FOREIGN_LEVELS == {"calm": 0.2, "busy": 0.5, "stormy": 1.0}
-    assert 0 < sum(family.is_known_in_time for family in FAMILIES) < len(FAMILIES)
-    assert families.MOST_KNOWN_DRIFT == 0.01
+    assert 0 < sum(family.has_known_time_scale for family in FAMILIES) < len(FAMILIES)
+    assert families.MAX_KNOWN_DRIFT == 0.01
 
 
 # ---- runs
@@ -66,7 +66,7 @@ def test_no_byte_of_a_run_is_lost(contention: Contention) -> None:
 def test_others_slow_a_run_and_are_slowed_where_bandwidth_is_shared() -> None:
     family = replace(STILL, contention_size=1.2)
     seen, alone = (
-        FamilySetting(family, "stormy", (ONE,), is_alone_seen=is_alone).drawn(1) for is_alone in (False, True)
+        FamilySetting(family, "stormy", (ONE,), is_alone_seen=is_alone).draw(1) for is_alone in (False, True)
     )
     assert seen.sets.duration_s.tolist() == alone.sets.duration_s.tolist()
     assert (seen.sets.duration_s > 401.0).any()
@@ -74,15 +74,15 @@ def test_others_slow_a_run_and_are_slowed_where_bandwidth_is_shared() -> None:
     assert seen.sets.samples.values.max() < 6 * 2.5e9
     assert (seen.sets.samples.values >= alone.sets.samples.values - 1.0).all()
     slowed = replace(family, contention="seeks", contention_size=1.0)
-    assert (FamilySetting(slowed, "stormy", (ONE,)).drawn(1).sets.duration_s > 401.0).all()
+    assert (FamilySetting(slowed, "stormy", (ONE,)).draw(1).sets.duration_s > 401.0).all()
     waiting = replace(family, contention="latency", contention_size=0.0)
-    assert FamilySetting(waiting, "stormy", (ONE,)).drawn(1).sets.duration_s.max() <= 401.0
+    assert FamilySetting(waiting, "stormy", (ONE,)).draw(1).sets.duration_s.max() <= 401.0
 
 
 def test_the_same_seed_draws_the_same_and_levels_differ_in_others_only() -> None:
-    first, again = (FamilySetting(FAMILIES[2], "busy", (ONE,)).drawn(5).sets for _ in range(2))
+    first, again = (FamilySetting(FAMILIES[2], "busy", (ONE,)).draw(5).sets for _ in range(2))
     assert first.samples.values.tolist() == again.samples.values.tolist()
-    calm, stormy = (FamilySetting(FAMILIES[3], level, (ONE,)).drawn(5).sets for level in ("calm", "stormy"))
+    calm, stormy = (FamilySetting(FAMILIES[3], level, (ONE,)).draw(5).sets for level in ("calm", "stormy"))
     assert calm.samples.values.mean() < stormy.samples.values.mean()
     assert calm.start_s.tolist() == stormy.start_s.tolist()
 
@@ -90,14 +90,14 @@ def test_the_same_seed_draws_the_same_and_levels_differ_in_others_only() -> None
 def test_a_level_is_others_mean_over_the_peak() -> None:
     one = Application("idle", "ana", "prj101", 16, 2000.0, (Burst(5, 1e9, 2.5e9),), 30)
     for level, ratio in FOREIGN_LEVELS.items():
-        values = FamilySetting(replace(STILL, foreign="never_rests"), level, (one,)).drawn(2).sets.samples.values
+        values = FamilySetting(replace(STILL, foreign="never_rests"), level, (one,)).draw(2).sets.samples.values
         assert values.mean() == pytest.approx(ratio * 2.5e9, rel=0.05)
 
 
 def test_real_traffic_is_scaled_and_comes_from_its_piece() -> None:
     real = np.random.default_rng(1).exponential(3.0, 4000)
     one = Application("idle", "ana", "prj101", 16, 500.0, (Burst(5, 1e9, 2.5e9),), 30)
-    values = FamilySetting(REAL, "busy", (one,), real=real).drawn(2).sets.samples.values
+    values = FamilySetting(REAL, "busy", (one,), real=real).draw(2).sets.samples.values
     assert values.mean() == pytest.approx(0.5 * 2.5e9, rel=0.05)
 
 
@@ -105,13 +105,13 @@ def test_real_traffic_is_scaled_and_comes_from_its_piece() -> None:
 
 
 def test_growing_volumes_are_in_the_truth() -> None:
-    grown = programmed(ONE, "growing")
+    grown = apply_program(ONE, "growing")
     assert [burst.volume_bytes for burst in grown.bursts] == pytest.approx([30e9, 140e9])
-    assert programmed(ONE, "inputs") is ONE
+    assert apply_program(ONE, "inputs") is ONE
 
 
 def test_other_inputs_are_fewer_and_differ() -> None:
-    plan = planned(replace(ONE, run_count=10), "inputs", np.random.default_rng(1))
+    plan = plan_runs(replace(ONE, run_count=10), "inputs", np.random.default_rng(1))
     is_other = plan.volume_ratio[:, 0] < 1
     assert is_other.sum() == 3
     assert (plan.waits_s[~is_other] == ONE.waits_s).all()
@@ -119,7 +119,7 @@ def test_other_inputs_are_fewer_and_differ() -> None:
 
 
 def test_stopped_runs_are_a_first_part_and_restarts_a_last_one() -> None:
-    plan = planned(replace(ONE, run_count=400), "restarts", np.random.default_rng(1))
+    plan = plan_runs(replace(ONE, run_count=400), "restarts", np.random.default_rng(1))
     kinds, counts = np.unique(plan.volume_ratio, axis=0, return_counts=True)
     assert kinds.tolist() == [[0, 1], [1, 0], [1, 1]]
     assert counts / 400 == pytest.approx([0.15, 0.1, 0.75], abs=0.05)
@@ -129,13 +129,13 @@ def test_stopped_runs_are_a_first_part_and_restarts_a_last_one() -> None:
 
 
 def test_skipped_bursts_are_few() -> None:
-    plan = planned(replace(ONE, run_count=1000), "skipping", np.random.default_rng(1))
+    plan = plan_runs(replace(ONE, run_count=1000), "skipping", np.random.default_rng(1))
     assert (plan.volume_ratio == 0).mean() == pytest.approx(0.08, abs=0.02)
 
 
 def test_paces_differ_as_their_names_say() -> None:
     rng = np.random.default_rng(1)
-    found = {kind: paces(kind, 20, 3000, rng) for kind in get_args(Drift)}
+    found = {kind: draw_paces(kind, 20, 3000, rng) for kind in get_args(Drift)}
     assert (np.ptp(found["scale"], axis=1) == 0).all()
     assert abs(np.corrcoef(found["gaps"][:, 3], found["gaps"][:, 4])[0, 1]) < 0.1
     assert np.corrcoef(found["walk"][:, 13], found["walk"][:, 14])[0, 1] > 0.9
@@ -148,7 +148,7 @@ def test_paces_differ_as_their_names_say() -> None:
 
 def test_polls_tell_of_each_byte_once_and_of_no_run_that_has_not_ended() -> None:
     rates = np.ones((3, 500))
-    one = polls_of(rates, np.array([200.0, np.inf, 300.5]), 5.0, 0.2, np.random.default_rng(1))
+    one = sample_polls(rates, np.array([200.0, np.inf, 300.5]), 5.0, 0.2, np.random.default_rng(1))
     assert one.duration_s.tolist() == [170.0, 271.0]
     assert ((one.start_s <= 0) & (one.start_s > -5)).all()
     steps = np.diff(one.samples.offsets)
@@ -163,18 +163,20 @@ def test_polls_tell_of_each_byte_once_and_of_no_run_that_has_not_ended() -> None
 
 def likeness(setting: FamilySetting, number: int) -> float:
     """Return how well the chosen signatures of a site correlate with the truth, in the mean; none counts as 0."""
-    drawn = setting.drawn(seed_of(5, number))
-    judges = judges_of(drawn)
+    drawn = setting.draw(derive_seed(5, number))
+    judges = summarize_runs(drawn)
     answers = [
-        scored(drawn, one.name, one.extract(drawn.sets), judges) for one in METHODS if one.name in DEFAULT_METHODS
+        score_signatures(drawn, one.name, one.extract(drawn.sets), judges)
+        for one in METHODS
+        if one.name in DEFAULT_METHODS
     ]
-    chosen = with_chosen(pl.concat(answers)).filter(method=CHOSEN)
+    chosen = append_best(pl.concat(answers)).filter(method=CHOSEN)
     return float(chosen["correlation"].fill_null(0.0).mean())  # type: ignore[arg-type]
 
 
 def test_servers_count_a_runs_own_bytes_and_others_are_known_beside_them() -> None:
     shared, own, counted = (
-        FamilySetting(FAMILIES[0], "busy", (ONE,), **how).drawn(3).sets
+        FamilySetting(FAMILIES[0], "busy", (ONE,), **how).draw(3).sets
         for how in ({}, {"is_alone_seen": True}, {"is_counted": True})
     )
     assert own.interference is None

@@ -20,22 +20,22 @@ from iosig.studies.signatures import PARTS, STUDY, bounds, timing
 from iosig.studies.signatures.edison import EdisonSetting, Traffic
 from iosig.studies.signatures.families import FAMILIES
 from iosig.studies.signatures.methods import METHODS, SWEEPS, Method
-from iosig.studies.signatures.running import DRIFTS, Results, StudyParams, pieces, study
-from iosig.studies.signatures.scores import SCHEMA, scored
+from iosig.studies.signatures.running import DRIFTS, Results, StudyParams, build_items, study
+from iosig.studies.signatures.scores import SCHEMA, score_signatures
 from iosig.studies.signatures.sites import (
     IOR,
     LEVELS,
     S3D,
     STUDIED,
-    Drawn,
+    LabeledSamples,
     SiteSetting,
     Truth,
-    polled_rates,
-    seed_of,
-    set_of,
+    compute_poll_rates,
+    derive_seed,
+    extract_samples,
 )
-from iosig.studies.signatures.summary import overall, summary, targets
-from iosig.studies.signatures.timing import Timed, growth, timed
+from iosig.studies.signatures.summary import average_applications, evaluate_targets, summarize
+from iosig.studies.signatures.timing import TimedMethod, fit_growth, measure_times
 from iosig.transforms.signatures.bursts import Bursts
 from iosig.transforms.signatures.sample_sets import SampleSet, SampleSets
 from iosig.transforms.signatures.signature import Signature
@@ -70,7 +70,7 @@ LONGEST = Method("longest", "the longest sample", longest)
 SILENT = Method("silent", "never a signature", silent)
 
 
-def told_the_truth(drawn: Drawn) -> list[Signature]:
+def told_the_truth(drawn: LabeledSamples) -> list[Signature]:
     return [Signature.from_curve(truth.bytes_per_s, truth.bursts) for truth in drawn.truths]
 
 
@@ -78,8 +78,8 @@ def told_the_truth(drawn: Drawn) -> list[Signature]:
 def results() -> Results:
     parts = tuple(part for part in PARTS if part not in ("families", "counted", "sweeps", "times"))
     with pytest.MonkeyPatch.context() as patch:
-        few = partial(bounds.bounds, draws=2)
-        patch.setattr(iosig.studies.signatures.running, "bounds", few)
+        few = partial(bounds.compute_bounds, draws=2)
+        patch.setattr(iosig.studies.signatures.running, "compute_bounds", few)
         return study(StudyParams(1, 1, 1, parts=parts, days=1.0), (LONGEST, SILENT))
 
 
@@ -96,7 +96,7 @@ def test_applications_are_the_papers() -> None:
 
 
 def test_truth_is_what_an_application_writes() -> None:
-    truth = Truth.of(SHORT[1])
+    truth = Truth.from_application(SHORT[1])
     assert len(truth.bytes_per_s) == 300
     assert truth.bytes_per_s.sum() == pytest.approx(75e9)
     # the burst that reads is not among them
@@ -108,14 +108,14 @@ def test_truth_is_what_an_application_writes() -> None:
 
 def test_steps_belong_to_the_runs_of_their_right_edges() -> None:
     # right edges are 0, 2, 4 ... : those in [started, ended + 2)
-    found = set_of(np.arange(20.0), 2.0, np.array([3.0, 4.0]), np.array([8.0, 9.0]))
+    found = extract_samples(np.arange(20.0), 2.0, np.array([3.0, 4.0]), np.array([8.0, 9.0]))
     assert [rates.tolist() for rates in found.rates] == [[2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]]
     assert found.start_s.tolist() == [-1.0, -2.0]
     assert found.duration_s.tolist() == [5.0, 5.0]
 
 
 def test_samples_begin_within_a_step_before_the_run_and_cover_it() -> None:
-    sets = SETTING.drawn(4).sets
+    sets = SETTING.draw(4).sets
     assert sets.set_count == 2
     assert ((sets.start_s <= 0) & (sets.start_s > -4.0)).all()
     ends = sets.start_s + 2.0 * np.diff(sets.samples.offsets)
@@ -127,20 +127,20 @@ def test_one_controller_has_all_of_the_sites_traffic() -> None:
     params = SiteParams(seed=4, days=0.2, drift_ratio=SETTING.drift_ratio, fault_level=0)
     site = simulate(params, SHORT)
     rates = site.traffic["write_bytes"].to_numpy() / 2.0
-    ours = SETTING.drawn(4).sets.samples.values
+    ours = SETTING.draw(4).sets.samples.values
     assert np.isin(ours, rates).all()
 
 
 def test_lost_polls_are_not_measured() -> None:
     site = simulate(SETTING._params(4), SHORT)
     some = site.polls.filter(pl.col("polled_at") != site.polls["polled_at"][7])
-    rates = polled_rates(replace(site, polls=pl.concat([some, some.head(50)])))
+    rates = compute_poll_rates(replace(site, polls=pl.concat([some, some.head(50)])))
     wanted = site.traffic["write_bytes"].to_numpy() / 2.0
     assert np.flatnonzero(np.isnan(rates)).tolist() == [7]
     # polls that arrive twice count once; bytes are whole
     assert np.nanmax(np.abs(rates - wanted)) < 1.0
     # a controller that is silent for a while takes its share with it
-    faulty, sound = replace(SETTING, fault_level=1.0).drawn(4).sets, SETTING.drawn(4).sets
+    faulty, sound = replace(SETTING, fault_level=1.0).draw(4).sets, SETTING.draw(4).sets
     assert faulty.samples.offsets.tolist() == sound.samples.offsets.tolist()
     lost = sound.samples.values.sum() - np.nansum(faulty.samples.values)
     # more than what whole bytes round off: a byte a controller and step
@@ -148,12 +148,12 @@ def test_lost_polls_are_not_measured() -> None:
 
 
 def test_seeds_are_streams_of_their_own() -> None:
-    assert seed_of(0, 1) == seed_of(0, 1)
-    assert len({seed_of(seed, number) for seed in range(3) for number in range(20)}) == 60
+    assert derive_seed(0, 1) == derive_seed(0, 1)
+    assert len({derive_seed(seed, number) for seed in range(3) for number in range(20)}) == 60
 
 
 def test_every_method_gives_a_signature_for_each_set() -> None:
-    drawn = SETTING.drawn(4)
+    drawn = SETTING.draw(4)
     swept = [method for sweep in SWEEPS for value, method in sweep.methods() if value != sweep.usual]
     assert len({method.name for method in METHODS}) == len(METHODS) == 9
     for method in (*METHODS, *swept[::4]):
@@ -164,8 +164,8 @@ def test_every_method_gives_a_signature_for_each_set() -> None:
 
 
 def test_timed_methods_are_those_of_the_study() -> None:
-    one = SETTING.drawn(4).sets.get_set(0)
-    for method in timing.methods():
+    one = SETTING.draw(4).sets.get_set(0)
+    for method in timing.list_methods():
         assert method.name in {known.name for known in METHODS}
         assert method.extract(one).outcome == "extracted"
 
@@ -179,7 +179,7 @@ def traffic(rates: np.ndarray, interval_s: float = 5.0) -> Traffic:
 
 def test_runs_among_nothing_are_as_they_are_alone() -> None:
     still = EdisonSetting(traffic(np.zeros(4000)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT)
-    drawn = still.drawn(1)
+    drawn = still.draw(1)
     for place, truth in enumerate(drawn.truths):
         one = drawn.sets.get_set(place)
         assert one.run_count == 10
@@ -192,7 +192,7 @@ def test_runs_among_nothing_are_as_they_are_alone() -> None:
 def test_others_add_their_bytes_and_slow_runs() -> None:
     others = 2.5e9
     busy = EdisonSetting(traffic(np.full(4000, others)), drift_ratio=0.0, stop_ratio=0.0, applications=SHORT[:1])
-    one = busy.drawn(1).sets.get_set(0)
+    one = busy.draw(1).sets.get_set(0)
     alone_s = SHORT[0].duration_s
     # those who move as much as a run's plateau slow it to 1 / 1.25; what is slower than others, more
     burst_s = sum(burst.duration_s for burst in SHORT[0].bursts)
@@ -206,7 +206,7 @@ def test_others_add_their_bytes_and_slow_runs() -> None:
 def test_holes_stay_holes() -> None:
     rates = np.full(4000, 1e8)
     rates[1000:1500] = np.nan
-    sets = EdisonSetting(traffic(rates), applications=SHORT).drawn(2).sets
+    sets = EdisonSetting(traffic(rates), applications=SHORT).draw(2).sets
     assert np.isnan(sets.samples.values).any()
     assert np.nanmin(sets.samples.values) >= 1e8
 
@@ -216,7 +216,7 @@ def test_real_traffic_is_read(shared_data: Path) -> None:
     # 17 hours from 08:00:05 on
     assert (found.interval_s, len(found.bytes_per_s)) == (5.0, 12240)
     assert 2.5e8 < np.nanmean(found.bytes_per_s) < 3.5e8
-    assert EdisonSetting(found, applications=SHORT[:1]).drawn(0).sets.get_set(0).run_count >= 9
+    assert EdisonSetting(found, applications=SHORT[:1]).draw(0).sets.get_set(0).run_count >= 9
 
 
 def test_what_has_no_polls_is_refused(tmp_path: Path, shared_data: Path) -> None:
@@ -230,14 +230,14 @@ def test_what_has_no_polls_is_refused(tmp_path: Path, shared_data: Path) -> None
 
 
 def test_scores_are_the_yardsticks() -> None:
-    drawn = SETTING.drawn(1)
-    rows = scored(drawn, "truth", told_the_truth(drawn))
+    drawn = SETTING.draw(1)
+    rows = score_signatures(drawn, "truth", told_the_truth(drawn))
     assert rows.schema == SCHEMA
     assert rows["cross_correlation"].to_list() == pytest.approx([1.0, 1.0])
     assert rows["volume_ratio"].to_list() == pytest.approx([1.0, 1.0])
     assert rows["duration_ratio"].to_list() == [1.0, 1.0]
     assert rows.select("burst_count", "missed_count", "false_count").rows() == [(2, 0, 0), (1, 0, 0)]
-    none = scored(drawn, "silent", silent(drawn.sets))
+    none = score_signatures(drawn, "silent", silent(drawn.sets))
     assert none["cross_correlation"].null_count() == none["volume_ratio"].null_count() == 2
     assert none.select("outcome", "missed_count", "false_count").rows() == [
         ("no_common_bursts", 2, 0),
@@ -257,10 +257,10 @@ def test_a_row_for_each_signature(results: Results) -> None:
 
 
 def test_no_site_is_drawn_twice() -> None:
-    work = list(pieces(StudyParams(2), METHODS))
+    work = list(build_items(StudyParams(2), METHODS))
     sites = [(piece.setting, piece.seed) for piece in work]
     assert len(set(sites)) == len(sites) == 2 * (3 + len(DRIFTS) - 1 + 1 + 3 * 3 * len(FAMILIES) + 3)
-    swept = {(experiment, value) for piece in work for experiment, value, _ in piece.asked if piece.level == "busy"}
+    swept = {(experiment, value) for piece in work for experiment, value, _ in piece.queries if piece.level == "busy"}
     assert {(sweep.name, float(value)) for sweep in SWEEPS for value in sweep.values} <= swept
     assert all(sweep.usual in sweep.values for sweep in SWEEPS)
     assert pickle.loads(pickle.dumps(work[0])).setting == work[0].setting
@@ -268,15 +268,17 @@ def test_no_site_is_drawn_twice() -> None:
 
 def test_what_is_slow_is_not_asked_about_differing_runs() -> None:
     asked = {
-        (experiment, method.name) for piece in pieces(StudyParams(1), METHODS) for experiment, _, method in piece.asked
+        (experiment, method.name)
+        for piece in build_items(StudyParams(1), METHODS)
+        for experiment, _, method in piece.queries
     }
     assert {name for experiment, name in asked if experiment == "drift"} == {m.name for m in METHODS} - {"dtw"}
     assert {name for experiment, name in asked if experiment == "levels"} == {m.name for m in METHODS}
 
 
 def test_parts_are_chosen() -> None:
-    work = list(pieces(StudyParams(1, parts=("faults",)), METHODS))
-    assert [(piece.level, len(piece.asked)) for piece in work] == [("busy", len(METHODS))]
+    work = list(build_items(StudyParams(1, parts=("faults",)), METHODS))
+    assert [(piece.level, len(piece.queries)) for piece in work] == [("busy", len(METHODS))]
 
 
 @pytest.mark.slow
@@ -314,7 +316,7 @@ def made(rows: list[tuple[str, str, str, float | None, float | None, float | Non
 
 
 def test_no_signature_counts_as_nothing() -> None:
-    (row,) = summary(
+    (row,) = summarize(
         made([("calm", "s3d", "iosi", 0.9, 0.8, 1.2, 0, 0), ("calm", "s3d", "iosi", None, None, None, 8, 0)]).answers
     ).to_dicts()
     assert (row["mean_cross_correlation"], row["mean_correlation"], row["mean_volume_ratio"]) == pytest.approx(
@@ -327,14 +329,14 @@ def test_no_signature_counts_as_nothing() -> None:
 
 def test_overall_is_the_mean_over_applications() -> None:
     rows = [("calm", "s3d", "iosi", 0.9, 0.8, 1.0, 0, 0)] * 3 + [("calm", "flash", "iosi", 0.5, 0.2, 2.0, 1, 0)]
-    (row,) = overall(summary(made(rows).answers)).to_dicts()
+    (row,) = average_applications(summarize(made(rows).answers)).to_dicts()
     assert (row["mean_cross_correlation"], row["mean_correlation"], row["clean_ratio"]) == pytest.approx(
         (0.7, 0.5, 0.5)
     )
 
 
 def reached(results: Results) -> dict[str, tuple[str, bool | None]]:
-    return {target.text: (target.found, target.is_reached) for target in targets(results)}
+    return {target.text: (target.found, target.is_reached) for target in evaluate_targets(results)}
 
 
 def test_targets_are_those_of_the_worst_application() -> None:
@@ -365,7 +367,7 @@ def test_what_was_not_studied_is_said() -> None:
 
 
 def test_cells() -> None:
-    summed = summary(made([("calm", name, "iosi", 0.9, 0.8, 1.0, 0, 0) for name in ("one", "two")]).answers)
+    summed = summarize(made([("calm", name, "iosi", 0.9, 0.8, 1.0, 0, 0) for name in ("one", "two")]).answers)
     table = Table.pivot(summed, {"value": "value", "": "method"}, "application", "{mean_correlation:.}")
     assert table == Table(("value", "", "one", "two"), [("0", "iosi", ".80", ".80")])
 
@@ -374,23 +376,23 @@ def test_cells() -> None:
 
 
 def test_equal_runs_lose_nothing() -> None:
-    found = bounds.bounds([0.0], 0, draws=1)
+    found = bounds.compute_bounds([0.0], 0, draws=1)
     assert found.height == len(STUDIED) * len(bounds.KNOWN)
     assert found["mean_correlation"].to_list() == pytest.approx([1.0] * found.height, abs=1e-6)
 
 
 def test_the_mean_of_runs_is_nearer_than_the_shortest() -> None:
-    found = bounds.bounds([0.006], 0, draws=5)
+    found = bounds.compute_bounds([0.006], 0, draws=5)
     mean, shortest = (found.filter(method=name) for name in bounds.KNOWN)
     assert (mean["mean_correlation"] > shortest["mean_correlation"]).all()
     assert (mean["mean_cross_correlation"] < 1.0).all()
 
 
 def test_waits_are_those_of_the_runs() -> None:
-    waits = bounds.drawn_waits(SHORT[0], 0.0, 3)
+    waits = bounds.draw_waits(SHORT[0], 0.0, 3)
     assert waits.shape == (10, 3)
     assert waits == pytest.approx(np.tile(SHORT[0].waits_s, (10, 1)))
-    longer = bounds.with_waits(SHORT[0], 2.0 * waits[0])
+    longer = bounds.replace_waits(SHORT[0], 2.0 * waits[0])
     assert longer.bursts[0].offset_s == pytest.approx(100.0)
     assert longer.duration_s == pytest.approx(2 * 400.0 - sum(burst.duration_s for burst in SHORT[0].bursts))
 
@@ -408,12 +410,12 @@ def test_times_are_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
     def made_of_nothing(duration_s: int, seed: int) -> SampleSet:
         count = 14
         return SampleSets.concatenate(
-            [set_of(np.zeros(duration_s), 2.0, np.zeros(count), np.full(count, duration_s - 2.0))]
+            [extract_samples(np.zeros(duration_s), 2.0, np.zeros(count), np.full(count, duration_s - 2.0))]
         ).get_set(0)
 
-    monkeypatch.setattr(timing, "drawn_set", made_of_nothing)
+    monkeypatch.setattr(timing, "draw_samples", made_of_nothing)
     monkeypatch.setattr(timing, "TURN_S", 0.0)
-    found = timed(0, [Timed("one", kept), Timed("two", kept)], rounds=1)
+    found = measure_times(0, [TimedMethod("one", kept), TimedMethod("two", kept)], rounds=1)
     assert found.filter(by="samples", method="one")["value"].to_list() == list(timing.SAMPLE_COUNTS)
     assert found.filter(by="points", method="two")["value"].to_list() == list(timing.POINT_COUNTS)
     assert (found["seconds"] > 0).all()
@@ -422,14 +424,14 @@ def test_times_are_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_runs_that_are_timed_are_whole() -> None:
-    one = timing.drawn_set(500, 0)
+    one = timing.draw_samples(500, 0)
     assert one.run_count >= max(timing.SAMPLE_COUNTS)
     assert (one.duration_s > 475).all()
 
 
 def test_growth_is_the_power_of_the_length() -> None:
     rows = [("points", count, "square", 1e-9 * count**2) for count in timing.POINT_COUNTS]
-    assert growth(pl.DataFrame(rows, timing.SCHEMA, orient="row")) == {"square": pytest.approx(2.0)}
+    assert fit_growth(pl.DataFrame(rows, timing.SCHEMA, orient="row")) == {"square": pytest.approx(2.0)}
 
 
 # ---- page and command
@@ -439,13 +441,15 @@ def test_growth_is_the_power_of_the_length() -> None:
 def whole(results: Results) -> Results:
     """Results with every part: those that cost time are made up."""
     swept = [
-        results.of("faults").with_columns(
+        results.select("faults").with_columns(
             pl.lit(sweep.name).alias("experiment"), pl.lit(float(value)).alias("value"), pl.lit("iosi").alias("method")
         )
         for sweep in SWEEPS
         for value in sweep.values
     ]
-    edison = results.of("faults").with_columns(pl.lit("edison").alias("experiment"), pl.lit("edison").alias("level"))
+    edison = results.select("faults").with_columns(
+        pl.lit("edison").alias("experiment"), pl.lit("edison").alias("level")
+    )
     rows = [
         (by, count, name, 1e-3 * count)
         for by, counts in (("samples", timing.SAMPLE_COUNTS), ("points", timing.POINT_COUNTS))

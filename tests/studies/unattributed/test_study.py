@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from iosig.studies.real_day import Day
-from iosig.studies.sites import Logged, Seen, Transfers
+from iosig.studies.sites import LoggedJobs, SiteTraffic, Transfers
 from iosig.studies.unattributed import STUDY, page, planted, real, running
 from iosig.studies.unattributed.running import Results, StudyParams, study
 from iosig.transforms.arrays import Reals
@@ -20,19 +20,19 @@ from tests.study_pages import page_of
 
 
 def test_five_are_planted_and_the_same_for_a_seed() -> None:
-    made = planted.planted(7, 7.0)
-    assert made == planted.planted(7, 7.0) != planted.planted(8, 7.0)
+    made = planted.plant_applications(7, 7.0)
+    assert made == planted.plant_applications(7, 7.0) != planted.plant_applications(8, 7.0)
     assert len(made) == 5
-    assert {application.user for application in made} == {planted.NOBODY}
+    assert {application.user for application in made} == {planted.UNLOGGED_USER}
     assert [len(application.bursts) for application in made[3:]] == [1, 3]
 
 
 def test_what_is_logged_or_planted_comes_as_often_a_week() -> None:
     (one,) = APPLICATIONS[:1]
-    assert planted.as_often(one, 14.0).run_count == 2 * one.run_count
+    assert planted.scale_run_count(one, 14.0).run_count == 2 * one.run_count
     # of less than a week as often as of one: signatures want some runs
-    assert planted.as_often(one, 3.0) == planted.as_often(one, 7.0) == one
-    singles = [planted.planted(7, days)[3].run_count for days in (7.0, 14.0)]
+    assert planted.scale_run_count(one, 3.0) == planted.scale_run_count(one, 7.0) == one
+    singles = [planted.plant_applications(7, days)[3].run_count for days in (7.0, 14.0)]
     assert singles[1] == 2 * singles[0]
 
 
@@ -40,13 +40,13 @@ def test_what_is_known_exactly_leaves_the_rest() -> None:
     """Two jobs write beside something that no log names: what is known of one or of both is gone to the byte."""
     traffic: Reals = np.full(1440 * 12, 1e6)
     moved = Transfers(np.array([0, 1]), np.array([600.0, 1800.0]), np.array([660.0, 1830.0]), np.array([6e10, 9e10]))
-    by_job = moved.on_steps(np.zeros(2, np.int64), np.full(2, len(traffic)), 5.0).reshape(2, -1)
+    by_job = moved.sum_in_steps(np.zeros(2, np.int64), np.full(2, len(traffic)), 5.0).reshape(2, -1)
     traffic[1000:1004] += 5e9
     nowhere = np.zeros(2)
-    logged = Logged(np.arange(2), nowhere, nowhere, nowhere, np.ones(2, np.bool_))
-    one = Seen(traffic + by_job.sum(axis=0), 5.0, logged, np.zeros((2, 1440)))
+    logged = LoggedJobs(np.arange(2), nowhere, nowhere, nowhere, np.ones(2, np.bool_))
+    one = SiteTraffic(traffic + by_job.sum(axis=0), 5.0, logged, np.zeros((2, 1440)))
     for known, left_bytes in (((True, False), 11e10), ((True, True), 2e10)):
-        left, step_s = planted.left_if_known(one, moved, np.array(known))
+        left, step_s = planted.compute_oracle_residual(one, moved, np.array(known))
         assert step_s == 5.0
         assert left.sum() == pytest.approx(left_bytes)
         assert left[1000:1004] == pytest.approx(5e9)
@@ -54,7 +54,7 @@ def test_what_is_known_exactly_leaves_the_rest() -> None:
 
 def test_an_appearance_is_of_whose_burst_it_begins_with() -> None:
     """Of two bursts with a pause, in which a train moves more."""
-    truth = planted._Truth(
+    truth = planted._SiteTransfers(
         ["nobody/three", "nobody/train", "nobody/three"],
         np.full(3, -1),
         np.array([100.0, 150.0, 300.0]),
@@ -63,10 +63,10 @@ def test_an_appearance_is_of_whose_burst_it_begins_with() -> None:
         {"nobody/three": 1, "nobody/train": 1},
     )
     begun, ceased = np.array([100.0]), np.array([320.0])
-    assert truth.owner_of(begun, ceased, 12.0)[:2] == ("nobody/three", 1)
+    assert truth.find_owner(begun, ceased, 12.0)[:2] == ("nobody/three", 1)
     # where none begins with it, whoever moved most
-    assert truth.owner_of(begun + 30.0, ceased, 12.0)[:2] == ("nobody/train", 1)
-    assert truth.owner_of(np.array([500.0]), np.array([510.0]), 12.0)[:2] == ("background", 1)
+    assert truth.find_owner(begun + 30.0, ceased, 12.0)[:2] == ("nobody/train", 1)
+    assert truth.find_owner(np.array([500.0]), np.array([510.0]), 12.0)[:2] == ("background", 1)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_trains_that_no_log_names_are_found_and_few_others(results: Results) -> 
 
 @pytest.mark.slow
 def test_likely_rates_name_more_than_signatures_alone(results: Results, tmp_path: Path) -> None:
-    top = dict(page.summed(results).select("way", "top").iter_rows())
+    top = dict(page.summarize_tops(results).select("way", "top").iter_rows())
     assert top["signatures alone"] < top["rest by likely rates"]
     text = page_of(STUDY, results.params, results, tmp_path)
     assert "A real day" not in text
@@ -120,18 +120,18 @@ def a_day() -> Day:
 
 
 def test_runs_that_wrote_are_told_what_they_wrote() -> None:
-    told = real.told(a_day())
+    told = real.summarize_real_runs(a_day())
     assert told["written_bytes"].to_list() == pytest.approx([6e11, 7.2e11], rel=0.01)
     assert told["likely_bytes"].to_list() == pytest.approx([6e11, 7.2e11], rel=0.05)
 
 
 def test_true_runs_come_before_decoys() -> None:
-    (row,) = real.tried(a_day(), [3]).to_dicts()
+    (row,) = real.rank_among_decoys(a_day(), [3]).to_dicts()
     assert row["asked"] >= 2
     assert row["first"] == row["top"] == row["asked"]
     # where nothing flowed nobody is asked
     quiet = replace(a_day(), moved={"read": np.zeros(6 * 720), "write": np.zeros(6 * 720)})
-    assert real.tried(quiet, [3])["asked"].to_list() == [0]
+    assert real.rank_among_decoys(quiet, [3])["asked"].to_list() == [0]
 
 
 @pytest.mark.long
@@ -139,7 +139,7 @@ def test_edisons_runs_come_before_decoys(shared_data: Path) -> None:
     day = Day.read(
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", shared_data / "jobs" / "edison-2018-02-09.sacct"
     )
-    told = real.told(day)
+    told = real.summarize_real_runs(day)
     golden = pl.read_csv(shared_data / "lmt" / "edison-join-golden.csv")
     for name, read, written in golden.select("app", "fs_tot_gibs_read", "fs_tot_gibs_written").iter_rows():
         same = told.filter(
@@ -148,6 +148,6 @@ def test_edisons_runs_come_before_decoys(shared_data: Path) -> None:
             (pl.col("written_bytes") / 2**30 - written).abs() < 1e-6,
         )
         assert same.height == 1
-    tried = real.tried(day, range(300, 320))
+    tried = real.rank_among_decoys(day, range(300, 320))
     assert tried["first"].sum() >= 0.9 * tried["asked"].sum()
     assert tried["top"].sum() >= 0.98 * tried["asked"].sum()

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.studies.networks.planted import PLANTED, Planted, SystemShape, drawn_shape, drawn_system, planted_requests
+from iosig.studies.networks.planted import PLANTED, Planted, SystemShape, draw_shape, generate_requests, plant_pattern
 from iosig.transforms.networks import bottlenecks
 from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder, BottleneckParams
 from tests.budget import examples
@@ -121,10 +121,10 @@ def test_finds_exactly_the_planted_bottlenecks(pattern: Planted) -> None:
     right = 0
     for seed in range(20):
         generator = np.random.default_rng([seed, PLANTED.index(pattern)])
-        system = drawn_system(pattern, generator, drawn_shape(generator, 1 << 14))
+        system = plant_pattern(pattern, generator, draw_shape(generator, 1 << 14))
         finder = BottleneckFinder(process_count=int((system.request_count > 0).sum()))
         wanted = None
-        for piece in planted_requests(system, generator):
+        for piece in generate_requests(system, generator):
             finder.add("size", piece.size_bytes, piece.request)
             if system.huge_bytes and piece.request[0] == 0:
                 wanted = int(np.argmax(piece.size_bytes))
@@ -143,4 +143,4 @@ def test_lower_thresholds_find_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_empty_result_has_the_schema() -> None:
     shape = SystemShape(16, 4, 1, 3)
-    assert drawn_system("bottleneck", np.random.default_rng(0), shape).request_count[0] >= 1
+    assert plant_pattern("bottleneck", np.random.default_rng(0), shape).request_count[0] >= 1

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.studies.networks.planted import planted
+from iosig.studies.networks.planted import plant_network
 from iosig.transforms.networks.batches import NetworkBatch
 from iosig.transforms.networks.network import METRICS
 from iosig.transforms.networks.node_statistics import (
@@ -23,7 +23,7 @@ from tests.naive.networks import patterns as naive
 
 @pytest.mark.parametrize("window", [None, 0, 3])
 def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
-    network_ = planted("noisy", np.random.default_rng(1), 64, 8, 4, 30, window_count=4)
+    network_ = plant_network("noisy", np.random.default_rng(1), 64, 8, 4, 30, window_count=4)
     networks = NetworkBatch.from_network(network_)
     cells = count_cells(networks, METRICS.index("time"))
     nodes = make_nodes(cells, 0 if window is None else 1 + window, find_main_targets(networks))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from iosig.studies.networks.planted import PLANTED, PlantedSystem, drawn_shape, drawn_system, planted_requests
+from iosig.studies.networks.planted import PLANTED, PlantedSystem, draw_shape, generate_requests, plant_pattern
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks import patterns as module
 from iosig.transforms.networks.batches import NetworkBatch
@@ -71,7 +71,7 @@ def network_of_times(system: PlantedSystem, generator: np.random.Generator) -> N
         Layer("host", pl.Series("label", [str(node) for node in range(system.shape.io_node_count)])),
     )
     counter = EdgeCounter(layers, ("latency",), window_edges(0.0, system.shape.run_s, 1))
-    for part in planted_requests(system, generator):
+    for part in generate_requests(system, generator):
         unknown = np.full(len(part.rank), np.nan)
         node = system.io_node[part.rank]
         counter.add(
@@ -87,7 +87,7 @@ def classified_patterns() -> pl.DataFrame:
     for pattern in PATTERNS:
         for seed in SEEDS:
             generator = np.random.default_rng([seed, PLANTED.index(pattern)])
-            system = drawn_system(pattern, generator, drawn_shape(generator, 1 << 15))
+            system = plant_pattern(pattern, generator, draw_shape(generator, 1 << 15))
             row = whole(network_of_times(system, generator))
             causes = np.array(row["cause_nodes"], dtype=np.int64)
             rows.append((pattern, row["pattern"] or row["outcome"], len(causes), int(system.is_cause[causes].sum())))

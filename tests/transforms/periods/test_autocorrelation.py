@@ -271,9 +271,9 @@ def many_kinds(count: int) -> Reals:
     infinite[:, 5] = np.inf
     return np.concatenate(
         [
-            noise.white(rng, 6, count),
-            noise.red(rng, 6, count, 0.95),
-            noise.bursts(rng, 6, count),
+            noise.draw_white(rng, 6, count),
+            noise.draw_ar1(rng, 6, count, 0.95),
+            noise.draw_bursts(rng, 6, count),
             1e9 * square_waves,
             square_waves + 0.1 * rng.random((6, count)),
             square_waves + 10.0 ** rng.integers(0, 9, (6, 1)),

@@ -45,7 +45,7 @@ def test_results_keep_the_order_of_signals() -> None:
 
 def test_each_method_equals_its_own_module() -> None:
     generator = np.random.default_rng(3)
-    values = np.concatenate([noise.bursts(generator, 20, 500), np.tile(square(500, 50, 10), (4, 1))])
+    values = np.concatenate([noise.draw_bursts(generator, 20, 500), np.tile(square(500, 50, 10), (4, 1))])
     group = EvenSignals(values, np.ones(24), np.zeros(24))
     result = {
         answer.method: answer.detections for answer in find_periods(make_ragged(*values), np.ones(24), np.zeros(24))
@@ -112,7 +112,7 @@ def test_periodicity_is_measured_within_the_window() -> None:
 
 def test_results_are_independent_of_the_batch() -> None:
     generator = np.random.default_rng(5)
-    signals = [*noise.red(generator, 3, 256, 0.5), square(256), *noise.white(generator, 3, 300)]
+    signals = [*noise.draw_ar1(generator, 3, 256, 0.5), square(256), *noise.draw_white(generator, 3, 300)]
     together = find_periods_of(*signals)
     for place, values in enumerate(signals):
         for method, period_s in find_periods_of(values).items():

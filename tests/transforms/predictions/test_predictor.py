@@ -21,12 +21,12 @@ from iosig.transforms.predictions.predictor import (
 )
 from iosig.transforms.throughput.requests import Requests
 from tests.naive.predictions import predictor as naive
-from tests.online_runs import add_phase, changing, hacc_like, planted, predicted
+from tests.online_runs import add_phase, changing, hacc_like, plant_phases, predicted
 
 
 def steady(count: int = 12, period_s: float = 8.0):
     onsets = 2.0 + period_s * np.arange(count)
-    return planted(onsets, np.full(count, 0.25 * period_s), np.random.default_rng(7))
+    return plant_phases(onsets, np.full(count, 0.25 * period_s), np.random.default_rng(7))
 
 
 # ---- what is predicted
@@ -39,7 +39,7 @@ def test_ended_periodicity_is_rejected():
     for _ in range(4):
         gaps = np.concatenate([20 * (1 + 0.02 * rng.standard_normal(15)), 3 + rng.exponential(17, 10)])
         onsets = 6.0 + np.concatenate([[0.0], np.cumsum(gaps)])
-        _, evaluations = predicted(planted(onsets, np.full(len(onsets), 3.0), rng))
+        _, evaluations = predicted(plant_phases(onsets, np.full(len(onsets), 3.0), rng))
         assert all(each.answer.outcome == "periodic" for each in evaluations[6:15])
         claims.append(sum(each.answer.outcome == "periodic" for each in evaluations[16:24]))
     assert np.mean(claims) <= 2
@@ -58,7 +58,7 @@ def test_single_late_phase_is_tolerated():
     gaps = np.full(20, 20.0)
     gaps[12] = 26.0
     onsets = 6.0 + np.concatenate([[0.0], np.cumsum(gaps)])
-    _, evaluations = predicted(planted(onsets, np.full(len(onsets), 3.0), np.random.default_rng(5)))
+    _, evaluations = predicted(plant_phases(onsets, np.full(len(onsets), 3.0), np.random.default_rng(5)))
     assert all(each.answer.period_s is not None for each in evaluations[6:])
 
 
@@ -128,9 +128,9 @@ def test_tentative_period_needs_agreeing_gaps():
     never = predicted(run, OnlineParams(agreeing_gap_count=0))[1]
     assert never[2].answer.outcome == "aperiodic"
     # two of six gaps agree, as may happen by chance
-    chance = planted(np.array([1.0, 4.0, 30.0, 47.0, 50.5, 61.0, 71.5]), np.full(7, 1.0), np.random.default_rng(1))
+    chance = plant_phases(np.array([1.0, 4.0, 30.0, 47.0, 50.5, 61.0, 71.5]), np.full(7, 1.0), np.random.default_rng(1))
     assert predicted(chance)[1][-1].answer.outcome == "aperiodic"
-    uneven = planted(np.array([1.0, 4.0, 30.0]), np.full(3, 1.0), np.random.default_rng(1))
+    uneven = plant_phases(np.array([1.0, 4.0, 30.0]), np.full(3, 1.0), np.random.default_rng(1))
     assert predicted(uneven)[1][-1].answer.outcome == "aperiodic"
 
 
@@ -199,7 +199,7 @@ def test_answer_matches_full_recomputation(method):
 
 def test_epoch_clock_starts_at_first_request():
     run = steady()
-    shifted = planted(run.onset_s + 1.7e9, np.full(12, 2.0), np.random.default_rng(7))
+    shifted = plant_phases(run.onset_s + 1.7e9, np.full(12, 2.0), np.random.default_rng(7))
     answer = predicted(shifted)[1][-1].answer
     assert answer.window_start_s == pytest.approx(shifted.start_s.min(), abs=0.05)
     assert answer.period_s == pytest.approx(8.0, rel=0.02)
@@ -259,7 +259,7 @@ def test_restart_resets_all_but_evaluation_count():
 def test_start_window_keeps_only_byte_totals():
     run = steady()
     predictor, _ = predicted(run)
-    later = planted(run.onset_s + 1e6, np.full(12, 2.0), np.random.default_rng(1))
+    later = plant_phases(run.onset_s + 1e6, np.full(12, 2.0), np.random.default_rng(1))
     predictor.start_window(float(later.start_s.min()))
     add_phase(predictor, later, 0)
     (evaluations,) = evaluate([Due(predictor, float(later.end_s[0].max()), "gap")])

@@ -34,7 +34,7 @@ def test_fft_sizes_are_powers_of_two_times_8_to_15() -> None:
 
 def test_prewhitening_makes_red_noise_white() -> None:
     for correlation in (0.0, 0.9):
-        result = prewhiten(noise.red(generator(), 50, 4000, correlation) / 1e9)
+        result = prewhiten(noise.draw_ar1(generator(), 50, 4000, correlation) / 1e9)
         neighbours = (result[:, 1:] * result[:, :-1]).sum() / (result**2).sum()
         assert abs(neighbours) < 0.01
 
@@ -48,7 +48,7 @@ def test_unmeasured_sample_and_its_successor_are_zero() -> None:
 
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
 def test_power_over_the_noise_floor_is_about_one(correlation: float) -> None:
-    rates = noise.red(generator(), 300, 2048, correlation) / 1e9
+    rates = noise.draw_ar1(generator(), 300, 2048, correlation) / 1e9
     ratios = normalize_by_noise_floor(compute_power(centred(rates).values, 2048))
     assert not ratios[0].any()
     means = ratios[1:].reshape(32, 32, 300).mean(axis=(1, 2))
@@ -57,7 +57,7 @@ def test_power_over_the_noise_floor_is_about_one(correlation: float) -> None:
 
 @pytest.mark.parametrize(("name", "is_skewed", "correlation"), [("white", False, 0.0), ("red", True, 0.8)])
 def test_p_values_of_noise_are_conservative(name: str, is_skewed: bool, correlation: float) -> None:
-    rates = noise.red(generator(3), 1500, 600, correlation, LevelParams(1.0, 0.5, is_skewed))
+    rates = noise.draw_ar1(generator(3), 1500, 600, correlation, LevelParams(1.0, 0.5, is_skewed))
     result = find_combs(centred(rates))
     for level in (0.01, 0.05):
         assert (result.log_p < np.log(level)).mean() <= level, name

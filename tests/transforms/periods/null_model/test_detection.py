@@ -39,7 +39,7 @@ def sample_bursts(
     starts: np.ndarray, length_s: float, duration_s: float, sampling_hz: float, *, binned: bool = True
 ) -> np.ndarray:
     requests = Requests.from_arrays(starts, starts + length_s, np.full(len(starts), 1e9))
-    return noise.sampled(requests, round(duration_s * sampling_hz), sampling_hz, is_binned=binned)
+    return noise.sample_rates(requests, round(duration_s * sampling_hz), sampling_hz, is_binned=binned)
 
 
 def pulses(sample_count: int) -> np.ndarray:
@@ -82,7 +82,10 @@ def test_period_may_be_a_fractional_number_of_samples(sampling_hz: float) -> Non
 
 def test_silence_before_and_after_has_no_effect() -> None:
     rates = np.vstack(
-        [sample_bursts(20.0 * np.arange(12), 1.5, 240.0, 10.0), noise.bursts(generator(), 3, 2400, BurstParams(20))]
+        [
+            sample_bursts(20.0 * np.arange(12), 1.5, 240.0, 10.0),
+            noise.draw_bursts(generator(), 3, 2400, BurstParams(20)),
+        ]
     )
     plain = detect(make_signals(rates, 10.0))
     padded = detect(EvenSignals(np.pad(rates, ((0, 0), (3000, 1234))), np.full(4, 10.0), np.full(4, -300.0)))
@@ -96,8 +99,8 @@ def test_results_are_independent_of_units(unit: float, per_s: float) -> None:
     rates = np.vstack(
         [
             sample_bursts(20.0 * np.arange(12), 1.5, 240.0, 10.0),
-            noise.white(rng, 1, 2400) * (1 + 0.2 * np.sin(np.arange(2400) / 7)),
-            noise.bursts(rng, 1, 2400, BurstParams(20)),
+            noise.draw_white(rng, 1, 2400) * (1 + 0.2 * np.sin(np.arange(2400) / 7)),
+            noise.draw_bursts(rng, 1, 2400, BurstParams(20)),
         ]
     )
     first = detect(make_signals(rates))
@@ -110,7 +113,7 @@ def test_results_are_independent_of_units(unit: float, per_s: float) -> None:
 def test_results_are_independent_of_the_batch() -> None:
     rng = generator(5)
     rates = np.vstack(
-        [noise.bursts(rng, 20, 700, BurstParams(15)), sample_bursts(30.0 * np.arange(23), 3.0, 700.0, 1.0)]
+        [noise.draw_bursts(rng, 20, 700, BurstParams(15)), sample_bursts(30.0 * np.arange(23), 3.0, 700.0, 1.0)]
     )
     together = detect(make_signals(rates))
     alone = [detect(make_signals(rates[row : row + 1])) for row in range(len(rates))]
@@ -153,7 +156,7 @@ def test_a_sine_in_noise_is_found() -> None:
 
 def test_bursts_among_red_noise_are_found() -> None:
     rates = sample_bursts(20.0 * np.arange(20), 1.5, 400.0, 10.0)
-    rates = rates / rates.max() + noise.red(generator(), 20, 4000, 0.95, LevelParams(0.3, 0.5))
+    rates = rates / rates.max() + noise.draw_ar1(generator(), 20, 4000, 0.95, LevelParams(0.3, 0.5))
     result = detect(make_signals(rates, 10.0))
     assert result.is_periodic.all()
     np.testing.assert_allclose(result.period_s, 20, rtol=5e-3)
@@ -185,7 +188,7 @@ def test_temporary_period_has_its_window() -> None:
 
 
 def test_window_search_is_optional_and_costs_significance() -> None:
-    rates = noise.white(generator(2), 6, 8000)
+    rates = noise.draw_white(generator(2), 6, 8000)
     rates[:, 7000:] += 1e8 * np.sin(2 * np.pi * np.arange(1000) / 25)
     result = detect(make_signals(rates))
     assert result.is_periodic.all()
@@ -218,9 +221,9 @@ def test_skipping_hopeless_windows_does_not_change_results(monkeypatch: pytest.M
     rng = generator(9)
     rates = np.vstack(
         [
-            noise.white(rng, 30, 1500) / 1e9,
-            noise.red(rng, 20, 1500, 0.8) / 1e9,
-            noise.bursts(rng, 40, 1500, BurstParams(40, 0.2, 0.5, 0.5)) / 1e9,
+            noise.draw_white(rng, 30, 1500) / 1e9,
+            noise.draw_ar1(rng, 20, 1500, 0.8) / 1e9,
+            noise.draw_bursts(rng, 40, 1500, BurstParams(40, 0.2, 0.5, 0.5)) / 1e9,
         ]
     )
     place = np.arange(1500)
@@ -242,16 +245,18 @@ def test_skipping_hopeless_windows_does_not_change_results(monkeypatch: pytest.M
 
 
 NOISE = {
-    "white": lambda rng, count: noise.white(rng, count, 500),
-    "skewed": lambda rng, count: noise.white(rng, count, 200, LevelParams(relative_spread=2, is_skewed=True)),
-    "red": lambda rng, count: noise.red(rng, count, 500, np.repeat([0.5, 0.9, 0.99, 0.7], count // 4)),
-    "few": lambda rng, count: noise.bursts(rng, count, 600, BurstParams(6, 0.1)),
-    "bursts": lambda rng, count: noise.bursts(rng, count, 600, BurstParams(20, 0.3, 0.5, 0.5)),
-    "busy": lambda rng, count: noise.bursts(rng, count, 1000, BurstParams(50, 0.6)),
-    "many": lambda rng, count: noise.bursts(rng, count, 1000, BurstParams(200, 0.1)),
-    "one after the other": lambda rng, count: noise.bursts(rng, count, 600, BurstParams(20, 0.2, may_overlap=False)),
-    "padded": lambda rng, count: np.pad(noise.bursts(rng, count, 400, BurstParams(15)), ((0, 0), (500, 300))),
-    "sparse": lambda rng, count: noise.bursts(rng, count // 4, 5000, BurstParams(30, 0.01)),
+    "white": lambda rng, count: noise.draw_white(rng, count, 500),
+    "skewed": lambda rng, count: noise.draw_white(rng, count, 200, LevelParams(relative_spread=2, is_skewed=True)),
+    "red": lambda rng, count: noise.draw_ar1(rng, count, 500, np.repeat([0.5, 0.9, 0.99, 0.7], count // 4)),
+    "few": lambda rng, count: noise.draw_bursts(rng, count, 600, BurstParams(6, 0.1)),
+    "bursts": lambda rng, count: noise.draw_bursts(rng, count, 600, BurstParams(20, 0.3, 0.5, 0.5)),
+    "busy": lambda rng, count: noise.draw_bursts(rng, count, 1000, BurstParams(50, 0.6)),
+    "many": lambda rng, count: noise.draw_bursts(rng, count, 1000, BurstParams(200, 0.1)),
+    "one after the other": lambda rng, count: noise.draw_bursts(
+        rng, count, 600, BurstParams(20, 0.2, may_overlap=False)
+    ),
+    "padded": lambda rng, count: np.pad(noise.draw_bursts(rng, count, 400, BurstParams(15)), ((0, 0), (500, 300))),
+    "sparse": lambda rng, count: noise.draw_bursts(rng, count // 4, 5000, BurstParams(30, 0.01)),
 }
 
 
@@ -358,7 +363,7 @@ def test_bursts_of_ior_are_found_from_segments_and_bins(
 
     requests = rows("trace_requests")
     span = Requests.from_arrays(*(requests[name].to_numpy() for name in ("start_s", "end_s", "request_bytes")))
-    signals = [make_signals(noise.sampled(span, round(60 * hz), hz), hz) for hz in (1.0, 10.0)]
+    signals = [make_signals(noise.sample_rates(span, round(60 * hz), hz), hz) for hz in (1.0, 10.0)]
     heatmap = rows("trace_heatmaps")
     bins = np.sum(heatmap["bin_bytes"].to_list(), axis=0, dtype=float)
     signals.append(make_signals(bins[None], 1 / float(heatmap["interval_s"][0])))

@@ -128,7 +128,7 @@ def test_best_merge_equals_the_naive_twin(gaps: list[int]) -> None:
 @pytest.mark.parametrize("may_overlap", [True, False])
 def test_p_values_of_random_phases_are_conservative(count: int, may_overlap: bool) -> None:
     params = BurstParams(count, 0.1, 0.5, 0.5, may_overlap=may_overlap)
-    result = assess(noise.bursts(np.random.default_rng(count), 2000, 2000, params))
+    result = assess(noise.draw_bursts(np.random.default_rng(count), 2000, 2000, params))
     for level in (0.01, 0.05):
         assert (result.log_p < np.log(level)).mean() <= level + 3 * np.sqrt(level / 2000)
 
@@ -144,7 +144,7 @@ def test_empty_input_has_no_result() -> None:
 def test_limit_does_not_change_reported_results(max_log_p: float) -> None:
     rng = np.random.default_rng(7)
     rates = np.vstack(
-        [noise.bursts(rng, 300, 1000, BurstParams(count, 0.1, 0.5, 0.5)) for count in (5, 20, 60)]
+        [noise.draw_bursts(rng, 300, 1000, BurstParams(count, 0.1, 0.5, 0.5)) for count in (5, 20, 60)]
         + [pulses(np.cumsum(rng.integers(20 - most, 21 + most, 40)).tolist(), 2, 1000) for most in range(18)]
     )
     result = find_phases(rates, rates.mean(axis=1))

@@ -58,7 +58,7 @@ def test_typical_sizes_are_volume_weighted_means() -> None:
 
 
 def test_flickering_signal_has_unresolved_phases() -> None:
-    rates = noise.white(np.random.default_rng(1), 2, 1000)
+    rates = noise.draw_white(np.random.default_rng(1), 2, 1000)
     rates[1] = pulses(list(range(0, 1000, 20)), 2, 1000)
     active = find_activity(rates, rates.mean(axis=1))
     assert has_too_many_phases(active, np.array([1000, 1000])).tolist() == [True, False]

@@ -115,7 +115,7 @@ def test_one_period_is_one_segment() -> None:
 
 def test_aperiodic_signals_have_no_segment() -> None:
     answer, result = find_segments_of(
-        noise.bursts(np.random.default_rng(2), 1, 900)[0], np.zeros(100), np.full(50, np.nan)
+        noise.draw_bursts(np.random.default_rng(2), 1, 900)[0], np.zeros(100), np.full(50, np.nan)
     )
     assert result.counts.tolist() == [0, 0, 0]
     assert answer.outcome.tolist() == ["aperiodic", "no_io", "no_data"]
@@ -141,7 +141,7 @@ def draw_mixed_signals(seed: int, count: int) -> list[np.ndarray]:
         for _ in range(int(generator.integers(1, 4))):
             length, period = int(generator.integers(300, 900)), float(generator.uniform(8, 60))
             rhythm = square(period, period * generator.uniform(0.1, 0.3), 0.0, np.arange(length))
-            random = noise.bursts(generator, 1, length)[0]
+            random = noise.draw_bursts(generator, 1, length)[0]
             parts.append((rhythm, rhythm, random, rhythm * 20 + random)[int(generator.integers(4))])
         values = np.concatenate(parts)
         values[generator.random(len(values)) < 0.05 * generator.integers(2)] = np.nan
@@ -190,7 +190,7 @@ def count_memoryless_claims(generator: memoryless.Generator, draws: int, samples
 @pytest.mark.slow
 @pytest.mark.long
 def test_memoryless_part_beside_a_rhythm_is_no_segment() -> None:
-    counts = [count_memoryless_claims(item, 40, 600, 4) for item in list(memoryless.generators())[::6]]
+    counts = [count_memoryless_claims(item, 40, 600, 4) for item in list(memoryless.list_generators())[::6]]
     wrong, right = np.sum(counts, axis=0).tolist()
     assert right > 800
     assert wrong <= 0.01 * right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iosig.studies.pieces import worked
+from iosig.studies.work_items import map_work_items
 
 
 def double(value: int) -> int:
@@ -14,11 +14,11 @@ def double(value: int) -> int:
 @pytest.mark.parametrize("workers", [1, 2, None])
 def test_results_are_in_order(workers: int | None) -> None:
     told: list[tuple[int, int]] = []
-    found = worked(double, [3, 1, 2], workers, lambda done, count: told.append((done, count)), [1, 5, 2])
+    found = map_work_items(double, [3, 1, 2], workers, lambda done, count: told.append((done, count)), [1, 5, 2])
     assert found == [6, 2, 4]
     assert len(told) == 3
     assert told[-1] == (8, 8)
 
 
 def test_no_work_is_done_at_once() -> None:
-    assert worked(double, []) == []
+    assert map_work_items(double, []) == []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from iosig.studies.signatures.counted_page import counted_table, of_counted
 from iosig.studies.signatures.families import ALONE, FAMILIES
+from iosig.studies.signatures.job_counter_page import build_job_counter_table, summarize_job_counters
 from iosig.studies.signatures.methods import METHODS, ORACLES
-from iosig.studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results, StudyParams, pieces
+from iosig.studies.signatures.running import COUNTED, OWN, OWN_AND_OTHERS, SHARED, Results, StudyParams, build_items
 from iosig.studies.signatures.scores import CHOSEN
 from iosig.transforms.signatures.methods import DEFAULT_METHODS
 
@@ -35,9 +35,9 @@ def results() -> Results:
 
 
 def test_witnesses_stand_beside_each_other_and_the_bound(results: Results) -> None:
-    found = of_counted(results)
+    found = summarize_job_counters(results)
     assert found.row(0) == (FIRST, "calm", *(pytest.approx(value) for value in (0.9, 0.99, 0.995, 0.99)))
-    table = counted_table(results)
+    table = build_job_counter_table(results)
     assert table is not None
     assert [row[0] for row in table.rows] == [FIRST, SECOND, "all but the first"]
     assert table.rows[1] == (SECOND, "0.700", "0.700", "0.700", "0.900", "1 of 2", "0.100")
@@ -47,15 +47,15 @@ def test_witnesses_stand_beside_each_other_and_the_bound(results: Results) -> No
 
 
 def test_nothing_is_told_of_what_was_not_asked(results: Results) -> None:
-    without = Results(results.params, (), results.of("levels"), results.times, results.bounds)
-    assert counted_table(without) is None
+    without = Results(results.params, (), results.select("levels"), results.times, results.bounds)
+    assert build_job_counter_table(without) is None
 
 
 def test_each_family_is_asked_in_three_ways() -> None:
-    work = list(pieces(StudyParams(2, 1, 1, parts=("counted",)), METHODS))
+    work = list(build_items(StudyParams(2, 1, 1, parts=("counted",)), METHODS))
     assert len(work) == 2 * 3 * (1 + 3 * len(FAMILIES))
-    ways = {(piece.asked[0][1], piece.setting.is_alone_seen, piece.setting.is_counted) for piece in work}
+    ways = {(piece.queries[0][1], piece.setting.is_alone_seen, piece.setting.is_counted) for piece in work}
     assert ways == {(SHARED, False, False), (OWN, True, False), (OWN_AND_OTHERS, False, True)}
-    asked = {tuple(method.name for *_, method in piece.asked) for piece in work}
+    asked = {tuple(method.name for *_, method in piece.queries) for piece in work}
     usual = tuple(method.name for method in METHODS if method.name in DEFAULT_METHODS)
     assert asked == {usual, (*usual, *(one.name for one in ORACLES))}

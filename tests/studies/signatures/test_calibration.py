@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iosig.studies.signatures.judging import rotated, weights
+from iosig.studies.signatures.calibration import cross_predict, fit_weights
 from iosig.transforms.signatures.expected_correlation import FEATURES
 
 
@@ -16,7 +16,7 @@ def drawn(seed: int, count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_weights_are_found_again() -> None:
-    found = weights(*drawn(1))
+    found = fit_weights(*drawn(1))
     expected = np.zeros(1 + len(FEATURES))
     expected[0], expected[1 + FEATURES.index("agreement")] = 0.2, 0.6
     assert found == pytest.approx(expected, abs=0.02)
@@ -24,7 +24,7 @@ def test_weights_are_found_again() -> None:
 
 def test_what_can_only_speak_for_never_speaks_against() -> None:
     evidence, told = drawn(2)
-    found = weights(evidence, 1.0 - told)
+    found = fit_weights(evidence, 1.0 - told)
     assert found[1 + FEATURES.index("agreement")] >= 0
 
 
@@ -32,7 +32,7 @@ def test_a_family_is_told_by_all_others() -> None:
     evidence, told = drawn(3)
     family = np.where(np.arange(len(told)) < 2000, "one", "other")
     odd = np.where(family == "one", told, 0.0)
-    found = rotated(evidence, odd, family.tolist())
+    found = cross_predict(evidence, odd, family.tolist())
     assert found[family == "one"].max() < 0.1, "it knows of the other family only, where all is 0"
     assert np.abs(found[family == "other"] - told[family == "other"]).mean() < 0.05
-    assert (rotated(evidence, told, ["one"] * len(told)) == 0).all()
+    assert (cross_predict(evidence, told, ["one"] * len(told)) == 0).all()

@@ -1,4 +1,4 @@
-"""What signatures are like where servers count by job: beside those of shared traffic, and beside the bound."""
+"""Table of signatures from job-level counters, from shared traffic, and the upper bound."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iosig.studies.signatures.scores import CHOSEN
 _WITNESSES = {SHARED: "shared", OWN: "own", OWN_AND_OTHERS: "own_and_others"}
 
 
-def of_counted(results: Results) -> pl.DataFrame:
-    """Return a row for each family and level: mean correlations with the truth by what servers tell, and the bound.
+def summarize_job_counters(results: Results) -> pl.DataFrame:
+    """Compute mean correlations with the truth by family, level and source of the samples, and the upper bound.
 
-    Columns: family, level, shared (of all traffic), own (of a run's own bytes), own_and_others (of these with what
-    others moved beside them), each of the chosen answers; bound: of the better oracle. No signature counts as 0.
+    Columns: family, level, shared (total traffic), own (a run's own bytes), own_and_others (these plus the interfering
+    bytes), each of the chosen signatures; bound: of the better oracle. A missing signature counts as 0.
     """
     answers = results.answers.filter(pl.col("experiment").str.starts_with(COUNTED)).with_columns(
         pl.col("experiment").str.strip_prefix(COUNTED).alias("family"), pl.col("correlation").fill_null(0.0)
@@ -29,23 +29,23 @@ def of_counted(results: Results) -> pl.DataFrame:
         .agg(pl.col("correlation").mean())
     )
     chosen = pl.col("method") == CHOSEN
-    told = (
+    correlations = (
         pl.col("correlation").filter(chosen, pl.col("value") == value).first().alias(name)
         for value, name in _WITNESSES.items()
     )
     return means.group_by("family", "level", maintain_order=True).agg(
-        *told, pl.col("correlation").filter(~chosen).max().alias("bound")
+        *correlations, pl.col("correlation").filter(~chosen).max().alias("bound")
     )
 
 
-def counted_table(results: Results) -> Table | None:
-    """Return the correlations of each family, and their means; None if it was not studied."""
-    found = of_counted(results)
-    if found.is_empty():
+def build_job_counter_table(results: Results) -> Table | None:
+    """Tabulate the correlations by family, and their means; None if not studied."""
+    summary = summarize_job_counters(results)
+    if summary.is_empty():
         return None
     names = [*_WITNESSES.values(), "bound"]
     lead = pl.col("own_and_others") - pl.col("shared")
-    rows = found.group_by("family", maintain_order=True).agg(
+    rows = summary.group_by("family", maintain_order=True).agg(
         pl.col(names).mean(), (lead < 0).sum().alias("below"), pl.len().alias("levels"), lead.min().alias("least")
     )
     columns = ("family", "shared traffic", "own bytes", "own and others", "bound", "below", "at most by")
