@@ -76,7 +76,7 @@ def network_command(
     trace.
     """
     from iosig.answers.single.networks import read_network
-    from iosig.estimates.networks.making import Asked
+    from iosig.estimates.networks.making import Query
     from iosig.traces.extrapolation.compressing import keep_apart
     from iosig.transforms.networks.network import NetworkParams
     from iosig.warehouse.errors import UsageError
@@ -91,7 +91,7 @@ def network_command(
     params = NetworkParams(
         window_count or settings.networks.window_count, max_nodes or settings.networks.max_node_count
     )
-    asked = Asked(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
+    asked = Query(None if layers is None else tuple(part.strip() for part in layers.split(",")), module)
     found = read_network(path, settings, asked, params)
     if window is not None:
         found = found.within((window.start_s, window.end_s))

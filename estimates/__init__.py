@@ -3,7 +3,8 @@
 A function takes frames of staged tables, calls `transforms`, and returns rows that meet a contract. The steps of the
 nightly flow and the answers to single inputs share it.
 
-- `attribution` (`There`, `Traffic`, `Laid`, `slowed_bursts`): Bytes of each run in shared traffic.
+- `attribution` (`ActiveRuns`, `Traffic`, `TrafficAttribution`, `compute_slowdowns`): Bytes of each run in shared
+  traffic.
 - `classes` (`series_classes`, `trace_classes`): When in its run a subject does its I/O.
 - `columns` (`floats`, `ints`, `epoch_s`, `ragged`, `list_column`): Frame columns as arrays, and arrays as columns.
 - `networks/`: Networks of traced runs, from landed requests.

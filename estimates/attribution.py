@@ -31,12 +31,12 @@ _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
 _MINUTE_US = 60_000_000
 _BURST = ("start_s", "end_s", "volume_bytes")
 _BURST_KEY = (*RUN, "direction", "burst")
-#: a burst that found less of its volume was not found
-_LEAST_FILLED = 0.5
+#: minimum fraction of a burst's volume in the traffic at which it counts as found
+_MIN_FILLED_RATIO = 0.5
 
 
-def known_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
-    """Return the default signatures that there are, with their bursts as lists."""
+def list_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataFrame:
+    """Return the extracted default signatures, with their bursts as list columns."""
     key = [*SUBJECT, "method"]
     chosen = signatures.filter(pl.col("is_default"), pl.col("outcome") == "extracted")
     listed = (
@@ -53,15 +53,15 @@ def known_signatures(signatures: pl.DataFrame, bursts: pl.DataFrame) -> pl.DataF
 
 
 @dataclass(frozen=True, slots=True)
-class There:
-    """Runs of a file system and direction: those with a signature, and those with a series of their own."""
+class ActiveRuns:
+    """Active runs of a file system and direction: those with a signature, and those with server counters."""
 
     signed: pl.DataFrame
     counted: pl.DataFrame
 
     @classmethod
-    def of(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> There:
-        """Return the runs of which something is known; a run's own series takes precedence over its signature."""
+    def select(cls, runs: pl.DataFrame, known: pl.DataFrame, counted: pl.DataFrame) -> ActiveRuns:
+        """Select the runs with known I/O; server counters take precedence over a signature."""
         series = runs.join(counted.drop("direction"), on=RUN, how="inner", maintain_order="left")
         others = runs.join(counted, on=RUN, how="anti", maintain_order="left")
         by_application = known.drop("filesystem", "direction")
@@ -69,11 +69,11 @@ class There:
 
     @property
     def has_own(self) -> bool:
-        """Whether any of them is one of the day's own."""
+        """Whether any run belongs to the day itself."""
         return any(of["is_own"].any() for of in (self.signed, self.counted))
 
     def window(self) -> tuple[datetime, datetime]:
-        """Return when the first of the day's own runs began, and when the last one ended."""
+        """Return the first start and the last end of the day's own runs."""
         times = pl.concat([of.filter("is_own").select("started_at", "ended_at") for of in (self.signed, self.counted)])
         first, last = times.select(pl.col("started_at").min(), pl.col("ended_at").max()).row(0)
         return first, last
@@ -81,30 +81,30 @@ class There:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes in each step of a grid, NaN where nothing was polled; start_s: when the first step begins, since 1970."""
+    """Bytes in each step of a grid, NaN if not polled; start_s: start of the first step [s since 1970]."""
 
     volume_bytes: Reals
     start_s: float
     interval_s: float
 
     def places(self, instants: pl.Series) -> Reals:
-        """Return where on the grid instants lie."""
-        found: Reals = (epoch_s(instants) - self.start_s) / self.interval_s
-        return found
+        """Convert instants to fractional step indices."""
+        places: Reals = (epoch_s(instants) - self.start_s) / self.interval_s
+        return places
 
-    def between(self, start_s: Reals, end_s: Reals) -> Reals:
-        """Return what flowed between times, in seconds since 1970."""
-        by_then = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.volume_bytes))])
-        edges = self.start_s + np.arange(len(by_then)) * self.interval_s
-        found: Reals = np.interp(end_s, edges, by_then) - np.interp(start_s, edges, by_then)
-        return found
+    def sum_between(self, start_s: Reals, end_s: Reals) -> Reals:
+        """Return the bytes between times [s since 1970], interpolated within steps."""
+        cumulative = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self.volume_bytes))])
+        edges = self.start_s + np.arange(len(cumulative)) * self.interval_s
+        volumes: Reals = np.interp(end_s, edges, cumulative) - np.interp(start_s, edges, cumulative)
+        return volumes
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """Runs that are laid on a direction's traffic: what was counted, and what is explained of the rest."""
+class TrafficAttribution:
+    """Attribution of a direction's traffic: exact bytes of runs with counters, and estimates for the rest."""
 
-    there: There
+    there: ActiveRuns
     traffic: Traffic
     direction: str
     exact: RunBytes
@@ -112,25 +112,25 @@ class Laid:
     explained: Explanation
 
     @classmethod
-    def each(cls, theres: Sequence[tuple[There, Traffic, str]]) -> list[Laid]:
-        """Lay runs on the traffic of each direction of a file system."""
-        known, meant = [], []
-        for there, traffic, direction in theres:
-            exact, runs = _counted(there.counted, traffic), _runs(there.signed, traffic)
+    def attribute(cls, inputs: Sequence[tuple[ActiveRuns, Traffic, str]]) -> list[TrafficAttribution]:
+        """Attribute the traffic of each direction of a file system to its runs."""
+        known, residuals = [], []
+        for there, traffic, direction in inputs:
+            exact, runs = _distribute_counters(there.counted, traffic), _runs(there.signed, traffic)
             taken = np.bincount(exact.step, exact.volume_bytes, len(traffic.volume_bytes))
             known.append((there, traffic, direction, exact, runs))
-            meant.append((np.maximum(traffic.volume_bytes - taken, 0.0), runs))
-        if not meant:
+            residuals.append((np.maximum(traffic.volume_bytes - taken, 0.0), runs))
+        if not residuals:
             return []
-        explained = explain_traffics(meant, known[0][1].interval_s)
-        return [cls(*own, found) for own, found in zip(known, explained, strict=True)]
+        explained = explain_traffics(residuals, known[0][1].interval_s)
+        return [cls(*fields, explanation) for fields, explanation in zip(known, explained, strict=True)]
 
     def rows(self) -> pl.DataFrame:
-        """Return the rows of a day's own runs."""
-        exact, found = self.exact, self.explained
-        low, high = range_factors(found.confidence)
+        """Return rows of `placed_io` of the day's own runs."""
+        exact, explained = self.exact, self.explained
+        low, high = range_factors(explained.confidence)
         signed = self.there.signed.with_columns(
-            confidence=pl.Series(found.confidence),
+            confidence=pl.Series(explained.confidence),
             low=pl.Series(low),
             high=pl.Series(high),
             estimate_source=pl.lit("attributed"),
@@ -138,14 +138,18 @@ class Laid:
         counted = self.there.counted.with_columns(confidence=1.0, low=1.0, high=1.0)
         return pl.concat(
             [
-                _rows(signed, _minutes(found.run, found.step, found.volume_bytes, self.traffic), self.direction),
+                _rows(
+                    signed,
+                    _minutes(explained.run, explained.step, explained.volume_bytes, self.traffic),
+                    self.direction,
+                ),
                 _rows(counted, _minutes(exact.run, exact.step, exact.volume_bytes, self.traffic), self.direction),
             ]
         )
 
 
-def _counted(there: pl.DataFrame, traffic: Traffic) -> RunBytes:
-    """Return what servers counted for runs, on the grid of the traffic."""
+def _distribute_counters(there: pl.DataFrame, traffic: Traffic) -> RunBytes:
+    """Distribute the server counters of runs to the grid of the traffic."""
     rates, lasting = ragged(there["sample_bytes_per_s"]), floats(there["counted_s"])
     volumes = Ragged(rates.values * np.repeat(lasting, np.diff(rates.offsets)), rates.offsets)
     return distribute_counts(
@@ -154,7 +158,7 @@ def _counted(there: pl.DataFrame, traffic: Traffic) -> RunBytes:
 
 
 def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
-    """Return runs with their bursts, on the grid; one without an end goes on."""
+    """Return runs with their bursts in grid steps; a run without an end continues to the end of the grid."""
     begun, ceased, volume = (floats(there[f"burst_{name}"].explode(empty_as_null=False)) for name in _BURST)
     started, ended = (traffic.places(there[name]) for name in ("started_at", "ended_at"))
     return Runs.from_signatures(
@@ -163,7 +167,7 @@ def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
             np.nan_to_num(ended, nan=len(traffic.volume_bytes)),
             floats(there["duration_s"]) / traffic.interval_s,
         ),
-        # signatures of methods that tell no expected correlation are taken as half sure
+        # default of signatures whose method has no expected correlation
         (floats(there["expected_correlation"].fill_null(0.5)), ints(there["application_id"].rank("dense")) - 1),
         offsets_of(there["burst_volume_bytes"].list.len().to_numpy().astype(np.int64)),
         (begun / traffic.interval_s, ceased / traffic.interval_s, volume),
@@ -171,7 +175,7 @@ def _runs(there: pl.DataFrame, traffic: Traffic) -> Runs:
 
 
 def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl.DataFrame:
-    """Return the bytes of each run and minute (by its right edge), each step's spread over its time.
+    """Aggregate bytes per run and minute (right edge); each step is spread evenly over its interval.
 
     run, step: sorted by run, then by step.
     """
@@ -184,14 +188,14 @@ def _minutes(run: Ints, step: Ints, volume_bytes: Reals, traffic: Traffic) -> pl
     volume = volume_bytes[of] * ((np.minimum(until_us[of], (minute + 1) * _MINUTE_US) - begun_us) / step_us)
     is_first = np.diff(run[of], prepend=-1) != 0
     is_first |= np.diff(minute, prepend=-1) != 0
-    # one after the other: Polars adds by as many parts as it has threads, and last bits differ with their number
+    # sequential sum: Polars' sums depend on the number of threads in the last bits
     summed = np.bincount(np.cumsum(is_first) - 1, volume).astype(np.float64)
     minute_us = (minute[is_first] + 1) * _MINUTE_US
     return pl.DataFrame({"run": run[of][is_first], "minute_us": minute_us, "attributed_bytes": summed})
 
 
 def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.DataFrame:
-    """Return the bytes of a day's own runs as rows of `placed_io`."""
+    """Build rows of `placed_io` of the day's own runs."""
     volume = minutes["attributed_bytes"]
     return (
         there.select(pl.exclude("direction"))[minutes["run"].to_numpy()]
@@ -207,18 +211,18 @@ def _rows(there: pl.DataFrame, minutes: pl.DataFrame, direction: str) -> pl.Data
     )
 
 
-def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
-    """Return the bursts of a day's own runs as rows of `slowdowns`: a file system's directions, one at least."""
+def compute_slowdowns(laid: Sequence[TrafficAttribution]) -> pl.DataFrame:
+    """Compute rows of `slowdowns` of the day's own runs, from one or more directions of a file system."""
     who = pl.concat([of.select(*_WHO) for one in laid for of in (one.there.signed, one.there.counted)])
     who = who.unique(RUN, maintain_order=True).with_row_index("who")
-    moves = _moves(laid, who)
-    bursts = _slowed(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
+    moves = _merge_traffic(laid, who)
+    bursts = _add_delays(pl.concat([_bursts(one, who) for one in laid]), laid, moves)
     slowed = bursts.filter(pl.col("outcome") == "slowed")
     interference = find_interference(ints(slowed["who"]), floats(slowed["start_s"]), floats(slowed["end_s"]), moves)
     named = who.select(
         first="who", **{f"top_interferer_{name}": name for name in ("job_id", "started_at", "application_id")}
     )
-    stood_there = (
+    interferers = (
         slowed.select(*_BURST_KEY, unattributed_bytes=pl.col("there_bytes") - pl.Series(interference.interfering_bytes))
         .with_columns(
             pl.col("unattributed_bytes").clip(0),
@@ -231,12 +235,12 @@ def slowed_bursts(laid: Sequence[Laid]) -> pl.DataFrame:
         .with_columns(first=pl.when(pl.col("top_interferer_bytes").is_not_null()).then("first"))
         .join(named, on="first", how="left")
     )
-    rows = bursts.join(stood_there, on=_BURST_KEY, how="left", maintain_order="left")
+    rows = bursts.join(interferers, on=_BURST_KEY, how="left", maintain_order="left")
     return rows.filter("is_own").select(SLOWDOWNS.column_names)
 
 
-def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
-    """Return the bursts of runs that were looked for, with their times in seconds since 1970."""
+def _bursts(laid: TrafficAttribution, who: pl.DataFrame) -> pl.DataFrame:
+    """Return all bursts that were searched for, with times in seconds since 1970."""
     placements, runs, traffic = laid.explained.placements, laid.runs, laid.traffic
     at = runs.offsets[placements.run] + placements.burst
     expected_s = traffic.start_s + (runs.started[placements.run] + runs.burst_start[at]) * traffic.interval_s
@@ -247,7 +251,7 @@ def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             direction=pl.lit(laid.direction),
             burst=pl.Series(placements.burst),
-            is_found=pl.Series(placements.filled_ratio >= _LEAST_FILLED),
+            is_found=pl.Series(placements.filled_ratio >= _MIN_FILLED_RATIO),
             confidence=pl.Series(laid.explained.confidence[placements.run]),
             expected_s=pl.Series(expected_s),
             start_s=pl.Series(start_s),
@@ -263,17 +267,17 @@ def _bursts(laid: Laid, who: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: RunTraffic) -> pl.DataFrame:
-    """Return the bursts with how late they were, how much longer they took, and what of others was there."""
+def _add_delays(bursts: pl.DataFrame, laid: Sequence[TrafficAttribution], moves: RunTraffic) -> pl.DataFrame:
+    """Add delay, slowdown and background bytes to bursts."""
     start_s, end_s = floats(bursts["start_s"]), floats(bursts["end_s"])
-    there: Reals = np.sum([one.traffic.between(start_s, end_s) for one in laid], axis=0)
-    # a doubtful burst has no bytes, and yet they are no others'
+    there: Reals = np.sum([one.traffic.sum_between(start_s, end_s) for one in laid], axis=0)
+    # an ambiguous burst has no attributed bytes, but its bytes are no interference either
     own = moves.sum_between(ints(bursts["who"]), start_s, end_s) + floats(bursts["withheld_bytes"])
     others = np.maximum(there - own, 0.0)
     alone_s, meant = floats(bursts["alone_s"]), floats(bursts["meant_bytes"])
     crowded_s = compute_contention(alone_s, meant, end_s - start_s, others) * bursts["is_found"].to_numpy()
     known = bursts.with_columns(there_bytes=pl.Series(others), crowded_s=pl.Series(crowded_s))
-    slowdowns = estimate_slowdowns(crowded_s, _slowing(known), laid[0].traffic.interval_s)
+    slowdowns = estimate_slowdowns(crowded_s, _estimate_contention_slope(known), laid[0].traffic.interval_s)
     outcome = np.where(bursts["is_found"], np.where(slowdowns.is_delayed, "slowed", "not_slowed"), "not_found")
     values = {
         "start_delay_s": pl.Series(start_s) - known["expected_s"],
@@ -290,8 +294,8 @@ def _slowed(bursts: pl.DataFrame, laid: Sequence[Laid], moves: RunTraffic) -> pl
     )
 
 
-def _slowing(bursts: pl.DataFrame) -> ContentionSlope:
-    """Return how much crowding slows runs, by those that have ended."""
+def _estimate_contention_slope(bursts: pl.DataFrame) -> ContentionSlope:
+    """Estimate the contention slope from runs that have ended."""
     lasted = (pl.col("ended_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
     ended = bursts.filter(pl.col("ended_at").is_not_null())
     runs = (
@@ -299,20 +303,20 @@ def _slowing(bursts: pl.DataFrame) -> ContentionSlope:
         .agg(pl.col("application_id").first(), pl.col("duration_s").max(), lasted_s=lasted.first())
         .with_columns(application=pl.col("application_id").rank("dense"))
     )
-    # one after the other, as in `_minutes`
+    # sequential sum, as in `_minutes`
     crowded_s = np.bincount(ints(ended["who"]), floats(ended["crowded_s"])).astype(np.float64)[ints(runs["who"])]
     late_s = floats(runs["lasted_s"]) - floats(runs["duration_s"])
     return estimate_slope(late_s, crowded_s, floats(runs["duration_s"]), ints(runs["application"]))
 
 
 def _instants(seconds: Reals) -> pl.Series:
-    """Return instants by their seconds since 1970."""
+    """Convert seconds since 1970 to instants."""
     whole = np.round(seconds * 1e6).astype(np.int64)
     return pl.Series(whole).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
 
-def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> RunTraffic:
-    """Return what all runs moved, in all directions together."""
+def _merge_traffic(laid: Sequence[TrafficAttribution], who: pl.DataFrame) -> RunTraffic:
+    """Return the traffic of all runs, over all directions."""
     parts: list[tuple[Ints, Reals, Reals]] = []
     for one in laid:
         for there, of in ((one.there.signed, one.explained), (one.there.counted, one.exact)):
@@ -325,8 +329,8 @@ def _moves(laid: Sequence[Laid], who: pl.DataFrame) -> RunTraffic:
     return RunTraffic(run[order], at_s[order], volume[order], who.height)
 
 
-def traffic_of(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:
-    """Return the traffic of a window and of the poll after it, from rows of `grid_steps` of one grid."""
+def extract_traffic(grid: pl.DataFrame, direction: str, window: tuple[datetime, datetime]) -> Traffic:
+    """Return the traffic of a window and of the step after it, from rows of `grid_steps` of one grid."""
     step_us, phase_us = grid["step_us"][0], grid["phase_us"][0]
     edge_us = pl.col("step") * step_us + phase_us
     first_us, last_us = (round(at.timestamp() * 1e6) for at in window)

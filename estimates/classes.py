@@ -46,19 +46,19 @@ def trace_classes(
 ) -> pl.DataFrame:
     """Classify traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`; returns rows of `classes`.
 
-    A run of whose bytes more than a share of `max_interval_ratio` are known by counters alone is not classified:
-    when they were moved is not known.
+    A run is not classified if more than the fraction `max_interval_ratio` of its bytes is known from counters only:
+    their times are unknown.
     """
     counted = signals.filter("is_counted")
     subjects = traced_runs(jobs, counters, counted, max_interval_ratio)
     end_s = floats(subjects["end_s"])
-    labelled = classes.classify(_traced_sections(subjects, counted, end_s), floats(subjects["node_count"]), params)
-    is_told = subjects["untold"].is_null()
-    is_silent = (labelled["outcome"] == "classified") & ~is_told
+    labelled = classes.classify(_sum_sections(subjects, counted, end_s), floats(subjects["node_count"]), params)
+    has_times = subjects["untold"].is_null()
+    is_silent = (labelled["outcome"] == "classified") & ~has_times
     known = labelled.with_columns(
         pl.when(~is_silent).then("label").alias("label"),
-        pl.when(is_told).then(pl.col("section_bytes", "cv")),
-        pl.when(is_told).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
+        pl.when(has_times).then(pl.col("section_bytes", "cv")),
+        pl.when(has_times).then("volume_bytes").otherwise(subjects["counted_bytes"]).alias("volume_bytes"),
         pl.when(is_silent).then(subjects["untold"]).otherwise("outcome").alias("outcome"),
     )
     keys = keys_of("trace", subjects, subject_id="trace_id")
@@ -68,13 +68,13 @@ def trace_classes(
 def class_rows(
     keys: pl.DataFrame, labelled: pl.DataFrame, node_count: pl.Series, duration_s: pl.Series | Reals
 ) -> pl.DataFrame:
-    """Return rows of `classes`: subjects, with what the classifier says of them."""
+    """Combine subjects and classifier results to rows of `classes`."""
     sizes = pl.DataFrame({"node_count": node_count, "duration_s": duration_s})
     return pl.concat([keys, labelled, sizes], how="horizontal").select(CLASSES.column_names)
 
 
-def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, end_s: Reals) -> classes.Sections:
-    """Return the sections of subjects, those of their modules' signals added up."""
+def _sum_sections(subjects: pl.DataFrame, counted: pl.DataFrame, end_s: Reals) -> classes.Sections:
+    """Return the sections of subjects, summed over the signals of their modules."""
     keys = ["trace_id", "direction"]
     placed = counted.join(subjects.select(*keys, "end_s").with_row_index("subject"), on=keys, how="inner")
     rates = ragged(placed["signal_bytes_per_s"])
@@ -84,6 +84,6 @@ def _traced_sections(subjects: pl.DataFrame, counted: pl.DataFrame, end_s: Reals
     )
     volume = np.zeros((subjects.height, classes.SECTION_COUNT))
     np.add.at(volume, placed["subject"].to_numpy(), sections.volume_bytes)
-    # What no request tells of is no gap: the tracer was there all the time.
+    # Time without requests is no gap: the tracer was active throughout.
     covered = np.repeat(np.nan_to_num(end_s)[:, None] / classes.SECTION_COUNT, classes.SECTION_COUNT, axis=1)
     return classes.Sections(volume, covered, end_s)

@@ -10,36 +10,36 @@ from iosig.transforms.arrays import Ints, Ragged, Reals, offsets_of
 
 
 def floats(values: pl.Series) -> Reals:
-    """Return a column of numbers as an array."""
-    found: Reals = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    return found
+    """Convert a numeric column to float64; NULL becomes NaN."""
+    array: Reals = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return array
 
 
 def ints(values: pl.Series) -> Ints:
-    """Return a column of whole numbers, none of them NULL, as an array."""
-    found: Ints = values.cast(pl.Int64).to_numpy()
-    return found
+    """Convert an integer column without NULL to int64."""
+    array: Ints = values.cast(pl.Int64).to_numpy()
+    return array
 
 
 def epoch_s(instants: pl.Series) -> Reals:
-    """Return instants as seconds since 1970."""
-    found: Reals = instants.dt.epoch("us").to_numpy() / 1e6
-    return found
+    """Convert a datetime column to seconds since 1970."""
+    seconds: Reals = instants.dt.epoch("us").to_numpy() / 1e6
+    return seconds
 
 
 def ragged(lists: pl.Series) -> Ragged:
-    """Return a list column as ragged arrays."""
+    """Convert a list column to a ragged array of float64."""
     return Ragged(floats(lists.explode(empty_as_null=False)), offsets_of(lists.list.len().to_numpy()))
 
 
 def list_column(pieces: Ragged) -> pl.Series:
-    """Return ragged arrays as a list column."""
+    """Convert a ragged array to a list column; NaN becomes NULL."""
     import pyarrow as pa
 
     values: Any = pl.Series(pieces.values).fill_nan(None).to_arrow()
-    # Polars' way to Arrow: PyArrow's own imports pandas first, for half a second.
+    # converted by Polars: PyArrow's conversion imports pandas, which takes half a second
     offsets: Any = pl.Series(pieces.offsets).to_arrow()
     lists = pa.LargeListArray.from_arrays(offsets, values)
-    # As a batch: Polars takes a lone array by way of `pyarrow.compute`, which takes 40 ms to import.
+    # as a batch: for a single array Polars imports `pyarrow.compute`, which takes 40 ms
     frame = cast(pl.DataFrame, pl.from_arrow(pa.RecordBatch.from_arrays([lists], ["pieces"])))
     return frame["pieces"].rename("")

@@ -1,4 +1,4 @@
-"""Periods: rows of how often subjects do their I/O."""
+"""Periods of the I/O of subjects, as rows of published tables."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ DEFAULT_METHOD = "null_tested"
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of `periods`, of `period_segments`, and of `node_periods`."""
+    """Rows of the three tables of periods, which are computed together."""
 
     periods: pl.DataFrame
     segments: pl.DataFrame
     nodes: pl.DataFrame = field(default_factory=partial(frames.empty, NODE_PERIODS))
 
     @classmethod
-    def joined(cls, parts: Iterable[Rows]) -> Rows:
-        """Return all rows of several."""
-        found = [cls(frames.empty(PERIODS), frames.empty(PERIOD_SEGMENTS)), *parts]
+    def concat(cls, parts: Iterable[Rows]) -> Rows:
+        """Concatenate rows; without parts the frames are empty."""
+        all_parts = [cls(frames.empty(PERIODS), frames.empty(PERIOD_SEGMENTS)), *parts]
         names = [column.name for column in fields(cls)]
-        return cls(*(pl.concat([getattr(each, name) for each in found]) for name in names))
+        return cls(*(pl.concat([getattr(part, name) for part in all_parts]) for name in names))
 
 
 def params_of(settings: PeriodSettings, methods: Sequence[str] | None = None) -> PeriodParams:
-    """Return the settings of periods as parameters of some methods, or of those that are to be published."""
+    """Convert settings to the parameters of some methods, default: the published ones."""
     wanted = settings.methods if methods is None else methods
     return PeriodParams(
         methods=tuple(wanted),
         max_missing_ratio=settings.max_missing_ratio,
-        # A method's parameters import the method: those of the others are left out.
+        # parameters import their method: skip those of unused methods
         null_tested=_null_tested(settings) if "null_tested" in wanted else None,
         dft=_dft(settings) if {"dft", "merged"} & set(wanted) else None,
         autocorrelation=_autocorrelation(settings) if {"autocorrelation", "merged"} & set(wanted) else None,
@@ -84,16 +84,16 @@ def _autoperiod(settings: PeriodSettings) -> AutoperiodParams:
     return AutoperiodParams(confidence=settings.autoperiod_confidence)
 
 
-def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
-    """Return what each method says of each subject.
+def rows_of(subjects: Subjects, params: PeriodParams, steps: Steps | None = None) -> Rows:
+    """Find periods of subjects with each method.
 
-    steps: the subjects' throughput exactly, if it is known. A subject whose bytes are not known over time has rows
-    that say why, and nothing else.
+    steps: exact throughput of the subjects, if known. A subject without a signal gets rows with the outcome
+    only.
     """
-    answers = search.find_periods(found.samples, found.sampling_hz, found.start_s, params, steps)
-    judged = summarize_signals(found, steps)
-    rows = [frames.empty(PERIODS), *(rows_from(found.keys, judged, answer) for answer in answers)]
-    segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(found.keys, answer) for answer in answers)]
+    answers = search.find_periods(subjects.samples, subjects.sampling_hz, subjects.start_s, params, steps)
+    summaries = summarize_signals(subjects, steps)
+    rows = [frames.empty(PERIODS), *(rows_from(subjects.keys, summaries, answer) for answer in answers)]
+    segments = [frames.empty(PERIOD_SEGMENTS), *(segments_from(subjects.keys, answer) for answer in answers)]
     order = (*KEYS[1:7], "method")
     return Rows(
         pl.concat(rows).sort(*order, nulls_last=True, maintain_order=True),
@@ -101,23 +101,23 @@ def rows_of(found: Subjects, params: PeriodParams, steps: Steps | None = None) -
     )
 
 
-def summarize_signals(found: Subjects, steps: Steps | None) -> pl.DataFrame:
-    """Return what was judged of each subject: how it is sampled, what is missing, and what sampling lost."""
-    counts = found.samples.counts
-    owner = found.samples.owner
-    is_known = np.isfinite(found.samples.values)
+def summarize_signals(subjects: Subjects, steps: Steps | None) -> pl.DataFrame:
+    """Return sampling frequency, missing ratio, mean and abstraction error of each subject's signal."""
+    counts = subjects.samples.counts
+    owner = subjects.samples.owner
+    is_known = np.isfinite(subjects.samples.values)
     known = np.bincount(owner[is_known], minlength=len(counts))
-    total = np.bincount(owner[is_known], found.samples.values[is_known], len(counts))
+    total = np.bincount(owner[is_known], subjects.samples.values[is_known], len(counts))
     with np.errstate(divide="ignore", invalid="ignore"):
         missing = np.where(counts > 0, 1.0 - known / counts, np.nan)
         mean = np.where(known > 0, total / known, np.nan)
     lost = np.full(len(counts), np.nan)
     if steps is not None:
-        volume = windows.clip_steps(steps, found.start_s, found.end_s).volume_bytes
-        np.divide(np.abs(total / found.sampling_hz - volume), volume, out=lost, where=volume > 0)
+        volume = windows.clip_steps(steps, subjects.start_s, subjects.end_s).volume_bytes
+        np.divide(np.abs(total / subjects.sampling_hz - volume), volume, out=lost, where=volume > 0)
     return pl.DataFrame(
         {
-            "sampling_hz": np.where(counts > 0, found.sampling_hz, np.nan),
+            "sampling_hz": np.where(counts > 0, subjects.sampling_hz, np.nan),
             "sample_count": counts,
             "missing_ratio": missing,
             "mean_bytes_per_s": mean,
@@ -126,27 +126,27 @@ def summarize_signals(found: Subjects, steps: Steps | None) -> pl.DataFrame:
     )
 
 
-def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.DataFrame:
+def rows_from(keys: pl.DataFrame, summaries: pl.DataFrame, answer: Periods) -> pl.DataFrame:
     """Return rows of `periods` with one method's results; judged: from `summarize_signals`."""
-    found, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
+    detections, measured, listed = answer.detections, answer.periodicity, answer.detections.candidates
     lists = {
         "candidates": listed.frequency_hz,
         "candidate_amplitudes_bytes_per_s": listed.amplitude_bytes_per_s,
         "candidate_phases_rad": listed.phase_rad,
     }
     columns: dict[str, Reals | pl.Series] = {
-        "found_outcome": pl.Series(found.outcome.tolist(), dtype=pl.String),
-        "window_start_s": found.window_start_s,
-        "window_end_s": found.window_end_s,
-        "frequency_hz": found.frequency_hz,
-        "period_s": found.period_s,
-        "period_error_s": found.details_or_nan.period_error_s,
-        "window_bytes_ratio": found.details_or_nan.window_bytes_ratio,
+        "found_outcome": pl.Series(detections.outcome.tolist(), dtype=pl.String),
+        "window_start_s": detections.window_start_s,
+        "window_end_s": detections.window_end_s,
+        "frequency_hz": detections.frequency_hz,
+        "period_s": detections.period_s,
+        "period_error_s": detections.details_or_nan.period_error_s,
+        "window_bytes_ratio": detections.details_or_nan.window_bytes_ratio,
         "burst_width_s": answer.burst_width_s,
-        "duty_ratio": np.minimum(answer.burst_width_s * found.frequency_hz, 1.0),
-        "confidence": found.confidence,
+        "duty_ratio": np.minimum(answer.burst_width_s * detections.frequency_hz, 1.0),
+        "confidence": detections.confidence,
         "refined_confidence": answer.refined_confidence,
-        "false_alarm_probability": found.false_alarm_probability,
+        "false_alarm_probability": detections.false_alarm_probability,
         "r_io": measured.r_io,
         "b_io_bytes_per_s": measured.b_io_bytes_per_s,
         "sigma_vol": measured.sigma_vol,
@@ -155,13 +155,13 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
         "bytes_per_period": measured.bytes_per_period,
         **{name: list_column(Ragged(values, listed.offsets)) for name, values in lists.items()},
     }
-    told = pl.col("untold").is_null()
-    numbers = [name for name in (*judged.columns, *columns) if name != "found_outcome"]
+    has_times = pl.col("untold").is_null()
+    numbers = [name for name in (*summaries.columns, *columns) if name != "found_outcome"]
     return (
-        pl.concat([keys, judged, pl.DataFrame(columns)], how="horizontal")
+        pl.concat([keys, summaries, pl.DataFrame(columns)], how="horizontal")
         .with_columns(pl.col(pl.Float64).fill_nan(None))
         .with_columns(
-            pl.when(told).then(pl.col(numbers)),
+            pl.when(has_times).then(pl.col(numbers)),
             method=pl.lit(answer.method),
             is_default=pl.lit(answer.method == DEFAULT_METHOD),
             outcome=pl.coalesce("untold", "found_outcome"),
@@ -171,28 +171,28 @@ def rows_from(keys: pl.DataFrame, judged: pl.DataFrame, answer: Periods) -> pl.D
 
 
 def segments_from(keys: pl.DataFrame, answer: Periods) -> pl.DataFrame:
-    """Return rows of `period_segments` of one method's answer for subjects."""
-    found = answer.segments
-    if found is None:
+    """Return rows of `period_segments` with one method's results."""
+    segments = answer.segments
+    if segments is None:
         return frames.empty(PERIOD_SEGMENTS)
     columns = pl.DataFrame(
         {
-            "segment": places_within(found.counts) + 1,
-            "is_main": found.is_main,
-            "window_start_s": found.start_s,
-            "window_end_s": found.end_s,
-            "frequency_hz": found.frequency_hz,
-            "period_s": 1.0 / found.frequency_hz,
-            "period_error_s": found.period_error_s,
-            "confidence": found.confidence,
-            "segment_bytes": found.volume_bytes,
-            "burst_width_s": found.burst_width_s,
-            "duty_ratio": np.minimum(found.burst_width_s * found.frequency_hz, 1.0),
-            "false_alarm_probability": found.false_alarm_probability,
+            "segment": places_within(segments.counts) + 1,
+            "is_main": segments.is_main,
+            "window_start_s": segments.start_s,
+            "window_end_s": segments.end_s,
+            "frequency_hz": segments.frequency_hz,
+            "period_s": 1.0 / segments.frequency_hz,
+            "period_error_s": segments.period_error_s,
+            "confidence": segments.confidence,
+            "segment_bytes": segments.volume_bytes,
+            "burst_width_s": segments.burst_width_s,
+            "duty_ratio": np.minimum(segments.burst_width_s * segments.frequency_hz, 1.0),
+            "false_alarm_probability": segments.false_alarm_probability,
         }
     )
-    rows = pl.concat([keys[found.owner], columns.with_columns(pl.col(pl.Float64).fill_nan(None))], how="horizontal")
-    # what has no signal to be judged has no answer either, whatever its samples look like
+    rows = pl.concat([keys[segments.owner], columns.with_columns(pl.col(pl.Float64).fill_nan(None))], how="horizontal")
+    # subjects without a valid signal have no result, whatever their samples
     return (
         rows.filter(pl.col("untold").is_null())
         .with_columns(method=pl.lit(answer.method))

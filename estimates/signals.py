@@ -1,4 +1,4 @@
-"""Signals of traced runs: bytes per second by module and direction, from requests, records and heat maps."""
+"""Signals of traced runs: rates by module and direction, from requests, records and heat maps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.traces import (
 
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
 _MODULE = ["trace_id", "module", "direction"]
-#: what is landed of a traced run, but the run itself
+#: landed tables of a traced run, except the run itself
 LANDED = (
     TRACE_MODULES,
     TRACE_RECORDS,
@@ -41,10 +41,10 @@ def make_signals(
     requests: Sequence[pl.LazyFrame],
     params: signals.SignalParams,
 ) -> pl.DataFrame:
-    """Make the signals of traced runs, as rows of `trace_signals`.
+    """Compute the signals of traced runs, as rows of `trace_signals`.
 
     jobs, counters, records, heatmaps: rows of `trace_jobs`, `trace_counters`, `trace_records` and
-    `trace_heatmaps`; requests: rows of `trace_requests`, read one frame after the other.
+    `trace_heatmaps`; requests: rows of `trace_requests`, read frame by frame.
     """
     intervals = _intervals(records)
     chosen = signals.choose_basis(_volumes(counters, intervals, heatmaps, requests), params)
@@ -60,9 +60,9 @@ def make_signals(
 def _volumes(
     counters: pl.DataFrame, intervals: pl.DataFrame, heatmaps: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> pl.DataFrame:
-    """Return what each measurement holds of each module, direction and way of waiting."""
-    counted = _counted(counters)
-    requested = _requested(requests)
+    """Return the bytes in each source of data, by module, direction and `is_async`."""
+    counted = _sum_counters(counters)
+    requested = _sum_requests(requests)
     mapped = (
         heatmaps.group_by(_MODULE)
         .agg(heatmap_bytes=pl.col("bin_bytes").list.sum().sum().cast(pl.Float64))
@@ -70,7 +70,7 @@ def _volumes(
     )
     timed = intervals.group_by(_MODULE).agg(has_interval=pl.lit(True))
     signalled = [frame.select(_SIGNAL) for frame in (counted, requested, mapped)]
-    # A tracer that tells ways of waiting apart counts them together: each has the share that all cover.
+    # Counters do not distinguish is_async: split their bytes in proportion to the requests.
     whole = requested.group_by(_MODULE).agg(all_request_bytes=pl.col("request_bytes").sum())
     return (
         pl.concat(signalled)
@@ -89,7 +89,7 @@ def _volumes(
     )
 
 
-def _counted(counters: pl.DataFrame) -> pl.DataFrame:
+def _sum_counters(counters: pl.DataFrame) -> pl.DataFrame:
     is_own = ~pl.col("module").str.starts_with("DXT_") & (pl.col("module") != "HEATMAP")
     return (
         counters.filter(is_own)
@@ -100,7 +100,7 @@ def _counted(counters: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _requested(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
+def _sum_requests(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
     if not requests:
         return pl.DataFrame(
             schema={**dict.fromkeys(_MODULE, pl.String), "is_async": pl.Boolean, "request_bytes": pl.Float64}
@@ -115,7 +115,7 @@ def _requested(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
 
 
 def _intervals(records: pl.DataFrame) -> pl.DataFrame:
-    """Return the bytes that each record counts with the time in which they were moved, as if they were requests."""
+    """Convert records to requests: counted bytes with their first start and last end."""
     both = [
         records.select(
             "trace_id",
@@ -135,7 +135,7 @@ def _intervals(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_heatmaps(wanted: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame:
-    """Return the sums of the ranks' bins."""
+    """Build signals from heat maps, summed over ranks."""
     summed = (
         heatmaps.join(wanted.select(_MODULE), on=_MODULE, how="semi")
         .select(*_MODULE, "interval_s", "step_count", "bin_bytes", step=pl.int_ranges(0, pl.col("step_count")))
@@ -146,7 +146,7 @@ def _from_heatmaps(wanted: pl.DataFrame, heatmaps: pl.DataFrame) -> pl.DataFrame
         .group_by(*_MODULE, "interval_s", maintain_order=True)
         .agg(pl.col("bin_bytes").cast(pl.Float64).alias("signal_bytes"), pl.len().cast(pl.Int64).alias("step_count"))
     )
-    return _finished(wanted.join(summed, on=_MODULE, how="inner"))
+    return _build_rows(wanted.join(summed, on=_MODULE, how="inner"))
 
 
 def _from_requests(
@@ -156,18 +156,18 @@ def _from_requests(
     requests: Sequence[pl.LazyFrame],
     params: signals.SignalParams,
 ) -> pl.DataFrame:
-    """Return requests, and the counters' intervals, spread over each signal's grid."""
+    """Build signals from requests and record intervals, spread over each signal's grid."""
     latest = _latest(requests, intervals)
     timed = wanted.join(jobs.select("trace_id", "duration_s"), on="trace_id", how="left").join(
         latest, on="trace_id", how="left"
     )
     end_s = floats(timed.select(pl.max_horizontal("duration_s", "latest_s")).to_series())
     interval_s, step_count = signals.choose_grids(np.nan_to_num(np.maximum(end_s, 0.0)), params)
-    is_told = even_values.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
-    interval_s, step_count = interval_s[is_told], step_count[is_told]
-    kept = timed.filter(is_told).drop("duration_s", "latest_s").with_row_index("subject")
-    volumes = _binned(kept, interval_s, step_count, intervals, requests)
-    return _finished(
+    is_resolved = even_values.is_resolved(np.zeros(len(interval_s)), interval_s, step_count)
+    interval_s, step_count = interval_s[is_resolved], step_count[is_resolved]
+    kept = timed.filter(is_resolved).drop("duration_s", "latest_s").with_row_index("subject")
+    volumes = _bin(kept, interval_s, step_count, intervals, requests)
+    return _build_rows(
         kept.drop("subject").with_columns(
             interval_s=interval_s, step_count=step_count, signal_bytes=list_column(volumes)
         )
@@ -178,11 +178,11 @@ def _latest(requests: Sequence[pl.LazyFrame], intervals: pl.DataFrame) -> pl.Dat
     ends = [intervals.lazy().select("trace_id", "end_s")]
     if requests:
         ends.append(pl.concat(requests).select("trace_id", "end_s"))
-    found = pl.concat(ends).group_by("trace_id").agg(latest_s=pl.col("end_s").max())
-    return found.collect(engine="streaming")
+    latest = pl.concat(ends).group_by("trace_id").agg(latest_s=pl.col("end_s").max())
+    return latest.collect(engine="streaming")
 
 
-def _binned(
+def _bin(
     kept: pl.DataFrame, interval_s: Reals, step_count: Ints, intervals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> Ragged:
     grid = even_values.Grid(np.zeros(kept.height), interval_s, step_count)
@@ -207,8 +207,8 @@ def _chunks(
         yield moved.join(of_requests.lazy(), on=_SIGNAL, how="inner", maintain_order="left").collect()
 
 
-def _finished(made: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `trace_signals` whose bytes in each step are known; those without any are left out."""
+def _build_rows(made: pl.DataFrame) -> pl.DataFrame:
+    """Build rows of `trace_signals` from bytes per step; signals without bytes are omitted."""
     return (
         made.with_columns(
             volume_bytes=pl.col("signal_bytes").list.sum(),

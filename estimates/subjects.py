@@ -20,7 +20,7 @@ from iosig.warehouse.contracts.series import SERIES_INTERVALS
 from iosig.warehouse.contracts.signatures import SIGNATURE_POINTS, SIGNATURES
 from iosig.warehouse.contracts.traces import TRACE_COUNTERS, TRACE_JOBS, TRACE_SIGNALS
 
-#: what is known of every subject
+#: key columns of a subject
 KEYS = (
     "ended_on",
     "subject_kind",
@@ -31,8 +31,8 @@ KEYS = (
     "direction",
     "basis",
 )
-#: what is built that holds their signals
-JUDGED = (
+#: tables from which the signals of subjects are read
+SIGNAL_TABLES = (
     JOBS,
     EXACT_SAMPLES,
     SERIES_INTERVALS,
@@ -43,7 +43,7 @@ JUDGED = (
     SIGNATURE_POINTS,
 )
 _SIGNAL = ["trace_id", "module", "direction", "is_async"]
-#: what the answers of each kind of subject rest on
+#: basis of the results for each kind of subject
 _BASIS = {"job": "counted", "series": "series", "application": "signature", "trace": "traced"}
 
 
@@ -51,9 +51,9 @@ _BASIS = {"job": "counted", "series": "series", "application": "signature", "tra
 class Subjects:
     """Subjects (n) and their signals.
 
-    keys: a row for each, with the columns of `KEYS`, and `untold`: why it has no signal to be judged, NULL where it
-    has. samples: ragged (n), in bytes per second, NaN where not measured. sampling_hz, start_s (n): since the
-    run's start or the trace's zero, or on the series' own clock.
+    keys: one row per subject, with the columns of `KEYS`, and `untold`: reason for a missing signal, else NULL.
+    samples: ragged (n) [B/s], NaN if not measured. sampling_hz (n). start_s (n): since the run's start or the trace's
+    zero, or on the series' own clock.
     """
 
     keys: pl.DataFrame
@@ -68,62 +68,63 @@ class Subjects:
 
 
 def keys_of(kind: str, subjects: pl.DataFrame, **named: pl.Expr | str) -> pl.DataFrame:
-    """Return the keys of subjects of one kind, and `untold`; NULL where the kind has no such column.
+    """Build the key columns and `untold` of subjects of one kind; columns that the kind does not have are NULL.
 
-    named: expressions of columns that have other names.
+    named: expressions for columns with other names.
     """
-    found = subjects.with_columns(subject_kind=pl.lit(kind), basis=pl.lit(_BASIS[kind])).with_columns(**named)
+    columns = subjects.with_columns(subject_kind=pl.lit(kind), basis=pl.lit(_BASIS[kind])).with_columns(**named)
     schema = {name: frames.schema(PERIODS)[name] for name in KEYS} | {"untold": pl.String()}
     return pl.concat(
-        [pl.DataFrame(schema=schema), found.select(name for name in schema if name in found.columns)], how="diagonal"
+        [pl.DataFrame(schema=schema), columns.select(name for name in schema if name in columns.columns)],
+        how="diagonal",
     )
 
 
 def job_subjects(samples: pl.DataFrame) -> Subjects:
-    """Return the runs of jobs, as rows of `exact_samples`."""
+    """Build subjects from rows of `exact_samples`."""
     keys = keys_of("job", samples, subject_id="job_id")
     start_s = epoch_s(samples["grid_started_at"]) - epoch_s(samples["started_at"])
     return Subjects(keys, ragged(samples["sample_bytes_per_s"]), 1.0 / samples["interval_s"].to_numpy(), start_s)
 
 
 def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = None) -> Subjects:
-    """Return the subjects of series, as rows of `series_intervals`, on even steps: of their own median interval."""
+    """Build subjects from rows of `series_intervals`, resampled to even steps of their median interval."""
     ordered = rows.sort("ended_on", "subject_id", "direction", "time_s")
     subjects = ordered.group_by("ended_on", "subject_id", "direction", maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("count")
     )
     right_s, interval_s = ordered["time_s"].to_numpy(), ordered["interval_s"].to_numpy()
-    made = intervals.resample_intervals(
+    signals = intervals.resample_intervals(
         right_s - interval_s,
         right_s,
         floats(ordered["bytes_per_s"]) * interval_s,
         offsets_of(subjects["count"].to_numpy()),
         params,
     )
-    return Subjects(keys_of("series", subjects), made.bytes_per_s, made.sampling_hz, made.start_s)
+    return Subjects(keys_of("series", subjects), signals.bytes_per_s, signals.sampling_hz, signals.start_s)
 
 
 def traced_subjects(
     jobs: pl.DataFrame, counters: pl.DataFrame, signals: pl.DataFrame, max_interval_ratio: float
 ) -> Subjects:
-    """Return traced runs, as rows of `trace_jobs`, `trace_counters` and `trace_signals`, their modules added up."""
+    """Build subjects from rows of `trace_jobs`, `trace_counters` and `trace_signals`, summed over modules."""
     counted = signals.filter("is_counted")
     runs = traced_runs(jobs, counters, counted, max_interval_ratio)
-    # What moved nothing has no signal, and is known nevertheless.
+    # a direction without bytes has no signal, but its outcome is known
     untold = pl.when(pl.col("counted_bytes") == 0).then(pl.lit("no_io")).otherwise("untold")
     keys = keys_of("trace", runs, subject_id="trace_id", untold=untold)
-    return Subjects(keys, *_added_up(runs, counted.filter(pl.col("basis") != "interval")))
+    return Subjects(keys, *_sum_signals(runs, counted.filter(pl.col("basis") != "interval")))
 
 
 def traced_requests(
     keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame], *, with_empty: bool = False
 ) -> Requests:
-    """Return what moved the bytes of traced runs: single requests, and bins of heat maps where these are all there is.
+    """Return the requests of traced runs; bins of heat maps replace requests where only these exist.
 
     keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: rows of
-    `trace_requests`. with_empty: with requests of zero bytes, too, which take their time.
+    `trace_requests`. with_empty: include requests of zero bytes, which take time.
     """
-    rows = _moved(keys, signals, requests, [], with_empty=with_empty)
+    rows = _join_requests(keys, signals, requests, [], with_empty=with_empty)
     start_s, end_s, volume_bytes = (floats(rows[name]) for name in ("start_s", "end_s", "request_bytes"))
     owner = rows["subject"].cast(pl.Int64).to_numpy()
     return Requests(start_s, end_s, volume_bytes, owner, keys.height)
@@ -132,17 +133,17 @@ def traced_requests(
 def traced_nodes(
     keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> tuple[pl.DataFrame, Requests]:
-    """Return the nodes on which the requests of traced runs were made, and what each of them moved.
+    """Return the nodes of traced runs, and the requests that each of them made.
 
-    keys, signals, requests: as of `traced_requests`. A row for each node: the columns of keys, `subject`, the row
-    there, `host`, `node_count` of that subject, and `number`, by which the requests know it. Of runs of which
-    any request does not say where it was made there are none.
+    keys, signals, requests: as in `traced_requests`. One row per node: the columns of keys, `subject` (row in keys),
+    `host`, `node_count` of the subject, and `number`, which is the owner in the requests. Runs with a request of
+    unknown host have no nodes.
     """
     hosted = [frame for frame in requests if frame.select(pl.col("host").is_not_null().any()).collect().item()]
-    rows = _moved(keys, signals, hosted, ["host"])
+    rows = _join_requests(keys, signals, hosted, ["host"])
     whole = rows.filter(pl.col("host").is_not_null().all().over("subject"))
-    found = whole.select("subject", "host").unique().sort("subject", "host")
-    numbered = found.with_row_index("number").with_columns(node_count=pl.len().over("subject"))
+    hosts = whole.select("subject", "host").unique().sort("subject", "host")
+    numbered = hosts.with_row_index("number").with_columns(node_count=pl.len().over("subject"))
     named = keys.with_row_index("subject").filter(pl.col("untold").is_null())
     nodes = numbered.join(named, on="subject", how="inner", maintain_order="left")
     placed = whole.join(numbered, on=["subject", "host"], how="left")
@@ -150,7 +151,7 @@ def traced_nodes(
     return nodes, Requests(start_s, end_s, volume_bytes, placed["number"].cast(pl.Int64).to_numpy(), numbered.height)
 
 
-def _moved(
+def _join_requests(
     keys: pl.DataFrame,
     signals: pl.DataFrame,
     requests: Sequence[pl.LazyFrame],
@@ -158,13 +159,13 @@ def _moved(
     *,
     with_empty: bool = False,
 ) -> pl.DataFrame:
-    """Return the rows of `traced_requests`, with more of the requests' columns; bins have none of these."""
+    """Return the rows of `traced_requests` with further columns of the requests, which are NULL for bins."""
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
-    told = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
+    counted = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
     columns = ["subject", "start_s", "end_s", "request_bytes"]
-    bins = _bins(told.filter(pl.col("basis") == "heatmap")).select(columns)
+    bins = _bins(counted.filter(pl.col("basis") == "heatmap")).select(columns)
     pieces = [bins.with_columns(pl.lit(None, pl.String).alias(name) for name in more)]
-    of_requests = told.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
+    of_requests = counted.filter(pl.col("basis") == "requests").select(*_SIGNAL, "subject")
     is_wanted = pl.col("request_bytes") >= 0 if with_empty else pl.col("request_bytes") > 0
     for frame in requests if of_requests.height else ():
         moved = frame.filter(~pl.col("is_nested"), is_wanted)
@@ -175,7 +176,7 @@ def _moved(
 
 
 def _bins(signals: pl.DataFrame) -> pl.DataFrame:
-    """Return the steps of signals as if each were a request."""
+    """Convert each step of a signal to a request."""
     steps = signals.select(
         "subject", "interval_s", rate="signal_bytes_per_s", step=pl.int_ranges(0, pl.col("step_count"))
     ).explode("rate", "step", empty_as_null=False)
@@ -189,39 +190,39 @@ def _bins(signals: pl.DataFrame) -> pl.DataFrame:
 def traced_runs(
     jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame, max_interval_ratio: float
 ) -> pl.DataFrame:
-    """Return both directions of each traced run of which any module counts, and what is known of its bytes.
+    """Return both directions of each traced run with a counted module, and how completely its bytes are known.
 
-    counted: the rows of `trace_signals` that count. Columns: those of `trace_jobs`, direction, `counted_bytes` (NULL
-    where the trace does not tell the size of every request), `end_s`, and `untold`: `interval_only` where counters
-    alone tell of more than a share of `max_interval_ratio` of the bytes, `unknown_sizes`, or NULL.
+    counted: rows of `trace_signals` with `is_counted`. Columns: those of `trace_jobs`, direction, `counted_bytes` (NULL
+    if the size of a request is unknown), `end_s`, and `untold`: `interval_only` if more than the fraction
+    `max_interval_ratio` of the bytes is known from counters only, `unknown_sizes`, or NULL.
     """
     keys = ["trace_id", "direction"]
     is_finer = pl.col("basis") != "interval"
-    told = counted.group_by(keys).agg(told_bytes=pl.col("volume_bytes").filter(is_finer).sum())
+    timed = counted.group_by(keys).agg(timed_bytes=pl.col("volume_bytes").filter(is_finer).sum())
     ends = counted.group_by("trace_id").agg(signal_ended_s=(pl.col("step_count") * pl.col("interval_s")).max())
-    is_told = (pl.col("told_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")).fill_null(False)
+    is_complete = (pl.col("timed_bytes") >= (1 - max_interval_ratio) * pl.col("counted_bytes")).fill_null(False)
     return (
-        _counted_volumes(counters, counted)
-        .join(told, on=keys, how="left")
+        _sum_counters(counters, counted)
+        .join(timed, on=keys, how="left")
         .join(ends, on="trace_id", how="left")
         .join(jobs, on="trace_id", how="left")
-        # A heat map's last bin may reach beyond the run's end; its bytes count nevertheless.
+        # the last bin of a heat map may extend beyond the run's end; its bytes count
         .with_columns(
-            pl.col("told_bytes").fill_null(0.0),
+            pl.col("timed_bytes").fill_null(0.0),
             end_s=pl.max_horizontal("duration_s", "signal_ended_s").cast(pl.Float64),
         )
         .with_columns(
             untold=pl.when(pl.col("counted_bytes").is_null())
             .then(pl.lit("unknown_sizes"))
-            .when(~is_told)
+            .when(~is_complete)
             .then(pl.lit("interval_only"))
         )
         .sort(keys)
     )
 
 
-def _counted_volumes(counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
-    # One request of a size that the trace does not tell, and the sum is not known.
+def _sum_counters(counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    # a single request of unknown size makes the sum unknown
     sums = {
         direction: pl.when((pl.col(volume).is_not_null() | (pl.col(count).fill_null(0) == 0)).all()).then(
             pl.col(volume).sum()
@@ -238,7 +239,7 @@ def _counted_volumes(counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFr
         .unpivot(index="trace_id", variable_name="direction", value_name="counted_bytes")
         .with_columns(pl.col("counted_bytes").cast(pl.Float64))
     )
-    # Bytes of which the trace does not say which way they went are neither reads nor writes.
+    # bytes of unknown direction are neither reads nor writes
     unstated = (
         counted.filter(pl.col("direction") == "unstated")
         .group_by("trace_id", "direction")
@@ -247,8 +248,8 @@ def _counted_volumes(counters: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFr
     return pl.concat([volumes.join(unstated, on="trace_id", how="anti"), unstated])
 
 
-def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals, Reals]:
-    """Return the sum of each run's signals, on the finest of their steps: samples, samples per second, start."""
+def _sum_signals(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals, Reals]:
+    """Sum each run's signals on the finest of their grids; returns samples, sampling frequency and start."""
     keys = ["trace_id", "direction"]
     placed = signals.join(runs.select(keys).with_row_index("subject"), on=keys, how="inner").sort(
         "subject", maintain_order=True
@@ -264,7 +265,7 @@ def _added_up(runs: pl.DataFrame, signals: pl.DataFrame) -> tuple[Ragged, Reals,
     grid = even_values.Grid(np.zeros(runs.height), interval_s, step_count)
     pieces = ragged(placed["signal_bytes_per_s"])
     if len(np.unique(owner)) == len(owner):
-        # One signal each, in the runs' order: its steps are the run's.
+        # one signal per run, in order: no resampling needed
         return Ragged(pieces.values, grid.offsets), 1.0 / interval_s, np.zeros(runs.height)
     bins = even_values.BinAccumulator(grid)
     step = np.arange(len(pieces.values)) - np.repeat(pieces.offsets[:-1], counts)

@@ -17,7 +17,13 @@ import polars as pl
 
 from iosig.answers.advice.landed import jobs_near, list_filesystems
 from iosig.answers.attribution.query import Query, is_released
-from iosig.estimates.attribution import Laid, There, known_signatures, slowed_bursts, traffic_of
+from iosig.estimates.attribution import (
+    ActiveRuns,
+    TrafficAttribution,
+    compute_slowdowns,
+    extract_traffic,
+    list_signatures,
+)
 from iosig.estimates.staging import engine, stage_polls
 from iosig.settings.model import Settings
 from iosig.warehouse.contracts import frames
@@ -75,7 +81,7 @@ class LandedTraffic:
     ticks: pl.DataFrame
     jobs: pl.DataFrame
     signatures: pl.DataFrame
-    laid: tuple[Laid, ...]
+    laid: tuple[TrafficAttribution, ...]
 
     @classmethod
     def read(cls, store: Store, release: Release | None, settings: Settings, query: Query) -> LandedTraffic:
@@ -92,10 +98,10 @@ class LandedTraffic:
             jobs = jobs_near(store, connection, landings, settings, query.until or window[1])
         runs = _runs(jobs, query.filesystem, settings)
         signatures, bursts = _signatures(store, release)
-        known = known_signatures(signatures, bursts).filter(pl.col("filesystem") == query.filesystem)
-        signed = {name: There(*_select_signed(runs, known.filter(direction=name))) for name in query.directions}
-        placements = [(runs_there, traffic_of(grid, name, window), name) for name, runs_there in signed.items()]
-        return cls(ticks, runs, signatures, tuple(Laid.each(placements)))
+        known = list_signatures(signatures, bursts).filter(pl.col("filesystem") == query.filesystem)
+        signed = {name: ActiveRuns(*_select_signed(runs, known.filter(direction=name))) for name in query.directions}
+        placements = [(runs_there, extract_traffic(grid, name, window), name) for name, runs_there in signed.items()]
+        return cls(ticks, runs, signatures, tuple(TrafficAttribution.attribute(placements)))
 
     @cached_property
     def attributed_io(self) -> pl.DataFrame:
@@ -105,7 +111,7 @@ class LandedTraffic:
     @cached_property
     def slowdowns(self) -> pl.DataFrame:
         """Rows of `slowdowns`: bursts of each run with the interference during each."""
-        return slowed_bursts(self.laid)
+        return compute_slowdowns(self.laid)
 
     @contextmanager
     def open(self, tables: str) -> Iterator[duckdb.DuckDBPyConnection]:

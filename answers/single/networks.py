@@ -12,7 +12,7 @@ from pydantic import Field
 
 from iosig.answers.documents import Document, Part
 from iosig.answers.single.one_input import TraceInput, open_input
-from iosig.estimates.networks.making import Asked, Made, network_of_trace
+from iosig.estimates.networks.making import NetworkResult, Query, network_of_trace
 from iosig.reports.networks.view import SLOW_RATIO, NetworkView, SlowNodes
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
@@ -84,7 +84,7 @@ class NetworkInput:
     """
 
     name: str
-    made: Made
+    made: NetworkResult
     refused_count: int
     windows: tuple[int, int] | None = None
 
@@ -258,7 +258,7 @@ def _merge_windows(network: Network, first: int, stop: int) -> Network:
     return merge_windows(cut, stop - first)
 
 
-def read_network(path: Path, settings: Settings, asked: Asked, params: NetworkParams) -> NetworkInput:
+def read_network(path: Path, settings: Settings, asked: Query, params: NetworkParams) -> NetworkInput:
     """Read one traced run and build its network.
 
     Raises InputRefused if it is not a trace, has no single requests, or has only one layer.
@@ -275,7 +275,7 @@ def read_network(path: Path, settings: Settings, asked: Asked, params: NetworkPa
         return NetworkInput(trace.name, made, trace.refused_count)
 
 
-def _refusal(trace: TraceInput, made: Made, tracer: str) -> InputRefused:
+def _refusal(trace: TraceInput, made: NetworkResult, tracer: str) -> InputRefused:
     """Build the error for a trace without a network, with its remedy."""
     if made.outcome != "no_requests":
         return InputRefused(f"{trace.name}: {' '.join(made.notes)}", _MORE_LAYERS.get(tracer, _OTHER_LAYERS))

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from iosig.estimates.networks.stripes import on_targets
+from iosig.estimates.networks.stripes import split_by_target
 from iosig.transforms.arrays import Reals
 from iosig.transforms.throughput import even_values, signals
 from iosig.transforms.throughput.requests import Requests
@@ -75,7 +75,7 @@ def _pieces(requests: Sequence[pl.LazyFrame], files: pl.DataFrame, by: By) -> It
             yield rows.join(names, on="file_number", how="left").select(*_MODULE, by, *_MOVED)
         elif by == "ost":
             needed = rows.select(*_MODULE, *_MOVED, "file_number", "offset_bytes", "ost")
-            for pieces in on_targets(needed, files):
+            for pieces in split_by_target(needed, files):
                 yield pieces.select(*_MODULE, by, *_MOVED)
         else:
             yield rows.select(*_MODULE, by, *_MOVED)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats
-from iosig.estimates.networks.layers import Members, named, ranks
+from iosig.estimates.networks.layers import Members, build_named_layer, build_rank_layer
 from iosig.transforms.arrays import Ints
 from iosig.transforms.networks import clock_skew
 from iosig.transforms.networks.bottlenecks import BottleneckFinder
@@ -17,12 +17,12 @@ from iosig.transforms.networks.counting import EdgeCounter, window_edges
 from iosig.transforms.networks.latencies import RequestMatcher
 from iosig.transforms.networks.network import Network, NetworkParams, TimeKind, Transfers
 
-#: rows that are taken up at a time
+#: rows per chunk
 _CHUNK_ROWS = 1 << 18
 _DEVICES = "device"
-#: of so many requests per chunk and metric it is remembered who made them
-_REMEMBERED = 10
-_REMEMBERED_SCHEMA = {
+#: largest requests per metric whose origin is kept
+_KEPT_REQUESTS = 10
+_KEPT_SCHEMA = {
     "event": pl.Int64,
     "rank": pl.Int64,
     "request_id": pl.String,
@@ -33,30 +33,30 @@ _REMEMBERED_SCHEMA = {
 
 
 class EventNetwork:
-    """What a trace of request events tells of its network.
+    """Builder of the network of a trace of request events.
 
-    events: rows of `request_events`, read three times, some rows at a time. process_count: of the run, if it is
-    known; else the ranks that are seen.
+    events: rows of `request_events`, scanned three times in chunks. process_count: of the run; if None, the ranks that
+    occur.
     """
 
     def __init__(self, events: Sequence[pl.LazyFrame], params: NetworkParams, process_count: int | None) -> None:
         self._events, self._params = events, params
-        self.layers = self._told().sort("layer_number")
+        self.layers = self._summarize_layers().sort("layer_number")
         self.numbers: list[int] = self.layers["layer_number"].to_list()
         self.rank_high = max(int(self.layers["rank_high"][0] or 0), (process_count or 0) - 1)
         self.skew = self._skew()
-        #: requests that were not seen in the next layer, and what was seen there of no request
+        #: requests without a match in the next layer, and events there without a request
         self.unmatched_count = 0
         #: requests of the program
         self.request_count = 0
         self.finder = BottleneckFinder(process_count=process_count)
-        self._remembered = pl.DataFrame(schema=_REMEMBERED_SCHEMA)
+        self._kept_requests = pl.DataFrame(schema=_KEPT_SCHEMA)
 
     def _lazy(self) -> pl.LazyFrame:
         return pl.concat(self._events)
 
-    def _told(self) -> pl.DataFrame:
-        """Return of each layer its number, name, highest rank and time."""
+    def _summarize_layers(self) -> pl.DataFrame:
+        """Return number, name, highest rank and time range of each layer."""
         return (
             self._lazy()
             .group_by("layer_number")
@@ -70,7 +70,7 @@ class EventNetwork:
         )
 
     def _chunks(self) -> Iterator[pl.DataFrame]:
-        # They landed by time: the events of one request are not far apart.
+        # rows are in order of time, so the events of one request are close together
         yield from self._lazy().collect_batches(chunk_size=_CHUNK_ROWS, maintain_order=True, engine="streaming")
 
     def _skew(self) -> clock_skew.Skew:
@@ -78,7 +78,7 @@ class EventNetwork:
         return clock_skew.estimate_skew(opens, self.rank_high + 1)
 
     def members(self) -> list[Members]:
-        """Return the layers, outermost first; behind the storage nodes their devices, if writes are told of."""
+        """Return the layers, outermost first; if the trace has device writes, devices follow the storage nodes."""
         nodes = self._lazy().group_by("layer_number").agg(pl.col("node").unique()).collect(engine="streaming")
         labels = dict(nodes.iter_rows())
         writes = pl.col("event_kind") == "write"
@@ -89,15 +89,15 @@ class EventNetwork:
             .collect(engine="streaming")
             .to_series()
         )
-        found = [ranks(0, self.rank_high, self._params)]
+        layers = [build_rank_layer(0, self.rank_high, self._params)]
         for number, name in self.layers.select("layer_number", "layer").rows()[1:]:
-            found.append(_labelled(_another(name, found), labels[number], self._params))
+            layers.append(_build_layer(_make_unique(name, layers), labels[number], self._params))
         if devices.is_empty():
-            return found
-        return [*found, _labelled(_another(_DEVICES, found), devices.to_list(), self._params)]
+            return layers
+        return [*layers, _build_layer(_make_unique(_DEVICES, layers), devices.to_list(), self._params)]
 
     def network(self, members: Sequence[Members]) -> Network:
-        """Count all transfers between these layers, and look for requests that stand out."""
+        """Count all transfers between these layers, and collect the largest and slowest requests."""
         kinds: list[TimeKind] = ["latency"] * (len(self.numbers) - 1)
         if len(members) > len(self.numbers):
             kinds.append("write_time")
@@ -122,26 +122,28 @@ class EventNetwork:
         self.unmatched_count = int(matcher.unmatched_count.sum())
 
     def _weigh(self, events: pl.DataFrame) -> None:
-        """Take requests of the program up among those that may stand out."""
-        asked = events.filter(pl.col("layer_number") == self.numbers[0], pl.col("event_kind") == "request")
-        if asked.is_empty():
+        """Add requests of the program to the candidates for bottlenecks."""
+        requests = events.filter(pl.col("layer_number") == self.numbers[0], pl.col("event_kind") == "request")
+        if requests.is_empty():
             return
-        timed = asked.select(
+        timed = requests.select(
             "event", "rank", "request_id", "start_s", size="event_bytes", time=pl.col("end_s") - pl.col("start_s")
         )
         self.request_count += timed.height
         request: Ints = timed["event"].to_numpy()
         self.finder.add("size", floats(timed["size"]), request)
         self.finder.add("time", floats(timed["time"]), request)
-        known = pl.concat([self._remembered, timed])
+        known = pl.concat([self._kept_requests, timed])
         largest = [known.drop_nulls(name).sort(name, "event", descending=[True, False]) for name in ("size", "time")]
-        self._remembered = pl.concat([rows.head(_REMEMBERED) for rows in largest]).unique("event")
+        self._kept_requests = pl.concat([rows.head(_KEPT_REQUESTS) for rows in largest]).unique("event")
 
     def bottlenecks(self, members: Sequence[Members]) -> pl.DataFrame:
-        """Return the requests that stand out as rows of `network_bottlenecks`, but the trace's own columns."""
+        """Return outlier requests as rows of `network_bottlenecks`, without the columns of the trace."""
         found = self.finder.result()
-        outer, known = members[0], self._remembered.join(found, left_on="event", right_on="request", how="semi")
-        nodes = known.join(self._answered(known), on=["rank", "request_id"], how="left", maintain_order="left").select(
+        outer, known = members[0], self._kept_requests.join(found, left_on="event", right_on="request", how="semi")
+        nodes = known.join(
+            self._find_receivers(known), on=["rank", "request_id"], how="left", maintain_order="left"
+        ).select(
             "event",
             "start_s",
             source_layer=pl.lit(outer.layer.name),
@@ -151,9 +153,9 @@ class EventNetwork:
         )
         return found.join(nodes, left_on="request", right_on="event", how="left", maintain_order="left")
 
-    def _answered(self, asked: pl.DataFrame) -> pl.DataFrame:
-        """Return the node of the next layer that took up each of a few requests."""
-        same = self._lazy().join(asked.lazy().select("rank", "request_id"), on=["rank", "request_id"], how="semi")
+    def _find_receivers(self, requests: pl.DataFrame) -> pl.DataFrame:
+        """Return the node of the next layer that first received each of a few requests."""
+        same = self._lazy().join(requests.lazy().select("rank", "request_id"), on=["rank", "request_id"], how="semi")
         firsts = (
             same.filter(pl.col("layer_number") == self.numbers[1])
             .sort("start_s", "event")
@@ -163,15 +165,15 @@ class EventNetwork:
         return firsts.collect(engine="streaming")
 
 
-def _another(name: str, known: Sequence[Members]) -> str:
-    """Return a name that no layer has yet: ranks and devices are called so whatever the trace's own layers are."""
+def _make_unique(name: str, known: Sequence[Members]) -> str:
+    """Make a layer name unique by a number: the trace's own layers may be named `rank` or `device`."""
     taken = {member.layer.name for member in known}
     numbered = (f"{name} {number}" for number in count(2))
     return next(shown for shown in chain([name], numbered) if shown not in taken)
 
 
-def _labelled(name: str, labels: Sequence[str], params: NetworkParams) -> Members:
-    return named(name, pl.DataFrame({"label": pl.Series(labels, dtype=pl.String)}), ("label",), params)
+def _build_layer(name: str, labels: Sequence[str], params: NetworkParams) -> Members:
+    return build_named_layer(name, pl.DataFrame({"label": pl.Series(labels, dtype=pl.String)}), ("label",), params)
 
 
 def _transfers_of(hop: int, rows: pl.DataFrame, source: Members, target: Members) -> Transfers:

@@ -1,4 +1,4 @@
-"""The layers of a traced run's network: which nodes there are, and at which of them each landed request is seen."""
+"""Layers of a traced run's network: their nodes, and the mapping from requests to nodes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import polars as pl
 from iosig.transforms.arrays import Ints
 from iosig.transforms.networks.network import Layer, NetworkParams
 
-#: what a layer can be made of: `target` is the storage target where it is known, else the file system
+#: kinds of layers; `target` is the storage target if known, else the file system
 LayerName = Literal["rank", "host", "module", "file", "filesystem", "target"]
 LAYER_NAMES: tuple[LayerName, ...] = get_args(LayerName)
-#: the layers of a network unless others are asked for
-USUAL_LAYERS: tuple[LayerName, ...] = ("rank", "host", "target")
-#: the rank of what all ranks did together
+#: default layers of a network
+DEFAULT_LAYERS: tuple[LayerName, ...] = ("rank", "host", "target")
+#: rank of records shared by all ranks
 _ALL_RANKS = -1
-#: so many digits at most are read as one number: a longer number is no host's
+#: maximum digits of a number in natural sort order; longer digit strings do not fit int64
 _NUMBERS = re.compile(r"([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the requests of a network are of: distinct hosts, modules and files (any may be None), and the ranks.
+    """Distinct hosts, modules and files of the requests of a network (None if unknown), and their range of ranks.
 
-    files: rows of `trace_files`, of any files. rank_low, rank_high: the lowest and the highest rank.
+    files: rows of `trace_files`, including unused files.
     """
 
     hosts: Sequence[str | None]
@@ -40,22 +40,24 @@ class Seen:
 
     @property
     def is_file_known(self) -> bool:
-        """Whether any request tells its file."""
+        """Whether any request has a file number."""
         return any(number is not None for number in self.file_numbers)
 
     @property
     def is_storage_known(self) -> bool:
-        """Whether it is known of any file where it lies."""
-        told = self.files.filter(pl.col("file_number").is_in(self.file_numbers))
-        return not told.filter(pl.any_horizontal(pl.col("mount", "filesystem_kind", "osts").is_not_null())).is_empty()
+        """Whether the storage location of any used file is known."""
+        used_files = self.files.filter(pl.col("file_number").is_in(self.file_numbers))
+        return not used_files.filter(
+            pl.any_horizontal(pl.col("mount", "filesystem_kind", "osts").is_not_null())
+        ).is_empty()
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """A layer of a network, and how a row of requests tells its node there.
+    """A layer of a network, with the mapping from rows of requests to its nodes.
 
-    keys: the columns of a row that tell it. node_of: these columns (NULL is a value) with `node`; None for ranks, of
-    which node 0 begins at `first`.
+    keys: columns that identify the node. node_of: mapping from these columns (NULL is a value) to `node`; None for
+    ranks, whose node 0 begins at rank `first`.
     """
 
     layer: Layer
@@ -64,28 +66,28 @@ class Members:
     first: int = 0
 
     def nodes(self, rows: pl.DataFrame) -> Ints:
-        """Return the node of each row (n)."""
+        """Map rows of requests to nodes (n)."""
         if self.node_of is None:
             numbers: Ints = rows["rank"].cast(pl.Int64).to_numpy()
             return (numbers - self.first) // self.layer.group_size
-        found = rows.select(self.keys).join(
+        joined = rows.select(self.keys).join(
             self.node_of, on=list(self.keys), how="left", nulls_equal=True, maintain_order="left"
         )
-        nodes: Ints = found["node"].to_numpy()
+        nodes: Ints = joined["node"].to_numpy()
         return nodes
 
 
-def members(name: LayerName, seen: Seen, params: NetworkParams) -> Members:
-    """Return a layer of a network; a node is several members where there are more than `max_node_count`."""
+def build_layer(name: LayerName, seen: Seen, params: NetworkParams) -> Members:
+    """Build a layer; members are grouped into nodes if there are more than `max_node_count`."""
     if name == "rank":
-        return ranks(seen.rank_low, seen.rank_high, params)
-    labelled, keys = _labelled(name, seen)
-    return named(name, labelled, keys, params)
+        return build_rank_layer(seen.rank_low, seen.rank_high, params)
+    labelled, keys = _label_members(name, seen)
+    return build_named_layer(name, labelled, keys, params)
 
 
-def named(name: str, labelled: pl.DataFrame, keys: tuple[str, ...], params: NetworkParams) -> Members:
-    """Return a layer whose members have names; labelled: the keys, and the `label` of each value of them."""
-    labels = in_natural_order(labelled["label"].unique().to_list())
+def build_named_layer(name: str, labelled: pl.DataFrame, keys: tuple[str, ...], params: NetworkParams) -> Members:
+    """Build a layer of labelled members; labelled: key columns with the `label` of each combination."""
+    labels = sort_naturally(labelled["label"].unique().to_list())
     size = _group_size(len(labels), params.max_node_count)
     node = pl.DataFrame(
         {"label": pl.Series(labels, dtype=pl.String), "node": np.arange(len(labels), dtype=np.int64) // size}
@@ -98,8 +100,8 @@ def named(name: str, labelled: pl.DataFrame, keys: tuple[str, ...], params: Netw
     return Members(layer, keys, labelled.join(node, on="label").select(*keys, "node"))
 
 
-def ranks(rank_low: int, rank_high: int, params: NetworkParams) -> Members:
-    """Return the layer of ranks, which are there whether or not they make requests."""
+def build_rank_layer(rank_low: int, rank_high: int, params: NetworkParams) -> Members:
+    """Build the layer of ranks, including ranks without requests."""
     first = min(rank_low, 0)
     count = rank_high - first + 1
     size = _group_size(count, params.max_node_count)
@@ -111,8 +113,8 @@ def ranks(rank_low: int, rank_high: int, params: NetworkParams) -> Members:
     return Members(Layer("rank", pl.Series(labels, dtype=pl.String), size, count), ("rank",), first=first)
 
 
-def _labelled(name: LayerName, seen: Seen) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Return the label of each value of the columns that tell a layer's member, and these columns."""
+def _label_members(name: LayerName, seen: Seen) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return the labels of a layer's members by key columns, and the names of these columns."""
     if name == "host":
         hosts = pl.DataFrame({"host": pl.Series(seen.hosts, dtype=pl.String)})
         return hosts.with_columns(label=pl.col("host").fill_null("unknown host")), ("host",)
@@ -127,11 +129,11 @@ def _labelled(name: LayerName, seen: Seen) -> tuple[pl.DataFrame, tuple[str, ...
 
 
 def _files(seen: Seen) -> pl.DataFrame:
-    """Return file_number, file and filesystem of the files of requests, NULL among them if requests have none."""
-    told = seen.files.unique("file_number", keep="first", maintain_order=True)
+    """Return label columns `file` and `filesystem` of the used files; file_number may be NULL."""
+    files = seen.files.unique("file_number", keep="first", maintain_order=True)
     return (
         pl.DataFrame({"file_number": pl.Series(seen.file_numbers, dtype=pl.Int64)})
-        .join(told.select("file_number", "path", "mount", "filesystem_kind", "osts"), on="file_number", how="left")
+        .join(files.select("file_number", "path", "mount", "filesystem_kind", "osts"), on="file_number", how="left")
         .select(
             "file_number",
             file=pl.coalesce("path", pl.format("file {}", pl.col("file_number"))).fill_null("unknown file"),
@@ -142,7 +144,7 @@ def _files(seen: Seen) -> pl.DataFrame:
 
 
 def _targets(files: pl.DataFrame, seen: Seen) -> pl.DataFrame:
-    """Return the label of each pair of target and file: the target, else the file's system."""
+    """Return the label of each pair of target and file: the target if known, else the file system."""
     osts = (
         files.explode("osts", empty_as_null=False)
         .filter(pl.col("osts").is_not_null())
@@ -154,27 +156,27 @@ def _targets(files: pl.DataFrame, seen: Seen) -> pl.DataFrame:
 
 
 def _group_size(member_count: int, max_node_count: int) -> int:
-    """Return how many members are one node: a power of two, so that groups begin at round numbers."""
+    """Return the number of members per node: a power of two, so that groups begin at round numbers."""
     size = 1
     while -(-member_count // size) > max_node_count:
         size *= 2
     return size
 
 
-def in_natural_order(labels: Iterable[str]) -> list[str]:
-    """Return labels sorted, numbers within them by their value."""
+def sort_naturally(labels: Iterable[str]) -> list[str]:
+    """Sort labels in natural order: `node2` before `node10`."""
     return sorted(labels, key=lambda label: (_natural(label), label))
 
 
 def _natural(label: str) -> list[tuple[int, int, str]]:
-    """Return by what labels are sorted: numbers within them by their value."""
+    """Return the sort key of natural order."""
     parts = _NUMBERS.split(label)
     return [(0, int(part), "") if number % 2 else (1, 0, part) for number, part in enumerate(parts)]
 
 
-def used(layers: Sequence[Layer], edges: pl.DataFrame) -> Mapping[int, Ints]:
-    """Return, for each layer but that of ranks, the nodes that have an edge, rising: idle ranks are told, too."""
-    found: dict[int, Ints] = {}
+def find_used_nodes(layers: Sequence[Layer], edges: pl.DataFrame) -> Mapping[int, Ints]:
+    """Return the sorted nodes with an edge of each layer except ranks: idle ranks are kept."""
+    nodes: dict[int, Ints] = {}
     for number, layer in enumerate(layers):
         if layer.name == "rank":
             continue
@@ -182,5 +184,5 @@ def used(layers: Sequence[Layer], edges: pl.DataFrame) -> Mapping[int, Ints]:
             edges.filter(pl.col("hop") == number)["source"],
             edges.filter(pl.col("hop") == number - 1)["target"],
         ]
-        found[number] = pl.concat(ends).unique().sort().cast(pl.Int64).to_numpy()
-    return found
+        nodes[number] = pl.concat(ends).unique().sort().cast(pl.Int64).to_numpy()
+    return nodes

@@ -1,4 +1,4 @@
-"""The network of a traced run, from its landed requests: nodes, edges with their histograms, clocks, patterns."""
+"""The network of a traced run, from its landed requests: nodes, edge histograms, clock skew, patterns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ import polars as pl
 
 from iosig.estimates.columns import floats
 from iosig.estimates.networks.events import EventNetwork
-from iosig.estimates.networks.layers import LAYER_NAMES, USUAL_LAYERS, LayerName, Members, Seen, members, used
-from iosig.estimates.networks.stripes import on_targets
+from iosig.estimates.networks.layers import (
+    DEFAULT_LAYERS,
+    LAYER_NAMES,
+    LayerName,
+    Members,
+    Seen,
+    build_layer,
+    find_used_nodes,
+)
+from iosig.estimates.networks.stripes import split_by_target
 from iosig.reports.networks.texts import value_text
 from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.bottlenecks import BottleneckFinder
@@ -26,11 +34,11 @@ from iosig.warehouse.contracts.events import REQUEST_EVENTS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 from iosig.warehouse.errors import UsageError
 
-#: rows that are taken up at a time: bounds the memory, whatever the trace
+#: rows per chunk; bounds memory independently of the trace
 _CHUNK_ROWS = 1 << 18
-#: a trace that tells of less than this share of the bytes is said to be partial
-_WHOLE_RATIO = 0.995
-#: the module that reaches storage, where it is traced
+#: minimum fraction of the counted bytes that requests cover; below, a note says that the trace is partial
+_COMPLETE_RATIO = 0.995
+#: the default module: its requests reach storage
 LOWEST_MODULE = "POSIX"
 #: the module of request events
 EVENTS = "EVENTS"
@@ -45,11 +53,11 @@ NEEDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a network is asked for: its layers, outermost first, and the module whose requests it is made of.
+class Query:
+    """Selection of layers, outermost first, and of the module of the requests.
 
-    layers: None for ranks, hosts and targets, of which those that the trace tells. module: None for POSIX, or for
-    the one that moved most where that was not traced.
+    layers: None for ranks, hosts and targets, as far as the trace has them. module: None for POSIX, or for the module
+    with the largest volume if POSIX was not traced.
     """
 
     layers: tuple[str, ...] | None = None
@@ -57,13 +65,13 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A network, or why there is none, with what was found in it.
+class NetworkResult:
+    """A network with its analysis, or an outcome without a network.
 
-    outcome: as in `network_runs`. module, request_count: what it was made of. covered_ratio: the share of the
-    module's counted bytes that these requests moved; None if nothing was counted. skew: of the ranks' clocks.
-    patterns: of `iosig.transforms.networks.patterns`. bottlenecks: rows of `network_bottlenecks` without the trace's
-    own columns. notes: sentences for people.
+    outcome: as in `network_runs`. module, request_count: of the requests. covered_ratio: fraction of the module's
+    counted bytes that the requests cover; None without counters. skew: of the ranks' clocks. patterns: from
+    `iosig.transforms.networks.patterns`. bottlenecks: rows of `network_bottlenecks` without the columns of the trace.
+    notes: remarks for users.
     """
 
     outcome: str
@@ -79,17 +87,17 @@ class Made:
 
 
 def network_of_trace(
-    landed: Mapping[str, Sequence[pl.LazyFrame]], asked: Asked, params: NetworkParams, process_count: int | None
-) -> Made:
-    """Make the network of a traced run from its landed rows, by table.
+    landed: Mapping[str, Sequence[pl.LazyFrame]], query: Query, params: NetworkParams, process_count: int | None
+) -> NetworkResult:
+    """Build the network of a traced run from its landed rows, keyed by table.
 
-    landed: those of `request_events`, if the trace has any; else of `trace_requests`, `trace_files`, `trace_records`.
+    landed: rows of `request_events` if the trace has any, else of `trace_requests`, `trace_files`, `trace_records`.
 
-    Raises UsageError if the layers or the module that are asked for are not in the trace.
+    Raises UsageError if the trace does not have the requested layers or module.
     """
     events = landed.get(REQUEST_EVENTS.name, ())
     if events:
-        return _of_events(events, asked, params, process_count)
+        return _build_from_events(events, query, params, process_count)
     files, records = (
         pl.concat(
             [
@@ -99,81 +107,89 @@ def network_of_trace(
         )
         for table, columns in ((TRACE_FILES, OF_FILES), (TRACE_RECORDS, OF_RECORDS))
     )
-    return network_of(landed[TRACE_REQUESTS.name], files, records, asked, params, process_count)
+    return build_network(landed[TRACE_REQUESTS.name], files, records, query, params, process_count)
 
 
-def network_of(
+def build_network(
     requests: Sequence[pl.LazyFrame],
     files: pl.DataFrame,
     records: pl.DataFrame,
-    asked: Asked,
+    query: Query,
     params: NetworkParams,
     process_count: int | None = None,
-) -> Made:
-    """Make the network of a traced run.
+) -> NetworkResult:
+    """Build the network of a traced run from its requests.
 
-    requests: rows of `trace_requests`, read twice, some rows at a time; files, records: rows of `trace_files` and
-    `trace_records`. process_count: of the run, if it is known; else the ranks that are seen.
+    requests: rows of `trace_requests`, scanned twice in chunks. files, records: rows of `trace_files` and
+    `trace_records`. process_count: of the run; if None, the ranks that occur.
 
-    Raises UsageError if the layers or the module that are asked for are not in the trace.
+    Raises UsageError if the trace does not have the requested layers or module.
     """
-    told = _told(requests)
-    modules = _modules(told, asked)
+    by_module = _aggregate_by_module(requests)
+    modules = _select_modules(by_module, query)
     if not modules:
-        return Made("no_requests", notes=("The trace has no single requests.",))
-    told = told.filter(pl.col("module").is_in(modules))
-    rows = told.select(_SUMMED).row(0, named=True)
+        return NetworkResult("no_requests", notes=("The trace has no single requests.",))
+    by_module = by_module.filter(pl.col("module").is_in(modules))
+    rows = by_module.select(_SUMMED).row(0, named=True)
     source = _Requests(requests, modules)
-    # where all ranks are told of together, no single one is a node
+    # records shared by all ranks do not identify single ranks
     is_single = rows["rank_high"] >= 0
     rank_high = max(rows["rank_high"], (process_count or 0) - 1 if is_single else -1)
-    hosts, numbers = (told[name].explode().unique().to_list() for name in ("hosts", "file_numbers"))
+    hosts, numbers = (by_module[name].explode().unique().to_list() for name in ("hosts", "file_numbers"))
     seen = Seen(hosts, modules, numbers, files, rows["rank_low"], rank_high)
-    names = _layer_names(asked, seen)
-    covered_ratio = _covered(records, modules, rows["moved_bytes"])
-    made = Made("no_layers", None, ", ".join(modules), rows["request_count"], covered_ratio)
+    names = _layer_names(query, seen)
+    covered_ratio = _compute_coverage(records, modules, rows["moved_bytes"])
+    made = NetworkResult("no_layers", None, ", ".join(modules), rows["request_count"], covered_ratio)
     if len(names) < 2:
-        return replace(made, notes=("The trace tells of one layer only.",))
+        return replace(made, notes=("The trace has only one layer.",))
     skew = _skew(records, max(seen.rank_high + 1, process_count or 0))
-    layers = [members(name, seen, params) for name in names]
-    counted = _Counted(layers, span_of(rows["start_s"], rows["end_s"], skew, params), skew, process_count)
+    layers = [build_layer(name, seen, params) for name in names]
+    counter = _RequestCounter(
+        layers, window_edges_of(rows["start_s"], rows["end_s"], skew, params), skew, process_count
+    )
     for chunk in source.chunks():
-        counted.add(chunk, on_targets(chunk, files) if "target" in names else ())
-    network = without_idle(counted.counter.result())
+        counter.add(chunk, split_by_target(chunk, files) if "target" in names else ())
+    network = remove_idle_nodes(counter.counter.result())
     made = replace(made, outcome="built", network=network, skew=skew, negative_time_count=_negative_count(network))
     return replace(
         made,
         patterns=classify_patterns(network),
-        bottlenecks=_placed(counted.finder.result(), source, files, layers),
-        notes=_notes(made, network, skew) + _layer_notes(names, asked, is_single=is_single),
+        bottlenecks=_add_nodes(counter.finder.result(), source, files, layers),
+        notes=_notes(made, network, skew) + _layer_notes(names, query, is_single=is_single),
     )
 
 
-def _of_events(events: Sequence[pl.LazyFrame], asked: Asked, params: NetworkParams, process_count: int | None) -> Made:
-    if asked.layers or asked.module:
-        raise UsageError("A trace of request events has its own layers: give neither layers nor a module.")
-    found = EventNetwork(events, params, process_count)
-    if len(found.numbers) < 2:
-        return Made("no_layers", notes=("The trace tells of one layer only.",))
-    members = found.members()
-    network = without_idle(found.network(members))
-    made = Made("built", network, module=EVENTS, request_count=found.request_count, skew=found.skew)
+def _build_from_events(
+    events: Sequence[pl.LazyFrame], query: Query, params: NetworkParams, process_count: int | None
+) -> NetworkResult:
+    if query.layers or query.module:
+        raise UsageError("A trace of request events has its own layers: pass neither layers nor a module.")
+    event_network = EventNetwork(events, params, process_count)
+    if len(event_network.numbers) < 2:
+        return NetworkResult("no_layers", notes=("The trace has only one layer.",))
+    members = event_network.members()
+    network = remove_idle_nodes(event_network.network(members))
+    made = NetworkResult(
+        "built", network, module=EVENTS, request_count=event_network.request_count, skew=event_network.skew
+    )
     if network.edges.is_empty():
-        why = "No event has a counterpart, with the same rank and request, in the layer before or behind."
+        why = "No event has a counterpart with the same rank and request in an adjacent layer."
         return replace(made, outcome="no_layers", network=None, notes=(why,))
     made = replace(made, negative_time_count=_negative_count(network))
-    notes = _notes(made, network, found.skew)
-    if found.unmatched_count:
-        are = "1 event has" if found.unmatched_count == 1 else f"{found.unmatched_count:,} events have"
-        notes += (f"{are} no counterpart in the layer before or behind.",)
-    return replace(made, patterns=classify_patterns(network), bottlenecks=found.bottlenecks(members), notes=notes)
+    notes = _notes(made, network, event_network.skew)
+    if event_network.unmatched_count:
+        are = "1 event has" if event_network.unmatched_count == 1 else f"{event_network.unmatched_count:,} events have"
+        notes += (f"{are} no counterpart in an adjacent layer.",)
+    return replace(
+        made, patterns=classify_patterns(network), bottlenecks=event_network.bottlenecks(members), notes=notes
+    )
 
 
-# ---- what there is
+# ---- selection
 
 
-#: what is told of requests, some together
-TOLD = {
+#: aggregates of groups of requests
+REQUEST_AGGREGATES = {
     "request_count": pl.len(),
     "moved_bytes": pl.col("request_bytes").sum(),
     "rank_low": pl.col("rank").min(),
@@ -183,15 +199,15 @@ TOLD = {
 }
 
 
-def _told(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
-    """Return of each module its requests, bytes, ranks, time, hosts and files."""
+def _aggregate_by_module(requests: Sequence[pl.LazyFrame]) -> pl.DataFrame:
+    """Aggregate requests by module: count, bytes, ranks, time range, hosts and files."""
     if not requests:
         return pl.DataFrame()
     return (
         pl.concat(requests)
         .group_by("module")
         .agg(
-            **TOLD,
+            **REQUEST_AGGREGATES,
             hosts=pl.col("host").unique(),
             file_numbers=pl.col("file_number").unique(),
         )
@@ -207,34 +223,34 @@ _SUMMED = (
 )
 
 
-def _modules(told: pl.DataFrame, asked: Asked) -> list[str]:
-    """Return the modules whose requests are taken: all where they are a layer, else one."""
-    known: list[str] = told["module"].to_list() if told.width else []
-    if asked.module is not None:
-        if known and asked.module not in known:
-            raise UsageError(f"The trace has no requests of {asked.module}, but of {', '.join(known)}.")
-        return [asked.module] if known else []
-    if "module" in (asked.layers or ()) or not known:
+def _select_modules(by_module: pl.DataFrame, query: Query) -> list[str]:
+    """Select the modules whose requests are used: all if modules are a layer, else one."""
+    known: list[str] = by_module["module"].to_list() if by_module.width else []
+    if query.module is not None:
+        if known and query.module not in known:
+            raise UsageError(f"The trace has no requests of {query.module}, only of {', '.join(known)}.")
+        return [query.module] if known else []
+    if "module" in (query.layers or ()) or not known:
         return known
     if LOWEST_MODULE in known:
         return [LOWEST_MODULE]
-    return [told.sort("moved_bytes", "module", descending=[True, False])["module"][0]]
+    return [by_module.sort("moved_bytes", "module", descending=[True, False])["module"][0]]
 
 
-def _layer_names(asked: Asked, seen: Seen) -> tuple[LayerName, ...]:
-    if asked.layers is None:
+def _layer_names(query: Query, seen: Seen) -> tuple[LayerName, ...]:
+    if query.layers is None:
         has_hosts = any(host is not None for host in seen.hosts)
-        usual = tuple(name for name in USUAL_LAYERS if name != "host" or has_hosts)
+        usual = tuple(name for name in DEFAULT_LAYERS if name != "host" or has_hosts)
         return usual if seen.is_storage_known or not seen.is_file_known else (*usual[:-1], "file")
     known: dict[str, LayerName] = {name: name for name in LAYER_NAMES}
-    if len(asked.layers) < 2 or len(set(asked.layers)) < len(asked.layers) or not set(asked.layers) <= set(known):
-        raise UsageError(f"Name two or more different layers, outermost first, of {', '.join(known)}.")
-    return tuple(known[name] for name in asked.layers)
+    if len(query.layers) < 2 or len(set(query.layers)) < len(query.layers) or not set(query.layers) <= set(known):
+        raise UsageError(f"Pass two or more different layers, outermost first, of {', '.join(known)}.")
+    return tuple(known[name] for name in query.layers)
 
 
 @dataclass(frozen=True, slots=True)
 class _Requests:
-    """The landed requests of some modules, some rows at a time."""
+    """Chunked access to the landed requests of the selected modules."""
 
     rows: Sequence[pl.LazyFrame]
     modules: Sequence[str]
@@ -246,8 +262,8 @@ class _Requests:
         rows = self._lazy().select(NEEDED)
         yield from rows.collect_batches(chunk_size=_CHUNK_ROWS, maintain_order=True, engine="streaming")
 
-    def of(self, numbers: Sequence[int]) -> pl.DataFrame:
-        """Return the rows of some requests, by their numbers."""
+    def select(self, numbers: Sequence[int]) -> pl.DataFrame:
+        """Select requests by number."""
         return self._lazy().filter(pl.col("request").is_in(numbers)).select(NEEDED).collect(engine="streaming")
 
 
@@ -258,8 +274,8 @@ def _skew(records: pl.DataFrame, process_count: int) -> Skew:
     return estimate_skew(opens, process_count)
 
 
-def span_of(start_s: float, end_s: float, skew: Skew, params: NetworkParams) -> Reals:
-    """Return the edges of the time windows: all requests lie within them, whatever their rank's clock."""
+def window_edges_of(start_s: float, end_s: float, skew: Skew, params: NetworkParams) -> Reals:
+    """Return the edges of time windows that contain all requests after clock correction."""
     if skew.offset_s is not None:
         start_s, end_s = (
             start_s - max(float(skew.offset_s.max()), 0.0),
@@ -271,8 +287,8 @@ def span_of(start_s: float, end_s: float, skew: Skew, params: NetworkParams) -> 
 # ---- counting
 
 
-class _Counted:
-    """Requests as they are counted: on the edges of each hop, and the largest and the longest."""
+class _RequestCounter:
+    """Accumulates requests chunk by chunk: edge counts of each hop, and candidates for bottlenecks."""
 
     def __init__(self, layers: Sequence[Members], window_edges_s: Reals, skew: Skew, process_count: int | None) -> None:
         self.layers = layers
@@ -284,7 +300,7 @@ class _Counted:
         )
 
     def add(self, chunk: pl.DataFrame, pieces: Iterable[pl.DataFrame]) -> None:
-        """Count requests; `pieces` are the same, cut by storage targets, if that is a layer."""
+        """Count a chunk of requests; pieces: the same requests split by storage target, if targets are a layer."""
         request: Ints = chunk["request"].to_numpy()
         self.finder.add("size", floats(chunk["request_bytes"]), request)
         self.finder.add("time", (chunk["end_s"] - chunk["start_s"]).to_numpy(), request)
@@ -299,13 +315,13 @@ class _Counted:
     def _count(self, hop: int, rows: pl.DataFrame) -> None:
         source, target = self.layers[hop], self.layers[hop + 1]
         at_s = correct_times(rows["start_s"].to_numpy(), rows["rank"].cast(pl.Int64).to_numpy(), self._skew)
-        self.counter.add(Transfers(hop, source.nodes(rows), target.nodes(rows), at_s, *measures_of(rows)))
+        self.counter.add(Transfers(hop, source.nodes(rows), target.nodes(rows), at_s, *measure_requests(rows)))
 
 
-def measures_of(rows: pl.DataFrame) -> tuple[Reals, Reals, Reals, Bools]:
-    """Return the service time [s], size [bytes] and bandwidth [bytes/s] of requests (n), and whether each is a read.
+def measure_requests(rows: pl.DataFrame) -> tuple[Reals, Reals, Reals, Bools]:
+    """Return service time [s], size [B], bandwidth [B/s] and read flag of requests (n each).
 
-    The bandwidth is NaN where the service time is not positive.
+    The bandwidth is NaN if the service time is not positive.
     """
     size_bytes = floats(rows["request_bytes"])
     time_s: Reals = (rows["end_s"] - rows["start_s"]).to_numpy()
@@ -314,9 +330,9 @@ def measures_of(rows: pl.DataFrame) -> tuple[Reals, Reals, Reals, Bools]:
     return time_s, size_bytes, bandwidth, (rows["direction"] == "read").to_numpy()
 
 
-def without_idle(network: Network) -> Network:
-    """Return a network without the nodes that have no edge; those of ranks stay."""
-    kept = used(network.layers, network.edges)
+def remove_idle_nodes(network: Network) -> Network:
+    """Remove nodes without an edge, except ranks."""
+    kept = find_used_nodes(network.layers, network.edges)
     layers, edges = list(network.layers), network.edges
     for number, nodes in kept.items():
         if len(nodes) == layers[number].node_count:
@@ -340,10 +356,10 @@ def _negative_count(network: Network) -> int:
     )
 
 
-# ---- what is said of it
+# ---- results
 
 
-def _covered(records: pl.DataFrame, modules: Sequence[str], moved_bytes: float) -> float | None:
+def _compute_coverage(records: pl.DataFrame, modules: Sequence[str], moved_bytes: float) -> float | None:
     counted = records.filter(pl.col("module").is_in(modules)).select(
         pl.sum_horizontal(pl.col("read_bytes", "written_bytes").sum())
     )
@@ -351,28 +367,30 @@ def _covered(records: pl.DataFrame, modules: Sequence[str], moved_bytes: float) 
     return min(moved_bytes / total, 1.0) if total > 0 else None
 
 
-def _placed(found: pl.DataFrame, source: _Requests, files: pl.DataFrame, layers: Sequence[Members]) -> pl.DataFrame:
-    """Return bottlenecks with the nodes that they were between: the outermost one and the innermost one."""
-    rows = source.of(found["request"].unique().to_list())
-    # a request on several targets is told with the first
-    pieces = pl.concat([rows.clear(), *on_targets(rows, files)])
+def _add_nodes(
+    bottlenecks: pl.DataFrame, source: _Requests, files: pl.DataFrame, layers: Sequence[Members]
+) -> pl.DataFrame:
+    """Add the outermost and the innermost node of each bottleneck request."""
+    rows = source.select(bottlenecks["request"].unique().to_list())
+    # a request on several targets is reported with the first one
+    pieces = pl.concat([rows.clear(), *split_by_target(rows, files)])
     first = pieces.unique("request", keep="first", maintain_order=True)
     nodes = first.select("request", "start_s")
     for side, member in (("source", layers[0]), ("target", layers[-1])):
         labels = member.layer.labels.gather(member.nodes(first)).alias(f"{side}_node")
         nodes = nodes.with_columns(pl.lit(member.layer.name).alias(f"{side}_layer"), labels)
-    return found.join(nodes, on="request", how="left", maintain_order="left").select(
+    return bottlenecks.join(nodes, on="request", how="left", maintain_order="left").select(
         "metric", "bottleneck", "source_layer", "source_node", "target_layer", "target_node", "start_s", "value",
         "median_value", "score", "share_ratio",
     )  # fmt: skip
 
 
-def _notes(made: Made, network: Network, skew: Skew) -> tuple[str, ...]:
-    """Return what was measured and how well, in sentences."""
-    asked = "1 request" if made.request_count == 1 else f"{made.request_count:,} requests"
-    notes = [f"{asked} of {'the program' if made.module == EVENTS else made.module}."]
-    if made.covered_ratio is not None and made.covered_ratio < _WHOLE_RATIO:
-        notes.append(f"They are {made.covered_ratio:.2%} of the bytes that were counted: the trace is partial.")
+def _notes(made: NetworkResult, network: Network, skew: Skew) -> tuple[str, ...]:
+    """Describe the data and their limits for users."""
+    request_text = "1 request" if made.request_count == 1 else f"{made.request_count:,} requests"
+    notes = [f"{request_text} of {'the program' if made.module == EVENTS else made.module}."]
+    if made.covered_ratio is not None and made.covered_ratio < _COMPLETE_RATIO:
+        notes.append(f"They cover {made.covered_ratio:.2%} of the counted bytes: the trace is partial.")
     notes += [
         f"{layer.group_size} consecutive {layer.name}s are drawn as one."
         for layer in network.layers
@@ -381,21 +399,21 @@ def _notes(made: Made, network: Network, skew: Skew) -> tuple[str, ...]:
     if skew.offset_s is not None and skew.range_s is not None:
         files = "1 file" if skew.file_count == 1 else f"{skew.file_count} files"
         notes.append(
-            f"Clocks were set by collective opens of {files}; they were up to {value_text('time', skew.range_s)} apart."
+            f"Clocks were aligned by collective opens of {files}; they differed by {value_text('time', skew.range_s)}."
         )
     if made.negative_time_count:
         notes.append(
-            f"{made.negative_time_count:,} times are negative, by clocks that differ: they are drawn as the lowest."
+            f"{made.negative_time_count:,} times are negative because clocks differ: they are drawn as the lowest."
         )
     return tuple(notes)
 
 
-def _layer_notes(names: Sequence[LayerName], asked: Asked, *, is_single: bool) -> tuple[str, ...]:
+def _layer_notes(names: Sequence[LayerName], query: Query, *, is_single: bool) -> tuple[str, ...]:
     notes = []
     if not is_single:
-        notes.append("The trace tells of all ranks together, not of single ones.")
-    if asked.layers is None and "host" not in names:
+        notes.append("The trace has records shared by all ranks, not of single ranks.")
+    if query.layers is None and "host" not in names:
         notes.append("The trace names no hosts.")
     if "module" in names:
-        notes.append("What one module asks of another is in both.")
+        notes.append("Requests from one module to another are counted in both.")
     return tuple(notes)

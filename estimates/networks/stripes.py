@@ -1,4 +1,4 @@
-"""Landed requests on storage targets: each request cut where its file's stripes end."""
+"""Assignment of requests to storage targets: each request is split at stripe boundaries."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iosig.transforms.throughput import striping
 _UNKNOWN = -1
 
 
-def on_targets(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the pieces of rows of `trace_requests`, with all their columns, some requests at a time.
+def split_by_target(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Split rows of `trace_requests` at stripe boundaries; yields frames of pieces with all columns.
 
-    files: rows of `trace_files`. A piece's `ost` is its target, NULL where that is not known; `request_bytes` (NULL
-    where not known), `start_s` and `end_s` are the piece's own.
+    files: rows of `trace_files`. `ost` of a piece is its target, NULL if unknown; `request_bytes` (NULL if unknown),
+    `start_s` and `end_s` refer to the piece.
     """
     striped = files.filter(pl.col("osts").list.len() > 0, pl.col("stripe_bytes") > 0).with_row_index("layout")
     placed = rows.join(striped.select("file_number", "layout"), on="file_number", how="left").with_columns(

@@ -1,7 +1,7 @@
-"""Networks of many small traced runs, made together: as `making` makes each, in rows of the published tables.
+"""Networks of many small traced runs in one batch, with the same results as `making`, as rows of published tables.
 
-What a small network costs by itself is the handling of many tiny frames. Here a run is a number in the same frames.
-Runs that are unlike the others (layers of many members, windows that do not rise) are left to `making`.
+The cost of a small network is the overhead of many tiny frames. Here all runs share frames with a column `run`. Runs
+with special properties (large layers, windows that are not increasing) are left to `making`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats
-from iosig.estimates.networks.layers import in_natural_order
-from iosig.estimates.networks.making import LOWEST_MODULE, NEEDED, OF_FILES, OF_RECORDS, TOLD, measures_of, span_of
-from iosig.estimates.networks.stripes import on_targets
+from iosig.estimates.networks.layers import sort_naturally
+from iosig.estimates.networks.making import (
+    LOWEST_MODULE,
+    NEEDED,
+    OF_FILES,
+    OF_RECORDS,
+    REQUEST_AGGREGATES,
+    measure_requests,
+    window_edges_of,
+)
+from iosig.estimates.networks.stripes import split_by_target
 from iosig.transforms.arrays import Ints, Reals, offsets_of
 from iosig.transforms.networks.batches import LayerBatch, NetworkBatch, TransferBatch
 from iosig.transforms.networks.bottlenecks import BOTTLENECK_ROWS, BottleneckFinder
@@ -37,22 +45,21 @@ from iosig.warehouse.contracts import Table
 from iosig.warehouse.contracts.networks import NETWORK_BOTTLENECKS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_RUNS
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS
 
-#: pieces of requests on storage targets that are held at once; a network by itself is counted in more than one go
-#: from here on
-_MOST_PIECES = 1 << 18
+#: maximum pieces of requests in memory; larger networks are built one by one, in chunks
+_MAX_PIECES = 1 << 18
 _FILE = ["run", "file_number"]
 _KIND: TimeKind = "service_time"
-#: columns that are read, by table
+#: required columns by table
 COLUMNS = {TRACE_REQUESTS: NEEDED, TRACE_FILES: OF_FILES, TRACE_RECORDS: OF_RECORDS}
 
 
 class TooManyPiecesError(Exception):
-    """So many runs cannot be held at once."""
+    """Raised if a batch exceeds `_MAX_PIECES`; the caller uses smaller batches."""
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """Rows of the network tables but for the runs' own columns, each with its `run`, by run; and the runs left out."""
+class BatchResult:
+    """Rows of the network tables without the columns of the run, with column `run`; left: runs not in the batch."""
 
     rows: Mapping[Table, pl.DataFrame]
     left: Sequence[int]
@@ -60,7 +67,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What is known of a run before its requests are counted; number: among those that were given."""
+    """Properties of a run before its requests are counted; number: index in the input."""
 
     number: int
     module: str
@@ -79,26 +86,28 @@ class _Run:
         return ("rank", *["host"] * self.has_hosts, "target" if self.has_targets else "file")
 
 
-def rows_together(
+def build_batch(
     landed: Mapping[Table, pl.DataFrame], process_counts: Sequence[int | None], params: NetworkParams
-) -> Together:
-    """Make the networks of runs (n) from their landed rows (`COLUMNS`), each row with the number of its `run`.
+) -> BatchResult:
+    """Build the networks of runs (n) from landed rows (`COLUMNS`) with the index of their `run`.
 
-    process_counts (n): None where it is not known. Raises TooManyPiecesError.
+    process_counts: number of processes per run (n), None if unknown. Raises TooManyPiecesError.
     """
-    told = _told(landed[TRACE_REQUESTS])
-    files, left = landed[TRACE_FILES], _many_members(landed, told, process_counts, params)
-    runs = list(_runs(landed, told.filter(~pl.col("run").is_in(left)), process_counts, params))
+    by_run = _select_modules(landed[TRACE_REQUESTS])
+    files, left = landed[TRACE_FILES], _many_members(landed, by_run, process_counts, params)
+    runs = list(_runs(landed, by_run.filter(~pl.col("run").is_in(left)), process_counts, params))
     left |= {run.number for run in runs if not has_equal_windows(run.window_edges_s)}
     runs = [run for run in runs if run.number not in left]
     silent = sorted(set(range(len(process_counts))) - left - {run.number for run in runs})
     lines = [run_values("no_requests") for _ in silent]
     if not runs:
-        return Together({NETWORK_RUNS: _numbered(run_rows(lines), silent)} if silent else {}, sorted(left))
-    requests = _Requests.of(landed[TRACE_REQUESTS], files, runs)
-    networks = requests.counted()
+        return BatchResult({NETWORK_RUNS: _add_run_numbers(run_rows(lines), silent)} if silent else {}, sorted(left))
+    requests = _Requests.build(landed[TRACE_REQUESTS], files, runs)
+    networks = requests.count()
     rows = {
-        NETWORK_RUNS: _numbered(run_rows([*_lines(runs, networks), *lines]), [*(run.number for run in runs), *silent]),
+        NETWORK_RUNS: _add_run_numbers(
+            run_rows([*_lines(runs, networks), *lines]), [*(run.number for run in runs), *silent]
+        ),
         NETWORK_EDGES: batch_edge_rows(networks),
         NETWORK_PATTERNS: batch_pattern_rows(networks, classify_batch_patterns(networks)),
         NETWORK_BOTTLENECKS: bottleneck_rows(requests.bottlenecks()),
@@ -106,22 +115,22 @@ def rows_together(
     numbers = np.array([run.number for run in runs])
     for table in (NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS):
         rows[table] = rows[table].with_columns(pl.Series("run", numbers[rows[table]["run"].to_numpy()]))
-    return Together(rows, sorted(left))
+    return BatchResult(rows, sorted(left))
 
 
-def _numbered(lines: pl.DataFrame, numbers: Sequence[int]) -> pl.DataFrame:
+def _add_run_numbers(lines: pl.DataFrame, numbers: Sequence[int]) -> pl.DataFrame:
     return lines.with_columns(pl.Series("run", numbers, dtype=pl.Int64)).sort("run")
 
 
-# ---- what there is
+# ---- selection
 
 
-def _told(requests: pl.DataFrame) -> pl.DataFrame:
-    """Return of each run the module whose requests are taken, with these requests' bytes, ranks and time."""
+def _select_modules(requests: pl.DataFrame) -> pl.DataFrame:
+    """Select the module of each run, and aggregate its requests."""
     return (
         requests.group_by("run", "module")
         .agg(
-            **TOLD,
+            **REQUEST_AGGREGATES,
             host_count=pl.col("host").n_unique(),
             has_hosts=pl.col("host").is_not_null().any(),
             has_files=pl.col("file_number").is_not_null().any(),
@@ -139,30 +148,30 @@ def _told(requests: pl.DataFrame) -> pl.DataFrame:
 
 def _many_members(
     landed: Mapping[Table, pl.DataFrame],
-    told: pl.DataFrame,
+    by_run: pl.DataFrame,
     process_counts: Sequence[int | None],
     params: NetworkParams,
 ) -> set[int]:
-    """Return the runs that may have more members in a layer than it has nodes, or what cannot be."""
+    """Return the runs that may exceed `max_node_count` in a layer, or have inconsistent metadata."""
     files = landed[TRACE_FILES]
     target_count = pl.len() + pl.col("osts").list.len().sum()
     by_files = files.group_by("run").agg(
         is_many=(target_count > params.max_node_count) | pl.col("file_number").is_duplicated().any()
     )
     rank_count = pl.col("rank_high") - pl.min_horizontal("rank_low", 0) + 1
-    by_requests = told.filter((rank_count > params.max_node_count) | (pl.col("host_count") > params.max_node_count))
-    found = {*by_files.filter("is_many")["run"], *by_requests["run"]}
+    by_requests = by_run.filter((rank_count > params.max_node_count) | (pl.col("host_count") > params.max_node_count))
+    large = {*by_files.filter("is_many")["run"], *by_requests["run"]}
     most = params.max_node_count
-    return found | {n for n, count in enumerate(process_counts) if count is not None and not 1 <= count <= most}
+    return large | {n for n, count in enumerate(process_counts) if count is not None and not 1 <= count <= most}
 
 
 def _runs(
     landed: Mapping[Table, pl.DataFrame],
-    told: pl.DataFrame,
+    by_run: pl.DataFrame,
     process_counts: Sequence[int | None],
     params: NetworkParams,
 ) -> Iterator[_Run]:
-    records = landed[TRACE_RECORDS].join(told.select("run", taken="module"), on="run")
+    records = landed[TRACE_RECORDS].join(by_run.select("run", taken="module"), on="run")
     is_taken = pl.col("module") == pl.col("taken")
     counted_bytes = dict(
         records.filter(is_taken)
@@ -170,15 +179,15 @@ def _runs(
         .agg(pl.sum_horizontal(pl.col("read_bytes", "written_bytes").sum()))
         .iter_rows()
     )
-    rows = told.to_dicts()
+    rows = by_run.to_dicts()
     known = [process_counts[row["run"]] for row in rows]
     rank_highs = [
         max(row["rank_high"], (count or 0) - 1 if row["rank_high"] >= 0 else -1)
         for row, count in zip(rows, known, strict=True)
     ]
     sizes = [max(high + 1, count or 0) for high, count in zip(rank_highs, known, strict=True)]
-    skews = _skews(records, told, sizes)
-    targets = _with_targets(landed, told)
+    skews = _skews(records, by_run, sizes)
+    targets = _with_targets(landed, by_run)
     for row, high, count, skew in zip(rows, rank_highs, known, skews, strict=True):
         low = min(row["rank_low"], 0)
         total = float(counted_bytes.get(row["run"]) or 0)
@@ -193,22 +202,22 @@ def _runs(
             rank_count=high - low + 1,
             has_hosts=row["has_hosts"],
             has_targets=row["run"] in targets or not row["has_files"],
-            window_edges_s=span_of(row["start_s"], row["end_s"], skew, params),
+            window_edges_s=window_edges_of(row["start_s"], row["end_s"], skew, params),
         )
 
 
-def _skews(records: pl.DataFrame, told: pl.DataFrame, sizes: Sequence[int]) -> list[Skew]:
-    """Return how the clocks of the runs (n) are set; sizes: their processes."""
-    places = told.select("run").with_row_index("place").cast(pl.Int64)
+def _skews(records: pl.DataFrame, by_run: pl.DataFrame, sizes: Sequence[int]) -> list[Skew]:
+    """Estimate the clock skew of the runs (n); sizes: process counts."""
+    places = by_run.select("run").with_row_index("place").cast(pl.Int64)
     opens = records.filter(pl.col("module") == "MPIIO").join(places, on="run")
     return estimate_skew_by_run(
         opens.select("rank", "collective_open_count", "open_end_s", run="place", file="file_number"), sizes
     )
 
 
-def _with_targets(landed: Mapping[Table, pl.DataFrame], told: pl.DataFrame) -> set[int]:
-    """Return the runs of which it is known of any used file where it lies."""
-    used = _of_modules(landed[TRACE_REQUESTS], told.select("run", "module")).select(_FILE).unique()
+def _with_targets(landed: Mapping[Table, pl.DataFrame], by_run: pl.DataFrame) -> set[int]:
+    """Return the runs with a known storage location of any used file."""
+    used = _of_modules(landed[TRACE_REQUESTS], by_run.select("run", "module")).select(_FILE).unique()
     where = pl.any_horizontal(pl.col("mount", "filesystem_kind", "osts").is_not_null())
     return set(landed[TRACE_FILES].filter(where).join(used, on=_FILE, how="semi")["run"])
 
@@ -222,10 +231,10 @@ def _of_modules(requests: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Requests:
-    """The requests of runs, which are numbered anew; with what they are counted by.
+    """Requests of renumbered runs, with layers and nodes.
 
-    whole: requests, run after run, with `rank_node`, `host` (its label) and `end` (the label in the innermost layer,
-    NULL where that is storage targets). pieces: all of them as they reach the innermost layer, cut by targets.
+    whole: requests in order of runs, with the label `host`. pieces: the same in the innermost layer, split by
+    target, with its label `end`.
     """
 
     runs: Sequence[_Run]
@@ -237,8 +246,8 @@ class _Requests:
     nodes: pl.DataFrame
 
     @classmethod
-    def of(cls, requests: pl.DataFrame, files: pl.DataFrame, runs: Sequence[_Run]) -> _Requests:
-        """Lay out the requests."""
+    def build(cls, requests: pl.DataFrame, files: pl.DataFrame, runs: Sequence[_Run]) -> _Requests:
+        """Renumber the runs, split their requests, and build the layers."""
         numbers = pl.DataFrame(
             {
                 "number": [run.number for run in runs],
@@ -258,8 +267,8 @@ class _Requests:
         layers, nodes = _layers(runs, whole, pieces)
         return cls(runs, whole, pieces, of_files, layers, nodes)
 
-    def counted(self) -> NetworkBatch:
-        """Count the requests between the layers of their runs."""
+    def count(self) -> NetworkBatch:
+        """Count the requests on the edges between layers."""
         first, last = self.layers.first[:-1], self.layers.first[1:] - 1
         inner = self._transfers(self.pieces, self._outer(self.pieces), self._nodes(self.pieces, last, "end"))
         has_hosts = np.array([run.has_hosts for run in self.runs])
@@ -273,42 +282,46 @@ class _Requests:
     def _transfers(self, rows: pl.DataFrame, source: Ints, target: Ints) -> Sequence[Any]:
         run: Ints = rows["run"].to_numpy()
         at_s = rows["start_s"].to_numpy() - self._ahead_s(run, rows["rank"].to_numpy())
-        return run, source, target, at_s, *measures_of(rows)
+        return run, source, target, at_s, *measure_requests(rows)
 
     def _ahead_s(self, run: Ints, rank: Ints) -> Reals:
-        """Return how far the clock of each request's rank is ahead."""
+        """Return the clock offset of each request's rank [s]."""
         known = [np.zeros(0) if one.skew.offset_s is None else one.skew.offset_s for one in self.runs]
         first, all_s = offsets_of([len(one) for one in known]), np.concatenate([*known, np.zeros(1)])
         is_known = (rank >= 0) & (rank < np.diff(first)[run])
-        found: Reals = np.where(is_known, all_s[np.where(is_known, first[run] + rank, 0)], 0.0)
-        return found
+        offsets_s: Reals = np.where(is_known, all_s[np.where(is_known, first[run] + rank, 0)], 0.0)
+        return offsets_s
 
     def _ranks(self, rows: pl.DataFrame) -> Ints:
         run = rows["run"].to_numpy()
         lows = np.array([one.rank_low for one in self.runs])
-        found: Ints = self.layers.first_node[self.layers.first[run]] + rows["rank"].to_numpy() - lows[run]
-        return found
+        nodes: Ints = self.layers.first_node[self.layers.first[run]] + rows["rank"].to_numpy() - lows[run]
+        return nodes
 
     def _outer(self, rows: pl.DataFrame) -> Ints:
-        """Return the node of the layer before the innermost one: the host, or the rank where no hosts are known."""
+        """Return the node of the layer before the innermost one: the host, or the rank if hosts are unknown."""
         has_hosts = np.array([run.has_hosts for run in self.runs])[rows["run"].to_numpy()]
         hosts = self._nodes(rows, self.layers.first[1:] - 2, "host")
         return np.where(has_hosts, hosts, self._ranks(rows))
 
     def _nodes(self, rows: pl.DataFrame, layer: Ints, label: str) -> Ints:
-        """Return the node of each row, whose label is in a column; layer: by run. Of no label that is known, -1."""
+        """Look up nodes by the label in a column, -1 if unknown; layer: layer index per run."""
         keys = pl.DataFrame({"layer": layer[rows["run"].to_numpy()], "label": rows[label]})
-        found = keys.join(self.nodes, on=["layer", "label"], how="left", maintain_order="left")
-        nodes: Ints = found["node"].fill_null(-1).to_numpy()
+        joined = keys.join(self.nodes, on=["layer", "label"], how="left", maintain_order="left")
+        nodes: Ints = joined["node"].fill_null(-1).to_numpy()
         return nodes
 
     # ---- single requests
 
     def bottlenecks(self) -> pl.DataFrame:
-        """Return the requests that stand out, with the nodes that they were between: see `making`."""
-        found = pl.DataFrame(list(self._found()), schema={"run": pl.Int64(), **BOTTLENECK_ROWS}, orient="row")
-        rows = self.whole.join(found.select("run", "request"), on=["run", "request"], how="semi", maintain_order="left")
-        # a request on several targets is told with the first
+        """Return the bottleneck requests with their outermost and innermost nodes, as `making` does."""
+        bottlenecks_found = pl.DataFrame(
+            list(self._find_bottlenecks()), schema={"run": pl.Int64(), **BOTTLENECK_ROWS}, orient="row"
+        )
+        rows = self.whole.join(
+            bottlenecks_found.select("run", "request"), on=["run", "request"], how="semi", maintain_order="left"
+        )
+        # a request on several targets is reported with the first one
         first = _pieces(rows, self.files).unique(["run", "request"], keep="first", maintain_order=True)
         run = first["run"].to_numpy()
         names = pl.Series(self.layers.names, dtype=pl.String)
@@ -321,12 +334,12 @@ class _Requests:
             target_layer=names.gather(self.layers.first[1:][run] - 1),
             target_node="end",
         )
-        return found.join(nodes, on=["run", "request"], how="left", maintain_order="left").select(
+        return bottlenecks_found.join(nodes, on=["run", "request"], how="left", maintain_order="left").select(
             "run", "metric", "bottleneck", "source_layer", "source_node", "target_layer", "target_node", "start_s",
             "value", "median_value", "score", "share_ratio",
         )  # fmt: skip
 
-    def _found(self) -> Iterator[tuple[object, ...]]:
+    def _find_bottlenecks(self) -> Iterator[tuple[object, ...]]:
         bounds = np.searchsorted(self.whole["run"].to_numpy(), np.arange(len(self.runs) + 1))
         request: Ints = self.whole["request"].to_numpy()
         sizes, times = floats(self.whole["request_bytes"]), (self.whole["end_s"] - self.whole["start_s"]).to_numpy()
@@ -339,7 +352,7 @@ class _Requests:
 
 
 def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
-    """Return requests as they reach the innermost layer, with its label as `end`.
+    """Split requests as they reach the innermost layer, and add its label as `end`.
 
     Raises TooManyPiecesError.
     """
@@ -355,9 +368,9 @@ def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     )
     striped = files.drop("file_number").rename({"file_key": "file_number"})
     cut, count = [keyed.clear()], 0
-    for piece in on_targets(keyed.filter("has_targets"), striped):
+    for piece in split_by_target(keyed.filter("has_targets"), striped):
         count += piece.height
-        if count > _MOST_PIECES:
+        if count > _MAX_PIECES:
             raise TooManyPiecesError
         cut.append(piece.select(keyed.columns))
     system = pl.coalesce("mount", "filesystem_kind").fill_null("unknown storage")
@@ -371,13 +384,13 @@ def _pieces(whole: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
 
 
 def _keys(whole: pl.DataFrame, files: pl.DataFrame) -> pl.Series:
-    """Return the key of each request's file, NULL where nothing is told of it."""
+    """Return the key of each request's file, NULL without a row in `trace_files`."""
     keys = files.select(*_FILE, "file_key")
     return whole.select(_FILE).join(keys, on=_FILE, how="left", maintain_order="left")["file_key"]
 
 
 def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> tuple[LayerBatch, pl.DataFrame]:
-    """Return the layers of runs, and the node of each label in those that have labels, by layer."""
+    """Build the layers of all runs, and the lookup from layer and label to node."""
     names = [run.names for run in runs]
     first = offsets_of([len(one) for one in names])
     has_hosts = pl.Series([run.has_hosts for run in runs])
@@ -389,7 +402,7 @@ def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> 
             ends.select("label", layer=pl.Series(first[ends["run"].to_numpy() + 1] - 1)),
         ]
     )
-    order = in_natural_order(labelled["label"].unique())
+    order = sort_naturally(labelled["label"].unique())
     places = pl.DataFrame({"label": pl.Series(order, dtype=pl.String), "place": np.arange(len(order))})
     ranks = _rank_labels(runs, first)
     nodes = (
@@ -405,7 +418,7 @@ def _layers(runs: Sequence[_Run], whole: pl.DataFrame, pieces: pl.DataFrame) -> 
 
 
 def _rank_labels(runs: Sequence[_Run], first: Ints) -> pl.DataFrame:
-    """Return the nodes of ranks, which are there whether or not they make requests."""
+    """Return the nodes of all ranks, including ranks without requests."""
     counts = np.array([run.rank_count for run in runs])
     run = np.repeat(np.arange(len(runs)), counts)
     place = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -414,11 +427,11 @@ def _rank_labels(runs: Sequence[_Run], first: Ints) -> pl.DataFrame:
     return pl.DataFrame({"layer": first[run], "place": place, "rank": rank}).select("layer", "place", label=label)
 
 
-# ---- what is said of runs
+# ---- results
 
 
 def _lines(runs: Sequence[_Run], networks: NetworkBatch) -> Iterator[dict[str, object]]:
-    """Yield what the line on each run says."""
+    """Yield the values of each run's row in `network_runs`."""
     layers, counts = networks.layers, networks.counts
     is_negative = (pl.col("bin") == NEGATIVE) & (pl.col("metric") == METRICS.index("time"))
     negative = counts.filter(is_negative)

@@ -1,5 +1,5 @@
-"""Signatures: extraction from many sample sets, and signatures as a release holds them.
+"""Signatures: extraction from sample sets in batches, and reading from a release.
 
-- `parallel` (`extract_in_batches`, `part_of`): Signatures of many sample sets, some at a time.
-- `published` (`read_signatures`, `defaults`): Signatures as a release has them.
+- `parallel` (`extract_in_batches`, `part_of`): Extraction in batches.
+- `published` (`read_signatures`, `defaults`): Signatures of a release.
 """

@@ -1,4 +1,4 @@
-"""Signatures of many sample sets, some at a time.
+"""Extraction of signatures in batches of sample sets.
 
 The signature of a set depends on its own samples alone, so results do not depend on the division into batches.
 """
@@ -18,13 +18,13 @@ BATCH_STEPS, BATCH_SETS = 500_000, 100
 
 
 def extract_in_batches(sets: SampleSets, params: SignatureParams, methods: Sequence[str]) -> list[MethodSignatures]:
-    """Return the signatures of sample sets by some methods, with the memory of a batch.
+    """Extract signatures of sample sets with some methods; memory is bounded by a batch.
 
     The result is that of `iosig.transforms.signatures.methods.extract_signatures`.
     """
     steps = np.diff(sets.samples.offsets[sets.offsets])
     batches = chunks_of(steps, BATCH_STEPS, BATCH_SETS) or [slice(0, 0)]
-    return _joined([extract_signatures(part_of(sets, batch), params, tuple(methods)) for batch in batches])
+    return _concat([extract_signatures(part_of(sets, batch), params, tuple(methods)) for batch in batches])
 
 
 def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
@@ -42,7 +42,7 @@ def part_of(sets: SampleSets, chunk: slice) -> SampleSets:
     )
 
 
-def _joined(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatures]:
+def _concat(answers: Sequence[Sequence[MethodSignatures]]) -> list[MethodSignatures]:
     """Join the results of batches, method by method."""
     return [
         MethodSignatures(

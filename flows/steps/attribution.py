@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from iosig.estimates.attribution import Laid, There, known_signatures, slowed_bursts, traffic_of
+from iosig.estimates.attribution import (
+    ActiveRuns,
+    TrafficAttribution,
+    compute_slowdowns,
+    extract_traffic,
+    list_signatures,
+)
 from iosig.flows.steps.items import Day, StepContext, TableFile
 from iosig.flows.steps.run import Run
 from iosig.flows.steps.step import Input, Step, built, undated
@@ -46,7 +52,7 @@ def attribute(context: StepContext) -> int:
     # of an application that was not there, nothing need be put together
     was_there = pl.col("application_id").is_in(runs["application_id"].unique().implode())
     signatures, bursts = (context.scan(table).filter(was_there).collect() for table in (SIGNATURES, SIGNATURE_BURSTS))
-    known = known_signatures(signatures, bursts)
+    known = list_signatures(signatures, bursts)
     with context.engine() as connection:
         context.expose(connection, *_SERIES_TABLES)
         own_series = context.compute(connection, OWN_SERIES)
@@ -58,12 +64,12 @@ def attribute(context: StepContext) -> int:
         theres = []
         for direction in ("read", "write"):
             is_meant = (is_here[0], pl.col("direction") == direction)
-            there = There.of(here, known.filter(is_meant), own_series.filter(is_meant))
+            there = ActiveRuns.select(here, known.filter(is_meant), own_series.filter(is_meant))
             if there.has_own:
-                theres.append((there, traffic_of(grid, direction, there.window()), direction))
-        laid = Laid.each(theres)
+                theres.append((there, extract_traffic(grid, direction, there.window()), direction))
+        laid = TrafficAttribution.attribute(theres)
         found += [one.rows() for one in laid]
-        slowed += [slowed_bursts(laid)] if laid else []
+        slowed += [compute_slowdowns(laid)] if laid else []
     rows = pl.concat(found).sort(PLACED_IO.key)
     context.write_days(rows, PLACED_IO)
     context.write_days(pl.concat(slowed).sort(SLOWDOWNS.key), SLOWDOWNS)

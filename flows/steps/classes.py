@@ -6,7 +6,7 @@ import polars as pl
 
 from iosig.estimates.classes import class_rows, series_classes, trace_classes
 from iosig.estimates.columns import epoch_s, floats, ragged
-from iosig.estimates.subjects import JUDGED, Subjects, keys_of
+from iosig.estimates.subjects import SIGNAL_TABLES, Subjects, keys_of
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, built, carried
 from iosig.flows.steps.subjects import counted_samples, of_applications
@@ -74,7 +74,7 @@ def _signature_classes(found: Subjects, applications: pl.DataFrame, params: clas
 STEP = Step(
     "classes",
     classify,
-    reads=(built(*JUDGED, APPLICATIONS), carried(CLASSES)),
+    reads=(built(*SIGNAL_TABLES, APPLICATIONS), carried(CLASSES)),
     writes=(MEASURED_CLASSES,),
     days=lambda run: run.plan.judged_days,
     is_daily=True,

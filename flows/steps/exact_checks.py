@@ -50,7 +50,7 @@ def _compared(context: StepContext, connection: duckdb.DuckDBPyConnection, pairs
     """Return rows of `exact_checks`; pairs: rows of `exact_pairs`."""
     for table in (SIGNATURES, SIGNATURE_POINTS, SIGNATURE_BURSTS):
         models.expose(connection, "main", table, context.files(table))
-    rows = published.of_keys(connection, pairs)
+    rows = published.select_by_keys(connection, pairs)
     signatures = published.read_signatures(connection, rows)
     numbered = pairs.join(rows.select(KEY).with_row_index("signature"), on=KEY, how="left", maintain_order="left")
     exact = RunSamples(

@@ -23,7 +23,7 @@ from iosig.warehouse.store.manifests import Landing, Part, scans
 from iosig.warehouse.store.store import Store, write_parquet
 
 if TYPE_CHECKING:
-    from iosig.estimates.networks.making import Made
+    from iosig.estimates.networks.making import NetworkResult
 
 TABLES = (NETWORK_RUNS, NETWORK_EDGES, NETWORK_PATTERNS, NETWORK_BOTTLENECKS)
 #: what a network is made of
@@ -122,7 +122,7 @@ def _of_small(
     store: Store, runs: Sequence[_Run], settings: NetworkSettings
 ) -> tuple[dict[Table, pl.DataFrame], list[_Run]]:
     """Return the rows of small runs, made together, and the runs that are to be made each alone."""
-    from iosig.estimates.networks.together import TooManyPiecesError, rows_together
+    from iosig.estimates.networks.together import TooManyPiecesError, build_batch
     from iosig.transforms.networks.network import NetworkParams
 
     if not runs:
@@ -130,7 +130,7 @@ def _of_small(
     jobs = [job for job, _ in runs]
     try:
         landed = {table: _read(store, runs, table) for table in LANDED if table != REQUEST_EVENTS}
-        made = rows_together(landed, [job["process_count"] for job in jobs], settings.params(NetworkParams))
+        made = build_batch(landed, [job["process_count"] for job in jobs], settings.params(NetworkParams))
         own = pl.DataFrame([[job[name] for job in jobs] for name in _OWN], schema=_OWN)
         return {
             table: frames.require(
@@ -188,15 +188,17 @@ def network_rows_of(
         return _held(job, {NETWORK_RUNS: run_row("refused", reason=f"{type(fault).__name__}: {fault}")})
 
 
-def _made(job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings) -> Made:
-    from iosig.estimates.networks.making import Asked, network_of_trace
+def _made(
+    job: Mapping[str, Any], landed: Mapping[str, Sequence[pl.LazyFrame]], settings: NetworkSettings
+) -> NetworkResult:
+    from iosig.estimates.networks.making import Query, network_of_trace
     from iosig.transforms.networks.network import NetworkParams
 
     params = settings.params(NetworkParams)
-    return network_of_trace(landed, Asked(), params, job["process_count"])
+    return network_of_trace(landed, Query(), params, job["process_count"])
 
 
-def _rows(made: Made) -> dict[Table, pl.DataFrame]:
+def _rows(made: NetworkResult) -> dict[Table, pl.DataFrame]:
     """Return what was made as rows, without the run's own columns."""
     from iosig.transforms.networks.rows import bottleneck_rows, edge_rows, pattern_rows, run_row
 

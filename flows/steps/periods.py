@@ -54,7 +54,7 @@ def find(context: StepContext) -> int:
     if context.days == (None,):
         applications, kept = of_applications(context, _KEPT)
         pieces += [Rows(*kept), rows_of(applications, params)]
-    found = Rows.joined(pieces)
+    found = Rows.concat(pieces)
     context.write_days(found.periods, MEASURED_PERIODS)
     context.write_days(found.segments, PERIOD_SEGMENTS)
     context.write_days(found.nodes, NODE_PERIODS)
@@ -95,7 +95,7 @@ def _groups(parts: Sequence[tuple[Landing, Part]], trace_ids: pl.Series) -> Iter
 STEP = Step(
     "periods",
     find,
-    reads=(built(*subjects.JUDGED), carried(*_KEPT), landed_of_traces(TRACE_REQUESTS)),
+    reads=(built(*subjects.SIGNAL_TABLES), carried(*_KEPT), landed_of_traces(TRACE_REQUESTS)),
     writes=(MEASURED_PERIODS, PERIOD_SEGMENTS, NODE_PERIODS),
     days=lambda run: run.plan.judged_days,
     is_daily=True,

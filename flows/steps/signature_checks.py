@@ -64,7 +64,7 @@ def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) ->
     with context.engine() as connection:
         for table in _SIGNATURES:
             models.expose(connection, "main", table, context.files(table))
-        rows = published.of_keys(
+        rows = published.select_by_keys(
             connection,
             context.frame(SIGNATURES)
             .filter(outcome="extracted")

@@ -379,7 +379,7 @@ def _marked(context: StepContext, made: pl.DataFrame, answers: Sequence[MethodSi
     with context.engine() as connection:
         for table in MADE:
             models.expose(connection, "main", table, context.released(table))
-        known = published.of_keys(connection, rows.select(KEY))
+        known = published.select_by_keys(connection, rows.select(KEY))
         old = published.read_signatures(connection, known)
     before = {tuple(row[name] for name in KEY): one for row, one in zip(known.to_dicts(), old, strict=True)}
     changes = [

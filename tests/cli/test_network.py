@@ -15,7 +15,7 @@ import pytest
 import iosig.cli.network
 from iosig.answers.single import networks
 from iosig.answers.single.networks import NetworkInput
-from iosig.estimates.networks.making import Asked
+from iosig.estimates.networks.making import Query
 from iosig.settings.model import Settings
 from iosig.transforms.networks.network import NetworkParams
 from iosig.warehouse.placing import moved_into_place
@@ -53,7 +53,7 @@ def made_once(known: dict[tuple[object, ...], NetworkInput], monkeypatch: pytest
     """Make the network of one trace, asked for alike, once: these tests are of what is done with it."""
     make = networks.read_network
 
-    def made(path: Path, settings: Settings, asked: Asked, params: NetworkParams) -> NetworkInput:
+    def made(path: Path, settings: Settings, asked: Query, params: NetworkParams) -> NetworkInput:
         key = (path, path.stat().st_mtime_ns if path.exists() else 0, asked, params)
         if key not in known:
             known[key] = make(path, settings, asked, params)
@@ -252,7 +252,7 @@ def test_what_is_no_network_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -
     (tmp_path / "series.csv").write_text("0,10\n10,20\n20,30\n")
     (tmp_path / "folder").mkdir()
     for name, said in (
-        ("one_layer", "one layer only. Trace each request in two layers"),
+        ("one_layer", "only one layer. Trace each request in two layers"),
         ("apart", "No event has a counterpart"),
         ("series.csv", "series.csv is no trace"),
         ("folder", "folder is a folder, but not a trace"),
@@ -290,7 +290,7 @@ def test_layers_and_modules_are_checked_against_the_trace(cli: Cli, shared_data:
         code, _, err = cli("network", log, "--layers", layers)
         assert code == 2, layers
         assert "two or more different layers" in err
-    assert "no requests of MPIIO, but of POSIX" in cli("network", log, "--module", "MPIIO")[2]
+    assert "no requests of MPIIO, only of POSIX" in cli("network", log, "--module", "MPIIO")[2]
     told = strict(cli("network", log, "--layers", " target ,rank", "--module", "POSIX", "--json", "--windows", 1)[1])
     assert [(layer["name"], layer["nodes"]) for layer in told["layers"]] == [("target", 1), ("rank", 8)]
     assert told["window_count"] == 1

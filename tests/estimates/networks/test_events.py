@@ -9,7 +9,7 @@ import pytest
 
 from iosig.answers.single.networks import NetworkInput, read_network
 from iosig.estimates.networks import events as event_networks
-from iosig.estimates.networks.making import Asked
+from iosig.estimates.networks.making import Query
 from iosig.settings.model import Settings
 from iosig.transforms.networks.network import NetworkParams
 from iosig.warehouse.errors import InputRefused, UsageError
@@ -18,8 +18,8 @@ from tests.request_event_files import Plan, planted, write
 PLAN = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8)
 
 
-def network_of_file(path: Path, asked: Asked | None = None) -> NetworkInput:
-    return read_network(path, Settings.model_construct(), asked or Asked(), NetworkParams(window_count=8))
+def network_of_file(path: Path, asked: Query | None = None) -> NetworkInput:
+    return read_network(path, Settings.model_construct(), asked or Query(), NetworkParams(window_count=8))
 
 
 def times_of(found: NetworkInput) -> dict[int, float]:
@@ -110,10 +110,10 @@ def test_one_huge_request_is_a_bottleneck_with_its_nodes(tmp_path: Path) -> None
 def test_layers_are_the_traces_own(tmp_path: Path) -> None:
     write(tmp_path / "events.csv", PLAN)
     with pytest.raises(UsageError, match="its own layers"):
-        network_of_file(tmp_path / "events.csv", Asked(("rank", "host")))
+        network_of_file(tmp_path / "events.csv", Query(("rank", "host")))
 
 
 def test_one_layer_is_no_network(tmp_path: Path) -> None:
     planted(PLAN).events.filter(pl.col("layer") == "application").write_csv(tmp_path / "events.csv")
-    with pytest.raises(InputRefused, match="one layer only"):
+    with pytest.raises(InputRefused, match="only one layer"):
         network_of_file(tmp_path / "events.csv")

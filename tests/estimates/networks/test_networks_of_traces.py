@@ -12,7 +12,7 @@ import pytest
 
 from iosig.answers.single.networks import NetworkInput, read_network
 from iosig.estimates.networks import making
-from iosig.estimates.networks.making import Asked, Made, network_of
+from iosig.estimates.networks.making import NetworkResult, Query, build_network
 from iosig.settings.model import Settings
 from iosig.transforms.networks.network import Network, NetworkParams
 from iosig.warehouse.contracts import frames
@@ -63,11 +63,11 @@ def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[p
     return [pl.scan_parquet(path) for path in paths]
 
 
-def made_of(folder: Path, requests: list[dict[str, Any]], asked: Asked | None = None, **known: Any) -> Made:
-    return network_of(landed(folder, requests, **known), FILES, RECORDS, asked or Asked(), PARAMS)
+def made_of(folder: Path, requests: list[dict[str, Any]], asked: Query | None = None, **known: Any) -> NetworkResult:
+    return build_network(landed(folder, requests, **known), FILES, RECORDS, asked or Query(), PARAMS)
 
 
-def network_in(made: Made) -> Network:
+def network_in(made: NetworkResult) -> Network:
     assert made.network is not None
     return made.network
 
@@ -124,7 +124,7 @@ def test_where_nothing_is_known_of_storage_there_are_files(tmp_path: Path) -> No
         for name, dtype in FILES.schema.items()
         if name in ("mount", "filesystem_kind", "osts")
     )
-    made = network_of(landed(tmp_path, REQUESTS), files, RECORDS, Asked(), PARAMS)
+    made = build_network(landed(tmp_path, REQUESTS), files, RECORDS, Query(), PARAMS)
     assert [layer.name for layer in network_in(made).layers] == ["rank", "host", "file"]
 
 
@@ -144,7 +144,7 @@ def test_a_host_that_is_not_known_is_said(tmp_path: Path) -> None:
     ids=str,
 )
 def test_layers_can_be_chosen(tmp_path: Path, layers: Any, labels: list[str]) -> None:
-    network = network_in(made_of(tmp_path, REQUESTS, Asked(layers)))
+    network = network_in(made_of(tmp_path, REQUESTS, Query(layers)))
     assert tuple(layer.name for layer in network.layers) == layers
     assert network.layers[-1].labels.to_list() == labels
 
@@ -152,27 +152,27 @@ def test_layers_can_be_chosen(tmp_path: Path, layers: Any, labels: list[str]) ->
 @pytest.mark.parametrize("layers", [("rank",), ("rank", "rank"), ("rank", "ion")], ids=str)
 def test_layers_that_cannot_be_are_refused(tmp_path: Path, layers: Any) -> None:
     with pytest.raises(UsageError, match="two or more different layers"):
-        made_of(tmp_path, REQUESTS, Asked(layers))
+        made_of(tmp_path, REQUESTS, Query(layers))
 
 
 def test_modules_are_chosen_and_never_added(tmp_path: Path) -> None:
     both = [*REQUESTS, {"rank": 0, "request_bytes": 9 * MB, "start_s": 0.0, "module": "MPIIO"}]
     assert made_of(tmp_path, both).module == "POSIX"
-    assert made_of(tmp_path, both, Asked(module="MPIIO")).request_count == 1
-    assert made_of(tmp_path, both, Asked(("rank", "module"))).module == "MPIIO, POSIX"
+    assert made_of(tmp_path, both, Query(module="MPIIO")).request_count == 1
+    assert made_of(tmp_path, both, Query(("rank", "module"))).module == "MPIIO, POSIX"
     assert made_of(tmp_path, [both[-1], both[-1] | {"module": "HDF5", "request_bytes": 1.0}]).module == "MPIIO"
-    with pytest.raises(UsageError, match="no requests of STDIO, but of MPIIO, POSIX"):
-        made_of(tmp_path, both, Asked(module="STDIO"))
+    with pytest.raises(UsageError, match="no requests of STDIO, only of MPIIO, POSIX"):
+        made_of(tmp_path, both, Query(module="STDIO"))
 
 
 def test_no_requests_are_an_outcome() -> None:
-    made = network_of([], FILES, RECORDS, Asked(), PARAMS)
+    made = build_network([], FILES, RECORDS, Query(), PARAMS)
     assert (made.outcome, made.network, made.notes) == ("no_requests", None, ("The trace has no single requests.",))
 
 
 def test_many_members_are_few_nodes(tmp_path: Path) -> None:
     requests = [{"rank": rank, "host": f"n{rank}", "start_s": 0.0, "request_bytes": MB} for rank in range(10)]
-    made = network_of(landed(tmp_path, requests), FILES, RECORDS, Asked(), NetworkParams(4, 4), process_count=12)
+    made = build_network(landed(tmp_path, requests), FILES, RECORDS, Query(), NetworkParams(4, 4), process_count=12)
     ranks, hosts, _ = network_in(made).layers
     assert ranks.labels.to_list() == ["0-3", "4-7", "8-11"]
     assert (ranks.group_size, ranks.member_count) == (4, 12)
@@ -191,7 +191,7 @@ def test_a_rank_of_a_billion_takes_no_memory(tmp_path: Path) -> None:
 
 def test_what_all_ranks_did_is_one_node(tmp_path: Path) -> None:
     paths = landed(tmp_path, [{"rank": -1, "start_s": 0.0, "request_bytes": MB}])
-    network = network_in(network_of(paths, FILES, RECORDS, Asked(), PARAMS, process_count=8))
+    network = network_in(build_network(paths, FILES, RECORDS, Query(), PARAMS, process_count=8))
     assert network.layers[0].labels.to_list() == ["all ranks"]
 
 
@@ -208,7 +208,7 @@ def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
         },
     ).rows
     requests = [{"rank": r, "start_s": 16.0 + o, "request_bytes": MB} for r, o in enumerate(offsets_s.tolist())]
-    made = network_of(landed(tmp_path, requests), FILES, records, Asked(), NetworkParams(8), process_count=3)
+    made = build_network(landed(tmp_path, requests), FILES, records, Query(), NetworkParams(8), process_count=3)
     assert made.skew is not None
     assert made.skew.outcome == "corrected"
     # 16 s is the edge of two windows: with clocks set alike, all three are on one side of it
@@ -221,16 +221,16 @@ def test_a_partial_trace_says_its_share(tmp_path: Path) -> None:
         TRACE_RECORDS,
         {"module": "POSIX", "file_number": [1], "rank": 0, "read_bytes": 0, "written_bytes": 45_000_000},
     ).rows
-    made = network_of(landed(tmp_path, REQUESTS), FILES, records, Asked(), PARAMS)
+    made = build_network(landed(tmp_path, REQUESTS), FILES, records, Query(), PARAMS)
     assert made.covered_ratio == pytest.approx(0.1)
     assert any("10.00% of the bytes" in note for note in made.notes)
 
 
 def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = landed(tmp_path, REQUESTS)
-    whole = network_in(network_of(paths, FILES, RECORDS, Asked(), PARAMS))
+    whole = network_in(build_network(paths, FILES, RECORDS, Query(), PARAMS))
     monkeypatch.setattr(making, "_CHUNK_ROWS", 1)
-    parts = network_in(network_of(paths, FILES, RECORDS, Asked(), PARAMS))
+    parts = network_in(build_network(paths, FILES, RECORDS, Query(), PARAMS))
     for name in ("edges", "counts", "totals", "timeline"):
         assert getattr(whole, name).equals(getattr(parts, name)), name
 
@@ -243,8 +243,8 @@ def golden(shared_data: Path) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if (shared_data / "darshan" / row["log"]).is_file()]
 
 
-def network_of_log(path: Path, asked: Asked | None = None) -> NetworkInput:
-    return read_network(path, Settings.model_construct(), asked or Asked(), NetworkParams())
+def network_of_log(path: Path, asked: Query | None = None) -> NetworkInput:
+    return read_network(path, Settings.model_construct(), asked or Query(), NetworkParams())
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from polars.testing import assert_frame_equal
 
 from iosig.estimates.networks import together
-from iosig.estimates.networks.together import COLUMNS, TooManyPiecesError, rows_together
+from iosig.estimates.networks.together import COLUMNS, TooManyPiecesError, build_batch
 from iosig.flows.steps import networks
 from iosig.settings.model import NetworkSettings
 from iosig.transforms.networks.network import NetworkParams
@@ -107,7 +107,7 @@ def alone(landed: Landed, run: int, process_count: int | None) -> dict[Table, pl
 @pytest.mark.slow
 def test_rows_are_those_of_each_run_alone(seed: int) -> None:
     landed, counts = landed_of(seed, 4)
-    made = rows_together(landed, counts, NetworkParams(window_count=5))
+    made = build_batch(landed, counts, NetworkParams(window_count=5))
     assert not made.left
     for run, count in enumerate(counts):
         for table, expected in alone(landed, run, count).items():
@@ -125,11 +125,11 @@ def test_runs_of_many_members_and_of_odd_times_are_left() -> None:
         rows | {"run": 2, "start_s": 0.0, "end_s": 1.0},
     ]
     landed[TRACE_REQUESTS], landed[TRACE_RECORDS] = table_of(TRACE_REQUESTS, odd), table_of(TRACE_RECORDS, [])
-    made = rows_together(landed, [None, None, 2], NetworkParams(max_node_count=9))
+    made = build_batch(landed, [None, None, 2], NetworkParams(max_node_count=9))
     assert made.left == [0, 1]
     assert made.rows[NETWORK_RUNS].select("run", "outcome").rows() == [(2, "built")]
     landed[TRACE_REQUESTS] = landed[TRACE_REQUESTS].clear()
-    made = rows_together(landed, [None, 0, 2], NetworkParams())
+    made = build_batch(landed, [None, 0, 2], NetworkParams())
     assert made.left == [1]
     assert made.rows[NETWORK_RUNS].select("run", "outcome").rows() == [(0, "no_requests"), (2, "no_requests")]
 
@@ -138,4 +138,4 @@ def test_more_pieces_than_are_held_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     landed, counts = landed_of(2, 12)
     monkeypatch.setattr(together, "_MOST_PIECES", 10)
     with pytest.raises(TooManyPiecesError):
-        rows_together(landed, counts, NetworkParams())
+        build_batch(landed, counts, NetworkParams())
