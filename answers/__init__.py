@@ -1,7 +1,7 @@
-"""Questions asked of a release, of landed data or of one input: each has a query and a typed result.
+"""Queries of a release, of landed data or of one input, with typed results.
 
 - `advice/`: Where and when to start an application, and the feed for a scheduler.
-- `attribution/`: Who moved the bytes of a file system, who was slowed down, and what remains unattributed.
+- `attribution/`: Who moved the bytes of a file system, who was slowed down, and the unattributed rest.
 - `documents` (`Document`, `Part`, `columns_of`): The pydantic models of what `--json` prints.
 - `findings/`: Findings, layers, sizes and heat maps of traced runs.
 - `forecast/`: The expected load of the next hours.
@@ -13,6 +13,6 @@
 - `signatures/`: The signature of an application, and its changes between releases.
 - `single/`: One input without a warehouse, computed as in the nightly flow.
 - `status/`: The condition of a warehouse, and its problems.
-- `time_shifts` (`check_landings`, `check_release`): Warnings about job logs and polls whose times differ by hours.
+- `time_shifts` (`check_landings`, `check_release`): Warnings about job logs and polls with times that differ by hours.
 - `wall/`: Overview figures of a release.
 """

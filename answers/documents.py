@@ -96,7 +96,7 @@ _TYPES: dict[str, dict[str, Any]] = {
 def columns_of(
     table_name: str, *names: str, but: Collection[str] = (), are_nullable: bool = False
 ) -> Callable[[dict[str, Any]], None]:
-    """Return the `json_schema_extra` of a model whose extra fields are columns of a table (default: all columns).
+    """Return the `json_schema_extra` of a model with extra fields from the columns of a table (default: all columns).
 
     A field declared in the model overrides the column of the same name. are_nullable: every column may be NULL.
     """

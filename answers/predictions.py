@@ -149,7 +149,7 @@ class Session:
 
 
 def _require_trace(path: Path) -> None:
-    """Refuse a file whose format is written only after a run has ended."""
+    """Refuse a file of a format that is written only after a run has ended."""
     start = b""
     try:
         head = read_head(path, None)

@@ -1,4 +1,4 @@
-"""Warnings about job logs and polls whose times differ by whole hours, usually because of a wrong time zone."""
+"""Warnings about times of job logs and polls that differ by whole hours, usually because of a wrong time zone."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _warnings(
 
 
 def _uses(filesystem: str, settings: Settings) -> pl.Expr:
-    """Return an expression: whether a run may have used a file system, by the log, else by its partition, else true."""
+    """Return an expression for whether a run may have used a file system, by the log, else its partition, else true."""
     partitions = [name for name, theirs in settings.partitions.items() if filesystem in theirs]
     partition = pl.col("partition").fill_null("")
     by_partition = partition.is_in(partitions) | ~partition.is_in(list(settings.partitions))
@@ -211,7 +211,7 @@ def _utc_offset_h(zone: str, day: date) -> float:
 
 
 def _zone_with(offset_h: float, day: date) -> str | None:
-    """Return the most likely IANA time zone with a UTC offset on a day; None if there is none."""
+    """Return the most likely IANA time zone with a UTC offset on a day; None without a match."""
     return next((zone for zone in _ZONES if _utc_offset_h(zone, day) == offset_h), None)
 
 

@@ -1,4 +1,4 @@
-"""Subjects: the signals whose classes and periods are computed."""
+"""Subjects with their signals, as input of classes and periods."""
 
 from __future__ import annotations
 

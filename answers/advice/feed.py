@@ -96,7 +96,7 @@ KINDS = tuple(FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A feed: a header, and one entry per application with an answer."""
+    """Feed with a header, and one entry per application with an answer."""
 
     header: Row
     entries: list[Row]

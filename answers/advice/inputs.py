@@ -219,14 +219,14 @@ class FilesystemState:
 
     @property
     def background_bytes_per_s(self) -> float:
-        """Unattributed part of the load, at least 0; advice expects it to continue."""
+        """Unattributed part of the load, never negative; advice expects it to continue."""
         if self.load is None:
             return self.given_background_bytes_per_s or 0.0
         return max(self.load.bytes_per_s - self.attributed_bytes_per_s, 0.0)
 
     @property
     def now_running(self) -> tuple[RunningJob, ...]:
-        """Jobs that have not ended."""
+        """Jobs without an end time, which still load the file system."""
         return tuple(job for job in self.running if job.is_running)
 
 

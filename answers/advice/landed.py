@@ -111,7 +111,7 @@ def _state(
 
 
 def newest_poll(store: Store, connection: duckdb.DuckDBPyConnection, landings: Ledger) -> datetime:
-    """Return the time of the newest landed poll; raises NothingToDo if there is none."""
+    """Return the time of the newest landed poll; raises NothingToDo without polls."""
     days = landings.parts(POLLS, landings.in_force, pl.col("row_count") > 0)["day"]
     if days.is_empty():
         raise NothingToDo(

@@ -100,7 +100,7 @@ class AdviceResult:
 def choose(signatures: SignatureSource, query: Query) -> str:
     """Resolve the requested application to the id of one that has a signature.
 
-    Raises NothingToDo with alternatives if there is none, UsageError if the request is ambiguous.
+    Raises NothingToDo with alternatives if none matches, UsageError if the request is ambiguous.
     """
     known = _of_size(_of_user(signatures.application_ids(), query.user), query.node_count)
     matched = _match(known, query)

@@ -171,7 +171,7 @@ class _Entry(_Part):
 
     @property
     def rates(self) -> Rates:
-        """Bursts as rates, at least 1 s long, which is the resolution of a signature."""
+        """Bursts as rates, extended to 1 s, which is the resolution of a signature."""
         columns = np.array([(burst.start_s, burst.duration_s, burst.volume_bytes) for burst in self.bursts]).T
         return Rates.of_bursts(columns[0], np.maximum(columns[1], 1.0), columns[2], self.duration_s or 0.0)
 
@@ -199,7 +199,7 @@ class FeedSignatures:
         return sorted({application_id for application_id, _ in self._entries})
 
     def list_without_signature(self) -> Sequence[str]:
-        """Return an empty list: a feed has only applications with a signature."""
+        """Return an empty list, since a feed contains only applications with a signature."""
         return []
 
     def find(self, application_ids: Iterable[str]) -> dict[str, dict[str, KnownSignature]]:

@@ -2,7 +2,7 @@
 
 - `query` (`Query`, `Answer`, `who`, `build_document`): `iosig who`: jobs, users and applications by bytes, and the
   unattributed rest.
-- `slowdowns` (`SlowdownAnswer`, `find_slowdowns`, `build_slowdown_document`): `iosig slowdowns`: runs whose bursts took
+- `slowdowns` (`SlowdownAnswer`, `find_slowdowns`, `build_slowdown_document`): `iosig slowdowns`: runs with bursts that took
   longer, and who interfered.
 - `landed` (`open_tables`, `LandedTraffic`): The tables that both query, of a release or computed from landed inputs.
 - `candidates` (`estimate_run_bytes`): Runs that are likely to have moved the unattributed bytes.

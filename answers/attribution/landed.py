@@ -105,12 +105,12 @@ class LandedTraffic:
 
     @cached_property
     def attributed_io(self) -> pl.DataFrame:
-        """Rows of `attributed_io`: attributed bytes per run and minute."""
+        """Attributed bytes per run and minute, as rows of `attributed_io`."""
         return pl.concat([frames.empty(ATTRIBUTED_IO), *(placed.rows() for placed in self.laid)])
 
     @cached_property
     def slowdowns(self) -> pl.DataFrame:
-        """Rows of `slowdowns`: bursts of each run with the interference during each."""
+        """Bursts of each run with the interference during each, as rows of `slowdowns`."""
         return compute_slowdowns(self.laid)
 
     @contextmanager

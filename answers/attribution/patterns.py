@@ -61,7 +61,7 @@ def find_patterns(
 
 
 class _PatternRow(Part, extra="allow", json_schema_extra=columns_of("unattributed_patterns", but=["filesystem"])):
-    """A row of `unattributed_patterns`."""
+    """Columns of `unattributed_patterns`, except the file system."""
 
 
 class PatternsDocument(Document, title="iosig patterns"):

@@ -1,4 +1,4 @@
-"""`iosig slowdowns`: runs whose bursts took longer than without interference, by how much, and who interfered."""
+"""`iosig slowdowns`: runs with bursts delayed by interference, by how much, and who interfered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SlowdownAnswer:
 
     runs: one row per slowed run: delay_s with its range, slowed_burst_count of burst_count, interfering_bytes and
     unattributed_bytes during slowed bursts, expected_correlation (minimum over the signatures of slowed bursts), and
-    top_interferer_*: the run that interfered most. run_count: runs whose bursts were found. is_landed: computed from
+    top_interferer_*: the run that interfered most. run_count: runs with found bursts. is_landed: computed from
     landed inputs, not from a release.
     """
 
@@ -135,7 +135,7 @@ _DAYS = _aggregate_by_run(
 
 
 class SlowdownsDocument(Question, title="iosig slowdowns"):
-    """Runs whose bursts took longer than without interference."""
+    """Runs with bursts that took longer than without interference."""
 
     format: Literal["iosig-slowdowns/1"] = "iosig-slowdowns/1"
     run_count: int = Field(description="runs whose bursts were found [runs]")

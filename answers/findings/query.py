@@ -140,7 +140,7 @@ def _analyze(frames: TraceFrames) -> list[TracedRun]:
 
 
 def _with_files(findings: pl.DataFrame, frames: TraceFrames, thresholds: Thresholds) -> pl.DataFrame:
-    """Add to each finding the affected files whose paths are known."""
+    """Add to each finding the affected files with known paths."""
     rule, empty = ["trace_id", "rule", "direction"], pl.lit([], pl.List(pl.Struct(_IN_FILE)))
     if frames.files is None:
         return findings.with_columns(files=empty)

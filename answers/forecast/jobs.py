@@ -38,7 +38,7 @@ _HELD = ("JobHeldUser", "JobHeldAdmin", "Dependency", "DependencyNeverSatisfied"
 _MAX_DAYS, _MAX_RUNS = 60, 200
 #: maximum tasks of a waiting job array that are treated as single jobs
 _MAX_TASKS = 64
-#: expected correlation of signatures whose method has none, as in attribution
+#: expected correlation of signatures by methods without one, as in attribution
 _DEFAULT_CORRELATION = 0.5
 
 

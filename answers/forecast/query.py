@@ -61,7 +61,7 @@ class Query:
 
     @property
     def horizon(self) -> int:
-        """Number of steps, at least 1; raises UsageError above `_MAX_STEPS`."""
+        """Number of steps, 1 or more; raises UsageError above `_MAX_STEPS`."""
         count = max(1, round(self.hours * 60 / self.step_minutes))
         if count > _MAX_STEPS:
             raise UsageError(f"{count:,} steps exceed the maximum of {_MAX_STEPS}: use longer steps with --step.")
@@ -70,10 +70,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class ForecastResult:
-    """A forecast with its inputs.
+    """Result of a forecast, with the running and waiting jobs that it includes.
 
     at: start of the forecast. applications: names of the rows of `Forecast.applications_bytes_per_s`. jobs: all running
-    and waiting jobs. without: the forecast without the hypothetical job, None if there is none. past_days: length of
+    and waiting jobs. without: the forecast without the hypothetical job, None without one. past_days: length of
     the history. level_bytes_per_s: unattributed rate of the last hour, NaN if unknown.
     """
 
@@ -160,7 +160,7 @@ def _name(job: JobAhead) -> str:
 
 
 def _filesystems(store: Store, release: Release, filesystem: str) -> list[str]:
-    """Return the file systems with polls; raises UsageError if `filesystem` is not among them."""
+    """Return the file systems with polls; raises UsageError if `filesystem` has none."""
     with opened(store, release, "filesystem_rates") as connection:
         names = [
             name

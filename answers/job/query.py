@@ -37,7 +37,7 @@ _SAMPLE = ["filesystem", "direction", "application_id", "is_exact", "start_s", "
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """Data of a run.
+    """All published data about one run, with the analysis of its traces.
 
     release_id: None for a trace without a warehouse. job: its row of `jobs`, None if no job log contains it.
     other_runs: start times of other runs with the same job id. neighbours: by decreasing bytes.

@@ -22,7 +22,7 @@ _MAX_ROWS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """An expected burst: start with its range (None if unknown) and volume.
+    """Expected burst with its start, range of the start (None if unknown) and volume.
 
     basis: `signature` of a running job, or `prediction` for a followed one. For a burst in progress, starts_at is past
     and expected_bytes is the remaining volume.

@@ -71,7 +71,7 @@ class _SourceMoment(Part):
 
 
 class LiveDocument(Document, title="iosig status --watch"):
-    """Live view: current traffic, its owners, and the outlook."""
+    """Current traffic of all file systems with its owners, and the outlook."""
 
     format: Literal["iosig-live/1"] = "iosig-live/1"
     at: Instant = Field(description="time of the view [UTC]")

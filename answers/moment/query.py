@@ -66,7 +66,7 @@ class FilesystemMoment:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Snapshot of a warehouse: condition, problems, and file systems with the most recently polled first."""
+    """Condition, problems and file systems of a warehouse at one instant, most recently polled file systems first."""
 
     condition: Condition
     problems: tuple[Problem, ...]
@@ -74,7 +74,7 @@ class Moment:
 
     @property
     def at(self) -> datetime:
-        """Time of the snapshot."""
+        """Reference time of all ages in the snapshot."""
         return self.condition.at
 
 

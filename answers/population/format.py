@@ -18,14 +18,14 @@ _NONE = "none"
 
 
 def format_labels(population: Population) -> list[tuple[str | int, ...]]:
-    """Return Table 1: runs by write class (rows) and read class (columns), without rows of zeros."""
+    """Return run counts by write class (rows) and read class (columns), Table 1, without rows of zeros."""
     counts = {(write or _NONE, read or _NONE): count for write, read, count in population.labels().iter_rows()}
     rows = [name for name in (*LABELS, _NONE) if any(write == name for write, _ in counts)]
     return [(name, *(counts.get((name, read), 0) for read in (*LABELS, _NONE))) for name in rows]
 
 
 def format_shares(population: Population, column: str) -> list[tuple[str | float | None, ...]]:
-    """Return Table 2: per direction the share of each class and of periodic runs [%], by `column`."""
+    """Return per direction the share of each class and of periodic runs [%] (Table 2), by `column`."""
     rows: list[tuple[str | float | None, ...]] = []
     for (direction,), part in population.shares().group_by("direction", maintain_order=True):
         shares: Mapping[str, float | None] = dict(part.select("label", column).iter_rows())

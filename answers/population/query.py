@@ -47,7 +47,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Statistics of all runs.
+    """Classes, periods, volumes and node hours of all selected runs.
 
     runs: one row per run, file system and direction: class_outcome, label, basis (one of `BASES`), period_s (of
     periodic runs), bytes (best estimate), node_hours, witness (one of `WITNESSES`), name (of its group).

@@ -44,7 +44,7 @@ def list_inputs(store: Store, settings: Settings) -> list[object]:
 def read(
     store: Store, release: Release, settings: Settings, connection: duckdb.DuckDBPyConnection, names: Sequence[str]
 ) -> AdviceFrames:
-    """Return the advice for some applications, or the reason why there is none."""
+    """Return the advice for some applications, or the reason for its absence."""
     (last,) = connection.sql("select max(polled_at) from filesystem_rates").fetchall()[0]
     if last is None:
         return AdviceFrames(None, pl.DataFrame(schema=_SCHEMA), "No polls are in this release.")

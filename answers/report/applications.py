@@ -268,7 +268,7 @@ _CHECKS = """
     order by application_id, filesystem, direction, trace_id
 """
 
-#: contention pairs: top interferers of its slowed bursts (NULL: unattributed), and applications whose slowed bursts
+#: contention pairs: top interferers of its slowed bursts (NULL: unattributed), and applications with slowed bursts that
 #: had it as top interferer
 _CONTENTION = """
     with pairs as (
@@ -309,7 +309,7 @@ _CHOSEN_CONTENTION = f"""
     order by application_id, role, delay_s desc, other_application_id, filesystem
 """
 
-#: runs with found bursts, and slowed runs among them
+#: runs with found bursts, and the slowed part of these
 _LOOKED = """
     select application_id,
         count(distinct (cluster, job_id, started_at)) as looked_run_count,

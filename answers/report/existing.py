@@ -1,4 +1,4 @@
-"""Cache of report pages: reuses pages whose inputs are unchanged.
+"""Cache of report pages, which reuses pages with unchanged inputs.
 
 A manifest in each release folder has the fingerprint of each page's inputs. A page with the same fingerprint is not
 built again: it stays, or is linked from the folder of another release.
@@ -79,7 +79,7 @@ class PageCache:
         return cls([_Folder(place, _manifest(place / MANIFEST)) for place in places])
 
     def page(self, path: str, fingerprint: str) -> Page | None:
-        """Find an intact page with the same fingerprint; None if there is none."""
+        """Find an intact page with the same fingerprint; None without one."""
         return next(self._pages(path, fingerprint), None)
 
     def page_with_document(self, path: str, fingerprint: str, other: str) -> tuple[Page, Any] | None:

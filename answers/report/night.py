@@ -45,7 +45,7 @@ def draw_figures(connection: duckdb.DuckDBPyConnection, shown: Callable[[str], s
 
 
 def _limit_rhythms(view: ClockView, shown: Callable[[str], str]) -> ClockView:
-    """Select the applications with the highest mean rates, and the meetings among them."""
+    """Select the applications with the highest mean rates, and the meetings between these."""
     rates = [one.bytes_per_period / one.period_s for one in view.rhythms]
     kept = sorted(sorted(range(len(rates)), key=lambda place: -rates[place])[:_MAX_RHYTHMS])
     places = {old: new for new, old in enumerate(kept)}

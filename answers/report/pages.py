@@ -75,7 +75,7 @@ Lineage = Callable[[], Sequence[lineage.TableRow]]
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
-    """Input of a report: the release, all retained releases, the lineage, and the pseudonymizer if users are hidden."""
+    """The release to report, all retained releases, the lineage, and the pseudonymizer if users are hidden."""
 
     store: Store
     release: Release

@@ -63,7 +63,7 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 def begin(folder: Path, *, is_hiding: bool) -> tuple[str, ...]:
-    """Write the marker file, and return the releases whose pages were removed.
+    """Write the marker file, and return the releases with removed pages.
 
     All pages are removed when users become hidden, since they name them.
     """
@@ -107,7 +107,7 @@ def write(folder: Path, release_id: str, pages: Iterable[Page]) -> tuple[int, in
 
 
 def _newest(folder: Path, release_id: str) -> Path | None:
-    """Return the folder of the other release that was written last; None if there is none."""
+    """Return the folder of the other release that was written last; None without one."""
     others = [path for path in folders(folder) if path.name != release_id]
     return max(others, key=lambda path: path.stat().st_mtime, default=None)
 

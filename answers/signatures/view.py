@@ -29,7 +29,7 @@ _MAX_LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Selection of a signature: an application id or an unambiguous part of it, and optional restrictions.
+    """Selection of a signature by an application id or an unambiguous part of it, and optional restrictions.
 
     overlaid: further methods, drawn over the first one. Defaults: the only file system, the direction with the larger
     volume, the default method.

@@ -39,11 +39,11 @@ class ClassResult:
 
 
 class _ClassRow(Part, extra="allow", json_schema_extra=columns_of("classes")):
-    """A row of `classes`."""
+    """Columns of the published table `classes`."""
 
 
 class ClassesDocument(Document, title="iosig classify"):
-    """Classes of one input: when in a run it does its I/O."""
+    """Classes of one input, which describe when in a run it does its I/O."""
 
     format: Literal["iosig-classes/1"] = "iosig-classes/1"
     name: str = Field(description="the input")

@@ -161,7 +161,7 @@ class _SegmentRow(
 
 
 class _PeriodRow(Part, extra="allow", json_schema_extra=columns_of("periods")):
-    """A row of `periods`."""
+    """Columns of the published table `periods`, with segments."""
 
     # the command has methods that the nightly flow does not have
     method: str
@@ -179,7 +179,7 @@ class PeriodsDocument(Document, title="iosig period"):
 
 @dataclass(frozen=True)
 class _Signals:
-    """Input of the methods: binned signals, signals at instants (for FTIO), and exact requests if known."""
+    """Binned signals, signals sampled at instants (for FTIO), and exact requests if known."""
 
     binned: Subjects
     instants: Subjects
@@ -375,7 +375,7 @@ def _select_direction(subjects: Subjects, query: Query) -> Subjects:
 
 
 def _run_ftio(signals: _Signals, query: Query) -> Periods:
-    """Run FTIO 0.0.9: on requests with its own sampling, else on the given samples."""
+    """Run FTIO 0.0.9 on requests with its own sampling, else on the given samples."""
     # imported here, since most calls do not need it
     from iosig.transforms.periods import ftio_0_0_9
 

@@ -49,7 +49,7 @@ class _RefusedInput(Part):
 
 
 class StatusDocument(Document, title="iosig status"):
-    """Status of a warehouse."""
+    """Landings, releases, problems and notes of a warehouse."""
 
     format: Literal["iosig-status/1"] = "iosig-status/1"
     warehouse: str = Field(description="location of the warehouse")

@@ -49,7 +49,7 @@ def _meetings(rhythms: pl.DataFrame, together: pl.DataFrame) -> list[Meeting]:
     return [Meeting(*row) for row in met.select("first", "second", "expected_count").iter_rows()]
 
 
-#: applications whose signature has a period
+#: applications with a periodic signature
 _RHYTHMS = """
     select subject_id as application_id, filesystem, period_s, bytes_per_period::double as bytes_per_period,
         coalesce(burst_width_s, 0) as burst_width_s

@@ -65,7 +65,7 @@ def _choose_filesystem(connection: duckdb.DuckDBPyConnection, filesystem: str | 
 
 
 def _find_first_and_last_day(minutes: pl.Series) -> tuple[date, date]:
-    """Return the first and the last day with at least `_MIN_MINUTES` polled minutes."""
+    """Return the first and the last day with `_MIN_MINUTES` or more polled minutes."""
     counts = (minutes // MINUTES).value_counts()
     days = counts.filter(pl.col("count") >= min(_MIN_MINUTES, int(counts["count"].max())))["minute"]  # type: ignore[arg-type]
     first, last = (_EPOCH + timedelta(days=int(number)) for number in (days.min(), days.max()))  # type: ignore[arg-type]

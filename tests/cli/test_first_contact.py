@@ -81,7 +81,7 @@ MISTAKES = {
     "job": [
         ("", 2, "Say which job: JOBID, or --trace FILE"),
         ("4711", 2, "No job '4711' is in release"),
-        ("--trace series.txt", 3, "is no trace: it does not tell who moved bytes"),
+        ("--trace series.txt", 3, "is not a trace"),
     ],
     "lineage": [
         ("nothing", 2, "No run writes a table nothing"),
@@ -101,7 +101,7 @@ MISTAKES = {
     "network": [
         ("nowhere.darshan", 2, "does not exist"),
         ("notes.txt", 3, "The content fits no known format"),
-        ("series.txt", 3, "is no trace: it does not tell who moved bytes"),
+        ("series.txt", 3, "is not a trace"),
     ],
     "patterns": [
         ("", 2, "Missing argument 'FILESYSTEM'"),
@@ -116,7 +116,7 @@ MISTAKES = {
     "plot": [
         ("signatre s3d", 2, "Did you mean 'signature'?"),
         ("signature s3d --output x.pdf", 2, "ends in .png or .svg"),
-        ("signature nobody", 2, "No application with signatures is called 'nobody'"),
+        ("signature nobody", 2, "No application named 'nobody' has a signature"),
     ],
     "population": [
         ("--since yesterday", 2, "'yesterday' is no day such as 2018-02-09"),

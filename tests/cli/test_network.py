@@ -187,8 +187,8 @@ def test_a_window_that_holds_all_tells_what_no_window_tells(cli: Cli, trace: Pat
     ("window", "said"),
     [
         ("5:1", "ends before it begins"),
-        ("-5:-1", "Nothing was measured then"),
-        ("100:200", "Nothing was measured then"),
+        ("-5:-1", "outside of the run"),
+        ("100:200", "outside of the run"),
         ("2018-01-01/2019-01-01", "seconds from its start"),
     ],
 )

@@ -78,11 +78,11 @@ def test_a_part_that_means_no_other_is_enough(asked: str, meant: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("s3d", r"could be ben/s3d/1024, ben/s3d/2048\. Give more"),
-        ("ior", r"could be ana/ior_a/16, ana/ior_ab/16"),
-        ("ior_b", r"called 'ior_b'\. Is it .*ana/ior_ab/16"),
-        ("lammps", r"There are ana/ior_a/16, ana/ior_ab/16, ben"),
-        ("", "There are"),
+        ("s3d", r"is ambiguous: ben/s3d/1024, ben/s3d/2048\. Pass a longer"),
+        ("ior", r"is ambiguous: ana/ior_a/16, ana/ior_ab/16"),
+        ("ior_b", r"named 'ior_b' has a signature\. Did you mean .*ana/ior_ab/16"),
+        ("lammps", r"Known are ana/ior_a/16, ana/ior_ab/16, ben"),
+        ("", "Known are"),
     ],
 )
 def test_what_means_none_or_several_is_told_with_what_there_is(asked: str, told: str) -> None:
@@ -98,12 +98,12 @@ def test_only_the_first_of_very_many_names_are_told() -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (Query("s3d/2048"), "several file systems: scratch, work; say which with --filesystem"),
+        (Query("s3d/2048"), "several file systems: scratch, work; choose one with --filesystem"),
         (Query("s3d/2048", filesystem="home"), "no signature of file system 'home'; it has those of scratch, work"),
         (Query("s3d/2048", filesystem="work", direction="read"), "has no read signature; it has those of write"),
         (Query("ior_ab", method="iosi"), "no signature of method iosi; it has those of robust"),
         (Query("ior_a", overlaid=("mean",)), "no signature of method mean; it has those of dtw, iosi, robust"),
-        (Query("zoe"), "No application with signatures is called 'zoe'"),
+        (Query("zoe"), "No application named 'zoe' has a signature"),
     ],
 )
 def test_what_is_not_there_is_told_with_what_is(asked: Query, told: str, store: Store, release: Release) -> None:
@@ -223,7 +223,7 @@ def test_a_release_without_signatures_says_so(cli: Cli, tmp_path: Path) -> None:
     releasing.publish(store, "none", {"jobs": {9: "job_id ended_on\n1 9"}})
     code, _, err = cli("--warehouse", store.root, "plot", "signature", "x", "--output", tmp_path / "a.png")
     assert code == 2
-    assert "holds no signatures" in err
+    assert "has no signatures" in err
 
 
 # ---- figures for the wall

@@ -89,5 +89,5 @@ def test_without_requests_there_is_nothing(requests: list[pl.LazyFrame]) -> None
 def test_what_would_not_fit_is_refused(requests: list[pl.LazyFrame], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throughput, "_MOST_STEPS", 11)
     assert throughput_by(requests[:1], FILES, 6.0, "rank", PARAMS).height == 6
-    with pytest.raises(UsageError, match=r"2 signals of 6 steps are too many.*interval_s"):
+    with pytest.raises(UsageError, match=r"2 signals of 6 steps do not fit.*interval_s"):
         throughput_by(requests, FILES, 6.0, "rank", PARAMS)
