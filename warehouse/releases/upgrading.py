@@ -36,7 +36,7 @@ from iosig.warehouse.releases.releases import AS_JSON, EXPIRED, Release
 from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, server_of
 from iosig.warehouse.releases.verifying import verify
 from iosig.warehouse.store import state
-from iosig.warehouse.store.form import FILE, FORM, FORMER, form_of, mark_form
+from iosig.warehouse.store.form import FILE, FORM, FORMER, UNFINISHED, form_of, mark_form, upgrading
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, put_document
 
@@ -44,7 +44,7 @@ from iosig.warehouse.store.store import Store, document, put_document
 Progress = Callable[[int, int], None]
 #: where the old files are kept during an upgrade, and the list of the landed ones among them
 _KEPT = "before-upgrade"
-_NOTE = f"{_KEPT}/landed.json"
+_NOTE = UNFINISHED
 #: what is moved there as a whole
 _MOVED = ("catalogue.sqlite", "tables", checksums.SEALS, LATEST, f".{LATEST}-*", "builds", "sound.json", *CACHES)
 #: says that all of these were moved
@@ -75,8 +75,6 @@ def needs(store: Store) -> Needs | None:
     Raises UsageError for a warehouse of another version than commit 18b5d00.
     """
     form = form_of(store)
-    if store.files.mark(_NOTE):
-        form = FORMER
     if form is None or form >= FORM:
         return None
     kept = Store(store.root / _KEPT) if (store.root / _KEPT / "tables").is_dir() else store
@@ -103,8 +101,10 @@ def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
         return
     _keep(store)
     try:
-        _convert(store, progress)
-        if damages := verify(store, is_all=True):
+        with upgrading(store):
+            _convert(store, progress)
+            damages = verify(store, is_all=True)
+        if damages:
             more = f", and {len(damages) - 1:,} more files" if len(damages) > 1 else ""
             raise MachineFault(
                 f"{store.root / damages[0].path} {damages[0].problem}{more}. Restore it, then upgrade again."
@@ -112,6 +112,8 @@ def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
     except BaseException:
         undo(store)
         raise
+    # from here on readers see the new form
+    store.files.remove(_NOTE)
     store.files.remove(_KEPT)
 
 

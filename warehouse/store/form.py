@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.store.store import Store, document, put_document
@@ -21,10 +24,26 @@ _LANDED = "landing.sequence"
 _NOTE, _FORMER_NOTE = {"form": FORM, "read_by": READ_BY}, {"form": FORMER, "read_by": "0.2"}
 #: a table that only form 2 has
 _FORMER_TABLE = "tables/best_job_io"
+#: lies in a warehouse while it is upgraded: readers see the old form until it is gone
+UNFINISHED = "before-upgrade/landed.json"
+#: warehouses that this process upgrades
+_UPGRADING: set[Path] = set()
+
+
+@contextmanager
+def upgrading(store: Store) -> Iterator[None]:
+    """Let this process, and no other, use a warehouse while it is upgraded."""
+    _UPGRADING.add(store.root)
+    try:
+        yield
+    finally:
+        _UPGRADING.discard(store.root)
 
 
 def form_of(store: Store) -> int | None:
     """Return the form of what lies in a warehouse; None where nothing does. MachineFault if its note is damaged."""
+    if store.url is None and store.root not in _UPGRADING and (store.root / UNFINISHED).is_file():
+        return FORMER
     if is_damaged(store):
         raise MachineFault(f"{store.root / FILE} is damaged, or not there. `iosig repair` writes it again.")
     known = document(store, FILE)
