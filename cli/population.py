@@ -97,7 +97,7 @@ def _say_bases(told: Population) -> None:
     exact = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     listed = f" ({exact})" if exact else ""
     say(f"Classes: {sum(counts.values()):,} exact{listed}, {inferred:,} inferred from signatures.")
-    missing = [f"{count:,} {outcome}" for outcome, count in told.count_unclassified().iter_rows()]
+    missing = [f"{count:,} {outcome}" for outcome, count in told.count_without_class().iter_rows()]
     if missing:
         say(f"No class: {', '.join(missing)}.")
     compared = measure_agreement(told)

@@ -12,5 +12,5 @@ nightly flow and the answers to single inputs share it.
 - `signals` (`make_signals`): Bytes per second of traced runs, by module and direction.
 - `signatures/`: Signatures of many sample sets, and signatures as a release has them.
 - `staging` (`engine`, `stage_jobs`, `stage_polls`): The staging models, run on landed tables.
-- `subjects` (`Subjects`, `series_subjects`, `traced_subjects`): Signals as input of classes and periods.
+- `subjects` (`Subjects`, `series_subjects`, `build_trace_subjects`): Signals as input of classes and periods.
 """

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats, ragged
-from iosig.estimates.subjects import keys_of, traced_runs
+from iosig.estimates.subjects import keys_of, list_trace_runs
 from iosig.transforms import classes
 from iosig.transforms.arrays import Reals, offsets_of
 from iosig.warehouse.contracts.classes import CLASSES
@@ -50,7 +50,7 @@ def trace_classes(
     their times are unknown.
     """
     counted = signals.filter("is_counted")
-    subjects = traced_runs(jobs, counters, counted, max_interval_ratio)
+    subjects = list_trace_runs(jobs, counters, counted, max_interval_ratio)
     end_s = floats(subjects["end_s"])
     labelled = classes.classify(_sum_sections(subjects, counted, end_s), floats(subjects["node_count"]), params)
     has_times = subjects["untold"].is_null()

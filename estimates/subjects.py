@@ -104,24 +104,24 @@ def series_subjects(rows: pl.DataFrame, params: intervals.StepParams | None = No
     return Subjects(keys_of("series", subjects), signals.bytes_per_s, signals.sampling_hz, signals.start_s)
 
 
-def traced_subjects(
+def build_trace_subjects(
     jobs: pl.DataFrame, counters: pl.DataFrame, signals: pl.DataFrame, max_interval_ratio: float
 ) -> Subjects:
     """Build subjects from rows of `trace_jobs`, `trace_counters` and `trace_signals`, summed over modules."""
     counted = signals.filter("is_counted")
-    runs = traced_runs(jobs, counters, counted, max_interval_ratio)
+    runs = list_trace_runs(jobs, counters, counted, max_interval_ratio)
     # a direction without bytes has no signal, but its outcome is known
     untold = pl.when(pl.col("counted_bytes") == 0).then(pl.lit("no_io")).otherwise("untold")
     keys = keys_of("trace", runs, subject_id="trace_id", untold=untold)
     return Subjects(keys, *_sum_signals(runs, counted.filter(pl.col("basis") != "interval")))
 
 
-def traced_requests(
+def collect_trace_requests(
     keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame], *, with_empty: bool = False
 ) -> Requests:
     """Return the requests of traced runs; bins of heat maps replace requests where only these exist.
 
-    keys: of the subjects, as `traced_subjects` gives them. signals: their rows of `trace_signals`. requests: rows of
+    keys: of the subjects, as `build_trace_subjects` gives them. signals: rows of `trace_signals`. requests: rows of
     `trace_requests`. with_empty: include requests of zero bytes, which take time.
     """
     rows = _join_requests(keys, signals, requests, [], with_empty=with_empty)
@@ -130,12 +130,12 @@ def traced_requests(
     return Requests(start_s, end_s, volume_bytes, owner, keys.height)
 
 
-def traced_nodes(
+def collect_trace_nodes(
     keys: pl.DataFrame, signals: pl.DataFrame, requests: Sequence[pl.LazyFrame]
 ) -> tuple[pl.DataFrame, Requests]:
     """Return the nodes of traced runs, and the requests that each of them made.
 
-    keys, signals, requests: as in `traced_requests`. One row per node: the columns of keys, `subject` (row in keys),
+    keys, signals, requests: as in `collect_trace_requests`. One row per node: columns of keys, `subject` (row),
     `host`, `node_count` of the subject, and `number`, which is the owner in the requests. Runs with a request of
     unknown host have no nodes.
     """
@@ -159,7 +159,7 @@ def _join_requests(
     *,
     with_empty: bool = False,
 ) -> pl.DataFrame:
-    """Return the rows of `traced_requests` with further columns of the requests, which are NULL for bins."""
+    """Return the rows of `collect_trace_requests` with further columns of the requests, which are NULL for bins."""
     subjects = keys.select(pl.col("subject_id").alias("trace_id"), "direction").with_row_index("subject")
     counted = signals.filter("is_counted").join(subjects, on=["trace_id", "direction"], how="inner")
     columns = ["subject", "start_s", "end_s", "request_bytes"]
@@ -187,7 +187,7 @@ def _bins(signals: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def traced_runs(
+def list_trace_runs(
     jobs: pl.DataFrame, counters: pl.DataFrame, counted: pl.DataFrame, max_interval_ratio: float
 ) -> pl.DataFrame:
     """Return both directions of each traced run with a counted module, and how completely its bytes are known.

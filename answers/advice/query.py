@@ -113,7 +113,7 @@ def choose(signatures: SignatureSource, query: Query) -> str:
     near = [name for name in signatures.application_ids() if _is_like(name, without, query)]
     alternatives = f" Signatures exist for {_join_names(near)}." if near else ""
     if without is None:
-        raise NothingToDo(_explain_unknown(signatures, query) + alternatives)
+        raise NothingToDo(_explain_mismatch(signatures, query) + alternatives)
     raise NothingToDo(
         f"{printable(without, 120)} has no signature. {signatures.explain_missing(without)}{alternatives}"
     )
@@ -153,7 +153,7 @@ def _is_like(name: str, other: str | None, query: Query) -> bool:
     return f"/{query.application.casefold()}/" in f"/{name.casefold()}/"
 
 
-def _explain_unknown(signatures: SignatureSource, query: Query) -> str:
+def _explain_mismatch(signatures: SignatureSource, query: Query) -> str:
     owner = "" if query.user is None else f" of user {query.user!r}"
     size = "" if query.node_count is None else f" on {query.node_count} nodes"
     known = signatures.application_ids()

@@ -47,7 +47,7 @@ class ReleaseSignatures:
 
     def application_ids(self) -> Sequence[str]:
         """Return the ids of applications with a signature, sorted."""
-        names: list[str] = self._select_extracted()["application_id"].unique().sort().to_list()
+        names: list[str] = self._rows_with_signature()["application_id"].unique().sort().to_list()
         return names
 
     def list_without_signature(self) -> Sequence[str]:
@@ -60,7 +60,7 @@ class ReleaseSignatures:
         from iosig.estimates.signatures.published import TABLES, read_signatures
         from iosig.warehouse.releases.reading import opened
 
-        wanted = self._select_extracted().filter(pl.col("application_id").is_in(list(application_ids)))
+        wanted = self._rows_with_signature().filter(pl.col("application_id").is_in(list(application_ids)))
         if self.release is None or wanted.is_empty():
             return {}
         with opened(self.store, self.release, TABLES) as connection:
@@ -92,7 +92,7 @@ class ReleaseSignatures:
             "time, then `iosig run`; or enable signatures over all node counts (has_merged_sizes in the settings)."
         )
 
-    def _select_extracted(self) -> pl.DataFrame:
+    def _rows_with_signature(self) -> pl.DataFrame:
         return self._rows.filter(pl.col("outcome") == "extracted")
 
     def _outcomes(self, application_ids: Iterable[str]) -> dict[tuple[str, str], dict[str, str]]:

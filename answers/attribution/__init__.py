@@ -2,8 +2,8 @@
 
 - `query` (`Query`, `Answer`, `who`, `build_document`): `iosig who`: jobs, users and applications by bytes, and the
   unattributed rest.
-- `slowdowns` (`SlowdownAnswer`, `find_slowdowns`, `build_slowdown_document`): `iosig slowdowns`: runs with bursts that took
-  longer, and who interfered.
+- `slowdowns` (`SlowdownAnswer`, `find_slowdowns`, `build_slowdown_document`): `iosig slowdowns`: delayed runs,
+  and who interfered.
 - `landed` (`open_tables`, `LandedTraffic`): The tables that both query, of a release or computed from landed inputs.
 - `candidates` (`estimate_run_bytes`): Runs that are likely to have moved the unattributed bytes.
 - `figure` (`build_view`): Figure data of an answer.

@@ -99,7 +99,7 @@ class LandedTraffic:
         runs = _runs(jobs, query.filesystem, settings)
         signatures, bursts = _signatures(store, release)
         known = list_signatures(signatures, bursts).filter(pl.col("filesystem") == query.filesystem)
-        signed = {name: ActiveRuns(*_select_signed(runs, known.filter(direction=name))) for name in query.directions}
+        signed = {name: ActiveRuns(*_join_signatures(runs, known.filter(direction=name))) for name in query.directions}
         placements = [(runs_there, extract_traffic(grid, name, window), name) for name, runs_there in signed.items()]
         return cls(ticks, runs, signatures, tuple(TrafficAttribution.attribute(placements)))
 
@@ -182,7 +182,7 @@ def _runs(jobs: Sequence[Mapping[str, Any]], filesystem: str, settings: Settings
     )
 
 
-def _select_signed(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _join_signatures(runs: pl.DataFrame, known: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return runs with signatures, and an empty frame of runs with counters, which only the nightly flow computes."""
     by_application = known.drop("filesystem", "direction")
     signed = runs.join(by_application, on="application_id", how="inner", maintain_order="left", suffix="_alone")

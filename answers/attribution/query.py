@@ -92,7 +92,7 @@ class Answer:
 
         The cap is needed because runs of different days are attributed independently.
         """
-        return float(self._capped_minutes["known_bytes"].sum())
+        return float(self._cap_minutes["known_bytes"].sum())
 
     @property
     def candidates(self) -> pl.DataFrame:
@@ -113,7 +113,7 @@ class Answer:
         return self.measured_bytes - self.attributed_bytes
 
     @property
-    def _capped_minutes(self) -> pl.DataFrame:
+    def _cap_minutes(self) -> pl.DataFrame:
         key = ("direction", "minute_at")
         summed = self.parts.group_by(key).agg(pl.col("attributed_bytes").sum())
         both = self.minutes.join(summed, on=key, how="left", maintain_order="left")

@@ -92,7 +92,7 @@ def analyze_release(connection: duckdb.DuckDBPyConnection, trace_ids: Sequence[s
     return _analyze(frames)
 
 
-def analyze_published(
+def analyze_tables(
     jobs: pl.DataFrame, counters: pl.DataFrame, heatmaps: pl.DataFrame
 ) -> tuple[pl.DataFrame, dict[str, tuple[RankTimes, ...]]]:
     """Return findings of many traced runs, and heat maps by trace, from published tables only."""

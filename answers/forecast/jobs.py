@@ -168,7 +168,7 @@ def prepare_jobs(
         min_wait_s=_numbers(jobs, "min_wait_s"),
         max_wait_s=_numbers(jobs, "max_wait_s"),
         max_duration_s=_numbers(jobs, "limit_s"),
-        expected_correlation=np.array([_expected_correlation(job) for job in jobs], np.float64),
+        expected_correlation=np.array([_get_correlation(job) for job in jobs], np.float64),
         duration_piece=np.array(duration_group, np.int64),
         wait_piece=np.array(wait_group, np.int64),
         durations_s=durations_by_group.pieces(),
@@ -176,7 +176,7 @@ def prepare_jobs(
     )
 
 
-def _expected_correlation(job: JobAhead) -> float:
+def _get_correlation(job: JobAhead) -> float:
     expected_correlation = job.signature.expected_correlation if job.signature else None
     return _DEFAULT_CORRELATION if expected_correlation is None else expected_correlation
 

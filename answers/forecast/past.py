@@ -38,7 +38,7 @@ class Minutes:
 
 def read_minutes(store: Store, release: Release, settings: Settings, filesystem: str, at: datetime) -> Minutes:
     """Read the traffic before an instant; raises NothingToDo if the release has no polls of the file system."""
-    known, last = _read_released(store, release, filesystem, at)
+    known, last = _read_release(store, release, filesystem, at)
     if last is None:
         raise NothingToDo(
             f"The release has no polls of {filesystem} before {at:%Y-%m-%dT%H:%MZ}; a forecast needs several days. "
@@ -57,7 +57,7 @@ def read_minutes(store: Store, release: Release, settings: Settings, filesystem:
     return Minutes(*(pl.concat(pair) for pair in pairs))
 
 
-def _read_released(store: Store, release: Release, filesystem: str, at: datetime) -> tuple[Minutes, datetime | None]:
+def _read_release(store: Store, release: Release, filesystem: str, at: datetime) -> tuple[Minutes, datetime | None]:
     with opened(store, release, TABLES) as connection:
         minutes = _query(connection, Query(filesystem, at - timedelta(days=_MAX_DAYS), at))
     last = minutes.measured["minute_at"].max()

@@ -81,7 +81,7 @@ def query_release(
         runs = connection.sql(_RUNS_OF_JOB, params=params).pl()
         chosen = runs if started is None else runs.filter(pl.col("started_at") == started)
         if chosen.is_empty():
-            return _report_unlogged(connection, release, job_id, runs, started)
+            return _report_without_log(connection, release, job_id, runs, started)
         job = chosen.tail(1).row(0, named=True)
         connection.register("chosen_run", chosen.tail(1).to_arrow())
         io = _io(connection, chosen.tail(1))
@@ -108,7 +108,7 @@ def _io(connection: duckdb.DuckDBPyConnection, run: pl.DataFrame) -> pl.DataFram
     return every.join(run, on=_KEY, how="semi").sort("filesystem", "direction", descending=[False, True])
 
 
-def _report_unlogged(
+def _report_without_log(
     connection: duckdb.DuckDBPyConnection, release: Release, job_id: str, runs: pl.DataFrame, started: datetime | None
 ) -> JobReport:
     """Report on a job from its traces only, since no job log contains it."""

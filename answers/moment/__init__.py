@@ -1,6 +1,6 @@
 """Live view of a warehouse's file systems, up to the last landed poll: traffic, owners and outlook.
 
-- `bursts` (`Burst`, `predict_bursts`, `read_predicted_bursts`): The next bursts.
+- `bursts` (`Burst`, `predict_bursts`, `read_predictions`): The next bursts.
 - `document` (`LiveDocument`, `build_document`): The JSON document.
 - `query` (`Moment`, `FilesystemMoment`, `LiveView`): The live view, cached until more lands.
 """

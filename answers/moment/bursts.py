@@ -67,7 +67,7 @@ def next_burst(rates: Rates, elapsed_s: float) -> tuple[float, float] | None:
     return float(begins_s[place]), float(np.diff(rates.cumulative_bytes(edges))[0])
 
 
-def read_predicted_bursts(store: Store, at: datetime) -> dict[str | None, list[Burst]]:
+def read_predictions(store: Store, at: datetime) -> dict[str | None, list[Burst]]:
     """Return the next bursts of followed inputs by file system, from the latest predictions."""
     if not store.journal.is_file():
         return {}

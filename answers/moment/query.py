@@ -19,7 +19,7 @@ from iosig.answers.advice.signatures import ReleaseSignatures
 from iosig.answers.attribution.landed import LandedTraffic
 from iosig.answers.attribution.query import TABLES, Answer, Query, who
 from iosig.answers.forecast import query as forecast
-from iosig.answers.moment.bursts import Burst, predict_bursts, read_predicted_bursts
+from iosig.answers.moment.bursts import Burst, predict_bursts, read_predictions
 from iosig.answers.status.condition import Condition, read_condition
 from iosig.answers.status.problems import Problem, find_problems
 from iosig.estimates.columns import epoch_s
@@ -111,7 +111,7 @@ class LiveView:
             return ()
         known = {one.filesystem: one for one in state.filesystems}
         names = [*known, *(one.filesystem for one in state.excluded)]
-        followed = read_predicted_bursts(self._store, at)
+        followed = read_predictions(self._store, at)
         views = (self._filesystem(release, name, state.at, known.get(name), followed.get(name, [])) for name in names)
         known_views = [view for view in views if view is not None]
         return tuple(sorted(known_views, key=lambda one: (-one.polled_at.timestamp(), one.filesystem)))

@@ -83,7 +83,7 @@ def build_document(population: Population, max_count: int, release_id: str) -> P
         classes=population.labels().to_dicts(),
         shares=population.shares().to_dicts(),
         bases=population.bases().to_dicts(),
-        unclassified=population.count_unclassified().to_dicts(),
+        unclassified=population.count_without_class().to_dicts(),
         groups=groups.head(max_count).drop("label_count").to_dicts(),
         group_count=groups.height,
         reference_sources=population.reference_sources().to_dicts(),

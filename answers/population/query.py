@@ -139,7 +139,7 @@ class Population:
         classified = self.runs.filter(pl.col("label").is_not_null()).group_by(pl.col("basis").cast(pl.Enum(BASES)))
         return classified.agg(run_count=pl.len()).sort("basis")
 
-    def count_unclassified(self) -> pl.DataFrame:
+    def count_without_class(self) -> pl.DataFrame:
         """Count runs and directions without a class, by outcome."""
         without = self.runs.filter(pl.col("label").is_null())
         return without.group_by(outcome="class_outcome").agg(run_count=pl.len()).sort("outcome")

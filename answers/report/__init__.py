@@ -9,7 +9,7 @@
 - `build` (`report`): Entry point: writes a release as static pages.
 - `night` (`read`): The last day of a release.
 - `pages` (`build_pages`, `PageBuilder`): All pages, built or reused.
-- `quality` (`read`, `read_failed_checks`): Data quality of the days.
+- `quality` (`read`, `read_check_failures`): Data quality of the days.
 - `runs` (`read_runs`, `read_population`, `read_filesystems`): Runs, and file systems with their runs.
 - `samples` (`downsample`): Samples in fewer steps.
 - `writing` (`write`, `lock`, `set_latest`, `WriteSummary`): Report folders, one per release.

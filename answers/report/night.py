@@ -12,7 +12,7 @@ import polars as pl
 from iosig.answers.attribution import figure as traffic
 from iosig.answers.attribution.query import Query, who
 from iosig.answers.attribution.slowdowns import find_slowdowns_of_days
-from iosig.answers.report.quality import read_failed_checks
+from iosig.answers.report.quality import read_check_failures
 from iosig.answers.wall import checkpoint_clock as rhythms
 from iosig.reports import attribution
 from iosig.reports.attribution import AttributionView
@@ -78,12 +78,12 @@ def read(connection: duckdb.DuckDBPyConnection) -> NightFrames:
         changed=connection.sql(_CHANGED).pl(),
         busiest=connection.sql(_BUSIEST, params={"day": last}).pl(),
         unpolled=connection.sql(_UNPOLLED).pl(),
-        failed=read_failed_checks(connection),
-        **_read_slowed(connection),
+        failed=read_check_failures(connection),
+        **_read_slowdowns(connection),
     )
 
 
-def _read_slowed(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
+def _read_slowdowns(connection: duckdb.DuckDBPyConnection) -> dict[str, pl.DataFrame]:
     """Query the slowed runs of the last day by decreasing delay, and the number of runs with found bursts."""
     found = find_slowdowns_of_days(connection, connection.sql(_LAST_DAYS).pl())
     counts = found.select(looked_count=pl.len(), slowed_count=(pl.col("slowed_burst_count") > 0).sum())

@@ -34,7 +34,7 @@ def inference_agreement(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     return agreement
 
 
-def read_failed_checks(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+def read_check_failures(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     """Query the failed checks of severity warning and above, each with a description of the failure."""
     return _describe_failures(connection.sql(FAILED).pl())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from iosig.answers.attribution.slowdowns import find_slowdowns_of_days
-from iosig.answers.findings.query import analyze_published, select_layers
+from iosig.answers.findings.query import analyze_tables, select_layers
 from iosig.answers.population.query import Query, query_population
 from iosig.answers.report.samples import downsample
 from iosig.answers.wall import storage_calendar
@@ -84,7 +84,7 @@ def _analyze_traces(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
         pl.DataFrame(connection.sql(_OF_TRACES.format(table=table), params=params).to_arrow_table())
         for table in ("trace_counters", "trace_heatmaps")
     )
-    found, maps = analyze_published(jobs, counters, heatmaps)
+    found, maps = analyze_tables(jobs, counters, heatmaps)
     return site_traces.traced(jobs, found, select_layers(counters, "trace_id"), maps)
 
 

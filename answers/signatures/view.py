@@ -136,7 +136,7 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
     main = rows.row(0, named=True)
     outlier_job_ids = set(json.loads(main["outlier_job_ids"] or "[]"))
     signatures = [
-        DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"], _expected_correlation(row))
+        DrawnSignature(row["method"], one, row["sample_count"], row["used_sample_count"], _get_correlation(row))
         for row, one in zip(rows.iter_rows(named=True), read_signatures(connection, rows), strict=True)
     ]
     return SignatureView(
@@ -148,7 +148,7 @@ def _view(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Signatur
     )
 
 
-def _expected_correlation(row: dict[str, Any]) -> float:
+def _get_correlation(row: dict[str, Any]) -> float:
     # older releases do not have this column
     value = row.get("expected_correlation")
     return math.nan if value is None else value

@@ -52,7 +52,7 @@ class RowInput:
 
 @dataclass(frozen=True, slots=True)
 class TraceInput:
-    """Staged rows of a traced run in `trace_jobs`, `trace_counters` and `trace_signals`, and its landed rows by table."""
+    """Rows of a traced run in `trace_jobs`, `trace_counters` and `trace_signals`, and its landed rows by table."""
 
     name: str
     jobs: pl.DataFrame

@@ -22,7 +22,7 @@ from pydantic import Field
 from iosig.answers.documents import Document, Part, columns_of
 from iosig.answers.single.one_input import PollInput, SeriesInput, TraceInput, open_input
 from iosig.estimates.periods import params_of, rows_from, segments_from, summarize_signals
-from iosig.estimates.subjects import Subjects, series_subjects, traced_requests, traced_subjects
+from iosig.estimates.subjects import Subjects, build_trace_subjects, collect_trace_requests, series_subjects
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.transforms.arrays import Ints, Ragged, Reals, concatenate_pieces, cut, pieces_of
@@ -242,10 +242,10 @@ def _answers(signals: _Signals, params: PeriodParams, query: Query) -> Iterator[
 
 def _signals_of_trace(trace: TraceInput, settings: Settings, query: Query) -> _Signals:
     subjects = _select_direction(
-        traced_subjects(trace.jobs, trace.counters, trace.signals, settings.traces.max_interval_ratio), query
+        build_trace_subjects(trace.jobs, trace.counters, trace.signals, settings.traces.max_interval_ratio), query
     )
     # FTIO uses the edges of requests without bytes; other methods ignore them
-    requests = traced_requests(subjects.keys, trace.signals, trace.landed[TRACE_REQUESTS.name], with_empty=True)
+    requests = collect_trace_requests(subjects.keys, trace.signals, trace.landed[TRACE_REQUESTS.name], with_empty=True)
     (started_at,) = trace.jobs["started_at"]
     zero_s = started_at.timestamp() if started_at else None
     if query.is_plain:

@@ -119,7 +119,7 @@ def read_condition(store: Store, settings: Settings, at: datetime | None = None)
         sources=tuple(sorted(_sources(landed), key=lambda source: source.table)),
         filesystems=tuple(_filesystems(store, current, settings.quality.max_missing_ratio)) if current else (),
         waiting=tuple(map(datetime.fromisoformat, waiting)),
-        refused_inputs=tuple(_find_refused_inputs(landed, at)),
+        refused_inputs=tuple(_find_refusals(landed, at)),
         refused_run=f"{store.name}/{refusal}" if store.has(refusal) else None,
         held_by=holder(store),
         disk_total_bytes=space.total,
@@ -128,7 +128,7 @@ def read_condition(store: Store, settings: Settings, at: datetime | None = None)
     )
 
 
-def _find_refused_inputs(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
+def _find_refusals(landed: Ledger, at: datetime) -> Iterator[RefusedInput]:
     """Yield the inputs with refused rows within `REFUSED_FOR`, in order of time."""
     since = (at - REFUSED_FOR).isoformat()
     refused = landed.in_force.filter((pl.col("refused_count") > 0) & (pl.col("landed_at") >= since))

@@ -399,7 +399,8 @@ def _notes(made: NetworkResult, network: Network, skew: Skew) -> tuple[str, ...]
     if skew.offset_s is not None and skew.range_s is not None:
         files = "1 file" if skew.file_count == 1 else f"{skew.file_count} files"
         notes.append(
-            f"Clocks were aligned by collective opens of {files}; they differed by {value_text('time', skew.range_s)}."
+            f"Clocks were aligned by collective opens of {files}; they differed by up to "
+            f"{value_text('time', skew.range_s)}."
         )
     if made.negative_time_count:
         notes.append(

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from iosig.estimates.columns import floats
-from iosig.estimates.subjects import Subjects, traced_nodes
+from iosig.estimates.subjects import Subjects, collect_trace_nodes
 from iosig.transforms.arrays import Ints, Ragged, Reals, pieces_of
 from iosig.transforms.periods.interface.detections import Detections, gather
 from iosig.transforms.periods.node_phases import estimate_node_phases
@@ -35,11 +35,11 @@ def node_rows(
 
     Without the method null_tested there are none.
 
-    found, periods: the runs, and their rows of `periods`. signals, requests: as of `traced_requests`.
+    found, periods: the runs, and their rows of `periods`. signals, requests: as of `collect_trace_requests`.
     """
     if "null_tested" not in params.methods:
         return frames.empty(NODE_PERIODS)
-    nodes, moved = traced_nodes(found.keys, signals, requests)
+    nodes, moved = collect_trace_nodes(found.keys, signals, requests)
     several = nodes.filter(pl.col("node_count") > 1)
     if several.is_empty():
         return frames.empty(NODE_PERIODS)

@@ -68,13 +68,13 @@ def _of_traces(context: StepContext, params: PeriodParams) -> Iterator[Rows]:
     for trace_ids in _groups(parts, jobs["trace_id"]):
         is_one = pl.col("trace_id").is_in(trace_ids.implode())
         own = signals.filter(is_one)
-        found = subjects.traced_subjects(
+        found = subjects.build_trace_subjects(
             jobs.filter(is_one), counters.filter(is_one), own, context.settings.traces.max_interval_ratio
         )
         wanted = set(trace_ids)
         moved = [(landed, part) for landed, part in parts if landed.trace_id in wanted]
         requests = scans(Store(context.root), TRACE_REQUESTS, moved)
-        rows = rows_of(found, params, step_function(subjects.traced_requests(found.keys, own, requests)))
+        rows = rows_of(found, params, step_function(subjects.collect_trace_requests(found.keys, own, requests)))
         yield replace(rows, nodes=node_rows(found, rows.periods, own, requests, params))
 
 

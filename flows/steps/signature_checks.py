@@ -7,7 +7,7 @@ import polars as pl
 
 from iosig.estimates.signatures import published
 from iosig.estimates.signatures.published import KEY
-from iosig.estimates.subjects import Subjects, traced_subjects
+from iosig.estimates.subjects import Subjects, build_trace_subjects
 from iosig.flows.steps.items import StepContext
 from iosig.flows.steps.step import Step, built, live
 from iosig.transforms.arrays import Reals
@@ -54,7 +54,7 @@ def _traced(context: StepContext) -> tuple[pl.DataFrame, Subjects] | None:
         scan_parquet(context.files(table)).filter(is_wanted).collect() for table in (TRACE_SIGNALS, TRACE_COUNTERS)
     )
     ratio = context.settings.traces.max_interval_ratio
-    return of_trace, traced_subjects(jobs.filter(is_wanted), counters, signals, ratio)
+    return of_trace, build_trace_subjects(jobs.filter(is_wanted), counters, signals, ratio)
 
 
 def _compared(context: StepContext, of_trace: pl.DataFrame, traced: Subjects) -> pl.DataFrame:

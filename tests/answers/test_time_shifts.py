@@ -90,11 +90,11 @@ def test_several_days_are_one_warning() -> None:
     first = date(2026, 3, 2)
     zones = time_shifts._Zones("UTC", None)
     days = [first + timedelta(days=number) for number in range(3)]
-    sentence = time_shifts._sentence("scratch", days, 8, zones)
+    sentence = time_shifts._format_warning("scratch", days, 8, zones)
     assert sentence.startswith("scratch, 3 days from 2026-03-02 to 2026-03-04: the times of jobs, read as UTC, look 8")
     assert "America/Los_Angeles (UTC-8)" in sentence
 
 
 def test_only_local_times_can_have_a_wrong_zone() -> None:
-    sentence = time_shifts._sentence("scratch", [date(2026, 3, 2)], -8, time_shifts._Zones(None, "UTC"))
+    sentence = time_shifts._format_warning("scratch", [date(2026, 3, 2)], -8, time_shifts._Zones(None, "UTC"))
     assert "the times of polls, read as UTC, look 8 hours early. Is their time zone America/Los_Angeles" in sentence

@@ -14,7 +14,7 @@ from iosig.answers.single.one_input import TraceInput, open_input as opened_inpu
 from iosig.flows import nightly
 from iosig.flows.demo.simulated import shipped_logs
 from iosig.reports.site.packing import unpacked
-from iosig.reports.site.runs import read_hours as hour_files
+from iosig.reports.site.runs import hours as hour_files
 from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.errors import UsageError

@@ -83,7 +83,7 @@ def test_exact_and_inferred_classes_are_counted_apart(site: duckdb.DuckDBPyConne
         ("5", "START", "traced"),
     ]
     assert found.bases().rows() == [("counted", 2), ("series", 1), ("traced", 1), ("inferred", 1)]
-    assert found.count_unclassified().rows() == [("no_signature", 1), ("too_short", 1), ("unreliable_signature", 1)]
+    assert found.count_without_class().rows() == [("no_signature", 1), ("too_short", 1), ("unreliable_signature", 1)]
 
 
 def test_who_tells_of_bytes(site: duckdb.DuckDBPyConnection) -> None:

@@ -11,7 +11,7 @@ from iosig.answers.report.writing import open_cache, write
 from iosig.reports.site.packing import packed
 
 _LIST = packed("list", {"spark": ["0z"]})
-_PAGES = (Page("index.html", b"one"), Page("data/a.js", b"a", "of a"), Page.of(_LIST, "of all"))
+_PAGES = (Page("index.html", b"one"), Page("data/a.js", b"a", "of a"), Page.from_content(_LIST, "of all"))
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
 
 def test_one_report_at_a_time_and_who_holds_it_is_told(tmp_path: Path) -> None:
     with writing.lock(tmp_path / "pages"):
-        told = f"Another report is writing to .*pages \\(process {os.getpid()} on .*Wait for it, or write this one"
+        told = f"Another report is writing to .*pages \\(process {os.getpid()} on .*Wait for it, or pass --output"
         with pytest.raises(UsageError, match=told), writing.lock(tmp_path / "pages"):
             pass
     with writing.lock(tmp_path / "pages"):

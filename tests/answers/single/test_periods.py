@@ -156,7 +156,7 @@ def test_only_what_looks_for_outliers_says_how_they_were_told(trace: Path, cli: 
 def test_outliers_are_refused_where_they_have_no_meaning(method: str, trace: Path, cli: Cli) -> None:
     code, out, err = cli("period", trace, "--method", method, "--outliers", "lof")
     assert (code, out) == (2, "")
-    assert f"--outliers has no meaning with --method {method}: use it with dft, merged or all." in err
+    assert f"--outliers has no effect with --method {method}: use it with dft, merged or all." in err
     assert cli("period", trace, "--method", "dft", "--outliers", "median")[0] == 2
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from iosig.answers.single import throughput
-from iosig.answers.single.throughput import By, throughput_by
+from iosig.answers.single.throughput import By, split_throughput
 from iosig.transforms.throughput.signals import SignalParams
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
 from iosig.warehouse.errors import UsageError
@@ -69,11 +69,11 @@ def volumes(found: pl.DataFrame, by: By) -> dict[Any, float]:
     ],
 )
 def test_each_has_its_own_bytes(requests: list[pl.LazyFrame], by: By, expected: dict[Any, float]) -> None:
-    assert volumes(throughput_by(requests, FILES, 6.0, by, PARAMS), by) == pytest.approx(expected)
+    assert volumes(split_throughput(requests, FILES, 6.0, by, PARAMS), by) == pytest.approx(expected)
 
 
 def test_the_pieces_of_a_request_are_moved_one_after_the_other(requests: list[pl.LazyFrame]) -> None:
-    found = throughput_by(requests[:1], FILES, 2.0, "ost", PARAMS).sort("ost", "time_s")
+    found = split_throughput(requests[:1], FILES, 2.0, "ost", PARAMS).sort("ost", "time_s")
     assert found.select("ost", "time_s", "bytes_per_s").rows() == [
         (7, 1.0, MB / 2),
         (7, 2.0, 0.0),
@@ -83,11 +83,11 @@ def test_the_pieces_of_a_request_are_moved_one_after_the_other(requests: list[pl
 
 
 def test_without_requests_there_is_nothing(requests: list[pl.LazyFrame]) -> None:
-    assert throughput_by([], FILES, 6.0, "rank", PARAMS).is_empty()
+    assert split_throughput([], FILES, 6.0, "rank", PARAMS).is_empty()
 
 
 def test_what_would_not_fit_is_refused(requests: list[pl.LazyFrame], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throughput, "_MOST_STEPS", 11)
-    assert throughput_by(requests[:1], FILES, 6.0, "rank", PARAMS).height == 6
+    monkeypatch.setattr(throughput, "_MAX_STEPS", 11)
+    assert split_throughput(requests[:1], FILES, 6.0, "rank", PARAMS).height == 6
     with pytest.raises(UsageError, match=r"2 signals of 6 steps do not fit.*interval_s"):
-        throughput_by(requests, FILES, 6.0, "rank", PARAMS)
+        split_throughput(requests, FILES, 6.0, "rank", PARAMS)

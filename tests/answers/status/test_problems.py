@@ -29,10 +29,10 @@ REFUSING = replace(nightly_source(), refused_rows=(*(3,) * 19, 120))
     ("condition", "name", "part"),
     [
         (but(refused_run="/w/refused/index.html"), "gate", "read /w/refused/index.html"),
-        (but(waiting=(NOON - 2 * DAY,)), "late", "1 landed input is in no release, the first since 2 days"),
-        (but(waiting=(NOON - 2 * DAY, NOON)), "late", "2 landed inputs are in no release, the first since 2 days"),
+        (but(waiting=(NOON - 2 * DAY,)), "late", "1 landed input is in no release, the oldest for 2 days"),
+        (but(waiting=(NOON - 2 * DAY, NOON)), "late", "2 landed inputs are in no release, the oldest for 2 days"),
         (but(sources=(nightly_source(ended=4 * DAY),)), "silent sacct", "for 4 days; typical is 24 hours"),
-        (but(sources=(REFUSING,)), "refused sacct", "12.0% of the last input of sacct was refused, where 0.3%"),
+        (but(sources=(REFUSING,)), "refused sacct", "12.0% of the last input of sacct was refused; typical is 0.3%"),
         (but(filesystems=(filesystem(20e12),)), "volume scratch", "20 times its typical bytes on 2026-03-19"),
         (but(filesystems=(filesystem(1e10),)), "volume scratch", "0.01 times"),
         (but(disk_free_bytes=10**10), "disk", "1.0% of the disk is free"),

@@ -136,6 +136,6 @@ def test_runs_of_many_members_and_of_odd_times_are_left() -> None:
 
 def test_more_pieces_than_are_held_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     landed, counts = landed_of(2, 12)
-    monkeypatch.setattr(together, "_MOST_PIECES", 10)
+    monkeypatch.setattr(together, "_MAX_PIECES", 10)
     with pytest.raises(TooManyPiecesError):
         build_batch(landed, counts, NetworkParams())
