@@ -1,1 +1,1 @@
-"""Benchmarks: each beside its peer or its physical limit, in one run, as a ratio."""
+"""Benchmarks: each compared with a peer or a physical limit in the same run, as a ratio."""

@@ -1,4 +1,4 @@
-"""`uv run python -m bench`: every benchmark beside its peer, as the table of `bench/README.md`."""
+"""`uv run python -m bench`: run every benchmark and print the table of `bench/README.md`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """`uv run python -m bench.backfill --days 90`: a quarter of a large site, from raw polls to a release.
 
-Polls of 96 controllers, each 2 s, as one Parquet file a day, and the log of 80,815 jobs of 5,000 applications, both of
-the site of `bench.spider`: three months of one system, as IOSI (FAST'14, section 6.3) names them. Beside each part
-stands the bare scan of the same polls by DuckDB, which is the least that reading them costs.
+The input is polls of 96 controllers every 2 s, as one Parquet file a day, and the log of 80,815 jobs of 5,000
+applications, both from the site of `bench.spider`: three months of one system, as in IOSI (FAST'14, section 6.3). Each
+part is compared with DuckDB's bare scan of the same polls, a lower bound of its cost.
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ def write_jobs(of: Site, days: int, folder: Path) -> int:
 
 
 def write(folder: Path, days: int) -> int:
-    """Write a site's inputs, and return how many jobs there are."""
+    """Write a site's inputs and return the number of jobs."""
     folder.mkdir(parents=True)
     of = site()
     write_polls(of, days, folder)
     return write_jobs(of, days, folder)
 
 
-def measured(inputs: Path, root: Path) -> Iterator[tuple[str, Cost]]:
+def measure_parts(inputs: Path, root: Path) -> Iterator[tuple[str, Cost]]:
     """Yield what the scan, landing and the run cost, the scan once more at the end."""
     scan = python(_SCAN, str(inputs))
     yield "scan", process_cost(scan)
@@ -114,7 +114,7 @@ def main() -> None:
     if not inputs.exists():
         print(json.dumps({"jobs": write(inputs, chosen.days)}), flush=True)
     shutil.rmtree(root, ignore_errors=True)
-    for name, cost in measured(inputs, root):
+    for name, cost in measure_parts(inputs, root):
         told = {
             "wall_s": round(cost.wall_s, 1),
             "cpu_s": round(cost.cpu_s, 1),

@@ -44,8 +44,8 @@ class Cost:
     cpu_s: float
     peak_bytes: int = 0
 
-    def scaled(self, factor: float) -> Cost:
-        """Return the times of as many times the work; the peak memory stays."""
+    def scale(self, factor: float) -> Cost:
+        """Scale the times to another amount of work; the peak memory is unchanged."""
         return Cost(self.wall_s * factor, self.cpu_s * factor, self.peak_bytes)
 
 
@@ -82,7 +82,7 @@ def _cpu_s() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def reported_cost(command: Sequence[str]) -> Cost:
+def run_self_timed(command: Sequence[str]) -> Cost:
     """Run a program that measures itself, and return the `[wall_s, cpu_s]` that it prints last."""
     done = subprocess.run(command, env=environment() | ONE_THREAD, stdout=subprocess.PIPE, text=True, check=True)
     return Cost(*json.loads(done.stdout.splitlines()[-1]))
@@ -109,7 +109,7 @@ def alternate(alternatives: Sequence[Alternative], rounds: int) -> list[list[Cos
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table: name, our figure, the peer's, their ratio, the limit, and whether it holds."""
+    """Name, our figure, the peer's, their ratio, the limit, and whether it holds."""
 
     name: str
     ours: str
@@ -120,17 +120,18 @@ class Row:
 
     @property
     def markdown(self) -> str:
-        """The row as the table of `bench/README.md` has it."""
+        """The row in the format of the table in `bench/README.md`."""
         cells = (self.name, self.ours, self.peer, self.ratio, self.limit, "yes" if self.holds else "NO")
         return f"| {' | '.join(cells)} |"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One measure of an alternative of ours, beside a peer's where there is one.
+    """A measure of our implementation, optionally compared with a peer.
 
-    max_ratio: limit on ours over the peer's; max_value: limit on ours itself, in the unit of the measure; allowance:
-    added to max_ratio times the peer's. count, unit: items processed, to report a rate. min_rate: items per second.
+    max_ratio: limit on the ratio to the peer; max_value: limit on our value, in the unit of the measure; allowance:
+    added to max_ratio times the peer's value. count, unit: processed items, to report a rate. min_rate: items per
+    second.
     """
 
     name: str
@@ -143,7 +144,7 @@ class Comparison:
     min_rate: float | None = None
 
     def row(self, ours: Sequence[Cost], peer: Sequence[Cost] = ()) -> Row:
-        """Return the row that these measurements give."""
+        """Build the row from the measured costs."""
         own = [getattr(cost, self.measure) for cost in ours]
         other = [getattr(cost, self.measure) for cost in peer]
         taken = statistics.median(own)
@@ -184,11 +185,11 @@ class Comparison:
 
 
 def ratio_text(ratio: float) -> str:
-    """Return a ratio, as 1/n below a half."""
+    """Format a ratio; below one half as 1/n."""
     return f"1/{1 / ratio:.3g}" if 0 < ratio < 0.5 else f"{ratio:.3g}"
 
 
-def compared(
+def compare_alternatives(
     comparison: Comparison, ours: Alternative, peer: Alternative, rounds: int, *more: Comparison
 ) -> Iterator[Row]:
     """Measure two alternatives and yield the row of a comparison; `more`: further measures of the same runs."""

@@ -1,7 +1,7 @@
-"""The house in numbers: `python -m bench.house [FOLDER]` measures the product code of a checkout from its own source.
+"""Metrics of the code base: `python -m bench.house [FOLDER]` measures the product code of a checkout from its source.
 
-Folders and modules are rooms. A folder's direct modules count as one room beside its folders, so a circle is told
-wherever two folders need each other. Nothing of the checkout is imported.
+Folders and modules are nodes. A folder's direct modules count as one node next to its sub-folders, so a cycle is
+reported if two folders need each other. Nothing in the checkout is imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Module:
-    """One file of a checkout: its dotted name, its folder, its source."""
+    """A source file of a checkout: dotted name, folder and source text."""
 
     name: str
     folder: str
@@ -38,27 +38,27 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The syntax tree."""
+        """The parsed syntax tree, cached."""
         return ast.parse(self.source)
 
     @cached_property
     def imports(self) -> list[ast.Import | ast.ImportFrom]:
-        """What it imports, wherever in it."""
+        """All import statements, including those within functions."""
         return [node for node in ast.walk(self.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
 
     @property
     def is_product(self) -> bool:
-        """Whether it is shipped."""
+        """Whether the module is part of the wheel."""
         return self.name.startswith("iosig.")
 
     @property
     def line_count(self) -> int:
-        """How many lines it has."""
+        """Number of source lines, including blank ones."""
         return len(self.source.splitlines())
 
 
 def modules_of(root: Path) -> list[Module]:
-    """Return the modules of a checkout's rooms, tests and benchmarks among them."""
+    """Return the modules of a checkout's packages, including tests and benchmarks."""
     paths = [path for room in _USERS for path in sorted((root / room).rglob("*.py"))]
     return [_module(path.relative_to(root), path) for path in paths if "__pycache__" not in path.parts]
 
@@ -71,7 +71,7 @@ def _module(place: Path, path: Path) -> Module:
 
 
 def imports(module: Module, names: set[str]) -> set[str]:
-    """Return which of these modules one imports, wherever in it."""
+    """Return which of the named modules are imported, including within functions."""
     found = set()
     for node in module.imports:
         if isinstance(node, ast.Import):
@@ -86,12 +86,12 @@ def imports(module: Module, names: set[str]) -> set[str]:
 
 def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     """Return the sets of nodes that reach each other, each sorted."""
-    reached = {node: _reached(node, edges) for node in edges}
+    reached = {node: _find_reachable(node, edges) for node in edges}
     together = {frozenset({node, *(other for other in reached[node] if node in reached[other])}) for node in edges}
     return sorted(sorted(nodes) for nodes in together if len(nodes) > 1)
 
 
-def _reached(node: str, edges: dict[str, set[str]]) -> set[str]:
+def _find_reachable(node: str, edges: dict[str, set[str]]) -> set[str]:
     seen: set[str] = set()
     waiting = [node]
     while waiting:
@@ -102,7 +102,7 @@ def _reached(node: str, edges: dict[str, set[str]]) -> set[str]:
 
 
 def folder_edges(modules: list[Module]) -> dict[str, set[str]]:
-    """Return which folder imports which; fronts are pages, and tie nothing."""
+    """Return the imports between folders, ignoring `__init__` modules."""
     names = {module.name: module for module in modules}
     edges: dict[str, set[str]] = defaultdict(set)
     for module in modules:
@@ -113,13 +113,13 @@ def folder_edges(modules: list[Module]) -> dict[str, set[str]]:
 
 
 def importer_counts(modules: list[Module]) -> Counter[str]:
-    """Return by how many modules each one is imported; where it is not, it is left out."""
+    """Count the importers of each module that is imported at all."""
     names = {module.name for module in modules}
     return Counter(name for module in modules for name in imports(module, names))
 
 
 def private_modules(modules: list[Module]) -> list[Module]:
-    """Return the modules that exactly one other imports."""
+    """Return the modules with exactly one importer."""
     counts = importer_counts(modules)
     return [module for module in modules if not module.is_front and counts[module.name] == 1]
 
@@ -137,19 +137,19 @@ def is_importing(module: Module) -> bool:
 
 
 def functions_of(modules: list[Module]) -> Iterator[_Function]:
-    """Yield every function and method."""
+    """Yield the function and method definitions of all modules, nested ones included."""
     for module in modules:
         yield from (node for node in ast.walk(module.tree) if isinstance(node, _Function))
 
 
 def body_lines(function: _Function) -> int:
-    """Return the lines of a function's body, its docstring left out."""
+    """Count the lines of a function's body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def argument_count(function: _Function) -> int:
-    """Return how many arguments a function takes, `self` and `cls` left out."""
+    """Count a function's arguments without `self` and `cls`."""
     arguments = function.args
     named = [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     return len([name for name in named if name not in {"self", "cls"}])

@@ -1,4 +1,4 @@
-"""Streams of requests counted into a network's edges, beside Polars' own grouping; peak memory in a process of its own.
+"""Streams of requests counted into a network's edges, compared with Polars' own grouping; peak memory apart.
 
 The requests are made up: each is a transfer from one of 8,192 ranks to its I/O node (256 of them, 32 ranks to each, as
 in the trees of Sigovan et al., Figure 4), and one from there to any of 64 targets; 1 MiB four times in five, else
@@ -37,7 +37,7 @@ def edges(context: Context) -> Iterator[Row]:
     grouped = [Cost(*child_result("bench.networks", "grouped", _GROUPED))]
     for order, count, min_rate in (("sorted", _REQUESTS, 5e6), ("shuffled", _SHUFFLED, None)):
         counted = [Cost(*child_result("bench.networks", order, count))]
-        peer = [cost.scaled(count / _GROUPED) for cost in grouped]
+        peer = [cost.scale(count / _GROUPED) for cost in grouped]
         name = f"{count / 1e6:.0f} M requests, {order}: edges' histograms / Polars' `group_by` of the same bins"
         yield Comparison(name, count=count, unit="requests", min_rate=min_rate).row(counted, peer)
         yield Comparison("… peak memory", "peak_bytes", max_value=2e9).row(counted)
@@ -79,7 +79,7 @@ class _Chunk:
 
 
 def _stream(order: str, count: int) -> tuple[float, float, int]:
-    """Count requests: chunk after chunk of time, or each chunk all over the run."""
+    """Count requests in a child process, for its peak memory."""
     rng, pieces = np.random.default_rng(20130520), -(-count // _CHUNK)
     chunks = [_Chunk.draw(rng, is_sorted=order == "sorted") for _ in range(_CHUNKS)]
     nodes = (("rank", _RANKS), ("io_node", _IO_NODES), ("target", _TARGETS))

@@ -1,4 +1,4 @@
-"""A day of a large site: landing, the whole night, and the start of commands, beside bare scans of the same polls."""
+"""A day of a large site: landing, the whole night, and command starts, compared with bare scans of the same polls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import day
-from bench.harness import Alternative, Comparison, Context, Row, benchmark, compared, iosig, process_cost, python
+from bench.harness import (
+    Alternative,
+    Comparison,
+    Context,
+    Row,
+    benchmark,
+    compare_alternatives,
+    iosig,
+    process_cost,
+    python,
+)
 
 _COPY = """
 import duckdb, sys
@@ -39,9 +49,9 @@ def _in_new_warehouse(context: Context, name: str, *arguments: str) -> Alternati
 
 @benchmark("landing")
 def landing(context: Context) -> Iterator[Row]:
-    """Land a day of polls from CSV, beside DuckDB's own COPY of the same file to Parquet."""
+    """Land a day of polls from CSV, compared with DuckDB's own COPY of the same file to Parquet."""
     csv = str(_inbox(context) / "polls.csv")
-    yield from compared(
+    yield from compare_alternatives(
         Comparison("land a day of polls (4,147,200 rows of CSV) / DuckDB `copy` to Parquet", max_ratio=2.5),
         _in_new_warehouse(context, "landing", "land", csv),
         lambda: process_cost(python(_COPY, csv, str(context.scratch / "copy.parquet"))),
@@ -52,11 +62,11 @@ def landing(context: Context) -> Iterator[Row]:
 
 @benchmark("night")
 def night(context: Context) -> Iterator[Row]:
-    """Run the whole night, landing to release, beside a bare scan and aggregation of the same polls."""
+    """Run the whole night, landing to release, compared with a bare scan and aggregation of the same polls."""
     inbox = _inbox(context)
     settings = context.scratch / "night.toml"
     settings.write_text(f"[schedule]\ninbox = '{inbox}'\n")
-    yield from compared(
+    yield from compare_alternatives(
         Comparison("the night of that day and 1,000 jobs / scan and aggregation of the CSV", max_ratio=5, allowance=10),
         _in_new_warehouse(context, "night", "--settings", str(settings), "run", "--inline"),
         lambda: process_cost(python(_SCAN, str(inbox / "polls.csv"))),
@@ -70,14 +80,14 @@ def night(context: Context) -> Iterator[Row]:
 
 @benchmark("small-night")
 def small_night(context: Context) -> Iterator[Row]:
-    """Run a night of 6 jobs and 1,800 polls beside the one import of Great Expectations that it contains."""
+    """Run a night of 6 jobs and 1,800 polls, compared with the one import of Great Expectations that it contains."""
     inbox = context.fresh("small-inbox")
     day.write_polls(inbox / "polls.csv", controller_count=1, poll_count=1_800)
     day.write_jobs(inbox / "jobs.sacct", job_count=6)
     settings = context.scratch / "small.toml"
     settings.write_text(f"[schedule]\ninbox = '{inbox}'\n")
     night = ("--settings", str(settings), "run", "--inline")
-    yield from compared(
+    yield from compare_alternatives(
         Comparison("a night of 6 jobs and 1,800 polls / import of Great Expectations", max_ratio=1, allowance=4),
         _in_new_warehouse(context, "small", *night),
         lambda: process_cost(python("import great_expectations")),
@@ -91,7 +101,7 @@ def small_night(context: Context) -> Iterator[Row]:
 
 @benchmark("commands")
 def commands(context: Context) -> Iterator[Row]:
-    """Run whole commands, beside a Python that does nothing."""
+    """Run complete commands, compared with the start of an empty Python program."""
     root = context.scratch / "demo"
     demo = process_cost(iosig("demo", "--output", str(root)))
     yield Comparison("`iosig demo`", max_value=15).row([demo])
@@ -102,7 +112,7 @@ def commands(context: Context) -> Iterator[Row]:
         ('sql "select 1"', iosig(*warehouse, "sql", "select 1"), 0.4),
     )
     for name, command, max_s in measured:
-        yield from compared(
+        yield from compare_alternatives(
             Comparison(f"`iosig {name}` / `python -c pass`", max_value=max_s),
             # `status` reports with 7 that the demo's polls are old
             lambda command=command: process_cost(command, exit_codes=(0, 7)),  # type: ignore[misc]

@@ -1,7 +1,4 @@
-"""Searches for a period: the command and the searches beside FTIO's, and many signals beside their transforms alone.
-
-Run as a module, this is our side of the comparison with FTIO: one search, measured by itself.
-"""
+"""Period detection: the command and the detectors compared with FTIO's, and batches compared with their transforms."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ from bench.harness import (
     alternate,
     benchmark,
     call_cost,
-    compared,
+    compare_alternatives,
     iosig,
     process_cost,
-    reported_cost,
+    run_self_timed,
 )
 from bench.tmio import FTIO
 from iosig.transforms.arrays import Reals
@@ -73,9 +70,9 @@ for _ in range(2):
 
 @benchmark("period", is_of_data=True)
 def command(context: Context) -> Iterator[Row]:
-    """Run `iosig period` on a trace of 29 s, beside FTIO's command."""
+    """Run `iosig period` on a trace of 29 s, compared with FTIO's command."""
     trace = str((context.data / "tmio" / "8.jsonl").absolute())
-    yield from compared(
+    yield from compare_alternatives(
         Comparison("`iosig period` on a TMIO trace of 8 ranks / `ftio` on it", max_ratio=1 / 4),
         lambda: process_cost(iosig("period", trace, "--direction", "write", "--sampling-hz", f"{_HZ:g}")),
         lambda: process_cost([*FTIO, trace, "-e", "no", "-f", f"{_HZ:g}"], context.scratch),
@@ -86,14 +83,14 @@ def command(context: Context) -> Iterator[Row]:
 
 @benchmark("periods")
 def searches(context: Context) -> Iterator[Row]:
-    """Search a square wave, sampling included, beside FTIO's searches; both with one thread, imports apart."""
+    """Search a square wave, sampling included, compared with FTIO; one thread each, without imports."""
 
     def ours(search: str) -> Cost:
-        return reported_cost([sys.executable, "-m", "bench.periods", search])
+        return run_self_timed([sys.executable, "-m", "bench.periods", search])
 
     def peer(search: str, count: int) -> Cost:
         numbers = (count, _HZ, _PERIOD_S, _BURST_S, _BYTES_PER_S)
-        return reported_cost([*_FTIO_PYTHON, "-c", _FTIO_SIDE, search, *map(str, numbers)])
+        return run_self_timed([*_FTIO_PYTHON, "-c", _FTIO_SIDE, search, *map(str, numbers)])
 
     whole = f"sampling, spectrum and verdict of {_DETECTED:,} samples of a square wave"
     for search, name, count, max_ratio in (
@@ -102,7 +99,7 @@ def searches(context: Context) -> Iterator[Row]:
         ("autocorrelation", f"autocorrelation of {_CORRELATED:,} samples / FTIO's", _CORRELATED, 1 / 100),
     ):
         peer_search = "dft" if search == "null_tested" else search
-        yield from compared(
+        yield from compare_alternatives(
             Comparison(name, max_ratio=max_ratio),
             partial(ours, search),
             partial(peer, peer_search, count),
@@ -112,7 +109,7 @@ def searches(context: Context) -> Iterator[Row]:
 
 @benchmark("batch")
 def batch(context: Context) -> Iterator[Row]:
-    """Search thousands of signals at once, beside their Fourier transforms alone."""
+    """Search thousands of signals at once, compared with their Fourier transforms alone."""
     values = _signals()
     signals = EvenSignals(values, np.ones(len(values)), np.zeros(len(values)))
     rows = CHUNK_SAMPLES // _POINTS

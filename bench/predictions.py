@@ -1,4 +1,4 @@
-"""Online prediction: one evaluation of a followed trace, beside the analysis of the whole trace."""
+"""Online prediction: one evaluation of a followed trace, compared with the analysis of the whole trace."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MAX_DIFFERENCE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class _Grown:
-    """A trace of which all flushes but the last have been followed, and to which the last one was appended."""
+    """A trace that was followed except for its last flush, which has just been appended."""
 
     path: Path
     followed: Followed
 
     @classmethod
     def write(cls, path: Path, flush_count: int) -> _Grown:
-        """Write a trace of so many flushes and follow all but the last."""
+        """Write a trace with this number of flushes and follow all but the last."""
         last = tmio.write_flushes(path, flush_count)
         follower = Follower([Opener().trace(path)], lambda _: None, _refuse)
         while follower.step():
@@ -56,7 +56,7 @@ def _refuse(followed_id: str, fault: InputRefused) -> None:
 
 @benchmark("predictions")
 def evaluation(context: Context) -> Iterator[Row]:
-    """Evaluate the last flush of a trace, from its bytes to the row, beside the whole trace and a shorter one."""
+    """Evaluate the last flush of a trace, from bytes to row, compared with the whole trace and a shorter one."""
     grown = _Grown.write(context.scratch / "grown.jsonl", _FLUSH_COUNT)
     shorter = _Grown.write(context.scratch / "shorter.jsonl", _FEWER_FLUSHES)
     row = grown.evaluate()

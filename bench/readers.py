@@ -1,7 +1,7 @@
-"""Readers of input formats, each beside another program that reads the same file.
+"""Readers of input formats, each compared with another program that reads the same file.
 
-The files are written for it, but for Darshan logs. Decoders of one process are timed in this process; FTIO and
-PyDarshan run in processes of their own.
+The files are generated, except Darshan logs. Single-process decoders are timed in this process; FTIO and PyDarshan run
+in processes of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.harness import (
     alternate,
     benchmark,
     call_cost,
-    compared,
+    compare_alternatives,
     iosig,
     process_cost,
     python,
@@ -86,7 +86,7 @@ _WARM, _SMALL_LOGS, _SMALL_BYTES = 5, 84, 50_000
 
 @benchmark("darshan", is_of_data=True)
 def darshan_logs(context: Context) -> Iterator[Row]:
-    """Land a DXT log, beside PyDarshan's own route to Parquet; read small logs, beside a new child for each."""
+    """Land a DXT log, compared with PyDarshan's route to Parquet; read small logs, against one child each."""
     log = next((context.data / "darshan").glob("jeanbez_8_*.darshan"))
 
     def landing(code: str, count: int) -> Alternative:
@@ -136,7 +136,7 @@ _IRREGULAR = 20_000
 
 @benchmark("recorder")
 def recorder(context: Context) -> Iterator[Row]:
-    """Decode a raw trace of more than two million calls, beside a decoder that goes call by call."""
+    """Decode a raw trace of more than two million calls, compared with a decoder that goes call by call."""
     folder = context.fresh("recorder")
     count = write_recorder_trace(folder)
 
@@ -146,7 +146,7 @@ def recorder(context: Context) -> Iterator[Row]:
             if sum(run.decode(rank).calls.height for rank in run.ranks) != count:
                 raise RuntimeError("calls were lost")
 
-    yield from compared(
+    yield from compare_alternatives(
         Comparison(
             "decode a raw Recorder trace / one of its four ranks call by call, times four",
             count=count,
@@ -154,13 +154,13 @@ def recorder(context: Context) -> Iterator[Row]:
             min_rate=1e6,
         ),
         lambda: call_cost(ours),
-        lambda: call_cost(lambda: naive.decoded(folder, 0)).scaled(_RANKS),
+        lambda: call_cost(lambda: naive.decoded(folder, 0)).scale(_RANKS),
         context.rounds,
     )
 
 
 def write_recorder_trace(folder: Path) -> int:
-    """Write a trace: iterations of writes at several offsets and a barrier, then irregular writes; return its calls."""
+    """Write iterations of writes and a barrier, then irregular writes; return the number of calls."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "VERSION").write_bytes(b"2.5.0")
     (folder / "recorder.mt").write_bytes(naive.metadata(_RANKS))
@@ -206,7 +206,7 @@ _CALLS = (
 
 @benchmark("dftracer")
 def dftracer_trace(context: Context) -> Iterator[Row]:
-    """Read a trace of a million calls to rows, beside `json.loads` line by line."""
+    """Read a trace of a million calls to rows, compared with `json.loads` line by line."""
     path = _write_dftracer(context.scratch / "million.pfw")
 
     def ours() -> None:
@@ -221,7 +221,7 @@ def dftracer_trace(context: Context) -> Iterator[Row]:
                 if line[0] == "{":
                     json.loads(line)
 
-    yield from compared(
+    yield from compare_alternatives(
         Comparison(
             f"read a DFTracer trace ({path.stat().st_size / 1e6:.0f} MB) / `json.loads` line by line",
             "cpu_s",
@@ -291,7 +291,7 @@ _POINTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A format: the texts of an entry, before a target and before a snapshot, and the limit (by entries, or bytes)."""
+    """Templates of a format (entry, target header, snapshot header), and the limit by entries or bytes."""
 
     source: Source
     snapshots: int
@@ -313,16 +313,16 @@ _FORMATS = (
 
 @benchmark("counters")
 def counters(context: Context) -> Iterator[Row]:
-    """Read what collectors write of servers' counters, beside polars' plain reading of the same file.
+    """Read collectors' snapshots of server counters, compared with Polars' plain reading of the same file.
 
-    A site of 20 targets with 200 jobs each is polled every minute; half of the jobs move something in it.
+    A site of 20 targets with 200 jobs each is polled every minute; half of the jobs are active in it.
     """
     for form in _FORMATS:
         path = _write_snapshots(context.scratch / form.source.name, form)
         entries, size = form.snapshots * _TARGETS * _JOBS, path.stat().st_size
         unit, count, limit = ("entries", entries, 0.5e6) if form.is_by_entry else ("B", size, 60e6)
         name = f"read {size / 1e6:.0f} MB of {form.source.name} ({entries:,} entries) / polars reads it plainly"
-        yield from compared(
+        yield from compare_alternatives(
             Comparison(name, "cpu_s", count=count, unit=unit, min_rate=limit),
             lambda: call_cost(_reading(form, path)),  # noqa: B023
             lambda: call_cost(_plain_reading(form, path)),  # noqa: B023
@@ -375,11 +375,11 @@ def _write_snapshots(path: Path, form: _Format) -> Path:
 
 @benchmark("tmio")
 def tmio_trace(context: Context) -> Iterator[Row]:
-    """Land a TMIO JSON of a million requests, beside FTIO's reading and judging of the same file."""
+    """Land a TMIO JSON of a million requests, compared with FTIO's reading and detection on the same file."""
     trace = tmio.write_json(context.scratch / "1000.json")
     subprocess.run([*tmio.FTIO, "--help"], cwd=context.scratch, check=True, capture_output=True)
     size = round(trace.stat().st_size / 1e6)
-    yield from compared(
+    yield from compare_alternatives(
         Comparison(f"land a TMIO JSON of 1,000,000 requests ({size} MB) / FTIO 0.0.9 on it", "cpu_s", max_ratio=0.5),
         lambda: process_cost(iosig("--warehouse", str(context.fresh("tmio") / "warehouse"), "land", str(trace))),
         lambda: process_cost([*tmio.FTIO, str(trace), "-e", "no"], context.scratch),

@@ -1,8 +1,7 @@
-"""`uv run python -m bench.same_tables`: whether two checkouts make the same tables and print the same texts.
+"""`uv run python -m bench.same_tables`: check that two checkouts produce the same tables and texts.
 
-`take DIR` runs three nights and a list of commands, all by the `iosig` command alone, and keeps what came of them.
-`compare A B` compares two such folders. Tables are made by the `iosig` command alone, so that it works with the
-program of any checkout.
+`take DIR` runs three nights and a list of commands and keeps their results; `compare A B` compares two such folders. It
+uses only the `iosig` command, so it works with any checkout.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from bench.table_comparison import compare_folders, in_order
 
 _DATA = Path(os.environ.get("IOSIG_TEST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
-# ---- what is taken
+# ---- commands and tables
 
 #: what `{settings}/NAME.toml` holds
 SETTINGS = {
@@ -168,12 +167,12 @@ ALONE: dict[str, tuple[str, ...]] = {
     "formats": ("land --format help",),
 }
 
-#: landed inputs that `iosig sql` reads beside the tables of a release
+#: landed inputs that `iosig sql` reads in addition to the tables of a release
 _INPUTS = ("trace_files", "trace_records", "trace_requests", "trace_metadata", "trace_calls")
 
-#: what changes within texts: pattern -> what is kept in its place
+#: parts of texts that differ between runs: pattern -> replacement
 CHANGING = {
-    # the instant at which advice was asked for
+    # the instant of the advice
     r'"requested_at": "[^"]*"': '"requested_at": "<now>"',
     # how old the newest poll is by then
     r'"load_age_s": [\d.]+': '"load_age_s": "<age>"',
@@ -186,7 +185,7 @@ CHANGING = {
 
 @dataclass(frozen=True)
 class Program:
-    """The program at work: the command, real measurements, a scratch folder of its own."""
+    """Runs the `iosig` command with given measurements and a scratch folder."""
 
     path: Path
     data: Path
@@ -206,8 +205,8 @@ class Program:
             (folder / f"{name}.toml").write_text(text, encoding="utf-8")
         return folder
 
-    def ended(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-        """Run the command to its end, far from anybody's settings."""
+    def run(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+        """Run the command to completion without the user's settings."""
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("IOSIG_", "PREFECT_", "PYTHON"))
         }
@@ -215,8 +214,8 @@ class Program:
         return subprocess.run([str(self.path), *arguments], env=environment, cwd=self.scratch, capture_output=True)
 
     def output(self, *arguments: str) -> bytes:
-        """Return what the command prints. Raises ClickException if it fails."""
-        ended = self.ended(arguments)
+        """Return the command's standard output; raises ClickException if it fails."""
+        ended = self.run(arguments)
         if ended.returncode:
             said = ended.stderr.decode("utf-8", "replace")[-2000:]
             raise click.ClickException(f"iosig {shlex.join(arguments)} ended with {ended.returncode}: {said}")
@@ -225,7 +224,7 @@ class Program:
 
 @dataclass
 class Texts:
-    """What a list of lines printed and wrote, each as a text; what no two runs have alike is replaced at the end."""
+    """Output and written files of a list of command lines; parts that differ between runs are replaced at the end."""
 
     program: Program
     into: Path
@@ -233,12 +232,12 @@ class Texts:
     found: dict[str, list[str]] = field(default_factory=dict)
 
     def say(self, name: str, line: str) -> None:
-        """Run a line and keep its exit code, what it printed, and the files that it wrote into the folder itself."""
+        """Run a command line and keep its exit code, its output, and the files that it wrote into the folder."""
         before = _stamps(self.into)
         arguments = [self._filled(word) for word in shlex.split(line)]
         if self.warehouse is not None and "--warehouse" not in line and not line.startswith("demo "):
             arguments = ["--warehouse", str(self.warehouse), *arguments]
-        ended = self.program.ended(arguments)
+        ended = self.program.run(arguments)
         parts = [f"$ iosig {line}\nexit code {ended.returncode}\n", _text(ended.stdout)]
         if ended.returncode:
             # How far it came, and how long that took, is in lines with bars.
@@ -257,7 +256,7 @@ class Texts:
         return word
 
     def releases(self) -> list[dict[str, Any]]:
-        """Return the warehouse's releases, the first one first; none where there is no warehouse."""
+        """Return the warehouse's releases, oldest first; empty without a warehouse."""
         if self.warehouse is None:
             return []
         told = json.loads(self.program.output("--warehouse", str(self.warehouse), "releases", "--json"))
@@ -266,7 +265,7 @@ class Texts:
         return listed
 
     def known(self) -> Callable[[str], str]:
-        """Return what replaces paths and ids of this run in a text."""
+        """Return the function that replaces this run's paths and ids in a text."""
         places = {
             str(self.program.scratch): "<scratch>",
             str(self.program.data): "<data>",
@@ -286,7 +285,7 @@ def _stamps(folder: Path) -> dict[Path, int]:
 
 
 def _text(content: bytes) -> str:
-    """Return content as text, the hash of what is none."""
+    """Decode content as text; binary content becomes its hash."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
@@ -294,7 +293,7 @@ def _text(content: bytes) -> str:
 
 
 def replacing(places: Mapping[str, str], releases: Sequence[Mapping[str, Any]]) -> Callable[[str], str]:
-    """Return what puts names in place of paths, ids of releases and snapshots, instants of releases, parameters.
+    """Return the function that replaces paths, ids and instants of releases, and parameters, with stable names.
 
     Parameters are compared in the table `releases`, key by key.
     """
@@ -318,7 +317,7 @@ def replacing(places: Mapping[str, str], releases: Sequence[Mapping[str, Any]]) 
 
 
 def take_night(program: Program, name: str, target: Path) -> dict[str, float]:
-    """Run a night, write every table of its release, then run what is asked of it; returns seconds of each part."""
+    """Run a night, write all tables of its release, and run the queries on it; returns seconds by part."""
     into = program.into(name)
     texts = Texts(program, into, into / "warehouse")
     began = time.perf_counter()
@@ -341,11 +340,11 @@ def _write_tables(program: Program, texts: Texts, name: str, folder: Path) -> No
     listed = pl.read_csv(program.output(*query, "show tables", "--format", "csv"))["name"]
     for table in (*listed, *(_INPUTS if name == "traces" else ())):
         content = program.output(*query, f'from "{table}"', "--format", "parquet")
-        frame = _replaced(pl.read_parquet(io.BytesIO(content)), replaced)
+        frame = _substitute(pl.read_parquet(io.BytesIO(content)), replaced)
         in_order(table, frame).write_parquet(folder / f"{table}.parquet", compression="zstd")
 
 
-def _replaced(frame: pl.DataFrame, replaced: Callable[[str], str]) -> pl.DataFrame:
+def _substitute(frame: pl.DataFrame, replaced: Callable[[str], str]) -> pl.DataFrame:
     for name in frame.select(pl.col(pl.String)).columns:
         texts = frame[name].drop_nulls().unique()
         changed = {text: new for text in texts if (new := replaced(text)) != text}
@@ -383,7 +382,7 @@ def take_alone(program: Program, name: str, target: Path) -> dict[str, float]:
 
 @click.group()
 def same_tables() -> None:
-    """Tell whether two checkouts make the same tables and print the same texts."""
+    """Check that two checkouts produce the same tables and texts."""
 
 
 @same_tables.command("take")

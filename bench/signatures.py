@@ -1,4 +1,4 @@
-"""Signatures of the site of `bench.spider`, beside cutting the same samples out of the series with NumPy.
+"""Signatures of the site of `bench.spider`, compared with cutting the same samples out of the series with NumPy.
 
 The comparison by samples and length of one set (Figure 19) is `iosig.studies.signatures.timing`.
 """
@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from sklearn.neighbors import LocalOutlierFactor
 
-from bench.harness import Comparison, Context, Row, alternate, benchmark, call_cost, compared
+from bench.harness import Comparison, Context, Row, alternate, benchmark, call_cost, compare_alternatives
 from bench.spider import JOBS, SETS, site
 from iosig.estimates.signatures.parallel import extract_in_batches, part_of
 from iosig.transforms.arrays import chunks_of, cut
@@ -38,7 +38,7 @@ def extraction(context: Context) -> Iterator[Row]:
     cutting = partial(call_cost, lambda: cut(drawn.bytes_per_s, drawn.first, drawn.last))
     for method, max_ratio in _MAX_RATIOS.items():
         extract = partial(_extract_in_processes, sets, method)
-        yield from compared(
+        yield from compare_alternatives(
             Comparison(
                 f"`{method}` of {JOBS:,} jobs in {SETS:,} sets, {_WORKERS} processes / cutting their samples",
                 max_ratio=max_ratio,
@@ -74,7 +74,7 @@ def _growth(method: str, counts: list[int], sample_sets: Callable[[int], SampleS
 
 @benchmark("outliers")
 def outliers(context: Context) -> Iterator[Row]:
-    """Search for outliers in many small sets, beside scikit-learn's factors set by set."""
+    """Search for outliers in many small sets, compared with scikit-learn's factors set by set."""
     rng = np.random.default_rng(7)
     duration_s = rng.lognormal(7.0, 0.05, _LOF_SETS * _LOF_RUNS)
     volume_bytes = rng.lognormal(25.0, 0.3, _LOF_SETS * _LOF_RUNS)
@@ -86,9 +86,9 @@ def outliers(context: Context) -> Iterator[Row]:
             LocalOutlierFactor(n_neighbors=5).fit(points[begin : begin + _LOF_RUNS])
 
     name = f"outliers in {_LOF_SETS:,} sets of {_LOF_RUNS} runs / scikit-learn, set by set (on {_LOF_PEER_SETS})"
-    yield from compared(
+    yield from compare_alternatives(
         Comparison(name, max_value=0.25),
         partial(call_cost, lambda: detect_outliers(duration_s, volume_bytes, offsets)),
-        lambda: call_cost(peer).scaled(_LOF_SETS / _LOF_PEER_SETS),
+        lambda: call_cost(peer).scale(_LOF_SETS / _LOF_PEER_SETS),
         context.rounds,
     )

@@ -32,7 +32,7 @@ _LINE = 150
 
 
 def key_of(table: str, frame: pl.DataFrame) -> list[str]:
-    """Return the columns that tell the rows of a table apart, of those that it has and that are compared."""
+    """Return the key columns of a table, of those that it has and that are compared."""
     names = KEYS.get(table, ()) or frame.columns
     return [name for name in names if name in frame.columns and (table, name) not in LEFT_OUT]
 
@@ -47,7 +47,7 @@ def in_order(table: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What became of a table or text: what differs, what may differ, and the diff of a text."""
+    """Result for a table or text: differences, tolerated differences, and the diff of a text."""
 
     night: str
     name: str
@@ -56,7 +56,7 @@ class Compared:
     diff: tuple[str, ...] = ()
 
     def report(self) -> Iterator[str]:
-        """Yield the lines of a report."""
+        """Yield the lines that describe the differences."""
         place = f"{self.night}/{self.name}"
         yield from (f"{place} DIFFERS: {text}" for text in self.differences)
         yield from (f"{place}: {text}" for text in self.allowed)
@@ -65,7 +65,7 @@ class Compared:
 
 
 def compare_tables(night: str, table: str, before: pl.DataFrame, after: pl.DataFrame) -> Compared:
-    """Compare two frames of a table, whose rows are in order, column by column."""
+    """Compare two sorted frames of a table, column by column."""
     differences, near, allowed = list(_shape_differences(table, before, after)), [], []
     if before.height == after.height:
         for name in before.columns:

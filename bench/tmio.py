@@ -18,7 +18,7 @@ _COPIES = {"b_rank_avr": ("b_rank_sum", "b_ind"), "t_rank_s": ("t_ind_s",), "t_r
 
 
 def write_json(path: Path, burst_count: int = 1000) -> Path:
-    """Write a trace of so many bursts, one every 10 s, as one JSON document."""
+    """Write a trace with this number of bursts, one every 10 s, as one JSON document."""
     mode, empty = _modes(np.random.default_rng(20200711), 0, burst_count)
     document: dict[str, object] = dict.fromkeys(_EMPTY_MODES, empty)
     path.write_text(json.dumps(document | {"write_sync": mode, "io_time": {"delta_t_rank0": burst_count * _PERIOD_S}}))

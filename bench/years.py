@@ -46,7 +46,7 @@ max_sample_count = 10
 [storage]
 keep_releases = 10
 """
-#: nights at the end that are held against as many early ones: one alone is as long as the machine is busy
+#: number of final nights compared with as many early ones; a single one depends on the load of the machine
 _SPREAD = 3
 _LINES = "years.jsonl"
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -54,7 +54,7 @@ _DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A night: what it cost, and what lies in the warehouse after it. is_real: whether it was run."""
+    """Cost of a night, and the state of the warehouse after it. is_real: whether it was run rather than written."""
 
     night: int
     is_real: bool
@@ -114,11 +114,11 @@ def run_night(store: Store, inputs: Path, night: int) -> Measured:
     )
     both = Cost(landed.wall_s + run.wall_s, landed.cpu_s + run.cpu_s, max(landed.peak_bytes, run.peak_bytes))
     _day_passes(store)
-    return _measured(store, night, both)
+    return _measure(store, night, both)
 
 
 def _day_passes(store: Store) -> None:
-    """Remove what waits for a day: between two nights there is one."""
+    """Remove files that expire after a day, since a day passes between nights."""
     with locked(store):
         expiring.remove(store, 0.0)
 
@@ -153,11 +153,11 @@ def write_night(store: Store, inputs: Path, night: int) -> Measured:
         shutil.rmtree(folder)
         releasing.maintain(store, settings)
     _day_passes(store)
-    return replace(_measured(store, night, Cost(0.0, 0.0, 0)), is_real=False)
+    return replace(_measure(store, night, Cost(0.0, 0.0, 0)), is_real=False)
 
 
 def _a_day_later(paths: Sequence[Path], name: str, days: set[date], folder: Path) -> Iterator[tuple[Part, Path]]:
-    """Yield a table's parts that a night makes anew: its days, a day later, and what is of no day as it is."""
+    """Yield the parts of a table that a night replaces: days shifted by one, and undated rows unchanged."""
     for path in paths:
         part = part_of(path)
         if isinstance(part, date) and part not in days:
@@ -174,7 +174,7 @@ def _a_day_later(paths: Sequence[Path], name: str, days: set[date], folder: Path
             yield part, target
 
 
-def _measured(store: Store, night: int, cost: Cost) -> Measured:
+def _measure(store: Store, night: int, cost: Cost) -> Measured:
     """Return what lies in a warehouse after a night; of files that are linked each counts once."""
     sizes: dict[int, tuple[int, str]] = {}
     for path in store.root.rglob("*"):
@@ -193,13 +193,13 @@ def _is_data(name: str) -> bool:
     return not name.startswith(("ledger/", "tables/releases/"))
 
 
-# ---- what is told
+# ---- report
 
 
 def nights(folder: Path, real: int, wholes: Sequence[int], beside: int) -> Iterator[Measured]:
-    """Yield the nights: so many real ones, then history, and three real ones each time that it is so many nights long.
+    """Run real nights, then write history, with three real nights at each length in `wholes`.
 
-    beside: so many more real nights follow the first ones in a copy, to hold the fast ones against.
+    beside: number of additional real nights in a copy after the first ones, to compare the written ones with.
     """
     store = _new(folder / "warehouse")
     inputs = folder / "inputs"
@@ -224,8 +224,8 @@ def _new(root: Path) -> Store:
     return Store(root)
 
 
-def told(measured: Sequence[Measured], around: int, note: str = "") -> str:
-    """Return the page that tells of nights: those around an early one beside the last ones, and what lies there."""
+def format_page(measured: Sequence[Measured], around: int, note: str = "") -> str:
+    """Format the page of the measured nights: around an early one, the last ones, and the warehouse's contents."""
     real = {one.night: one for one in measured if one.is_real}
     early = [real[night] for night in real if abs(night - around) <= 1]
     ends = [night for night in real if night + 1 not in real and night - _SPREAD not in real and night > around + 1]
@@ -301,7 +301,7 @@ def draw(figure: Figure, measured: Sequence[Measured]) -> None:
 
 
 def main() -> None:
-    """Run the nights, a line each, and leave what was measured in a folder; or tell of a folder in the docs."""
+    """Run the nights and save the measurements, or format a folder of measurements as the page in the docs."""
     parser = argparse.ArgumentParser(prog="python -m bench.years", description=__doc__)
     parser.add_argument("--real", type=int, default=40, help="real nights at the start (default 40)")
     parser.add_argument("--nights", type=int, nargs="+", default=[88, 363], help="lengths of history (default 88 363)")
@@ -314,7 +314,7 @@ def main() -> None:
     if given.told:
         lines = (given.told / _LINES).read_text().splitlines()
         measured = [Measured(**json.loads(line)) for line in lines]
-        (_DOCS / "years.md").write_text(told(measured, given.around, given.note))
+        (_DOCS / "years.md").write_text(format_page(measured, given.around, given.note))
         draw(measured).write(_DOCS / "figures" / "years.png")
         return
     given.into.mkdir(parents=True)

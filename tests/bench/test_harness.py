@@ -14,10 +14,10 @@ from bench.harness import (
     Cost,
     alternate,
     call_cost,
-    compared,
+    compare_alternatives,
     process_cost,
     ratio_text,
-    reported_cost,
+    run_self_timed,
 )
 
 
@@ -62,7 +62,9 @@ def test_a_limit_holds_or_not(comparison: Comparison, limit: str, holds: bool) -
 
 
 def test_further_measures_are_of_the_same_runs() -> None:
-    rows = list(compared(Comparison("a"), lambda: Cost(1, 2), lambda: Cost(2, 2), 1, Comparison("b", "cpu_s")))
+    rows = list(
+        compare_alternatives(Comparison("a"), lambda: Cost(1, 2), lambda: Cost(2, 2), 1, Comparison("b", "cpu_s"))
+    )
     assert [(row.name, row.ratio) for row in rows] == [("a", "0.5"), ("b", "1")]
 
 
@@ -77,13 +79,13 @@ def test_processes_are_measured_and_failures_raise() -> None:
     assert cost.peak_bytes > 50_000_000
     with pytest.raises(RuntimeError, match="ended with 3: no such thing"):
         process_cost([sys.executable, "-c", "import sys; print('no such thing', file=sys.stderr); sys.exit(3)"])
-    assert reported_cost([sys.executable, "-c", "print('[9, 9]\\n[1, 2]')"]) == Cost(1, 2)
+    assert run_self_timed([sys.executable, "-c", "print('[9, 9]\\n[1, 2]')"]) == Cost(1, 2)
 
 
 def test_calls_are_measured_and_scaled() -> None:
     cost = call_cost(lambda: sum(range(1_000_000)))
     assert cost.cpu_s > 0
-    assert cost.scaled(2).wall_s == 2 * cost.wall_s
+    assert cost.scale(2).wall_s == 2 * cost.wall_s
 
 
 def test_a_fresh_folder_is_empty(tmp_path: Path) -> None:

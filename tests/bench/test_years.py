@@ -22,7 +22,7 @@ def test_the_page_holds_the_last_nights_against_the_early_ones(tmp_path: Path) -
     beside = measured(12, 21.0)
     more = [measured(night, 0.0, is_real=False) for night in range(93, 360)]
     latest = [measured(night, 25.2) for night in range(360, 363)]
-    page = years.told([measured(0, 99.0), *early, beside, *written, *late, *more, *latest], 10, "Said.")
+    page = years.format_page([measured(0, 99.0), *early, beside, *written, *late, *more, *latest], 10, "Said.")
     assert page.endswith("Said.\n")
     assert "Night 92 takes 1.10 times the processor time of night 10, and 1.00 times its memory." in page
     assert "Night 362 takes 1.26 times the processor time of night 10, and 1.00 times its memory." in page
