@@ -10,11 +10,11 @@ from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "attribution",
-    "How much of a file system's traffic is given to whom it belongs.",
-    """Measure what attribution explains, what it gives wrongly, and whether the first jobs it names are the right ones.
+    "Accuracy of traffic attribution and slowdowns, on simulated sites.",
+    """Measure the explained and the wrongly attributed bytes, and how often the top-ranked jobs are the right ones.
 
-    Sites of several families are simulated; signatures are found in their traffic, and the traffic is given to jobs by
-    these and by what one would do without: equal shares, shares by node count, and signatures as they are planned.
+    Signatures are extracted from the traffic of simulated sites of several families. Attribution by signatures is
+    compared with baselines: equal shares, shares by node count, and signatures at their planned times.
     """,
     (seed_count_option(20, "Sites of each family and level."), SEED, WORKERS),
 )

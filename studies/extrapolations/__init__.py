@@ -17,11 +17,11 @@ from iosig.studies.study import WORKERS, Study
 
 STUDY = Study(
     "extrapolations",
-    "How exactly traces are extrapolated, on real ones.",
+    "Accuracy of trace extrapolation, on real traces.",
     """Measure which extrapolations are exact, wrong or refused, on real traces.
 
     Each rank count of each program is left out in turn, extrapolated from the others, and compared with its trace
-    call by call: outer calls, and with nested ones. Then all are used, and each is compared once more.
+    call by call, with and without nested calls. The comparison is repeated with models fitted on all rank counts.
     """,
     (
         click.Option(

@@ -10,12 +10,12 @@ from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "forecast",
-    "How often what came was in the range of a forecast.",
-    """Measure how often the rate that came was in the 80 % range of a forecast, how wide ranges are, and how far off.
+    "Coverage and width of forecast intervals, on simulated sites.",
+    """Measure coverage, width and error of forecasts with 80 % intervals.
 
-    Sites of several families are simulated; signatures, attribution and the past are those of three days, and the
-    fourth one is forecast every two hours, six hours each time, with the jobs that run and wait by then. Beside it what
-    one would do without jobs, or without a past.
+    Sites of several families are simulated. Signatures and past traffic are those of three days; the fourth day is
+    forecast every two hours for six hours, from the jobs running and waiting at the time. Baselines forecast without
+    jobs or without the recent past.
     """,
     (seed_count_option(5, "Sites of each family and level."), SEED, WORKERS),
 )

@@ -11,12 +11,12 @@ from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seed_count_opti
 
 STUDY = Study(
     "joint",
-    "How much nearer signatures come to the truth where they are found together.",
-    """Measure how far signatures are from the truth that are found together, and those that are found plainly.
+    "Accuracy of joint signature extraction, on simulated sites.",
+    """Measure the distance from the truth of signatures extracted jointly, and of those extracted separately.
 
-    Sites of several families are simulated whose foreign traffic is mostly that of other applications in the job log,
-    and one of which nothing of it is. With a real day of polls and its job log: runs of bursts that were
-    measured, among what flowed that day.
+    The background traffic of the simulated sites is mostly that of other applications in the job log; in one family
+    it is in no log. With measured polls of a day and its job log, runs with measured bursts are injected into that
+    day's traffic.
     """,
     (seed_count_option(5, "Sites of each family and level."), SEED, *DAY_FILES, WORKERS),
 )

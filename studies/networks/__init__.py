@@ -9,8 +9,8 @@ from iosig.studies.study import SEED, Study, seed_count_option
 
 STUDY = Study(
     "networks",
-    "How well patterns are named and clocks are set, where they are planted.",
-    """Measure how often planted patterns of networks are named rightly, and how exactly planted clocks are found.
+    "Detection of planted network patterns and clock offsets.",
+    """Measure how often planted patterns of networks are detected, and the error of recovered clock offsets.
 
     The patterns are those of Sigovan et al. (IPDPS'13, Figure 6): circular, striped, noisy, outlier; in systems of 16
     to 8,192 ranks.

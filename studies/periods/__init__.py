@@ -22,18 +22,18 @@ PARTS = ("traces", "rhythms", "memoryless", "traps")
 
 STUDY = Study(
     "periods",
-    "How well periods are found: 50 settings of traces, 10 noises.",
-    """Measure how well the searches for periods do, on traces whose period is known and on noise.
+    "Accuracy and false alarms of period detection.",
+    """Measure detection errors on traces with a known period, and false alarms on noise.
 
-    The traces are those of FTIO's evaluation (IPDPS'24, section III-A): applications of 20 iterations, with compute
-    phases of several lengths, processes that begin late, compute phases that differ, and noise. A method should find
-    their period, and none in white noise, red noise and bursts at random times. Further signals with a period, without
-    one, and with regular holes or ticks are those on which no method was set. The same seed gives the same results.
+    The traces are those of FTIO's evaluation (IPDPS'24, section III-A): applications of 20 iterations with compute
+    phases of several lengths, late processes, varying compute phases, and noise. The noise is white, red, or bursts
+    at random times. Validation signals with a period, without one, and with regular gaps or ticks are signals that no
+    method was tuned on. The same seed gives the same results.
     """,
     (
         count_option("--traces", "trace_count", 100, "Traces of each of the 50 settings."),
         count_option("--draws", "draw_count", 1000, "Signals of each of the 10 noises."),
-        count_option("--unseen-draws", "unseen_count", 100, "Signals of each kind on which no method was set."),
+        count_option("--unseen-draws", "unseen_count", 100, "Signals of each kind that no method was tuned on."),
         SEED,
         part_option(PARTS),
         WORKERS,

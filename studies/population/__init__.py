@@ -9,12 +9,11 @@ from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "population",
-    "How often classes and periods of runs are right where only shared traffic tells of them.",
-    """Measure how well classes and periods of runs are told.
+    "Accuracy of I/O classes and periods inferred from shared traffic.",
+    """Measure how often inferred classes and periods of runs are right.
 
-    Sites of several families are simulated of which every transfer is known. Classes and periods of each run's own
-    bytes are those of PEARC'18; they are told from what flowed while it ran, too, from its application's signature, and
-    from what that explains of the traffic.
+    The truth is the class (PEARC'18) and period of each run's own bytes on simulated sites. They are inferred from the
+    total traffic during the run, from the application's signature, and from the traffic that it explains.
     """,
     (seed_count_option(5, "Sites of each family and level."), SEED, WORKERS),
 )

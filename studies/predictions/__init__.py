@@ -13,11 +13,11 @@ from iosig.studies.study import SEED, WORKERS, Study, seed_count_option
 
 STUDY = Study(
     "predictions",
-    "How good online predictions are, where the truth is planted.",
-    """Measure how well periods, their changes and next bursts are predicted while runs with planted phases go on.
+    "Accuracy of online predictions, on synthetic runs with known phases.",
+    """Measure the accuracy of predicted periods, their changes and next bursts on synthetic runs.
 
-    Runs like HACC-IO (FTIO, IPDPS'24, section III-B), periods that double or halve at 0.005 to 5 Hz, jitter,
-    background, and runs without any period; every detector of changes gets the same gaps between phases.
+    Runs are like HACC-IO (FTIO, IPDPS'24, section III-B), have periods that double or halve at 0.005 to 5 Hz, jitter or
+    background, or have no period. Every change detector gets the same gaps between phases.
     """,
     (seed_count_option(100, "Runs of each setting."), SEED, WORKERS),
 )

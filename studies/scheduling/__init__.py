@@ -10,10 +10,10 @@ from iosig.studies.study import SEED, Study, seed_count_option
 
 STUDY = Study(
     "scheduling",
-    "What knowing periods is worth to an I/O scheduler, by simulation.",
-    """Measure stretch, I/O slowdown and utilization under Set-10, with periods known, predicted online, and wrong.
+    "Benefit of known periods to an I/O scheduler, by simulation.",
+    """Measure stretch, I/O slowdown and utilization under Set-10 with known, predicted and wrong periods.
 
-    The workload of FTIO's Figure 17 (IPDPS'24, section IV), and a mixed one; simulated beside fair sharing.
+    The workloads are that of FTIO's Figure 17 (IPDPS'24, section IV) and a mixed one; the baseline is fair sharing.
     """,
     (seed_count_option(10, "Draws of each workload."), SEED),
     drawn="figure",

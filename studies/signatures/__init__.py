@@ -25,20 +25,20 @@ PARTS = ("levels", "families", "counted", "sweeps", "drift", "faults", "times")
 
 STUDY = Study(
     "signatures",
-    "How near signatures come to the truth, on simulated sites.",
-    """Measure how near every method's signatures come to the truth, from the samples of a shared system.
+    "Accuracy of signature extraction, on simulated sites.",
+    """Measure the similarity of every method's signatures to the truth, from samples of shared traffic.
 
     The applications are those of IOSI's evaluation (FAST'14, section 6), each run ten times within five days on a
-    simulated site with other users, at three levels of their activity. The same seed gives the same results, but for
-    the times.
+    simulated site with other users, at three levels of their activity. The same seed gives the same results, except
+    for the times.
     """,
     (
-        seed_count_option(20, "Sites of each setting that are drawn."),
+        seed_count_option(20, "Sites of each setting."),
         SEED,
         file_option(
             "--edison",
             "polls",
-            "Polls of a real file system, in any format that can be landed: applications are put into its traffic.",
+            "Measured polls of a file system, in any supported format; applications are injected into its traffic.",
         ),
         part_option(PARTS),
         WORKERS,

@@ -10,12 +10,12 @@ from iosig.studies.study import DAY_FILES, SEED, WORKERS, Study, seed_count_opti
 
 STUDY = Study(
     "unattributed",
-    "What of traffic that no signature explains is found, and who is likely to have moved it.",
-    """Measure what is found in the traffic that signatures do not explain.
+    "Detection of recurring patterns in unattributed traffic, and ranking of their likely jobs.",
+    """Measure the detection of applications in unattributed traffic.
 
-    On simulated sites applications are planted that no log names: how many are found, and what else is taken for one.
-    Jobs are ranked by when much flowed, too: how often the one that moved most is among the first three.
-    With a real day of polls and its job log: whether its runs come before decoys.
+    Unlogged applications are planted on simulated sites: counted are those detected, and false detections. Jobs without
+    a signature are ranked by likely bytes: counted are the minutes whose top job is among the first three. With a real
+    day of polls and its job log, its runs are ranked among decoys.
     """,
     (seed_count_option(5, "Sites of each family and level."), SEED, *DAY_FILES, WORKERS),
 )

@@ -319,7 +319,7 @@ def test_fair_agrees_with_contention() -> None:
         np.ones(mix.io_bytes.size),
         np.zeros(mix.io_bytes.size, dtype=np.int64),
     )
-    shared = contention.share(chains, contention.Pipe(1e9), 1e4)
+    shared = contention.simulate_sharing(chains, contention.SharedBandwidth(1e9), 1e4)
     assert found.io_end_s == pytest.approx(shared.end_s, abs=1e-3)
 
 
