@@ -127,7 +127,7 @@ def _numbers(rows: pl.DataFrame, name: str, short: str, clock: Clock) -> pl.Data
 
 def _instants(times: pl.Series, short: str, zone: str | None) -> pl.DataFrame:
     if times.dtype == pl.String:
-        missing = pl.coalesce("reason", pl.lit(f"There is not a time in {short}_s."))
+        missing = pl.coalesce("reason", pl.lit(f"There is no time in {short}_s."))
         found = job_times.parse(times, zone, f"event's {short}").with_columns(
             reason=pl.when(pl.col("instant").is_null()).then(missing),
             remedy=pl.coalesce("remedy", pl.lit("Fill in the time.")),

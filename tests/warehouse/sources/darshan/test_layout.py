@@ -264,7 +264,7 @@ def test_modules_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, 
 @pytest.mark.parametrize(
     ("modules", "said"),
     [
-        ({1: (4, record(88, key=5))}, "the names do not have"),
+        ({1: (4, record(88, key=5))}, "a file without a name"),
         ({1: (4, record(88, rank=PROCESSES))}, "rank 4"),
         ({1: (4, record(88, rank=-2))}, "rank -2"),
         ({1: (4, record(88)[:-1])}, ""),
@@ -315,7 +315,7 @@ def test_records_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, 
         (Log(version="3.20", modules={1: (4, record(88))}, metadata=b"h=\nlib_ver=3.2.1\n"), "Darshan 3.2.1"),
         (
             Log(names=((ID, b"a"), (1, bytes([5]))), compress=lambda content: zlib.compress(content[:-1])),
-            "the last of them",
+            "the last name",
         ),
         (Log(compress=lambda content: zlib.compress(content)[:-1]), "list of names"),
     ],
@@ -334,7 +334,7 @@ def test_a_log_from_before_a_release(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"3.41", b"# not a log\n" * 9, bytes(5000), b"\x1f\x8b" + bytes(2000)])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(InputRefused, match="no Darshan log"):
+    with pytest.raises(InputRefused, match="not a Darshan log"):
         examine(tmp_path / "a")
 
 

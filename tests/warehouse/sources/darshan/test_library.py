@@ -92,7 +92,7 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
         ("", ""),
         ("Warning: nothing\n", ""),
         ("a\nError: unable to inflate darshan log data.\nError: more\n", "unable to inflate darshan log data"),
-        ("Error:\n", "an error without a word"),
+        ("Error:\n", "an unspecified error"),
     ],
 )
 def test_the_first_error_is_told(said: str, error: str) -> None:

@@ -52,7 +52,7 @@ def test_small_blocks_go_together_and_are_those_of_the_log(tmp_path: Path, monke
     path = write(tmp_path, DXT_POSIX=(1, dxt(writes=40, reads=2)))
     one_by_one = list(reading.read_log(str(path), parts_of(path)))
     (together,) = reading.read_log_batched(str(path), parts_of(path))
-    monkeypatch.setattr(reading, "_MOST_HELD_BYTES", 1)
+    monkeypatch.setattr(reading, "_MAX_PENDING_BYTES", 1)
     each_alone = [block for (block,) in reading.read_log_batched(str(path), parts_of(path))]
     for found in (together, each_alone):
         assert [{name: array.tobytes() for name, array in block.items()} for block in found] == [
@@ -168,15 +168,15 @@ def test_what_the_library_cannot_read_is_unsupported(tmp_path: Path, module: str
 def test_a_module_without_a_record_is_unreadable(tmp_path: Path) -> None:
     path = write(tmp_path, POSIX=(4, record(88)))
     found = outcomes(blocks(path, json.dumps([["STDIO", 2, 248, False]])))
-    assert found["STDIO"] == ("unreadable", "The library finds no record in its 248 bytes.")
+    assert found["STDIO"] == ("unreadable", "The library found no record in its 248 bytes.")
 
 
 def test_records_that_do_not_add_up_are_unreadable(tmp_path: Path) -> None:
     path = write(tmp_path, POSIX=(4, record(88) * 2), DXT_POSIX=(1, dxt(2, 2)))
     found = blocks(path, parts_of(path, POSIX=704 * 3, DXT_POSIX=104 + 32 * 5))
     assert {reason for _, reason in outcomes(found).values()} == {
-        "Its records take 1408 bytes, and it has 2112.",
-        "Its records take 232 bytes, and it has 264.",
+        "Its records take 1408 bytes, but it has 2112.",
+        "Its records take 232 bytes, but it has 264.",
     }
     assert {kind for kind, _ in kinds(found)} == {"job", "names", "module"}
 
@@ -192,7 +192,7 @@ def test_records_that_the_library_leaves_out_are_told(tmp_path: Path) -> None:
     told: dict[str, Any] = {"version": "3.00", "metadata": b"lib_ver=3.0.0\n", "names": ((ID, b"/scratch/a"),)}
     path = OldLog(modules={1: (1, record(85) + mixed)}, **told).write(tmp_path / "a.darshan")
     found = blocks(path)
-    assert outcomes(found)["POSIX"] == ("partial", "The library leaves out 1 records that count stdio as well.")
+    assert outcomes(found)["POSIX"] == ("partial", "The library skips 1 records that count stdio as well.")
     assert [len(block["ids"]) for head, block in found if head["kind"] == "records"] == [1]
 
 

@@ -54,10 +54,10 @@ def test_the_bytes_that_a_call_moved(name: str, cat: str, told: dict[str, int], 
 @pytest.mark.parametrize(
     ("name", "cat", "told", "reason"),
     [
-        ("write", POSIX, {"count": 9}, "not how many bytes moved"),
-        ("read", POSIX, {"file_hash": 9}, "not how many bytes moved"),
-        ("fwrite", STDIO, {"ret": 3, "count": 4}, "not how many bytes moved"),
-        ("getc", STDIO, {"host": "node1"}, "not how many bytes moved"),
+        ("write", POSIX, {"count": 9}, "but not the bytes moved"),
+        ("read", POSIX, {"file_hash": 9}, "but not the bytes moved"),
+        ("fwrite", STDIO, {"ret": 3, "count": 4}, "but not the bytes moved"),
+        ("getc", STDIO, {"host": "node1"}, "but not the bytes moved"),
         ("close", POSIX, {"ret": "1.5"}, "not a number"),
     ],
 )

@@ -6,9 +6,11 @@ from iosig.warehouse.sources.dftracer.files import SLACK_US, FileRead
 from iosig.warehouse.sources.dftracer.lines import Ending
 
 
-def of(*, is_closed: bool = False, is_cut: bool = False, ended: dict[int, int] | None = None) -> FileRead:
+def of(*, is_closed: bool = False, is_truncated: bool = False, ended: dict[int, int] | None = None) -> FileRead:
     started = {0: 100, 1: 200}
-    return FileRead("f", 0, ending=Ending(is_closed, is_cut), processes={0, 1}, started=started, ended=ended or {})
+    return FileRead(
+        "f", 0, ending=Ending(is_closed, is_truncated), processes={0, 1}, started=started, ended=ended or {}
+    )
 
 
 def test_a_bracket_or_the_ends_of_all_processes_make_a_file_whole() -> None:

@@ -43,8 +43,8 @@ BAD = {
     "`true` is not a number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":true,"dur":1,"ph":"X"}',
     "`1.5` is not a number": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1.5,"dur":1,"ph":"X"}',
     "The event has no `ts`": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"dur":1,"ph":"X"}',
-    "none in microseconds": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1700000000,"dur":1,"ph":"X"}',
-    "less than nothing": f'{{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":-1,"ph":"X"}}',
+    "not in microseconds": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1700000000,"dur":1,"ph":"X"}',
+    "duration is negative": f'{{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":-1,"ph":"X"}}',
     "more bytes than any file": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
     f'"ph":"X","args":{{"ret":{1 << 61}}}}}',
     "fewer bytes than none": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
@@ -100,7 +100,7 @@ def test_a_trace_of_calls_without_sizes_does_not_guess_them(tmp_path: Path) -> N
     assert found["trace_modules"].select("outcome", "reason").rows() == [
         (
             "partial",
-            "Of 1 processes, 1 have no end in the trace. Of 1 reads and writes, how many bytes moved is not told.",
+            "Of 1 processes, 1 have no end in the trace. The bytes of 1 reads and writes are unknown.",
         )
     ]
     assert found["trace_records"]["written_bytes"].to_list() == [None]

@@ -38,7 +38,7 @@ def read(engine: Engine, lines: list[bytes], *, is_careful: bool) -> tuple[pl.Da
         (FileRead(str(number), number), Block(1, len(part), b"\n".join(part))) for number, part in enumerate(parts)
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(files, "_MANY_LINES", 1 << 40 if is_careful else 2)
+        patched.setattr(files, "_MIN_DUCKDB_LINES", 1 << 40 if is_careful else 2)
         told = read_lines(pieces, engine)
     return told.rows.with_columns(pl.col("name", "called").cast(pl.String)), told.refused.sort(LINE, "raw")
 
@@ -162,7 +162,7 @@ def _require_alike(path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
     told = []
     for fewest in (2, 1 << 40):
         with monkeypatch.context() as patched:
-            patched.setattr(files, "_MANY_LINES", fewest)
+            patched.setattr(files, "_MIN_DUCKDB_LINES", fewest)
             told.append(_told_of(path))
     ours, naive = told
     if isinstance(ours, str) or isinstance(naive, str):

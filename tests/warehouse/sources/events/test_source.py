@@ -216,7 +216,7 @@ def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: 
         5: ("application,,1,7,request,,2,1,,,,", "ends before it begins"),
         6: ('application,,1,"7,request,,1,2,,,,', "quotes"),
         7: ("application,,1,\x00,request,,1,2,,,,", "not UTF-8"),
-        8: ("cache,,1,7,request,,1,2,,,,", "place of the layer `cache`"),
+        8: ("cache,,1,7,request,,1,2,,,,", "position of the layer `cache`"),
     }
     found = of(tmp_path, GOOD[0], *(text for text, _ in bad.values()), *GOOD[1:])
     assert found["request_events"].select(EVENT).equals(of(tmp_path, *GOOD)["request_events"].select(EVENT))

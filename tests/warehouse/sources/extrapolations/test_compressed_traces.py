@@ -117,7 +117,7 @@ def test_page_is_what_the_code_declares() -> None:
     assert render_page(text) == text, "docs/compressed-traces.md is stale: write page(text) to it"
     assert all(f"### {structure.name}\n" in text for structure in structures())
     assert f"`{compressed_traces.VERSION}`" in text
-    with pytest.raises(ValueError, match="marks"):
+    with pytest.raises(ValueError, match="markers"):
         render_page("no marks")
 
 
@@ -147,7 +147,7 @@ def test_sniffing(trace: Path, tmp_path: Path) -> None:
     for content in (b"", b"PAR1", b"PAR1PAR1PAR1", b"PAR1" + b"\xff" * 4 + b"PAR1", b"x" * 100):
         other.write_bytes(content)
         assert not is_compressed_trace(other)
-        refuses(other, "no Parquet file")
+        refuses(other, "not a Parquet file")
 
 
 def test_other_files_are_refused(trace: Path, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_other_files_are_refused(trace: Path, tmp_path: Path) -> None:
     refuses(tmp_path, "is no file")
     other = tmp_path / "other.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(other)
-    refuses(other, "no compressed trace")
+    refuses(other, "not a compressed trace")
     rows = pq.read_table(trace)
     for table in (
         rows.drop_columns(["slots"]),
@@ -174,8 +174,8 @@ def test_other_metadata_are_refused(trace: Path) -> None:
     assert read(trace)[1] == {"process_count": "8"}
     for metadata, words in (
         ({"version": "2"}, "version 2 of its form"),
-        ({"format": f"another {compressed_traces.FORMAT}"}, "no compressed trace"),
-        ({"process_count": "many"}, "how many processes"),
+        ({"format": f"another {compressed_traces.FORMAT}"}, "not a compressed trace"),
+        ({"process_count": "many"}, "no process count"),
         ({"checksum": "00000000"}, "metadata of the compressed trace are damaged"),
     ):
         rewritten(trace, rows, **metadata)

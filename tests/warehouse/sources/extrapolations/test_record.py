@@ -148,7 +148,7 @@ MALFORMED: dict[str, tuple[object, str]] = {
     "trace_name_empty": (put("traces", 0, "name", value=""), "traces[0].name has 0 characters"),
     "trace_name_long": (put("traces", 0, "name", value="x" * 4097), "traces[0].name has 4,097 characters"),
     "trace_name_half": (put("traces", 0, "name", value="\ud800"), "traces[0].name is not valid Unicode"),
-    "trace_negative": (put("traces", 0, "process_count", value=-8), "traces[0].process_count is no whole"),
+    "trace_negative": (put("traces", 0, "process_count", value=-8), "traces[0].process_count is not an integer"),
     "model_formula": (put("models", 0, "formula", value=None), "models[0].formula is not text"),
     "model_more": (put("models", 0, "code", value="x"), "models[0] has more than field, formula"),
     "total_negative": (put("totals", "call_count", value=-1), "totals.call_count is not an integer"),
@@ -186,7 +186,7 @@ def test_what_is_no_json_is_refused(content: bytes) -> None:
 
 @pytest.mark.parametrize("content", [[], {}, "x", {"format": "other"}, None, {"format": ["iosig-extrapolation"]}])
 def test_json_of_others_is_refused(content: object) -> None:
-    assert refusal_of(content).reason == "The JSON is no record of an extrapolation."
+    assert refusal_of(content).reason == "The JSON is not a record of an extrapolation."
 
 
 @pytest.mark.parametrize("version", [2, 10**400])

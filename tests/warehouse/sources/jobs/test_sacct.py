@@ -394,7 +394,7 @@ def test_elapsed_time_that_is_no_duration_is_refused_where_it_is_needed(tmp_path
         "2|RUNNING|2020-01-01T00:00:00|soon",
     )
     assert rows["job_id"].to_list() == ["2"]
-    assert "no duration" in refused["reason"][0]
+    assert "not a duration" in refused["reason"][0]
 
 
 def test_an_end_reckoned_beyond_all_clocks_is_refused(tmp_path: Path) -> None:

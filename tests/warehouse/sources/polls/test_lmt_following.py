@@ -107,7 +107,7 @@ def test_a_clock_that_goes_back_is_told_and_no_byte_is_lost(tmp_path: Path) -> N
     add(path, [(1, 6, 60, 0)], {6: stamp(2)})
     second = on(path, first.cursor)
     assert second.rows.is_empty()
-    assert second.refused == ((6, "fs-OST0001: The clock went back behind the reading before."),)
+    assert second.refused == ((6, "fs-OST0001: The clock went back before the previous reading."),)
     add(path, [(1, 7, 90, 0)])
     assert cells(on(path, second.cursor).rows) == [("fs-OST0001", 7, 2, 40, 0)]
 
@@ -209,7 +209,7 @@ def test_what_is_no_lmt_database_is_refused_for_good(tmp_path: Path) -> None:
     assert error.value.__cause__ is None
     path = empty(tmp_path)
     add(path, [], {"x": stamp(1)})  # type: ignore[dict-item]
-    with pytest.raises(InputRefused, match="no whole number"):
+    with pytest.raises(InputRefused, match="not an integer"):
         on(path)
 
 

@@ -169,7 +169,7 @@ def test_a_target_of_two_names_is_refused_and_one_of_two_servers_is_not(tmp_path
     two_names: dict[str, Rows] = {"OST_INFO": [(1, 7, "a", "h"), (1, 7, "b", "h"), (1, 7, "a", "h")]}
     rows, refused = read_input(SOURCE, database(tmp_path, readings, infos=two_names))
     assert rows.is_empty()
-    assert refused["reason"].unique().to_list() == ["The target has no name in OST_INFO, or several."]
+    assert refused["reason"].unique().to_list() == ["The target has no unique name in OST_INFO."]
     servers: dict[str, Rows] = {"OST_INFO": [(1, 7, "a", "h"), (1, 8, "a", "h")], "OSS_INFO": [(7, 1, ""), (8, 2, "")]}
     for names, expected in (([(1, "x"), (2, "x")], "x"), ([(1, "x"), (2, "y")], "default")):
         path = database(tmp_path, readings, infos=servers | {"FILESYSTEM_INFO": names})

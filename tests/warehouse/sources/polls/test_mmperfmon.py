@@ -159,9 +159,9 @@ def good_text(disks: int = 7) -> str:
         [
             (" 3:\tnsd1", " 4:\tnsd1", 2, "legend is damaged"),
             (" 3:\tnsd1", " x:\tnsd1", 2, "legend is damaged"),
-            ("d1|gpfs_nsdds_bytes_read", "d1|gpfs_nsdds_bytes_reed", 2, "not those of the legend"),
-            ("Timestamp gpfs_nsdds_bytes_read", "Timestamp", 2, "not those of the legend"),
-            ("\nRow ", "\nRaw ", 2, "not those of the legend"),
+            ("d1|gpfs_nsdds_bytes_read", "d1|gpfs_nsdds_bytes_reed", 2, "do not match the legend"),
+            ("Timestamp gpfs_nsdds_bytes_read", "Timestamp", 2, "do not match the legend"),
+            ("\nRow ", "\nRaw ", 2, "do not match the legend"),
         ],
     ),
 )
@@ -190,7 +190,7 @@ def test_one_bucket_does_not_say_how_long_it_is(tmp_path: Path) -> None:
 
 def test_a_key_with_two_values_of_a_bucket_is_refused(tmp_path: Path) -> None:
     polls, refused = read_text(tmp_path, query([DISK.format("d", "bytes_read")] * 2, [[5, 6], [7, 8]]))
-    assert (polls.height, refused["reason"].to_list()) == (0, ["A key has two values of one bucket."] * 2)
+    assert (polls.height, refused["reason"].to_list()) == (0, ["A key has two values for one bucket."] * 2)
 
 
 def test_a_query_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,7 +222,7 @@ def test_each_file_system_has_its_own_interval() -> None:
 
 
 def test_an_input_of_one_instant_is_refused_and_a_file_system_of_one_by_row() -> None:
-    with pytest.raises(InputRefused, match="interval is not known"):
+    with pytest.raises(InputRefused, match="interval is unknown"):
         intervals(piece(3, 3), piece(5, filesystem="y"))
     rows, refused = gathered(fill_intervals(lambda: iter([piece(0, 2), piece(5, filesystem="y", first_line=3)])))
     assert rows["filesystem"].unique().to_list() == ["x"]
@@ -242,7 +242,7 @@ def test_what_a_row_says_of_its_interval_wins() -> None:
 
 def test_a_row_with_a_fault_does_not_count_for_the_interval() -> None:
     rows = table(polled_at=[ZERO, ZERO + 1], read_bytes_per_s=[1.0, -1.0])
-    with pytest.raises(InputRefused, match="interval is not known"):
+    with pytest.raises(InputRefused, match="interval is unknown"):
         list(fill_intervals(lambda: iter([parted(rows)])))
 
 

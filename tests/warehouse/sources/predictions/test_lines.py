@@ -171,9 +171,9 @@ def test_lines_become_records(tmp_path: Path) -> None:
 WRONG = {
     "{": "not valid JSON",
     "[" * 100_000: "nested too deeply",
-    '"text"': "no object with a format",
-    "[]": "no object with a format",
-    "{}": "no object with a format",
+    '"text"': "not an object with a format",
+    "[]": "not an object with a format",
+    "{}": "not an object with a format",
     changed(format="iosig-prediction/2"): "its format is not iosig-prediction/1",
     changed(more=1): "members beside the columns",
     json.dumps({"format": "iosig-prediction/1"}): "there is no predicted_on",

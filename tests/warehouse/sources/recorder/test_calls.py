@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
-from iosig.warehouse.sources.recorder import build_calls as recorder_calls
+from iosig.warehouse.sources.recorder import calls as recorder_calls
 from iosig.warehouse.sources.recorder.calls import MAX_DURATION_S, Rank, Run, build_calls, read_run, refuse_bad_times
 from iosig.warehouse.sources.rows import traced
 

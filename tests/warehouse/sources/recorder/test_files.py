@@ -224,5 +224,5 @@ def test_a_file_that_is_gone_meanwhile_is_refused(tmp_path: Path) -> None:
 def test_the_text_of_one_rank_is_told_by_its_name(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = written(tmp_path / "02.txt.x", pack(TEXT["2.txt"]))
     assert found(path) == ("text", {"02.txt": TEXT["2.txt"]})
-    with pytest.raises(InputRefused, match="of which rank"), open_trace(path.rename(tmp_path / "x.txt")):
+    with pytest.raises(InputRefused, match="contain the rank"), open_trace(path.rename(tmp_path / "x.txt")):
         pass

@@ -73,11 +73,11 @@ def test_exponents_cannot_ask_for_more_than_there_are_time_stamps() -> None:
 @pytest.mark.parametrize(
     ("grammar", "said"),
     [
-        ({-1: [(3, 1)]}, "stands for no call"),
-        ({-1: [(0, 0)]}, "none of it"),
-        ({-1: [(0, -1)]}, "none of it"),
-        ({-1: [(-2, 1)]}, "does not have"),
-        ({-2: [(0, 1)]}, "no rule -1"),
+        ({-1: [(3, 1)]}, "unknown symbol"),
+        ({-1: [(0, 0)]}, "exponent below 1"),
+        ({-1: [(0, -1)]}, "exponent below 1"),
+        ({-1: [(-2, 1)]}, "a missing rule"),
+        ({-2: [(0, 1)]}, "no start rule -1"),
         ({-1: [(0, 1), (-2, 1)], -2: []}, "empty"),
         ({-1: [(0, 1), (-1, 1)]}, "contains itself"),
         ({-1: [(0, 1), (-2, 1)], -2: [(-3, 1)], -3: [(1, 1), (-2, 1)]}, "contains itself"),

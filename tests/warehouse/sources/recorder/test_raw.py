@@ -126,24 +126,24 @@ WHOLE = naive.separate(RANKS)
         ("1.ts", None, "1.ts is missing"),
         ("1.cst", None, "1.cst is missing"),
         ("1.cfg", None, "1.cfg is missing"),
-        ("1.ts", WHOLE["1.ts"][:-1], "break off"),
+        ("1.ts", WHOLE["1.ts"][:-1], "truncated"),
         ("1.ts", WHOLE["1.ts"][:-8], "more calls"),
         ("1.ts", WHOLE["1.ts"] + bytes(8), "time stamps"),
         ("1.ts", b"", "more calls"),
-        ("1.cst", WHOLE["0.cst"], "another rank"),
-        ("1.cst", b"", "breaks off"),
-        ("1.cst", WHOLE["1.cst"][:-1], "breaks off"),
+        ("1.cst", WHOLE["0.cst"], "differs from the file"),
+        ("1.cst", b"", "truncated"),
+        ("1.cst", WHOLE["1.cst"][:-1], "truncated"),
         ("1.cst", WHOLE["1.cst"] + b"\x00", "behind it"),
-        ("1.cst", struct.pack("<i", 2**31 - 1) + WHOLE["1.cst"][4:], "breaks off"),
+        ("1.cst", struct.pack("<i", 2**31 - 1) + WHOLE["1.cst"][4:], "truncated"),
         ("1.cst", WHOLE["1.cst"][:4] + struct.pack("<i", 7) + WHOLE["1.cst"][8:], "one by one"),
         ("1.cst", WHOLE["1.cst"].replace(b"\x05\x00\x01", b"\x63\x00\x01"), "does not name"),
-        ("1.cst", WHOLE["1.cst"].replace(b"\x05\x00\x01", b"\x05\x00\x02"), "as many arguments"),
+        ("1.cst", WHOLE["1.cst"].replace(b"\x05\x00\x01", b"\x05\x00\x02"), "number of a call signature's arguments"),
         ("1.cst", WHOLE["1.cst"].replace(b"\x05\x00\x01", b"\xff\x00\x01"), "does not name"),
-        ("1.cst", WHOLE["1.cst"].replace(b"WORLD ", b"WORLD_"), "as many arguments"),
-        ("1.cst", WHOLE["1.cst"].replace(b"WORLD", b"WOR\x00D"), "as many arguments"),
+        ("1.cst", WHOLE["1.cst"].replace(b"WORLD ", b"WORLD_"), "number of a call signature's arguments"),
+        ("1.cst", WHOLE["1.cst"].replace(b"WORLD", b"WOR\x00D"), "number of a call signature's arguments"),
         ("1.cst", WHOLE["1.cst"].replace(struct.pack("<I", 15), struct.pack("<I", 14)), "as long"),
         ("1.cfg", naive.grammar_file({-1: [(0, 1), (-1, 1)]}), "contains itself"),
-        ("1.cfg", naive.grammar_file({-1: [(1, 2)]}), "stands for no call"),
+        ("1.cfg", naive.grammar_file({-1: [(1, 2)]}), "unknown symbol"),
     ],
 )
 def test_a_damaged_rank_is_left_out_and_said_to_be(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
@@ -190,7 +190,7 @@ def test_a_merged_trace_without_the_times_of_a_rank_lacks_that_rank(tmp_path: Pa
 
 @pytest.mark.parametrize("version", [b"2.4.0", b"3.0.1", b"2.50.0", b"", b"\xff\xff", b"2.5", b"2.5.x"])
 def test_other_versions_are_refused_with_what_can_be_read(tmp_path: Path, version: bytes) -> None:
-    with pytest.raises(InputRefused, match=r"2\.5 can be read"):
+    with pytest.raises(InputRefused, match=r"only 2\.5 is supported"):
         tables_of(put(tmp_path, WHOLE | {"VERSION": version}))
 
 
@@ -242,7 +242,7 @@ def test_a_merged_trace_needs_what_its_ranks_share(tmp_path: Path, name: str, co
 
 def test_a_trace_of_which_no_rank_can_be_read_is_refused_with_the_first_reason(tmp_path: Path) -> None:
     files = {name: content for name, content in WHOLE.items() if not name.endswith(".cfg")}
-    with pytest.raises(InputRefused, match=r"Rank 0 is left out\. 0\.cfg is missing"):
+    with pytest.raises(InputRefused, match=r"Rank 0 is skipped\. 0\.cfg is missing"):
         tables_of(put(tmp_path, files))
 
 

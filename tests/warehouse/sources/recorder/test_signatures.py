@@ -171,14 +171,14 @@ RAW = naive.separate(RANKS[:2] + RANKS[:1])
     ("name", "content", "reason"),
     [
         ("1.cst", None, "Rank 1 .*1.cst is missing"),
-        ("2.cfg", b"", "Rank 2 .*grammar breaks off"),
+        ("2.cfg", b"", "Rank 2 .*grammar is truncated"),
         ("1.ts", RAW["1.ts"][:-8], "Rank 1 "),
-        ("0.ts", RAW["0.ts"] + b"x", "Rank 0 .*break off"),
-        ("2.cst", RAW["0.cst"], "Rank 2 .*another rank"),
+        ("0.ts", RAW["0.ts"] + b"x", "Rank 0 .*truncated"),
+        ("2.cst", RAW["0.cst"], "Rank 2 .*differs from the file"),
         ("3.ts", b"", "3 ranks, and files of rank 3"),
         ("recorder.mt", naive.metadata(5), "no file of rank 3 of 5"),
         ("recorder.mt", naive.metadata(1 << 30), "no file of rank 3 of 1073741824"),
-        ("VERSION", b"3.0.0", "of version"),
+        ("VERSION", b"3.0.0", "has version"),
     ],
 )
 def test_a_raw_trace_that_is_not_whole_is_refused(
@@ -202,9 +202,9 @@ def test_refused_lines_refuse_the_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("form", "began", "ceased", "reason"),
     [
-        ("raw", 50, 40, "ends before it begins"),
-        ("text", 50, 40, "ends before it begins"),
-        ("text", 9, 50, "begins before the one before"),
+        ("raw", 50, 40, "ends before it starts"),
+        ("text", 50, 40, "ends before it starts"),
+        ("text", 9, 50, "starts before the previous call"),
         ("text", 10**16, 10**16 + 1, "ten years"),
     ],
 )

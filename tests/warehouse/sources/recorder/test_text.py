@@ -121,7 +121,7 @@ def test_the_resolution_is_that_of_the_printed_times(tmp_path: Path) -> None:
 def test_a_rank_that_is_missing_or_no_text_makes_the_trace_partial(tmp_path: Path) -> None:
     found = tables_of(put(tmp_path, {"0.txt": LINE, "2.txt": "junk\n", "4.txt": LINE}))
     reasons = found["rejects"]["reason"].to_list()
-    assert reasons == ["Rank 2 is left out. No line of its file is a call.", "Ranks 1, 3 of 5 without any file."]
+    assert reasons == ["Rank 2 is skipped. No line of its file is a call.", "Ranks 1, 3 of 5 without any file."]
     assert found["trace_modules"].select("outcome", "record_count").rows() == [("partial", 2)]
 
 

@@ -109,7 +109,7 @@ def test_bad_rows_are_refused_and_the_next_interval_reaches_back_over_them(tmp_p
     assert cells(rows) == [("read", 40.0, 40.0, 10.0, None)]
     assert refused["line"].to_list() == [2, 3, 4, 5, 6, 7, 8, 9, 11]
     assert refused["raw"].to_list()[0] == "10 x"
-    assert refused["reason"].to_list()[3] == "The time is not later than all times before it."
+    assert refused["reason"].to_list()[3] == "The time is not later than all earlier times."
 
 
 def test_a_refused_rate_does_not_lengthen_the_next_interval(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.sources.protocol import Reading
-from iosig.warehouse.sources.tmio import read_parts as tmio_parts, source
+from iosig.warehouse.sources.tmio import parts as tmio_parts, source
 from iosig.warehouse.sources.tmio.parts import Part, Refusal, read_parts
 from tests.budget import examples
 
@@ -69,7 +69,7 @@ def test_a_cut_array_is_refused_and_the_others_stay(tmp_path: Path, cut: int) ->
     first, second = of(tmp_path, content + content[:-cut])
     assert isinstance(first, Part)
     assert isinstance(second, Refusal)
-    assert (second.line, "breaks off" in second.reason) == (2, True)
+    assert (second.line, "truncated" in second.reason) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_a_bad_request_is_refused_and_the_rest_lands(
     assert tables["trace_requests"].height == 1
     (reject,) = tables["rejects"].to_dicts()
     assert reject["line"] == 2
-    assert "read_sync: of request 2" in reject["reason"]
+    assert "read_sync: request 2" in reject["reason"]
     assert word in reject["reason"]
     assert module(tables)["outcome"] == "partial"
 
@@ -249,9 +249,9 @@ GOOD = json.dumps({"write_sync": mode([1], [0], [1])})
         ("7", "not a JSON object"),
         ("\xff\xfe", "not complete JSON"),
         ('{"read_sync": {}, "read_sync": {}}', "twice"),
-        ('{"read_sync": 7}', "no object"),
-        ('{"read_sync": {"bandwidth": [1]}}', "no object"),
-        ('{"other": 1}', "none of the modes"),
+        ('{"read_sync": 7}', "not an object"),
+        ('{"read_sync": {"bandwidth": [1]}}', "not an object"),
+        ('{"other": 1}', "neither a TMIO mode"),
         ('{"read_sync": {"bandwidth": {"b_rank_avr": [1], "t_rank_s": [1]}}}', "no list `t_rank_e`"),
         ('{"read_sync": {"bandwidth": {"b_rank_avr": 1, "t_rank_s": 1, "t_rank_e": 2}}}', "no list"),
         ('{"read_sync": {"bandwidth": {"b_rank_avr": [1], "t_rank_s": [1, 2], "t_rank_e": [2]}}}', "differ in length"),
