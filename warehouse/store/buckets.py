@@ -28,7 +28,7 @@ _WRITERS = 2
 
 
 def bucket_of(values: pl.Series) -> pl.Series:
-    """Return the bucket, from 0, of each text."""
+    """Return the zero-based hash bucket of each string."""
     import polars as pl
     from pyiceberg.transforms import BucketTransform
     from pyiceberg.types import StringType
@@ -39,9 +39,10 @@ def bucket_of(values: pl.Series) -> pl.Series:
 
 
 def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]) -> None:
-    """Write the rows of Parquet files of a table into a file a bucket, in order, a batch of rows at a time.
+    """Split sorted Parquet files of a table into one file per bucket, reading a batch of rows at a time.
 
-    Rows of one bucket follow each other: they are ordered by what is hashed. A bucket without rows has no file.
+    The input must be ordered by the hashed column, so that the rows of one bucket are contiguous. An empty bucket gets
+    no file.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

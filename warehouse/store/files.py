@@ -1,8 +1,8 @@
-"""Files of a warehouse by their names: all that it asks of what keeps them, be it a folder or an object store.
+"""File interface of a warehouse, implemented by a local folder or an object store.
 
-A name is a path below the warehouse's root, with slashes. A file comes into being whole or not at all, what is filled
-stays as it is, and what changes is one small file, or one view, that is swapped: nothing here needs a rename, a link or
-a sync that only a file system has. Those are the business of `Folder`, and of it alone.
+A name is a slash-separated path below the warehouse's root. Writes are atomic, data files are immutable, and the only
+mutable objects are small documents and views, which are replaced in one step. Renames, links and fsync are details of
+`Folder`; no other module depends on them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import BinaryIO, ClassVar, Self, TypeVar
 from iosig.warehouse.engine_paths import iceberg_location
 from iosig.warehouse.placing import copy, link_or_copy, make_folder, make_read_only, moved_into_place, sweep_temporaries
 
-#: what is damaged is kept here: it may hold what nothing else does
+#: damaged files are kept here, because they may hold data that no other file has
 ASIDE = "damaged"
 _PIECE_BYTES = 1 << 20
 #: the largest number that tables hold
@@ -40,7 +40,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A file as it was written: its size and its SHA-256."""
+    """Size and SHA-256 checksum of a file as it was written."""
 
     byte_count: int
     sha256: str
@@ -65,7 +65,7 @@ class Busy(Exception):
 
 
 class Exists(Exception):
-    """What was to be new is there already."""
+    """Raised when a file or folder that should be new already exists."""
 
 
 class Files(ABC):
@@ -93,22 +93,22 @@ class Files(ABC):
 
     @abstractmethod
     def matching(self, pattern: str) -> list[str]:
-        """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
+        """Return the sorted names of files that match a glob pattern; `*` does not match a slash."""
 
     @abstractmethod
     def folders(self, name: str) -> dict[str, int]:
-        """Return the folders in a folder, and of each a number that changes where it is made anew.
+        """Map each direct subfolder to a number that changes when the folder is recreated.
 
-        It takes a listing, and no look at what is in them.
+        The numbers come from a directory listing; the contents of the subfolders are not read.
         """
 
     @abstractmethod
     def holds(self, folder: str) -> bool:
-        """Return whether a folder is there."""
+        """Return whether a folder exists."""
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> None:
-        """Write a small file whole, in place of what was there."""
+        """Write a small file atomically, replacing an existing one."""
 
     @abstractmethod
     def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
@@ -120,9 +120,9 @@ class Files(ABC):
 
     @abstractmethod
     def gathered(self, folder: str, last: str) -> AbstractContextManager[Path]:
-        """Give a local folder to be filled: on leaving its files are there, the last one when all others are.
+        """Provide a local folder to fill; its files are stored on exit, and `last` after all others.
 
-        Raises Exists where somebody else gathered the same meanwhile.
+        Raises Exists where another process has stored the same folder in the meantime.
         """
 
     @abstractmethod
@@ -138,7 +138,7 @@ class Files(ABC):
 
     @abstractmethod
     def shown(self, view: str) -> str | None:
-        """Return the label of what a view shows; None where it is not there, or shows nothing."""
+        """Return the label of a view's content; None where the view is missing or empty."""
 
     @abstractmethod
     def showing(self, view: str) -> set[str]:
@@ -146,7 +146,7 @@ class Files(ABC):
 
     @abstractmethod
     def remove(self, *patterns: str) -> None:
-        """Remove the files, and whole folders, whose names match patterns."""
+        """Remove files and whole folders that match glob patterns."""
 
     @abstractmethod
     def set_aside(self, name: str) -> str:
@@ -157,10 +157,10 @@ class Files(ABC):
         """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
 
     def protect(self, *patterns: str) -> None:  # noqa: B027
-        """Let nobody write to the files whose names match patterns, where a place has such rights."""
+        """Make files that match glob patterns read-only, on storage that has permissions."""
 
     def close_to_others(self) -> None:  # noqa: B027
-        """Let nobody but the owner and the group in, where a place has such rights."""
+        """Restrict access to the owner and the group, on storage that has permissions."""
 
     def sweep(self, folder: str) -> None:  # noqa: B027
         """Remove what killed writers left in a folder, if they leave anything; no writer may be at work."""
@@ -172,7 +172,7 @@ class Files(ABC):
         """Store the files that lie at these places below the local folder."""
 
     def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
-        """Do many small things, each of which waits for files, in threads; return the results in order."""
+        """Run small I/O-bound tasks in a thread pool and return their results in order."""
         return side_by_side(do, items, self.thread_count)
 
     def sealed(self, name: str) -> Sealed:
@@ -183,7 +183,7 @@ class Files(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Folder(Files):
-    """Files in a local folder. What is named is on disk: a power cut takes no name and no byte back."""
+    """Files in a local folder, synced to disk so that names and bytes survive a power loss."""
 
     thread_count: ClassVar[int] = _AT_ONCE
     root: Path
@@ -212,7 +212,7 @@ class Folder(Files):
         return [status.st_size, status.st_mtime_ns, status.st_ino]
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
+        """Return the sorted names of files that match a glob pattern; `*` does not match a slash."""
         found = (path.relative_to(self.root) for path in self.root.glob(pattern) if path.is_file())
         # what ends so is not in its place yet
         return sorted(path.as_posix() for path in found if not any(part.endswith(".tmp") for part in path.parts))
@@ -226,11 +226,11 @@ class Folder(Files):
             return {}
 
     def holds(self, folder: str) -> bool:
-        """Return whether a folder is there."""
+        """Return whether a folder exists."""
         return (self.root / folder).is_dir()
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a small file whole, in place of what was there."""
+        """Write a small file atomically, replacing an existing one."""
         with moved_into_place(self.root / name) as temporary:
             temporary.write_bytes(content)
 
@@ -286,7 +286,7 @@ class Folder(Files):
                 shutil.rmtree(old, ignore_errors=True)
 
     def shown(self, view: str) -> str | None:
-        """Return the label of what a view shows; None where it is not there, or shows nothing."""
+        """Return the label of a view's content; None where the view is missing or empty."""
         pointer = self.root / view
         is_sound = pointer.is_symlink() and pointer.is_dir()
         return os.readlink(pointer).removeprefix(_shown_as(view, "")) if is_sound else None
@@ -297,7 +297,7 @@ class Folder(Files):
         return {path.as_posix() for path in found}
 
     def remove(self, *patterns: str) -> None:
-        """Remove the files, and whole folders, whose names match patterns."""
+        """Remove files and whole folders that match glob patterns."""
         for path in (path for pattern in patterns for path in list(self.root.glob(pattern))):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
@@ -305,12 +305,12 @@ class Folder(Files):
                 path.unlink(missing_ok=True)
 
     def protect(self, *patterns: str) -> None:
-        """Let nobody write to the files whose names match patterns."""
+        """Make files that match glob patterns read-only."""
         for name in (name for pattern in patterns for name in self.matching(pattern)):
             make_read_only(self.root / name)
 
     def close_to_others(self) -> None:
-        """Let nobody but the owner and the group in: the folder itself shuts off all that lies in it."""
+        """Remove access for others; permissions of the root folder protect everything below it."""
         self.root.chmod(self.root.stat().st_mode & ~0o007)
 
     def set_aside(self, name: str) -> str:
@@ -344,7 +344,7 @@ class Folder(Files):
 
 
 def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: int) -> list[_Answer]:
-    """Do things in so many threads; return what comes of them, in order, when none is under way any more."""
+    """Run tasks in `count` threads and return the results in order, after all tasks have finished."""
     # what waits for others of its own threads may wait for ever
     is_within = current_thread().name.startswith(_THREADS)
     threads = ThreadPoolExecutor(count, _THREADS) if is_within else _threads(count)
@@ -359,7 +359,7 @@ def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: 
 
 @cache
 def _threads(count: int) -> ThreadPoolExecutor:
-    """Return so many threads, which stay: a release asks for them twenty times."""
+    """Return a cached thread pool; a release needs one about twenty times."""
     return ThreadPoolExecutor(count, _THREADS)
 
 

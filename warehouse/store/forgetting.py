@@ -1,8 +1,8 @@
-"""Forgetting: a landing is written once more without some of its rows, in a folder of its own; the old one goes later.
+"""Forgetting: rewrite a landing without some of its rows into a new folder; the old folder is removed later.
 
-No file is edited. What is left is the content's next generation, in the same place of the order of landing, so that
-plans see it as they see any input that was landed anew; and its manifest says since when, so that the content does not
-land again.
+No file is edited in place. The remaining rows form the content's next generation, at the same position in the landing
+order, so incremental plans treat it like any input that was landed again. Its manifest records the time of forgetting,
+which keeps the content from landing again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from iosig.warehouse.store.store import Store, document
 if TYPE_CHECKING:
     import polars as pl
 
-#: what is left of rows of a landing's table
+#: filter that returns the remaining rows of a landing's table
 Left = Callable[[Landing, Table, "pl.DataFrame"], "pl.DataFrame"]
 
 
@@ -46,9 +46,9 @@ def rows_of(store: Store, landing: Landing, part: Part) -> pl.DataFrame:
 
 
 def leave(store: Store, landing: Landing, generation: int, left: Left, source_file: str, at: str) -> Landing:
-    """Write what is left of a landing as a generation of its content, perhaps nothing; once, however often it is asked.
+    """Write the remaining rows of a landing, possibly zero, as a new generation of its content; idempotent.
 
-    source_file: what the input is called from then on. at: since when it is forgotten.
+    source_file: new name of the input. at: time of forgetting.
     """
     new_id = id_in(landing.content_sha256, generation)
     with suppress(Exists), landings.folder_of(store, new_id) as folder:
@@ -93,7 +93,7 @@ def remove(store: Store, going: Collection[Landing]) -> tuple[list[str], list[st
 
 
 def _without(store: Store, lot: str, ids: set[str]) -> str | None:
-    """Write a lot anew without some of its landings, and return its folder's name; None where nothing is left of it."""
+    """Rewrite a lot without some of its landings; return the new folder's name, or None where the lot is now empty."""
     told = document(store, manifest_in(lot))
     if told is None:
         return None

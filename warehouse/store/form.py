@@ -41,7 +41,7 @@ def upgrading(store: Store) -> Iterator[None]:
 
 
 def form_of(store: Store) -> int | None:
-    """Return the form of what lies in a warehouse; None where nothing does. MachineFault if its note is damaged."""
+    """Return the format version of a warehouse; None where it is empty. Raises MachineFault for a damaged marker."""
     if store.url is None and store.root not in _UPGRADING and (store.root / UNFINISHED).is_file():
         return FORMER
     if is_damaged(store):

@@ -1,12 +1,12 @@
-"""The journal of what is followed: predictions, and the state to go on from, come into it together or not at all.
+"""The journal of followed inputs: predictions and resumable state, committed in one transaction.
 
-It is one SQLite file with a rollback journal that is truncated at each commit and flushed (`synchronous = full`): what
-is committed survives SIGKILL and power loss, and SQLite undoes what is half done when the file is next opened. A
-write-ahead log would commit faster, but needs memory that all its processes share, which network file systems lack.
+It is one SQLite file with a rollback journal that is truncated at each commit and flushed (`synchronous = full`):
+committed rows survive SIGKILL and power loss, and SQLite rolls back an incomplete transaction when the file is next
+opened. A write-ahead log would commit faster, but needs shared memory, which network file systems lack.
 
-Several processes may follow different inputs with one journal: a commit waits for another's. That nobody follows an
-input twice is held by a lock on one byte of a file beside it, the byte by the hash of the input: the system frees it
-when a process dies, and one open file is enough for any number of inputs.
+Several processes may follow different inputs with one journal; commits wait for each other. A lock on one byte of a
+separate lock file prevents two processes from following the same input. The byte's offset is the hash of the input's
+id. The operating system frees the lock when a process dies, and one open file serves any number of inputs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 #: `PRAGMA user_version`: it rises when the tables below change
 VERSION = 1
-#: of what `State` holds: it rises when a follower of before would not understand it
+#: version of the `State` format; increase it when an older follower could not read the new one
 STATE_VERSION = 2
 #: how SQLite flushes: `full` survives power loss
 SYNCHRONOUS = "full"
@@ -72,10 +72,10 @@ class JournalFault(InputRefused, MachineFault):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where to go on with a followed input: a position, which JSON can hold, and what only the follower reads.
+    """Resume point of a followed input: a JSON-serializable position and the follower's private state.
 
-    fault: why nothing can go on from it, of one that was read. What is without one is what was written, to the bit:
-    who wrote it need not look at each value again.
+    fault: why a state that was read cannot be resumed. A state without a fault is bit-identical to what was written, so
+    the follower need not validate each value again.
     """
 
     followed_id: str
@@ -93,10 +93,10 @@ class Range:
 
 
 class Journal:
-    """One journal, open until it is closed; it is made if there is none.
+    """An open journal, created if it does not exist.
 
-    Raises InputRefused, and leaves the file as it is, if it is of a later version; JournalFault if it is damaged, none
-    of ours, or cannot be used.
+    Raises InputRefused, without changing the file, if its version is newer. Raises JournalFault if it is damaged,
+    belongs to another application, or cannot be used.
     """
 
     def __init__(self, path: Path, patience_s: float = 60.0, names: Names | None = None) -> None:
@@ -133,11 +133,11 @@ class Journal:
         return connection
 
     def __enter__(self) -> Journal:
-        """Return the journal."""
+        """Enter the context; the constructor has already opened the journal."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the journal."""
+        """Close the journal on exit from the context."""
         self.close()
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ class Journal:
             raise ContractError(f"{self.path}: an evaluation comes again, or after a later one.")
 
     def state(self, followed_id: str) -> State | None:
-        """Return the state of a followed input; None if there is none."""
+        """Read the saved state of a followed input; None if it has none."""
         with _refusing(self.path):
             kept_id = self._kept_id(followed_id)
             found = self._connection.execute("select * from states where followed_id = ?", (kept_id,)).fetchone()
@@ -236,9 +236,9 @@ class Journal:
             return _last(self._connection)
 
     def rows_after(self, sequence: int, most: int, until: int | None = None) -> tuple[pl.DataFrame, int]:
-        """Return the rows after a sequence number, at most so many, and the sequence number of the last of them.
+        """Return up to `most` rows after a sequence number, and the sequence number of the last one.
 
-        until: the last sequence number that is wanted. Without rows, the number is the one that was given.
+        until: last sequence number to include. Without rows, the given sequence number is returned.
         """
         query = f"select sequence, {_NAMES} from predictions where sequence > ? and sequence <= ? order by sequence"
         with _refusing(self.path):
@@ -256,10 +256,10 @@ class Journal:
         return digest.hexdigest()
 
     def begin_landing(self) -> Range | None:
-        """Return the rows that are to be landed next; None if all are.
+        """Return the range of rows to land next; None if all rows have landed.
 
-        They are the same ones, whatever was added meanwhile, until `end_landing`: a landing that broke off is so done
-        again, and not twice.
+        The range stays the same until `end_landing`, even if rows are added, so an interrupted landing is repeated
+        without duplicates.
         """
         with self._transaction() as connection:
             query = "select first_sequence, last_sequence from landings where landed_us is null"
@@ -292,10 +292,10 @@ class Journal:
             return removed
 
     def forget(self, is_meant: Callable[[Mapping[str, Any]], bool]) -> int:
-        """Remove the rows that are meant, and where to go on with their inputs; return how many rows they were.
+        """Delete matching rows and the saved states of their inputs; return the number of rows deleted.
 
-        is_meant: is given `followed_id`, `subject_kind` and `subject_id`; of inputs without rows, the first. What was
-        there is overwritten.
+        is_meant: predicate on `followed_id`, `subject_kind` and `subject_id`; for an input without rows, only the first
+        is given. The deleted bytes are overwritten.
         """
         told = ("followed_id", "subject_kind", "subject_id")
         with _refusing(self.path):
@@ -492,10 +492,10 @@ def _microseconds(instant: datetime) -> int:
 
 
 class _Claims:
-    """Locks on single bytes of a file, each of which tells of one followed input; the first byte, of the file's making.
+    """Byte-range locks on a file: one byte per followed input; the first byte guards the file's creation.
 
-    They belong to the open file, not to the process (`F_OFD_SETLK`), so they also hold between two journals within
-    one process, and closing another handle of the file frees none. They are gone when the process is.
+    The locks belong to the open file, not to the process (`F_OFD_SETLK`). So they also work between two journals within
+    one process, and closing another handle of the file frees none. The system frees them when the process ends.
     """
 
     _PLACES = 2**62
@@ -517,7 +517,7 @@ class _Claims:
             self._lock(fcntl.F_OFD_SETLK, fcntl.F_UNLCK, 0)
 
     def claim(self, followed_id: str) -> bool:
-        """Return whether the input is ours from now on: whether nobody else has it."""
+        """Lock an input for this journal; return False if another journal has locked it."""
         try:
             self._lock(fcntl.F_OFD_SETLK, fcntl.F_WRLCK, self._place(followed_id))
         except (BlockingIOError, PermissionError):

@@ -1,4 +1,4 @@
-"""Landing: an input becomes landed tables once, whole or not at all, with its refused rows beside it."""
+"""Landing: each input becomes landed tables atomically and exactly once, and its refused rows land in `rejects`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ledger(store: Store) -> list[Landing]:
 
 
 def find(store: Store, landing_id: str) -> Landing | None:
-    """Return the landing of that id, be it replaced since or not; None where there is none."""
+    """Find a landing by its id, even if it has been replaced; None where it does not exist."""
     from iosig.warehouse.store.ledger import read
 
     whole = read(store)
@@ -84,14 +84,14 @@ def land(
     names: Names | None = None,
     sequence: int | None = None,
 ) -> Landed:
-    """Land one input unless its content is landed already; `reading_of` says how its format is to be read.
+    """Land one input unless its content has already landed; `reading_of` chooses the read options for its format.
 
-    An input is a file, or a folder that a format takes for one input.
-    `columns` maps our names of polls' columns to the site's, so that its own headers are recognized.
-    `replace` lands the file anew, with other options; so is a file of which no row was landed before. Raises
-    InputRefused where the file cannot be read at all: then its reason is landed as one row of `rejects`.
-    known: what is landed, which a call that lands many looks up once. names: what hides names, where they are hidden.
-    sequence: its place in the order of landing (`reserved`), the next one if it has none yet.
+    An input is a file, or a folder that a format treats as one input.
+    `columns` maps our column names of polls to the site's, so that its own headers are recognized.
+    `replace` lands the file again, with other options; a file without any landed row is also landed again. Raises
+    InputRefused where the file cannot be read at all; the reason then lands as one row of `rejects`.
+    known: index of landed contents, shared by a call that lands many inputs. names: pseudonyms, in a private warehouse.
+    sequence: a position in the landing order that was reserved with `reserved`; by default the next one.
     """
     from iosig.warehouse.sources.files.opening import content_hash
     from iosig.warehouse.store.ledger import Known
@@ -120,13 +120,13 @@ def land(
 
 
 def _refuse_forgotten(earlier: Sequence[Landing], *, replace: bool) -> None:
-    """Raise InputRefused where nothing is left of a content since data were forgotten, or it is to be landed anew."""
+    """Raise InputRefused for content that was forgotten completely, or forgotten in part and landed with `replace`."""
     if earlier and (at := earlier[-1].forgotten_at) and (replace or not earlier[-1].row_count()):
         raise InputRefused(f"Data of this content were forgotten on {at[:10]}: it lands no more.", "Remove it.")
 
 
 def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Yield what is read; raise InputRefused where a file has more refused rows than anybody reads, and few others."""
+    """Yield batches; raise InputRefused once the refused rows exceed both the limit and the number of valid rows."""
     counts, most = {True: 0, False: 0}, current_limits().max_refused_count
     for batch in batches:
         counts[batch.table == REJECTS] += batch.height
@@ -164,12 +164,11 @@ def land_batches(
     names: Names | None = None,
     time_zone: str | None = None,
 ) -> Landed:
-    """Land rows that come from no file (a database, a command), told apart by the hash of their content.
+    """Land rows that do not come from a file (a database, a command), identified by the hash of their content.
 
-    content: what the rows were read from, if they were read from bytes, or stand for; a file of these bytes is the
-    same landing. Without it, the rows are held in memory.
-    `replace` lands the rows anew, as the last word, even if they were landed before. time_zone: in which local times
-    of the rows were read.
+    content: the bytes from which the rows were read, or which represent them; a file of these bytes is the same
+    landing. Without it, all rows are kept in memory. `replace` lands the rows again as the latest generation.
+    time_zone: zone in which local times of the rows were read.
     """
     import hashlib
 
@@ -203,11 +202,11 @@ def write(
     sequence: int | None = None,
     time_zone: str | None = None,
 ) -> Landed:
-    """Land the rows of one input in a folder of its own.
+    """Land the rows of one input in a new folder.
 
-    earlier: the landings of the same content, if it is landed anew. names: what hides names, where they are hidden.
-    sequence: its place in the order of landing, the next one if it has none yet. time_zone: in which local times of
-    batches were read that are read already.
+    earlier: landings of the same content, if it is landed again. names: pseudonyms, in a private warehouse. sequence:
+    position in the landing order, by default the next one. time_zone: zone in which local times were read, for batches
+    that have already been read.
     """
     from iosig.warehouse.store.ledger import Known
 
@@ -215,7 +214,7 @@ def write(
         source_file, batches = names.path(source_file), hidden(batches, names)
     generation = earlier[-1].generation + 1 if earlier else 0
     landing_id = id_in(sha256, generation)
-    # what another process landed meanwhile is nothing new
+    # another process has landed the same content: not an error
     with suppress(_NothingNew, Exists), folder_of(store, landing_id) as folder:
         times = TimeRange()
         with record_zones() as zones:
@@ -241,7 +240,7 @@ def write(
 
 
 def hidden(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
-    """Yield what is about to land with pseudonyms in place of names."""
+    """Replace names in batches with pseudonyms before they land."""
     return (Batch(batch.table, names.hide(batch.table, batch.rows)) for batch in batches)
 
 
@@ -254,15 +253,15 @@ def write_landing(landing: Landing, folder: Path) -> None:
 
 @contextmanager
 def folder_of(store: Store, name: str) -> Iterator[Path]:
-    """Give a folder of landings to be filled, with its manifest; it is there whole or not at all.
+    """Provide a new folder of landings to fill, including its manifest; it appears atomically.
 
-    Raises Exists on leaving where another process has filled it meanwhile.
+    Raises Exists on exit where another process has already created the folder.
     """
     require_form(store)
     mark_form(store)
     place = f"landed/{name}"
     if store.files.holds(place) and not in_folder(store, name):
-        # nobody can know what it was without its manifest
+        # without its manifest, the folder's content cannot be identified
         store.files.set_aside(place)
     with store.files.held(_AT_WORK, is_shared=True), store.files.gathered(place, MANIFEST) as folder:
         yield folder
@@ -275,14 +274,14 @@ def _is_as_fruitless(landing: Landing, before: Landing) -> bool:
 
 
 def reserved(store: Store, count: int) -> int:
-    """Return the first of so many places in the order of landing, for inputs that are landed later."""
+    """Reserve `count` positions in the landing order and return the first; the inputs land later."""
     require_form(store)
     mark_form(store)
     return next_sequence(store, count)
 
 
 def next_sequence(store: Store, count: int = 1) -> int:
-    """Return the next place in the order of landing, or the first of so many; what is not used is left out."""
+    """Allocate `count` positions in the landing order and return the first; unused ones leave gaps."""
     while True:
         before = store.files.content(_SEQUENCE)
         last = _counted(before)
@@ -297,7 +296,7 @@ def _count(number: int) -> bytes:
 
 
 def _counted(content: bytes | None) -> int | None:
-    """Return how many places were given; None where nobody can know, as after a flipped bit."""
+    """Return the number of allocated positions; None where the checksum fails, as after a bit flip."""
     number = (content or b"").split(b" ")[0]
     return int(number) if number.isdigit() and _count(int(number)) == content else None
 
@@ -344,7 +343,7 @@ def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
 
 
 def signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFrame:
-    """Return the rows of an input with what says where they are from, in the columns that tell of it."""
+    """Set the provenance columns of an input's rows, where the table has them."""
     import polars as pl
 
     known = {"landing_id": landing_id, "source_file": source_file, "trace_id": landing_id[:ID_DIGITS]}

@@ -1,9 +1,9 @@
-"""The ledger: every landing as a row, so that millions of them cost what is read of them, and not an object each.
+"""The ledger: every landing as a row of a data frame, so that millions of landings stay cheap to query.
 
-The manifests are the truth, one in each folder of `landed/`. An index tells what they said: segments, Parquet files
-that are written once, and one small file that names them, which is swapped. What lies in `landed/` is listed each time:
-what the index does not know is read from its manifest, and what is gone, or was put there anew, counts no more. An
-index that is torn, or is not what was written, is as good as none, and is made anew.
+The manifests in the folders of `landed/` are authoritative. The index caches them in segments, immutable Parquet
+files, and in one small head file that lists the segments and is replaced atomically. `landed/` is listed each time:
+folders that are not in the index are read from their manifests, and rows of deleted or recreated folders are dropped.
+An index that is torn or fails its checksum is discarded and rebuilt.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from iosig.warehouse.store.store import Store, digest_of
 HEAD, FOLDER = "ledger.json", "ledger"
 #: another number is another index
 _FORM = 2
-#: so many landings of which no segment tells are worth one
+#: number of unindexed landings that justify a new segment
 _WORTH = 256
-#: folders whose manifests are held as objects at once
+#: number of folders whose manifests are in memory as objects at once
 _AT_ONCE = 1000
-#: what killed writers left is removed when it is so old
+#: leftover files of killed writers are removed at this age [s]
 _LEFT_S = 3600.0
 
 _LANDINGS = pl.Schema(
@@ -46,7 +46,7 @@ _LANDINGS = pl.Schema(
         "folder": pl.String,
         "mark": pl.Int64,
         "landing_id": pl.String,
-        # the same of all generations, as a number: a million are told apart in no time
+        # numeric hash that all generations of a content share: integers compare much faster than strings
         "content": pl.UInt64,
         "sequence": pl.Int64,
         "generation": pl.Int64,
@@ -77,7 +77,7 @@ _FILES = pl.Schema(
 
 @dataclass(frozen=True)
 class Ledger:
-    """What is landed: a row each landing, those that were replaced since among them, and a row each file.
+    """All landings, including replaced ones, as a row per landing and a row per file.
 
     landings: folder, mark, landing_id, content, sequence, generation, landed_at, row_count, refused_count. files:
     folder, table, path, day, row_count, longest_interval_s, is_shared; of polls filesystems; of traces first_on,
@@ -138,8 +138,8 @@ class Ledger:
 
 
 def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
-    """Return one landing of each key: of the latest generation, and where two processes landed it the first one."""
-    # who has a content alone has an id alone, and numbers are told apart faster
+    """Select one landing per key: the latest generation, or the first of two concurrent landings."""
+    # unique content implies unique ids, and integers compare faster
     if landings["content"].n_unique() == landings.height:
         return landings
     again = landings[key].is_duplicated()
@@ -148,15 +148,15 @@ def _first(landings: pl.DataFrame, key: str) -> pl.DataFrame:
 
 
 class Known:
-    """Which contents are landed, for one call that lands many: what it lands itself is added to what there was.
+    """Index of landed contents for one call that lands many inputs; it includes the call's own landings.
 
-    is_empty: nothing of what is asked for was landed before, as somebody else has found.
+    is_empty: the caller has found that none of these contents had landed before.
     """
 
     def __init__(self, store: Store, *, is_empty: bool = False) -> None:
         self._store, self._is_empty = store, is_empty
         self._own: dict[str, list[Landing]] = {}
-        #: the folder that was looked into last: what is landed together comes together again
+        #: the folder read last: inputs that landed together are usually queried together
         self._looked_into: tuple[str, list[Landing]] = ("", [])
 
     @cached_property
@@ -189,9 +189,9 @@ class Known:
 
 
 def read(store: Store) -> Ledger:
-    """Return what is landed; what the index does not tell of is read from the manifests, and kept in it if it is much.
+    """Read the ledger: indexed landings and the manifests of the others, which are indexed if numerous.
 
-    Raises MachineFault where such a manifest is damaged.
+    Raises MachineFault where one of these manifests is damaged.
     """
     require_form(store)
     there = store.files.folders("landed")
@@ -223,7 +223,7 @@ class _Rows:
     files: pl.DataFrame
 
     def without(self, folders: pl.DataFrame) -> _Rows:
-        # of a folder that was put there anew the files are other ones, too
+        # a recreated folder also has different files
         return _Rows(*(frame.join(folders, on="folder", how="anti") for frame in (self.landings, self.files)))
 
 
@@ -275,7 +275,7 @@ def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bo
             is_undated, is_untimed = (any(each.null_count for each in column) for column in (ended, started))
             return min(days, default=None), max(days, default=None), is_undated or not days, is_untimed
     except (OSError, pa.ArrowException, ValueError, AttributeError):
-        # whoever reads it says what is wrong with it
+        # the code that reads the manifest reports the fault
         return None, None, True, True
 
 
@@ -284,7 +284,7 @@ def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bo
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """A part of the index: what the head says of it, and its rows."""
+    """One segment of the index: an entry of the head file and the rows that it refers to."""
 
     told: dict[str, Any]
     rows: _Rows
@@ -302,7 +302,7 @@ def _indexed(store: Store) -> tuple[bytes | None, list[_Segment]]:
             return head, [_segment(store, told) for told in _segments_of(head)]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError):
             before, head = head, store.files.content(HEAD)
-            # somebody wrote another one meanwhile, and removed what this one named
+            # another process has replaced the head and removed the segments that this one named
             if head == before:
                 return head, []
 
@@ -351,7 +351,7 @@ def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Ro
 
 
 def _written(store: Store, rows: _Rows) -> dict[str, Any]:
-    # when it was written is in its name, as a number that has so many digits for long
+    # the name contains the creation time, zero-padded
     name = f"{FOLDER}/{int(time.time()):010}-{uuid.uuid4().hex[:8]}"
     told: dict[str, Any] = {"landing_count": rows.landings.height}
     for kind, frame in (("landings", rows.landings), ("files", rows.files)):
@@ -363,14 +363,14 @@ def _written(store: Store, rows: _Rows) -> dict[str, Any]:
 
 
 def _left_over(store: Store, kept: set[str]) -> Iterator[str]:
-    """Yield what nothing names, and nobody can be about to name."""
+    """Yield unreferenced segment files that are too old to belong to a concurrent writer."""
     for name in store.files.matching(f"{FOLDER}/*.parquet"):
         if name not in kept and float(name.removeprefix(f"{FOLDER}/").split("-")[0]) < time.time() - _LEFT_S:
             yield name
 
 
 def forget(store: Store) -> None:
-    """Remove the index: it is made anew from the manifests."""
+    """Delete the index; the next read rebuilds it from the manifests."""
     store.files.remove(HEAD, FOLDER)
 
 

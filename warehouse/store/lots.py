@@ -42,20 +42,20 @@ if TYPE_CHECKING:
 
 #: a larger input has a folder of its own
 SMALL_BYTES = 1 << 20
-#: a lot is full with so many inputs, or so many rows, which are held in memory
+#: a lot is full at this number of inputs or rows, which are kept in memory
 MOST_INPUTS = 500
 MOST_ROWS = 1 << 18
 #: fewer inputs than these have folders of their own, too
 FEWEST_INPUTS = 8
-#: tables whose rows tell of which landing they are
+#: tables with a column that identifies the landing of each row
 _SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TRACE_REQUESTS, REJECTS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """An input that was read: what it is called, its content's hash, its rows, and why it was refused, if it was.
+    """A read input: its name, the hash of its content, its rows, and the reason for a refusal, if any.
 
-    sequence: its place in the order of landing, if it has one already.
+    sequence: its reserved position in the landing order, if any.
     """
 
     path: Path
@@ -89,7 +89,7 @@ class Lot:
     """Small inputs as they are read, until they are landed together; one warehouse's, for one call."""
 
     def __init__(self, store: Store, known: Known | None = None, names: Names | None = None) -> None:
-        """Begin; names: what hides names, where they are hidden."""
+        """Create an empty lot; `names` holds the pseudonyms of a private warehouse."""
         self._store = store
         self._names = names
         self._known = known or Known(store)
@@ -147,7 +147,7 @@ class Lot:
         return True
 
     def land(self) -> Iterator[Outcome]:
-        """Land what was read, and yield what became of all that was given, in order; begin anew."""
+        """Land the inputs of the lot, yield the outcome of each input in order, and reset the lot."""
         given, inputs = self._given, self._inputs
         self._given, self._inputs, self._row_count = [], {}, 0
         landed = _landed(self._store, list(inputs.values()))
@@ -168,7 +168,7 @@ def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: i
             batches = list(source.read(path, reading))
         return replace(read, batches=batches, time_zone=", ".join(sorted(zones)) or None)
     except InputRefused as refusal:
-        # how it was to be read is said by nobody but the user
+        # only the user could have named the format
         name = source.name if is_named else "unknown"
         return replace(read, format=name, batches=[landing.refused_whole(refusal)], refusal=refusal)
 
@@ -190,7 +190,7 @@ def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
             for one in inputs
         }
     name = LOT + hashlib.sha256("".join(one.content_sha256 for one in inputs).encode()).hexdigest()[:16]
-    # what another process landed meanwhile is nothing new
+    # another process has landed the same lot: not an error
     with suppress(Exists), landing.folder_of(store, name) as folder:
         _fill(store, folder, name, inputs)
     return {one.content_sha256: Landed(one, is_new=True) for one in in_folder(store, name)}
@@ -216,7 +216,7 @@ def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> Non
 
 
 def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
-    """Return the rows of all inputs, in order; each says of which landing it is."""
+    """Concatenate the rows of all inputs in order, each with the id of its landing."""
     import numpy as np
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Manifests: what each landing is, in one file beside its files, or beside those of all that were landed with it."""
+"""Manifests: the metadata of each landing, in one file next to the data files; a lot has one manifest for all."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ LOT = "lot-"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One Parquet file of a landing: its table, its path within the warehouse, its UTC day if it has one.
+    """One Parquet file of a landing: its table, its path within the warehouse, and its UTC day, if it has one.
 
-    A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system),
-    and None where two of its polls are of one controller and instant. `longest_interval_s` is that of any of
-    its polls: so much of a poll may lie before its own day. `filesystems` are those of its polls; None if it was landed
-    by a version that did not note them. A shared file holds rows of several landings, which are
-    told apart by `landing_column`; its bytes and its hash are those of the whole.
+    A part of polls is sorted; `first` and `last` are its first and last (time, controller, file system), and None where
+    two of its polls share a controller and an instant. `longest_interval_s` is the longest polling interval: a poll may
+    begin that long before its own day. `filesystems` lists the file systems of its polls; None if an older version
+    landed it. A shared file holds rows of several landings, which `landing_column` distinguishes; its size and hash
+    cover the whole file.
     """
 
     table: str
@@ -49,13 +49,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """What is known of one landed input.
+    """Metadata of one landed input.
 
-    `generation` counts how often it was landed anew; `sequence` is its place in the order of landing, from 1, whatever
-    the clock said at `landed_at`. `lot` is the folder of inputs that were landed together; none has one of its own.
-    `forgotten_at` says when data of the input were forgotten: this is what is left of it. `time_zone` is the zone in
-    which local times of the input were read; None where it has none, or was landed by a version that kept no record.
-    `first_at` and `last_at` are the range of its times, in UTC.
+    `generation` counts how often it was landed again. `sequence` is its position in the landing order, from 1,
+    independent of the clock time `landed_at`. `lot` is the folder of inputs that landed together; None if the landing
+    has a folder to itself. `forgotten_at` is the time at which data of the input were forgotten; this landing holds the
+    remaining rows. `time_zone` is the zone in which local times of the input were read; None where it has none, or
+    where an older version did not record it. `first_at` and `last_at` are the range of its times, in UTC.
     """
 
     landing_id: str
@@ -75,7 +75,7 @@ class Landing:
 
     @property
     def folder(self) -> str:
-        """The name of its folder."""
+        """Folder below `landed/` that contains the landing."""
         return self.lot or self.landing_id
 
     @property
@@ -85,7 +85,7 @@ class Landing:
 
     @property
     def trace_id(self) -> str:
-        """The traced run that the input tells of, if it is a trace: it keeps its id when it is landed anew."""
+        """Id of the traced run, if the input is a trace; all generations share it."""
         return id_of(self.content_sha256)
 
     def row_count(self) -> int:
@@ -114,7 +114,7 @@ def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
 
 
 def in_folder(store: Store, name: str) -> list[Landing]:
-    """Return the landings whose manifest lies in a folder of that name; none where there is none.
+    """Read the landings from the manifest of a folder; an empty list where the folder has no manifest.
 
     Raises MachineFault where it is damaged.
     """
@@ -153,7 +153,7 @@ def _part(told: dict[str, Any]) -> Part:
 
 
 def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) -> Landing:
-    """Return a landing of a lot, of whose manifest `files` are the files of each table."""
+    """Build one landing of a lot; `files` maps each table to its shared file."""
     parts = tuple(
         Part(table=table, day=None, row_count=row_count, is_shared=True, **files[table])
         for table, row_count in told["row_counts"].items()
@@ -171,7 +171,7 @@ def may_repeat(parts: Sequence[Part]) -> bool:
 
 
 def landing_column(table: Table) -> str:
-    """Return the column that tells of which landing a row of a shared file is: there, a trace goes by its landing."""
+    """Return the column that identifies the landing of a row in a shared file; for traces, `trace_id` does."""
     return "landing_id" if "landing_id" in table.column_names else "trace_id"
 
 

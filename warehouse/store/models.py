@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.manifests import Landing, Part
 
 SQL_ROOT = Path(__file__).resolve().parents[2] / "sql"
-#: of what is made in an engine of this process
+#: numbers the objects that this process creates in an engine
 _NUMBERS = count()
 
 
@@ -36,10 +36,9 @@ def model_path(table: Table) -> Path:
 
 @contextmanager
 def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB in memory, in UTC, with a memory limit beyond which it spills into a folder.
+    """Open an in-memory DuckDB in UTC, with a memory limit beyond which it spills to a folder.
 
-    It has as many threads as Polars: those that work side by side have their share of the cores each. Nothing of what
-    is made in it stays.
+    It uses as many threads as Polars, so parallel workers share the cores evenly. The database is discarded on exit.
     """
     spill.mkdir(parents=True, exist_ok=True)
     database, name = _database(str(spill.absolute()), memory_limit), f"work_{next(_NUMBERS)}"
@@ -85,7 +84,7 @@ def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, fil
 
 
 def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, **more: str) -> None:
-    """Make a table readable as `schema.table` without rows; more: types of columns beside the declared ones."""
+    """Expose a table as `schema.table` without rows; `more` maps extra columns to their types."""
     types = {column.name: DUCKDB_TYPES[column.dtype] for column in table.columns} | more
     columns = ", ".join(f"null::{dtype} as {quote_identifier(name)}" for name, dtype in types.items())
     connection.execute(f'create or replace view "{schema}__{table.name}" as select {columns} where false')
@@ -200,9 +199,9 @@ def _expose_landed(
 
 
 def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Table, *, unless_in: str) -> None:
-    """Add the rows of a built table to `landed.table`, but for those of whose `unless_in` it has rows already.
+    """Append rows of a built table to `landed.table`, skipping values of `unless_in` that it already contains.
 
-    They come after all that was landed.
+    The added rows sort after all landed rows.
     """
     named = f'"landed__{table.name}"'
     connection.execute(
@@ -313,7 +312,7 @@ def _copy(
         else quote_identifier(column.name)
         for column in table.columns
     )
-    # readers of releases are not all asked to know of the second version
+    # readers of releases need not support Parquet data page version 2
     version = "v1" if table.is_published else "v2"
     with moved_into_place(path) as temporary:
         connection.execute(

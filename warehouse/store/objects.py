@@ -1,9 +1,9 @@
-"""Files of a warehouse in an object store: the same questions as of a folder, answered by whole objects and conditions.
+"""Files of a warehouse in an object store: the interface of `files`, implemented with conditional puts.
 
-An object appears whole or not at all, and a put can be made to depend on what is there (`If-Match`, `If-None-Match`):
-so nothing is renamed, linked or locked. A folder of files counts from its last one on; a view is one object that names
-others; who holds something has a lease, an object that it renews, and that others may take when it is old. What is read
-by programs that know files alone is copied below a local folder, once: what is written is never changed.
+Objects appear atomically, and a put can depend on the current state (`If-Match`, `If-None-Match`), so renames, links
+and file locks are not needed. A folder of files exists once its last file does. A view is one object that lists
+others. A lock is a lease: an object that its owner renews, and that others may take over once it has expired. Files
+for programs that read only local files are copied below a local folder once, since written files never change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, ClassVar, cast
 from iosig.warehouse.errors import MissingExtra
 from iosig.warehouse.store.files import ASIDE, Busy, Exists, Files, Sealed
 
-#: who does not renew a lease for so long has lost it
+#: a lease that is not renewed for this time has expired
 LEASE_S = 60.0
 _ASKED_EVERY_S = 0.2
 #: timeouts of connecting and of one request with its answer [s]; a request that fails is retried within _TIMEOUT_S
@@ -86,9 +86,9 @@ def file_system(url: str) -> Any:
 
 
 def _elsewhere(url: str) -> str | None:
-    """Return in which location the tables of a warehouse lie, where its catalogue takes only places of its own.
+    """Return the location of a warehouse's tables, where its catalogue accepts only its own storage; else None.
 
-    One that lies elsewhere does so for good; that it does not is asked again after a while.
+    A location is cached for good; its absence is checked again after a while.
     """
     at, found = _KNOWN.get(url, (-math.inf, None))
     if found is None and time.monotonic() - at > _ASKED_AGAIN_S:
@@ -162,12 +162,12 @@ class Objects(Files):
             return None
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the files whose names match a pattern, sorted; a star does not pass a slash."""
+        """Return the sorted names of files that match a glob pattern; `*` does not match a slash."""
         is_meant = _expression(pattern)
         return sorted(name for name in self._listed(pattern) if is_meant.fullmatch(name))
 
     def _listed(self, pattern: str) -> dict[str, Any]:
-        """Return what there is that may match a pattern, be it a file or below what matches."""
+        """Return the metadata of objects that may match a pattern, including those below a matching folder."""
         import obstore
 
         literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
@@ -180,7 +180,7 @@ class Objects(Files):
         return found
 
     def folders(self, name: str) -> dict[str, int]:
-        """Return the folders in a folder, and of each a number that changes with what is in it."""
+        """Map each direct subfolder to a checksum that changes with its contents."""
         found: dict[str, int] = {}
         for path, each in sorted(self._listed(f"{name}/*").items()):
             folder, slash, _ = path.removeprefix(f"{name}/").partition("/")
@@ -189,7 +189,7 @@ class Objects(Files):
         return found
 
     def holds(self, folder: str) -> bool:
-        """Return whether a folder is there."""
+        """Return whether any object exists below a folder."""
         import obstore
 
         return any(obstore.list(self._objects(folder), prefix=folder, chunk_size=1))
@@ -197,7 +197,7 @@ class Objects(Files):
     # ---- writing
 
     def put(self, name: str, content: bytes) -> None:
-        """Write a small file whole, in place of what was there."""
+        """Write a small object, replacing an existing one."""
         import obstore
 
         if name == NOTE:
@@ -285,7 +285,7 @@ class Objects(Files):
         def shown(place: str) -> str:
             own = self._name_of(members[place])
             if own is None or self._head(own) is None:
-                # what is made for the view alone goes when the view does
+                # objects that exist only for the view are removed with it
                 own = f".{view}-{label}/{place}"
                 self._upload(members[place], own)
             return self.location(own)
@@ -298,11 +298,11 @@ class Objects(Files):
             self.remove(f".{view}-{known['before']}")
 
     def shown(self, view: str) -> str | None:
-        """Return the label of what a view shows; None where it is not there, or shows nothing."""
+        """Return the label of a view's content; None where the view is missing or empty."""
         return _view(self.content(f"{view}.json")).get("label")
 
     def showing(self, view: str) -> set[str]:
-        """Return the places of a view that are there."""
+        """Return the places of a view at which an object exists."""
         files = _view(self.content(f"{view}.json")).get("files", {})
         found = self.each(lambda url: self._head(self._named(url)), files.values())
         return {place for place, head in zip(files, found, strict=True) if head is not None}
@@ -311,7 +311,7 @@ class Objects(Files):
         return url.removeprefix(f"{self.url}/").removeprefix(f"{self._base(_TABLES)}/")
 
     def remove(self, *patterns: str) -> None:
-        """Remove the files, and whole folders, whose names match patterns."""
+        """Remove objects and whole folders that match glob patterns."""
         import obstore
 
         for pattern in patterns:
@@ -390,7 +390,7 @@ class Objects(Files):
         if not lease.take():
             raise Busy(name)
         try:
-            # each has told of itself before it looks for the others: one of two sees the other
+            # each process writes its lease before it looks for others, so two cannot miss each other
             if is_shared:
                 while self._is_leased(name):
                     time.sleep(_ASKED_EVERY_S)
@@ -405,7 +405,7 @@ class Objects(Files):
 
 
 class _Lease:
-    """An object that says who holds something, and until when; renewed by a thread while it is held."""
+    """A lock object with an owner and an expiry time, renewed by a thread until it is released."""
 
     def __init__(self, objects: Objects, name: str) -> None:
         self._objects, self._name = objects, name
@@ -418,7 +418,7 @@ class _Lease:
         return json.dumps(told).encode()
 
     def take(self) -> bool:
-        """Take the lease, where nobody has it or has lost it; return whether it is ours."""
+        """Acquire the lease if it is free or expired; return whether this succeeded."""
         before, self._told = self._objects.content(self._name), self._now()
         if _until(before) > time.time() or not self._objects.swap(self._name, before, self._told):
             return False
@@ -460,7 +460,7 @@ def _until(content: bytes | None) -> float:
 
 
 def _stamp(e_tag: str) -> int:
-    """Return a time by which a copy is known, in nanoseconds: what tells its bytes from all others of its name."""
+    """Derive a file time [ns] from an e-tag, so that a copy with other bytes has another time."""
     return int(hashlib.sha256(e_tag.encode()).hexdigest()[:15], 16)
 
 

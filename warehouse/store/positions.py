@@ -1,7 +1,7 @@
-"""How far an input that goes on was read: a database, a server, a command that is asked again and again.
+"""Read positions of inputs that continue: a database, a server, or a command that is queried repeatedly.
 
-A position is written before the rows, with the landing that it is of: it holds once that is there. So rows that a crash
-kept from landing are read again, and none are left out.
+A position is written before the rows, together with the id of their landing, and takes effect once that landing
+exists. So rows that a crash kept from landing are read again, and none are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iosig.warehouse.store.store import Store, document
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far an input was read: what tells it from others, and its own word for how far, None at the very start."""
+    """Read position of an input: its unique name and its cursor, None at the start."""
 
     store: Store
     name: str
@@ -41,7 +41,7 @@ class Position:
         return Landed(before, is_new=False) if before else None
 
     def move(self, cursor: Any) -> None:
-        """Go on from there, where nothing is to land of what lies between."""
+        """Advance the cursor past data that need not land."""
         put_state(self.store, self._place, {"cursor": cursor, "next": None, "landing_id": self.landing_id})
 
     def land(

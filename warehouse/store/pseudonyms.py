@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from iosig.warehouse.contracts import Table
     from iosig.warehouse.contracts.types import Hiding
 
-#: says in a warehouse that names in it are pseudonyms, and lets another key be told from the first one
+#: marks a warehouse as pseudonymized, and detects a key other than the first one
 MARK = "privacy.json"
 #: a key that is shorter could be found by trying
 FEWEST_KEY_BYTES = 32
 #: 80 bits, so that no two names of a site have one pseudonym
 _LENGTH = 16
-#: what may stand in a job's id beside numbers, and names nobody
+#: words in job ids, next to numbers, that identify no user
 _STEPS = frozenset({"batch", "extern", "interactive"})
 _PARTS_OF_IDS = re.compile(r"[^\s._\[\]+/]+")
 _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}=<>]+")
@@ -49,11 +49,11 @@ class Rules(Protocol):
 
     @property
     def application_pattern(self) -> str:
-        """The pattern whose first group is the application in a job's name."""
+        """Regular expression with the application in a job name as its first group."""
 
     @property
     def filesystem_pattern(self) -> str:
-        """The pattern whose first group is the file system in a job's comment."""
+        """Regular expression with the file system in a job comment as its first group."""
 
     @property
     def mounts(self) -> frozenset[str]:
@@ -68,7 +68,7 @@ class Names:
     _key: bytes
 
     def __repr__(self) -> str:
-        """Return what may be printed."""
+        """Omit the secret key from the printed form."""
         return "Names(…)"
 
     def name(self, clear: str) -> str:
@@ -85,11 +85,11 @@ class Names:
         )
 
     def path(self, clear: str) -> str:
-        """Return a path whose parts are pseudonyms: what lies in one folder still does."""
+        """Pseudonymize each component of a path, which keeps the folder structure."""
         return "/".join(map(self.name, clear.split("/")))
 
     def mount(self, clear: str) -> str:
-        """Return a mount point: as it is if the settings know it, or it is of one part, for nobody's name is that."""
+        """Pseudonymize a mount point, unless the settings list it or it has one component, which names no user."""
         return clear if clear in self.rules.mounts or clear.strip("/").count("/") == 0 else self.path(clear)
 
     def words(self, clear: str) -> str:
@@ -118,7 +118,7 @@ class Names:
         return None if hosts is None else ",".join(map(self.node, hosts))
 
     def target(self, clear: str) -> str:
-        """Return a storage target, whose name is the site's own (`lake-OST0001`), or the pseudonym of a host."""
+        """Return a storage target's name unchanged (`lake-OST0001`), or the pseudonym of a host."""
         return clear if _STORAGE_TARGET.fullmatch(clear) else self.node(clear)
 
     def reason(self, clear: str) -> str | None:
@@ -161,7 +161,7 @@ def _found(values: pl.Series, pattern: str) -> pl.Series:
 
 
 def _with_numbers_as_users(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows without numbers of users: whose name is not known goes by the number, as it is joined by it."""
+    """Replace uids with user names; where the name is unknown, the uid becomes the name, as joins need it."""
     import polars as pl
 
     return rows.with_columns(
@@ -179,7 +179,7 @@ def _plain(word: str) -> str:
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    """Return the words, and what is quoted, of all texts in the modules that say what is wrong with inputs."""
+    """Collect the words and quoted strings of all string constants in the modules that report faults of inputs."""
     root = Path(__file__).resolve().parents[2]
     words: set[str] = set()
     for path in (path for room in _ROOMS for path in (root / room).rglob("*.py")):

@@ -1,7 +1,7 @@
-"""State documents: decisions that no other file of a warehouse can tell, such as pins, rollbacks and positions.
+"""State documents: decisions that cannot be derived from other files, such as pins, rollbacks and positions.
 
 Each has a copy with a checksum, `copies/NAME`. `iosig verify` compares both, and `iosig repair` restores one from the
-other. While a document is replaced its copy says so, and either content is valid: after a kill nothing is damaged.
+other. While a document is being replaced, its copy records this and either content is valid, so a kill damages none.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def put_state(store: Store, name: str, document: Any) -> None:
 
 
 def read_state(store: Store, name: str) -> Any:
-    """Return a state document, that of its copy if it is no JSON; None if there is none.
+    """Read a state document, or its copy if the document is not valid JSON; None if it does not exist.
 
     Raises MachineFault if neither is valid.
     """
@@ -95,7 +95,7 @@ def mend(store: Store) -> Iterator[tuple[str, str]]:
 
 
 def copy_all(store: Store) -> None:
-    """Give each state document that has no copy one of what it is now."""
+    """Create the missing copies of state documents from their current content."""
     for name in _documents(store):
         content = store.files.content(name) or b""
         if not store.files.mark(_copy_of(name)) and _is_json(content):

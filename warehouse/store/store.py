@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 ROW_GROUP_ROWS = 1 << 20
-#: the lock of a warehouse, beside which stands who holds it, for people; and how often one who waits asks
+#: the lock file of a warehouse, with a readable note about its owner; and the polling interval of a waiting process [s]
 _LOCK, _ASKED_EVERY_S = "lock", 1.0
-#: who takes a lock has said within so long who it is
+#: the owner of a lock writes its note within this time [s]
 _TOLD_WITHIN_S = 0.5
 #: the libraries that read a store's URL do not agree on these: some decode them, some expand them
 _NOT_IN_URL = re.compile(r"[*?#%\[\]{}\\\x00-\x1f\x7f]")
-#: what says whose copies lie in a folder
+#: records the URL that the copies in a folder belong to
 _URL = ".url"
 
 _Read = TypeVar("_Read")
@@ -54,16 +54,16 @@ def default_root() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One warehouse, by its folder, which can be moved or copied, since nothing in it holds its own path.
+    """A warehouse, identified by its folder, which can be moved or copied because no file in it holds an absolute path.
 
-    Of a warehouse in an object store it is the folder of copies, which says whose copies they are.
+    For a warehouse in an object store it is the folder of local copies, which records the store's URL.
     """
 
     root: Path
 
     @classmethod
     def named(cls, text: str) -> Self:
-        """Return the warehouse of a folder or a URL; the copies of what has a URL lie in the user's cache."""
+        """Return the warehouse of a folder or a URL; local copies of a URL's files lie in the user's cache."""
         if not is_url(text):
             if not is_utf8(text):
                 raise UsageError(
@@ -84,7 +84,7 @@ class Store:
 
     @property
     def url(self) -> str | None:
-        """Where it is, if it is in an object store."""
+        """URL of a warehouse in an object store; None for a local folder."""
         try:
             return (self.root / _URL).read_text()
         except OSError:
@@ -92,7 +92,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """What it is called to people: its folder as it was given, or its URL."""
+        """Display name of the warehouse: the folder as the user gave it, or the URL."""
         return self.url or str(self.root)
 
     @property
@@ -102,7 +102,7 @@ class Store:
 
     @property
     def files(self) -> Files:
-        """What keeps its files."""
+        """Storage back end of the warehouse."""
         url = self.url
         if url is None:
             return Folder(self.root)
@@ -127,12 +127,12 @@ class Store:
         return self.local(path.relative_to(self.root).as_posix())
 
     def has(self, name: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether a file exists."""
         return (self.root / name).is_file() if self.url is None else bool(self.files.mark(name))
 
     @property
     def landed(self) -> Path:
-        """The folders of landings."""
+        """Folder that contains all landings."""
         return self.root / "landed"
 
     @property
@@ -157,7 +157,7 @@ class Store:
 
     @property
     def data_docs(self) -> Path:
-        """The pages of what the checks say of the current release; within them those of a refused run."""
+        """Data Docs of the current release's checks, with those of a refused run in a subfolder."""
         return self.root / "data_docs"
 
     @property
@@ -171,7 +171,7 @@ class Store:
 def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
     """Write a frame that meets the table's contract as one Parquet file, units and docs in its metadata.
 
-    The file is read-only: what is landed or released is replaced as a whole or not at all.
+    The file is read-only: landed and released files are only ever replaced as a whole.
     Raises ContractError, and writes nothing, if the frame differs from the contract.
     """
     from iosig.warehouse.contracts import arrow, frames
@@ -191,10 +191,10 @@ def put_parquet(store: Store, frame: pl.DataFrame, table: Table, name: str) -> N
 
 
 def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
-    """Open a Parquet file of a table to be written as all of ours are.
+    """Open a Parquet writer with the warehouse's encoding and compression.
 
-    Numbers of tables that we alone read are split by bytes: noisy rates are written in two thirds of the time and read
-    in half, and take a seventh less. Readers of releases are not all asked to know of it.
+    Numbers of internal tables use byte-stream-split encoding. Noisy rates are then written in two thirds of the time,
+    read in half the time, and take a seventh less space. Published tables avoid it, since not every reader supports it.
     """
     import pyarrow.parquet as pq
 
@@ -216,10 +216,10 @@ def parquet_writer(path: Path, table: Table) -> pq.ParquetWriter:
 def join_parquet(
     parts: Sequence[Path], table: Table, path: Path, kept: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 ) -> Path:
-    """Join Parquet files that `write_parquet` wrote into one, in order, a batch of rows at a time.
+    """Concatenate Parquet files that `write_parquet` wrote, in order, a batch of rows at a time.
 
-    kept: what to keep of each batch; all of it if not given. Files of which something is kept may be older than some
-    columns; ContractError is raised if what is kept differs from the contract.
+    kept: filter that is applied to each batch; by default all rows stay. With a filter, files may lack newer columns;
+    ContractError is raised if the filtered rows differ from the contract.
     """
     import polars as pl
     import pyarrow.parquet as pq
@@ -274,10 +274,9 @@ def document(store: Store, name: str) -> Any:
 
 
 def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | None:
-    """Return what a JSON document says that can be made anew; None where it is torn or not there.
+    """Parse a JSON document that serves as a cache; None where it is missing or torn.
 
-    `read` makes of the document what is wanted, and raises TypeError, KeyError, ValueError or AttributeError where
-    it is another document than that.
+    `read` converts the document, and raises TypeError, KeyError, ValueError or AttributeError for an unexpected one.
     """
     with suppress(ValueError, TypeError, KeyError, AttributeError):
         return read(json.loads(store.files.content(name) or b"null"))
@@ -286,7 +285,7 @@ def cached(store: Store, name: str, read: Callable[[Any], _Read]) -> _Read | Non
 
 @contextmanager
 def locked(store: Store, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold the warehouse for one writer of releases; a second one waits for so long, and is told then who holds it."""
+    """Lock the warehouse for one writer of releases; a second one waits up to `wait_s` and then fails."""
     remedy = "Wait for it (--lock-timeout), or give this one its own --warehouse."
     with held_alone(store, _LOCK, "run", remedy, wait_s):
         yield
@@ -308,7 +307,7 @@ def held_alone(store: Store, lock: str, work: str, remedy: str, wait_s: float = 
                     time.sleep(_TOLD_WITHIN_S)
                 raise UsageError(f"Another {work} is writing to {store.name}{_holder_text(store, lock)}. {remedy}")
             time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
-        # it is there to be read by people: where there is no room for it, the work goes on
+        # the note is informational: a full disk must not stop the work
         with suppress(OSError):
             now = datetime.now(UTC).isoformat(timespec="seconds")
             put_document(store, _holder_name(lock), {"host": socket.gethostname(), "process": getpid(), "since": now})
@@ -331,9 +330,9 @@ def _is_held(store: Store, lock: str, held: ExitStack) -> bool:
 
 
 def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
-    """Return who writes to the warehouse just now, as it was told: `host`, `process`, `since`; None if nobody does.
+    """Return the recorded owner of a lock (`host`, `process`, `since`); None if it is free.
 
-    The lock itself is not asked: whoever starts meanwhile would find it held.
+    This reads the note instead of trying the lock, because a try would block a process that starts at that moment.
     """
     told = cached(store, _holder_name(lock), lambda told: {name: told[name] for name in ("host", "process", "since")})
     if told is None or told["host"] != socket.gethostname():

@@ -1,4 +1,4 @@
-"""The time range of what lands: the first and the last instant of the rows of an input."""
+"""Time range of an input's rows: the first and the last instant, in UTC."""
 
 from __future__ import annotations
 

@@ -124,7 +124,11 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "series": [
         ("20,77", ("20,x",), changed(-1, 1, "is not a number")),
-        ("20,77", ("20,-7", "20,nan", "20,inf", "20,1e400"), changed(-1, 1, "non-negative number|number of at least 0")),
+        (
+            "20,77",
+            ("20,-7", "20,nan", "20,inf", "20,1e400"),
+            changed(-1, 1, "non-negative number|number of at least 0"),
+        ),
         ("20,77", ("20",), changed(-1, 1, "1 fields where 2")),
         ("20,77", ("20,77,1",), changed(-1, 1, "3 fields where 2")),
         ("20,77", ("x,77", "nan,77", "inf,77", "1e400,77"), changed(-1, 1, "not a number of seconds")),
