@@ -35,7 +35,7 @@ def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float
     """Return the seconds that an option's text says: 90, 90s, 30m, 2h or 1d."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(s|m|min|h|d)?", value.strip())
     if found is None:
-        raise click.BadParameter(f"{value!r} is no time such as 90s, 30m, 2h or 1d", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a time such as 90s, 30m, 2h or 1d", ctx, param)
     seconds = float(found[1]) * _UNITS_S[found[2] or ""]
     if seconds > _LONGEST_S:
         raise click.BadParameter("no start is delayed by more than 7 days", ctx, param)

@@ -95,7 +95,7 @@ def test_csv_files_have_no_formulas_unless_asked(store: Store, cli: Cli, tmp_pat
         (["jobs", "--output", "x.csv", "--copy"], "--copy cannot be given without --all"),
         (["jobs", "--output", "x.csv", "--format", "csv"], "--format cannot"),
         (["jobs", "--output", "x.csv", "--valid-days", "3"], "--valid-days cannot be given without --feed"),
-        (["signatures", "--feed", "--output", "-"], "end in .json or .parquet"),
+        (["signatures", "--feed", "--output", "-"], "ends in .json or .parquet"),
         (["nothing", "--output", "-"], "No table is called 'nothing'"),
         (["jobs", "--output", "-", "--format", "json"], "'parquet', 'csv'"),
     ],

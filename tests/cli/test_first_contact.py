@@ -36,7 +36,7 @@ MISTAKES = {
     "compress": [
         ("notes.txt", 2, "Missing option '--output'"),
         ("nowhere --output x", 2, "'nowhere' does not exist"),
-        ("notes.txt --output x", 3, "does not say of which rank"),
+        ("notes.txt --output x", 3, "does not contain the rank"),
     ],
     "demo": [
         ("--seed one", 2, "is not a valid integer"),
@@ -56,7 +56,7 @@ MISTAKES = {
     "expand": [
         ("nowhere", 2, "'nowhere' does not exist"),
         ("notes.txt", 2, "Say which ranks (--rank 0, --ranks 0-7), or --totals"),
-        ("notes.txt --rank 1", 3, "is no Parquet file, or breaks off"),
+        ("notes.txt --rank 1", 3, "is not a Parquet file, or is truncated"),
     ],
     "export": [
         ("jobs", 2, "Name a TABLE and a file (--output)"),
@@ -66,7 +66,7 @@ MISTAKES = {
     "extrapolate": [
         ("", 2, "Missing argument 'TRACE...'"),
         ("notes.txt", 2, "Missing option '--ranks'"),
-        ("notes.txt --ranks 8 --output x", 3, "does not say of which rank"),
+        ("notes.txt --ranks 8 --output x", 3, "does not contain the rank"),
     ],
     "forecast": [
         ("", 2, "Missing argument 'FILESYSTEM'"),
@@ -105,7 +105,7 @@ MISTAKES = {
     ],
     "patterns": [
         ("", 2, "Missing argument 'FILESYSTEM'"),
-        ("nowhere", 2, "nowhere is no file system that the release has polls of: default"),
+        ("nowhere", 2, "no polls of file system nowhere, only of: default"),
         ("default --at 2026-03-03", 2, "No such option '--at'"),
     ],
     "period": [
@@ -126,7 +126,7 @@ MISTAKES = {
     "predict": [
         ("", 2, "Give the traces to predict, or --job, or --lmt"),
         ("nowhere.jsonl", 2, "There is no nowhere.jsonl"),
-        ("notes.txt", 3, "is no trace of TMIO"),
+        ("notes.txt", 3, "is not a TMIO trace"),
     ],
     "releases": [
         ("pim x", 2, "Did you mean 'pin'?"),
@@ -136,7 +136,7 @@ MISTAKES = {
     "repair": [("now", 2, "extra argument"), ("--jsn", 2, "'--json'"), ("--all", 2, "No such option '--all'")],
     "replay": [
         ("nowhere", 2, "'nowhere' does not exist"),
-        ("notes.txt", 3, "does not say of which rank"),
+        ("notes.txt", 3, "does not contain the rank"),
         ("notes.txt --mpi --nested", 2, "give one of them"),
     ],
     "report": [
@@ -157,7 +157,7 @@ MISTAKES = {
     "serve": [("now", 2, "extra argument"), ("--nme x", 2, "'--name'"), ("--name", 2, "requires an argument")],
     "settings": [("show", 2, "extra argument"), ("--st", 2, "'--set'"), ("--json x", 2, "extra argument")],
     "slowdowns": [
-        ("default", 2, "Say when: --at TIME for a minute, or --since TIME and --until TIME"),
+        ("default", 2, "Give a time: --at TIME for a minute, or --since TIME with --until TIME"),
         ("default --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
         ("defalt --at 2026-03-03", 2, "Did you mean default?"),
     ],
@@ -179,7 +179,7 @@ MISTAKES = {
     "upgrade": [("now", 2, "extra argument"), ("--chek", 2, "'--check'"), ("--json", 2, "No such option")],
     "verify": [("now", 2, "extra argument"), ("--jsn", 2, "'--json'"), ("--al", 2, "'--all'")],
     "who": [
-        ("default", 2, "Say when: --at TIME for a minute, or --since TIME and --until TIME"),
+        ("default", 2, "Give a time: --at TIME for a minute, or --since TIME with --until TIME"),
         ("default --at yesterday", 2, "is not an instant such as 2018-02-09T13:00Z"),
         ("defalt --at 2026-03-03", 2, "Did you mean default?"),
     ],

@@ -84,7 +84,7 @@ def test_who_was_in_its_way_is_told_the_worst_first(cli: Cli, tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["101", "--started", "2026-03-01T00:00Z"], "No run of job '101' started then; the last ones did at"),
+        (["101", "--started", "2026-03-01T00:00Z"], "No run of job '101' started then; the last runs started at"),
         (["10l"], "Did you mean 10"),
         (["101", "--cluster", "nowhere"], "No job '101' is in release"),
         (["--trace", str(LOG), "--cluster", "titan"], "it asks no warehouse"),

@@ -59,7 +59,7 @@ def made_once(known: dict[tuple[object, ...], NetworkInput], monkeypatch: pytest
             known[key] = make(path, settings, asked, params)
         return known[key]
 
-    monkeypatch.setattr(networks, "network_input", made)
+    monkeypatch.setattr(networks, "read_network", made)
 
 
 @pytest.fixture

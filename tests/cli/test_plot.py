@@ -200,7 +200,7 @@ def test_draws_an_earlier_release(cli: Cli, store: Store, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("lammps",), "There are ana/ior_a/16"),
+        (("lammps",), "Known are ana/ior_a/16"),
         (("ior_a", "--direction", "both"), "'both' is not one of"),
         ((), "APPLICATION"),
     ],

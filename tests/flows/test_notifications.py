@@ -205,7 +205,7 @@ def test_nothing_is_done_where_nobody_is_to_be_told(store: Store, monkeypatch: p
     def asked(*_: object) -> Callable[..., None]:
         raise AssertionError("the warehouse was read")
 
-    monkeypatch.setattr(notifications, "condition_of", asked)
+    monkeypatch.setattr(notifications, "read_condition", asked)
     with telling(store, Settings(), pytest.fail):
         pass
     assert not (store.root / "notices.json").exists()

@@ -93,7 +93,7 @@ def test_nothing_is_read_for_pages_again_where_nothing_changed(
         each.clear()
     assert report(store, first, tmp_path / "pages", list).new_count == 0
     assert asked == {"applications": set(), "hours": set(), "days": set()}
-    monkeypatch.setattr(fingerprints, "program", lambda: "another one")
+    monkeypatch.setattr(fingerprints, "hash_program", lambda: "another one")
     assert report(store, first, tmp_path / "pages", list).new_count == 0
     assert len(asked["applications"]) == 12, "another program may make other pages"
 

@@ -169,13 +169,13 @@ def test_files_adopted_for_a_release_that_never_came_go(two: Store, tmp_path: Pa
 def test_readers_see_the_release_before_until_the_row_is_there(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     second = releases.find(two, None)
     seen = []
-    append = publishing._append
+    append = publishing.append_row
 
     def looked_at(catalogue: SqlCatalog, store: Store, release: releases.Release, *inputs: tuple[str, ...]) -> None:
         append(catalogue, store, release, *inputs)
         seen.append((releases.find(store, None), keys(store, second, "jobs", "job_id")))
 
-    monkeypatch.setattr(publishing, "_append", looked_at)
+    monkeypatch.setattr(publishing, "append_row", looked_at)
     third = publish(two, "third", {"jobs": {9: "job_id \n new"}})
     assert seen == [(second, ["100", "80", "81", "91", "run"])], "all is written, and nothing seen"
     assert releases.find(two, None) == third
