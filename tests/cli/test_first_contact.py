@@ -105,7 +105,7 @@ MISTAKES = {
     ],
     "patterns": [
         ("", 2, "Missing argument 'FILESYSTEM'"),
-        ("nowhere", 2, "no polls of file system nowhere, only of: default"),
+        ("nowhere", 2, "The release has no polls of file system nowhere, only of: default"),
         ("default --at 2026-03-03", 2, "No such option '--at'"),
     ],
     "period": [

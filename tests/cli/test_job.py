@@ -60,7 +60,7 @@ def test_a_picture_and_a_page(cli: Cli, tmp_path: Path) -> None:
     bare = next(path for path in shipped_logs() if path.name == "noposix.darshan")
     code, _, err = cli("job", "--trace", bare, "--plot", tmp_path / "none.png")
     assert code == 2
-    assert "There is no heat map of this run" in err
+    assert "This run has no heat map" in err
 
 
 @pytest.mark.slow
