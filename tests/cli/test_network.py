@@ -254,7 +254,7 @@ def test_what_is_no_network_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -
     for name, said in (
         ("one_layer", "only one layer. Trace each request in two layers"),
         ("apart", "No event has a counterpart"),
-        ("series.csv", "series.csv is no trace"),
+        ("series.csv", "series.csv is not a trace"),
         ("folder", "folder is a folder, but not a trace"),
     ):
         code, out, err = cli("network", tmp_path / name)
