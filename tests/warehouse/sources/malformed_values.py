@@ -59,7 +59,7 @@ CHANGES: dict[str, list[Change]] = {
         (";E;2.pbs", (";X;2.pbs",), lost(1, 1, "no record type X")),
         (";E;2.pbs", (";E;",), lost(1, 1, "no job id")),
         (f"start={T + 2}", _each("start={}", (*_NO_TIMES[:5], "nan", "99999999999")), lost(1, 1, "is not a time")),
-        ("user=bob jobname=icon", ("user=bob jobname=my icon", "user=bob jobname"), lost(1, 1, "no key=value")),
+        ("user=bob jobname=icon", ("user=bob jobname=my icon", "user=bob jobname"), lost(1, 1, "not key=value")),
         ("user=bob", ("user=bob Exit_status=ok",), lost(1, 1, "exit status ok is not a number")),
     ],
     "swf": [
@@ -74,7 +74,7 @@ CHANGES: dict[str, list[Change]] = {
         ("1 88 2", ("9 88 2",), lost(1, 1, "no status 9")),
         (_SWF, (f"9{_SWF[1:].replace('1 88', '2 88')}",), lost(1, 1, "own line does not come before it")),
         (_SWF, (f"-1{_SWF[1:]}",), lost(1, 1, "no job id")),
-        (f": {T}", (": UNKNOWN", ": -1", ": ", ": 1e9"), refused("does not say when it begins")),
+        (f": {T}", (": UNKNOWN", ": -1", ": ", ": 1e9"), refused("start of the log is unknown")),
     ],
     "sacct-json": [
         ('"user": "ann"', ('"user": true', '"user": ["a"]', '"user": {}'), lost(2, 2, "user is not text|its job")),
@@ -124,14 +124,10 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "series": [
         ("20,77", ("20,x",), changed(-1, 1, "is not a number")),
-        (
-            "20,77",
-            ("20,-7", "20,nan", "20,inf", "20,1e400"),
-            changed(-1, 1, "non-negative number|number of at least 0"),
-        ),
+        ("20,77", ("20,-7", "20,nan", "20,inf", "20,1e400"), changed(-1, 1, "non-negative number")),
         ("20,77", ("20",), changed(-1, 1, "1 fields where 2")),
         ("20,77", ("20,77,1",), changed(-1, 1, "3 fields where 2")),
-        ("20,77", ("x,77", "nan,77", "inf,77", "1e400,77"), changed(-1, 1, "not a number of seconds")),
+        ("20,77", ("x,77", "nan,77", "inf,77", "1e400,77"), changed(-1, 1, "not a number")),
         ("20,77", ("-5,77", "10,77"), changed(-1, 1, "not later than all earlier")),
         # the counter was reset, or took bytes back
         ("20,77", ("20,3", "20,0"), changed(0)),
@@ -139,7 +135,7 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "request-events-csv": [
         (_EVENT, _each("io_node,io1,0,7,send,s1,{},1.75,100,write,,", ("x", "nan", "1e400")),
-         lost(1, 1, "not a number of seconds")),
+         lost(1, 1, "not a number")),
         (_EVENT, ("io_node,io1,0,7,send,s1,1.5,1.25,100,write,,",), lost(1, 1, "ends before it begins")),
         (_EVENT, ("io_node,io1,-1,7,send,s1,1.5,1.75,100,write,,",), lost(1, 1, "rank -1 is negative")),
         (_EVENT, ("io_node,io1,1e400,7,send,s1,1.5,1.75,100,write,,",), lost(1, 1, "is not a number")),
@@ -151,7 +147,7 @@ CHANGES: dict[str, list[Change]] = {
         (_EVENT, (f"{_EVENT}maybe",), lost(1, 1, "neither true nor false")),
         (_EVENT, (_EVENT[:-1],), lost(1, 1, "11 fields where 12")),
         (_EVENT, (f"{_EVENT},1",), lost(1, 1, "13 fields where 12")),
-        ("end_s", ("stop_s",), refused("no column end_s")),
+        ("end_s", ("ceased_s",), refused("no column end_s")),
     ],
     "jobstats": [
         ("snapshot_time:   172", ("snapshot_time:   x72", "snapshot_time:   -72"),
@@ -241,8 +237,8 @@ CHANGES: dict[str, list[Change]] = {
         ("3 2019-05-15-12:03:00", ("3 2300-05-15-12:03:00", "3 1960-05-15-12:03:00"),
          lost(2, 1, "outside 1970 to 2261")),
         ("3 2019-05-15-12:03:00", ("3 2019-05-15 12:03:00",), lost(2, 1, "not a row of a query")),
-        ("3 2019-05-15-12:03:00", ("2 2019-05-15-12:03:00",), lost(2, 1, "not above")),
-        ("12:03:00      1200", _each("12:03:00      {}", ("120x", "-120", "nan", "1e400")), lost(2, 1, "not a number")),
+        ("3 2019-05-15-12:03:00", ("2 2019-05-15-12:03:00",), lost(2, 1, "not greater")),
+        ("12:03:00      1200", _each("12:03:00      {}", ("120x", "-120", "nan", "1e400")), lost(2, 1, "non-negative")),
         ("12:03:00      1200", ("12:03:00",), lost(2, 1, "1 cells where 2")),
         ("12:03:00      1200", ("12:03:00   1200 kB",), lost(2, 1, "3 cells where 2")),
         # a query whose columns are not known is refused as a whole: values would get another's name
@@ -254,7 +250,7 @@ CHANGES: dict[str, list[Change]] = {
     "dftracer": [
         ('"ret": 8192', _each('"ret": {}', ("true", "1.5", '"text"', "1e3", "[1]", '{"a": 1}', '"0x10"', str(1 << 63),
          "-" + str((1 << 63) + 1), "1e400", f'"{"9" * 400}"')), lost(1, 1, "is not a number")),
-        ('"ret": 8192', ('"ret": null', '"rat": 8192'), lost(1, 1, "not how many bytes moved")),
+        ('"ret": 8192', ('"ret": null', '"rat": 8192'), lost(1, 1, "but not the bytes moved")),
         ('"ret": 8192', (f'"ret": {1 << 62}',), lost(1, 1, "more bytes than any file")),
         # a call that failed moved none
         ('"ret": 8192', ('"ret": -5',), changed(0)),
@@ -262,7 +258,7 @@ CHANGES: dict[str, list[Change]] = {
          lost(1, 1, "The line is not an event")),
         ('"ret": 8192', ('"ret": ' + "[" * 100_000 + "]" * 100_000,), lost(1, 1, "nested too deeply")),
         ('"ts": 1700000000000050', _each('"ts": {}', ("-5", "1700000000", "9" * 18)),
-         lost(1, 1, "none in microseconds")),
+         lost(1, 1, "not in microseconds")),
         ('"ts": 1700000000000050', _each('"ts": {}', ('"soon"', "1e400", "9" * 19, "true")),
          lost(1, 1, "is not a number")),
         ('"ts": 1700000000000050', ('"t": 5', '"ts": null'), lost(1, 1, "has no `ts`")),
@@ -285,20 +281,20 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "recorder-txt": [
         ("2.0 2.5", ("-2.0 2.5", "nan 2.5", "2.0 inf", "2.0 1e400", "soon 2.5"), lost(1, 1, "not in recorder2text's")),
-        ("2.0 2.5", ("2.5 2.0",), lost(1, 1, "ends before it begins")),
-        ("2.0 2.5", ("0.5 2.5",), lost(1, 1, "starts before the previous call it")),
+        ("2.0 2.5", ("2.5 2.0",), lost(1, 1, "ends before it starts")),
+        ("2.0 2.5", ("0.5 2.5",), lost(1, 1, "starts before the previous call")),
         ("2.0 2.5", ("2.0 1e12",), lost(1, 1, "beyond ten years")),
         ("pwrite 0 0 ( /a/f2", _each("pwrite {} ( /a/f2", ("0 5", "0 -1", "256 0", "-1 0", "x 0")),
          lost(1, 1, "not in recorder")),
         ("f2 %p 120 2 )", ("f2 %p 120 2",), lost(1, 1, "not in recorder2text's")),
-        ("f2 %p 120 2", ("f2 %p many 2", "f2 %p"), changed(0, 1, "do not say which file or how many bytes")),
+        ("f2 %p 120 2", ("f2 %p many 2", "f2 %p"), changed(0, 1, "lack its file or its bytes")),
     ],
     # of these two, the other members have tables of their own, beside the readers' tests
     "predictions": [
         ('"request_count": 400', _each('"request_count": {}', ("1e400", "4.5", "true", "9" * 20)),
          lost(1, 1, "not an integer")),
         ('"request_count": 400', ('"request_count": -4',), lost(1, 1, "breaks the rule request_count_at_least_0")),
-        ('"period_s": 8.75', ('"period_s": NaN', '"period_s": 1e400'), lost(1, 1, "no (?:finite )?number")),
+        ('"period_s": 8.75', ('"period_s": NaN', '"period_s": 1e400'), lost(1, 1, "(?:no finite|not a) number")),
         ('"period_s": 8.75, ', ("",), lost(1, 1, "there is no period_s")),
         ('"is_final": false', ('"is_final": false, "more": 1',), lost(1, 1, "members beside the columns")),
     ],

@@ -38,11 +38,11 @@ from iosig.warehouse.sources.protocol import Batch, Head, Reading, Source
 def pieces(path: Path, reading: Reading):
     rows = pl.read_csv(path, skip_rows=1, has_header=False, separator=" ", new_columns=list(polls.REQUIRED))
     lined = rows.with_row_index("line", offset=2).with_columns(raw=pl.lit(""))
-    yield polls.sifted(lined, reading)
+    yield polls.read_rows(lined, reading)
 
 
 def read(path: Path, reading: Reading) -> Iterator[Batch]:
-    return polls.completed(lambda: pieces(path, reading))
+    return polls.fill_intervals(lambda: pieces(path, reading))
 
 
 SOURCE = Source("made-up", "Polls after a line.", "polls", lambda head: head.start.startswith(b"MADE UP"), read)

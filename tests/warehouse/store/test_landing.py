@@ -161,7 +161,7 @@ def _refuse_as_a_whole(store: Store, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_input_is_refused(store: Store, tmp_path: Path) -> None:
     put(tmp_path, LOG)
-    with pytest.raises(InputRefused, match="no file"):
+    with pytest.raises(InputRefused, match="not a file"):
         land(store, tmp_path)
 
 
@@ -269,7 +269,7 @@ def test_a_refused_file_lands_once_it_can_be_read(store: Store, tmp_path: Path) 
 
 def test_what_is_no_file_is_refused_and_not_recorded(store: Store, tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
-        with pytest.raises(InputRefused, match="no file"):
+        with pytest.raises(InputRefused, match="not a file"):
             land(store, path)
     assert landing.ledger(store) == []
 

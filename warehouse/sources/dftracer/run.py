@@ -285,7 +285,7 @@ def _host(key: str | None, hosts: dict[str, str]) -> str | None:
 
 
 def _ranks(run: _Run, seen: Sequence[int]) -> dict[int, int]:
-    """Assign each process its MPI rank if it is known and unique, else the next free number."""
+    """Assign process numbers: the MPI rank if it is known and unique, else the next free number."""
     pids = {code: pid for (_, pid), code in run.codes.processes.items()}
     is_read: dict[int, int] = {}
     for found in run.files:

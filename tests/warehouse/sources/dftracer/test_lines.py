@@ -47,15 +47,15 @@ BAD = {
     "duration is negative": f'{{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":-1,"ph":"X"}}',
     "more bytes than any file": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
     f'"ph":"X","args":{{"ret":{1 << 61}}}}}',
-    "fewer bytes than none": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
+    "negative number of bytes": f'{{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,'
     '"ph":"X","args":{"count":-5}}',
     "aggregates several calls": f'{{"name":"read","cat":"POSIX","type":3,"ts":{EPOCH_US},"ph":3,"pid":1,"tid":1,'
     '"args":{"dft_cnt":2,"ret_sum":9}}',
-    "none of DFTracer's kinds": f'{{"id":1,"name":"x","cat":"y","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,"ph":"B"}}',
+    "not one of DFTracer's record": f'{{"id":1,"name":"x","cat":"y","pid":1,"tid":1,"ts":{EPOCH_US},"dur":1,"ph":"B"}}',
     **NO_NAMES,
     "It lacks a hash": _said("FH", '"value":7'),
     "The rank is not a number": _said("PR", '"name":"rank","value":"first"'),
-    "half characters": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1,"ph":"X","args":{"fname":"\\ud800"}}',
+    "lone surrogates": '{"id":1,"name":"x","cat":"POSIX","pid":1,"tid":1,"ts":1,"ph":"X","args":{"fname":"\\ud800"}}',
 }
 
 

@@ -94,7 +94,7 @@ def test_readings_that_cannot_be_used_are_told_once(tmp_path: Path) -> None:
     first = on(path)
     add(path, [(1, 2, -3, 0), (2, 2, 110, 0)])
     second = on(path, first.cursor)
-    assert [(ts, "no number of at least 0" in reason) for ts, reason in second.refused] == [(2, True)]
+    assert [(ts, "not a non-negative number" in reason) for ts, reason in second.refused] == [(2, True)]
     assert on(path, second.cursor).refused == ()
     add(path, [(1, 3, 160, 0), (2, 3, 110, 0)])
     assert cells(on(path, second.cursor).rows) == [("fs-OST0001", 3, 2, 60, 0), ("fs-OST0002", 3, 1, 0, 0)]

@@ -85,9 +85,9 @@ def test_readings_that_cannot_be_placed_are_refused(tmp_path: Path) -> None:
     reasons = sorted(refused["reason"])
     assert len(reasons) == 8
     assert sum("byte counter" in reason for reason in reasons) == 4
-    assert sum("no time in TIMESTAMP_INFO" in reason for reason in reasons) == 2
+    assert sum("no unique time in TIMESTAMP_INFO" in reason for reason in reasons) == 2
     assert sum("not a time" in reason for reason in reasons) == 1
-    assert sum("no name in OST_INFO" in reason for reason in reasons) == 1
+    assert sum("no unique name in OST_INFO" in reason for reason in reasons) == 1
 
 
 def test_local_times_need_the_zone_and_the_repeated_hour_is_refused(tmp_path: Path) -> None:

@@ -102,12 +102,12 @@ def test_ranks_that_fail_are_left_out_and_all_of_them_refuse_the_trace() -> None
     fault = InputRefused("It is gone.", "Find it.")
     found = rows(run_of({0: fault, 1: [(0, 1)], 2: fault, 3: fault, 5: [(0, 1)]}, 4))
     assert found["rejects"].height == 4
-    assert found["trace_modules"]["reason"].item() == "Left out, for they cannot be read: ranks 0, 2 to 3, 5."
+    assert found["trace_modules"]["reason"].item() == "Skipped as unreadable: ranks 0, 2 to 3, 5."
     with pytest.raises(InputRefused, match="It is gone"):
         rows(run_of({0: fault, 1: fault}, 2))
 
 
 def test_long_lists_of_ranks_are_cut() -> None:
-    said = recorder_calls._missing(run_of({rank: [] for rank in range(0, 100, 2)}, 100))
+    said = recorder_calls._describe_missing(run_of({rank: [] for rank in range(0, 100, 2)}, 100))
     assert said.startswith("Ranks 1, 3, 5")
     assert said.endswith("and more")

@@ -133,7 +133,7 @@ WHOLE = naive.separate(RANKS)
         ("1.cst", WHOLE["0.cst"], "differs from the file"),
         ("1.cst", b"", "truncated"),
         ("1.cst", WHOLE["1.cst"][:-1], "truncated"),
-        ("1.cst", WHOLE["1.cst"] + b"\x00", "behind it"),
+        ("1.cst", WHOLE["1.cst"] + b"\x00", "extra content"),
         ("1.cst", struct.pack("<i", 2**31 - 1) + WHOLE["1.cst"][4:], "truncated"),
         ("1.cst", WHOLE["1.cst"][:4] + struct.pack("<i", 7) + WHOLE["1.cst"][8:], "one by one"),
         ("1.cst", WHOLE["1.cst"].replace(b"\x05\x00\x01", b"\x63\x00\x01"), "does not name"),
@@ -141,7 +141,7 @@ WHOLE = naive.separate(RANKS)
         ("1.cst", WHOLE["1.cst"].replace(b"\x05\x00\x01", b"\xff\x00\x01"), "does not name"),
         ("1.cst", WHOLE["1.cst"].replace(b"WORLD ", b"WORLD_"), "number of a call signature's arguments"),
         ("1.cst", WHOLE["1.cst"].replace(b"WORLD", b"WOR\x00D"), "number of a call signature's arguments"),
-        ("1.cst", WHOLE["1.cst"].replace(struct.pack("<I", 15), struct.pack("<I", 14)), "as long"),
+        ("1.cst", WHOLE["1.cst"].replace(struct.pack("<I", 15), struct.pack("<I", 14)), "length of a call signature"),
         ("1.cfg", naive.grammar_file({-1: [(0, 1), (-1, 1)]}), "contains itself"),
         ("1.cfg", naive.grammar_file({-1: [(1, 2)]}), "unknown symbol"),
     ],
@@ -158,7 +158,7 @@ def test_a_damaged_rank_is_left_out_and_said_to_be(tmp_path: Path, name: str, co
 def test_signatures_must_be_as_frequent_as_they_say(tmp_path: Path) -> None:
     files = naive.separate([[Call(0, 0, ("f",), 0, 0), Call(1, 0, ("f",), 0, 0)], RANKS[0]])
     files["0.cfg"] = naive.grammar_file({-1: [(0, 2)]})
-    assert "as often" in reasons(tables_of(put(tmp_path, files)))
+    assert "do not match the counts" in reasons(tables_of(put(tmp_path, files)))
 
 
 def test_ranks_without_files_are_named(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_a_rank_that_is_missing_in_between_is_refused(tmp_path: Path) -> None:
 
 def test_refused_lines_refuse_the_rank(tmp_path: Path) -> None:
     files = texts(RANKS)
-    with pytest.raises(InputRefused, match=r"Rank 1 cannot be read wholly\. Call 3: The line is none"):
+    with pytest.raises(InputRefused, match=r"Rank 1 cannot be read completely\. Call 3: The line is not"):
         ranks_of(put(tmp_path, files | {"1.txt": f"{files['1.txt']!s}damage\n"}))
 
 

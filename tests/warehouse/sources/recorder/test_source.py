@@ -133,7 +133,7 @@ def test_a_folder_that_is_refused_is_told_of(tmp_path: Path) -> None:
 def test_the_form_of_a_folder_can_be_named_and_must_be_there(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     folder = put(tmp_path / "x", TEXT)
-    with pytest.raises(InputRefused, match="no file"):
+    with pytest.raises(InputRefused, match="not a file"):
         landing.land(store, folder, lambda _: pytest.fail("nothing to read"), format_name="sacct")
     assert [name for _, name, _ in landed(tmp_path, folder)] == ["x"]
 
@@ -143,7 +143,7 @@ def test_a_rank_of_more_calls_than_fit_into_memory_is_left_out(tmp_path: Path, m
     monkeypatch.setattr(recorder_calls, "MAX_CALLS", max(counts) - 1)
     for name, files in (("raw", RAW), ("text", TEXT)):
         found = tables_of(put(tmp_path / name, files))
-        assert found["rejects"]["reason"].str.contains("can be read").sum() == counts.count(max(counts))
+        assert found["rejects"]["reason"].str.contains("maximum per rank").sum() == counts.count(max(counts))
         assert found["trace_modules"]["outcome"].unique().to_list() == ["partial"]
 
 

@@ -232,8 +232,8 @@ def test_bad_requests_are_refused_one_by_one_up_to_a_bound() -> None:
     (flush,) = at_once(line_of(("read_sync", phases)))
     assert requests_of(flush.moves) == {"read": [(0, 1, 1), (0, 1, 2)]}
     assert len(flush.refused) == 21
-    assert flush.refused[0] == (1, "read_sync: request 2, its rate or its bytes are negative.")
-    assert flush.refused[-1] == (1, "read_sync: 30 more requests are as bad.")
+    assert flush.refused[0] == (1, "read_sync: request 2: its rate or its bytes are negative.")
+    assert flush.refused[-1] == (1, "read_sync: 30 more requests are invalid.")
 
 
 def test_endless_bad_lines_are_handed_over_by_the_thousand() -> None:
