@@ -5,8 +5,8 @@
 - `classify`: `iosig classify`.
 - `compress`: `iosig compress`.
 - `demo`: `iosig demo`.
-- `demo_planted` (`Planted`, `find_planted`): What the demo planted, and what its last release says of it.
-- `demo_story` (`Story`, `tell`): What it prints on one screen.
+- `demo_planted` (`Planted`, `find_planted`): Planted facts of the demo, compared with its last release.
+- `demo_story` (`Story`, `tell`): The demo's summary on one screen.
 - `completing` (`quietly`): What a shell completes.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.

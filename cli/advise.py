@@ -105,11 +105,11 @@ def advise_command(
     plot: Path | None,
     style: Style,
 ) -> int:
-    """Say on which file system an application should run, and how long it should wait, to be in nobody's way.
+    """Recommend a file system and a start delay for an application, to keep interference low.
 
-    APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or a part of one
-    that means no other. File systems are ranked by the bytes that are expected to find no room, by the signatures of
-    the application and of what runs there: see docs/advice.md.
+    APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or an unambiguous
+    part of one. File systems are ranked by the bytes that are expected to exceed their throughput, from the signatures
+    of the application and of the jobs that run there: see docs/advice.md.
     """
     from iosig.answers.advice.query import Query, advise_on, build_document, choose, find_signature
 

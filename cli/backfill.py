@@ -45,10 +45,9 @@ def backfill_command(
     lock_timeout_s: float,
     as_json: bool,
 ) -> int:
-    """Make many days anew from what is landed, some at a time, each time with a release.
+    """Recompute a range of days from landed inputs, in batches that each publish a release.
 
-    One that was stopped goes on where it was, if it is asked for again in the same words. `iosig diff` says what
-    changed.
+    To resume an interrupted backfill, run the same command again. `iosig diff` shows what changed.
     """
     from iosig.cli.printing import say, show_json, steps_told
     from iosig.flows.backfill import backfill, day_ranges, run_days_inline

@@ -94,7 +94,7 @@ def classify_command(
 
 
 def _modules(found: ClassResult) -> list[tuple[Any, ...]]:
-    """Return what is told of a trace's modules: how each was read, whether it counts, what its signal is made of."""
+    """Return the rows of the module table: how each was read, whether it counts, and the basis of its signal."""
     from iosig.cli.printing import bytes_text
 
     bases: dict[str, set[str]] = {}

@@ -1,6 +1,6 @@
-"""What a shell completes: names of a warehouse, read as they lie there.
+"""Shell completion: names from a warehouse, read directly from its files.
 
-It is asked at each press of a key: it opens no catalogue, writes nothing, and keeps silent about what it cannot read.
+Completion runs at every key press, so it opens no catalogue, writes nothing and ignores files that it cannot read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def users(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
 
 
 def quietly(completing: Completing) -> Completing:
-    """Return what completes nothing where it would fail: nobody wants to be told of that while typing."""
+    """Wrap a completion function so that errors yield no suggestions: a traceback would disturb typing."""
 
     def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
         try:

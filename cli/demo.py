@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.releases import Release
 
 _MARK = ".iosig-demo"
-#: modules that import most of what a night's worker processes need
+#: modules that account for most of the import time of a night's worker processes
 _WORKED_WITH = ("iosig.flows.steps.periods", "iosig.flows.steps.joint")
 
 
@@ -116,10 +116,10 @@ def _nights(
     inbox: Path,
     engine: Engine,
 ) -> tuple[list[Release], int]:
-    """Land the real logs, then run a night for each day of the site, after its files came to the inbox.
+    """Land the real logs, then run one night per day of the site, after that day's files reach the inbox.
 
-    counted: the machine whose servers count by job, and what they counted; its files come on the last day. Returns the
-    releases, and how many real logs landed.
+    counted: the site with per-job server counters, and their values; its files arrive on the last day. Returns the
+    releases and the number of real logs that landed.
     """
     from iosig.cli.demo_story import IMPORTED_TO_DRAW
     from iosig.cli.printing import steps_told
@@ -229,12 +229,11 @@ def compare_classes(store: Store, release: Release, truth: pl.DataFrame) -> pl.D
 
 
 def compare_signatures(store: Store, release: Release, truth: Sequence[TrueSignature]) -> pl.DataFrame:
-    """Compare each application's signature, by its default method, with what it moves alone.
+    """Compare each application's default signature with the I/O that it generates alone.
 
-    Returns a row for each truth: application, direction, outcome and method (NULL where the release has no such
-    sample set), expected_correlation (NULL where there is none), cross_correlation, correlation, volume_bytes,
-    traced_bytes, burst_count, true_burst_count, missed_burst_count, false_burst_count, missing_burst_count (as the
-    release has it).
+    Returns a row per true signature: application, direction, outcome and method (NULL if the release has no such sample
+    set), expected_correlation (may be NULL), cross_correlation, correlation, volume_bytes, traced_bytes, burst_count,
+    true_burst_count, missed_burst_count, false_burst_count, missing_burst_count (from the release).
     """
     import polars as pl
 
@@ -284,11 +283,11 @@ def _compare_signature(true: TrueSignature, published: Mapping[str, Any], found:
 
 
 def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -> pl.DataFrame:
-    """Compare what servers counted for each job with what was cut out of shared traffic, and with what they served.
+    """Compare per-job server counters with estimates cut from shared traffic, and with the bytes actually served.
 
-    Returns a row for each application of the exact site's and direction in which it moved anything: application,
-    direction, run_count (of those that were measured both ways), true_run_count (of which what was counted is what was
-    served, to the byte), exact_bytes and cut_bytes (medians of the runs).
+    Returns a row per application and direction with traffic on the site that has per-job counters: application,
+    direction, run_count (runs measured both ways), true_run_count (runs in which counted and served bytes are equal),
+    exact_bytes and cut_bytes (medians over the runs).
     """
     import polars as pl
 
@@ -395,7 +394,7 @@ def _show_comparison(compared: pl.DataFrame) -> None:
 
 
 def _show_signatures(compared: pl.DataFrame) -> None:
-    """Print the signatures beside the truth; where nothing is moved and nothing was found, a sentence will do."""
+    """Print the signatures next to the truth; a sentence replaces rows without traffic and without detection."""
     from iosig.cli.printing import bytes_text, say, show
 
     columns = (

@@ -31,10 +31,10 @@ _MIN_TRUST = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What the screen shows.
+    """Contents of the demo's summary screen.
 
-    releases: of each night. planted: facts, and what was found of them. signatures, volumes: beside the truth.
-    traced_count: real Darshan logs that landed. last_day: when it began.
+    releases: one per night. planted: planted facts with their detections. signatures, volumes: compared with the truth.
+    traced_count: number of real Darshan logs that landed. last_day: start of the last day.
     """
 
     releases: Sequence[Release]
@@ -126,7 +126,7 @@ def _tell_releases(store: Store, releases: Sequence[Release]) -> None:
 
 
 def _tell_volumes(volumes: pl.DataFrame) -> None:
-    """Print what servers counted for runs, and what the file system moved meanwhile."""
+    """Print the bytes that servers counted for runs, and the file system's traffic over the same time."""
     if volumes.is_empty():
         return
     row = volumes.sort("exact_bytes", descending=True).row(0, named=True)
@@ -165,7 +165,7 @@ def _draw_signature(root: Path, release: Release, application: str, direction: s
 
 
 def _who_wrote(root: Path, release: Release, filesystem: str, last_end: datetime, target: Path) -> str:
-    """Draw who moved bytes on the last whole day, and return who wrote most; nothing where nobody is known to have."""
+    """Draw the traffic of the last whole day by job, and return the top writer; empty if no writer is known."""
     from iosig.answers.attribution.figure import build_view
     from iosig.answers.attribution.query import TABLES, Query, who
     from iosig.reports.attribution import draw

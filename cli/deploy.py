@@ -62,8 +62,8 @@ WantedBy=multi-user.target
 def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | None, name: str | None) -> int:
     """Schedule the night: on a Prefect work pool, under systemd, or from cron.
 
-    The schedule is that of the settings. On a work pool there is a deployment for each flow: nightly, land, backfill,
-    maintain, report. They are named after the warehouse's folder, and never replace those of another warehouse.
+    The settings define the schedule. A work pool gets one deployment per flow: nightly, land, backfill, maintain,
+    report. Deployments are named after the warehouse's folder, and never replace those of another warehouse.
     """
     settings = warehouse.settings()
     if (work_pool is None) == (printed is None):
@@ -114,7 +114,7 @@ def _unit(warehouse: Warehouse, settings: Settings, name: str | None) -> str:
 
 
 def _owner(store: Store) -> str:
-    """Return who owns the warehouse's folder, which only that user can write; before there is one, the current user."""
+    """Return the owner of the warehouse's folder, the only user who can write it; by default the current user."""
     try:
         user_id = store.root.stat().st_uid
     except OSError:

@@ -46,7 +46,7 @@ class _ListedRelease(_ReleaseInputs):
 
 
 class ReleasesDocument(Document, title="iosig releases"):
-    """The history."""
+    """History of published releases, newest first."""
 
     format: Literal["iosig-releases/1"] = "iosig-releases/1"
     releases: list[_ListedRelease] = Field(description="the releases, the newest last")
@@ -73,7 +73,7 @@ class _Chunk(Part):
 
 
 class BackfillDocument(Document, title="iosig backfill"):
-    """Days that were made anew."""
+    """Days recomputed by a backfill, with their releases."""
 
     format: Literal["iosig-backfill/1"] = "iosig-backfill/1"
     chunks: list[_Chunk] = Field(description="days that were made together")
@@ -105,7 +105,7 @@ class _RowsColumn(Part):
 
 
 class RowsDocument(Document, title="iosig sql"):
-    """What a query gave."""
+    """Result rows of a SQL query."""
 
     format: Literal["iosig-rows/1"] = "iosig-rows/1"
     columns: list[_RowsColumn] = Field(description="the columns of the result, in order")
@@ -136,7 +136,7 @@ class LineageDocument(Document, title="iosig lineage"):
     def of(
         cls, tables: Sequence[TableLineage], downstream: Sequence[str], columns: Sequence[ColumnLineage]
     ) -> LineageDocument:
-        """Return the document of some lineage."""
+        """Build the document from the lineage of tables and columns."""
         return cls(
             tables=[
                 _TableLineage(table=each.name, step=each.step, is_sql=each.is_sql, tables=list(each.tables))
@@ -168,7 +168,7 @@ class PlanDocument(Document, title="iosig run --dry-run"):
 
     @classmethod
     def of(cls, warehouse: str, plan: Plan, steps: Sequence[PlannedStep]) -> PlanDocument:
-        """Return the document of a plan."""
+        """Build the document from a plan and its steps."""
         return cls(
             warehouse=warehouse,
             base_release_id=plan.base.release_id if plan.base else None,
@@ -189,7 +189,7 @@ class PlanDocument(Document, title="iosig run --dry-run"):
 
 
 class ReportDocument(Document, title="iosig report"):
-    """Where the pages of a release are."""
+    """Folder and pages of a published report."""
 
     format: Literal["iosig-report/1"] = "iosig-report/1"
     release_id: str = Field(description="the release that the pages tell of")
@@ -229,7 +229,7 @@ class LandedFileDocument(_LandedFile, Document, title="iosig land --follow"):
 
 
 class LandingDocument(Document, title="iosig land"):
-    """What landed."""
+    """Landing result for each input."""
 
     format: Literal["iosig-landing/1"] = "iosig-landing/1"
     landed_files: int = Field(description="inputs that landed [files]")
@@ -247,14 +247,14 @@ class _Format(Part):
 
 
 class FormatsDocument(Document, title="iosig land --format help"):
-    """What can land."""
+    """Input formats that can land."""
 
     format: Literal["iosig-formats/1"] = "iosig-formats/1"
     formats: list[_Format] = Field(description="what can land")
 
 
 class PredictionDocument(Document, extra="allow", title="iosig predict", json_schema_extra=columns_of("predictions")):
-    """A line for each evaluation."""
+    """Predictions of a run, one line per evaluation."""
 
     format: Literal["iosig-prediction/1"] = "iosig-prediction/1"
     intervals: list[Any]
@@ -274,7 +274,7 @@ class _Setting(Part):
 
 
 class SettingsDocument(Document, title="iosig settings"):
-    """What holds, and where it was said."""
+    """Effective settings with the source of each value."""
 
     format: Literal["iosig-settings/1"] = "iosig-settings/1"
     settings: list[_Setting] = Field(description="every setting")
@@ -287,7 +287,7 @@ class _Damage(Part):
 
 
 class DamagesDocument(Document, title="iosig verify"):
-    """What is not as it was written."""
+    """Damaged files: content that differs from what was written."""
 
     format: Literal["iosig-damages/1"] = "iosig-damages/1"
     damages: list[_Damage] = Field(description="files that are not what was written")
@@ -313,7 +313,7 @@ class _RemovedPolls(Part):
 
 
 class MaintenanceDocument(Document, title="iosig maintain"):
-    """What had to go."""
+    """Files removed by maintenance, with expired releases."""
 
     format: Literal["iosig-maintenance/1"] = "iosig-maintenance/1"
     release_ids: list[str] = Field(description="releases that expired")
@@ -323,7 +323,7 @@ class MaintenanceDocument(Document, title="iosig maintain"):
 
 
 class ForgettingDocument(Document, title="iosig forget"):
-    """What is taken out, and what cannot be."""
+    """Data that is erased, and copies that remain out of reach."""
 
     format: Literal["iosig-forgetting/1"] = "iosig-forgetting/1"
     landings: dict[str, str] = Field(description="landing = what it is called from then on")
@@ -336,7 +336,7 @@ class ForgettingDocument(Document, title="iosig forget"):
 
 
 class CompressionDocument(Document, title="iosig compress"):
-    """What a trace came to."""
+    """Size and totals of a compressed trace."""
 
     format: Literal["iosig-compression/1"] = "iosig-compression/1"
     ranks: int = Field(description="ranks [ranks]")
@@ -347,14 +347,14 @@ class CompressionDocument(Document, title="iosig compress"):
 
 
 class CallsDocument(Document, title="iosig expand"):
-    """The calls of ranks."""
+    """Expanded calls of selected ranks."""
 
     format: Literal["iosig-calls/1"] = "iosig-calls/1"
     calls: list[Any] = Field(description="the calls of the ranks that are asked for, in order")
 
 
 class TotalsDocument(Document, title="iosig expand --totals"):
-    """What all ranks come to."""
+    """Totals over all ranks of a trace."""
 
     format: Literal["iosig-totals/1"] = "iosig-totals/1"
     call_count: int = Field(description="calls of all ranks [calls]")
@@ -367,7 +367,7 @@ class TotalsDocument(Document, title="iosig expand --totals"):
 class ExtrapolationDocument(
     Document, extra="allow", title="iosig extrapolate", json_schema_extra=columns_of("extrapolation_records")
 ):
-    """What became of an extrapolation."""
+    """Outcome of an extrapolation, with reasons if there is no trace."""
 
     format: Literal["iosig-extrapolation/1"] = "iosig-extrapolation/1"
 
@@ -388,7 +388,7 @@ class _ReplayedSums(_ReplaySums):
 
 
 class ReplayDocument(Document, title="iosig replay"):
-    """What was replayed, beside the trace."""
+    """Replay result, compared with the trace."""
 
     format: Literal["iosig-replay/1"] = "iosig-replay/1"
     folder: str = Field(description="where the files are")
@@ -413,7 +413,7 @@ class ReplayDocument(Document, title="iosig replay"):
 
 
 class DemoDocument(Document, title="iosig demo"):
-    """What was found beside the truth."""
+    """Demo results, compared with the planted truth."""
 
     format: Literal["iosig-demo/1"] = "iosig-demo/1"
     release_id: str = Field(description="the release")
@@ -426,7 +426,7 @@ class DemoDocument(Document, title="iosig demo"):
 
 
 class StudyDocument(Document, title="iosig study"):
-    """What came of a study."""
+    """Results of one validation study."""
 
     format: Literal["iosig-study/1"] = "iosig-study/1"
     study: str = Field(description="which one")

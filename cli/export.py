@@ -114,7 +114,7 @@ def _print_table(store: Store, table_name: str, release_id: str | None, format_n
 
 
 def _export_all(store: Store, target: Path | None, release_id: str | None, is_copied: bool) -> int:
-    """Write a whole release and say what is in it."""
+    """Write a whole release to a folder or archive, and print its contents."""
     from iosig.warehouse.releases.whole_release import export_database, export_folder
 
     if target is None or target == _STDOUT or target.suffix in (".parquet", ".csv", ".json"):
@@ -131,7 +131,7 @@ def _export_all(store: Store, target: Path | None, release_id: str | None, is_co
 
 
 def _export_feed(store: Store, kind: str, target: Path, release_id: str | None, valid_days: float | None) -> int:
-    """Write a feed for schedulers and say what is in it, and what is not."""
+    """Write a feed for schedulers, and print the included and the excluded entries."""
     from iosig.answers.advice.feed import VALID_DAYS, export_feed
 
     days = VALID_DAYS if valid_days is None else valid_days

@@ -35,11 +35,11 @@ def extrapolate_command(
     models: Path | None,
     as_json: bool,
 ) -> int:
-    """Make the exact I/O trace of a program at a rank count that nobody ran.
+    """Extrapolate a program's I/O trace to a rank count that was never run.
 
-    TRACEs are Recorder traces (folders, or tars of them) of the same program with the same parameters, at four rank
-    counts or more. Each rank list, loop, offset, count and file name must follow a model in the ranks exactly, at all
-    rank counts; where one does not, nothing is written, and it is named (exit code 3). Times are fitted.
+    TRACEs are Recorder traces (folders, or tars of them) of the same program with the same parameters, at four or more
+    rank counts. Every rank list, loop, offset, count and file name must follow a model of the rank count exactly, at
+    all rank counts. If one does not, nothing is written and it is named (exit code 3). Times are fitted.
     """
     from iosig.cli.printing import progress_bar, say, show_json
     from iosig.traces.extrapolation.compressing import keep_apart

@@ -11,33 +11,33 @@ from functools import cached_property
 
 #: between two columns
 GAP = 2
-#: a text breaks after these within a word, as paths and ids do, and anywhere in a word that is longer than so many
+#: a text breaks after these within a word, as paths and ids do; longer words than the maximum break anywhere
 _BREAKS = re.compile(r"[^\s/,;]+[/,;]*|[/,;]+")
 _MOST_UNBROKEN = 24
 #: a command in backticks, with the space before it
 _COMMAND = r"\s*[^\s`]*`[^`\n]*\biosig [^`\n]*`\S*"
 #: digits of a number that is not whole
 _NUMBER_DIGITS = 4
-#: an amount of few digits in a unit of which there are larger and smaller ones
+#: an amount of one to three digits in a unit with prefixes
 _AMOUNT = re.compile(r"^([0-9]{1,3})(\.[0-9]+)?( (?:[kMGTPE]B(?:/s)?|[µm]s|s))$")
-#: of seconds so many digits after the point are told at most, if some are longer than one
+#: maximum number of decimals in seconds, if some values exceed one second
 _SECOND_DIGITS = 3
 _SECONDS = re.compile(r"([0-9,]+)(\.[0-9]+)? s")
-#: a text without spaces is wrapped into so many lines at most before a column is left out; prose into more
+#: maximum number of wrapped lines before a column is dropped: for texts without spaces, and for prose
 _NAME_LINES, _PROSE_LINES = 2, 5
 _LEAST_PROSE = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What of a table is shown: the places of its columns, and how many characters each takes."""
+    """The visible columns of a table and their widths in characters."""
 
     places: tuple[int, ...]
     widths: tuple[int, ...]
 
 
 class _Column:
-    """A column's widths: what it takes if nothing breaks, and what it takes at least."""
+    """Widths of a column: natural (unwrapped) and minimum."""
 
     def __init__(self, name: str, cells: Sequence[str], is_number: bool) -> None:
         self._name, self._cells, self._is_number = name, cells, is_number
@@ -70,10 +70,10 @@ def fitted(
     width: int | None,
     last: Sequence[str] = (),
 ) -> Fit:
-    """Return what of a table fits a width; all of it where there is none.
+    """Fit a table to a width; without a width, all of it is shown.
 
-    Texts are wrapped first, as far as they can still be read. Then columns are left out: those named in `last`, in
-    that order, then from the right; the first one stays.
+    Texts are wrapped first, as long as they stay readable. Then columns are dropped: those named in `last`, in that
+    order, then from the right. The first column always stays.
     """
     columns = [_Column(name, [row[place] for row in cells], are_numbers[place]) for place, name in enumerate(names)]
     kept = list(range(len(names)))
@@ -91,7 +91,7 @@ def _taken(widths: Sequence[int]) -> int:
 
 
 def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
-    """Return the widths of columns that fit at their least: what is over goes to those that lack least first."""
+    """Distribute spare width over the columns, which all fit at their minimum, smallest shortfall first."""
     if len(columns) == 1:
         return (max(1, min(width, columns[0].natural)),)
     widths = [column.least for column in columns]
@@ -104,7 +104,7 @@ def _shared(columns: Sequence[_Column], width: int) -> tuple[int, ...]:
     return tuple(widths)
 
 
-#: what is kept together: words, or their parts up to a slash or a comma
+#: units that stay together: words, or their parts up to a slash or a comma
 _WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 
 
@@ -136,7 +136,7 @@ def _broken(text: str, width: int, pieces: str, unbroken: str) -> list[str]:
 
 
 def _cut(line: str, width: int) -> int:
-    """Return how many letters fit a width; one at least."""
+    """Return the number of letters that fit a width, with a minimum of one."""
     taken = 0
     for at, letter in enumerate(line):
         taken += width_of(letter)
@@ -182,9 +182,9 @@ def number_texts(values: Sequence[float | int | None]) -> list[str | None]:
 
 
 def amount_texts(texts: Sequence[str]) -> Sequence[str]:
-    """Return a column's amounts written alike, where some have a point.
+    """Format the amounts of a column with the same precision if some have a decimal point.
 
-    With three digits each (5.00 MB beside 65.1 MB); of seconds alone, with as many after the point.
+    Three significant digits each (5.00 MB next to 65.1 MB); for plain seconds, the same number of decimals.
     """
     if not any("." in text for text in texts):
         return texts

@@ -65,10 +65,10 @@ def forecast_command(
     plot: Path | None,
     style: Style,
 ) -> int:
-    """Say which rate is to be expected of a file system in the hours to come, and where bursts will meet.
+    """Forecast a file system's rate for the next hours, and the times at which bursts will coincide.
 
-    By the signatures of the jobs that run and wait, how long others like them lasted and waited, and what flowed in
-    times alike of which nobody knew: see docs/forecast.md.
+    The forecast uses the signatures of running and waiting jobs, the run and wait times of similar jobs, and the
+    unattributed traffic at comparable times: see docs/forecast.md.
     """
     from iosig.answers.forecast.query import Query, build_document, build_view, forecast_load
 

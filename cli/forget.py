@@ -31,11 +31,11 @@ def forget_command(
     lock_timeout_s: float,
     as_json: bool,
 ) -> int:
-    """Take an input, or all that is a user's, out of the warehouse and of every release that is kept.
+    """Erase an input, or all data of a user, from the warehouse and every release that is kept.
 
-    No file is edited: each release that read it gives way to one that is made of what is left, with files of its own,
-    and its id leads there from then on; then the old files and landed data go. One that was stopped goes on when it is
-    asked for again. Backups, exports and the inputs themselves are out of its reach.
+    Files are not edited. Each affected release is replaced by one computed without the data, and its id redirects
+    there; then the old files and landed data are deleted. To resume an interrupted run, run the same command again.
+    Backups, exports and the original inputs are not erased.
     """
     from iosig.cli.printing import progress, show_json
     from iosig.flows.forget import Asked, find, forget, not_erased
@@ -66,7 +66,7 @@ def forget_command(
 
 
 def _show(found: Found, not_erased: list[str], *, is_done: bool) -> None:
-    """Say what is concerned, and what is not."""
+    """Print the affected releases and landings, and the copies that are not erased."""
     from iosig.cli.printing import say
     from iosig.reports.texts import counted
 

@@ -1,4 +1,4 @@
-"""`iosig job`: a run on one screen, what is found first; as JSON, a picture or a page."""
+"""`iosig job`: the report of a run on one screen, findings first; as JSON, a picture or a page."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def job_command(
     plot: Path | None,
     style: Style,
 ) -> int:
-    """Say what one run of a job did to storage: what is wrong with its I/O first, then what it moved, and beside whom.
+    """Report the storage I/O of one run of a job: findings first, then its bytes, and the jobs that ran with it.
 
-    Findings need a trace of the run (Darshan, Recorder, DFTracer): docs/job.md says by which rules they are found.
+    Findings need a trace of the run (Darshan, Recorder, DFTracer): see docs/job.md for their rules.
     """
     from iosig.answers.job.query import query_release, query_trace
 
@@ -164,7 +164,7 @@ def _show_trace(trace: TracedRun, is_all: bool) -> None:
 
 
 def _show_finding(row: dict[str, Any]) -> None:
-    """Print a finding: how bad, what it is, and what helps, a few lines that hang together."""
+    """Print a finding on a few lines: severity, description and remedy."""
     from iosig.cli.fitting import wrapped
     from iosig.cli.printing import printable, terminal_width
     from iosig.reports.findings import files_text, filled
@@ -241,7 +241,7 @@ def _show_bytes(told: JobReport) -> None:
 
 
 def _range_text(row: dict[str, Any]) -> str | None:
-    """Return the range of an estimate: of counted bytes, only where it is not the value itself."""
+    """Return the range of an estimate; for counted bytes, only where it differs from the value."""
     from iosig.cli.printing import bytes_text
 
     low, high = row["estimated_low_bytes"], row["estimated_high_bytes"]
@@ -256,7 +256,7 @@ def _with_basis(answer: str | None, basis: str | None) -> str | None:
 
 
 def _show_slowed(told: JobReport) -> None:
-    """Print which of its bursts took longer than alone, and whose bytes stood there most."""
+    """Print the bursts that took longer than alone, and the jobs with most bytes at those times."""
     from iosig.cli.printing import bytes_text, say, show, titled
     from iosig.reports.slowdowns import most_there, slowed_text
     from iosig.reports.texts import duration_text, shortened

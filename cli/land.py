@@ -105,11 +105,11 @@ def land_command(
     follow: bool,
     **watching: Any,
 ) -> int:
-    """Land files, folders of files, the URL of an LMT database, and what Prometheus and Slurm have that is new.
+    """Land files, folders of files, the URL of an LMT database, and new data from Prometheus and Slurm.
 
-    A file lands once, told by its content. Rows that cannot be read are kept in `rejects` with line and
-    reason; a file that cannot be read at all is refused, the others land. With --follow folders are watched: what
-    is whole lands, and what is being written is left alone; servers are asked again and again.
+    Each file lands once, identified by its content. Rows that cannot be read are kept in `rejects` with line and
+    reason. A file that cannot be read is refused; the others land. With --follow, folders are watched: complete files
+    land, and files that are still being written are skipped. Servers are polled repeatedly.
     """
     from iosig.streams.landing import Told, land_paths
 
@@ -140,7 +140,7 @@ def land_command(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is asked for by itself: Prometheus servers, and Slurm; from when on, if not from where it was left."""
+    """Servers to query: Prometheus and Slurm, with an optional start time instead of the last position."""
 
     servers: tuple[str, ...]
     is_slurm: bool
@@ -150,7 +150,7 @@ class _Asked:
         return bool(self.servers) or self.is_slurm
 
     def land(self, store: Store, settings: Settings, told: Told) -> Iterator[Arrival]:
-        """Land what is new of it."""
+        """Query the servers, and land the new data."""
         from iosig.streams.prometheus import land_prometheus
         from iosig.streams.slurm import land_slurm
 
@@ -183,7 +183,7 @@ def _require_there(paths: Sequence[str], *, is_private: bool) -> None:
 
 
 def _near(path: Path) -> str:
-    """Return which file beside a path may have been meant; nothing where none is near."""
+    """Suggest an existing file with a similar name; empty without a close match."""
     with suppress(OSError):
         return printable(meant(path.name, os.listdir(path.parent), most=1))
     return ""
@@ -214,7 +214,7 @@ def _follow(
     interval_s: float,
     as_json: bool,
 ) -> None:
-    """Land what arrives in folders, and what is asked for, until a signal comes; tell of each input in a line."""
+    """Land new files and query servers until a signal arrives; print one line per input."""
     from iosig.cli.documents import LandedFileDocument
     from iosig.streams.inbox import Inbox, follow
     from iosig.warehouse.interrupts import Stop, stopped_by_signals
@@ -245,7 +245,7 @@ def _list_formats(as_json: bool) -> None:
 
 
 def _summarize(store: Store, settings: Settings, arrivals: Sequence[Arrival], *, as_json: bool) -> None:
-    """Print what landed, and warnings about new inputs whose times look wrong by whole hours."""
+    """Print what landed, and warn of new inputs with timestamps that look wrong by whole hours."""
     from iosig.answers.time_shifts import check_landings
     from iosig.cli.printing import say, show_json
     from iosig.reports.texts import counted

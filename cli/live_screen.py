@@ -1,4 +1,4 @@
-"""The screen of `iosig status --watch`: what flows, whose it is, what comes next, how fresh all that is."""
+"""The screen of `iosig status --watch`: current rates, the jobs behind them, upcoming bursts, and data age."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 #: from few to many; where the terminal's encoding has no blocks, letters
 _BLOCKS, _LETTERS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _GAP = "·"
-#: from which width on whose the bytes were and what comes next stand side by side; and less than that a curve is half
+#: minimum width for two columns of panels; below the second width, curves have half the resolution
 _WIDE, _NARROW = 110, 78
 _MOST_ROWS, _MOST_PROBLEMS, _MOST_SOURCES = 5, 4, 8
-#: of an application's name and a job's, so that a row fits 80 columns; and two beside each other a wide terminal
+#: maximum length of application and job names: for rows of 80 columns, and for two panels side by side
 _FIT_CHARACTERS, _FIT_CHARACTERS_BESIDE = (24, 12), (18, 9)
 
 
@@ -42,7 +42,7 @@ class Screen:
     fault: str | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield what fits."""
+        """Render the panels that fit the terminal."""
         blocks = _BLOCKS if options.encoding.startswith("utf") else _LETTERS
         drawn = _Drawn(self.now(), options.max_width, blocks)
         yield from drawn.head(self.moment, self.fault)
@@ -57,14 +57,14 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Where and when a screen is drawn."""
+    """Time, width and block characters of a drawn screen."""
 
     at: datetime
     width: int
     blocks: str
 
     def head(self, moment: Moment, fault: str | None) -> Iterator[RenderableType]:
-        """Yield which warehouse and release it is, and what is wrong."""
+        """Yield the header: warehouse, release and current faults."""
         condition = moment.condition
         release = f"release {condition.release_id} ({condition.verdict})" if condition.release_id else "no release yet"
         waits = "waits" if len(condition.waiting) == 1 else "wait"
@@ -97,20 +97,20 @@ class _Drawn:
         yield both
 
     def curve(self, values: Sequence[float | None]) -> Text:
-        """Return a curve of the last minutes, a letter each, or two minutes each where there is little room."""
+        """Return a sparkline of the last minutes, one letter per minute, or per two minutes on narrow screens."""
         if self.width < _NARROW:
             values = [_most(values[place : place + 2]) for place in range(0, len(values), 2)]
         most = max((value for value in values if value is not None), default=0.0)
         return Text("".join(self.block(value, most) for value in values), style="cyan", no_wrap=True)
 
     def block(self, value: float | None, most: float) -> str:
-        """Return how high a value is."""
+        """Return the block character for a value, relative to the maximum."""
         if value is None:
             return _GAP if self.blocks == _BLOCKS else " "
         return self.blocks[round((len(self.blocks) - 1) * value / most)] if most > 0 else self.blocks[0]
 
     def outlook(self, one: FilesystemMoment) -> tuple[Text, str]:
-        """Return what is to be expected in the hour to come, its range, and the mean rate."""
+        """Return the forecast for the next hour with its range, and the mean rate."""
         told = one.outlook
         if told is None:
             return Text(printable(one.no_outlook_reason or ""), style="dim"), ""
@@ -166,7 +166,7 @@ class _Drawn:
             yield _line((f"{len(bursts) - _MOST_ROWS:,} more jobs have one", "dim"))
 
     def names(self, application_id: str, job_id: str) -> tuple[str, str]:
-        """Return an application's and a job's name, as long as there is room for them."""
+        """Return an application's and a job's name, shortened to the available width."""
         most = _FIT_CHARACTERS_BESIDE if self.width >= _WIDE else _FIT_CHARACTERS
         return _name(application_id, most[0]), _name(job_id, most[1])
 
@@ -229,7 +229,7 @@ def _range(burst: Burst) -> str:
 
 
 def _clock(instant: datetime, beside: datetime | None = None) -> str:
-    """Return the time of the day, with the day where it is another one than beside."""
+    """Return the time of day, with the date if it differs from that of `beside`."""
     known = instant.astimezone(UTC)
     is_near = beside is None or known.date() == beside.astimezone(UTC).date()
     return f"{known:%H:%M:%SZ}" if is_near else f"{known:%Y-%m-%d %H:%M:%SZ}"

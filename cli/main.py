@@ -71,7 +71,7 @@ _EPILOG = (
 
 
 def _end_printing() -> None:
-    """Print all that waits to be printed; what is in the way is told, which Python would not do in a sentence."""
+    """Flush stdout and report a write error as a message, which Python would print as a traceback."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -81,7 +81,7 @@ def _end_printing() -> None:
 
 
 def _unprinted(error: OSError) -> MachineFault:
-    # what is left is not tried again when Python ends
+    # the remaining output must not be written again when Python exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return MachineFault(f"What is printed cannot be written: {error.strerror}.")
 
@@ -90,13 +90,13 @@ def _fault_of(error: Exception, root: Path) -> MachineFault | None:
     try:
         from iosig.flows.faults import machine_fault
     except (ImportError, OSError, MemoryError):
-        # where it cannot even be loaded what tells faults apart
+        # the module that classifies faults cannot be loaded
         return MachineFault("There is not enough memory. Raise the machine's limit (`ulimit -v`), and run again.")
     return machine_fault(error, root)
 
 
 class _ReaderLeft(Exception):
-    """Whoever read what is printed has seen enough: click would end with 1 at the fault itself."""
+    """The reader closed the pipe: click would exit with code 1."""
 
 
 class _Lazy(click.Group):
@@ -113,7 +113,7 @@ class _Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; one that there is not is told with those that may have been meant."""
+        """Resolve a subcommand name; an unknown one is reported with similar names."""
         try:
             return super().resolve_command(ctx, args)
         except click.NoSuchCommand as error:
@@ -129,7 +129,7 @@ class _Lazy(click.Group):
             raise _unprinted(error) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the subcommand; where the machine fails it, raise what to tell of it."""
+        """Run the subcommand, and convert machine faults (memory, disk) into messages."""
         try:
             return super().invoke(ctx)
         except NothingToDo as nothing:
@@ -210,7 +210,7 @@ def iosig(ctx: click.Context, warehouse: Path, settings_path: Path | None) -> No
 
 
 def _complain(error: click.ClickException) -> None:
-    """Tell what is wrong with a command line, and what may have been meant."""
+    """Print a usage error with similar options or commands."""
     from iosig.cli.printing import say
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
@@ -228,7 +228,7 @@ def _meant(message: str) -> str:
 
 
 def main() -> None:
-    """Run the command; a fault that the user can mend is told in a sentence, without a traceback."""
+    """Run the command, and print user-correctable errors as one sentence without a traceback."""
     # Nothing of ours multiplies large matrices, and OpenBLAS's idle threads spin: 0.2 s of processor time a call.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
@@ -267,7 +267,7 @@ def _show_traceback(*error: Any) -> None:
 
 
 def program() -> None:
-    """Be a program: run the command, and end with it."""
+    """Entry point of the program: run the command and exit with its code."""
     sys.excepthook = _show_traceback
     ended: list[int] = []
     left_at_once(lambda: ended[0] if ended else None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LISTED, _LISTED_ALIKE, _LISTED_REQUESTS, _LISTED_CAUSES = 8, 3, 5, 2
 #: characters of a name from the input that are shown, and of a sentence
 _NAME_CHARACTERS, _SENTENCE_CHARACTERS = 20, 600
-#: nodes are called alike where the slowest one takes less than so many times as long as the median one
+#: nodes are similar if the slowest takes less than this multiple of the median time
 _ALIKE = 1.25
 
 
@@ -153,7 +153,7 @@ def _draw(
         click.echo(f"Written: {html}", err=True)
 
 
-# ---- what is printed: texts from the input without what steers a terminal, and not too long
+# ---- printed texts: input text without terminal control codes, of limited length
 
 
 def _show(found: NetworkInput) -> None:
@@ -249,7 +249,7 @@ def _show_nodes(found: NetworkInput, layer: Layer) -> None:
 
 
 def _slowest(nodes: pl.DataFrame, layer: Layer) -> str:
-    """Return in a sentence how slow the slowest node (the first row) is beside the others."""
+    """Return a sentence that compares the slowest node (the first row) with the others."""
     from iosig.cli.printing import bytes_text
     from iosig.reports.networks.view import SLOW_RATIO
     from iosig.reports.texts import counted
@@ -305,7 +305,7 @@ def _show_patterns(found: NetworkInput) -> None:
 
 
 def _pattern_text(row: dict[str, Any], slow: dict[str, int]) -> str:
-    """Return a pattern, or why there is none; of times, how many nodes of the two layers are not like most."""
+    """Return a pattern or the reason why none was found; for time patterns, with the number of outlier nodes."""
     if not row["pattern"]:
         return str(row["outcome"]).replace("_", " ")
     count = slow[row["source_layer"]] + slow[row["target_layer"]] if row["metric"] == "time" else 0

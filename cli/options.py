@@ -35,7 +35,7 @@ class Warehouse:
     settings_path: Path | None
 
     def settings(self) -> Settings:
-        """Read the settings; UsageError names what is wrong in the file."""
+        """Read the settings file; a UsageError names the invalid setting."""
         from iosig.settings.model import load
 
         return load(self.settings_path, self.store.root)
@@ -43,7 +43,7 @@ class Warehouse:
 
 class _Day(click.DateTime):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the day; what is none is told without the codes of a format."""
+        """Parse a calendar day; the error message omits the format codes of `strptime`."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:

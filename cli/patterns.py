@@ -38,9 +38,9 @@ def patterns_command(
     release_id: str | None,
     as_json: bool,
 ) -> int:
-    """Show recurring patterns in the unattributed traffic of a file system, those that moved most first.
+    """List recurring patterns in the unattributed traffic of a file system, largest volume first.
 
-    A pattern whose occurrences lie in runs of a logged application is attributed to it: see docs/attribution.md.
+    A pattern with occurrences during runs of a logged application is attributed to it: see docs/attribution.md.
     """
     from iosig.answers.attribution import patterns
     from iosig.cli.printing import show_json

@@ -46,7 +46,7 @@ class _OutlierChoice(click.Choice[str]):
         super().__init__(_OUTLIERS)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return our name for it."""
+        """Map the option value to the internal method name."""
         letters = "".join(filter(str.isalpha, str(value))).lower()
         return super().convert(_OTHER_NAMES.get(letters, letters), param, ctx)
 
@@ -105,12 +105,13 @@ def period_command(
     TRACE is a series, polls, a Darshan log, a TMIO trace, a Recorder trace (its folder, or a tar of it), a DFTracer
     trace (its folder or file), or a compressed trace.
 
-    A run's several periods are told one by one, each with the time in which it holds, also a fast one on a slow one.
+    Several periods of a run are listed separately, each with its time window, including a fast period within a slow
+    one.
 
-    A false alarm is measured against signals without memory: idle times that do not depend on how long they last
-    already, or samples that depend on the last one only. What keeps a least distance, or ticks in blocks, is regular in
-    that sense, and may be told a period. One level holds for all of a run's periods together: a claim hands it on, in
-    equal shares, to what is before it, after it and between its bursts.
+    The false-alarm probability refers to a memoryless null model: idle times that do not depend on the time already
+    elapsed, or samples that depend only on the previous one. Activity with a minimum spacing or in fixed blocks is
+    regular in that sense, and may be reported as a period. One significance level covers all periods of a run: each
+    detection passes it on, in equal shares, to the intervals before, after and between its bursts.
     """
     from iosig.answers.single.periods import Query, find_periods
     from iosig.cli.printing import show_json
@@ -163,7 +164,7 @@ def _show(found: PeriodResult) -> None:
 
 
 def _show_segments(found: PeriodResult, rows: list[dict[str, Any]]) -> None:
-    """Print the segments of what has more than one."""
+    """Print the segments of a result that has several."""
     from iosig.cli.printing import bytes_text, show
 
     columns = (
@@ -200,12 +201,12 @@ def _names(found: PeriodResult, row: dict[str, Any]) -> tuple[str | None, str, s
 
 
 def _error_text(value: float | None) -> str | None:
-    """Return what is known to two digits."""
+    """Format an error with two significant digits."""
     return None if value is None else f"{value:.2g}"
 
 
 def _time_text(seconds: float | None, zero_s: float | None) -> str | None:
-    """Return an end of a window: an instant where the clock is known, else seconds."""
+    """Format a window boundary: an instant if the clock is known, else seconds."""
     if seconds is None:
         return None
     if zero_s is None:

@@ -127,7 +127,7 @@ def who_command(
     target: Path,
     style: Style,
 ) -> int:
-    """Draw who moved the bytes: what was measured, the applications that explain it, and what is nobody's."""
+    """Draw a file system's traffic: measured rates, the contributing applications, and the unattributed part."""
     from iosig.answers.attribution.figure import build_view
     from iosig.answers.attribution.query import TABLES, Query, find_last_day_start, who
     from iosig.reports.attribution import draw
@@ -187,7 +187,7 @@ def map_command(warehouse: Warehouse, release_id: str | None, target: Path, styl
 def clock_command(
     warehouse: Warehouse, direction: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
-    """Draw the checkpoint clock: how often applications write how much, and whose bursts meet."""
+    """Draw the checkpoint clock: each application's write interval and volume, and coinciding bursts."""
     from iosig.answers.wall.checkpoint_clock import TABLES, build_view
     from iosig.reports.wall.checkpoint_clock import draw
     from iosig.warehouse.releases.reading import opened

@@ -33,7 +33,7 @@ _PICTURES = (".png", ".svg")
 _LAST = ("range_s", "window from", "moves")
 #: an end of a range that is missed by so little is hit
 _CLOSE_S = 1e-6
-#: seconds that are told without fractions
+#: from this value on, seconds are printed without decimals
 _MANY_S = 1e5
 
 
@@ -130,10 +130,11 @@ class _DetectorChoice(click.Choice[str]):
 @strict_option
 @click.pass_obj
 def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options: Any) -> int:
-    """Predict the period of I/O phases while the run goes on, evaluation by evaluation.
+    """Predict the period of I/O phases during a run, evaluation by evaluation.
 
-    TRACE is a TMIO trace in JSON Lines or MessagePack, or a folder of such; with --job and --lmt it is what
-    servers saw. Without --follow what is there is judged flush by flush, as if it were just being written.
+    TRACE is a TMIO trace in JSON Lines or MessagePack, or a folder of such; with --job and --lmt the input is the
+    servers' measurements. Without --follow, existing data is evaluated flush by flush, as if it were just being
+    written.
     """
     _check(paths, options)
     from iosig.answers.predictions import Session
@@ -275,11 +276,11 @@ def _plot(session: Session, kept: Sequence[Row], followed: Followed, direction: 
 
 @contextmanager
 def _printing() -> Iterator[None]:
-    """Tell in a sentence that nothing more can be printed; that a reader has seen enough is no fault."""
+    """Report write errors of stdout in one sentence; a reader that closed the pipe is no error."""
     try:
         yield
     except OSError as error:
-        # What is left of the output would fail once more at the end of the process.
+        # Buffered output would fail again when the process exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             # without its number, by which click would make it a failure
@@ -320,7 +321,7 @@ def _show(rows: Sequence[Row], inputs: Mapping[str, Followed]) -> None:
 
 
 def left_open(last: dict[str, Any]) -> str:
-    """Return what is to be said of a burst that an input's last row of `predictions` foretells, if anything."""
+    """Return a note on the burst that the last row of `predictions` forecasts for an input, if any."""
     if last["source"] != "client" or last["next_burst_start_s"] is None:
         return ""
     return "If the run was over then, no burst followed the last line: a trace does not say."
@@ -385,7 +386,7 @@ def _range_text(shortest_s: float | None, longest_s: float | None) -> str | None
 
 
 def _state_text(row: dict[str, Any]) -> str:
-    """Return the state of the automaton, and in a few words what is special about an evaluation."""
+    """Return the state of the automaton and a short note on unusual evaluations."""
     since = "" if row["change_s"] is None else f" since {_at_text(row['change_s'])}"
     words = [
         row["phase_state"],

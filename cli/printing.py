@@ -24,7 +24,7 @@ from iosig.warehouse.printable import one_line, printable as printable
 if TYPE_CHECKING:
     from iosig.answers.documents import Document
 
-#: names of columns without room that are told
+#: maximum number of dropped columns that are named
 _MOST_NAMES = 8
 #: a number, with or without a unit or a sign
 _AMOUNT = re.compile(r"[-+x]? ?[0-9][0-9.,]*(e[-+]?[0-9]+)? ?(%|[kMGTPE]?B(/s)?|[µm]?s|min|h|d)?")
@@ -104,7 +104,7 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def terminal_width(*, err: bool = False) -> int | None:
-    """Return how wide what is printed may be: as COLUMNS says, else as the terminal is; None in a file or a pipe."""
+    """Return the output width: COLUMNS if set, else the terminal's width; None for a file or a pipe."""
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and int(told) > 0:
         return int(told)
@@ -132,7 +132,7 @@ def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[
 
 
 def _are_amounts(texts: Sequence[str]) -> bool:
-    """Tell whether all that stands in a column is a number, most with a unit behind it."""
+    """Check whether all cells of a column are numbers, most with a unit."""
     known = [text for text in texts if text != "-"]
     return any(not text.isdecimal() for text in known) and all(_AMOUNT.fullmatch(text) for text in known)
 
@@ -194,13 +194,13 @@ class _Terminal(io.RawIOBase):
 
 
 def progress(name: str, count: int, seconds: float) -> None:
-    """Tell on stderr what was done, how many rows came of it and how long it took."""
+    """Print a completed step on stderr, with its row count and duration."""
     click.echo(f"{one_line(name):<32}{count:>12,} rows{seconds:>8.1f} s", err=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Where one tells of steps: which one begins and about how long is left, and what was done."""
+    """Callbacks for progress: one when a step begins, with an estimate of the remaining time, one when it is done."""
 
     begin: Callable[[str, float | None], None]
     done: Callable[[str, int, float], None]
@@ -208,9 +208,9 @@ class Steps:
 
 @contextmanager
 def steps_told(*, is_brief: bool = False) -> Iterator[Steps]:
-    """Tell of steps on stderr: on a terminal in one line that changes, elsewhere in a line each.
+    """Report steps on stderr: on a terminal in one line that is updated, elsewhere in one line per step.
 
-    is_brief: on a terminal what was done is not kept.
+    is_brief: on a terminal, drop the lines of completed steps.
     """
     from rich.console import Console
     from rich.text import Text
@@ -230,7 +230,7 @@ def _beginning(name: str, left_s: float | None) -> str:
 
 
 def _about(seconds: float) -> str:
-    """Return a time of which only the size is known."""
+    """Format an approximate duration in s, min or h."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -238,7 +238,7 @@ def _about(seconds: float) -> str:
 
 @contextmanager
 def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Show on stderr how much of the work is done; what is yielded takes how much is, and how much there is."""
+    """Show a progress bar on stderr; yields a callback that takes the done and total amounts."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

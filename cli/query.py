@@ -43,11 +43,11 @@ _INTERRUPTED = 130
 def sql_command(
     warehouse: Warehouse, query: str, release_id: str | None, format_name: str, is_raw: bool, as_json: bool
 ) -> int:
-    """Query a release in SQL (DuckDB), read-only; `iosig sql "show tables"` lists what there is.
+    """Query a release in SQL (DuckDB), read-only; list its tables with `iosig sql "show tables"`.
 
-    `describe TABLE` shows its columns with units and docs, `summarize TABLE` what is in them. A query names tables,
-    never files. Its limits: 100 levels of brackets, 2,000 keywords and operators, 1 MB of text; a result of 1,000
-    columns and 64 MiB a row; 2 GB of memory and 16 GB of temporary files.
+    `describe TABLE` shows its columns with units and docs, `summarize TABLE` their statistics. A query names tables,
+    never files. Limits: 100 levels of brackets, 2,000 keywords and operators, 1 MB of text; a result of 1,000 columns
+    and 64 MiB per row; 2 GB of memory and 16 GB of temporary files.
     """
     import duckdb
 
@@ -86,7 +86,7 @@ def _end(spill: str) -> None:
 
 
 def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation | None:
-    """Return the result of a query; what is described has its units and docs."""
+    """Run a query and return its relation; `describe` results include units and docs."""
     from iosig.warehouse.releases.sentences import description
     from iosig.warehouse.releases.statements import described_table
 
@@ -131,7 +131,7 @@ def _print_records(relation: duckdb.DuckDBPyRelation) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as a cell: instants to the second, long lists by their ends."""
+    """Format a value as a cell: instants to the second, long lists by their ends."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" ").removesuffix("+00:00").removesuffix(".000000")
     if isinstance(value, list):

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-#: on top of what the process has when a query begins; DuckDB's own limit does not count strings and results
+#: on top of the process's memory when a query begins; DuckDB's own limit excludes strings and results
 MAX_MEMORY_BYTES = 4 << 30
-#: each thread has a stack, which counts whether it is used or not
+#: each thread has a stack, which counts even if it is unused
 _THREAD_BYTES = 16 << 20
 MAX_ROW_BYTES = 64 << 20
 MAX_COLUMNS = 1_000
@@ -26,9 +26,9 @@ _BATCH_ROWS = 10_000
 
 @contextmanager
 def limited_memory(max_bytes: int = MAX_MEMORY_BYTES) -> Iterator[None]:
-    """Let this process allocate at most so much more memory; an allocation beyond it fails as on a full machine.
+    """Limit how much additional memory this process may allocate; beyond that, allocations fail.
 
-    Only Linux counts all private memory to this limit (RLIMIT_DATA).
+    Only Linux counts all private memory towards this limit (RLIMIT_DATA).
     """
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
     used = _data_bytes()

@@ -346,7 +346,7 @@ def _default_words(field: FieldInfo) -> str:
 
 
 def compressed_traces() -> str:
-    """Return the page of the compressed traces' form, its tables made anew."""
+    """Return the page on the format of compressed traces, with its tables regenerated."""
     return compressed_files.render_page((DOCS / "compressed-traces.md").read_text(encoding="utf-8"))
 
 

@@ -62,7 +62,7 @@ def releases_command(context: click.Context, as_json: bool) -> int:
         for release in found
     ]
     columns = ("release", "created (UTC)", "kind", "newest data", "on top of", "days", "new inputs", "checks", "kept")
-    # of most warehouses there is nothing to say in the last one
+    # the last column is empty in most warehouses
     width = len(columns) if pins or gone or any(replaced.values()) else len(columns) - 1
     # an id names the time and the kind
     told_last = ("created (UTC)", "kind", "new inputs", "on top of", "days")
@@ -140,8 +140,8 @@ def rollback_command(
     """Make an earlier release the current one, and keep later runs from publishing what was rolled back.
 
     Nothing is deleted. The rollback stays in force until `--end`: runs exclude the landings of the releases that were
-    rolled back, and refuse settings other than those of RELEASE_ID. With --exclude-landing or --exclude-table they
-    exclude only what is named. `iosig status` and `iosig releases` show a rollback in force.
+    rolled back, and refuse settings other than those of RELEASE_ID. With --exclude-landing or --exclude-table, runs
+    exclude only the named landings and tables. `iosig status` and `iosig releases` show a rollback in force.
     """
     from iosig.cli.printing import say
     from iosig.expectations import docs

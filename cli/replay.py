@@ -48,11 +48,11 @@ def replay_command(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Replay a trace: the calls of its ranks, by processes of their own, on files under one folder.
+    """Replay a trace: separate processes execute the calls of its ranks on files under one folder.
 
-    TRACE is a Recorder trace (a folder or an archive) or a compressed or extrapolated one. Every path is remapped
-    under the folder; nothing outside is touched. Outer calls are replayed, in each rank's order and, at MPI's
-    collective calls, in that of the ranks.
+    TRACE is a Recorder trace (a folder or an archive) or a compressed or extrapolated one. Every path is remapped under
+    the folder; nothing outside is touched. Outer calls are replayed in each rank's order; MPI's collective calls
+    synchronize the ranks.
     """
     from iosig.cli.printing import show_json
     from iosig.traces.replay.replaying import Wish, replay

@@ -23,10 +23,10 @@ from iosig.cli.options import Warehouse, chosen_release, json_option, release_op
 @json_option
 @click.pass_obj
 def report_command(warehouse: Warehouse, folder: Path, release_id: str | None, is_hiding: bool, as_json: bool) -> int:
-    """Write a release as pages to look at in the morning, which open from a file or a web server.
+    """Write a release as static HTML pages, which open from a file or a web server.
 
-    A folder a release, `latest/` beside them; only what changed is written, and releases that expired go. Nothing on
-    the pages comes from elsewhere.
+    Each release gets a folder, next to `latest/`. Only changed pages are written, and expired releases are removed. The
+    pages load no external resources.
     """
     from iosig.answers.report.build import report
     from iosig.answers.report.pseudonyms import create_pseudonymizer

@@ -69,13 +69,13 @@ def run_command(
     lock_timeout_s: float,
     as_json: bool,
 ) -> int:
-    """Run the night on what was landed since the last release, or on the days that are named.
+    """Process the inputs landed since the last release, or the named days, and publish a release.
 
-    Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, checks
-    everything, and publishes one release. A run that was killed goes on where it stopped.
+    Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, and checks all
+    tables. A run that was killed resumes where it stopped.
 
     With --select or --exclude nothing lands: the steps are computed for all days of the current release, or for the
-    days that are named, and the other tables stay as they are. Steps that compute intermediate tables are included.
+    named days, and the other tables stay unchanged. Steps that compute intermediate tables are included.
     """
     from iosig.flows.steps.plan import require_order
 

@@ -18,7 +18,7 @@ _READING = ("jobs", "polls", "series")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its name, what it is, where that was said (a file, or nowhere), and what a change of it does."""
+    """One setting: name, value, source (a file or the default), and the effect of a change."""
 
     name: str
     value: Any
@@ -33,9 +33,9 @@ class Setting:
 @json_option
 @click.pass_obj
 def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
-    """Show what holds for this warehouse: each setting, where it was said, and what a change of it does.
+    """Show the effective settings of this warehouse: values, sources, and the effect of a change.
 
-    The file is checked on the way: a name that does not exist or a value that cannot be is told.
+    The file is validated: unknown names and invalid values are reported.
     """
     from iosig.cli.printing import show, show_json
     from iosig.settings.model import settings_file

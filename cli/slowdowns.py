@@ -1,4 +1,4 @@
-"""`iosig slowdowns`: runs whose bursts took longer than alone, and whose traffic interfered."""
+"""`iosig slowdowns`: runs with bursts that took longer than alone, and the interfering jobs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _show(answer: SlowdownAnswer, max_count: int) -> None:
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Return a run's cells: the delay of its slowed bursts, and who moved most bytes meanwhile."""
+    """Return a run's cells: the delay of its slowed bursts, and the job with most interfering bytes."""
     from iosig.cli.printing import bytes_text
     from iosig.reports.slowdowns import most_there
     from iosig.reports.texts import shortened

@@ -56,9 +56,10 @@ def status_command(
 ) -> int:
     """Show the state of a warehouse: problems, notes, release, landed and waiting inputs, disk and next night.
 
-    Exits with 7 if there is a problem: run it from a monitor. Notes, such as a rollback in force or a release that
-    passed with warnings, do not change the exit code. With --watch it looks again and again and ends with 0: at each
-    file system's rates, who moves the bytes, and which bursts come next, as far as polls and jobs landed.
+    Exits with 7 if there are problems, so that a monitor can run it. Notes, such as a rollback in force or a release
+    that passed with warnings, do not change the exit code. With --watch, the screen is refreshed until interrupted, and
+    the exit code is 0. It shows each file system's rates, the jobs that move the bytes, and the next bursts, as far as
+    polls and jobs have landed.
     """
     from iosig.answers.status.condition import read_condition
     from iosig.answers.status.exposition import exposition
@@ -108,7 +109,7 @@ def _watch(store: Store, settings: Settings, interval_s: float, *, as_json: bool
 
     look, stop = LiveView(store, settings).take_snapshot, Stop()
     with stopped_by_signals(stop), suppress(KeyboardInterrupt), watching.waiting(stop) as wait:
-        # nobody waits for the end of a look: nothing is left half by it
+        # a refresh holds no state, so an interrupt need not wait for its end
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if as_json:
             watching.watch_as_json(look, lambda seen: click.echo(build_document(seen).json_text()), wait, interval_s)

@@ -46,7 +46,7 @@ def show_summary(store: Store, release: Release, settings: Settings, *, is_verbo
 
 
 def _few(texts: list[str]) -> list[str]:
-    """Return the first warnings, and where the others are."""
+    """Return the first warnings, and a reference to the others."""
     more = len(texts) - _MAX_WARNINGS
     if more <= 0:
         return texts

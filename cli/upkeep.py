@@ -23,9 +23,9 @@ _MOST = 50
 @json_option
 @click.pass_obj
 def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
-    """Read a release and all landings whole, and say which file is not as it was written.
+    """Verify all files of a release and all landings against their checksums, and list damaged files.
 
-    Landed and released files, the metadata that name them, manifests, the catalogue and what is made from them.
+    Covers landed and released files, the metadata that name them, manifests, the catalogue and derived files.
     """
     from iosig.cli.printing import progress_bar, show, show_json, titled
     from iosig.warehouse.releases.verifying import verify
@@ -96,12 +96,11 @@ def repair_command(warehouse: Warehouse, as_json: bool) -> int:
 @strict_option
 @click.pass_obj
 def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool, as_json: bool) -> int:
-    """Have old releases expire, and remove the files of those that did, and raw polls of long ago.
+    """Expire old releases, delete their files, and apply the retention policy of raw polls.
 
-    Kept are the newest releases, as many as `keep_releases` of the settings says, and those that are pinned. Files of
-    the others wait for a day, for whoever reads them just now. Where `keep_landed_days` is set, polls go that were
-    landed longer ago and are in every release that is kept: their days are not computed anew then. The night does the
-    same.
+    The newest `keep_releases` releases (a setting) and pinned ones are kept. Files of expired releases stay for one
+    more day, for current readers. If `keep_landed_days` is set, older polls that are part of every kept release are
+    deleted; their days can then no longer be recomputed. The night runs the same maintenance.
     """
     from iosig.cli.printing import bytes_text, say, show_json
     from iosig.flows.steps.release import maintain
@@ -145,8 +144,8 @@ def maintain_command(warehouse: Warehouse, keep_count: int | None, is_now: bool,
 def upgrade_command(warehouse: Warehouse, is_check: bool) -> int:
     """Convert a warehouse and a settings file of commit 18b5d00 to the names of this version.
 
-    Releases keep their ids and verdicts. After an error, or if the upgrade is killed, the warehouse is as it was. The
-    settings file is rewritten, and the old one is kept beside it as FILE.before-upgrade.
+    Releases keep their ids and verdicts. After an error, or if the upgrade is killed, the warehouse is unchanged. The
+    settings file is rewritten, and the old one is saved as FILE.before-upgrade.
     """
     from iosig.cli.printing import bytes_text, progress_bar, say
     from iosig.settings.model import settings_file

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from iosig.answers.moment.query import Moment
     from iosig.warehouse.interrupts import Stop
 
-#: so often one who waits looks whether to stop; and how wide a screen is that is no terminal's
+#: interval at which a waiting screen checks for a stop; default width of an output that is no terminal
 _LOOKED_EVERY_S, _USUAL_WIDTH = 0.2, 80
 _LEAVING = ("q", "Q", "\x04")
 
@@ -30,12 +30,12 @@ Wait = Callable[[float], bool]
 
 
 def now() -> datetime:
-    """Return the time."""
+    """Return the current UTC time."""
     return datetime.now(UTC)
 
 
 def watch_as_json(look: Look, tell: Callable[[Moment], None], wait: Wait, every_s: float) -> None:
-    """Tell what there is to see, again and again, until waiting says that it is over."""
+    """Report each moment through `tell`, at a fixed interval, until `wait` signals the end."""
     while True:
         tell(look(now()))
         if wait(every_s):
@@ -45,9 +45,9 @@ def watch_as_json(look: Look, tell: Callable[[Moment], None], wait: Wait, every_
 def watch_on_screen(
     look: Look, console: Console, wait: Wait, every_s: float, clock: Callable[[], datetime] = now
 ) -> None:
-    """Show what there is to see, again and again, until waiting says that it is over.
+    """Refresh the screen at a fixed interval until `wait` signals the end.
 
-    What could not be looked at is told above what was seen before.
+    If a refresh fails, its error is shown above the last successful screen.
     """
     from rich.live import Live
 
@@ -65,7 +65,7 @@ def watch_on_screen(
 
 
 def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now) -> None:
-    """Show what there is to see once."""
+    """Print the current screen once, without refreshing."""
     from iosig.cli.live_screen import Screen
 
     with console.capture() as printed:
@@ -75,7 +75,7 @@ def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now)
 
 
 def console_of(width: int | None, *, is_plain: bool) -> Console:
-    """Return where the screen is; plain: without colours or anything else that steers a terminal."""
+    """Return the console to draw on; plain: without colours or other terminal control codes."""
     from rich.console import Console
 
     if is_plain:
@@ -84,7 +84,7 @@ def console_of(width: int | None, *, is_plain: bool) -> Console:
 
 
 def is_plain() -> bool:
-    """Return whether what is printed goes to no terminal, or to one that can do nothing but print."""
+    """Return whether the output is no terminal, or a terminal without control codes."""
     return not sys.stdout.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown")
 
 
@@ -105,7 +105,7 @@ def waiting(stop: Stop) -> Iterator[Wait]:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """Give what returns the key that is pressed within so many seconds, else nothing."""
+    """Yield a function that waits for a key press up to a timeout, and returns the key or an empty string."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
 
         def slept(seconds: float) -> str:

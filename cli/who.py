@@ -47,9 +47,9 @@ def who_command(
     plot: Path | None,
     style: Style,
 ) -> int:
-    """Say which jobs, users and applications moved how much of a file system's traffic, and what nobody explains.
+    """Show the bytes that jobs, users and applications moved on a file system, and the unattributed rest.
 
-    By the signatures of the jobs that were there, and by what servers counted for them: see docs/attribution.md.
+    The attribution uses the signatures of the jobs that ran, and per-job server counters: see docs/attribution.md.
     """
     from iosig.answers.attribution import landed, query
     from iosig.cli.printing import show_json

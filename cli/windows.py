@@ -10,7 +10,7 @@ import click
 
 
 class WindowText(NamedTuple):
-    """A window: from start_s to end_s, since 1970 if they are instants, else on the input's own clock."""
+    """A time window: start_s to end_s, as Unix seconds for instants, else on the input's own clock."""
 
     start_s: float
     end_s: float
