@@ -7,13 +7,13 @@
 - `demo`: `iosig demo`.
 - `demo_planted` (`Planted`, `find_planted`): Planted facts of the demo, compared with its last release.
 - `demo_story` (`Story`, `tell`): The demo's summary on one screen.
-- `completing` (`quietly`): What a shell completes.
+- `completing` (`quietly`): Shell completion of names in a warehouse.
 - `deploy`: `iosig deploy`.
 - `expand`: `iosig expand`.
-- `documents` (`schemas`): Documents that belong to no answer, and the JSON Schema of all documents.
+- `documents` (`schemas`): Documents of commands without an answer, and the JSON Schema of all documents.
 - `export`: `iosig export`.
 - `extrapolate`: `iosig extrapolate`.
-- `fitting` (`fitted`): How a table fits a width.
+- `fitting` (`fitted`): Fitting a table to the terminal's width.
 - `forecast`: `iosig forecast`.
 - `forget`: `iosig forget`.
 - `figures`: The pictures of `docs/pictures.md`, made from the demo by that page's own commands.
@@ -22,17 +22,17 @@
 - `land`: `iosig land`.
 - `lineage`: `iosig lineage`.
 - `live_screen` (`Screen`): The screen of `iosig status --watch`.
-- `main`: The command itself: which subcommands there are, and how faults become messages and exit codes.
+- `main`: The command itself: its subcommands, and the conversion of faults into messages and exit codes.
 - `network`: `iosig network`.
-- `options`: What several subcommands take, each declared once.
+- `options`: Options that several subcommands share.
 - `period`: `iosig period`.
 - `population`: `iosig population`.
 - `patterns`: `iosig patterns`.
 - `plot`: `iosig plot`.
 - `predict`: `iosig predict`.
-- `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): How results look.
+- `printing` (`show`, `show_records`, `show_json`, `say`, `bytes_text`, `progress_bar`): Output and progress.
 - `query`: `iosig sql`.
-- `query_limits` (`limited_memory`, `batches`): What one query may take of memory, per row and in columns.
+- `query_limits` (`limited_memory`, `batches`): Limits of one query: memory, bytes per row, columns.
 - `reference`: The reference pages under `docs/`, generated from what they describe.
 - `releases`: `iosig releases`, `iosig rollback` and `iosig diff`.
 - `replay`: `iosig replay`.
@@ -42,9 +42,9 @@
 - `settings`: `iosig settings`.
 - `slowdowns`: `iosig slowdowns`.
 - `status`: `iosig status`.
-- `summary`: What a release holds, for people: counts, samples, classes, checks, and where it lies.
+- `summary`: A readable summary of a release: counts, samples, classes, checks, and its location.
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
-- `watching` (`watch_on_screen`, `waiting`): Look, show, wait, until somebody has seen enough.
+- `watching` (`watch_on_screen`, `waiting`): The refresh loop of `iosig status --watch`.
 - `who` (`report_window`): `iosig who`.
 - `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
 """

@@ -26,7 +26,7 @@ _MIN_CHANGE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One planted fact: the truth, the release's result, and whether they agree."""
+    """A planted fact, the release's result, and whether they agree."""
 
     kind: str
     planted: str

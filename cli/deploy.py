@@ -60,7 +60,7 @@ WantedBy=multi-user.target
 @name_option
 @click.pass_obj
 def deploy_command(warehouse: Warehouse, work_pool: str | None, printed: str | None, name: str | None) -> int:
-    """Schedule the night: on a Prefect work pool, under systemd, or from cron.
+    """Schedule the nightly run on a Prefect work pool, under systemd, or from cron.
 
     The settings define the schedule. A work pool gets one deployment per flow: nightly, land, backfill, maintain,
     report. Deployments are named after the warehouse's folder, and never replace those of another warehouse.

@@ -287,7 +287,7 @@ class _Damage(Part):
 
 
 class DamagesDocument(Document, title="iosig verify"):
-    """Damaged files: content that differs from what was written."""
+    """Damaged files, with content that differs from what was written."""
 
     format: Literal["iosig-damages/1"] = "iosig-damages/1"
     damages: list[_Damage] = Field(description="files that are not what was written")
@@ -367,7 +367,7 @@ class TotalsDocument(Document, title="iosig expand --totals"):
 class ExtrapolationDocument(
     Document, extra="allow", title="iosig extrapolate", json_schema_extra=columns_of("extrapolation_records")
 ):
-    """Outcome of an extrapolation, with reasons if there is no trace."""
+    """Outcome of an extrapolation, with reasons if it produced no trace."""
 
     format: Literal["iosig-extrapolation/1"] = "iosig-extrapolation/1"
 

@@ -37,7 +37,7 @@ class Fit:
 
 
 class _Column:
-    """Widths of a column: natural (unwrapped) and minimum."""
+    """Natural (unwrapped) and minimum width of a column."""
 
     def __init__(self, name: str, cells: Sequence[str], is_number: bool) -> None:
         self._name, self._cells, self._is_number = name, cells, is_number

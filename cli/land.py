@@ -140,7 +140,7 @@ def land_command(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Servers to query: Prometheus and Slurm, with an optional start time instead of the last position."""
+    """Prometheus and Slurm servers to query, with an optional start time instead of the last position."""
 
     servers: tuple[str, ...]
     is_slurm: bool

@@ -64,7 +64,7 @@ class _Drawn:
     blocks: str
 
     def head(self, moment: Moment, fault: str | None) -> Iterator[RenderableType]:
-        """Yield the header: warehouse, release and current faults."""
+        """Yield the header with warehouse, release and current faults."""
         condition = moment.condition
         release = f"release {condition.release_id} ({condition.verdict})" if condition.release_id else "no release yet"
         waits = "waits" if len(condition.waiting) == 1 else "wait"
@@ -229,7 +229,7 @@ def _range(burst: Burst) -> str:
 
 
 def _clock(instant: datetime, beside: datetime | None = None) -> str:
-    """Return the time of day, with the date if it differs from that of `beside`."""
+    """Return the time of day, with the date if it is another day."""
     known = instant.astimezone(UTC)
     is_near = beside is None or known.date() == beside.astimezone(UTC).date()
     return f"{known:%H:%M:%SZ}" if is_near else f"{known:%Y-%m-%d %H:%M:%SZ}"

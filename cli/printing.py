@@ -104,7 +104,7 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def terminal_width(*, err: bool = False) -> int | None:
-    """Return the output width: COLUMNS if set, else the terminal's width; None for a file or a pipe."""
+    """Return the output width from COLUMNS, else from the terminal; None for a file or a pipe."""
     told = os.environ.get("COLUMNS", "")
     if told.isdecimal() and int(told) > 0:
         return int(told)
@@ -200,7 +200,10 @@ def progress(name: str, count: int, seconds: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Callbacks for progress: one when a step begins, with an estimate of the remaining time, one when it is done."""
+    """Callbacks for progress reports.
+
+    begin: called when a step begins, with an estimate of the remaining time. done: called when it is complete.
+    """
 
     begin: Callable[[str, float | None], None]
     done: Callable[[str, int, float], None]

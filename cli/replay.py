@@ -48,7 +48,7 @@ def replay_command(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Replay a trace: separate processes execute the calls of its ranks on files under one folder.
+    """Replay a trace by separate processes, which execute the calls of its ranks on files under one folder.
 
     TRACE is a Recorder trace (a folder or an archive) or a compressed or extrapolated one. Every path is remapped under
     the folder; nothing outside is touched. Outer calls are replayed in each rank's order; MPI's collective calls

@@ -71,8 +71,8 @@ def run_command(
 ) -> int:
     """Process the inputs landed since the last release, or the named days, and publish a release.
 
-    Lands the settings' inbox if there is one, stages jobs and polls, cuts the samples, classifies, and checks all
-    tables. A run that was killed resumes where it stopped.
+    Lands the settings' inbox if configured, stages jobs and polls, cuts the samples, classifies, and checks all tables.
+    A run that was killed resumes where it stopped.
 
     With --select or --exclude nothing lands: the steps are computed for all days of the current release, or for the
     named days, and the other tables stay unchanged. Steps that compute intermediate tables are included.

@@ -18,7 +18,7 @@ _READING = ("jobs", "polls", "series")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: name, value, source (a file or the default), and the effect of a change."""
+    """A setting with its name, value, source (a file or the default), and the effect of a change."""
 
     name: str
     value: Any

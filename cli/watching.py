@@ -35,7 +35,7 @@ def now() -> datetime:
 
 
 def watch_as_json(look: Look, tell: Callable[[Moment], None], wait: Wait, every_s: float) -> None:
-    """Report each moment through `tell`, at a fixed interval, until `wait` signals the end."""
+    """Report each moment, at a fixed interval, until `wait` signals the end."""
     while True:
         tell(look(now()))
         if wait(every_s):

@@ -10,7 +10,7 @@ import click
 
 
 class WindowText(NamedTuple):
-    """A time window: start_s to end_s, as Unix seconds for instants, else on the input's own clock."""
+    """A time window from start_s to end_s: Unix seconds for instants, else seconds on the input's own clock."""
 
     start_s: float
     end_s: float

@@ -16,7 +16,7 @@ from iosig.warehouse.sources.recorder import signatures
 from iosig.warehouse.sources.recorder.calls import Run
 from iosig.warehouse.sources.recorder.signatures import SignedRank
 
-#: of a trace's name: where to tell, while it lasts, how many ranks are read and how many there are
+#: takes a trace's name; the context yields a callback for the numbers of ranks read and of all ranks
 Progress = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 
 _REMEDY = "Trace the program again: the tracer cannot have written that."

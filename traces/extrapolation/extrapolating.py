@@ -24,7 +24,7 @@ from iosig.warehouse.errors import InputRefused, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to extrapolate: the traces, the rank count, whether nested calls are wanted, and a user's own models."""
+    """An extrapolation request with the traces, the rank count, nested calls or not, and a user's own models."""
 
     paths: tuple[Path, ...]
     process_count: int
@@ -33,9 +33,9 @@ class Asked:
 
 
 def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record]:
-    """Return the trace at the rank count, or why there is none, and the record of it.
+    """Extrapolate traces to a rank count; return the trace or the reasons for its absence, and the record.
 
-    Raises InputRefused where a trace cannot be read wholly.
+    Raises InputRefused if a trace cannot be read completely.
     """
     if asked.process_count > MAX_RANKS:
         raise UsageError(f"--ranks: {asked.process_count:,} are more than can be extrapolated to, {MAX_RANKS:,}.")
@@ -49,10 +49,10 @@ def extrapolated(asked: Asked, progress: Progress) -> tuple[Extrapolated, Record
 
 
 def families(path: Path | None) -> Families:
-    """Return the kinds of models: those of the paper, and behind them what a user's own Python file adds.
+    """Return the model families of the paper, followed by those of a user's Python file.
 
-    The file may have `COUNT_FAMILIES` (`iosig.transforms.extrapolation.count_models.CountFamily`) and `RANK_FAMILIES`
-    (`iosig.transforms.extrapolation.rank_models.RankFamily`). Raises InputRefused if it cannot run or has neither.
+    The file may define `COUNT_FAMILIES` (`iosig.transforms.extrapolation.count_models.CountFamily`) and `RANK_FAMILIES`
+    (`iosig.transforms.extrapolation.rank_models.RankFamily`). Raises InputRefused if it cannot run or defines neither.
     """
     own = Families()
     if path is None:

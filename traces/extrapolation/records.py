@@ -1,6 +1,6 @@
-"""Records of extrapolations: made of what the models gave, kept in the trace's own file, landed in a warehouse.
+"""Records of extrapolations: built from the models' results, stored in the trace's own file, landed in a warehouse.
 
-`iosig extrapolate` makes one record of each rank count, be there a trace or only reasons why there is none.
+`iosig extrapolate` writes one record per rank count, with or without a resulting trace.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def record(
 
 
 def counted(found: trace_totals.Totals) -> Totals:
-    """Return a trace's totals as a record has them: bytes of outer calls, once; None for what is not known of some.
+    """Return a trace's totals for its record: bytes of outer calls, counted once; None if any part is unknown.
 
     The classes are counted by `record`.
     """
@@ -144,12 +144,12 @@ def land(store: Store, record: Record, source_file: str, settings: Settings | No
 
 
 def land_if_there(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed | None:
-    """Land a record if there is a warehouse; None where nothing was ever landed or released."""
+    """Land a record in an existing warehouse; return None if the warehouse has no landings and no releases."""
     return land(store, record, source_file, settings) if store.exists else None
 
 
 def _last_word(store: Store, record: Record) -> tuple[Landing, dict[str, Any]] | None:
-    """Return the last landing that tells of a record's traces and rank count, and what it says, but for the file."""
+    """Return the last landing with a record of the same traces and rank count, and that record without the file."""
     known = ledger.read(store)
     files = known.parts(EXTRAPOLATION_RECORDS, known.in_force)
     paths = store.locals(files["path"])

@@ -1,8 +1,8 @@
-"""Compressed traces, read and seen from the servers' side: all ranks' requests as those of one traced run.
+"""Compressed traces as one traced run: the requests of all ranks, seen from the servers' side.
 
-A compressed trace has no requests of single ranks. What its ranks ask for at once is one request here, of all together
-(rank -1), at the mean times of the calls: so that whatever can be done with a traced run (its throughput, its period,
-its class) can be done with a trace of ranks that nobody ran.
+A compressed trace has no requests of single ranks. Simultaneous requests of its ranks become one request here (rank
+-1), at the mean times of the calls. Every analysis of a traced run (throughput, period, class) therefore also applies
+to an extrapolated trace.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read(path: Path) -> CompressedTrace:
 
 @contextmanager
 def used() -> Iterator[None]:
-    """Tell what is wrong with a compressed trace as a fault of the input."""
+    """Convert errors of a compressed trace into InputRefused."""
     try:
         yield
     except ValueError as error:
@@ -129,9 +129,9 @@ _SPAN = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 
 def spans(text: str, process_count: int) -> tuple[range, ...]:
-    """Return the spans of ranks that a list such as `0-31,100` names, in its order.
+    """Parse a list of ranks such as `0-31,100` into ranges, in its order.
 
-    Raises UsageError where it is no such list, or names ranks beyond those of so many processes.
+    Raises UsageError if the list is invalid, or names ranks outside `process_count`.
     """
     found: list[range] = []
     for part in text.split(","):

@@ -31,7 +31,7 @@ Handler = Callable[[int, int, int, int, int], object]
 
 @dataclass(slots=True)
 class Done:
-    """What a rank has done: calls by function, bytes asked for and moved, failures by function and error."""
+    """Replay results of one rank: calls by function, bytes requested and moved, failures by function and error."""
 
     rank: int
     counts: Counter[str] = field(default_factory=Counter)
@@ -253,9 +253,9 @@ def run(
 ) -> Generator[float | Sync, None, None]:
     """Execute a rank's steps; yield when to go on (monotonic clock [s], 0 for now) or what to wait for.
 
-    synced: numbers of the communicators that ranks wait on, by the script's own numbers; others are passed by. The
-    delta times add up from the first step: what is late is caught up with in the next wait, so that drift does not
-    add up; the calls' own time is what they take here.
+    synced: maps the script's communicator numbers to those that ranks wait on; other communicators are skipped. The
+    delta times accumulate from the first step: a late step shortens the next wait, so that drift does not accumulate.
+    The calls themselves take as long as they take on this machine.
     """
     script, handlers, functions = executor.script, executor.handlers, executor.script.functions
     clock, due = time.monotonic, start_s
@@ -296,6 +296,6 @@ def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, in
 def error_name(error: BaseException) -> str:
     """Return a failed call's errno by its name."""
     if isinstance(error, OSError):
-        # A stream that is not open for what is asked of it raises without a number.
+        # A stream that is not open for the requested operation raises without a number.
         return errno.errorcode.get(error.errno or errno.EBADF, str(error.errno))
     return "ENOMEM" if isinstance(error, MemoryError) else "EINVAL"

@@ -1,8 +1,8 @@
-"""The files that a replay needs and leaves: what was there before the traced run, how large each becomes.
+"""The files that a replay needs and leaves: contents before the traced run, and final sizes.
 
-No return values are traced, so what was there is inferred: bytes that ranks read before anybody wrote them, and files
-that they used and nobody made. "Before" is told by a rank's own order, and among ranks by how many collective calls
-lay before each.
+Return values are not traced, so the initial state is inferred: bytes that ranks read before any rank wrote them, and
+files that ranks used without creating them. "Before" follows a rank's own order; among ranks, it follows the number of
+collective calls before each access.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ _MPI_CREATE, _MPI_EXCL = 1, 64
 
 @dataclass(frozen=True, slots=True)
 class FileUse:
-    """What ranks do to one file.
+    """Accesses of ranks to one file, with the phases in which they happen.
 
-    needed_bytes: read without having been written by the rank itself, the first of it in phase `needed_phase`.
-    used_phase: when it is first used without having been made by the rank itself. made_phase, written_phase: when it
-    is first made, written. end_bytes: where the furthest write or resize ends. is_sized: whether that is all that
-    decides its size. is_taken: unlinked or renamed in the end. is_exclusive: it must not be there before. is_emptied:
-    whether an open cuts it to nothing.
+    needed_bytes: read without a prior write by the same rank, first in phase `needed_phase`. used_phase: first use
+    without creation by the same rank. made_phase, written_phase: first creation and first write. end_bytes: end of the
+    furthest write or resize. is_sized: whether those alone determine its size. is_taken: unlinked or renamed in the
+    end. is_exclusive: it must not exist before. is_emptied: whether an open truncates it.
     """
 
     read_bytes: int = 0
@@ -52,7 +51,7 @@ class FileUse:
     is_emptied: bool = False
 
     def joined(self, other: FileUse) -> FileUse:
-        """Return what both do."""
+        """Merge the accesses of two sets of ranks."""
         return FileUse(
             self.read_bytes + other.read_bytes,
             self.written_bytes + other.written_bytes,
@@ -80,7 +79,7 @@ class FileUse:
         return None
 
     def final_bytes(self) -> int | None:
-        """Return how large the file is in the end; None where the trace does not tell."""
+        """Return the file's final size; None if the trace does not determine it."""
         if not self.is_sized or self.is_taken:
             return None
         return self.end_bytes if self.is_emptied else max(self.end_bytes, self.prepared_bytes() or 0)
@@ -100,11 +99,11 @@ class Uses:
     named: set[Place] = field(default_factory=set)
 
     def join(self, place: Place, use: FileUse) -> None:
-        """Add what is done to one file."""
+        """Merge accesses to one file into these."""
         self.files[place] = self.files[place].joined(use) if place in self.files else use
 
     def add(self, other: Uses) -> None:
-        """Add what others do."""
+        """Merge the accesses of other ranks."""
         for place, use in other.files.items():
             self.join(place, use)
         self.made_folders |= other.made_folders
@@ -118,7 +117,7 @@ class Uses:
             self.files[place] = replace(use, **known)
 
     def needed_folders(self) -> Iterator[Place]:
-        """Yield paths whose folders are to be there before the start: those that no rank makes itself."""
+        """Yield paths with folders that must exist before the start, as no rank creates them."""
         for place in sorted(self.named):
             above = [place[:end] for end in range(1, len(place))]
             made = next((at for at, folder in enumerate(above) if folder in self.made_folders), len(above))
@@ -126,7 +125,7 @@ class Uses:
 
 
 def uses(written: Written) -> Uses:
-    """Return what one rank does to files."""
+    """Collect the file accesses of one rank."""
     script, done = written.script, written.done
     found = Uses()
     phases = np.searchsorted(written.sync_places, done["place"].to_numpy().astype(np.int64), side="right")
@@ -138,7 +137,7 @@ def uses(written: Written) -> Uses:
 
 
 def _with_paths(done: pl.DataFrame) -> pl.DataFrame:
-    """Add `path_id`: the number of the path that a call is about; of MPI-IO's, what its handle was opened by."""
+    """Add the number of a call's path as `path_id`; for MPI-IO calls, the path with which the handle was opened."""
     verb = pl.col("verb")
     opened = pl.when(verb == int(Verb.MPI_OPEN)).then("other_id").forward_fill().over("file_id")
     return done.with_columns(path_id=pl.when(verb >= int(Verb.MPI_OPEN)).then(opened).otherwise("file_id"))

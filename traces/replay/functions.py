@@ -1,8 +1,8 @@
-"""Which traced functions are replayed, how, and which of their arguments say what: one row a function.
+"""The table of replayed functions: one row each, with its verb and the meaning of its arguments.
 
-Where a function's file, count, offset and the like stand is what `recorder_requests.forms` says; here is what it does
-not say: what to do, and the few arguments that only a replay needs (modes, the second name of a rename, the
-communicators of MPI's collective calls). What is not in this table is never executed.
+`recorder_requests.forms` defines the positions of a function's file, count and offset arguments. This table adds the
+verb and the arguments that only a replay needs: modes, the second name of a rename, the communicators of MPI's
+collective calls. Functions outside this table are never executed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from iosig.warehouse.sources.recorder.requests import list_forms
 
 
 class Verb(IntEnum):
-    """What a step of a script does."""
+    """Operation of a script's step."""
 
     NONE = 0
     SYNC = 1
@@ -110,7 +110,7 @@ _OTHER_NAMES = {
     **dict.fromkeys(("__fxstat", "__fxstat64"), Verb.FSTAT),
     **{"vfprintf": Verb.FPRINTF, "fseeko": Verb.FSEEK, "ftello": Verb.FTELL},
 }
-#: verbs whose functions have a form for large files
+#: verbs with functions that have a large-file variant
 _WITH_64 = frozenset({Verb.OPEN, Verb.CREAT, Verb.PREAD, Verb.PWRITE, Verb.LSEEK, Verb.FOPEN}) | {
     *(Verb.STAT, Verb.LSTAT, Verb.FSTAT)
 }

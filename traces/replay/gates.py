@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-#: a process that waits looks around so often, in case that another died
+#: polling interval of a waiting process, in case that another one died
 _LOOK_S = 0.25
 
 
@@ -34,12 +34,12 @@ class Board:
         return self
 
     def opened(self) -> OpenBoard:
-        """Map the file."""
+        """Map the counters' file into memory."""
         return OpenBoard(self)
 
 
 class OpenBoard:
-    """The counters, mapped: a view each."""
+    """The counters of a board, mapped as array views."""
 
     def __init__(self, board: Board) -> None:
         count = board.process_count
@@ -82,7 +82,7 @@ class Gates:
         return -(-count // members) * members
 
     def is_open(self, communicator: int, needed: int) -> bool:
-        """Return whether so many have come."""
+        """Return whether the needed number of ranks has arrived."""
         return bool(self.board.arrivals[communicator] >= needed)
 
     def wait(self, until: float | None) -> None:

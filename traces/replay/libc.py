@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from iosig.traces.replay.sandbox import Sandbox
 
-#: Linux moves no more than this in one call, whatever is asked for
+#: maximum that Linux moves in one call, whatever the requested size
 MOST_CALL_BYTES = 0x7FFFF000
 _FILLED_BYTES = 16 << 20
 _MOST_PARTS = 1024
@@ -44,7 +44,7 @@ def flags_here(traced: int) -> int:
 
 
 def content(size: int) -> mmap.mmap:
-    """Return what is written: page-aligned bytes that do not compress; zeros beyond the first 16 MiB."""
+    """Return page-aligned data to write, which does not compress; zeros beyond the first 16 MiB."""
     memory = mmap.mmap(-1, max(mmap.PAGESIZE, min(size, MOST_CALL_BYTES)))
     filled = min(len(memory), _FILLED_BYTES)
     memory[:filled] = os.urandom(filled)
@@ -52,9 +52,9 @@ def content(size: int) -> mmap.mmap:
 
 
 class Calls:
-    """The C library's calls on files, each by the name that the trace has for the file.
+    """The C library's file calls, as methods with the trace's function and file names.
 
-    memory: what is written. notes: what had to be done otherwise than the trace says, counted.
+    memory: the data to write. notes: counts of deviations from the trace.
     """
 
     def __init__(self, sandbox: Sandbox, memory: mmap.mmap) -> None:
@@ -62,7 +62,7 @@ class Calls:
         self._memory = memoryview(memory)
         self._direct: set[int] = set()
         self.notes: Counter[str] = Counter()
-        #: what is called now, by its traced name
+        #: traced name of the current call
         self.function = ""
 
     def open(self, name: str, place: Place, flags: int, mode: int) -> int:
@@ -81,36 +81,36 @@ class Calls:
         return descriptor
 
     def close(self, name: str, descriptor: int) -> None:
-        """Close a descriptor."""
+        """Close a file descriptor, and forget its O_DIRECT flag."""
         self._direct.discard(descriptor)
         os.close(descriptor)
 
     def read(self, name: str, descriptor: int, size: int) -> int:
-        """Read so many bytes at the pointer; return how many there were."""
+        """Read up to `size` bytes at the file pointer; return the number of bytes read."""
         if descriptor in self._direct:
             return os.readv(descriptor, [self._memory[:size]])
         return len(os.read(descriptor, min(size, MOST_CALL_BYTES)))
 
     def write(self, name: str, descriptor: int, size: int) -> int:
-        """Write so many bytes at the pointer; return how many were taken."""
+        """Write up to `size` bytes at the file pointer; return the number of bytes written."""
         return os.write(descriptor, self._memory[:size])
 
     def pread(self, name: str, descriptor: int, size: int, offset: int) -> int:
-        """Read so many bytes at an offset; return how many there were."""
+        """Read up to `size` bytes at an offset; return the number of bytes read."""
         if descriptor in self._direct:
             return os.preadv(descriptor, [self._memory[:size]], offset)
         return len(os.pread(descriptor, min(size, MOST_CALL_BYTES), offset))
 
     def pwrite(self, name: str, descriptor: int, size: int, offset: int) -> int:
-        """Write so many bytes at an offset; return how many were taken."""
+        """Write up to `size` bytes at an offset; return the number of bytes written."""
         return os.pwrite(descriptor, self._memory[:size], offset)
 
     def readv(self, name: str, descriptor: int, size: int, parts: int) -> int:
-        """Read into so many pieces; the trace has only their sum, so they are alike."""
+        """Read into several buffers of equal size, as the trace has only their sum."""
         return os.readv(descriptor, [bytearray(piece) for piece in _pieces(size, parts)])
 
     def writev(self, name: str, descriptor: int, size: int, parts: int) -> int:
-        """Write from so many pieces that are alike."""
+        """Write from several buffers of equal size."""
         return os.writev(descriptor, [self._memory[:piece] for piece in _pieces(size, parts)])
 
     def lseek(self, name: str, descriptor: int, offset: int, whence: int) -> None:
@@ -138,15 +138,15 @@ class Calls:
             os.close(descriptor)
 
     def allocate(self, name: str, descriptor: int, size: int) -> None:
-        """Reserve room for the first so many bytes of an open file."""
+        """Reserve disk space for the first `size` bytes of an open file."""
         os.posix_fallocate(descriptor, 0, size)
 
     def stat(self, name: str, place: Place) -> None:
-        """Ask what is known of a file; a link is not followed."""
+        """Query a file's metadata without following links."""
         self._sandbox.stat(place)
 
     def fstat(self, name: str, descriptor: int) -> int:
-        """Ask what is known of an open file; return its size."""
+        """Query an open file's metadata; return its size."""
         return os.fstat(descriptor).st_size
 
     def access(self, name: str, place: Place, mode: int) -> None:
@@ -164,7 +164,7 @@ class Calls:
         self._sandbox.rename(place, new)
 
     def mkdir(self, name: str, place: Place, mode: int) -> None:
-        """Make a folder."""
+        """Create a folder, by default with mode 0777."""
         self._sandbox.mkdir(place, 0o777 if mode < 0 else mode)
 
     def rmdir(self, name: str, place: Place) -> None:
@@ -192,25 +192,25 @@ class Calls:
         return stream
 
     def fclose(self, name: str, stream: Stream) -> None:
-        """Close a buffered file, which writes what is left in the buffer."""
+        """Close a buffered file, which flushes its buffer."""
         stream.close()
 
     def fread(self, name: str, stream: IO[bytes], size: int, unit: int) -> int:
-        """Read so many bytes through the buffer; return how many there were."""
+        """Read up to `size` bytes through the buffer; return the number of bytes read."""
         moved = 0
         while moved < size and (got := len(stream.read(min(size - moved, _FILLED_BYTES)))):
             moved += got
         return moved
 
     def fwrite(self, name: str, stream: IO[bytes], size: int, unit: int) -> int:
-        """Write so many bytes into the buffer; return how many were taken."""
+        """Write `size` bytes into the buffer; return the number of bytes written."""
         moved = 0
         while moved < size:
             moved += stream.write(self._memory[: size - moved])
         return moved
 
     def fprintf(self, name: str, stream: IO[bytes], size: int) -> int:
-        """Write a text of so many bytes."""
+        """Write a text of `size` bytes."""
         return stream.write(self._memory[:size])
 
     def fseek(self, name: str, stream: IO[bytes], offset: int, whence: int) -> None:
@@ -234,7 +234,7 @@ def _pieces(size: int, parts: int) -> list[int]:
 # ---- what was called
 
 
-#: how Recorder logs the arguments of calls: the name, and what is given besides, from the second on
+#: Recorder's log format of call arguments: the name, and the further arguments, from the second on
 _TEXTS = {
     **dict.fromkeys(("ftruncate", "truncate", "access", "mkdir", "rename", "fopen", "fdopen"), "{0} {2}"),
     **dict.fromkeys(("readv", "writev", "lseek", "fseek"), "{0} {2} {3}"),

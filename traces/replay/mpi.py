@@ -83,7 +83,7 @@ def replay(
 
 
 def _environment(rank_count: int) -> dict[str, str]:
-    """Return the environment of mpiexec: what Open MPI wants to be told, as root and on few cores."""
+    """Return the environment of mpiexec, which lets Open MPI run as root and on few cores."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, *(entry for entry in sys.path if entry and entry != root)]))
     told = dict(os.environ) | {"PYTHONPATH": path}

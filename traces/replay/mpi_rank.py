@@ -34,10 +34,10 @@ _LOOK_S = 1.0
 
 
 class MpiExecutor(Executor):
-    """An executor whose files of MPI-IO are MPI's own.
+    """An executor that opens the files of MPI-IO by MPI itself.
 
-    A file lies under the replay's folder by its plain path: MPI opens no descriptors of ours. So its folders are
-    walked first as all others are, and a link in its place is refused.
+    MPI opens files by path, not by descriptor, so such a file lies under the replay's folder by its plain path. The
+    executor first walks its folders as for all other files, and refuses a link in its place.
     """
 
     def __init__(self, script: Script, calls: Calls, world: Any, communicators: Mapping[int, Any], job: MpiJob) -> None:
@@ -190,7 +190,7 @@ def _communicators(world: Any, job: MpiJob, script: Script) -> dict[int, Any]:
             members = [at for at, rank in enumerate(job.ranks) if rank in job.order.ranks[name]]
             group = world.Get_group().Incl(members)
             made[name] = world.Create_group(group)
-    # A file of a communicator that cannot be told is opened by each rank for itself.
+    # A file of an unknown communicator is opened by each rank separately.
     return {number: made.get(name, _mpi4py().COMM_SELF) for number, name in enumerate(script.communicators)}
 
 
@@ -200,7 +200,7 @@ def _mpi4py() -> Any:
 
 
 def main(path: Path) -> None:
-    """Be one rank: read the job, replay, write down what was done. One that fails ends all: they would wait for it."""
+    """Run one MPI rank: read the job, replay, write the results. A failure aborts all ranks."""
     job: MpiJob = pickle.loads(path.read_bytes())
     world = _mpi4py().COMM_WORLD
     try:
@@ -234,7 +234,7 @@ def _replayed(job: MpiJob, rank: int, world: Any) -> tuple[Done, float]:
 
 
 def _watched(done: Done) -> Callable[[int, float], None]:
-    """Return where the rank tells how far it is; one that does nothing for long ends all, as mpiexec then does."""
+    """Return a progress callback; a rank that stalls ends its process, upon which mpiexec ends all."""
     waits_until = 0.0
 
     def tell(_: int, until: float) -> None:

@@ -19,7 +19,7 @@ from iosig.transforms.traces.expansion import number_nodes
 from iosig.transforms.traces.time_histograms import Bins
 from iosig.transforms.traces.trace import START, Call, CompressedTrace, TimeHistogram
 
-#: up to so many times, their order is a random one; of more it is a stride, which needs no memory
+#: maximum count for a random permutation; more places are shuffled by a stride, which needs no memory
 _SHUFFLED = 1 << 20
 
 
@@ -31,7 +31,7 @@ class Pacing:
         self._seed = seed
 
     def spent(self, rank: int, calls: pl.DataFrame) -> Reals:
-        """Return [gap, duration, least duration] of each call of a rank [s], N x 3."""
+        """Return [gap, duration, minimum duration] of each call of a rank [s], N x 3."""
         times = np.zeros((calls.height, 3))
         number, index = traces.place_in_class(self._trace, rank)
         if number < 0:
@@ -67,7 +67,7 @@ class Pacing:
 
 
 def shuffled(places: Ints, count: int, seed: tuple[int, ...]) -> Ints:
-    """Return where places of a row of so many go when it is shuffled; no two go to the same."""
+    """Shuffle the places of a row of `count` elements, without collisions."""
     if count <= _SHUFFLED:
         return _order(count, seed)[places]
     generator = np.random.default_rng(seed)
@@ -85,9 +85,9 @@ def _order(count: int, seed: tuple[int, ...]) -> Ints:
 
 
 def quantiles(histogram: TimeHistogram, places: Ints) -> Reals:
-    """Return the times [s] that stand at these places of all of a histogram's, from the shortest (0) to the longest.
+    """Return the histogram's times [s] at these ranks of the sorted times; place 0 is the shortest.
 
-    Within a bin they go from its least to its largest, both included, spread as the histogram takes them to be.
+    Within a bin they range from its minimum to its maximum, both included, distributed as the histogram assumes.
     """
     held = [found for found in histogram.bins if found.count]
     if not held:

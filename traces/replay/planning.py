@@ -19,7 +19,7 @@ from iosig.traces.replay.sandbox import Sandbox
 from iosig.traces.replay.scripts import Script
 from iosig.warehouse.errors import InputRefused
 
-#: kept free beyond what a replay takes: a share of that, and so many bytes
+#: disk space kept free in addition to the replay's files: a share of them, and a fixed number of bytes
 _MARGIN_RATIO = 0.05
 _MARGIN_BYTES = 64 << 20
 #: descriptors that a process has besides the files of its ranks
@@ -29,11 +29,11 @@ _PIECE_BYTES = 16 << 20
 
 @dataclass(slots=True)
 class Survey:
-    """What some ranks would do.
+    """Estimated work of a set of ranks.
 
     counts: calls that are replayed, by function; not_replayed: others, by function and reason. open_count: the most
-    files open at once. request_bytes: the largest request. drawn_s: the longest that a rank takes as its times were
-    drawn; end_s: by mean times.
+    files open at once. request_bytes: the largest request. drawn_s: the longest time of a rank with the drawn delta
+    times; end_s: with mean times.
     """
 
     ranks: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class Survey:
 
     @classmethod
     def of(cls, script: Script, uses: Uses) -> Survey:
-        """Return what one rank would do."""
+        """Survey the script of one rank."""
         verbs, sizes = script.steps["verb"], script.steps["size"]
         reads, writes, opens, closes = (
             np.isin(verbs, [*map(int, kind)]) for kind in (READING, WRITING, OPENING, CLOSING)
@@ -102,7 +102,7 @@ def prepared(uses: Uses) -> dict[Place, int]:
 
 
 def check(survey: Survey, folder: Path) -> None:
-    """Raise InputRefused where the disk would not hold the files, or a process not so many at once."""
+    """Raise InputRefused if the disk has too little space, or a process too few file descriptors."""
     needed = disk_bytes(survey.uses)
     told = os.statvfs(folder)
     free = told.f_bavail * told.f_frsize
@@ -165,7 +165,7 @@ def _fill(sandbox: Sandbox, place: Place, size: int, piece: bytes) -> None:
 
 
 def sizes_under(folder: Path, places: Iterable[Place]) -> dict[Place, int | None]:
-    """Return how large files are; None where there is none."""
+    """Return the sizes of files under a folder; None for a missing file."""
     sandbox = Sandbox(folder)
     try:
         return {place: _size(sandbox, place) for place in places}

@@ -1,7 +1,7 @@
-"""The processes of a replay: started together, watched, and ended whatever happens.
+"""The processes of a replay: started together, monitored, and always terminated.
 
-Each expands and surveys the ranks it carries and tells what they would do; when all are ready, they start at one
-instant. One that dies breaks the replay off for all: nobody waits for what will not come.
+Each process expands and surveys its ranks, and reports their planned work. When all are ready, they start at the same
+instant. If one dies, the replay is aborted for all, so that no process waits forever.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from iosig.warehouse.processes import ending_with_parent
 
 #: steps of a process's ranks that memory holds; more lie in files
 _MOST_STEPS = 1 << 20
-#: from the word to the start: so long that every process has heard it
+#: delay between the start message and the start, sufficient for every process to receive it
 _LEAD_S = 0.1
-#: nothing done for so long, and nobody meant to wait: it will not come any more
+#: time without progress and without an intended wait after which a replay counts as stalled
 STALLED_S = 600.0
 _LOOK_S = 0.25
 _GRACE_S = 2.0
@@ -47,7 +47,7 @@ _GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is replayed: the trace, how, what delta times are drawn with, and a folder for what memory cannot hold."""
+    """Replay job: the trace, its mode, the random seed of delta times, and a folder for data beyond memory."""
 
     trace: CompressedTrace
     way: Way
@@ -89,7 +89,7 @@ def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Scri
 
 
 def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: Any, semaphores: list[Any]) -> None:
-    """Be a process of the replay: survey, wait for the word, replay, report."""
+    """Run one process of the replay: survey, wait for the start message, replay, report."""
     ending_with_parent()
     try:
         scripts, survey = scripts_of(job, ranks, job.scratch)
@@ -153,7 +153,7 @@ def _own_name(function: str) -> str | None:
 
 
 def leads(order: Order, script: Script) -> dict[int, bool]:
-    """Return of each communicator whether this rank does what is done once; all do where nothing orders them."""
+    """Return per communicator whether this rank executes collective operations; without an order, all ranks do."""
     return {
         number: order.leaders.get(name, script.rank) == script.rank for number, name in enumerate(script.communicators)
     }
@@ -190,7 +190,7 @@ class Processes:
         self._job = job
 
     def start(self) -> None:
-        """Start all processes."""
+        """Start all processes, each with a pipe to this one."""
         for own, ranks in enumerate(self.shares):
             ours, theirs = self._context.Pipe()
             process = self._context.Process(
@@ -203,11 +203,11 @@ class Processes:
 
     @property
     def ids(self) -> list[int]:
-        """Return the processes' ids."""
+        """Return the operating system's process ids."""
         return [process.pid or 0 for process in self._processes]
 
     def surveys(self, tell: Callable[[float], None]) -> list[Survey]:
-        """Wait for what the processes tell of their ranks."""
+        """Wait for the surveys of all processes."""
         return self._gather("surveyed", tell)
 
     def replay(self, go: Go, tell: Callable[[float], None]) -> tuple[list[Done], float]:
@@ -284,7 +284,7 @@ class _Stall:
         self._changed_s = time.monotonic()
 
     def check(self, board: OpenBoard, answer_count: int) -> None:
-        """Raise InputRefused where nothing was done for long, and nobody meant to wait."""
+        """Raise InputRefused after a long time without progress and without an intended wait."""
         now = time.monotonic()
         seen = int(board.calls.sum()), answer_count
         if seen != self._last:
@@ -309,7 +309,7 @@ def started(job: Job, shares: Sequence[tuple[int, ...]]) -> Iterator[Processes]:
 
 
 def shared_out(ranks: Sequence[int], process_count: int) -> list[tuple[int, ...]]:
-    """Return the ranks of each process: neighbours together, as evenly as they go."""
+    """Distribute the ranks over processes: contiguous blocks of nearly equal size."""
     count = max(1, min(process_count, len(ranks)))
     cuts = [len(ranks) * at // count for at in range(count + 1)]
     return [tuple(ranks[first:last]) for first, last in pairwise(cuts)]

@@ -22,7 +22,7 @@ from iosig.traces.replay.reports import Report
 from iosig.traces.replay.scripts import Way
 from iosig.warehouse.errors import InputRefused, UsageError
 
-#: processes by default, for each core of the machine, and at least
+#: default number of processes: per core of the machine, and the minimum
 _PER_CORE, _LEAST = 2, 8
 
 Tell = Callable[[str], None]
@@ -43,9 +43,9 @@ class Wish:
 
 
 def replay(path: Path, wish: Wish, tell: Tell) -> Report:
-    """Replay a trace, or plan it; `tell` is given a line now and then.
+    """Replay a trace or only plan it; `tell` receives progress messages.
 
-    Raises InputRefused where the trace cannot be replayed, and UsageError where not as it is wished.
+    Raises InputRefused if the trace cannot be replayed, and UsageError if the requested mode does not apply.
     """
     if wish.way == "mpi":
         mpi.require()
@@ -84,7 +84,7 @@ def _executed(
 def _planned(
     survey: Survey, folder: Path, wish: Wish, process_count: int, traced_s: float | None
 ) -> tuple[Order, Report]:
-    """Return the order among the ranks and the plan; raise InputRefused where there is nothing to do or no room."""
+    """Return the order among the ranks and the plan; raise InputRefused without replayable calls or without space."""
     if not survey.counts:
         raise InputRefused(
             "The trace has no call that can be replayed.", "`--dry-run --json` of another way lists what it has."

@@ -1,4 +1,4 @@
-"""What came of a replay, beside the trace: calls by function, bytes, files and their sizes, times, differences."""
+"""Replay results compared with the trace: calls by function, bytes, files and their sizes, times, differences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iosig.traces.replay.planning import Survey, disk_bytes, prepared
 
 @dataclass(frozen=True, slots=True)
 class FileSize:
-    """A file: how large the trace makes it (None where that is not told), and how large it became (None: not there)."""
+    """Expected and actual size of a file: from the trace (None if unknown), and on disk (None if missing)."""
 
     path: str
     traced_bytes: int | None
@@ -25,10 +25,10 @@ class FileSize:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A replay, done or only planned.
+    """Report of a finished or only planned replay.
 
-    traced_s: how long the traced run took; is_time_drawn: whether that is known from mean times only. Counters:
-    traced and replayed calls by function, failures by function and error, calls not replayed by function and reason.
+    traced_s: duration of the traced run; is_time_drawn: whether it is known from mean times only. Counters: traced and
+    replayed calls by function, failures by function and error, calls not replayed by function and reason.
     """
 
     folder: str
@@ -54,7 +54,7 @@ class Report:
 
     @property
     def is_dry_run(self) -> bool:
-        """Whether it was only planned."""
+        """Whether the replay was only planned, not executed."""
         return self.replayed_s is None
 
     def differences(self) -> list[str]:
@@ -81,7 +81,7 @@ class Report:
         return found
 
     def document(self) -> dict[str, Any]:
-        """Return the report as JSON has it."""
+        """Return the report as a JSON document."""
         return {
             "folder": self.folder,
             "is_dry_run": self.is_dry_run,
@@ -123,7 +123,7 @@ def _rows(counts: Counter[tuple[str, str]], why: str) -> list[dict[str, object]]
 def planned(
     survey: Survey, order: Order, folder: str, *, is_timed: bool, process_count: int, traced_s: float | None
 ) -> Report:
-    """Return the report of what would be replayed."""
+    """Build the report of a planned replay."""
     ready = prepared(survey.uses)
     files = [
         FileSize("/".join(place), use.final_bytes(), None, ready.get(place))

@@ -1,7 +1,7 @@
-"""A folder that nothing leaves: every path of a trace is remapped under it, and no link in it is followed.
+"""A sandbox folder: every path of a trace is remapped under it, and no link in it is followed.
 
-A path is taken apart as text (`..` goes no higher than the folder) and walked from the folder's own descriptor, one
-name at a time, with O_NOFOLLOW: what anybody plants in the folder meanwhile cannot lead outside.
+A path is split as text (`..` goes no higher than the folder) and walked from the folder's own descriptor, one name at a
+time, with O_NOFOLLOW. Links that another process creates in the folder at the same time therefore cannot lead outside.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class PathRefused(Exception):
 
 
 def remapped(path: str) -> tuple[str, ...]:
-    """Return the names that lead from the folder to where a traced path belongs.
+    """Return the path components, relative to the folder, of a traced path.
 
-    Raises PathRefused where there is no such place: no name, one that is too long, or the folder itself.
+    Raises PathRefused if it has no name, has one that is too long, or denotes the folder itself.
     """
     if not path:
         raise PathRefused("empty path")
@@ -61,7 +61,7 @@ class Sandbox:
         self._root = os.open(folder, _FOLDER)
 
     def close(self) -> None:
-        """Close the folder."""
+        """Close the folder's descriptor, opened at construction."""
         os.close(self._root)
 
     @contextmanager
@@ -90,7 +90,7 @@ class Sandbox:
             return os.open(names[-1], passed, mode & MODE_BITS, dir_fd=parent)
 
     def stat(self, names: tuple[str, ...]) -> os.stat_result:
-        """Return what is known of a file; links are not followed."""
+        """Return a file's metadata without following links."""
         with self._parent(names) as parent:
             return os.stat(names[-1], dir_fd=parent, follow_symlinks=False)
 
@@ -110,7 +110,7 @@ class Sandbox:
             os.rename(names[-1], new[-1], src_dir_fd=old_parent, dst_dir_fd=new_parent)
 
     def mkdir(self, names: tuple[str, ...], mode: int) -> None:
-        """Make a folder, which the user may always enter: what is below it must be reached and removed again."""
+        """Create a folder that its owner may always enter, so that its contents can be reached and removed later."""
         with self._parent(names) as parent:
             os.mkdir(names[-1], (mode & MODE_BITS) | _FOLDER_MODE, dir_fd=parent)
 
@@ -126,7 +126,7 @@ class Sandbox:
 
 
 def with_made(parent: int, name: str) -> None:
-    """Make a folder if there is nothing of its name."""
+    """Create a folder if no entry has its name."""
     try:
         os.mkdir(name, _FOLDER_MODE, dir_fd=parent)
     except FileExistsError:

@@ -1,8 +1,8 @@
-"""A rank's calls as plain steps: what is executed, in which order, with which numbers, and how long to wait before.
+"""A rank's calls as plain steps: operations, order, arguments, and the wait before each.
 
-Outer calls are replayed: those that are not made within a traced call to files (POSIX or MPI-IO), because the outer
-one "provides a richer semantics" (Luo et al., ESPT 2015, section 3.1). With `nested`, the POSIX calls take the place
-of the MPI-IO calls around them. What is not executed leaves its time behind, which the next step waits for.
+Outer calls are replayed: those that are not made within a traced call to files (POSIX or MPI-IO), because the outer one
+"provides a richer semantics" (Luo et al., ESPT 2015, section 3.1). With `nested`, the POSIX calls replace the MPI-IO
+calls around them. The time of a call that is not executed is added to the wait before the next step.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ STEP = np.dtype(
     ]
 )
 Steps = npt.NDArray[np.void]
-#: steps are turned into Python's numbers so many at a time
+#: number of steps converted into Python's numbers at a time
 _CHUNK = 4096
 #: a number that an argument does not give
 ABSENT = -1
 _SAFE = 1 << 62
 #: communicators of one rank, or of none that is known
 _ALONE = ("MPI_COMM_SELF", "MPI_COMM_NULL", "MPI_COMM_UNKNOWN", "???")
-#: functions after whose collective call the ranks wait for one another once more: the file is not to be used before
+#: functions with a second barrier after the collective call: the file must not be used before all have finished
 _SETTLED_AFTER = ("MPI_File_set_size", "MPI_File_preallocate")
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What one rank is to do.
+    """Steps and names that one rank executes.
 
     names: paths, handles and modes that steps refer to. places: the names under the replay's folder, by number of a
     name. communicators: those that SYNC steps refer to by `size`. counts: calls that are replayed, by function.
@@ -84,7 +84,7 @@ class Script:
 
 
 def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
-    """Return the calls with `is_outer`: whether they are replayed if their function is, and not part of another."""
+    """Mark outer calls as `is_outer`: not nested in another call, and replayed if their function is supported."""
     seen = calls
     if way == "nested":
         # With MPI-IO's functions out of sight, a POSIX call is nested in POSIX calls alone.
@@ -98,7 +98,7 @@ def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A script with the calls that it was made of, which tell what files it needs.
+    """A script with the replayed calls, from which its file accesses are derived.
 
     done: the calls that are replayed: place (in the rank's order), verb, module, function, arguments, file_id,
     other_id, flag and bytes. sync_places: the places of the calls at which ranks wait for one another, rising.
@@ -110,10 +110,10 @@ class Written:
 
 
 def written(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
-    """Return the script of a rank.
+    """Compile the calls of a rank into its script.
 
-    calls: as `traces.calls_of` returns them. spent: [gap, duration, least duration] of each call [s], N x 3; zeros
-    where nothing is waited for.
+    calls: as `traces.calls_of` returns them. spent: [gap, duration, minimum duration] of each call [s], N x 3; zeros
+    for a replay without waits.
     """
     judged = _judged(_read(outer(calls, way).with_row_index("place")), way)
     names, places, named = _numbered_names(judged.filter(pl.col("is_outer")))
@@ -248,9 +248,9 @@ def _refusal(places: dict[int, tuple[str, ...] | str]) -> pl.Expr:
 def _numbered_names(
     frame: pl.DataFrame,
 ) -> tuple[tuple[str, ...], dict[int, tuple[str, ...] | str], pl.DataFrame]:
-    """Return the names that calls refer to, where each belongs (or why nowhere), and the calls with the names' numbers.
+    """Return the names that calls refer to, their places (or reasons for refusal), and the calls with name numbers.
 
-    Handles of MPI-IO and POSIX names are told apart by what comes before them.
+    A prefix distinguishes MPI-IO handles from POSIX names.
     """
     verb = pl.col("verb")
     named = frame.with_columns(
@@ -353,9 +353,9 @@ def _steps(
 
 
 def _due(judged: pl.DataFrame, done: pl.DataFrame, syncs: pl.DataFrame, spent: Reals) -> Reals:
-    """Return when each call would begin, and the rank end, if what is executed took no time [s], N + 1.
+    """Return when each call would begin, and the rank end, if executed calls took no time [s], N + 1.
 
-    Of a call that encloses others, the time of those counts and not its own; calls within one that is executed are
+    For a call that encloses others, the time of the inner calls counts, not its own. Calls within an executed call are
     part of its execution.
     """
     lasts = np.ones(judged.height, bool)
@@ -396,5 +396,5 @@ def _fill_syncs(steps: Steps, syncs: pl.DataFrame, spent: Reals) -> None:
     steps["other"] = ABSENT
     steps["size"] = syncs["number"].to_numpy()
     least = spent[syncs["place"].to_numpy(), 2] if syncs.height else np.empty(0)
-    # The one that came last waited for nobody: the least time is what the call itself takes.
+    # The last rank to arrive waited for no other: the minimum time is the duration of the call itself.
     steps["hold_s"] = np.where(syncs["is_only"].to_numpy(), least, 0.0)

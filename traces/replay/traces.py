@@ -14,7 +14,7 @@ from iosig.warehouse.errors import InputRefused, UsageError
 from iosig.warehouse.sources.extrapolations import compressed_traces
 from iosig.warehouse.sources.recorder.signatures import SignedRank, select_outer_calls
 
-#: of a set of ranks: so many are more than one machine replays
+#: maximum size of a set of ranks: one machine replays fewer
 MOST_RANKS = 1 << 16
 
 
@@ -43,9 +43,9 @@ def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
 
 
 def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
-    """Return the calls of one rank: call, node, level, module, function, arguments, start_s, end_s, in order.
+    """Return the calls of one rank in order, as call, node, level, module, function, arguments, start_s, end_s.
 
-    Raises InputRefused where the trace contradicts itself or a rank makes more calls than memory holds.
+    Raises InputRefused if the trace is inconsistent, or a rank makes more calls than memory holds.
     """
     try:
         return expansion.rank_calls(trace, rank)

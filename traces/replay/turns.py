@@ -11,7 +11,7 @@ from iosig.traces.replay.execution import Sync
 
 #: the last part of a wait is spun: a sleeping process is woken late
 _SPUN_S = 100e-6
-#: how often a process tells what it has done
+#: number of steps between two progress reports of a process
 _TOLD_EVERY = 256
 
 
@@ -22,7 +22,7 @@ class Waiting(Protocol):
         """Note that a rank has come; return how many must have come."""
 
     def is_open(self, communicator: int, needed: int) -> bool:
-        """Return whether so many have come."""
+        """Return whether the needed number of ranks has arrived."""
 
     def wait(self, until: float | None) -> None:
         """Wait until something may have changed, or for a time of the monotonic clock."""
@@ -41,10 +41,10 @@ def advance(ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
 
 
 class _Process:
-    """The ranks of a process: those that go on at a time, and those that wait for others."""
+    """Scheduler of a process's ranks: a queue of ready ranks, and a list of blocked ones."""
 
     def __init__(self, ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
-        # (when, turn, rank): of those that may go on at once, the one whose turn is longest ago
+        # (time, turn, rank): among ranks that are due at once, the one with the oldest turn goes first
         self._ready = [(0.0, turn, rank) for turn, rank in enumerate(ranks)]
         self._blocked: list[tuple[Sync, int, Steps]] = []
         self._turn = len(ranks)
