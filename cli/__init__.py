@@ -46,7 +46,7 @@
 - `upkeep`: `iosig verify`, `iosig repair`, `iosig maintain` and `iosig upgrade`.
 - `watching` (`watch_on_screen`, `waiting`): The refresh loop of `iosig status --watch`.
 - `who` (`report_window`): `iosig who`.
-- `windows`: Times as people write them: an instant; a window of two numbers of seconds, or of two instants.
+- `windows`: Times on the command line: an instant, or a window of two numbers of seconds or two instants.
 """
 
 from iosig.cli.main import main, program

@@ -32,7 +32,7 @@ _LONGEST_S = 7 * 86_400.0
 
 
 def _read_delay(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """Return the seconds that an option's text says: 90, 90s, 30m, 2h or 1d."""
+    """Parse a delay such as 90, 90s, 30m, 2h or 1d into seconds."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(s|m|min|h|d)?", value.strip())
     if found is None:
         raise click.BadParameter(f"{value!r} is not a time such as 90s, 30m, 2h or 1d", ctx, param)
@@ -137,7 +137,7 @@ def advise_command(
 
 
 def _signatures(store: Store, feed_path: Path | None, release_id: str | None) -> tuple[SignatureSource, str]:
-    """Return where signatures come from, and the release that they are of."""
+    """Return the signatures' source (a feed or a release) and its release id."""
     from iosig.answers.advice.signatures import FeedSignatures, ReleaseSignatures
     from iosig.warehouse.errors import UsageError
 
@@ -159,7 +159,7 @@ def _state(
     mix_path: Path | None,
     release_id: str,
 ) -> SiteState:
-    """Return what the file systems do, from a mix or from what has landed."""
+    """Return the state of the file systems, from a mix or from landed data."""
     from iosig.warehouse.errors import InputRefused, UsageError
 
     if mix_path is None:
@@ -207,7 +207,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-#: what a narrow terminal lacks first
+#: columns dropped first on a narrow terminal
 _LAST = ("unknown", "known", "stretch", "80 % within", "capacity", "load now")
 
 
@@ -233,7 +233,7 @@ def _cells(result: AdviceResult, number: int) -> tuple[Any, ...]:
 
 
 def _remarks(result: AdviceResult) -> list[str]:
-    """Return what has to be known of the table's numbers."""
+    """Return notes on how to interpret the table's numbers."""
     lines = []
     if any(one.capacity_basis == "observed" for one in result.state.filesystems):
         lines.append("* the most it was ever seen to sustain; say what it can do in [advice.capacity_bytes_per_s].")

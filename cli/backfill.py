@@ -83,7 +83,7 @@ def _summary(made: list[Release], count: int) -> str:
 
 
 def _line(ended: list[DayRange], count: int) -> str:
-    """Return what was done last, and how long the rest will take at that pace."""
+    """Format a batch's result with an estimate of the remaining time."""
     last = ended[-1]
     told = last.release.release_id if last.release else "nothing to do, or done before"
     taken = [days.duration_s for days in ended if days.release]

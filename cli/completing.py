@@ -13,43 +13,43 @@ import click
 
 #: where readers leave the list of releases
 _INDEX = "release_index"
-#: names that are shown at most
+#: maximum number of suggested names
 _MOST = 200
 
 Completing = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def tables(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    """Return the published tables that begin so."""
+    """Return the published tables with this prefix."""
     from iosig.warehouse.contracts import TABLES
 
     return _beginning(sorted(table.name for table in TABLES if table.is_published), begun)
 
 
 def releases(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the ids of releases that begin so, the newest first."""
+    """Return the release ids with this prefix, newest first."""
     index = max((_root(context) / _INDEX).glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
     known = json.loads(index.read_text(encoding="utf-8"))["releases"] if index else []
     return _beginning((release["release_id"] for release in reversed(known)), begun)
 
 
 def applications(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the ids of applications that hold such a text: one names them by a part."""
+    """Return application ids that contain the text, as commands accept a part of an id."""
     return _of_latest(context, "applications", "application_id", begun, is_part=True)
 
 
 def jobs(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the ids of jobs that begin so."""
+    """Return the job ids with this prefix."""
     return _of_latest(context, "jobs", "job_id", begun)
 
 
 def filesystems(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the file systems that begin so."""
+    """Return the file systems with this prefix."""
     return _of_latest(context, "polls_daily", "filesystem", begun)
 
 
 def users(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the users of applications that begin so."""
+    """Return the users of applications with this prefix."""
     return _of_latest(context, "applications", "user", begun)
 
 
@@ -66,7 +66,7 @@ def quietly(completing: Completing) -> Completing:
 
 
 def _of_latest(context: click.Context, table: str, column: str, begun: str, *, is_part: bool = False) -> list[str]:
-    """Return what a column of the current release holds, of a warehouse that is a folder."""
+    """Return the values of a column in the current release, for a local warehouse."""
     folder = _root(context) / "latest" / table
     if not folder.is_dir():
         return []

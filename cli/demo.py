@@ -44,13 +44,13 @@ _WORKED_WITH = ("iosig.flows.steps.periods", "iosig.flows.steps.joint")
 @click.option("--full", "is_full", is_flag=True, help="Print all that was found, table by table.")
 @json_option
 def demo_command(seed: int, output: Path | None, is_full: bool, as_json: bool) -> int:
-    """Run three nights on a simulated site, and compare what they find with what was planted.
+    """Run three nights on a simulated site, and compare the results with the planted truth.
 
-    Three days of a Spider-like system: job logs as sacct prints them and polls every 2 s, with interfering jobs,
-    contention, failed runs and gaps. Planted are a program that changes its I/O on the third day, a run that another
-    one slows down, a traced run and a start that had better wait. On the third day, a log has a torn line and a file of
-    polls is cut: both are refused, the rest lands. The servers of a second file system count by job for a third of that
-    day. The real Darshan logs that ship inside the `darshan` wheel land, too.
+    The site is a Spider-like system over three days: job logs as sacct prints them and polls every 2 s, with
+    interfering jobs, contention, failed runs and gaps. Planted facts are a program that changes its I/O on the third
+    day, a run that another one slows down, a traced run and a start that should be delayed. On the third day, a log has
+    a torn line and a file of polls is truncated: both are refused, the rest lands. The servers of a second file system
+    count by job for a third of that day. The real Darshan logs that ship inside the `darshan` wheel land, too.
     """
     from iosig.flows.executors import with_processes
 
@@ -64,7 +64,7 @@ def demo_command(seed: int, output: Path | None, is_full: bool, as_json: bool) -
 
 
 def _demonstrate(folder: Path, engine: Engine, seed: int, *, is_full: bool, as_json: bool) -> None:
-    """Simulate the site, run its nights, and print what was found, with two pictures; with `--json` as a document."""
+    """Simulate the site, run its nights, and print the results with two pictures, or as a document with `--json`."""
     from iosig.cli.demo_planted import find_planted
     from iosig.cli.demo_story import Story, tell
     from iosig.cli.hints import for_warehouse
@@ -149,7 +149,7 @@ def _nights(
 
 
 def _write_rest(site: Site, exact: Site, statistics: JobStatistics, inbox: Path) -> None:
-    """Write what comes on the last day only: a trace of a run, and the files of the machine that counts by job."""
+    """Write the inputs of the last day: a run's trace, and the files of the site with per-job counters."""
     from iosig.flows.demo.planted import traced_job_id
     from iosig.flows.demo.simulated import EXACT_FILESYSTEM, write_site, write_statistics
     from iosig.flows.demo.trace import write_trace
@@ -180,7 +180,7 @@ def _show_document(
 
 
 def _fresh(output: Path | None) -> Path:
-    """Return an empty folder; an earlier demo's own is emptied, anything else is left alone."""
+    """Return an empty folder; the folder of an earlier demo is emptied, any other content is left alone."""
     if output is None:
         return Path(tempfile.mkdtemp(prefix="iosig-demo-"))
     if output.is_dir() and any(output.iterdir()):
@@ -321,10 +321,10 @@ def compare_volumes(store: Store, release: Release, statistics: JobStatistics) -
 
 
 def traced_runs(store: Store, release: Release) -> pl.DataFrame:
-    """Return the traced runs, and what the night made of each.
+    """Return the traced runs with the results of the night.
 
     Columns: application, process_count, duration_s, read_bytes, written_bytes (of the modules that count), bases
-    (what their signals are made of), problems (modules that are not sound).
+    (sources of their signals), problems (modules that are not sound).
     """
     from iosig.warehouse.releases.reading import opened
 

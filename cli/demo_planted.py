@@ -1,4 +1,4 @@
-"""What the demo planted in its site, and what its last release says of each."""
+"""The facts planted in the demo's site, compared with its last release."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Story:
 
 
 def tell(store: Store, story: Story, into: Path, executor: Executor) -> None:
-    """Print the story, and have its two pictures drawn into a folder by an executor."""
+    """Print the summary; an executor draws its two pictures into a folder."""
     _say(
         f"{counted(len(story.releases), 'day')} of a simulated machine, a night each: its job log, and what its "
         "storage moved every 2 s, with interfering jobs, failed runs, gaps and damaged files; and "
@@ -78,7 +78,7 @@ def _say(sentences: str) -> None:
 
 
 def _show_signatures(signatures: pl.DataFrame) -> None:
-    """Print what moves most, found and true."""
+    """Print the largest signatures, found and true."""
     moved = signatures.filter(signatures["true_burst_count"] > 0).sort("traced_bytes", descending=True)
     rows = [
         (
@@ -96,7 +96,7 @@ def _show_signatures(signatures: pl.DataFrame) -> None:
 
 
 def _tell_doubtful(signatures: pl.DataFrame) -> None:
-    """Print which signatures are unreliable, and how many bursts of the runs they lack."""
+    """Print the unreliable signatures, and the number of bursts of the runs that they miss."""
     parts = []
     doubtful = signatures.filter(
         (signatures["expected_correlation"] < _MIN_TRUST) & (signatures["true_burst_count"] > 0)

@@ -1,4 +1,4 @@
-"""All documents that commands print with `--json`, and those that belong to no answer."""
+"""All documents that commands print with `--json`, and those of commands without an answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ReleasesDocument(Document, title="iosig releases"):
 
 
 class RunDocument(_ReleaseInputs, Document, title="iosig run"):
-    """The release that a night made."""
+    """Release published by a nightly run."""
 
     format: Literal["iosig-run/1"] = "iosig-run/1"
     warehouse: str = Field(description="where it lies")
@@ -91,7 +91,7 @@ class _TableDifference(Part):
 
 
 class DifferenceDocument(Document, title="iosig diff"):
-    """What differs between two releases."""
+    """Differences between two releases, by table."""
 
     format: Literal["iosig-difference/1"] = "iosig-difference/1"
     before: str = Field(description="the first release")
@@ -125,7 +125,7 @@ class _ColumnLineage(Part):
 
 
 class LineageDocument(Document, title="iosig lineage"):
-    """From which tables and columns tables are computed."""
+    """Lineage of tables and columns."""
 
     format: Literal["iosig-lineage/1"] = "iosig-lineage/1"
     tables: list[_TableLineage] = Field(description="all tables, or the table that is named and those it depends on")
@@ -156,7 +156,7 @@ class _PlannedStep(Part):
 
 
 class PlanDocument(Document, title="iosig run --dry-run"):
-    """What a run would compute, and why."""
+    """Planned steps of a run, with the reason for each."""
 
     format: Literal["iosig-plan/1"] = "iosig-plan/1"
     warehouse: str = Field(description="where it lies")
@@ -223,7 +223,7 @@ class _LandedFile(Part):
 
 
 class LandedFileDocument(_LandedFile, Document, title="iosig land --follow"):
-    """A line for each input that lands."""
+    """Landing result of one input, one line each."""
 
     format: Literal["iosig-landed-file/1"] = "iosig-landed-file/1"
 
@@ -300,7 +300,7 @@ class _Repair(Part):
 
 
 class RepairsDocument(Document, title="iosig repair"):
-    """What became of damaged files."""
+    """Repairs of damaged files, with their outcome."""
 
     format: Literal["iosig-repairs/1"] = "iosig-repairs/1"
     repairs: list[_Repair] = Field(description="files that were damaged")
@@ -516,7 +516,7 @@ def _schema(model: type[Document]) -> dict[str, Any]:
 
 
 def _inlined(schema: Any, parts: dict[str, Any]) -> Any:
-    """Return a schema with the parts of a document in place of references to them."""
+    """Return a schema with references replaced by the referenced parts."""
     if isinstance(schema, list):
         return [_inlined(each, parts) for each in schema]
     if not isinstance(schema, dict):

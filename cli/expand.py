@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from iosig.transforms.traces.trace import CompressedTrace
 
 _TICKS_PER_S = 10_000_000
-#: times beyond it are no run's, and have no 64 bits of ticks
+#: upper limit of times: larger ones do not fit 64 bits of ticks
 _MOST_S = 1e11
 _LINES_AT_ONCE = 1 << 18
 
@@ -37,10 +37,10 @@ _LINES_AT_ONCE = 1 << 18
 def expand_command(
     path: Path, single: tuple[int, ...], listed: str | None, output: Path | None, with_totals: bool, as_json: bool
 ) -> int:
-    """Print the calls of a rank of a compressed trace, or what all ranks come to.
+    """Print the calls of a rank of a compressed trace, or the totals of all ranks.
 
-    FILE is what `iosig compress` and `iosig extrapolate` write. A line is as recorder2text prints it: start and end
-    in seconds, function, level, type, arguments. Times are made of the means of the trace's histograms.
+    FILE is the output of `iosig compress` or `iosig extrapolate`. A line has the format of recorder2text: start and end
+    in seconds, function, level, type, arguments. Times are the means of the trace's histograms.
     """
     if bool(single or listed) == with_totals:
         raise UsageError("Say which ranks (--rank 0, --ranks 0-7), or --totals.")
@@ -85,7 +85,7 @@ def _calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
 
 
 def _lines(calls: pl.DataFrame) -> pl.Series:
-    """Return the calls as recorder2text prints them; a line end within a text, which no trace has, is written out."""
+    """Return the calls in the format of recorder2text; line breaks within a text are escaped."""
     import polars as pl
 
     from iosig.transforms.traces.checks import MODULES
@@ -119,7 +119,7 @@ def _write_lines(calls: pl.DataFrame, target: IO[bytes]) -> None:
 
 
 def _write_ranks(trace: CompressedTrace, ranks: list[int], output: Path) -> None:
-    """Write a file for each rank, all of them or none."""
+    """Write one file per rank, atomically for all ranks."""
     from iosig.warehouse.placing import moved_into_place
 
     width, line_count = len(str(trace.process_count - 1)), 0

@@ -91,7 +91,7 @@ def export_command(
 
 
 def _leave_out(when: str, **given: object) -> None:
-    """Raise UsageError if something was given that has no meaning here."""
+    """Raise UsageError for options that do not apply to this kind of export."""
     named = [name if name.isupper() else f"--{name.replace('_', '-')}" for name, value in given.items() if value]
     if named:
         raise UsageError(f"{' and '.join(named)} cannot be given {when}.")

@@ -19,19 +19,19 @@ _DEMO = "iosig demo"
 
 
 def commands(page: str) -> Iterator[str]:
-    """Yield the page's blocks of commands that are run in the demo's folder, in their order."""
+    """Yield the page's command blocks that run in the demo's folder, in order."""
     for block in re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
         if not block.startswith(_DEMO):
             yield block
 
 
 def pictures(page: str) -> list[str]:
-    """Return the files of the page's pictures, as they are named in it."""
+    """Return the file names of the page's pictures."""
     return re.findall(r"^!\[[^]]*\]\(figures/([\w.-]+)\)", page, re.MULTILINE)
 
 
 def make(demo: Path, into: Path) -> list[str]:
-    """Run the page's commands in the demo's folder, and put the pictures that they make into another; return these."""
+    """Run the page's commands in the demo's folder, and copy their pictures into another; return their names."""
     page = PAGE.read_text(encoding="utf-8")
     script = "\n".join(["set -e", "export IOSIG_WAREHOUSE=warehouse", *commands(page)])
     subprocess.run(["bash", "-c", script], cwd=demo, check=True)

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-#: between two columns
+#: spaces between two columns
 GAP = 2
 #: a text breaks after these within a word, as paths and ids do; longer words than the maximum break anywhere
 _BREAKS = re.compile(r"[^\s/,;]+[/,;]*|[/,;]+")
 _MOST_UNBROKEN = 24
 #: a command in backticks, with the space before it
 _COMMAND = r"\s*[^\s`]*`[^`\n]*\biosig [^`\n]*`\S*"
-#: digits of a number that is not whole
+#: significant digits of a number that is not whole
 _NUMBER_DIGITS = 4
 #: an amount of one to three digits in a unit with prefixes
 _AMOUNT = re.compile(r"^([0-9]{1,3})(\.[0-9]+)?( (?:[kMGTPE]B(?:/s)?|[µm]s|s))$")
@@ -53,7 +53,7 @@ class _Column:
         return max(words, own if self._is_number else min(own, self._wrapped(own)))
 
     def _wrapped(self, own: int) -> int:
-        """Return how narrow the cells may be wrapped: prose more than names, neither within a short word."""
+        """Return the minimum width for wrapped cells: wider for prose than for names, and never within a short word."""
         longest = max(self._cells, key=_longest_line, default="")
         pieces = max((width_of(piece) for cell in self._cells for piece in _BREAKS.findall(cell)), default=0)
         keeps_words = longest.count(" ") > 3
@@ -109,10 +109,10 @@ _WORD, _PART = r"\s*\S+", r"\s*(?:[^\s/,;]+[/,;]*|[/,;]+)"
 
 
 def wrapped(text: str, width: int, *, keeps_words: bool = False, keeps_commands: bool = False) -> list[str]:
-    """Break a text into lines no wider than that: between words, after a slash or a comma, else within a word.
+    """Break a text into lines of limited width: between words, after a slash or a comma, else within a word.
 
-    keeps_words: a word stays whole, however long. keeps_commands: commands in backticks stay whole,
-    so that they can be copied.
+    keeps_words: never break within a word. keeps_commands: never break a command in backticks, so that it can be
+    copied.
     """
     pieces = "|".join([*([_COMMAND] if keeps_commands else []), _WORD if keeps_words else _PART])
     unbroken = "|".join([*([_COMMAND] if keeps_commands else []), *([_WORD] if keeps_words else [])])
@@ -146,7 +146,7 @@ def _cut(line: str, width: int) -> int:
 
 
 def width_of(text: str) -> int:
-    """Return how many characters of a terminal a text takes: East Asian ones take two, marks on others none."""
+    """Return the width of a text in terminal cells: two for East Asian letters, none for combining marks."""
     if text.isascii():
         return len(text)
     return sum(
@@ -163,9 +163,9 @@ def _longest_line(text: str) -> int:
 
 
 def number_texts(values: Sequence[float | int | None]) -> list[str | None]:
-    """Return a column's numbers as people write them: four digits, as many after the point in all of them.
+    """Format a column's numbers with four significant digits and the same number of decimals.
 
-    Where their sizes lie too far apart for that, each is written by itself.
+    If their magnitudes differ too much for that, each number is formatted separately.
     """
     texts = [None if value is None else number_text(value) for value in values]
     known = [text for text in texts if text is not None]
@@ -204,7 +204,7 @@ def _with_three_digits(found: re.Match[str]) -> str:
 
 
 def number_text(value: float | int) -> str:
-    """Return a number as people write it: whole ones whole, others with four digits."""
+    """Format integers in full, and other numbers with four significant digits."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.{_NUMBER_DIGITS}g}"

@@ -101,7 +101,7 @@ def _what_if(traces: tuple[Path, ...], rank_count: int | None) -> JobAhead | Non
     return build_what_if_job(traces, rank_count, progress_bar)
 
 
-#: pairs of applications that are named
+#: maximum number of application pairs that are named
 _MOST_COLLISIONS = 10
 #: of a name, so that a table fits a terminal of 80; jobs that are named
 _MOST_CHARACTERS, _MOST_JOBS = 20, 3
@@ -161,7 +161,7 @@ def _meetings(told: ForecastResult) -> list[tuple[Any, ...]]:
 
 
 def _remarks(told: ForecastResult) -> list[str]:
-    """Return what has to be known of the table's numbers."""
+    """Return notes on how to interpret the table's numbers."""
     from iosig.answers.forecast.query import count_jobs
 
     of = count_jobs(told)

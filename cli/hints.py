@@ -24,7 +24,7 @@ _options: list[str] = []
 
 
 def keep_options(context: click.Context, warehouse: str) -> None:
-    """Keep the options of the command line that every suggested command needs; warehouse: as it was given."""
+    """Remember the global options that every suggested command needs; warehouse: as given on the command line."""
     given = {"warehouse": ("--warehouse", warehouse), "settings_path": ("--settings", context.params["settings_path"])}
     _options[:] = [
         f" {flag} {shlex.quote(str(value))}"
@@ -43,7 +43,7 @@ def for_warehouse(name: str | None) -> Iterator[None]:
 
 
 def runnable(text: str) -> str:
-    """Return a text in which the suggested commands work as printed."""
+    """Replace the suggested commands in a text by commands that work as printed."""
     if "`iosig " not in text:
         return text
     call = "".join([f"`{program(Path(sys.argv[0]), os.environ, Path.cwd())}", *_options])
@@ -51,12 +51,12 @@ def runnable(text: str) -> str:
 
 
 def command(arguments: str) -> str:
-    """Return a command with these arguments as it can be typed."""
+    """Return a command line with these arguments that works in this shell."""
     return runnable(f"`iosig {arguments}`").strip("`")
 
 
 def program(started: Path, environment: Mapping[str, str], folder: Path) -> str:
-    """Return what starts this iosig from a folder.
+    """Return the command that starts this iosig from a folder.
 
     started: how this process was started. `uv run` puts the checkout's scripts on the PATH of its own processes only.
     """

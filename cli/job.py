@@ -184,7 +184,7 @@ def _show_finding(row: dict[str, Any]) -> None:
 
 
 def _show_rest(trace: TracedRun) -> None:
-    """Print which rules found nothing, and which have no answer."""
+    """Print the rules without findings, and the rules that could not be evaluated."""
     from iosig.cli.printing import say
 
     words = {"not_found": "Not found", "not_applicable": "Not about this run", "unknown": "Not known"}
@@ -251,7 +251,7 @@ def _range_text(row: dict[str, Any]) -> str | None:
 
 
 def _with_basis(answer: str | None, basis: str | None) -> str | None:
-    """Mark an answer that was inferred from the signature of the application."""
+    """Mark a value as inferred from the application's signature."""
     return f"{answer} (inferred)" if answer and basis == "inferred" else answer
 
 
@@ -289,7 +289,7 @@ def _show_slowed(told: JobReport) -> None:
 
 
 def _show_advice(told: JobReport) -> None:
-    """Print what says where and when to start the next run, of an application that has a signature."""
+    """Print commands that recommend where and when to start the next run, for an application with a signature."""
     from iosig.cli.printing import printable, say
 
     known = told.signatures.filter(outcome="extracted") if told.signatures.height else told.signatures

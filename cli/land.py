@@ -161,7 +161,7 @@ class _Asked:
 
 
 def _check(paths: Sequence[str], asked: _Asked, *, follow: bool, replace: bool, require_marker: bool) -> None:
-    """Refuse options that do not go together."""
+    """Raise UsageError for options that exclude each other."""
     has_folders = bool(paths or asked) and all(Path(path).is_dir() for path in paths)
     refuse(
         (follow and replace, "--replace does not go with --follow: what is there already would land again and again."),

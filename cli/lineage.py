@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 )
 @json_option
 def lineage_command(table: str | None, has_columns: bool, as_json: bool) -> int:
-    """Print from which tables each table is computed, and by which step; with TABLE, all that it depends on.
+    """Print the tables and the step from which each table is computed; with TABLE, all of its upstream tables.
 
-    Tables follow from the declarations of the steps and from their SQL. Columns are known where SQL computes them.
+    Table lineage comes from the declarations of the steps and from their SQL. Column lineage covers columns that SQL
+    computes.
     """
     from iosig.flows.lineage import columns_of, downstream, lineage, lineage_of, upstream
 

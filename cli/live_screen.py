@@ -35,7 +35,7 @@ _FIT_CHARACTERS, _FIT_CHARACTERS_BESIDE = (24, 12), (18, 9)
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A moment as it is shown now: ages grow while nothing else changes. fault: why it could not be looked at again."""
+    """Screen content for the current time, with updated ages. fault: why the last refresh failed."""
 
     moment: Moment
     now: Callable[[], datetime]
@@ -79,7 +79,7 @@ class _Drawn:
             yield _line((f"! and {more:,} more: {runnable('`iosig status`')}", "red"))
 
     def filesystem(self, one: FilesystemMoment) -> Iterator[RenderableType]:
-        """Yield the rates of a file system, who moved the bytes, and what comes."""
+        """Yield a file system's rates, the jobs that move the bytes, and upcoming bursts."""
         age = f", polls to {_clock(one.polled_at, self.at)}, {_age(one.polled_at, self.at)}"
         yield _line((_name(one.filesystem, self.width // 2), "bold cyan"), (age, "dim"))
         rates = _grid(3)
@@ -122,7 +122,7 @@ class _Drawn:
         return Text.assemble((drawn, "magenta"), (said, "dim")), _rate(sum(told.expected_bytes_per_s) / count)
 
     def of_late(self, late: Answer | None) -> Iterator[RenderableType]:
-        """Yield who moved the bytes of the last minutes."""
+        """Yield the jobs that moved the bytes of the last minutes."""
         if late is None:
             yield _line((f"Nothing was polled in the last {RECENT_MINUTES} minutes.", "dim"))
             return
@@ -147,7 +147,7 @@ class _Drawn:
             yield _line(("; ".join(beside), "dim"))
 
     def coming(self, bursts: Sequence[Burst]) -> Iterator[RenderableType]:
-        """Yield the bursts that are to begin next."""
+        """Yield the next expected bursts."""
         yield _line(("Next bursts", "bold"), ("" if bursts else ": none is known of", ""))
         table = _grid(4, numbers=(0, 3))
         for burst in bursts[:_MOST_ROWS]:
@@ -171,7 +171,7 @@ class _Drawn:
         return _name(application_id, most[0]), _name(job_id, most[1])
 
     def sources(self, sources: Sequence[SourceCondition]) -> RenderableType:
-        """Return when what landed last, the newest first."""
+        """Return the arrival times of the latest landings, newest first."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for name in ("Landed", "last (UTC)", "", "usually every"):
             table.add_column(name, no_wrap=True, justify="left")
@@ -189,7 +189,7 @@ def _line(*parts: tuple[str, str]) -> Text:
 
 
 def _grid(count: int, numbers: Sequence[int] = ()) -> Table:
-    """Return a table without lines, some of its columns to the right."""
+    """Return a table without lines, with some right-aligned columns."""
     grid = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
     for place in range(count):
         grid.add_column(justify="right" if place in numbers else "left", no_wrap=place != 1 or bool(numbers))
@@ -197,7 +197,7 @@ def _grid(count: int, numbers: Sequence[int] = ()) -> Table:
 
 
 def _add(table: Table, *cells: str | Text) -> None:
-    """Add a row, in which nothing is markup."""
+    """Add a row as plain text, without markup."""
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 

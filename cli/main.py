@@ -1,4 +1,4 @@
-"""The command itself: which subcommands there are, and how faults become messages and exit codes."""
+"""The command itself: its subcommands, and the conversion of faults into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class _Lazy(click.Group):
 
 
 def _renamed(error: click.NoSuchOption | click.NoSuchCommand) -> click.UsageError:
-    """Return an error with the present name of an option or command of commit 18b5d00; others as they are."""
+    """Translate an error about a renamed option or command of commit 18b5d00; return other errors unchanged."""
     if error.ctx is None:
         return error
     command = " ".join(error.ctx.command_path.split()[1:])
@@ -222,7 +222,7 @@ def _complain(error: click.ClickException) -> None:
 
 
 def _meant(message: str) -> str:
-    """Return which of several values may have been meant; nothing where none is near."""
+    """Return similar values as suggestions; empty without a close match."""
     given, _, choices = message.partition(" is not one of ")
     return meant(given.strip("'"), re.findall(r"'([^']*)'", choices), most=1)
 
@@ -232,7 +232,7 @@ def main() -> None:
     # Nothing of ours multiplies large matrices, and OpenBLAS's idle threads spin: 0.2 s of processor time a call.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
-        # where the system's encoding lacks a letter a mark stands for it
+        # letters that the system's encoding lacks are replaced by a mark
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
@@ -249,7 +249,7 @@ def main() -> None:
         say(f"iosig: {error}", err=True)
         code = error.exit_code
     except (BrokenPipeError, _ReaderLeft):
-        # Whoever read our output has seen enough.
+        # The reader closed the pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     else:

@@ -109,7 +109,7 @@ def network_command(
 
 
 def _check_targets(targets: list[Path]) -> None:
-    """Raise UsageError where a picture cannot be written, before anything is read for it."""
+    """Raise UsageError if a picture cannot be written, before any input is read."""
     from iosig.warehouse.errors import UsageError
 
     if len({target.resolve() for target in targets}) < len(targets):
@@ -176,7 +176,7 @@ def _show(found: NetworkInput) -> None:
 
 
 def _lead(found: NetworkInput) -> str:
-    """Return in a sentence who is slow, the innermost layer first: that is where one would look."""
+    """Return a sentence on the slow nodes, innermost layer first, as the cause is likely there."""
     slow = [one for layer in reversed(found.network.layers) if (one := _slowest_of(found, layer))]
     if slow:
         return f"Slow, beside the median of their layer: {'; '.join(slow)}."
@@ -185,7 +185,7 @@ def _lead(found: NetworkInput) -> str:
 
 
 def _slowest_of(found: NetworkInput, layer: Layer) -> str:
-    """Return the slowest node of a layer and how many more are slow; nothing where none is."""
+    """Return the slowest node of a layer and the number of other slow ones; empty if none is slow."""
     slow = _slow(found, layer.name)
     if slow.is_empty():
         return ""
@@ -195,7 +195,7 @@ def _slowest_of(found: NetworkInput, layer: Layer) -> str:
 
 
 def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
-    """Return the nodes of a layer that take twice as long as the median one, or longer."""
+    """Return the nodes of a layer with at least twice the median time."""
     from iosig.reports.networks.view import SLOW_RATIO
 
     nodes = found.nodes(layer_name)
@@ -203,7 +203,7 @@ def _slow(found: NetworkInput, layer_name: str) -> pl.DataFrame:
 
 
 def _node_name(layer: Layer, node: str) -> str:
-    """Return a node's name; a bare number would say too little."""
+    """Return a node's name, with its layer for a bare number."""
     name = _plain(node)
     return f"{_plain(layer.name)} {name}" if name[:1].isdecimal() else name
 
@@ -218,7 +218,7 @@ def _layers(network: Network) -> list[tuple[Any, ...]]:
 
 
 def _show_nodes(found: NetworkInput, layer: Layer) -> None:
-    """Show the slowest nodes of a layer, and say whether one of them is slow, or all are alike."""
+    """Print the slowest nodes of a layer, and whether any is slow or all are similar."""
     from iosig.cli.printing import bytes_text, say, show
 
     nodes = found.nodes(layer.name)
@@ -328,7 +328,7 @@ def _told_patterns(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _show_bottlenecks(found: NetworkInput) -> None:
-    """Show the first single requests that stand out, by time and by size."""
+    """Print the first single requests that are outliers in time or size."""
     from iosig.cli.printing import show
     from iosig.reports.networks.texts import value_text
 
@@ -366,7 +366,7 @@ def _ratio(ratio: float | None) -> str | None:
 
 
 def _factor(octaves: float | None) -> str | None:
-    """Return a spread in octaves as people understand it: a factor."""
+    """Format a spread in octaves as a factor."""
     return None if octaves is None else f"x {2**octaves:.3g}"
 
 
@@ -378,7 +378,7 @@ def _few(names: list[str] | None) -> str | None:
 
 
 def _plain(text: object, most: int = _NAME_CHARACTERS) -> str:
-    """Return a text from the input as it may be printed: nothing that steers the terminal, its middle left out."""
+    """Return an input text for printing, without terminal control codes and with a shortened middle."""
     from iosig.reports.texts import printable
 
     return printable(text, most)

@@ -1,4 +1,4 @@
-"""What several subcommands take, each declared once, and what they say where rows of their input were refused."""
+"""Options that several subcommands share, and their messages about refused rows of the input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUSED = 3
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """What the options before the subcommand select: the warehouse, and the settings file if one is named."""
+    """Options before the subcommand: the warehouse, and the settings file if one is named."""
 
     store: Store
     settings_path: Path | None
@@ -60,7 +60,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def keep_wide(context: click.Context, _: click.Parameter, is_wide: bool) -> None:
-    """Keep that all columns are wanted."""
+    """Store in the context that all columns are wanted."""
     if is_wide:
         context.meta[WIDE] = True
 
@@ -108,7 +108,7 @@ def is_strict() -> bool:
 
 
 def picture_path(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Refuse a picture's name that says no kind of picture, before anything is read for it."""
+    """Validate the extension of a picture's file name before any input is read."""
     if value is not None and value.suffix.lower() not in PICTURES:
         endings = " or ".join(PICTURES)
         raise click.BadParameter(f"{value.name}: give the picture a name that ends in {endings}.", ctx, param)
@@ -181,14 +181,14 @@ compressed_option = click.option(
 
 
 def refuse(*faults: tuple[object, str]) -> None:
-    """Raise UsageError with the sentence of the first fault that holds."""
+    """Raise UsageError with the sentence of the first fault that applies."""
     for is_fault, sentence in faults:
         if is_fault:
             raise UsageError(sentence)
 
 
 def name_default_warehouse(store: Store) -> None:
-    """Print which warehouse a command writes to where the user named none."""
+    """Print the warehouse that a command writes to if the user named none."""
     from iosig.warehouse.store.store import default_root
 
     if store.root == default_root():

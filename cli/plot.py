@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @click.group("plot")
 def plot_command() -> None:
-    """Draw what a release holds, as a PNG or an SVG: one application's signature, or a figure for the wall."""
+    """Draw parts of a release as a PNG or an SVG: an application's signature, or an overview figure."""
 
 
 def _figure(name: str, *own: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
-    """Return what makes a function the subcommand of a figure: its own options, the release, the file, the ground."""
+    """Turn a function into the subcommand of a figure, with the common options for release, file and style."""
     target = click.option(
         "--output",
         "target",
@@ -55,7 +55,7 @@ def _figure(name: str, *own: Callable[[Any], Any]) -> Callable[[Any], click.Comm
 
 
 def _draw(draw: Callable[[Any], Picture], view: Any, target: Path, style: Style, *lines: str) -> int:
-    """Draw a view, and print where the picture is and what it shows."""
+    """Draw a view, and print the picture's path and a description."""
     from iosig.cli.printing import say
 
     draw(view).write(target, style)
@@ -94,8 +94,8 @@ def signature_command(
 ) -> int:
     """Draw an application's signature: its samples above; the signature, its band and its bursts below.
 
-    APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or a part of one
-    that means no other.
+    APPLICATION is an id as `iosig sql "from applications"` lists them (user/application/node_count), or an unambiguous
+    part of one.
     """
     from iosig.answers.signatures.view import Query, build_view
     from iosig.reports.signatures import draw
@@ -157,9 +157,9 @@ def calendar_command(
     target: Path,
     style: Style,
 ) -> int:
-    """Draw the storage calendar: what a file system moved, a row a day and a column a minute.
+    """Draw the storage calendar: bytes moved on a file system, with a row per day and a column per minute.
 
-    FILESYSTEM: if not given, the one that moved most.
+    FILESYSTEM: by default the one with most bytes.
     """
     from iosig.answers.wall.storage_calendar import TABLES, build_view
     from iosig.reports.wall.storage_calendar import draw
@@ -173,7 +173,7 @@ def calendar_command(
 
 @_figure("map")
 def map_command(warehouse: Warehouse, release_id: str | None, target: Path, style: Style) -> int:
-    """Draw the population map: bytes a month of each application against how bursty it is."""
+    """Draw the population map: monthly bytes of each application against its burstiness."""
     from iosig.answers.wall.population_map import TABLES, build_view
     from iosig.reports.wall.population_map import draw
     from iosig.warehouse.releases.reading import opened
@@ -210,7 +210,7 @@ def clock_command(
 def changes_command(
     warehouse: Warehouse, before_id: str | None, release_id: str | None, target: Path, style: Style
 ) -> int:
-    """Draw what changed between two releases: bytes, bursts and period of each signature."""
+    """Draw the changes between two releases: bytes, bursts and period of each signature."""
     from iosig.answers.wall.release_changes import TABLES, build_view
     from iosig.reports.wall.release_changes import draw
     from iosig.warehouse.releases.reading import opened

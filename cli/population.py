@@ -47,9 +47,9 @@ def population_command(
     plot: Path | None,
     style: Style,
 ) -> int:
-    """Say how all runs do their I/O: classes, periods and volumes, and how much of it is known for sure.
+    """Summarize the I/O of all runs: classes, periods and volumes, and the share that is known exactly.
 
-    After the tables and figures of PEARC'18. A run counts once for each file system.
+    Follows the tables and figures of PEARC'18. A run counts once for each file system.
     """
     from iosig.answers.population.query import Query, read_population
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PICTURES = (".png", ".svg")
 #: columns that a narrow terminal lacks first
 _LAST = ("range_s", "window from", "moves")
-#: an end of a range that is missed by so little is hit
+#: tolerance [s] at the ends of a range
 _CLOSE_S = 1e-6
 #: from this value on, seconds are printed without decimals
 _MANY_S = 1e5
@@ -178,7 +178,7 @@ def predict_command(warehouse: Warehouse, /, paths: tuple[Path, ...], **options:
 
 
 def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
-    """Refuse options that do not go together."""
+    """Raise UsageError for options that exclude each other."""
     of_polls = options["job_id"] is not None or options["lmt"] is not None
     live = [name for name in ("idle_end_s", "is_anew", "journal_path") if options[name]]
     where = options["filesystem"] and (options["since"] or options["job_id"])
@@ -209,7 +209,7 @@ def _check(paths: Sequence[Path], options: dict[str, Any]) -> None:
 
 
 def _journal(store: Store, settings: Settings, options: dict[str, Any], stack: ExitStack) -> Journal | None:
-    """Return where predictions and states are kept; None without --follow."""
+    """Return the journal of predictions and states; None without --follow."""
     from iosig.streams.landing import names_in
     from iosig.warehouse.store.journal import Journal
 
@@ -227,7 +227,7 @@ def _print_lines(rows: list[Row]) -> None:
 
 
 def _exit_code(session: Session) -> int:
-    """Return 3 with --strict if anything was refused; of inputs that go on, their rows say so."""
+    """Return 3 with --strict if any input was refused; inputs that are still growing report it in their rows."""
     has_refusals = session.refused_count or (session.refused_line_counts and not session.is_followed)
     return REFUSED if has_refusals and is_strict() else 0
 
@@ -236,7 +236,7 @@ def _exit_code(session: Session) -> int:
 
 
 def _draw(session: Session, kept: Sequence[Row], options: dict[str, Any]) -> None:
-    """Draw the predictions and the automaton of the input and direction that moved most."""
+    """Draw the predictions and the automaton of the input and direction with most bytes."""
     from iosig.answers.predictions import export_graph, find_busiest
     from iosig.warehouse.store.store import write_json
 
@@ -304,7 +304,7 @@ def _params(options: dict[str, Any]) -> OnlineParams:
 
 
 def _show(rows: Sequence[Row], inputs: Mapping[str, Followed]) -> None:
-    """Print a table for each input and direction, and how often the next burst came when it was to."""
+    """Print a table for each input and direction, and the hit rate of predicted bursts."""
     from iosig.cli.printing import say, show
 
     series: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -328,7 +328,7 @@ def left_open(last: dict[str, Any]) -> str:
 
 
 def held_text(rows: Sequence[dict[str, Any]], onset_s: Sequence[float]) -> str:
-    """Return how many predictions of the next burst held the one that came, of those after which one was detected.
+    """Return how many predictions of the next burst contained its actual onset, among those followed by a burst.
 
     rows: of `predictions`, of one input and direction. onset_s: when bursts began, ascending, on the run's clock.
     """
@@ -361,7 +361,7 @@ def _cells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at_text(at_s: float | None) -> str | None:
-    """Return a time of the run's clock: one of the day where it counts from 1970, else seconds."""
+    """Format a time of the run's clock: a time of day for Unix times, else seconds."""
     if at_s is None:
         return None
     if _is_of_1970(at_s):
@@ -370,7 +370,7 @@ def _at_text(at_s: float | None) -> str | None:
 
 
 def _since_text(at_s: float) -> str:
-    """Return from which day on times are, where they are times of days."""
+    """Return the date from which times of day count, if any."""
     return f", from {datetime.fromtimestamp(at_s, UTC):%Y-%m-%d %H:%M:%SZ} on" if _is_of_1970(at_s) else ""
 
 
@@ -381,7 +381,7 @@ def _is_of_1970(at_s: float) -> bool:
 
 
 def _range_text(shortest_s: float | None, longest_s: float | None) -> str | None:
-    """Return from where to where the period's interval reaches."""
+    """Format the interval of the period."""
     return None if shortest_s is None or longest_s is None else f"{shortest_s:.4g}\N{EN DASH}{longest_s:.4g}"
 
 

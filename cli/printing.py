@@ -1,4 +1,4 @@
-"""How results look: a table that fits the terminal, or JSON; progress goes to stderr."""
+"""Output of results: a table that fits the terminal, or JSON; progress goes to stderr."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def bytes_text(value: float | None) -> str:
-    """Return bytes as people write them: 1.5 GB; a dash for no answer."""
+    """Format bytes with a unit, such as 1.5 GB; a dash for a missing value."""
     if value is None:
         return "-"
     step = 0
@@ -50,10 +50,10 @@ def show(
     last: Sequence[str] = (),
     ways: str = "--wide, --json",
 ) -> None:
-    """Print a table on stdout, numbers to the right.
+    """Print a table on stdout, with right-aligned numbers.
 
-    On a terminal it fits: texts are wrapped, and columns that find no room are named below it, with the ways to get
-    them. Elsewhere, and with --wide, all are printed, a row a line. last: columns that are left out first.
+    On a terminal, texts are wrapped, and columns that do not fit are named below the table, with the options to show
+    them. Elsewhere, and with --wide, all columns are printed, one line per row. last: columns to drop first.
     """
     width = None if _is_wide() else terminal_width()
     columns = [printable(name) for name in columns]
@@ -74,12 +74,12 @@ def show(
 
 
 def titled(title: str, shown_count: int, count: int) -> str:
-    """Return the title of a table, with how many of its rows are shown if that is not all."""
+    """Return a table's title, with the number of shown rows if some are omitted."""
     return title if shown_count >= count else f"{title}, the first {shown_count:,} of {count:,}"
 
 
 def show_records(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows on stdout, a column a line."""
+    """Print rows on stdout, one line per column."""
     columns = [printable(name) for name in columns]
     indent = max(map(len, columns), default=0)
     cells, _ = _cells(columns, rows)
@@ -117,7 +117,7 @@ def _is_wide() -> bool:
 
 
 def _cells(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[list[str]], list[bool]]:
-    """Return the texts of a table, and which of its columns are numbers: those go to the right."""
+    """Return the cells of a table as texts, and which columns are numeric (right-aligned)."""
     by_column: list[list[str]] = []
     are_numbers = []
     for place in range(len(columns)):

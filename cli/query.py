@@ -79,7 +79,7 @@ def sql_command(
 
 
 def _end(spill: str) -> None:
-    """End this process where a query does not heed Ctrl-C: some of DuckDB's functions run for hours at a value."""
+    """End this process if a query ignores Ctrl-C: some DuckDB functions run for hours on one value."""
     if spill:
         shutil.rmtree(spill, ignore_errors=True)
     os._exit(_INTERRUPTED)
@@ -119,7 +119,7 @@ def _print_table(relation: duckdb.DuckDBPyRelation) -> None:
 
 
 def _first_rows(relation: duckdb.DuckDBPyRelation) -> list[dict[str, Any]]:
-    """Return the rows that a table shows, and one more where there are more."""
+    """Return the displayed rows, and one more to detect omitted rows."""
     return [row for batch in batches(relation.limit(_ROW_LIMIT + 1)) for row in batch.to_pylist()]
 
 
@@ -154,7 +154,7 @@ def _print_document(relation: duckdb.DuckDBPyRelation) -> None:
 
 
 def _print_json(relation: duckdb.DuckDBPyRelation) -> None:
-    """Print one JSON array, a row a line."""
+    """Print one JSON array, with one line per row."""
     before = "[\n"
     for line in _lines(relation):
         click.echo(before + line, nl=False)

@@ -1,4 +1,4 @@
-"""What one query may take: memory of the process, bytes of a row, columns; and a second chance to end it."""
+"""Limits of one query: memory of the process, bytes per row, columns; and a forced end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def limited_memory(max_bytes: int = MAX_MEMORY_BYTES) -> Iterator[None]:
 
 
 def _data_bytes() -> int | None:
-    """Return how much private memory this process has; None where the system does not say."""
+    """Return the private memory of this process; None if the system does not report it."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
         return int(next(line for line in lines if line.startswith("VmData:")).split()[1]) * 1024
@@ -51,9 +51,9 @@ def _data_bytes() -> int | None:
 
 
 def batches(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
-    """Return the rows of a result, some at a time, so that a batch takes little more memory than a row may.
+    """Yield the rows of a result in batches, each limited to about the memory of the largest allowed row.
 
-    Raises UsageError where the result has too many columns, and on reading where a row is too large.
+    Raises UsageError if the result has too many columns, and during reading if a row is too large.
     """
     import pyarrow as pa
 

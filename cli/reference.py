@@ -1,4 +1,4 @@
-"""The reference pages under `docs/`, made from what they describe: `python -m iosig.cli.reference`."""
+"""The reference pages under `docs/`, generated from the code: `python -m iosig.cli.reference`."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def settings() -> str:
 
 
 def example() -> str:
-    """Return the example of a settings file: as it is written, with the defaults of fields that it lacks."""
+    """Return the example settings file, completed with the defaults of the fields that it omits."""
     text = EXAMPLE.read_text(encoding="utf-8")
     known = tomllib.loads(text)
     for name, field in Settings.model_fields.items():
@@ -311,7 +311,7 @@ def _describe_table(name: str, field: FieldInfo, recomputed: dict[str, Any]) -> 
 
 
 def _type_words(kind: Any) -> str:
-    """Return a field's type in words; that it may be left out is said by its default."""
+    """Return a field's type in words; a default shows that it is optional."""
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         (kind,) = (part for part in typing.get_args(kind) if part is not type(None))
     if typing.get_origin(kind) is typing.Annotated:

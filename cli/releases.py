@@ -24,9 +24,9 @@ _TOP = 30
 @json_option
 @click.pass_context
 def releases_command(context: click.Context, as_json: bool) -> int:
-    """List the releases, the newest last; the last one is what readers get.
+    """List the releases, the newest last; readers get the last one.
 
-    Where `keep_releases` of the settings says so the oldest ones expire: their rows stay, their files go.
+    If `keep_releases` is set, the oldest ones expire: their rows stay listed, their files are deleted.
     """
     from iosig.cli.printing import say, show, show_json
     from iosig.warehouse.releases import expiring, holds
@@ -86,7 +86,7 @@ def _kept(release_id: str, pins: dict[str, str | None], gone: dict[str, str]) ->
 @click.option("--until", type=DAY, metavar="DATE", help="The last day on which it is kept for sure.")
 @click.pass_obj
 def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -> int:
-    """Keep a release, however many newer ones there are."""
+    """Keep a release regardless of the number of newer ones."""
     from iosig.warehouse.releases import expiring
     from iosig.warehouse.store.store import locked
 
@@ -100,7 +100,7 @@ def pin_command(warehouse: Warehouse, release_id: str, until: datetime | None) -
 @click.argument("release_id", shell_complete=quietly(releases))
 @click.pass_obj
 def unpin_command(warehouse: Warehouse, release_id: str) -> int:
-    """Keep a release no longer than the settings say."""
+    """Unpin a release, so that it expires according to the settings."""
     from iosig.warehouse.releases import expiring
     from iosig.warehouse.store.store import locked
 
@@ -175,8 +175,8 @@ def rollback_command(
 def diff_command(warehouse: Warehouse, before: str, after: str, method: str | None, as_json: bool) -> int:
     """Compare two releases: rows added, removed and changed in every table that differs, and changed signatures.
 
-    Signatures are listed with the largest change first: how alike the two curves are, by how much their volume
-    differs, and how many bursts appeared and vanished. In JSON they are the `changes` of the table `signatures`.
+    Signatures are listed with the largest change first: similarity of the two curves, difference in volume, and numbers
+    of added and removed bursts. In JSON they are the `changes` of the table `signatures`.
     """
     from iosig.answers.signatures.changes import signature_changes
     from iosig.cli.printing import show, show_json
@@ -215,7 +215,7 @@ def _require_method(method: str | None) -> None:
 
 
 def _show_changes(changes: pl.DataFrame) -> None:
-    """Print what became of each signature, the most changed ones only where there are many."""
+    """Print the changes of each signature; of many, only the largest."""
     from iosig.cli.printing import bytes_text, show, titled
 
     if changes.is_empty():
@@ -251,5 +251,5 @@ def _show_changes(changes: pl.DataFrame) -> None:
 
 
 def _arrow(before: str | None, after: str | None = None) -> str:
-    """Return what something was and became, once if that is the same."""
+    """Format an old and a new value, once if they are equal."""
     return " → ".join(dict.fromkeys(text for text in (before, after) if text is not None))

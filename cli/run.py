@@ -103,7 +103,7 @@ def run_command(
         from iosig.flows.notifications import telling
 
         with telling(store, settings, _warn), opened(settings, store.root) as engine, steps_told() as steps:
-            # who checks imports for seconds, and begins with it first
+            # checking processes import for seconds, so they start first
             from iosig.flows.nightly import run_inline
 
             release = run_inline(

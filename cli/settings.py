@@ -12,7 +12,7 @@ import click
 
 from iosig.cli.options import Warehouse, json_option
 
-#: sections that say how input is read
+#: sections on the interpretation of input
 _READING = ("jobs", "polls", "series")
 
 
@@ -55,7 +55,7 @@ def settings_command(warehouse: Warehouse, is_set: bool, as_json: bool) -> int:
 
 
 def told(path: Path | None, warehouse: Path) -> Iterator[Setting]:
-    """Yield every setting as it holds for a warehouse; a path other than None is the settings file."""
+    """Yield every effective setting of a warehouse; a path other than None is the settings file."""
     from iosig.settings.model import Settings, load, settings_file
 
     settings, origin = load(path, warehouse), settings_file(path, warehouse)

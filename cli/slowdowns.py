@@ -41,9 +41,9 @@ def slowdowns_command(
     release_id: str | None,
     as_json: bool,
 ) -> int:
-    """Show which runs were slowed down on a file system, by how much, and who interfered most.
+    """List the runs that were slowed down on a file system, their delays, and the interfering jobs.
 
-    A run is slowed where a burst of its signature took longer than alone by more than its range: see
+    A run counts as slowed if one of its bursts took longer than alone by more than the uncertainty range: see
     docs/attribution.md.
     """
     from iosig.answers.attribution import landed, query, slowdowns

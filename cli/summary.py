@@ -1,4 +1,4 @@
-"""What a release found, for people: applications, bytes, periods, warnings, and where to look."""
+"""A readable summary of a release: applications, bytes, periods, warnings, and next commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOP, _MAX_WARNINGS = 20, 8
 
 
 def show_summary(store: Store, release: Release, settings: Settings, *, is_verbose: bool = False) -> None:
-    """Print what a release found, then its warnings, then where to look; is_verbose: its tables and classes, too."""
+    """Print the contents of a release, its warnings, and next commands; is_verbose: also its tables and classes."""
     with opened(store, release) as connection:
         if is_verbose:
             _show_tables(connection)
@@ -62,7 +62,7 @@ def _show_tables(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _counts(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return in a sentence what the release holds."""
+    """Summarize the release's contents in a sentence."""
     query = """
         select
             (select count(*) filter (is_application_run) from jobs) as run_count,
@@ -84,7 +84,7 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _show_applications(connection: duckdb.DuckDBPyConnection) -> None:
-    """Print the signatures that move most, and how far to rely on them."""
+    """Print the largest signatures and their reliability."""
     query = """
         select
             signatures.application_id,
@@ -163,7 +163,7 @@ def _show_periods(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _show_inference(connection: duckdb.DuckDBPyConnection) -> None:
-    """Print how often inferred classes and periods agree with those of the runs' own bytes."""
+    """Print the agreement of inferred classes and periods with those of the runs' own bytes."""
     from iosig.answers.report.quality import inference_agreement
     from iosig.reports.texts import ratio_text
 
@@ -184,7 +184,7 @@ def _show_inference(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]]:
-    """Return what does not hold, but for notes: how severe it is, what happened, and which expectation says so."""
+    """Return failed checks other than notes: severity, message and expectation."""
     import json
 
     from iosig.expectations import sentences, suites
@@ -206,7 +206,7 @@ def warnings(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str, str]
 
 
 def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return, as sentences, what the release could not hold for want of an input or a setting."""
+    """Return, as sentences, the results that are missing for lack of an input or a setting."""
     counts = {
         name: connection.sql(f'select count(*) from "{name}"').fetchall()[0][0]
         for name in ("jobs", "polls_daily", "series_intervals", "rejects")
@@ -224,7 +224,7 @@ def missing_inputs(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def extrapolations(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Return, as a sentence, how many extrapolations there are and what became of them; none where there are none."""
+    """Return, as a sentence, the number of extrapolations and their outcomes; empty without extrapolations."""
     query = "select count(*), count(*) filter (outcome = 'extrapolated') from extrapolations"
     ((count, done),) = connection.sql(query).fetchall()
     told = f"{done:,} of {count:,} extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."

@@ -53,13 +53,13 @@ def verify_command(warehouse: Warehouse, is_all: bool, as_json: bool) -> int:
 @strict_option
 @click.pass_obj
 def repair_command(warehouse: Warehouse, as_json: bool) -> int:
-    """Mend damaged files, and have the metadata of a moved warehouse name its folder.
+    """Repair damaged files, and update the metadata of a moved warehouse to its folder.
 
-    If metadata are damaged, the newest release that is whole becomes the current one; the next run computes the later
-    ones again, and days with damaged files. Damaged landings are set aside, so that their inputs can be landed again.
+    If metadata are damaged, the newest intact release becomes the current one; the next run recomputes the later ones,
+    and days with damaged files. Damaged landings are set aside, so that their inputs can be landed again.
 
-    iosig finds the files of a moved or copied warehouse anyway; other readers of Iceberg need metadata that name its
-    folder. If the settings want another catalogue than the warehouse has, that one names its tables from now on.
+    iosig finds the files of a moved or copied warehouse without repair; other readers of Iceberg need metadata that
+    name its folder. If the settings name another catalogue than the warehouse has, its tables are registered there.
     """
     from iosig.cli.printing import progress_bar, show, show_json
     from iosig.warehouse.releases.catalogue_choice import take_over

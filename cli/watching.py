@@ -1,4 +1,4 @@
-"""`iosig status --watch`: look, show, wait, until somebody has seen enough."""
+"""The refresh loop of `iosig status --watch`, on a screen or as JSON."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def show_once(look: Look, console: Console, clock: Callable[[], datetime] = now)
 
     with console.capture() as printed:
         console.print(Screen(look(clock()), clock))
-    # tables are filled up with spaces
+    # tables are padded with spaces
     click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
@@ -90,7 +90,7 @@ def is_plain() -> bool:
 
 @contextmanager
 def waiting(stop: Stop) -> Iterator[Wait]:
-    """Give a wait that returns whether it is over: `stop` is set, or somebody pressed `q` on a terminal."""
+    """Yield a wait function that returns True once `stop` is set or the user pressed `q` on a terminal."""
     with _keys() as pressed:
 
         def wait(seconds: float) -> bool:

@@ -125,7 +125,7 @@ def _cells(row: dict[str, Any], columns: tuple[str, str], measured: float) -> tu
 
 
 def _other_lines(answer: Answer) -> list[str]:
-    """Return which jobs were there without a known byte, the likeliest first."""
+    """Return the jobs that ran without known bytes, most likely first."""
     count = answer.others.height
     first = answer.others.head(_MAX_NAMED).with_columns(attributed_bytes=0.0)
     were = "job was" if count == 1 else "jobs were"
@@ -135,7 +135,7 @@ def _other_lines(answer: Answer) -> list[str]:
 
 
 def _likeliest_lines(answer: Answer) -> list[str]:
-    """Return which jobs are likeliest to have moved most, where the tables do not say so already."""
+    """Return the jobs that probably moved most, if the tables do not show them already."""
     columns = ("job_id", "user", "application")
     first = answer.candidates.head(_MAX_NAMED)
     named = answer.jobs if answer.jobs.height else answer.others
@@ -145,7 +145,7 @@ def _likeliest_lines(answer: Answer) -> list[str]:
 
 
 def _named(jobs: pl.DataFrame) -> list[str]:
-    """Return a line for each job, with what it may have moved."""
+    """Return a line per job, with its possible bytes."""
     from iosig.cli.printing import bytes_text
 
     rows = jobs.select("job_id", "user", "application", "attributed_bytes", "likely_bytes").rows()

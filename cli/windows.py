@@ -1,4 +1,4 @@
-"""Times as people write them: an instant; a window of two numbers of seconds, or of two instants."""
+"""Times on the command line: an instant, or a window of two numbers of seconds or two instants."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WindowText(NamedTuple):
 
 
 def read_window(ctx: click.Context, param: click.Parameter, value: str | None) -> WindowText | None:
-    """Return the window that an option's text says: A:B in seconds, or A/B as instants; an end may be left open."""
+    """Parse a window given as A:B in seconds, or A/B as instants; either end may be open."""
     if value is None:
         return None
     is_instants = "/" in value
@@ -39,7 +39,7 @@ def read_window(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 
 def read_instant(ctx: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """Return the instant that an option's text says; UTC if it names no zone."""
+    """Parse an instant; UTC if it names no zone."""
     if value is None:
         return None
     try:

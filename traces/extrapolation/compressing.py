@@ -1,4 +1,4 @@
-"""Recorder traces compressed: one as it is, or several of one program as extrapolation takes them."""
+"""Compression of Recorder traces: one complete trace, or several of one program as input for extrapolation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REMEDY = "Trace the program again: the tracer cannot have written that."
 
 
 def keep_apart(into: Path, traces: Iterable[Path]) -> None:
-    """Raise UsageError where a file to be written is one of the traces to be read, or lies in it."""
+    """Raise UsageError if an output file is one of the input traces, or lies within one."""
     target = into.resolve()
     if any(trace.resolve() in (target, *target.parents) for trace in traces):
         raise UsageError(f"{into} is a trace, or in one: nothing in it is touched.")
@@ -36,9 +36,9 @@ def _untold(name: str) -> AbstractContextManager[Callable[[int, int], None]]:
 def compressed(
     path: Path, progress: Progress = _untold, of_rank: Callable[[SignedRank], SignedRank] = lambda rank: rank
 ) -> CompressedTrace:
-    """Return the calls of a Recorder trace, compressed: of each rank all, or those that `of_rank` keeps.
+    """Compress the calls of a Recorder trace: all calls of each rank, or those that `of_rank` keeps.
 
-    Raises InputRefused where the trace cannot be read wholly.
+    Raises InputRefused if the trace cannot be read completely.
     """
     with signatures.open_signed_run(path) as run:
         try:
@@ -48,16 +48,16 @@ def compressed(
 
 
 def call_total(trace: CompressedTrace) -> int:
-    """Return how many calls all ranks made; each of them lasted once."""
+    """Return the number of calls of all ranks; each call has one duration in a histogram."""
     nodes = (node for rank_class in trace.classes for node in number_nodes(rank_class.body)[0])
     return sum(node.durations.count for node in nodes if isinstance(node, Call))
 
 
 def comparable(paths: Sequence[Path], *, has_nested: bool, progress: Progress) -> tuple[CompressedTrace, ...]:
-    """Return the calls of several Recorder traces, compressed so that they compare, in the order of the paths.
+    """Compress the calls of several Recorder traces for comparison, in the order of the paths.
 
-    Without nested ones, these are the calls that each program made itself. Addresses and statuses are no parameters
-    and stand as %p. Raises InputRefused where a trace cannot be read wholly.
+    Without nested calls, only the calls that each program made itself remain. Addresses and statuses are not parameters
+    and become %p. Raises InputRefused if a trace cannot be read completely.
     """
     traces = []
     for path in paths:
@@ -76,7 +76,7 @@ def _comparable(rank: SignedRank, has_nested: bool) -> SignedRank:
 
 
 def _decoded(run: Run[SignedRank], path: Path, progress: Progress) -> Iterator[SignedRank]:
-    # Archives of several runs are called alike, and differ by their folders.
+    # Archives of several runs have the same name, and differ by their folders.
     with progress("/".join(path.parts[-2:])) as told:
         for done, rank in enumerate(run.ranks, start=1):
             yield run.decode(rank)

@@ -63,7 +63,7 @@ def families(path: Path | None) -> Families:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever the user's own file raises is the user's to mend
+    except Exception as error:  # any exception of the user's own file is for the user to fix
         raise InputRefused(f"{path.name} cannot be run: {type(error).__name__}: {error}.", "Mend it.") from error
     counts, ranks = (_members(path, module, name) for name in ("COUNT_FAMILIES", "RANK_FAMILIES"))
     if not counts and not ranks:
@@ -89,7 +89,7 @@ def _members(path: Path, module: object, name: str) -> tuple[Any, ...]:
 
 @contextmanager
 def _told_of(models: Path | None) -> Iterator[None]:
-    """Refuse a user's own models where these raise anything; what iosig raises itself stays what it is."""
+    """Convert exceptions of a user's own models into refusals; exceptions of iosig itself propagate unchanged."""
     try:
         yield
     except Exception as error:

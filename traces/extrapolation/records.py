@@ -36,7 +36,7 @@ from iosig.warehouse.store.landing import Landed
 from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.store import Store
 
-#: of a record's models, and of its refused fields: both together leave room for the traces
+#: maximum number of a record's models, and of its refused fields: both together leave room for the traces
 _MOST_LISTED_BYTES = 2 << 20
 _NOT_LISTED = "Not listed: the record would be too long."
 
@@ -46,7 +46,7 @@ __all__ = ["GivenTrace", "Record", "Totals", "counted", "given_trace", "land", "
 
 
 def given_trace(path: Path, process_count: int) -> GivenTrace:
-    """Return what a record says of a trace: the name and hash that it also has when it is landed."""
+    """Return a trace's entry in a record, with the same name and hash as in its landing."""
     source = get_source("recorder")
     owned = find_folder_source(path, source) if path.is_dir() else None
     sha256 = content_hash(path, owned[1] if owned else ())
@@ -56,10 +56,10 @@ def given_trace(path: Path, process_count: int) -> GivenTrace:
 def record(
     extrapolated: Extrapolated, traces: Iterable[GivenTrace], *, has_nested_calls: bool, totals: Totals | None = None
 ) -> Record:
-    """Return the record of an extrapolation from these traces.
+    """Build the record of an extrapolation from these traces.
 
-    totals: of the extrapolated trace, if it was counted. Raises ValueError where the traces are of other rank counts
-    than the extrapolation says, where totals are given of no trace, and where the outcome is not that of the refusals.
+    totals: of the extrapolated trace, if it was counted. Raises ValueError if the traces have other rank counts than
+    the extrapolation, if totals are given without a trace, or if the outcome contradicts the refusals.
     """
     given = tuple(sorted(replace(trace, name=_plain(trace.name)) for trace in traces))
     if {trace.process_count for trace in given} != set(extrapolated.rank_counts):
@@ -100,18 +100,18 @@ def counted(found: trace_totals.Totals) -> Totals:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    """Return the sum, None if any number is not known."""
+    """Return the sum of the numbers, or None if any is unknown."""
     known = list(numbers)
     return None if None in known else sum(number for number in known if number is not None)
 
 
 def _plain(text: str) -> str:
-    """Return a text that every column can hold: file names may have bytes that are no characters."""
+    """Escape bytes of a file name that are not valid UTF-8, so that every column can store it."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _listed(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_T, ...]:
-    """Return as many of a record's members as it has room for, and, if these are not all, one that says so."""
+    """Return the first members of a record's list, and, if some are omitted, an entry with their number."""
     ends = list(accumulate(len(format_json(asdict(member)).encode()) + 1 for member in members))
     if not ends or ends[-1] <= _MOST_LISTED_BYTES:
         return tuple(members)
@@ -120,18 +120,18 @@ def _listed(members: Sequence[_T], unlisted: Callable[[str], _T]) -> tuple[_T, .
 
 
 def metadata(record: Record) -> dict[str, str]:
-    """Return what the extrapolated trace's file says of itself, so that it can be landed elsewhere."""
+    """Return the metadata of the extrapolated trace's file, from which it can be landed elsewhere."""
     return {extrapolations.METADATA_KEY: record.text()}
 
 
 def land(store: Store, record: Record, source_file: str, settings: Settings | None = None) -> Landed:
-    """Land a record as the last word on its traces and rank count, unless it is that already.
+    """Land a record as the latest for its traces and rank count, unless an equal one is already the latest.
 
-    source_file: the file that holds the trace, or was to hold it.
+    source_file: actual or intended path of the trace's file.
     """
     names = names_in(store, settings or Settings.model_construct())
     content = record.text().encode()
-    # What could not be read again elsewhere is not landed here either.
+    # A record that could not be read elsewhere is not landed here either.
     batch = extrapolations.batch(parse(content))
     last = _last_word(store, record)
     rows = batch.rows if names is None else names.hide(batch.table, batch.rows)

@@ -30,7 +30,7 @@ _ALL_RANKS = -1
 
 
 def read(path: Path) -> CompressedTrace:
-    """Read a compressed trace; raise InputRefused where the file is none, or contradicts itself."""
+    """Read a compressed trace; raise InputRefused if the file is none, or is inconsistent."""
     # The process that reads takes as long to start as what understands the rows takes to import.
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(compressed_traces.read, path)
@@ -50,7 +50,7 @@ def used() -> Iterator[None]:
 
 
 def recorder_forms() -> CallFormats:
-    """Return how Recorder logs the functions that touch files."""
+    """Return Recorder's log formats of the functions that access files."""
     from iosig.transforms.traces.requests import CallFormat, CallFormats
     from iosig.warehouse.sources.recorder import requests
 
@@ -68,7 +68,7 @@ def recorder_forms() -> CallFormats:
 
 
 def batches(path: Path) -> Iterator[Batch]:
-    """Yield a compressed trace as a traced run lands: one request for what all ranks ask for at once."""
+    """Yield a compressed trace like a landed traced run: simultaneous requests of all ranks become one."""
     from iosig.transforms.traces.timelines import compute_timeline
     from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_MODULES, TRACE_RECORDS, TRACE_REQUESTS, TRACES
     from iosig.warehouse.sources.rows import traced
@@ -105,7 +105,7 @@ def _requests(intervals: pl.DataFrame, first: int) -> dict[str, object]:
 
 
 def _records(intervals: pl.DataFrame) -> pl.DataFrame:
-    """Return what the requests of each module add up to."""
+    """Return the totals of each module's requests."""
     import polars as pl
 
     bytes_, began, ceased = pl.col("bytes"), pl.col("start_s"), pl.col("end_s")

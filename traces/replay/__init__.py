@@ -8,7 +8,7 @@
 - `mpi`: Replay by MPI: every rank a process of `mpiexec`, MPI-IO's calls by mpi4py.
 - `mpi_rank`: A rank of an MPI replay, started by `mpiexec`: MPI-IO's calls by mpi4py, POSIX calls as without MPI.
 - `ordering`: The order among ranks: the MPI collective calls that synchronize them.
-- `pacing`: How long a rank waits between its calls: delta times out of the trace's histograms (Luo et al..
+- `pacing`: How long a rank waits between its calls: delta times from the trace's histograms (Luo et al.).
 - `planning`: Estimates of a replay before it runs, and its dry run.
 - `processes`: The processes of a replay: started together, monitored, and always terminated.
 - `replaying` (`Wish`, `replay`): A replay from its trace to its report: surveyed, checked, executed, compared.

@@ -1,8 +1,8 @@
-"""One rank, executed: its steps one after the other, on files that only this rank has open.
+"""Execution of one rank's steps, in order, on files that only this rank has open.
 
-A POSIX call names a file, not a descriptor: it goes to the one of that name that the rank opened last. MPI-IO's calls
-become the POSIX calls that they stand for, each made by its own rank: `MPI_File_write_at` is a `pwrite` at the place
-that the file's view gives. A derived file type's layout is not in a trace; its bytes lie one behind the other here.
+A POSIX call names a file, not a descriptor: it uses the descriptor of that name that the rank opened last. MPI-IO calls
+become the equivalent POSIX calls, each made by its own rank: `MPI_File_write_at` is a `pwrite` at the offset that the
+file's view gives. Traces lack the layout of derived file types; their bytes are contiguous here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 #: MPI's access modes (MPI 4.1, section 14.2.1, as Open MPI and MPICH number them)
 _CREATE, _RDONLY, _WRONLY, _DELETE_ON_CLOSE, _EXCL, _APPEND = 1, 2, 4, 16, 64, 128
 
-#: verb(file, other, size, offset, flags); what reads or writes returns the bytes that it moved
+#: verb(file, other, size, offset, flags); reads and writes return the number of bytes moved
 Handler = Callable[[int, int, int, int, int], object]
 
 
@@ -46,14 +46,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A rank waits until all members of this communicator have come."""
+    """A rank waits here until all members of this communicator have arrived."""
 
     communicator: int
 
 
 @dataclass(slots=True)
 class _Handle:
-    """A file that MPI-IO opened: its view begins at `start` and counts in `unit` bytes; `pointer` is in bytes."""
+    """A file opened by MPI-IO: its view begins at `start` and counts in `unit` bytes; `pointer` is in bytes."""
 
     name: str
     place: Place
@@ -66,9 +66,9 @@ class _Handle:
 
 
 class Executor:
-    """What a step does; subclasses do some of them otherwise.
+    """Executor of steps by POSIX calls; subclasses override some of them.
 
-    leads: by communicator, whether this rank does what all do once.
+    leads: by communicator, whether this rank performs the operations that one rank does for all.
     """
 
     def __init__(self, script: Script, calls: Calls | NotedCalls, leads: Mapping[int, bool]) -> None:
@@ -177,7 +177,7 @@ class Executor:
     def _mpi_open(self, file: int, path: int, communicator: int, mode: int) -> None:
         flags = 0 if mode & _RDONLY else 1 if mode & _WRONLY else 2
         flags |= O_CREAT if mode & _CREATE else 0
-        # Of several ranks that make a file together, only the first would be let.
+        # If several ranks create a file together with O_EXCL, only the first would succeed.
         flags |= O_EXCL if mode & _EXCL and communicator == ABSENT else 0
         name, place = self._named[path], self.script.places[path]
         descriptor = self.calls.open(name, place, flags, 0o644 if flags & O_CREAT else ABSENT)
@@ -228,7 +228,7 @@ class Executor:
     # ---- the end
 
     def close(self) -> None:
-        """Close what the trace leaves open; what fails then is of no call."""
+        """Close all files that the trace leaves open; errors are ignored, as they belong to no call."""
         for stream in chain.from_iterable(self._streams.values()):
             with suppress(OSError):
                 stream.close()
@@ -242,7 +242,7 @@ class Executor:
 
 
 def _opened(held: Mapping[int, _T], file: int) -> _T:
-    """Return what holds a file open; raise OSError as for a bad descriptor where nothing does."""
+    """Return the open file of a name; raise OSError as for a bad descriptor if there is none."""
     if not held.get(file):
         raise OSError(errno.EBADF, "not open")
     return held[file]
@@ -294,7 +294,7 @@ def _execute(handler: Handler, function: str, step: tuple[int, int, int, int, in
 
 
 def error_name(error: BaseException) -> str:
-    """Return a failed call's errno by its name."""
+    """Return the errno name of a failed call."""
     if isinstance(error, OSError):
         # A stream that is not open for the requested operation raises without a number.
         return errno.errorcode.get(error.errno or errno.EBADF, str(error.errno))

@@ -20,7 +20,7 @@ from iosig.traces.replay.scripts import ABSENT, Written
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_REQUESTS
 from iosig.warehouse.sources.recorder.requests import Requests
 
-#: no phase comes as late
+#: later than every phase
 NEVER = 1 << 60
 #: MPI's access modes (MPI 4.1, section 14.2.1, as Open MPI and MPICH number them)
 _MPI_CREATE, _MPI_EXCL = 1, 64
@@ -69,7 +69,7 @@ class FileUse:
         )
 
     def prepared_bytes(self) -> int | None:
-        """Return how large the file must be before the start; None if it need not be there."""
+        """Return the file's required size before the start; None if it need not exist."""
         is_written_before = self.written_phase < self.needed_phase and self.end_bytes >= self.needed_bytes
         if self.needed_bytes and not is_written_before:
             return self.needed_bytes
@@ -85,14 +85,14 @@ class FileUse:
         return self.end_bytes if self.is_emptied else max(self.end_bytes, self.prepared_bytes() or 0)
 
     def disk_bytes(self) -> int:
-        """Return the most bytes that it takes on disk."""
+        """Return the maximum disk space of the file."""
         written = min(self.written_bytes, self.end_bytes) if self.is_sized else self.written_bytes
         return max(written + (self.prepared_bytes() or 0), self.reserved_bytes)
 
 
 @dataclass(slots=True)
 class Uses:
-    """What ranks do to all files, which folders they make, and which they need."""
+    """Accesses of ranks to all files, with the folders that they create and require."""
 
     files: dict[Place, FileUse] = field(default_factory=dict)
     made_folders: set[Place] = field(default_factory=set)
@@ -110,7 +110,7 @@ class Uses:
         self.named |= other.named
 
     def unordered(self) -> None:
-        """Forget which rank was earlier: nothing orders them."""
+        """Drop the order among ranks, if no barriers define it."""
         phases = ("needed_phase", "used_phase", "made_phase", "written_phase")
         for place, use in self.files.items():
             known: dict[str, Any] = {name: 0 for name in phases if getattr(use, name) < NEVER}
@@ -160,12 +160,12 @@ def _add_events(found: Uses, calls: pl.DataFrame, places: dict[int, Place]) -> N
 
 
 def _effects(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return what calls do to each path besides moving bytes: fields of `FileUse`, `is_folder` and `is_made`."""
+    """Return the effects of calls on each path other than transfers: fields of `FileUse`, `is_folder` and `is_made`."""
     events = calls.filter(pl.col("path_id").is_not_null()).with_columns(
         makes=_opens_with(O_CREAT), **{effect: among(verbs) for effect, verbs in EFFECTS.items()}
     )
     phase, bytes_ = pl.col("phase"), pl.col("bytes")
-    # A file that is used was there when it was opened.
+    # An access to a file implies that it existed when it was opened.
     opened_phase = pl.when("opens").then("phase").forward_fill().over("path_id")
     made_before = pl.col("makes").cast(pl.Int64).cum_max().over("path_id") > 0
     marked = events.with_columns(since=pl.coalesce(opened_phase, phase), needs=pl.col("uses") & ~made_before)
@@ -184,7 +184,7 @@ def _effects(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _opens_with(flags: int) -> pl.Expr:
-    """Return whether a call opens a file with all of these flags of `open`, said in its own way."""
+    """Return whether a call opens a file with all of these `open` flags, in its own notation."""
     verb, given = pl.col("verb"), pl.col("flag")
     by_letter = pl.col("flags").str.slice(0, 1).replace_strict(STREAM_FLAGS, default=0, return_dtype=pl.Int64)
     found = (
@@ -202,9 +202,9 @@ def _opens_with(flags: int) -> pl.Expr:
 
 
 def _moved(written: Written) -> list[tuple[Place, FileUse]]:
-    """Return the bytes that a rank reads and writes of each file, and which of them it has not written itself."""
+    """Return the bytes that a rank reads and writes per file, and the bytes that it read without a prior write."""
     done = written.done
-    # Requests carry their times on: the call's place stands in for them.
+    # Requests carry times; the call's place replaces them.
     calls = done.select(
         "module",
         "function",
@@ -235,7 +235,7 @@ def _per_file(rows: pl.DataFrame, paths: dict[int, str | None], written: Written
     phase = pl.Series(
         np.searchsorted(written.sync_places, rows["start_s"].to_numpy().astype(np.int64), side="right"), dtype=pl.Int64
     )
-    # Where the place is not known, all that was read or written so far lies one behind the other.
+    # Without a known offset, transfers so far count as contiguous.
     so_far = pl.when(is_read).then(size).otherwise(0).cum_sum().over("file_number")
     written_so_far = pl.when(~is_read).then(size).otherwise(0).cum_sum().over("file_number")
     is_placed = pl.col("offset_bytes").is_not_null()

@@ -82,7 +82,7 @@ CLOSING = frozenset({Verb.CLOSE, Verb.FCLOSE, Verb.MPI_CLOSE})
 SHARED = frozenset({Verb.MPI_READ_SHARED, Verb.MPI_WRITE_SHARED, Verb.MPI_SEEK_SHARED})
 CUTTING = frozenset({Verb.FTRUNCATE, Verb.TRUNCATE})
 SIZING = CUTTING | {Verb.MPI_SET_SIZE, Verb.MPI_PREALLOCATE}
-#: what calls need not find a file, though they name it
+#: verbs that do not require an existing file, though they name it
 _NOT_USING = OPENING | {Verb.STAT, Verb.LSTAT, Verb.ACCESS, Verb.UNLINK, Verb.REMOVE, Verb.MKDIR, Verb.RMDIR}
 #: what calls do to the file that they name besides moving bytes, each with the verbs that do it; what an open does
 #: follows from its flags
@@ -99,11 +99,11 @@ EFFECTS: dict[str, frozenset[Verb]] = {
 
 
 def among(verbs: Iterable[Verb]) -> pl.Expr:
-    """Return whether a call's verb is one of these."""
+    """Return whether a call's verb is in this set."""
     return pl.col("verb").is_in([int(verb) for verb in verbs])
 
 
-#: functions that are not called as their verb is, nor with a 64 behind it
+#: functions with names that differ from their verb, with or without the suffix 64
 _OTHER_NAMES = {
     **dict.fromkeys(("__xstat", "__xstat64"), Verb.STAT),
     **dict.fromkeys(("__lxstat", "__lxstat64"), Verb.LSTAT),
@@ -142,7 +142,7 @@ def _mpi_verbs() -> dict[str, Verb]:
     return found
 
 
-#: function -> what replays it
+#: function -> the verb that replays it
 VERBS: dict[str, Verb] = _posix_verbs() | _mpi_verbs()
 
 #: where arguments stand that only a replay needs; `other` is a second name, `parts` the pieces of a vector
@@ -179,7 +179,7 @@ PLACES = ("file", "count", "size", "offset", "whence", "flags", "type", "path", 
 
 
 def is_together(function: str) -> bool:
-    """Return whether a call of MPI-IO is made by all ranks of the file's communicator together."""
+    """Return whether an MPI-IO call is collective on the file's communicator."""
     return function in _TOGETHER or "_all" in function or "_ordered" in function
 
 

@@ -1,4 +1,4 @@
-"""Where processes wait for one another: counters in shared memory, a lock, and a semaphore for each process."""
+"""Barriers among processes: counters in shared memory, a lock, and a semaphore per process."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _LOOK_S = 0.25
 
 
 class Broken(Exception):
-    """Another process is gone: what it would have come to never happens."""
+    """Another process has died, so its arrivals will never happen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Counters that all processes see: whether the replay is broken off, calls made and waits by process, arrivals."""
+    """Shared counters of all processes: the abort flag, calls and wait deadlines per process, and arrivals."""
 
     path: Path
     process_count: int
     communicator_count: int
 
     def make(self) -> Board:
-        """Make the file, all zero."""
+        """Create the counters' file, filled with zeros."""
         with self.path.open("wb") as file:
             file.truncate(8 * (1 + 2 * self.process_count + self.communicator_count))
         return self
@@ -46,7 +46,7 @@ class OpenBoard:
         cells: np.memmap[Any, np.dtype[np.int64]] = np.memmap(board.path, np.int64, "r+")
         self.broken = cells[:1]
         self.calls = cells[1 : 1 + count]
-        #: until when a process waits at most by itself [ns, monotonic clock]
+        #: deadline of a process's own wait [ns, monotonic clock]
         self.until_ns = cells[1 + count : 1 + 2 * count]
         self.arrivals = cells[1 + 2 * count :]
 
@@ -66,7 +66,7 @@ class Gates:
     processes: Sequence[Sequence[int]]
 
     def arrive(self, communicator: int) -> int:
-        """Note that a rank has come; return how many must have come until it may go on."""
+        """Count the arrival of a rank; return the number of arrivals at which it may continue."""
         while not self.lock.acquire(timeout=_LOOK_S):
             self.check()
         try:
@@ -86,7 +86,7 @@ class Gates:
         return bool(self.board.arrivals[communicator] >= needed)
 
     def wait(self, until: float | None) -> None:
-        """Wait until something may have changed, or for this time of the monotonic clock."""
+        """Wait for a change of the counters, at most until this time of the monotonic clock."""
         left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
         if left > 0:
             self.semaphores[self.own].acquire(timeout=left)

@@ -1,6 +1,6 @@
-"""The calls that a replay makes: each is one call of the C library with what the trace says, under the folder.
+"""The C library calls of a replay: one per traced call, with its arguments, under the folder.
 
-`Calls` makes them; `NotedCalls` writes down besides, as recorder2text would print it, what was called and when.
+`Calls` makes them; `NotedCalls` also logs each call and its times in the format of recorder2text.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from iosig.traces.replay.sandbox import Sandbox
 MOST_CALL_BYTES = 0x7FFFF000
 _FILLED_BYTES = 16 << 20
 _MOST_PARTS = 1024
-#: flags of open as x86 numbers them, which traces have, and what they are here
+#: flags of open in x86 numbering, as in traces, and their values on this machine
 _FLAGS = (
     *((0o100, os.O_CREAT), (0o200, os.O_EXCL), (0o1000, os.O_TRUNC), (0o2000, os.O_APPEND), (0o4000, os.O_NONBLOCK)),
     *((0o10000, os.O_DSYNC), (0o4010000, os.O_SYNC), (0o40000, os.O_DIRECT), (0o200000, os.O_DIRECTORY)),
     (0o1000000, os.O_NOATIME),
 )
 O_CREAT, O_EXCL, O_TRUNC, O_APPEND = 0o100, 0o200, 0o1000, 0o2000
-#: what the first letter of a stream's mode stands for
+#: flags of open for the first letter of a stream's mode
 STREAM_FLAGS = {"r": 0, "w": O_CREAT | O_TRUNC, "a": O_CREAT | O_APPEND}
 
 Place = tuple[str, ...]
-#: a buffered file of the C library's kind
+#: a buffered file, as the C library has
 Stream = io.BufferedReader | io.BufferedWriter | io.BufferedRandom
 
 
 def flags_here(traced: int) -> int:
-    """Return the flags of open that a traced number stands for; those that a replay does not know are dropped."""
+    """Convert traced flags of open to this machine's; flags unknown to a replay are dropped."""
     return (
         (traced & 0o3)
         | sum(here for bits, here in _FLAGS if traced & bits == bits and bits != 0o10000)
@@ -66,7 +66,7 @@ class Calls:
         self.function = ""
 
     def open(self, name: str, place: Place, flags: int, mode: int) -> int:
-        """Open a file; without O_DIRECT where the file system refuses that."""
+        """Open a file, without O_DIRECT if the file system refuses that."""
         here = flags_here(flags)
         given = 0o666 if mode < 0 else mode
         try:
@@ -114,23 +114,23 @@ class Calls:
         return os.writev(descriptor, [self._memory[:piece] for piece in _pieces(size, parts)])
 
     def lseek(self, name: str, descriptor: int, offset: int, whence: int) -> None:
-        """Put the pointer somewhere."""
+        """Move the file pointer to an offset."""
         os.lseek(descriptor, offset, whence)
 
     def fsync(self, name: str, descriptor: int) -> None:
-        """Wait until the file is on storage."""
+        """Flush the file's data and metadata to storage."""
         os.fsync(descriptor)
 
     def fdatasync(self, name: str, descriptor: int) -> None:
-        """Wait until the file's data are on storage."""
+        """Flush the file's data to storage."""
         os.fdatasync(descriptor)
 
     def ftruncate(self, name: str, descriptor: int, size: int) -> None:
-        """Give an open file this size."""
+        """Resize an open file to `size` bytes."""
         os.ftruncate(descriptor, size)
 
     def truncate(self, name: str, place: Place, size: int) -> None:
-        """Give a file this size."""
+        """Resize a file to `size` bytes."""
         descriptor = self._sandbox.open(place, os.O_WRONLY)
         try:
             os.ftruncate(descriptor, size)
@@ -150,17 +150,17 @@ class Calls:
         return os.fstat(descriptor).st_size
 
     def access(self, name: str, place: Place, mode: int) -> None:
-        """Ask whether a file may be accessed."""
+        """Check whether a file may be accessed."""
         if not self._sandbox.access(place, mode):
             self._sandbox.stat(place)
             raise PermissionError(13, "access")
 
     def unlink(self, name: str, place: Place) -> None:
-        """Take a file away."""
+        """Remove a file under the folder."""
         self._sandbox.unlink(place)
 
     def rename(self, name: str, place: Place, new_name: str, new: Place) -> None:
-        """Give a file another name."""
+        """Rename a file under the folder."""
         self._sandbox.rename(place, new)
 
     def mkdir(self, name: str, place: Place, mode: int) -> None:
@@ -168,17 +168,17 @@ class Calls:
         self._sandbox.mkdir(place, 0o777 if mode < 0 else mode)
 
     def rmdir(self, name: str, place: Place) -> None:
-        """Take a folder away."""
+        """Remove an empty folder under the sandbox."""
         self._sandbox.rmdir(place)
 
     def fopen(self, name: str, place: Place, mode: str) -> Stream:
-        """Open a file with a buffer."""
+        """Open a buffered stream on a file."""
         access = os.O_RDWR if "+" in mode else os.O_RDONLY if mode[0] == "r" else os.O_WRONLY
         made = flags_here(STREAM_FLAGS[mode[0]]) | (os.O_EXCL if "x" in mode else 0)
         return self._stream(self._sandbox.open(place, access | made, 0o666), mode)
 
     def fdopen(self, name: str, descriptor: int, mode: str) -> Stream:
-        """Put a buffer before an open file; closing it closes the descriptor."""
+        """Open a buffered stream on an open descriptor; closing the stream closes the descriptor."""
         return self._stream(descriptor, mode)
 
     def _stream(self, descriptor: int, mode: str) -> Stream:
@@ -214,15 +214,15 @@ class Calls:
         return stream.write(self._memory[:size])
 
     def fseek(self, name: str, stream: IO[bytes], offset: int, whence: int) -> None:
-        """Put the buffered file's pointer somewhere."""
+        """Move the pointer of a buffered file."""
         stream.seek(offset, whence)
 
     def ftell(self, name: str, stream: IO[bytes]) -> None:
-        """Ask for the buffered file's pointer."""
+        """Query the pointer of a buffered file."""
         stream.tell()
 
     def fileno(self, name: str, stream: IO[bytes]) -> None:
-        """Ask for the buffered file's descriptor."""
+        """Query the descriptor of a buffered file."""
         stream.fileno()
 
 
@@ -264,7 +264,7 @@ _NAMES = {"open": "open", "allocate": "posix_fallocate"}
 
 
 class NotedCalls:
-    """Calls that are written down, one line each as recorder2text prints them, failed ones too."""
+    """Calls that are logged in the format of recorder2text, one line each, including failed calls."""
 
     def __init__(self, calls: Calls, lines: IO[str], function: Callable[[str], str | None]) -> None:
         self._calls = calls

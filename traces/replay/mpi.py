@@ -1,4 +1,4 @@
-"""Replay by MPI: every rank a process of `mpiexec`, MPI-IO's calls by mpi4py. Whether it can be done, and doing it."""
+"""Replay by MPI: every rank a process of `mpiexec`, MPI-IO's calls by mpi4py; its requirements and its start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_TOLD = 2000
 
 @dataclass(frozen=True, slots=True)
 class MpiJob:
-    """What each rank of MPI reads when it starts."""
+    """Job file that each MPI rank reads when it starts."""
 
     job: Job
     ranks: tuple[int, ...]
@@ -33,7 +33,7 @@ class MpiJob:
 
 
 def require() -> None:
-    """Raise UsageError where MPI is missing, and say what to install."""
+    """Raise UsageError with install instructions if MPI is missing."""
     lacks = []
     if shutil.which("mpiexec") is None:
         lacks.append("`mpiexec` of an MPI (Debian: openmpi-bin)")
@@ -48,7 +48,7 @@ def require() -> None:
 def replay(
     job: Job, ranks: Sequence[int], order: Order, folder: Path, scratch: Path, tell: Callable[[str], None]
 ) -> tuple[list[Done], float]:
-    """Replay ranks by MPI; return what they did, and when they began (monotonic clock [s])."""
+    """Replay ranks by MPI; return their results, and their start time (monotonic clock [s])."""
     results = scratch / "results"
     results.mkdir()
     told = scratch / "job"

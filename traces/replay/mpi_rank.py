@@ -1,7 +1,7 @@
 """A rank of an MPI replay, started by `mpiexec`: MPI-IO's calls by mpi4py, POSIX calls as without MPI.
 
-`python -m iosig.traces.replay.mpi_rank JOB`: the rank of MPI_COMM_WORLD says which of the job's ranks this is. The
-traced MPI_COMM_WORLD is all replayed ranks; a communicator that the program made is the ranks that name it.
+`python -m iosig.traces.replay.mpi_rank JOB`: the rank in MPI_COMM_WORLD selects one of the job's ranks. The traced
+MPI_COMM_WORLD becomes the set of all replayed ranks; other communicators consist of the ranks that name them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class MpiExecutor(Executor):
         self._checked(getattr(self._file(file), method), *given)
 
     def _checked(self, call: Any, *given: Any) -> Any:
-        """Call MPI; its error becomes an OSError."""
+        """Call MPI, and convert its errors to OSError."""
         try:
             return call(*given)
         except self._mpi4py.Exception as error:
@@ -116,7 +116,7 @@ class MpiExecutor(Executor):
         self._checked(self._file(file).Set_view, start, known, known)
 
     def _move(self, file: int, other: int, size: int, offset: int, flags: int) -> int:
-        """Read or write by the call that the trace has; one that does not block is waited for at once."""
+        """Read or write by the traced MPI-IO call; a non-blocking call is completed immediately."""
         status = self._mpi4py.Status()
         opened, name = self._file(file), METHODS[self.calls.function]
         at = [offset] if "_at" in name else []
@@ -137,19 +137,19 @@ class MpiExecutor(Executor):
         return self._memory
 
     def close(self) -> None:
-        """Close what the trace leaves open; of MPI's files, those that this rank has by itself."""
+        """Close files that the trace leaves open; of MPI's files, only those that this rank opened alone."""
         super().close()
         for opened in self._files.values():
             if opened.Get_group().Get_size() == 1:
                 opened.Close()
 
 
-#: buffers begin as large and grow with the requests
+#: initial size of buffers, which grow with the requests
 MOST_BUFFER_BYTES = 1 << 20
 
 
 def _method(function: str) -> str:
-    """Return mpi4py's name of a transfer: MPI_File_iwrite_at -> Iwrite_at."""
+    """Convert the traced name of a transfer to mpi4py's: MPI_File_iwrite_at -> Iwrite_at."""
     name = function.removeprefix("MPI_File_")
     return name[0].upper() + name[1:]
 
@@ -164,7 +164,7 @@ METHODS = {
 
 
 class _Collective:
-    """Ranks wait for one another by MPI: a rank is a process, and a barrier returns when all have come."""
+    """Barriers of ranks by MPI: each rank is a process, and a barrier returns when all have arrived."""
 
     def __init__(self, communicators: Mapping[int, Any]) -> None:
         self._communicators = communicators
@@ -181,7 +181,7 @@ class _Collective:
 
 
 def _communicators(world: Any, job: MpiJob, script: Script) -> dict[int, Any]:
-    """Return this rank's communicators by the script's numbers; all ranks make them in one order."""
+    """Return this rank's communicators by the script's numbers; all ranks create them in the same order."""
     made: dict[str, Any] = {}
     for name in sorted(job.order.members):
         if name == WORLD:

@@ -1,9 +1,9 @@
-"""The order among ranks: which collective calls of MPI they wait for one another at, and whether that can go on.
+"""The order among ranks: the MPI collective calls that synchronize them, checked for deadlocks.
 
-Without MPI, a collective call is a barrier among the replayed ranks of its communicator. A communicator's members
-are the ranks that make collective calls on it; Recorder gives one the same id (`<world rank>-<counter>`) on all of
-its ranks. It is waited on only if all members come equally often, and the world only if every replayed rank does;
-and only if, played through beforehand, no rank waits for ever.
+Without MPI, a collective call is a barrier among the replayed ranks of its communicator. A communicator's members are
+the ranks that make collective calls on it; Recorder gives it the same id (`<world rank>-<counter>`) on all of its
+ranks. It synchronizes ranks only if all members arrive equally often, and the world only if every replayed rank does.
+If a simulation beforehand finds a deadlock, no communicator synchronizes ranks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORLD = "MPI_COMM_WORLD"
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """The communicators by name, and those that ranks come to in order, by number; ranks with the same are together."""
+    """Communicators by name, and the sequence of their numbers that ranks visit, grouped by equal sequences."""
 
     communicators: tuple[str, ...]
     order: bytes
@@ -35,9 +35,9 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The communicators that ranks wait on, by name: how many members each has, and its first rank.
+    """Communicators that synchronize ranks, by name, with the number of members and the first rank.
 
-    ignored: those that are not waited on, and why.
+    ignored: communicators that are not waited on, with reasons.
     """
 
     members: dict[str, int]
@@ -47,7 +47,7 @@ class Order:
 
 
 def visits(scripts: Iterable[Script]) -> list[Visits]:
-    """Return where the ranks of these scripts come, ranks with the same together."""
+    """Collect the sequences of visits of these scripts' ranks, grouped by equal sequences."""
     found: defaultdict[tuple[tuple[str, ...], bytes], list[int]] = defaultdict(list)
     for script in scripts:
         synced = script.steps[script.steps["verb"] == int(Verb.SYNC)]["size"]
@@ -56,7 +56,7 @@ def visits(scripts: Iterable[Script]) -> list[Visits]:
 
 
 def ordered(parts: Iterable[Visits], rank_count: int) -> Order:
-    """Return which communicators the ranks wait on."""
+    """Choose the communicators that synchronize the ranks."""
     groups = list(parts)
     members: defaultdict[str, set[int]] = defaultdict(set)
     times: defaultdict[str, set[int]] = defaultdict(set)
@@ -80,7 +80,7 @@ def ordered(parts: Iterable[Visits], rank_count: int) -> Order:
 
 
 def _goes_on(groups: list[Visits], kept: set[str]) -> bool:
-    """Return whether all ranks get through: play the ranks with the same order as one."""
+    """Simulate the barriers, one rank per group of equal sequences; return whether all ranks finish."""
     paths = [
         [group.communicators[number] for number in group.numbers().tolist() if group.communicators[number] in kept]
         for group in groups

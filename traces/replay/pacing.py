@@ -1,8 +1,8 @@
-"""How long a rank waits between its calls: delta times out of the trace's histograms (Luo et al., section 2).
+"""The wait of a rank between its calls: delta times from the trace's histograms (Luo et al., section 2).
 
 Times are drawn for all ranks of a class together: a histogram's own quantiles, each once, in an order that a seeded
-generator shuffles. So the ranks that are replayed wait as long together as those that were traced, and the longest
-wait, which decides how long the run takes, comes as often as it did; independent draws would miss or double it.
+generator shuffles. The total wait of the replayed ranks therefore equals that of the traced ranks. The longest wait,
+which determines the run time, occurs exactly as often as in the trace; independent draws would miss or double it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Pacing:
         return gaps
 
     def _drawn(self, histogram: TimeHistogram, index: int, count: int, key: tuple[int, int, int]) -> Reals:
-        """Return the times of the rank that is so far along in its class, as often as it makes the call."""
+        """Return the times of a call for the rank with this index in its class, one per repetition."""
         if not count or not histogram.count:
             return np.zeros(count)
         places = (index * count + np.arange(count, dtype=np.int64)) % histogram.count
@@ -75,7 +75,7 @@ def shuffled(places: Ints, count: int, seed: tuple[int, ...]) -> Ints:
     while math.gcd(stride, count) != 1:
         stride += 2
     start = int(generator.integers(count))
-    # In Python's numbers: the product may leave 64 bits.
+    # Python integers: the product may exceed 64 bits.
     return np.array([(place * stride + start) % count for place in places.tolist()], np.int64)
 
 

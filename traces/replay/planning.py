@@ -1,4 +1,4 @@
-"""What a replay would do, estimated before it is done, and refused where disk or open files would not hold it."""
+"""Estimates of a replay before it runs, and refusal if disk space or open files are insufficient."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.warehouse.errors import InputRefused
 #: disk space kept free in addition to the replay's files: a share of them, and a fixed number of bytes
 _MARGIN_RATIO = 0.05
 _MARGIN_BYTES = 64 << 20
-#: descriptors that a process has besides the files of its ranks
+#: descriptors of a process in addition to its ranks' files
 _OTHER_DESCRIPTORS = 64
 _PIECE_BYTES = 16 << 20
 
@@ -61,7 +61,7 @@ class Survey:
             uses=uses,
             counts=script.counts,
             not_replayed=script.not_replayed,
-            # In Python's numbers: a damaged trace may ask for more than 64 bits hold.
+            # Python integers: a damaged trace may request more than 64 bits hold.
             read_bytes=sum(sizes[reads].tolist()),
             written_bytes=sum(sizes[writes].tolist()),
             step_count=len(script.steps),
@@ -71,7 +71,7 @@ class Survey:
         )
 
     def add(self, part: Survey) -> None:
-        """Add what other ranks would do, of this process or all of another."""
+        """Add the survey of other ranks, of this process or of another."""
         self.uses.add(part.uses)
         for name in ("ranks", "visits", "read_bytes", "written_bytes", "step_count", "open_count"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
@@ -83,7 +83,7 @@ class Survey:
 
 
 def joined(parts: Iterable[Survey]) -> Survey:
-    """Return what the ranks of several processes would do; `most_open_count` is that of one process."""
+    """Merge the surveys of several processes; `most_open_count` is the maximum of a single process."""
     whole = Survey()
     for part in parts:
         whole.add(part)
@@ -91,12 +91,12 @@ def joined(parts: Iterable[Survey]) -> Survey:
 
 
 def disk_bytes(uses: Uses) -> int:
-    """Return the most bytes that the files take on disk."""
+    """Return the maximum disk space of all files."""
     return sum(use.disk_bytes() for use in uses.files.values())
 
 
 def prepared(uses: Uses) -> dict[Place, int]:
-    """Return the files that must be there before the start, and their sizes."""
+    """Return the files that must exist before the start, and their sizes."""
     sizes = {place: use.prepared_bytes() for place, use in uses.files.items()}
     return {place: size for place, size in sizes.items() if size is not None}
 
@@ -125,13 +125,13 @@ def check(survey: Survey, folder: Path) -> None:
 
 
 def raise_limit() -> None:
-    """Let this process open as many files as it may."""
+    """Raise this process's limit of open files to the hard limit."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def prepare(uses: Uses, folder: Path, tell: Callable[[str], None]) -> Counter[str]:
-    """Make the folders and files that the traced run found there; return what could not be made, counted."""
+    """Create the folders and files that the traced run found; return failures, counted."""
     faults: Counter[str] = Counter()
     sandbox = Sandbox(folder)
     try:

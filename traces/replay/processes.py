@@ -35,7 +35,7 @@ from iosig.transforms.traces.trace import CompressedTrace
 from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.processes import ending_with_parent
 
-#: steps of a process's ranks that memory holds; more lie in files
+#: maximum number of steps per process in memory; more are stored in files
 _MOST_STEPS = 1 << 20
 #: delay between the start message and the start, sufficient for every process to receive it
 _LEAD_S = 0.1
@@ -47,7 +47,7 @@ _GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Replay job: the trace, its mode, the random seed of delta times, and a folder for data beyond memory."""
+    """A replay job with the trace, its mode, the random seed of delta times, and a folder for data beyond memory."""
 
     trace: CompressedTrace
     way: Way
@@ -58,7 +58,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """What a process needs to know to begin."""
+    """Start parameters that each process receives."""
 
     folder: Path
     board: Board
@@ -76,7 +76,7 @@ class Go:
 
 
 def scripts_of(job: Job, ranks: Sequence[int], scratch: Path) -> tuple[list[Script], Survey]:
-    """Return what ranks are to do; steps that memory should not hold lie in files under `scratch`."""
+    """Return the scripts of ranks; steps beyond the memory limit are stored in files under `scratch`."""
     pacing = Pacing(job.trace, job.seed)
     survey, scripts = Survey(), []
     for rank in ranks:
@@ -107,7 +107,7 @@ def _work(job: Job, ranks: tuple[int, ...], own: int, told: Connection, lock: An
 def _perform(
     job: Job, go: Go, scripts: list[Script], survey: Survey, told: Connection, shared: tuple[int, Any, list[Any]]
 ) -> tuple[list[Done], float]:
-    """Return what the ranks did, and when they began (monotonic clock [s])."""
+    """Execute the ranks; return their results, and the start time (monotonic clock [s])."""
     own, lock, semaphores = shared
     raise_limit()
     board = go.board.opened()
@@ -120,7 +120,7 @@ def _perform(
         executors = [
             Executor(script, call, leads(go.order, script)) for script, call in zip(scripts, calls, strict=True)
         ]
-        # Nothing that is made from here on is worth a pause of all ranks.
+        # Garbage collections from here on would delay all ranks and free little.
         gc.collect()
         gc.disable()
         told.send(("ready", None))
@@ -148,12 +148,12 @@ def _calls(go: Go, script: Script, sandbox: Sandbox, memory: Any, stack: ExitSta
 
 
 def _own_name(function: str) -> str | None:
-    """Return the name under which a call is noted: its own, but MPI-IO's calls by the POSIX calls they became."""
+    """Return the logged name of a call: its own, or for MPI-IO calls the name of the POSIX call made instead."""
     return function if VERBS.get(function, Verb.MPI_OPEN) < Verb.MPI_OPEN else None
 
 
 def leads(order: Order, script: Script) -> dict[int, bool]:
-    """Return per communicator whether this rank executes collective operations; without an order, all ranks do."""
+    """Return per communicator whether this rank does what one rank does for all; without an order, all ranks do."""
     return {
         number: order.leaders.get(name, script.rank) == script.rank for number, name in enumerate(script.communicators)
     }
@@ -211,7 +211,7 @@ class Processes:
         return self._gather("surveyed", tell)
 
     def replay(self, go: Go, tell: Callable[[float], None]) -> tuple[list[Done], float]:
-        """Let all begin at one instant; return what the ranks did, and when they began (monotonic clock [s])."""
+        """Start the replay in all processes at once; return the ranks' results, and the start time (monotonic [s])."""
         self._board = go.board.opened()
         self._send(go)
         self._gather("ready", tell)
@@ -227,7 +227,7 @@ class Processes:
                 self._lost(own)
 
     def _gather(self, expected: str, tell: Callable[[float], None]) -> list[Any]:
-        """Return what each process answers, by its number; raise where one ends without, or nothing happens."""
+        """Return the answer of each process, in order; raise if one ends without an answer, or the replay stalls."""
         answers: dict[int, Any] = {}
         watched = _Stall()
         while len(answers) < len(self._ends):
@@ -261,7 +261,7 @@ class Processes:
         )
 
     def end(self) -> None:
-        """End all processes that are still there."""
+        """Terminate all processes that are still alive."""
         if self._board is not None:
             self._board.broken[0] = 1
         for process in self._processes:
@@ -277,7 +277,7 @@ class Processes:
 
 
 class _Stall:
-    """Whether anything still happens."""
+    """Detection of a replay without progress."""
 
     def __init__(self) -> None:
         self._last = (-1, -1)
@@ -299,7 +299,7 @@ class _Stall:
 
 @contextmanager
 def started(job: Job, shares: Sequence[tuple[int, ...]]) -> Iterator[Processes]:
-    """Start a process for each share of the ranks; all are ended with the context, whatever happens."""
+    """Start one process per share of the ranks; all are terminated when the context ends."""
     processes = Processes(job, shares)
     try:
         processes.start()
@@ -318,7 +318,7 @@ def shared_out(ranks: Sequence[int], process_count: int) -> list[tuple[int, ...]
 def go_of(
     folder: Path, board: Path, order: Order, shares: Sequence[tuple[int, ...]], trace: tuple[Path | None, int]
 ) -> Go:
-    """Return the word for the processes to begin."""
+    """Return the start message for the processes."""
     names = tuple(order.members)
     carried: Mapping[int, int] = {rank: own for own, ranks in enumerate(shares) for rank in ranks}
     processes = tuple(tuple(sorted({carried[rank] for rank in order.ranks[name]})) for name in names)

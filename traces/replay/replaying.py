@@ -30,7 +30,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How a trace is to be replayed, as the command's options say."""
+    """Replay options, as given on the command line."""
 
     ranks: str | None = None
     process_count: int | None = None
@@ -107,7 +107,7 @@ def _process_count(wish: Wish, rank_count: int) -> int:
 
 
 class _Progress:
-    """Says now and then how many steps are done."""
+    """Reports the number of executed steps at intervals."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
@@ -124,7 +124,7 @@ class _Progress:
 
 @contextmanager
 def _folders(wish: Wish) -> Iterator[tuple[Path, Path]]:
-    """Yield the folder of the replay's files, and one for its own; temporary ones go with the context."""
+    """Yield the folder of the replay's files and a scratch folder; temporary ones are removed with the context."""
     with tempfile.TemporaryDirectory(prefix="iosig-replay-own-") as scratch:
         if wish.trace_output is not None and not wish.is_dry_run:
             _require_empty(wish.trace_output, "--trace-output")
@@ -141,12 +141,12 @@ def _folders(wish: Wish) -> Iterator[tuple[Path, Path]]:
 
 
 def _existing(folder: Path) -> Path:
-    """Return the folder, or the next one above it that is there: it lies on the same disk."""
+    """Return the folder, or its nearest existing parent, which lies on the same disk."""
     return next(path for path in (folder, *folder.parents) if path.is_dir())
 
 
 def _require_empty(folder: Path, option: str) -> None:
-    """Make the folder, or raise UsageError if it holds anything or cannot be made."""
+    """Create the folder; raise UsageError if it is not empty or cannot be created."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -157,7 +157,7 @@ def _require_empty(folder: Path, option: str) -> None:
 
 @contextmanager
 def _ended_by_exceptions() -> Iterator[None]:
-    """Let SIGTERM raise, so that processes are ended and temporary folders removed."""
+    """Convert SIGTERM to an exception, so that processes are ended and temporary folders removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -58,7 +58,7 @@ class Report:
         return self.replayed_s is None
 
     def differences(self) -> list[str]:
-        """Return in which ways what was replayed differs from the trace's calls; empty where it does not."""
+        """Return the differences between the replay and the trace's calls; empty without differences."""
         if self.is_dry_run:
             return []
         found = [
@@ -150,7 +150,7 @@ def planned(
 def finished(
     plan: Report, done: Iterable[Done], start_s: float, sizes: Mapping[Place, int | None], faults: Counter[str]
 ) -> Report:
-    """Return the report of a replay, from its plan and what the ranks did."""
+    """Build the report of a finished replay from its plan and the ranks' results."""
     ranks = list(done)
     calls, failures, notes = Counter[str](), Counter[tuple[str, str]](), Counter(faults)
     for rank in ranks:

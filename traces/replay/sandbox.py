@@ -26,7 +26,7 @@ MODE_BITS = 0o777
 
 
 class PathRefused(Exception):
-    """A path that has no place under the folder."""
+    """Refusal of a path that has no place under the folder."""
 
 
 def remapped(path: str) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Sandbox:
 
     @contextmanager
     def _parent(self, names: tuple[str, ...], make: bool = False) -> Iterator[int]:
-        """Walk to the folder that holds the last name; its descriptor is there until the context ends."""
+        """Walk to the parent folder of the last name; its descriptor stays open until the context ends."""
         here = self._root
         try:
             for name in names[:-1]:
@@ -82,7 +82,7 @@ class Sandbox:
                 os.close(here)
 
     def open(self, names: tuple[str, ...], flags: int, mode: int = 0o600) -> int:
-        """Open a file, or make it, with the flags that a replay passes on; the descriptor is the caller's."""
+        """Open or create a file with the flags that a replay passes on; the caller owns the descriptor."""
         passed = (flags & _PASSED) | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NOCTTY
         with self._parent(names) as parent:
             if flags & os.O_DIRECT:
@@ -95,17 +95,17 @@ class Sandbox:
             return os.stat(names[-1], dir_fd=parent, follow_symlinks=False)
 
     def access(self, names: tuple[str, ...], mode: int) -> bool:
-        """Return whether a file may be accessed so."""
+        """Return whether a file may be accessed in this mode."""
         with self._parent(names) as parent:
             return os.access(names[-1], mode & (os.R_OK | os.W_OK | os.X_OK), dir_fd=parent, follow_symlinks=False)
 
     def unlink(self, names: tuple[str, ...]) -> None:
-        """Take a file away."""
+        """Remove a file under the folder."""
         with self._parent(names) as parent:
             os.unlink(names[-1], dir_fd=parent)
 
     def rename(self, names: tuple[str, ...], new: tuple[str, ...]) -> None:
-        """Give a file another name, or place."""
+        """Rename or move a file under the folder."""
         with self._parent(names) as old_parent, self._parent(new) as new_parent:
             os.rename(names[-1], new[-1], src_dir_fd=old_parent, dst_dir_fd=new_parent)
 
@@ -115,12 +115,12 @@ class Sandbox:
             os.mkdir(names[-1], (mode & MODE_BITS) | _FOLDER_MODE, dir_fd=parent)
 
     def rmdir(self, names: tuple[str, ...]) -> None:
-        """Take an empty folder away."""
+        """Remove an empty folder under the sandbox."""
         with self._parent(names) as parent:
             os.rmdir(names[-1], dir_fd=parent)
 
     def make_folders(self, names: tuple[str, ...]) -> None:
-        """Make the folders that lead to the last name, as far as they are missing."""
+        """Create the missing parent folders of the last name."""
         with self._parent(names, make=True):
             pass
 

@@ -42,7 +42,7 @@ STEP = np.dtype(
 Steps = npt.NDArray[np.void]
 #: number of steps converted into Python's numbers at a time
 _CHUNK = 4096
-#: a number that an argument does not give
+#: value of a number that no argument gives
 ABSENT = -1
 _SAFE = 1 << 62
 #: communicators of one rank, or of none that is known
@@ -71,12 +71,12 @@ class Script:
     end_s: float
 
     def rows(self) -> Iterator[list[tuple[int, int, int, int, int, int, int, float, float]]]:
-        """Yield the steps as tuples in the order of `STEP`, some thousand at a time."""
+        """Yield the steps as tuples in the order of `STEP`, in chunks of some thousand."""
         for start in range(0, len(self.steps), _CHUNK):
             yield np.asarray(self.steps[start : start + _CHUNK]).tolist()
 
     def spilled(self, folder: Path) -> Script:
-        """Return the script with its steps in a file, so that memory holds only those that are just executed."""
+        """Store the script's steps in a memory-mapped file, so that memory holds only those in use."""
         path = folder / f"{self.rank}.npy"
         np.save(path, self.steps)
         mapped = np.load(path, mmap_mode="r") if len(self.steps) else self.steps
@@ -87,7 +87,7 @@ def outer(calls: pl.DataFrame, way: Way) -> pl.DataFrame:
     """Mark outer calls as `is_outer`: not nested in another call, and replayed if their function is supported."""
     seen = calls
     if way == "nested":
-        # With MPI-IO's functions out of sight, a POSIX call is nested in POSIX calls alone.
+        # With MPI-IO functions blanked, only POSIX calls can enclose a POSIX call.
         is_posix = pl.col("module") == "POSIX"
         seen = calls.with_columns(
             pl.when(is_posix).then(pl.col(name)).otherwise(pl.lit("")).alias(name) for name in ("module", "function")
@@ -140,7 +140,7 @@ def written(rank: int, calls: pl.DataFrame, spent: Reals, way: Way) -> Written:
 
 
 def _read(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add what the arguments say: each place as text, and those that are numbers as numbers too."""
+    """Add the arguments of calls: each as text, and numeric ones also as numbers."""
     joined = calls.join(table(), on="function", how="left", maintain_order="left")
     given = joined.with_columns(given=pl.col("arguments").str.split(" "))
     texts = given.with_columns(
@@ -157,7 +157,7 @@ def _read(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _communicator() -> pl.Expr:
-    """Return the communicator of a collective call of MPI, and of MPI-IO's by what the handle was opened with."""
+    """Return the communicator of a collective MPI call; for MPI-IO, the one with which the handle was opened."""
     named = pl.lit(None, pl.String)
     for place in sorted(set(COLLECTIVES.values())):
         of = [function for function, at in COLLECTIVES.items() if at == place]
@@ -170,7 +170,7 @@ def _communicator() -> pl.Expr:
 
 
 def _bytes() -> pl.Expr:
-    """Return the bytes of a transfer, or the size that a file is set to; NULL where they are not known or absurd."""
+    """Return the bytes of a transfer, or the new size of a file; NULL for unknown or implausible values."""
     verb = pl.col("verb")
     counted = pl.col("count") - (verb == int(Verb.FPRINTF)).cast(pl.Int64)
     unit = (
@@ -298,7 +298,7 @@ def _left_out(frame: pl.DataFrame, judged: pl.DataFrame) -> Counter[tuple[str, s
 
 
 def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Return the points at which ranks wait for one another, and the communicators that they name, numbered.
+    """Return the points at which ranks wait for one another, and their communicators, numbered.
 
     A point has place, after (whether behind the call), is_only (the call does nothing else) and number.
     """
@@ -309,7 +309,7 @@ def _syncs(frame: pl.DataFrame, way: Way) -> tuple[pl.DataFrame, tuple[str, ...]
     )
     communicators = tuple(found["communicator"].unique(maintain_order=True))
     if way == "mpi":
-        # MPI itself orders what its own collective calls do.
+        # MPI itself orders its own collective calls.
         found = found.filter(~pl.col("is_mpi"))
     settled = found.filter(pl.col("function").is_in(_SETTLED_AFTER) & pl.lit(way == "posix"))
     points = pl.concat(
@@ -337,12 +337,12 @@ def _steps(
     communicators: tuple[str, ...],
     spent: Reals,
 ) -> tuple[Steps, tuple[str, ...]]:
-    """Return the steps in order, each waiting for what came since the one before it and was not executed."""
+    """Return the steps in order; each waits for the time of the calls since the previous step that are not executed."""
     functions = tuple(done["function"].unique(maintain_order=True))
     steps = np.zeros(done.height + syncs.height + 1, STEP)
     _fill_calls(steps[: done.height], done.with_columns(number_of=_number_of(communicators)), functions)
     _fill_syncs(steps[done.height : -1], syncs, spent)
-    # The last step does nothing: it is the end of the traced rank.
+    # The last step does nothing: it marks the end of the traced rank.
     place = np.concatenate([done["place"].to_numpy(), syncs["place"].to_numpy(), [judged.height]]).astype(np.int64)
     part = np.concatenate([np.ones(done.height), syncs["after"].to_numpy() * 2, [0]])
     order = np.lexsort((part, place))

@@ -1,4 +1,4 @@
-"""The traces that can be replayed, and the one way in which a rank's calls are read from them."""
+"""The traces that can be replayed, and the reader of a rank's calls."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_RANKS = 1 << 16
 
 
 def opened(path: Path, *, nested: bool = False) -> tuple[CompressedTrace, float | None]:
-    """Return a trace, and how long the traced run took [s] where that is known.
+    """Open a trace; return it and the traced run's duration [s], None if unknown.
 
-    A compressed trace is taken as it is, a Recorder trace compressed first: its outer calls, or with `nested` all.
-    Raises InputRefused where it is neither, or cannot be read.
+    A compressed trace is used unchanged. A Recorder trace is compressed first: its outer calls, or with `nested` all.
+    Raises InputRefused for other files, and for files that cannot be read.
     """
     if path.is_file() and compressed_traces.is_compressed_trace(path):
         return view.read(path), None
@@ -35,7 +35,7 @@ def _compressed(path: Path, nested: bool) -> tuple[CompressedTrace, float]:
     def played(signed: SignedRank) -> SignedRank:
         nonlocal end_s
         end_s = max(end_s, float(signed.end_s.max(initial=0.0)))
-        # What HDF5 calls is replayed, HDF5 itself is not.
+        # The calls of HDF5 to lower layers are replayed, HDF5's own are not.
         is_layered = nested or (signed.signatures["module"] == "HDF5").any()
         return signed if is_layered else select_outer_calls(signed)
 
@@ -54,7 +54,7 @@ def calls_of(trace: CompressedTrace, rank: int) -> pl.DataFrame:
 
 
 def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
-    """Return the number of the class that a rank is of, and its place among the class's ranks; (-1, 0) if of none."""
+    """Return a rank's class number and its index within the class; (-1, 0) without a class."""
     for number, found in enumerate(trace.classes):
         before = 0
         for ranks in found.ranks:
@@ -69,9 +69,9 @@ def place_in_class(trace: CompressedTrace, rank: int) -> tuple[int, int]:
 
 
 def chosen(text: str | None, process_count: int) -> tuple[int, ...]:
-    """Return the ranks that a list such as `0-31,100` names, rising; all of the trace where it is None.
+    """Return the ranks in a list such as `0-31,100`, ascending; None selects all ranks of the trace.
 
-    Raises UsageError where it is no such list, or names ranks that the trace does not have or too many.
+    Raises UsageError if the list is invalid, has too many ranks, or ranks outside the trace.
     """
     named = (range(process_count),) if text is None else view.spans(text, process_count)
     if sum(map(len, named)) > MOST_RANKS:

@@ -1,4 +1,4 @@
-"""One process and its ranks: each goes on when its time has come and those it waits for have, the earliest first."""
+"""The scheduler of one process's ranks: each continues when it is due and its barrier is open, earliest first."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Protocol
 
 from iosig.traces.replay.execution import Sync
 
-#: the last part of a wait is spun: a sleeping process is woken late
+#: the last part of a wait is a spin loop, because a sleeping process wakes late
 _SPUN_S = 100e-6
 #: number of steps between two progress reports of a process
 _TOLD_EVERY = 256
 
 
 class Waiting(Protocol):
-    """Where ranks of several processes wait for one another."""
+    """Barriers among the ranks of several processes."""
 
     def arrive(self, communicator: int) -> int:
-        """Note that a rank has come; return how many must have come."""
+        """Count the arrival of a rank; return the required number of arrivals."""
 
     def is_open(self, communicator: int, needed: int) -> bool:
         """Return whether the needed number of ranks has arrived."""
 
     def wait(self, until: float | None) -> None:
-        """Wait until something may have changed, or for a time of the monotonic clock."""
+        """Wait for a change, at most until a time of the monotonic clock."""
 
 
-#: takes how many steps are done, and until when the process may wait
+#: receives the number of executed steps, and the deadline of the process's wait
 Telling = Callable[[int, float], None]
 Steps = Generator[float | Sync, None, None]
 
 
 def advance(ranks: Sequence[Steps], gates: Waiting, tell: Telling) -> None:
-    """Execute all ranks to their end."""
+    """Execute all ranks to completion."""
     process = _Process(ranks, gates, tell)
     while process.step():
         pass
@@ -53,7 +53,7 @@ class _Process:
         self._tell = tell
 
     def step(self) -> bool:
-        """Take the next step of any rank, or wait for what may let one go on; return whether any is left."""
+        """Execute the next step of any rank, or wait until one can continue; return whether any rank is unfinished."""
         if self._blocked:
             self._free()
         if not self._ready:
@@ -97,7 +97,7 @@ class _Process:
 
 
 def sleep_until(due: float) -> None:
-    """Wait for a time of the monotonic clock [s], and no longer."""
+    """Sleep until a time of the monotonic clock [s], ending with a spin loop."""
     while (left := due - time.monotonic()) > 0:
         if left > _SPUN_S:
             time.sleep(left - _SPUN_S)
