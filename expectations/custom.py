@@ -30,7 +30,7 @@ from great_expectations.render.renderer.renderer import renderer
 
 
 class _Sentence:
-    """Makes Great Expectations' Data Docs state what is expected in a sentence: the rule's, else the class's."""
+    """Mixin that renders an expectation in Data Docs as one sentence: the rule's, or the class's by default."""
 
     @classmethod
     @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)
@@ -120,7 +120,7 @@ def _seconds(times: pd.Series) -> pd.Series:
 
 
 class ExpectMulticolumnValuesToBePresent(_Rows):
-    """Every column has a value."""
+    """Every column in the list has a value."""
 
     @staticmethod
     def _holds(columns: pd.DataFrame) -> pd.Series:
@@ -128,7 +128,7 @@ class ExpectMulticolumnValuesToBePresent(_Rows):
 
 
 class ExpectMulticolumnValuesToBeNull(_Rows):
-    """No column has a value."""
+    """All columns in the list are NULL."""
 
     @staticmethod
     def _holds(columns: pd.DataFrame) -> pd.Series:
@@ -393,7 +393,7 @@ class ExpectMulticolumnGridToCoverRun(_Rows):
 
 
 class ExpectColumnYearsToBeNearMedian(_Values):
-    """The year of each instant is at most so many years from the median year of all rows."""
+    """The year of each timestamp is within `max_year_count` years of the median year of all rows."""
 
     success_keys = ("mostly", "max_year_count")
     max_year_count: int
@@ -416,7 +416,7 @@ class ExpectColumnValuesToBeWholeNumbers(_Values):
 
 
 class ExpectMulticolumnValuesToBeReciprocal(_Rows):
-    """The product of the columns is 1."""
+    """The product of the columns is 1, within `tolerance`."""
 
     success_keys = ("mostly", "tolerance")
     tolerance: float
@@ -428,7 +428,7 @@ class ExpectMulticolumnValuesToBeReciprocal(_Rows):
 
 
 class ExpectMulticolumnWindowToHoldCycles(_Rows):
-    """Of period, start and end of a window: the window times `factor` holds so many periods."""
+    """Of period, start and end of a window: the window times `factor` covers `min_cycle_count` periods."""
 
     success_keys = ("mostly", "min_cycle_count", "factor")
     min_cycle_count: float
@@ -468,7 +468,7 @@ class ExpectMulticolumnScoreToBeOfSigmas(_Rows):
 
 
 class ExpectMulticolumnVolumeToBeBelowPeak(_Rows):
-    """Of volume, peak rate and duration: the peak, held for the duration, moves at least the volume."""
+    """Of volume, peak rate and duration: the volume is at most the peak rate times the duration."""
 
     success_keys = ("mostly", "factor")
     factor: float = 1.0

@@ -36,9 +36,9 @@ _LISTED_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the pages are about: a release, or a run that failed its checks and the release that stays, if any.
+    """Subject of the pages: a release, or a run that failed its checks and the release that remains current, if any.
 
-    history: the releases, the newest first.
+    history: releases, the newest first.
     """
 
     warehouse: str
@@ -50,7 +50,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one expectation: a row of `quality` in words; `happened` is empty where it holds."""
+    """Result of one expectation: a row of `quality` in words; `happened` is empty where the expectation is met."""
 
     table_name: str
     rule: Rule
@@ -96,9 +96,9 @@ def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
 
 
 def build(quality: pl.DataFrame, about: About, into: Path) -> Path:
-    """Write the pages of rows of `quality` into a folder, and return its index page.
+    """Replace the Data Docs folder by pages of `quality` rows, and return the index page.
 
-    The folder is made beside its place and moved there whole; what stood there before goes.
+    The new folder is built next to the old one and renamed into its place, so that readers never see partial content.
     """
     fresh, stale = into.with_name(f".{into.name}.new"), into.with_name(f".{into.name}.old")
     for folder in (fresh, stale):
@@ -140,7 +140,7 @@ def _history(about: About) -> dict[str, Any]:
 
 
 def _parts(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """Return what a page tells of results: what happened, what is only noted, what was not checked, what holds."""
+    """Split results into failures, notes, unchecked expectations and passed ones."""
     told = [result for result in results if result.happened and result.is_checked]
     return {
         "failures": [result for result in told if result.severity != "info"],
@@ -151,7 +151,7 @@ def _parts(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def _verdict(about: About, results: Sequence[Result]) -> str:
-    """Return what the verdict rests on."""
+    """Return the verdict with the number of failed expectations by severity."""
     said = _counts([result for result in results if result.severity != "info"])
     return f"{about.verdict}: {said or 'nothing to warn of'}"
 

@@ -1,9 +1,9 @@
-"""The gate: holds a table to its suite, takes out the rows that break a rule, and decides on the release.
+"""Validate tables against their suites, quarantine rows that violate a rule, and decide on the release.
 
-What the table's contract holds is put on record, without being asked again. Rows of several days are checked at
-once, and what was found is told apart by day: a release is judged on the days of many runs (`summing`).
-Great Expectations runs the suites on pandas. Its import costs seconds: it is imported where it first runs,
-and `preload` can do that in a thread while other work goes on.
+Guarantees of a table's contract are recorded without being checked again. Rows of several days are validated together
+and the findings are split by day: a release is judged on the days of many runs (`summing`). Great Expectations runs the
+suites on pandas. Its import takes seconds, so it is imported on first use; `preload` can do that in a background
+thread.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BRIEF = {"result_format": "BASIC", "partial_unexpected_count": _EXAMPLES}
 _WITH_ROWS = _BRIEF | {"result_format": "COMPLETE", "return_unexpected_index_query": False}
 #: what a row of no day has among whole numbers of days
 _NO_DAY = 2**31 - 1
-#: there is one engine, and it holds one frame at a time
+#: Great Expectations has one shared engine, which holds one frame at a time.
 _TURN = threading.Lock()
 
 
@@ -60,10 +60,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What came of one rule about rows: how many break it, a few of their values, and where asked for all.
+    """Result of one row rule: the number of violations, some of their values and, on request, all violating rows.
 
-    `rows` are the places of the bad rows, `values` what the rule found in each. `untold` says instead why nothing
-    is known: `error`, or `not_configured` with the parameters that have no value.
+    `rows` are the indices of the violating rows, `values` the offending values. `untold` gives the reason if the rule
+    could not be checked: `error`, or `not_configured` with the parameters that have no value.
     """
 
     rule: Rule
@@ -81,12 +81,12 @@ def preload() -> None:
 
 
 def check(table: Table, frame: pl.DataFrame, parameters: Mapping[str, float]) -> Checked:
-    """Hold a table's rows to its suite.
+    """Validate a table's rows against its suite.
 
-    The rules that take rows out are checked first, on all rows; the rest of the suite on what they leave.
-    A rule whose parameter has neither a value in `parameters` nor a default is not checked: its verdict is
-    an `info` that does not hold, and says so. A rule that cannot be evaluated is `critical`, whatever its
-    severity, for nothing is known of the rows.
+    Quarantine rules are checked first, on all rows; the other rules are checked on the remaining rows. If a parameter
+    of a rule has neither a value in `parameters` nor a default, the rule is not checked, and its verdict is a failed
+    `info`. A rule that cannot be evaluated is `critical`, whatever its severity, because the state of the rows is
+    unknown.
     """
     values = suites.values(table, parameters)
     rules = suites.rules(table)
@@ -144,9 +144,10 @@ class _Deferred(ModuleType):
 
 
 def _defer(*names: str) -> None:
-    """Have modules be imported when something of them is asked for; those that are there, or cannot be, stay so.
+    """Make the import of modules lazy; modules that are already imported or not installed stay unchanged.
 
-    `importlib.util.LazyLoader` of Python 3.11 imports at the next `import` already, which looks at a module's spec.
+    `importlib.util.LazyLoader` of Python 3.11 is not sufficient: the next `import` reads the module's spec, which
+    already triggers loading.
     """
     for name in names:
         spec = None if name in sys.modules else find_spec(name)
@@ -160,7 +161,7 @@ def _defer(*names: str) -> None:
 def _frames() -> Any:
     """Return the batch definition into which any frame goes; made once, for starting one costs."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    # they draw and fit what we ask nothing of, and are two fifths of what the import takes
+    # These modules serve plots and fits that iosig does not use, and take two fifths of the import time.
     _defer("altair", "scipy.stats")
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
@@ -193,9 +194,9 @@ def _known(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Fin
 
 
 def _is_in_order(rule: Rule, frame: pl.DataFrame) -> bool:
-    """Return whether a rule is that no two rows have the same key, and each row has a higher one than that before it.
+    """Return whether a uniqueness rule follows from strictly ascending keys.
 
-    So most tables are written, and to see it takes a fraction of what it takes to look for each key among all others.
+    Most tables are written in key order, and checking the order is much cheaper than a search for duplicates.
     """
     names = {
         "expect_column_values_to_be_unique": [rule.kwargs.get("column")],
@@ -206,7 +207,7 @@ def _is_in_order(rule: Rule, frame: pl.DataFrame) -> bool:
     rises = pl.lit(value=False)
     for value in map(pl.col, reversed(names)):
         rises = (value > value.shift()) | ((value == value.shift()) & rises)
-    # what is not known is in no order
+    # A NULL key has no order.
     return bool(frame.select(rises.fill_null(value=False).slice(1).all()).item())
 
 
@@ -254,7 +255,7 @@ def _finding(rule: Rule, outcome: Any) -> _Finding:
 
 
 def _errors(exception_info: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield what was raised: Great Expectations nests it by metric where a metric is to blame."""
+    """Yield exception messages, which Great Expectations nests by metric if a metric failed."""
     for info in (exception_info or {}, *(exception_info or {}).values()):
         if isinstance(info, Mapping) and info.get("raised_exception"):
             yield str(info.get("exception_message"))
@@ -289,7 +290,7 @@ def _quarantined(table: Table, rule: Rule, rows: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Days:
-    """The days of a frame's rows: `days` in order, None last, and for each row the place of its day among them."""
+    """The days of a frame's rows: sorted `days` (None last), and for each row the index of its day."""
 
     days: Sequence[date | None]
     places: np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -359,7 +360,10 @@ def _broken(finding: _Finding, frame: pl.DataFrame, days: _Days) -> tuple[list[i
 
 
 def _values(finding: _Finding, frame: pl.DataFrame) -> Sequence[Any]:
-    """Return an example for each row that breaks a rule: of pairs of columns Great Expectations tells 200."""
+    """Return an example for each violating row.
+
+    Great Expectations reports at most 200 values for pairs of columns, so those are read from the frame.
+    """
     if finding.rule.example_column:
         return frame[finding.rule.example_column][list(finding.rows)].to_list()
     if len(finding.values) == len(finding.rows):
@@ -370,7 +374,7 @@ def _values(finding: _Finding, frame: pl.DataFrame) -> Sequence[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: texts cut, what is no number NULL, all else as its text."""
+    """Convert a value for JSON: long texts are truncated, non-finite numbers become NULL, other types become text."""
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

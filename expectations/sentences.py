@@ -7,9 +7,9 @@ from typing import Any
 
 from iosig.expectations.suites import Rule
 
-#: what is observed of an expectation instead, where it could not be evaluated: what was raised
+#: Key in `observed` of an expectation that raised an error: the message.
 ERROR = "error"
-#: and where a parameter has no value: the parameters
+#: Key in `observed` of an expectation with unset parameters: their names.
 NOT_CONFIGURED = "not_configured"
 ERROR_REMEDY = "Report it with the inputs of the run."
 
@@ -17,7 +17,7 @@ _FAILURE = "{count} of {rows} {rows:row|rows} {count:breaks|break} this:"
 
 
 class _Number(int):
-    """A number in a sentence: `{n}` with commas, `{n:row|rows}` one word or the other."""
+    """Integer for format strings: `{n}` has thousands separators, `{n:row|rows}` selects singular or plural."""
 
     def __format__(self, words: str) -> str:
         if not words:
@@ -27,7 +27,7 @@ class _Number(int):
 
 
 def happened(rule: Rule, unexpected_count: int, observed: Mapping[str, Any]) -> str:
-    """Return what a row of `quality` says that does not hold, as a sentence of what happened."""
+    """Describe a failed row of `quality` in a sentence."""
     if ERROR in observed:
         return f"This could not be checked ({observed[ERROR]}): {rule.doc}"
     if NOT_CONFIGURED in observed:

@@ -1,17 +1,16 @@
-"""Suites: what a table is expected to be.
+"""Define the expectation suite of each table.
 
-What a contract says (`implied`) is not written down twice; what only the domain knows (`declared`) stands
-in `<table>.json` beside this module, in Great Expectations' own form. `meta` holds what that form lacks:
-each rule's name, one sentence about it, what to do when it breaks, what happened then (`failure`), and
-whether its rows are taken out, and the column that tells which rows break it (`examples`), where the values that the
-rule compares do not; and each parameter that the rules refer to, with its default.
+Rules that follow from a contract (`implied`) are derived. Domain rules (`declared`) are in `<table>.json` in this
+folder, in Great Expectations' format. Its `meta` adds each rule's name, a one-sentence description, the remedy, the
+failure message (`failure`), whether violating rows are quarantined, and the column that identifies violating rows
+(`examples`) where the compared values do not. It also declares each parameter that rules refer to, with its default.
 
-Tables are checked as their days are made, and a release holds days of many runs: each rule says how what was
-found day by day is judged for the release as a whole (`Judged`).
+Tables are checked as their days are computed, and a release contains days of many runs. Each rule therefore defines how
+daily results are combined for the release (`Judged`).
 
-Of what a contract implies, Great Expectations is asked for the key alone, which crosses rows. All else is
-held (`is_held`): every row meets it when a table is written, and again when a release takes the file in, so
-here it is only put on record.
+Among the contract's rules, Great Expectations checks only key uniqueness, which involves several rows. All other
+contract rules (`is_held`) are enforced when a table is written, and again when a release takes the file in, so they are
+only recorded here.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from iosig.warehouse.contracts import TABLES, Column, Table, table
 
 Severity = Literal["critical", "warning", "info"]
 
-#: How a rule is judged for a release. `rows`: each row alone, so on every day. `share`: by the share of all rows
-#: that break it. `count`: by the number of all rows. `values`: by the values of all rows. `together`: among the rows
-#: that a run makes anew, on every day; days that were made apart are not compared, for old days are not read again.
+#: How a rule is judged for a release. `rows`: each row separately, so on every day. `share`: by the share of violating
+#: rows. `count`: by the number of rows. `values`: by the set of all values. `together`: among the rows that one run
+#: recomputes, on every day; days computed by different runs are not compared, because old days are not read again.
 Judged = Literal["rows", "share", "count", "values", "together"]
 
 #: where the JSON suites are
@@ -57,12 +56,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One expectation: Great Expectations' `type` and `kwargs`, and what a failure means.
+    """One expectation: Great Expectations' `type` and `kwargs`, and the meaning of a failure.
 
-    `is_quarantine` rules are about single rows: the rows that break them are taken out of the table.
-    `is_held` rules hold by the table's contract. `failure` is what happened where the rule breaks (`sentences`
-    puts the numbers in); `sums` are columns whose sums it tells. `example_column` identifies rows that break the rule;
-    without one, the values that the rule compares are the examples.
+    `is_quarantine` rules are about single rows: violating rows are removed from the table. `is_held` rules are enforced
+    by the table's contract. `failure` is the failure message (`sentences` inserts the numbers), and `sums` are columns
+    with sums in this message. `example_column` identifies violating rows; without one, the compared values are the
+    examples.
     """
 
     name: str
@@ -79,9 +78,9 @@ class Rule:
     example_column: str = ""
 
     def holds(self, row_count: int, unexpected_count: int, seen: Iterable[Any] = ()) -> bool:
-        """Return whether it holds of so many rows of which so many break it, or of rows with the values seen.
+        """Return whether the rule passes, given the numbers of rows and violations and the distinct values seen.
 
-        They are those of a day, or of all days of a release.
+        The numbers cover one day, or all days of a release.
         """
         if self.judged == "count":
             low, high = self.kwargs.get("min_value"), self.kwargs.get("max_value")
@@ -131,20 +130,20 @@ def declared(table: Table) -> tuple[Rule, ...]:
 
 
 def checked_tables() -> tuple[Table, ...]:
-    """Return the tables that are held to a suite: all of a release but its records of quality and history."""
+    """Return the tables that have a suite: all published tables except those of the quality layer."""
     return tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 
 def rules(table: Table) -> tuple[Rule, ...]:
-    """Return all the rules of a table: the contract's, then the domain's."""
+    """Return all rules of a table: contract rules first, then domain rules."""
     return implied(table) + declared(table)
 
 
 def looked_at(table: Table) -> tuple[str, ...] | None:
-    """Return the columns that rules about rows are asked of, None for all.
+    """Return the columns needed to check row rules; None for all columns.
 
-    Where nothing but the contract says what a table is to be, Great Expectations is asked for the key alone: these are
-    the columns that tell rows and days apart.
+    Without domain rules, Great Expectations checks the key only, so the key columns and the partition column are
+    enough.
     """
     if declared(table):
         return None

@@ -19,7 +19,7 @@ from iosig.warehouse.contracts import Table, frames
 from iosig.warehouse.contracts.quality import QUALITY, QUALITY_DAILY
 
 _EXAMPLES = 5
-#: failing days that are named, the latest ones; how many there are is told too
+#: Maximum number of failing days listed, the latest ones; their total number is reported too.
 _NAMED_DAYS = 31
 _WORST: tuple[Severity, ...] = ("critical", "warning", "info")
 
@@ -77,7 +77,7 @@ def _total(
 
 
 def _untold(failing: pl.DataFrame) -> dict[str, Any]:
-    """Return why nothing is known of some days, of the worst kind that there is; nothing where all is known."""
+    """Return the reason if a rule could not be checked on some days, the most serious one first; empty otherwise."""
     for reason in (ERROR, NOT_CONFIGURED):
         for observed in failing["observed"].unique().sort():
             if reason in (told := json.loads(observed)):

@@ -1,9 +1,9 @@
-"""The picture of advice: what each file system is expected to move, with the application on top, now and delayed.
+"""Draw the recommended start of an application: each file system's expected load, now and after the best delay.
 
-IOSI (Liu et al., FAST'14, section 6.4) asks for the partition where an application interferes least, and for starts
-that are staggered. A row is a file system, the best one above. On the left, on one axis of time for all rows: the
-background, what runs there as signatures say, the capacity, and the application on top of it all. On the right: the
-bytes that are expected to find no room, by the delay of the start, on one scale for all rows.
+IOSI (Liu et al., FAST'14, section 6.4) proposes to choose the partition with the lowest interference and to stagger
+starts. Each row is a file system, the best one first. The left panels share a time axis and show the background, the
+signatures of running jobs, the capacity, and the application on top. The right panels share one scale and show the
+bytes expected to exceed the capacity, by delay of the start.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 _WIDTH_IN = 12.0
 #: a row's height where there are few, and where there are many; all rows together are about so high
 _HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
-#: more file systems than these make a picture that nobody can read: the best ones are drawn
+#: Maximum number of file systems in a figure; only the best ones are drawn.
 MOST_ROWS = 12
 #: of applications that have a colour of their own; all others share one
 LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
 #: left and right edge of both panels of a row; of the one panel where any start finds room
 _LOADS, _DELAYS, _ALONE = (0.075, 0.665), (0.745, 0.975), (0.075, 0.975)
-#: bytes without room are worth a panel from this share of what the application moves on
+#: Minimum share of the application's bytes in contention for which the delay panel is drawn.
 _LEAST_SHARE = 1e-3
 #: letters of a line of remarks in a row with two panels and with one, lines at most, and points of a line
 _REMARK_LETTERS, _MOST_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
@@ -57,12 +57,11 @@ _NAME_CHARACTERS, _REMARK_CHARACTERS = 60, 2000
 
 @dataclass(frozen=True, slots=True)
 class DrawnFilesystem:
-    """One file system: rates are means of the view's steps (n), from now on, in bytes per second.
+    """One file system: mean rates per step (n) of the view, starting now, in bytes per second.
 
-    layers: what runs there, by name; names are alike where the application is. demand_now, demand_best: the
-    application, if it starts now, and with its best delay. expected_bytes_per_s: the load without it, as a mean over
-    all that is not known exactly; NaN where nobody asked. contended_bytes (k): by delay. remark: what is to be known of
-    the numbers, such as their age.
+    layers: running jobs by application name; names may repeat. demand_now, demand_best: rates of the application if it
+    starts now or after its best delay. expected_bytes_per_s: the expected load without it, averaged over the
+    uncertainty; NaN if not requested. contended_bytes (k): by delay. remark: notes on the numbers, such as their age.
     """
 
     filesystem: str
@@ -81,7 +80,7 @@ class DrawnFilesystem:
 
 @dataclass(frozen=True, slots=True)
 class AdviceView:
-    """What there is to see: the application, steps of one length from now on, delays (k), file systems by rank."""
+    """Data behind the figure: the application, the step length, delays (k), and file systems by rank."""
 
     application: str
     at: str
@@ -91,14 +90,14 @@ class AdviceView:
 
     @property
     def has_contention(self) -> bool:
-        """Whether there is a start at which more than next to nothing of the application's bytes finds no room."""
+        """Whether a significant share of the application's bytes exceeds the capacity for at least one start time."""
         moved = max(float(one.demand_now.sum()) * self.step_s for one in self.filesystems)
         most = max(max(float(one.contended_bytes.max()), one.high_contended_bytes) for one in self.filesystems)
         return most > _LEAST_SHARE * moved
 
     @property
     def verdict(self) -> str:
-        """The advice, in one line."""
+        """The recommendation in one line: file system, delay and contended bytes."""
         best = self.filesystems[0]
         place = int(np.argmin(np.abs(self.delays_s - best.best_delay_s)))
         wait = f"after {duration_text(best.best_delay_s)}" if best.best_delay_s > 0 else "at once"
@@ -179,7 +178,7 @@ def _headings(figure: Figure, view: AdviceView) -> None:
 
 
 def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) -> None:
-    """Write a row's place and name, and below that what is to be known of its numbers."""
+    """Write a row's rank and name, followed by notes on its numbers."""
     lines = _remark_lines(view, one)
     axes.set_title(f"{number + 1}  {plain(one.filesystem, _NAME_CHARACTERS)}", pad=6 + _REMARK_LINE_POINTS * len(lines))
     if lines:
@@ -219,7 +218,7 @@ def _legend(view: AdviceView) -> list[Entry]:
     return entries
 
 
-# ---- what is expected
+# ---- expected load
 
 
 def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dict[str, str], clock: Unit) -> None:
@@ -240,7 +239,7 @@ def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dic
 
 
 def _draw_application(axes: Axes, edges: Reals, load: Reals, one: DrawnFilesystem, size: float) -> None:
-    """Draw the application on top of the load; what is above the capacity is hatched instead."""
+    """Draw the application on top of the load; the part above the capacity is hatched."""
     capacity: Reals = np.full(len(load), one.capacity_bytes_per_s)
     room: Reals = np.maximum(load, capacity)
     now: Reals = load + one.demand_now
@@ -261,7 +260,7 @@ def _hatch(axes: Axes, edges: Reals, low: Reals, high: Reals, colour: str, hatch
 
 
 def _draw_delays(axes: Axes, view: AdviceView, one: DrawnFilesystem, clock: Unit, volume: Unit) -> None:
-    """Draw what is contended by delay, with the best delay marked and its range."""
+    """Draw the contended bytes by delay, and mark the best delay with its uncertainty range."""
     delays, contended = view.delays_s / clock.size, one.contended_bytes / volume.size
     place = int(np.argmin(np.abs(view.delays_s - one.best_delay_s)))
     axes.plot(delays, contended, color=INK, lw=1.1)

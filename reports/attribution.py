@@ -1,7 +1,7 @@
-"""The picture of an answer to who moved the bytes: what was measured, whose it was, and what is nobody's.
+"""Draw the attribution of a file system's traffic: measured, attributed and unattributed bytes.
 
-A panel for each direction. Applications lie on one another, those that moved most in colours of their own; the line is
-what was polled, and what is between is nobody's.
+One panel per direction. Applications are stacked, the largest ones in individual colours. The line is the polled
+traffic, and the area between the stack and the line is unattributed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DrawnTraffic:
 
 @dataclass(frozen=True, slots=True)
 class AttributionView:
-    """What there is to see of a file system: from when on, in steps of which length."""
+    """Attribution data of one file system: start time, step length, totals and traffic by direction."""
 
     filesystem: str
     began: str
@@ -49,7 +49,7 @@ class AttributionView:
 
     @property
     def verdict(self) -> str:
-        """What is explained, in one line."""
+        """The attributed share of the measured bytes, in one line."""
         share = self.attributed_bytes / self.measured_bytes if self.measured_bytes else 0.0
         explained, measured = volume_text(self.attributed_bytes), volume_text(self.measured_bytes)
         return f"{explained} of {measured} explained ({share:.0%})"
@@ -118,7 +118,7 @@ def _legend(view: AttributionView) -> list[Entry]:
 
 
 def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, clock: Unit) -> None:
-    """Draw a direction: layer on layer, what is nobody's above, and the line of what was measured."""
+    """Draw one direction: stacked applications, the unattributed remainder above, and the measured line."""
     count = len(one.measured_bytes_per_s)
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
     known = np.nan_to_num(one.measured_bytes_per_s)

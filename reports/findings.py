@@ -1,4 +1,4 @@
-"""What is found in a traced run, in sentences; and its heat map: rank by time, with the sums along both edges."""
+"""Describe the findings of a traced run in sentences, and draw its heat map of ranks over time with marginal sums."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def number_text(value: float | None, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HeatView:
-    """Heat maps of one traced run, each of a direction; subject: whose they are; finding: what they say first."""
+    """Heat maps of one traced run, one per direction; subject: the run's name; finding: the headline."""
 
     subject: str
     maps: Sequence[RankTimes]
@@ -117,7 +117,7 @@ def _size(view: HeatView) -> tuple[float, float]:
 
 @picture(_size)
 def draw(figure: Figure, view: HeatView) -> None:
-    """Draw a heat map for each direction, with the sums of times above and of ranks beside it."""
+    """Draw a heat map for each direction, with sums over ranks above and sums over time to its right."""
     headings(figure, plain(view.finding), [plain(view.subject)], INK)
     until_s = max((float(one.time_edges_s[-1]) for one in view.maps), default=1.0)
     unit = unit_for(until_s, TIMES, "s")
@@ -195,7 +195,7 @@ def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
 
 
 def _draw_ranks(axes: Axes, one: RankTimes) -> None:
-    """Draw what each rank moved, beside its row."""
+    """Draw the bytes of each rank as a bar next to its row."""
     unit = unit_for(float(one.rank_bytes.max()), VOLUMES, "B")
     edges = one.rank_edges.astype(np.float64)
     axes.stairs(

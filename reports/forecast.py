@@ -1,4 +1,4 @@
-"""The picture of a forecast: what is known by application, what nobody knows yet, all of it with its range."""
+"""Draw a load forecast: known load by application, load of unknown future jobs, and the total with its range."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WIDTH_IN, _PANEL_IN = 12.0, 3.8
 _TOP_IN, _BOTTOM_IN, _NOTE_IN = 0.95, 0.62, 0.2
 _SIDES = (0.075, 0.975)
-#: the line of the capacity is drawn where it is no higher than so many times all else
+#: The capacity is drawn unless it exceeds this multiple of the highest forecast.
 _MOST_ABOVE = 1.6
 
 
@@ -35,10 +35,10 @@ class DrawnCollision:
 
 @dataclass(frozen=True, slots=True)
 class ForecastView:
-    """What there is to see of a file system: rates in steps (n) from an instant on, as `Forecast` has them.
+    """Forecast of one file system: rates in steps (n) from a start time, as in `Forecast`.
 
-    layers: what applications have of the expected rate; unknown_bytes_per_s: what nobody knows yet.
-    without_bytes_per_s: what is expected without what is asked about, None where nothing is.
+    layers: applications' shares of the expected rate. unknown_bytes_per_s: expected load of jobs not yet known.
+    without_bytes_per_s: the forecast without the queried job; None without such a job.
     """
 
     filesystem: str
@@ -61,7 +61,7 @@ class ForecastView:
 
     @property
     def verdict(self) -> str:
-        """What is expected, in one line."""
+        """The mean and peak of the forecast, in one line."""
         place = int(np.argmax(self.expected_bytes_per_s))
         mean, most = float(self.expected_bytes_per_s.mean()), float(self.expected_bytes_per_s[place])
         after = unit_for(max((place + 0.5) * self.step_s, 1.0), TIMES, "s")
@@ -115,7 +115,7 @@ def _legend(view: ForecastView) -> list[Entry]:
 
 
 def _draw_rates(axes: Axes, view: ForecastView) -> None:
-    """Draw what is known, layer on layer, what is not on top, the range, and the line of what is expected."""
+    """Draw the known load stacked by application, the unknown load on top, the range, and the expected line."""
     count = len(view.expected_bytes_per_s)
     clock = unit_for(view.step_s * count, TIMES, "s")
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)

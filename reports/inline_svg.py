@@ -1,8 +1,8 @@
-"""A picture as an SVG element of a page: both grounds in one, texts as texts, nothing that a strict policy forbids.
+"""Convert a figure to an inline SVG element that supports light and dark themes and strict content policies.
 
-Colours are CSS variables by their roles (`var(--iosig-blue, #…)`), so that one element does for light and dark:
-`style_sheet` says what they are. There is no style attribute and no style element, which a page's policy would have
-to allow; ids begin with the picture's own name, so that several are apart.
+Colours are CSS variables named by role (`var(--iosig-blue, #…)`), so one element serves both themes; `style_sheet`
+defines them. Texts remain texts. The element has no style attribute and no style element, which a content security
+policy would have to allow. Ids start with the figure's name, so that several figures can share a page.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ _LEFT_OUT = ("metadata", "style")
 
 
 def svg_of(picture: Picture, name: str, title: str) -> str:
-    """Return a picture as an `svg` element, as wide as what it stands in.
+    """Return a figure as an `svg` element that scales to the width of its container.
 
-    name: of the picture, unlike that of any other on the page; letters, digits and hyphens. title: what a reader who
-    does not see it is told.
+    name: unique on the page; letters, digits and hyphens. title: accessible label, read by screen readers.
     """
     import matplotlib
 
@@ -53,7 +52,7 @@ def svg_of(picture: Picture, name: str, title: str) -> str:
 
 
 def style_sheet(style: Style) -> str:
-    """Return the declarations that make a style's colours hold for what is within the rule that they stand in."""
+    """Return the CSS declarations of a style's colour variables, to be placed inside a rule."""
     return " ".join(f"--iosig-{role}: {colour};" for role, colour in (style.colours() | style.shades()).items())
 
 

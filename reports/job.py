@@ -1,6 +1,6 @@
-"""A run as a page of one file: what is found, its heat maps, its sample over its signature, its bytes and neighbours.
+"""Render the page of one run as a single file: findings, heat maps, samples over signatures, bytes and neighbours.
 
-Nothing in it is active: no script, nothing from elsewhere; names from logs are texts.
+The page contains no scripts and loads nothing; names from logs are inserted as escaped text.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _SIZES = {
 
 
 def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str:
-    """Return the page of a run.
+    """Render the page of a run.
 
-    document: as `iosig job --json` prints it. pictures: the heat maps of each of its traces, as SVG; None for none.
+    document: the output of `iosig job --json`. pictures: SVG heat maps of each trace, or None for a trace without one.
     """
     samples = sample_svg(document) if any(any(one["bytes_per_s"]) for one in document["samples"]) else None
     return (
@@ -60,7 +60,7 @@ def job_page(document: Mapping[str, Any], pictures: Sequence[str | None]) -> str
 
 
 def kind_of(name: str, traces: Sequence[Mapping[str, Any]]) -> str:
-    """Return what a name is of: a job, or a trace that names none and goes by its file's name; traces: their rows."""
+    """Return whether a name refers to a job, or to a trace without a job (named after its file); traces: their rows."""
     return "Trace" if traces and name == traces[0]["source_file"] else "Job"
 
 

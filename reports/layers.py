@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: rates of steps (n) by name; a name may come several times
 Layers = Sequence[tuple[str, Reals]]
-#: applications without a colour of their own; what is no application's
+#: Colours of applications without an individual colour, and of unattributed traffic.
 OTHERS, NOBODY = GREY, PALE
 NAME_CHARACTERS = 34
 _COLUMNS, _ROW_IN, _TOP_IN = 4, 0.22, 0.83
@@ -61,7 +61,7 @@ def named(colours: Mapping[str, str]) -> list[Entry]:
 
 
 def legend_in(entries: Sequence[Entry]) -> float:
-    """Return how high a legend is."""
+    """Return the height of a legend in inches."""
     return _ROW_IN * -(-len(entries) // _COLUMNS)
 
 

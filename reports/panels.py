@@ -26,7 +26,7 @@ Data = ParamSpec("Data")
 #: width and height in inches
 Size = tuple[float, float]
 
-#: columns of pixels that a panel has, about, and so many values that they are drawn one by one
+#: Approximate pixel columns of a panel, and the maximum number of values that are drawn without aggregation.
 PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
 #: kinds of pictures, and what is said in them of who made them when: nothing, so that the same picture has the same
 #: bytes
@@ -153,7 +153,7 @@ def headings(figure: Figure, finding: str, names: Iterable[str], colour: str) ->
 
 
 def inch_axes(figure: Figure, top_in: float, height_in: float, sides: tuple[float, float]) -> Axes:
-    """Add a panel, so many inches below the figure's top: margins do not grow with the figure."""
+    """Add a panel at a fixed distance in inches below the figure's top, so that margins do not grow with the figure."""
     whole, (left, right) = float(figure.get_figheight()), sides
     return figure.add_axes((left, 1 - (top_in + height_in) / whole, right - left, height_in / whole))
 
@@ -176,7 +176,7 @@ def label_decades(axis: Axis, most: int, text: Callable[[float], str]) -> None:
 
 
 def label_times(axis: Axis, low_s: float, high_s: float, most: int = 9) -> None:
-    """Label a logarithmic axis from one time to another as people tell times."""
+    """Label a logarithmic time axis with round values in seconds, minutes, hours or days."""
     ticks = time_ticks(low_s, high_s, most)
     if len(ticks) > 1:
         axis.set_ticks([at_s for at_s, _ in ticks], [text for _, text in ticks])
@@ -186,7 +186,7 @@ def label_times(axis: Axis, low_s: float, high_s: float, most: int = 9) -> None:
 
 
 def legend_above(axes: Axes) -> None:
-    """Put the legend above the panel, beside its title, where it hides nothing."""
+    """Put the legend above the panel, next to its title, where it covers no data."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(
@@ -203,7 +203,7 @@ def legend_above(axes: Axes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a legend: an area, or a line or mark."""
+    """One legend entry: a filled area, a line or a marker."""
 
     label: str
     is_area: bool
@@ -223,9 +223,10 @@ def line(label: str, **style: Any) -> Entry:
 def draw_legend(
     figure: Figure, entries: Sequence[Entry], place: tuple[float, float] | None = None, **options: Any
 ) -> None:
-    """Draw a legend.
+    """Draw a legend at a fixed place in the figure.
 
-    place: its upper left corner, as a share of the figure's width, and in inches below its top. options: of matplotlib.
+    place: its upper left corner, as a fraction of the figure's width and in inches below its top. options: passed on to
+    matplotlib.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

@@ -29,10 +29,10 @@ _NAME_CHARACTERS = 20
 
 @dataclass(frozen=True, slots=True)
 class PopulationView:
-    """What there is to see.
+    """Aggregate data behind the population figure.
 
-    volumes_bytes, node_hours, periods_s: of runs, by direction. names, hours: groups by node hours, most first. days:
-    texts of the steps of time; day_counts: runs by direction and class in each.
+    volumes_bytes, node_hours, periods_s: values per run, by direction. names, hours: groups and their node hours, the
+    largest first. days: labels of the time steps. day_counts: runs per time step, by direction and class.
     """
 
     title: str

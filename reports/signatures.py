@@ -1,8 +1,8 @@
-"""The picture of one application's signature: its runs as storage saw them, and below what is common to them.
+"""Draw one application's signature: the samples of its runs above, their common signature below.
 
-As Figure 9 and 15 of IOSI (Liu et al., FAST'14): samples above, signature below, on one axis of time. What was not
-measured is a gap in a sample's line. Samples and signatures are drawn whole, however long: where values are closer
-than pixels, each column of pixels shows their lowest and highest.
+As Figures 9 and 15 of IOSI (Liu et al., FAST'14): samples and signature share one time axis. Missing data are gaps in a
+sample's line. Samples and signatures are drawn in full; where values are closer than pixels, each pixel column shows
+their minimum and maximum.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NUMBER_POINTS = 8.0
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 1.15, 0.52, 0.6
 _SIDES = (0.085, 0.975)
 _OVERLAID = (ORANGE, GREEN, PURPLE, SKY)
-#: outliers are drawn no further than these multiples of what the used samples need
+#: Outliers are clipped at these multiples of the range of the used samples.
 _BEYOND_TIME, _BEYOND_RATE = 1.15, 1.25
 #: characters of a job's name, and of an application's
 _JOB_CHARACTERS, _NAME_CHARACTERS = 14, 80
@@ -56,10 +56,10 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class DrawnSample:
-    """One run's sample: mean rates of steps (n) in bytes per second, NaN where not measured.
+    """One run's sample: mean rates per step (n) in bytes per second, NaN where not measured.
 
-    start_s: the left edge of the first step since the run's start. duration_s: of the run; NaN if it is its sample's.
-    is_exact: whether servers counted it for the run itself; else it is the traffic of all meanwhile.
+    start_s: left edge of the first step, relative to the run's start. duration_s: of the run; NaN uses the sample's
+    length. is_exact: whether servers counted the run's traffic; if not, the sample contains all traffic during the run.
     """
 
     job_id: str
@@ -79,9 +79,9 @@ class DrawnSample:
 
 @dataclass(frozen=True, slots=True)
 class DrawnSignature:
-    """What one method made of the samples, and of how many of them.
+    """Signature that one method extracted from a number of samples.
 
-    expected correlation: the correlation with the truth that is to be expected; NaN where that is not told.
+    expected correlation: the expected correlation with the true signal; NaN where unavailable.
     """
 
     method: str
@@ -93,7 +93,7 @@ class DrawnSignature:
 
 @dataclass(frozen=True)
 class SignatureView:
-    """What there is to see of one application's signature; signatures: at least one, the first is the main one."""
+    """Samples and signatures of one application; at least one signature, the main one first."""
 
     application_id: str
     filesystem: str
@@ -108,17 +108,17 @@ class SignatureView:
 
     @property
     def has_curve(self) -> bool:
-        """Whether there is any signature to be drawn."""
+        """Whether any signature has a curve to draw."""
         return any(len(one.signature.bytes_per_s) for one in self.signatures)
 
     @property
     def verdict(self) -> str:
-        """What came of it, in one line."""
+        """One-line summary: the finding, followed by its details."""
         return "  ·  ".join([self.finding, *self.details])
 
     @property
     def finding(self) -> str:
-        """What the application does to storage, and what an eye sees beyond that, or why there is no answer."""
+        """Sentence on the application's I/O behaviour and visible anomalies, or the reason for a missing signature."""
         main, found = self.main, self.main.signature
         if found.outcome != "extracted":
             have = f" ({main.sample_count})" if found.outcome == "too_few_samples" else ""
@@ -131,7 +131,7 @@ class SignatureView:
 
     @property
     def details(self) -> list[str]:
-        """How many runs the signature rests on, how high it is, how far to trust it; nothing where there is none."""
+        """Number of runs behind the signature, its peak rate and expected correlation; empty without a signature."""
         main, found = self.main, self.main.signature
         if found.outcome != "extracted":
             return []
@@ -267,7 +267,7 @@ def _rows(samples: Sequence[DrawnSample]) -> list[DrawnSample]:
 
 
 def _row_in(count: int) -> float:
-    """Return the height of a row in inches, of so many."""
+    """Return the row height in inches for a given number of samples."""
     return min(_HIGHEST_ROW_IN, max(_LEAST_ROW_IN, _SAMPLES_IN / max(count, 1)))
 
 
@@ -298,7 +298,7 @@ def _say_samples(axes: Axes, samples: Sequence[DrawnSample], shown: Sequence[Dra
 
 
 def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float) -> None:
-    """Draw one sample: a line over an area; where nothing was measured, grey."""
+    """Draw one sample as a line over a filled area; missing data are grey."""
     edges = one.edges_s / clock.size
     axes.axhline(row, color=PALE, lw=0.5, zorder=0.6)
     is_missing = ~np.isfinite(one.bytes_per_s)
@@ -374,7 +374,7 @@ def _draw_curve(axes: Axes, one: DrawnSignature, clock: Unit, unit: Unit) -> Non
 
 
 def _band(found: Signature) -> tuple[Reals, Reals]:
-    """Return the band's lower and upper edge; where there is none, the curve itself."""
+    """Return the lower and upper edges of the uncertainty band; without a band, the curve for both."""
     low = np.where(np.isfinite(found.low_bytes_per_s), found.low_bytes_per_s, found.bytes_per_s)
     high = np.where(np.isfinite(found.high_bytes_per_s), found.high_bytes_per_s, found.bytes_per_s)
     return low, high

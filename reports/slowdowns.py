@@ -1,4 +1,4 @@
-"""Bursts that were slowed, in words: how many of those that were found, and whose bytes stood there most."""
+"""Describe slowed bursts in words: their number, and the application with the most interfering bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def slowed_text(outcomes: Sequence[str]) -> str:
 
 
 def most_there(row: Mapping[str, Any]) -> tuple[str, float]:
-    """Return whose bytes stood most where a burst was done, and how many [B]; row: of the table `slowdowns`."""
+    """Return the largest source of interfering bytes of a burst and their number; row: from `slowdowns`.
+
+    The source is the top interfering application, or unattributed traffic if that is larger.
+    """
     known, nobodys = row["top_interferer_bytes"] or 0.0, row["unattributed_bytes"] or 0.0
     if row["top_interferer_application_id"] is not None and known >= nobodys:
         return str(row["top_interferer_application_id"]), known

@@ -1,10 +1,11 @@
-"""One look of all pictures: colours on a light and on a dark ground, sizes of texts, and how both come into force.
+"""Define one look for all figures: colours for light and dark backgrounds, font sizes, and their activation.
 
-A colour is named by its role (`BLUE`, `INK`): the style in force says what it is, so that no picture knows its ground.
-The six hues begin with those of Okabe and Ito ("Color Universal Design", 2008), whose orange and light blue have a
-contrast of 2.3 on white; they were moved until each has 3 at least on its ground (WCAG 2.2, 1.4.11) and the two that
-texts are written in 4.5 (1.4.3), and until the nearest pair is furthest apart in Oklab for the eyes of everybody:
-trichromats, and protanopes, deuteranopes and tritanopes as Machado et al. simulate them (DOI 10.1109/TVCG.2009.113).
+A colour is named by its role (`BLUE`, `INK`) and resolved by the active style, so figures are independent of their
+background. The six hues start from those of Okabe and Ito ("Color Universal Design", 2008), where orange and light blue
+have a contrast of only 2.3 on white. They were shifted until each has a contrast of at least 3 with its background
+(WCAG 2.2, 1.4.11), and of 4.5 for the two that are used for text (1.4.3). Subject to that, the smallest distance in
+Oklab between any two hues is maximal for trichromats, protanopes, deuteranopes and tritanopes, simulated as by Machado
+et al. (DOI 10.1109/TVCG.2009.113).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 # ---- colours, by their roles
 
-#: what is measured; what is wrong, or was found; four more
+#: Roles: BLUE for measured data, VERMILION for errors and findings; four more hues.
 BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
     f"iosig:{role}" for role in ("blue", "vermilion", "purple", "orange", "green", "sky")
 )
@@ -60,11 +61,11 @@ class Style:
 
     @property
     def is_dark(self) -> bool:
-        """Whether the ground is darker than what is written on it."""
+        """Whether the background is darker than the text."""
         return luminance(self.ground) < luminance(self.ink)
 
     def colours(self) -> dict[str, str]:
-        """Return the colours by their roles."""
+        """Return the style's colour values keyed by role."""
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
 
     def shades(self) -> dict[str, str]:
@@ -93,18 +94,18 @@ STYLES = {style.name: style for style in (LIGHT, DARK)}
 DOTS_PER_INCH = 120
 #: of a picture that needs no other
 WIDTH_IN = 11.0
-#: points of what was found, of what it is about, of a panel's title, of an axis' name, of its numbers and of notes
+#: Font sizes [points]: finding, subject, panel title, axis label, tick label, note.
 FINDING_POINTS, SUBJECT_POINTS, PANEL_POINTS, LABEL_POINTS, TICK_POINTS, NOTE_POINTS = 13.0, 10.0, 10.5, 9.0, 8.5, 8.0
 FONT = "DejaVu Sans"
 
 
-# ---- what is in force
+# ---- the active style
 
 _IN_FORCE: ContextVar[Style] = ContextVar("style", default=LIGHT)
 
 
 def in_force() -> Style:
-    """Return the style in which pictures are drawn now: the light one, if nobody chose."""
+    """Return the active style; the default is the light one."""
     return _IN_FORCE.get()
 
 
@@ -174,7 +175,7 @@ def _settings() -> dict[Any, Any]:
 
 
 def ink_on(colour: str) -> str:
-    """Return the role in which texts on a role's colour are written: ink or ground, what is easier to read."""
+    """Return the text colour role with the higher contrast on a background: ink or ground."""
     style = in_force()
     return max((GROUND, INK), key=lambda role: contrast(style.colour(role), style.colour(colour)))
 
@@ -195,13 +196,13 @@ def _linear(part: float) -> float:
     return part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
 
 
-# ---- what is few and what is many
+# ---- colour maps
 
 
 def shades(shares: Reals, style: Style | None = None) -> Reals:
-    """Return a colour (n, 3), parts from 0 to 1, for shares (n) from 0 to 1: the more the further from the ground.
+    """Map shares (n) from 0 to 1 to RGB colours (n, 3); contrast with the background grows with the share.
 
-    style: whose ground it is; the one in force if not given.
+    style: the style that defines the background; the active one by default.
     """
     import numpy as np
 

@@ -30,7 +30,7 @@ def thousands(base: str, prefixes: str, power: int = 0) -> tuple[Unit, ...]:
 
 
 RATES, VOLUMES = thousands("B/s", " kMGT"), thousands("B", " kMGTP")
-#: minutes from ten on, hours from five on, days from five on: shorter times are told with digits to spare
+#: Minutes start at 10 min, hours and days at 5, so that shorter times keep enough digits.
 TIMES = (
     Unit(1e-6, 1e-6, "µs"),
     Unit(1e-3, 1e-3, "ms"),
@@ -39,7 +39,7 @@ TIMES = (
     Unit(3600.0, 18_000.0, "h"),
     Unit(86_400.0, 432_000.0, "d"),
 )
-#: of each unit of time the multiples that are round; fewer and rounder ones where there is no room for all
+#: Round multiples of each time unit; fewer and rounder ones where space is limited.
 _TICKS = {
     **dict.fromkeys(("µs", "ms", "d"), ((1, 2, 5, 10, 20, 50, 100, 200, 500), (1, 5, 10, 50, 100, 500), (1, 10, 100))),
     **dict.fromkeys(("s", "min"), ((1, 2, 5, 10, 20, 30), (1, 5, 10, 30), (1, 10))),
@@ -63,7 +63,7 @@ def duration_text(seconds: float) -> str:
 
 
 def exact_duration_text(seconds: float) -> str:
-    """Return a time as people write it, beside its seconds where it is told in another unit."""
+    """Format a duration in a readable unit, followed by its seconds if the unit differs."""
     shown = duration_text(seconds)
     return shown if shown.endswith("s") else f"{shown} = {seconds:.6g} s"
 
@@ -75,7 +75,7 @@ def duration_range_text(low_s: float, high_s: float) -> str:
 
 
 def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, str]]:
-    """Return times between two, with their texts, for a logarithmic axis: so many at most, the roundest ones."""
+    """Return at most `most` round times between two limits, with labels, for a logarithmic axis."""
     found: list[tuple[float, str]] = []
     for level in range(3):
         found = [
@@ -90,7 +90,7 @@ def time_ticks(low_s: float, high_s: float, most: int = 9) -> list[tuple[float, 
 
 
 def base_name(text: str) -> str:
-    """Return the last part of what is an absolute path; all else as it is."""
+    """Return the last component of an absolute path; other texts are returned unchanged."""
     return text.rstrip("/").rpartition("/")[2] if text.startswith("/") else text
 
 
@@ -100,7 +100,7 @@ def volume_text(value: float) -> str:
 
 
 def volume_tick_text(value: float) -> str:
-    """Return the bytes at a tick: rounding errors do not turn 1 GB into 1000 MB."""
+    """Format the bytes at a tick, so that rounding errors do not turn 1 GB into 1000 MB."""
     return volume_text(value * (1 + 1e-9))
 
 
@@ -117,7 +117,7 @@ def amount_text(value: float, units: tuple[Unit, ...], base: str, digits: int = 
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun."""
+    """Format a number with its noun in the singular or plural."""
     return f"{count:,} {noun if count == 1 else plural(noun)}"
 
 
@@ -165,7 +165,7 @@ def shortened(text: str, most: int) -> str:
 
 @cache
 def _drawable() -> Container[int]:
-    """Return the characters that the font has."""
+    """Return the set of characters that the font can render."""
     from matplotlib.font_manager import findfont, get_font
 
     return get_font(findfont("DejaVu Sans")).get_charmap()

@@ -70,7 +70,7 @@ class SeriesSettings(Section):
 
 
 class CounterSettings(Section):
-    """How counters of storage servers are read, and whose they are."""
+    """How counters of storage servers are read and attributed to file systems."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     filesystem: str | None = Field(None, description="file system of the targets, whatever they are called")
@@ -216,7 +216,11 @@ class SignatureSettings(Section):
 
 
 class JointSettings(Section):
-    """When signatures are found together: samples less what other known applications explain, extracted anew."""
+    """Joint extraction of signatures: interval, and maximum number of applications.
+
+    A joint fit subtracts the traffic explained by other known applications from each sample and extracts signatures
+    again.
+    """
 
     interval_days: int = Field(7, ge=0, description="days between joint fits, if there are new runs; 0: never")
     max_application_count: int = Field(
@@ -280,7 +284,7 @@ class ScheduleSettings(Section):
 
 
 class LiveSettings(Section):
-    """How Slurm, databases and servers are asked for new data."""
+    """Timeouts and query ranges for new data from Slurm, databases and servers."""
 
     timeout_s: float = Field(
         300.0, gt=0, le=86_400.0, description="timeout of a Slurm command, of connecting and of each wait for data [s]"
@@ -300,7 +304,7 @@ class LiveSettings(Section):
 
 
 class PrometheusSettings(Section):
-    """What Prometheus servers are asked for."""
+    """Metrics and labels queried from Prometheus servers."""
 
     presets: list[Literal["lustre", "gpfs"]] = Field(
         ["lustre", "gpfs"],
@@ -399,7 +403,7 @@ class EngineSettings(Section):
 
 
 class SlurmSettings(Section):
-    """What Slurm is asked for where it starts the workers."""
+    """Slurm jobs that run the workers: resources, number and limits."""
 
     partition: str | None = Field(None, description="partition of the jobs; Slurm's own default if not given")
     account: str | None = Field(None, description="account that they are for; Slurm's own default if not given")
@@ -457,12 +461,12 @@ class Settings(Section):
 
     @property
     def application_pattern(self) -> str:
-        """The pattern whose first group is the application in a job's name."""
+        """Regular expression with the application as its first group, matched against job names."""
         return self.jobs.application_pattern
 
     @property
     def filesystem_pattern(self) -> str:
-        """The pattern whose first group is the file system in a job's comment."""
+        """Regular expression with the file system as its first group, matched against job comments."""
         return self.jobs.filesystem_pattern
 
     @property
@@ -524,7 +528,7 @@ def settings_file(path: Path | None, warehouse: Path) -> Path | None:
 
 
 def _fault(place: tuple[str, ...], fault: Any) -> str:
-    """Return what is wrong at a place of the file; of a name that does not exist, which one may be meant."""
+    """Format a validation error with the setting's path; suggest the closest name for an unknown setting."""
     if new := _present_name(place, fault):
         return f"{'.'.join(place)}: renamed to {new}; `iosig upgrade` renames it"
     if fault["type"] != "extra_forbidden":

@@ -23,9 +23,9 @@ def has_former_names(path: Path) -> bool:
 
 
 def rename_settings(path: Path) -> Path:
-    """Rewrite a settings file with the present names; return where the old file is kept.
+    """Migrate a settings file to the current names, and return the path of the backup.
 
-    Raises UsageError for a file whose layout is too unusual to be rewritten line by line.
+    Raises UsageError for a file with a layout that is too unusual for line-by-line rewriting.
     """
     text = path.read_text(encoding="utf-8")
     renamed = _renamed(text)

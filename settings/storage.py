@@ -1,4 +1,4 @@
-"""Settings of what a warehouse keeps: releases and raw polls, names or pseudonyms, and which catalogue."""
+"""Define the settings for retention of releases and raw polls, pseudonyms, and the catalogue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iosig.warehouse.releases.servers import EMBEDDED, NAME, Server
 
 
 class StorageSettings(Section):
-    """What the warehouse keeps."""
+    """Retention of releases and raw polls."""
 
     keep_releases: int | None = Field(
         None,
@@ -61,7 +61,7 @@ class PrivacySettings(Section):
 
 
 class CatalogueSettings(Section):
-    """What keeps the Iceberg catalogue; what is not given is as the warehouse has it, at first an SQLite file in it."""
+    """The Iceberg catalogue; unset values keep the warehouse's current catalogue, initially an SQLite file."""
 
     kind: Literal["sqlite", "postgresql", "rest"] | None = Field(
         None, description="an SQLite file in the warehouse, a PostgreSQL server, or an Iceberg REST server"
@@ -99,7 +99,7 @@ class CatalogueSettings(Section):
         return self
 
     def server(self) -> Server | None:
-        """Return what is to keep the catalogue, None for what does so already."""
+        """Return the configured catalogue server; None keeps the current catalogue."""
         if self.kind is None:
             return None
         return Server(self.kind, self.uri, self.name, self.warehouse, self.location) if self.uri else EMBEDDED

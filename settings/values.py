@@ -1,4 +1,4 @@
-"""What sections and single settings have to be: functions return the value, or raise ValueError with what is wrong."""
+"""Validate single settings and sections: functions return the value, or raise ValueError with the reason."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SECRETS = ("password", "token", "credential", "secret")
 
 
 class Section(BaseModel):
-    """A section of the settings: its fields cannot be changed, and none can be added."""
+    """Base class of the settings sections: immutable, and unknown fields are rejected."""
 
     # Validators are built when a file is read: without one the defaults, which are never validated, are all.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def params(self, kind: type[_Params]) -> _Params:
-        """Return parameters, a dataclass, with what is set here by the names of its fields."""
+        """Build a parameter dataclass from the fields of this section with the same names."""
         return kind(**self.model_dump(include={field.name for field in fields(kind)}))
 
 
@@ -49,7 +49,7 @@ def amount_of_memory(text: str) -> str:
 
 
 def time_zone(name: str) -> str:
-    """Return the name of a time zone, or raise ValueError if there is none of that name."""
+    """Validate an IANA time zone name, or raise ValueError."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -116,7 +116,7 @@ def database_url(url: str) -> str:
 
 
 def http_url(url: str) -> str:
-    """Return the address of a server that is asked by HTTP, or raise ValueError if it is none, or has a secret."""
+    """Validate an HTTP server URL without credentials, or raise ValueError."""
     if _has_password(url):
         raise ValueError("has a password: give a token in the environment variable IOSIG_PROMETHEUS_TOKEN")
     split = urlsplit(url)
@@ -136,6 +136,6 @@ def label_matchers(text: str) -> str:
 
 
 def names_of(model: Any) -> dict[str, Any]:
-    """Return what can be set in a section, by name; nothing of what is no section."""
+    """Return the field annotations of a section by name; empty for other types."""
     fields = getattr(model, "model_fields", {})
     return {name: field.annotation for name, field in fields.items()}

@@ -1,12 +1,12 @@
-"""The colours of a network's edges: one map per pair of layers, from few transfers to many.
+"""Define the colour maps of a network's edges: one map per pair of layers, from few transfers to many.
 
 Sigovan et al. (IPDPS'13), section IV.A: separate maps for the two levels of edges, blue, green, yellow outside and
-violet, red, orange inside; luminance rises with the count; grey where there is nothing. Two more maps are for deeper
-networks, then they begin again: maps of neighbouring hops always differ.
+violet, red, orange inside; luminance rises with the count; grey where there are no transfers. Two more maps serve
+deeper networks, then the sequence repeats: maps of neighbouring hops always differ.
 
-Luminance (CIELAB's L*) rises evenly, step by step, so the order of counts survives any kind of colour vision and a
-print without colours. It rises on light backgrounds, too, as in the paper: rare values are what a picture is searched
-for, and are the darkest there; many are told by a light, strong colour. On dark backgrounds all of it is lighter.
+Luminance (CIELAB's L*) rises in equal steps, so the order of counts survives colour vision deficiencies and printing in
+grey. It rises on light backgrounds too, as in the paper: rare values matter most, and they are the darkest there;
+frequent values have a light, saturated colour. On dark backgrounds all colours are lighter.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _srgb_of(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
 
 
 def _rounded(srgb: Reals, lightness: Reals) -> Bytes:
-    """Return whole numbers beside the colours that have their lightness: rounding alone would break its order."""
+    """Round colours to integers, choosing the neighbour closest in lightness to keep lightness monotonic."""
     offsets = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     tried = np.clip(np.rint(srgb)[:, None, :] + offsets, 0, 255)
     misses = np.abs(lab_of(tried)[..., 0] - lightness[:, None])

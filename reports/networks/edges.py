@@ -1,9 +1,9 @@
-"""Edges between rings as pixels: each one a 1-D heat map along its way.
+"""Rasterize the edges between rings: each edge is a one-dimensional heat map along its length.
 
-A place on an edge is a value, and all edges of a hop have the same value at the same radius (Sigovan et al.,
-IPDPS'13, section IV.A and IV.B: position and radius both go evenly from one end to the other). So where edges lie over
-one another, their colours tell of the same value: colour goes before grey, and more transfers before fewer. What is
-rare among values, an outlier at the circle's edge, has a radius of its own and is never hidden.
+A position on an edge encodes a value, and all edges of a hop have the same value at the same radius (Sigovan et al.,
+IPDPS'13, sections IV.A and IV.B: position and radius both vary linearly from one end to the other). Where edges
+overlap, their colours therefore refer to the same value. Colour wins over grey, and more transfers win over fewer. An
+outlier at the circle's rim has a radius that few edges share, so it is never hidden.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from iosig.transforms.networks.rings import unwrap_end_angles
 Codes = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]
 
-#: each pixel is the mean of so many by so many
+#: Supersampling factor: each output pixel is the mean of _FINE x _FINE fine pixels.
 _FINE = 2
-#: points that edges are made of: so many at a time, and of very many edges fewer on each
+#: Maximum number of curve points computed in one batch; with very many edges, each edge has fewer points.
 _CHUNK_POINTS, _MOST_POINTS = 1 << 18, 40_000_000
 #: points along an edge to a fine pixel
 _DENSITY = 1.2
@@ -68,7 +68,7 @@ def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
         colors[first : first + _HOP_CODES] = np.column_stack(
             [np.concatenate([grey[None], hop.colors]), np.full(_HOP_CODES, 255)]
         )
-    # a line is at least one pixel wide, and has no holes
+    # A line is at least one pixel wide and has no gaps.
     wide = np.maximum(codes[1:], codes[:-1])
     return _averaged(np.maximum(wide[:, 1:], wide[:, :-1])[:side, :side], colors)
 
@@ -94,7 +94,7 @@ def _averaged(codes: Codes, colors: Bytes) -> Bytes:
 
 
 def _lanes(hop: HopEdges) -> Reals:
-    """Return how far beside an edge's middle it is drawn once more, in fine pixels."""
+    """Return the perpendicular offsets of the parallel strokes that form one edge, in fine pixels."""
     count = max(1, round(hop.width * _FINE) - 1)
     return np.arange(count, dtype=np.float64) - (count - 1) / 2
 

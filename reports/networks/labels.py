@@ -1,7 +1,7 @@
-"""The names of nodes on their rings: as many as there is room for, none over another, upright where one can read them.
+"""Place node names on their rings: as many as fit, without overlap, and readable from the left.
 
-Outside the outermost ring names lie level; on the rings within they lie along their segment or, where that is too
-short, across it, read from the left. Where not all have room, every second, fifth, tenth ... is named.
+Names outside the outermost ring are horizontal. On inner rings they follow their segment, or cross it where the segment
+is too short. If not all names fit, every second, fifth, tenth ... node has a name.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _INNER_POINTS, _LARGE_POINTS, _LARGE_ROOM = (7.0, 6.0), 9.0, 120
 _MOST_CHARACTERS = 18
 #: pixels between two names, from a ring to its names, and of the tick between
 _SPACE, _AWAY, _TICK = 9, 11, 6
-#: a circle is at least so large, in pixels, whatever stands around it; only so many names are level in full
+#: Minimum circle radius [pixels], and the maximum numbers of horizontal and of radial names shown in full.
 _LEAST_RADIUS, _MOST_LEVEL, _MOST_ACROSS = 560.0, 48, 160
-#: of so many names, the longest ones, the width is measured
+#: Number of names (the longest ones) whose rendered width is measured.
 _MOST_MEASURED = 64
 #: a name on a sector lies in the outer part of it
 _SECTOR_SHARE = 0.62
@@ -42,7 +42,7 @@ _SECTOR_SHARE = 0.62
 
 @dataclass(frozen=True, slots=True)
 class OuterLabels:
-    """The names around the outermost ring: of which nodes, their texts, level or across, and the pixels they need."""
+    """Names around the outermost ring: the nodes, their texts, the orientation, and the space required in pixels."""
 
     nodes: Ints
     texts: Sequence[str]
@@ -57,7 +57,7 @@ def outer_labels(layer: Layer) -> OuterLabels:
         return OuterLabels(np.empty(0, dtype=np.int64), [], True, 0.0)
     texts = (_first_members(layer) if layer.group_size > 1 else layer.labels).to_list()
     if max(map(len, texts)) > _MOST_CHARACTERS:
-        # what differs may stand in the middle, which is left out of what is too long
+        # Truncation could remove the characters that distinguish two names, so the distinguishing part is kept.
         texts = distinct(texts)
     high = _line(_OUTER_POINTS)
     around = _TURN * _LEAST_RADIUS
@@ -94,7 +94,7 @@ def draw_outer(axes: Axes, labels: OuterLabels, ring: Ring, radius: float) -> No
 
 
 def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequence[str]) -> None:
-    """Write names on the segments of a ring within, in each node's color, where there is room."""
+    """Write names on the segments of an inner ring in each node's colour, where they fit."""
     count = layer.node_count
     if not count:
         return

@@ -1,4 +1,4 @@
-"""What stands beside the circle: colours of counts, what places on an edge mean, patterns, single requests."""
+"""Draw the panel next to the circle: colour scales, value scales, patterns and single requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: points of a heading and of what is below it; pixels of a line; letters that fit a line
+#: Font sizes of headings and text [points], line height [pixels], and characters per line.
 _HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
 _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
 #: of a hop: the inner ones are drawn last, and may lie on the outer ones
@@ -38,12 +38,12 @@ _LINES = (3.2, 1.3, 0.8)
 _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: the share of the axis that a name takes
 _NAME_SHARE = 0.05
-#: of more hops and of more requests than these, the first ones are told
+#: Maximum numbers of hops and of single requests in the legend.
 _MOST_HOPS, _MOST_REQUESTS = 6, 5
 
 
 def pixel_axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-    """Add a panel, so many pixels from the figure's left and upper edge."""
+    """Add a panel at an offset in pixels from the figure's upper left corner."""
     whole_width, whole_height = figure.get_size_inches() * DOTS_PER_INCH
     return figure.add_axes(
         (left / whole_width, 1 - (top + height) / whole_height, width / whole_width, height / whole_height)
@@ -57,7 +57,10 @@ class Legend:
         self._figure, self._left, self._top, self._width = figure, left, top, width
 
     def draw(self, view: NetworkView, scale: Scale, counts: list[Ints], used: list[int]) -> None:
-        """Write all of it: counts (edges, slots) of each hop's used edges, and how many edges were used."""
+        """Draw every section of the legend.
+
+        counts (edges, slots): transfers of each hop's used edges. used: the number of used edges of each hop.
+        """
         slow = slowest_of(view.slow)
         self._sentences("Slow: times over their layer's median", slow)
         has_causes = any(pattern_causes(view.network, view.patterns, view.metric))

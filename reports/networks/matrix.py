@@ -1,6 +1,6 @@
-"""A small network as matrices, one a hop: who talked to whom, a cell a pair, with its value written in it.
+"""Draw a small network as one matrix per hop, with the value of each node pair printed in its cell.
 
-A ring of a few nodes is mostly empty and hides who is whose neighbour; in a matrix each pair has a place of its own.
+A ring of a few nodes is mostly empty and hides which nodes communicate; a matrix gives each pair a separate cell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: pixels: above a matrix for its title and its columns' names, beside it for its rows' names; a cell at most
+#: Margins [pixels] above the matrix (title, column names), below it and to its left (row names); maximum cell size.
 _ABOVE, _BELOW, _BESIDE, _CELL_WIDE, _CELL_HIGH = 92, 24, 230, 400, 60
 _NAME_CHARACTERS = 20
 
@@ -65,14 +65,14 @@ def mean_values(view: NetworkView, hop: int) -> Reals:
 
 
 def matrices_high(view: NetworkView, most: int) -> int:
-    """Return how high all matrices are [pixels], at most so much."""
+    """Return the total height of all matrices in pixels, limited to `most`."""
     layers = view.network.layers[: view.network.hop_count]
     cells = sum(max(layer.node_count, 1) for layer in layers) * _CELL_HIGH
     return min(most, cells + len(layers) * (_ABOVE + _BELOW))
 
 
 def draw_matrices(figure: Figure, view: NetworkView, left: int, top: int, side: int) -> None:
-    """Draw a matrix for each hop, one below the other, into a square of so many pixels."""
+    """Stack one matrix per hop inside a square of `side` pixels."""
     hops = [mean_values(view, hop) for hop in range(view.network.hop_count)]
     known = np.concatenate([values[np.isfinite(values) & (values > 0)] for values in hops])
     ends = (float(known.min()), float(known.max())) if len(known) else (1.0, 1.0)

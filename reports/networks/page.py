@@ -34,7 +34,7 @@ from iosig.warehouse.placing import moved_into_place
 
 #: a page of this size is opened at once, and may be sent by mail
 MOST_BYTES = 4_000_000
-#: networks from so many edges on are tried with a sample of them first; a guess may be wrong by so much
+#: Networks with at least this many edges are first encoded from a sample; the estimated size may be off by this factor.
 _LEAST_GUESSED_EDGES, _GUESS_SLACK = 1024, 1.02
 _PARTS = Path(__file__).with_name("page_parts")
 _SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
@@ -43,16 +43,16 @@ _MOST_CHARACTERS = 300
 
 
 def write_page(view: NetworkView, path: Path, most_bytes: int = MOST_BYTES) -> None:
-    """Write the page, all of it or nothing; the same view gives the same bytes.
+    """Write the interactive page atomically; the same view always produces the same bytes.
 
-    most_bytes: what was when is told more coarsely where the page would be larger than that.
+    most_bytes: if the page would exceed this size, its time-resolved data lose resolution.
     """
     with moved_into_place(path.absolute()) as temporary:
         temporary.write_bytes(page(view, most_bytes))
 
 
 def page(view: NetworkView, most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the page: the most detail that fits, and the least that there is where nothing does."""
+    """Return the page at the highest level of detail that fits, or at the lowest level if none fits."""
     made = _Parts(view.network, view)
     content = b""
     for detail in data.details(view.network.window_count, view.network.edges.height):
@@ -69,7 +69,7 @@ def page(view: NetworkView, most_bytes: int = MOST_BYTES) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """What a page tells of the whole run: of which edges, by part, and by metric how many counts there are."""
+    """Encoded data of the whole run: the edges, the parts, and the number of counts per metric."""
 
     kept: Ints
     parts: dict[str, bytes]
@@ -86,7 +86,7 @@ class _Parts:
 
     @cached_property
     def counts(self) -> tuple[SlotCounts, ...]:
-        """The counts of each metric."""
+        """Transfer counts per edge and value slot, one entry for each metric."""
         return data.slot_counts_of(self.network)
 
     @cached_property
@@ -95,7 +95,7 @@ class _Parts:
         return data.timeline_part(self.network)
 
     def whole(self, detail: Detail) -> _Whole:
-        """Return what is told of the whole run."""
+        """Encode the data of the whole run at this level of detail."""
         key = (detail.whole_bits, detail.edge_count)
         if key not in self.known:
             self.known[key] = self._made(detail)
@@ -116,7 +116,7 @@ class _Parts:
         return data.renumbered(rows, kept, self.network.edges.height)
 
     def parts(self, detail: Detail) -> dict[str, bytes]:
-        """Return the parts by name."""
+        """Encode all data parts at this level of detail, keyed by part name."""
         whole = self.whole(detail)
         totals = self._rows(self.network.totals, whole.kept)
         return whole.parts | self._window_parts(totals, self.counts, detail)
@@ -148,7 +148,7 @@ def _every_eighth(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col("edge") % 8 == 0).with_columns(pl.col("edge") // 8)
 
 
-# ---- texts and numbers beside the parts
+# ---- texts and numbers in addition to the parts
 
 
 def _window_count(network: Network, detail: Detail) -> int:
@@ -156,7 +156,7 @@ def _window_count(network: Network, detail: Detail) -> int:
 
 
 def _about(view: NetworkView, made: _Parts, detail: Detail) -> dict[str, Any]:
-    """Return what the page knows beside its parts."""
+    """Return the page's metadata: titles, units, scales, notes and the layout of the encoded parts."""
     network = view.network
     first, last = view.selected
     kept = made.whole(detail).kept
@@ -302,7 +302,7 @@ def _bottleneck(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _coarser(view: NetworkView, made: _Parts, detail: Detail) -> list[str]:
-    """Return sentences on what the page does not tell as finely as the network does."""
+    """Return a note on every reduction that keeps the page small; empty at full detail."""
     network, said = view.network, []
     if detail.count_bits:
         said.append("counts of single time windows are rounded to 3 %, their sums of bytes to 0.4 %")
@@ -332,7 +332,7 @@ def _left_out(network: Network, kept: Ints) -> str:
 
 
 def _assembled(view: NetworkView, made: _Parts, detail: Detail, parts: Mapping[str, bytes]) -> bytes:
-    """Return the whole file."""
+    """Assemble the final HTML file from the template, the metadata and the encoded parts."""
     style = _asset("style.css")
     script = '"use strict";\n(() => {\n' + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "})();\n"
     policy = (

@@ -1,7 +1,7 @@
-"""A network's numbers as the interactive page holds them: whole numbers in few bytes, deflated, coarser where need be.
+"""Encode a network's numbers for the interactive page: compact integers, deflated, at reduced detail if necessary.
 
-Numbers are written as LEB128: seven bits to a byte, the lowest first. What rises is written as gaps. Where the page
-would be too large, what was in single time windows is told more coarsely, step by step (`Detail`).
+Integers are LEB128-encoded (seven bits per byte, least significant first), and increasing sequences are delta-encoded.
+If the page would be too large, the data of single time windows lose resolution step by step (`Detail`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _MOST_REAL = 3e38
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How finely a page tells what was when.
+    """Level of detail of a page's time-resolved data.
 
-    count_bits, total_bits: leading binary digits that counts of a value and sums (transfers, bytes) of a window keep;
-    0 for all. slot_factor, window_factor: so many neighbouring slots and windows are told together. whole_bits: the
-    same digits of the whole run's counts. edge_count: so many edges, the strongest, are told of; 0 for all.
+    count_bits, total_bits: leading binary digits kept for counts per value and for sums (transfers, bytes) per window;
+    0 keeps all. slot_factor, window_factor: number of adjacent slots and windows that are merged. whole_bits: leading
+    binary digits of the whole run's counts. edge_count: number of edges included, the busiest ones; 0 includes all.
     """
 
     count_bits: int = 0
@@ -49,7 +49,7 @@ class Detail:
 
 
 def details(window_count: int, edge_count: int) -> Iterator[Detail]:
-    """Yield what a page may tell, from everything on to ever less, until hardly anything is left."""
+    """Yield levels of detail from full resolution down to the coarsest one."""
     yield Detail()
     coarse = Detail(count_bits=_COUNT_BITS, total_bits=_TOTAL_BITS)
     yield coarse
@@ -94,9 +94,9 @@ def signed_varints(values: Ints) -> bytes:
 
 
 def codes(values: Ints, bits: int) -> Ints:
-    """Return the numbers of rounded values: so many leading binary digits are kept; values themselves for 0 bits.
+    """Return codes of values rounded to `bits` leading binary digits; with 0 bits, the values themselves.
 
-    Values below 2**bits are their own numbers; from there on each octave has 2**(bits - 1) numbers.
+    Values below 2**bits are their own codes; each higher octave has 2**(bits - 1) codes.
     """
     if not bits:
         return values
@@ -110,13 +110,13 @@ def codes(values: Ints, bits: int) -> Ints:
 
 
 def whole_numbers(values: npt.NDArray[Any]) -> Ints:
-    """Return values rounded to whole numbers; what is not known or below zero is 0."""
+    """Round values to integers; unknown and negative values become 0."""
     numbers: Ints = np.rint(np.clip(np.nan_to_num(values, nan=0.0), 0.0, _MOST_INTEGER)).astype(np.int64)
     return numbers
 
 
 def gaps(numbers: Ints, begins: Bools) -> Ints:
-    """Return rising numbers (n) as the gaps between them, anew wherever `begins` (n) says so."""
+    """Delta-encode increasing numbers (n), restarting wherever `begins` (n) is true."""
     before = np.concatenate([[-1], numbers[:-1]])
     return numbers - np.where(begins, -1, before) - 1
 
@@ -140,7 +140,7 @@ class Runs:
 
     @classmethod
     def of(cls, numbers: Ints) -> Runs:
-        """Return the runs of numbers in any order; those that rise already, or in few pieces, take least."""
+        """Group equal numbers: sort them unless they are ascending already, and find where each group starts."""
         order = None if (numbers[1:] >= numbers[:-1]).all() else np.argsort(numbers, kind="stable")
         rising = numbers if order is None else numbers[order]
         begins = np.flatnonzero(np.diff(rising, prepend=-1))
@@ -160,7 +160,7 @@ class Runs:
         return values if self.order is None else values[self.order]
 
 
-# ---- what is written
+# ---- encoded parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def slot_counts_of(network: Network) -> tuple[SlotCounts, ...]:
 
 
 def strongest(network: Network, count: int) -> Ints:
-    """Return the numbers of so many edges, rising, that have most transfers; all of them for 0."""
+    """Return the ascending indices of the `count` edges with the most transfers; 0 returns all edges."""
     edge_count = network.edges.height
     if not count or count >= edge_count:
         return np.arange(edge_count)
@@ -188,7 +188,7 @@ def strongest(network: Network, count: int) -> Ints:
 
 
 def renumbered(rows: pl.DataFrame, kept: Ints, edge_count: int) -> pl.DataFrame:
-    """Return the rows of the kept edges, which are numbered anew."""
+    """Keep the rows of the selected edges and renumber these edges from 0."""
     if len(kept) == edge_count:
         return rows
     known = pl.DataFrame({"edge": kept, "_number": np.arange(len(kept))}).cast({"edge": rows.schema["edge"]})
@@ -208,7 +208,7 @@ def edges_part(network: Network, layout: RadialLayout, kept: Ints) -> bytes:
 
 
 def timeline_part(network: Network) -> tuple[bytes, list[list[int]]]:
-    """Return steps, means, least and most values of the timeline, and how many steps by metric and hop."""
+    """Encode the timeline (steps, mean, minimum and maximum); also return the number of steps by metric and hop."""
     rows = network.timeline.filter(pl.col("count") > 0)
     hops, metrics = rows["hop"].to_numpy(), rows["metric"].to_numpy()
     lengths = [
@@ -272,7 +272,7 @@ def windows_part(counts: SlotCounts, rows: pl.DataFrame, window_count: int, deta
 
 
 def coarse_slot_count(counts: SlotCounts, detail: Detail) -> int:
-    """Return how many slots single windows are told in."""
+    """Return the number of value slots that single windows have after merging."""
     special = counts.scale.special_count
     return special + -(-(counts.scale.slot_count - special) // detail.slot_factor)
 

@@ -52,9 +52,9 @@ _LONGEST_ARC, _CORNER = 0.2, 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """What is drawn of a network: the metric's scale, the counts on its edges, and which of these were used.
+    """Data behind the figure: the metric's scale, the counts of each edge, and the edges in use.
 
-    counts (edges, slots). hops: for each hop the numbers of the edges that anything crossed in the selected windows.
+    counts (edges, slots). hops: for each hop, the indices of the edges with traffic in the selected windows.
     """
 
     scale: Scale
@@ -86,7 +86,7 @@ def _disc_top(view: NetworkView) -> int:
 
 
 def _disc_high(view: NetworkView) -> int:
-    """Return how high the rings are, or the matrices; the legend has room beside them."""
+    """Return the height of the rings or matrices in pixels; the legend fits next to them."""
     return max(matrices_high(view, _DISC), _LEAST_HIGH) if view.is_small else _DISC
 
 
@@ -107,7 +107,7 @@ def _notes(view: NetworkView) -> list[str]:
 
 @panels.picture(_size)
 def draw(figure: Figure, view: NetworkView) -> None:
-    """Draw rings, or matrices of a small network, with the legend beside and the timelines below."""
+    """Draw rings (matrices for a small network), the legend to their right and the timelines below."""
     drawn = _Drawn.of(view)
     _headings(figure, view, drawn)
     if view.is_small:
@@ -126,7 +126,7 @@ def draw(figure: Figure, view: NetworkView) -> None:
 
 
 def _headings(figure: Figure, view: NetworkView, drawn: _Drawn) -> None:
-    """Write who is slow, what is shown, and what is to be known of it."""
+    """Write the title lines: the slow nodes, the selection shown, and the notes on data quality."""
     high = figure.get_figheight() * style.DOTS_PER_INCH
     left = _LEFT / _WIDTH
     told, name = slow_finding(view.slow), base_name(plain(view.title))
@@ -141,7 +141,7 @@ def _headings(figure: Figure, view: NetworkView, drawn: _Drawn) -> None:
 
 
 def _subject(view: NetworkView) -> str:
-    """Return what is shown, of which nodes, and of which time."""
+    """Describe the displayed metric, nodes and time range in one line."""
     network = view.network
     what = quantity(network, view.metric)
     layers = ", ".join(
@@ -160,7 +160,7 @@ def _subject(view: NetworkView) -> str:
 
 
 def draw_disc(axes: Axes, view: NetworkView, side: int) -> None:
-    """Draw rings, edges, names and marks into axes that are a square of so many pixels."""
+    """Draw rings, edges, names and marks into square axes with sides of `side` pixels."""
     _draw_disc(axes, view, _Drawn.of(view), side)
 
 
@@ -260,7 +260,7 @@ def _mark_causes(axes: Axes, view: NetworkView) -> None:
 
 def _mark(axes: Axes, ring: Ring, is_marked: pl.Series, **how: Any) -> None:
     angles = ring.middles[np.flatnonzero(is_marked.to_numpy())]
-    # within the outermost ring; else on the rim, beside the names
+    # Inside the outermost ring; otherwise on the rim, next to the names.
     reach = (ring.inner_radius + 1) / 2 if ring.outer_radius == 1 else ring.outer_radius
     axes.plot(reach * np.sin(angles), reach * np.cos(angles), "o", zorder=4, **how)
 
@@ -276,7 +276,7 @@ def _circle_bottlenecks(axes: Axes, view: NetworkView) -> None:
 
 
 def _name_slowest(axes: Axes, view: NetworkView) -> None:
-    """Write beside the slowest nodes how slow they are, where that covers nothing that is written so already."""
+    """Label the slowest nodes with their slowdown, omitting labels that would overlap each other."""
     found = [
         (place, -ratio, one.layer, label)
         for one in view.slow
@@ -308,7 +308,7 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
 
 
 def _say_nothing(axes: Axes, view: NetworkView, drawn: _Drawn) -> None:
-    """Say in a sentence why there is nothing to see, if there is nothing."""
+    """Explain in a sentence why the figure is empty, if it is."""
     what = quantity(view.network, view.metric)
     used = sum(len(edges) for edges in drawn.hops)
     if not len(view.network.edges):

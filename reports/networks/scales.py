@@ -1,8 +1,8 @@
-"""The scale on which a network's edges show a metric: at most so many slots from the least value to the most.
+"""Define the value scale of a metric on a network's edges: a limited number of slots from minimum to maximum.
 
 Sigovan et al. (IPDPS'13), section IV.A: the outermost point of an edge is the highest value in the data, the innermost
-one the lowest; here with a slot of its own for zero and one for what is negative, which come first. All hops share one
-scale, so that places on their edges mean the same.
+one the lowest. Here negative values and zero have separate slots, which come first. All hops share one scale, so equal
+positions on their edges mean equal values.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _SLOTS = pl.Schema({"window": pl.Int32(), "edge": pl.Int32(), "slot": pl.Int32()
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Slots of a metric, rising: negative values if there are any, zero if there is any, then equal numbers of bins.
+    """Ascending value slots of a metric: one for negative values, one for zero (if present), then groups of log bins.
 
-    slot_of_bin (bins of int16, counted from -32768 on): the slot of each bin; those beyond the scale lie in its first
-    or last slot. lowest_values, highest_values (slots): where a slot begins and ends; -inf to 0 for negative values,
-    0 to 0 for zero. bins_per_slot: log bins in each slot of values; 0 if there are none.
+    slot_of_bin (int16 bins, counted from -32768): the slot of each bin; bins outside the scale map to the first or last
+    slot. lowest_values, highest_values (slots): bounds of each slot; -inf to 0 for negative values, 0 to 0 for zero.
+    bins_per_slot: log bins per positive slot; 0 if no positive values exist.
     """
 
     metric: Metric
@@ -50,7 +50,7 @@ class Scale:
 
 
 def scale_of(network: Network, metric: Metric, most_slot_count: int = 50) -> Scale:
-    """Return the scale that covers the whole network's range of a metric; two slots are kept for what is special."""
+    """Return the scale that covers a metric's range in the whole network; two slots are reserved for special values."""
     if most_slot_count < 3:
         raise ValueError(f"a scale has 3 slots at least, not {most_slot_count}")
     bins = network.counts.lazy().filter(pl.col("metric") == METRICS.index(metric)).select(pl.col("bin").unique())

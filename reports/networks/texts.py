@@ -1,4 +1,4 @@
-"""What is said of a network in words: its metrics, values with their units, what was found, nodes without ballast."""
+"""Format a network's metrics, values with units, findings and node names as text."""
 
 from __future__ import annotations
 
@@ -120,9 +120,9 @@ def node_text(label: str) -> str:
 def pattern_texts(
     network: Network, patterns: pl.DataFrame, metric: Metric, slow: Sequence[SlowNodes] = ()
 ) -> list[str]:
-    """Return a sentence on each hop's pattern of a metric in all windows together, with the nodes that cause it.
+    """Return a sentence on each hop's overall pattern of a metric, naming the nodes that cause it.
 
-    slow: of layers: what is alike at all nodes is not, of times, where some of them are slow.
+    slow: slow nodes by layer. A pattern of times shared by all nodes is not reported where some of them are slow.
     """
     rows = _whole(network, patterns, metric).iter_rows(named=True)
     counts = {one.layer: one.slow_count for one in slow} if metric == "time" else {}

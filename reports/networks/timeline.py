@@ -1,6 +1,6 @@
-"""The values of a network over time: their mean as a line that fades towards the least and the most, hop by hop.
+"""Draw a network's values over time: per hop, a line at the mean that fades towards the minimum and maximum.
 
-As Figure 2 of Sigovan et al. (IPDPS'13); the selected range of time is a semitransparent grey rectangle.
+As Figure 2 of Sigovan et al. (IPDPS'13); a semitransparent grey rectangle marks the selected time range.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: of more hops than these, the outer ones are drawn
 MOST_HOPS = 4
-#: rows of pixels of what fades, and how strong it is beside the line
+#: Number of pixel rows of the gradient, and its opacity relative to the line.
 _ROWS, _STRENGTH = 120, 0.75
 #: where in its colours a hop's line is
 _COLOR = 70
@@ -60,7 +60,7 @@ def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
 
 
 def _nothing(told: pl.DataFrame) -> str | None:
-    """Return why there is nothing to draw of a hop, if so: no value is above zero."""
+    """Return the reason why a hop has no timeline (no value above zero), or None."""
     if not len(told):
         return "no values are known"
     if bool((told["most"] > 0).any()):
@@ -69,7 +69,7 @@ def _nothing(told: pl.DataFrame) -> str | None:
 
 
 def _range(steps: pl.DataFrame) -> tuple[float, float]:
-    """Return the logarithms (base 10) of the least and the most of the values above zero."""
+    """Return base-10 axis limits around all positive values, with a margin."""
     values = np.concatenate([steps[name].to_numpy() for name in ("least", "most")])
     values = values[(values > 0) & np.isfinite(values)]
     if not len(values):
@@ -81,7 +81,7 @@ def _range(steps: pl.DataFrame) -> tuple[float, float]:
 def _draw(
     axes: Axes, network: Network, steps: pl.DataFrame, color: npt.NDArray[np.uint8], low: float, high: float
 ) -> None:
-    """Draw one hop: logarithms of the mean, fading to those of the least and the most; zero and less lie lowest."""
+    """Draw one hop on a logarithmic axis: the mean, fading to minimum and maximum; values <= 0 are at the bottom."""
     axes.set_ylim(low, high)
     count = network.window_count * STEPS_PER_WINDOW
     mean, least, most = (np.full(count, np.nan) for _ in range(3))
@@ -105,9 +105,9 @@ def _lifted(values: Reals, low: float) -> Reals:
 
 
 def _faded(mean: Reals, least: Reals, most: Reals, low: float, high: float) -> Reals:
-    """Return how strong each pixel is (rows, steps): 1 at the mean, 0 at the least and the most and beyond."""
+    """Return the opacity of each pixel (rows, steps): 1 at the mean, falling to 0 at the minimum and maximum."""
     rows = low + (high - low) * (np.arange(_ROWS)[:, None] + 0.5) / _ROWS
-    # half a row wide at least, so that a single value is seen
+    # Keep the gradient at least half a row wide, so that a single value is visible.
     pixel = (high - low) / _ROWS
     above, below = np.maximum(most - mean, pixel), np.maximum(mean - least, pixel)
     faded = 1 - np.where(rows >= mean, (rows - mean) / above, (mean - rows) / below)

@@ -9,7 +9,7 @@ import polars as pl
 from iosig.transforms.networks.network import METRICS, Metric, Network
 from iosig.transforms.networks.rings import RadialLayout
 
-#: a node is slow that takes so many times as long as the median node of its layer
+#: Threshold for slow nodes: their time divided by the median time of their layer.
 SLOW_RATIO = 2.0
 #: with fewer nodes than these in every layer a network is drawn as matrices
 FEW_NODES = 16
@@ -17,9 +17,9 @@ FEW_NODES = 16
 
 @dataclass(frozen=True, slots=True)
 class SlowNodes:
-    """The slowest nodes of a layer, the slowest first: labels, and how many times as long as the median they take.
+    """The slowest nodes of one layer in descending order: labels and ratios to the layer's median time.
 
-    node_count: nodes whose times are known; slow_count: those of them that are slow.
+    node_count: nodes with known times. slow_count: number of these nodes above the threshold.
     """
 
     layer: str
@@ -31,12 +31,12 @@ class SlowNodes:
 
 @dataclass(frozen=True, slots=True)
 class NetworkView:
-    """A network with what is said of it.
+    """A network together with its findings, ready to be drawn.
 
-    title: the trace's name, as it came. notes: sentences on what was measured and how well. patterns, bottlenecks:
-    rows of `network_patterns` and `network_bottlenecks`, if only by their columns there. metric: what is shown first.
-    windows: the first time window that is selected, and the one after the last; all of them when None. slow: of layers
-    of which two nodes or more can be compared, outermost first.
+    title: the trace's name, unmodified. notes: sentences on what was measured and how well. patterns, bottlenecks: rows
+    of `network_patterns` and `network_bottlenecks`, if only by their columns there. metric: the metric shown first.
+    windows: the selected windows, first and last + 1; None selects all. slow: layers with at least two comparable
+    nodes, outermost first.
     """
 
     title: str
@@ -51,7 +51,7 @@ class NetworkView:
 
     @property
     def is_small(self) -> bool:
-        """Whether every layer has so few nodes that matrices tell more than rings, and there is something to tell."""
+        """Whether all layers are small enough for matrices and the selection has values of the metric."""
         if not all(0 < layer.node_count < FEW_NODES for layer in self.network.layers):
             return False
         is_told = pl.col("metric") == METRICS.index(self.metric)
@@ -59,5 +59,5 @@ class NetworkView:
 
     @property
     def selected(self) -> tuple[int, int]:
-        """The selected windows: the first one, and the one after the last."""
+        """The selected windows as a half-open range: first, last + 1."""
         return self.windows or (0, self.network.window_count)

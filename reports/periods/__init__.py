@@ -1,5 +1,5 @@
-"""One signal's search for a period, as a picture.
+"""Draw the period search of one signal.
 
-- `picture` (`draw`): The picture of one signal's search for a period: time behaviour, spectrum, autocorrelation.
-- `view` (`view_of`): What there is to see of one signal's search for a period, in the form that is drawn.
+- `picture` (`draw`): The figure of one signal's period search: time series, spectrum, autocorrelation.
+- `view` (`view_of`): The data behind that figure.
 """

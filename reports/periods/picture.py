@@ -40,7 +40,7 @@ _SIGNAL, _FOUND, _SUM, _CANDIDATE, _WINDOW = style.BLUE, style.VERMILION, style.
 _GAP, _LINE = style.GREY, style.INK
 _FIGURE_INCHES = (11.0, 10.0)
 _SIDES = (0.085, 0.975)
-#: of what several methods say: the height of a lane, and how near periods are one, in logarithms
+#: Height of a lane in the comparison of methods, and the maximum difference of equal periods in log units.
 _LANE_IN, _ALIKE = 0.34, 0.05
 #: with more cycles than these, the cosine is drawn in an excerpt
 _MOST_CYCLES = 25
@@ -50,7 +50,7 @@ _COSINE_POINTS = 2000
 _CROWD = 60
 #: how far bars of segments are from one another, of the panel's height
 _LANE = 0.1
-#: a threshold lower than this share of the highest line is told only on a logarithmic axis
+#: A threshold below this share of the highest line is drawn on a logarithmic axis only.
 _LOWEST_LINEAR = 0.02
 #: frequencies below have no period that can be drawn
 _LEAST_HZ = 1e-300
@@ -61,7 +61,7 @@ _LEAST_HZ = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class _Clock:
-    """How instants become places on the axis: instants far from 0 are told from the signal's start on."""
+    """Conversion of timestamps to axis positions; timestamps far from 0 are shown relative to the signal's start."""
 
     unit: Unit
     sampling_hz: float
@@ -84,7 +84,7 @@ class _Clock:
         return shown + (self.start_s - self.origin_s) / self.unit.size
 
     def label(self, *, has_utc_clock: bool) -> str:
-        """Return what the axis shows."""
+        """Return the time axis label with its unit and origin."""
         return time_axis_text(self.unit, self.origin_s, has_utc_clock=has_utc_clock)
 
 
@@ -104,7 +104,7 @@ def _excerpt(view: PeriodView) -> tuple[int, int] | None:
 
 
 def _plainest(values: Reals, per_cycle: float, width: int) -> int:
-    """Return from which sample on so many are most like the period: strong in it, and weak in what is not."""
+    """Return the first sample of the excerpt in which the period is strongest relative to everything else."""
     is_known = np.isfinite(values)
     known = np.where(is_known, values, 0.0)
     known = known / (np.abs(known).max() or 1.0)
@@ -465,7 +465,7 @@ def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
 
 
 def _first_lags(found: Autocorrelation, view: PeriodView) -> Autocorrelation:
-    """Return the lags in which periods can be told apart, if there is one."""
+    """Limit the autocorrelation to the first _MOST_CYCLES periods, so that single peaks stay visible."""
     if not view.is_periodic:
         return found
     count = max(2, int(np.searchsorted(found.lag_s, _MOST_CYCLES / view.frequency_hz, side="right")))

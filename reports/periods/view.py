@@ -1,4 +1,4 @@
-"""What there is to see of one signal's search for a period, in the form that is drawn."""
+"""Prepare the data behind the figure of one signal's period search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.transforms.periods.ftio_spectra import compute_spectra
 from iosig.transforms.periods.interface.detections import Detections, Segments
 from iosig.transforms.periods.interface.even_signals import EvenSignals
 
-#: with fewer samples there is no lag to compare
+#: Minimum number of samples for an autocorrelation.
 _FEWEST_LAGS = 3
 _NO_PERIOD = {
     "aperiodic": "No period: the signal is aperiodic",
@@ -45,19 +45,19 @@ class Cosines:
     mean_bytes_per_s: float = math.nan
 
     def chosen(self, rows: Bools | slice) -> Cosines:
-        """Return some of them."""
+        """Select cosines by a mask or slice."""
         return Cosines(
             self.frequency_hz[rows], self.amplitude_bytes_per_s[rows], self.phase_rad[rows], self.mean_bytes_per_s
         )
 
     def known(self) -> Cosines:
-        """Return those that can be drawn: of a method that gives amplitude and phase, and finite where they meet."""
+        """Select the drawable cosines: amplitude, phase and frequency are known and finite."""
         is_known = np.isfinite(self.frequency_hz) & (self.frequency_hz > 0) & np.isfinite(self.phase_rad)
         highest = [abs(a) * len(is_known) + abs(self.mean_bytes_per_s) for a in self.amplitude_bytes_per_s.tolist()]
         return self.chosen(is_known & np.isfinite(highest))
 
     def at(self, samples: Reals, sampling_hz: float) -> Reals:
-        """Return the sum of all and the mean so many samples after the start (k)."""
+        """Evaluate the sum of all cosines and their mean at sample offsets (k) from the start."""
         found = np.full(len(samples), self.mean_bytes_per_s)
         for frequency, amplitude, phase in zip(
             self.frequency_hz, self.amplitude_bytes_per_s, self.phase_rad, strict=True
@@ -74,11 +74,11 @@ def _angles(samples: npt.ArrayLike, frequency_hz: float, sampling_hz: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
-    """A signal's power at each frequency (n), without the mean.
+    """Power spectrum of one signal at each frequency (n), without the mean.
 
-    frequency_hz (n): ascending, above 0. power_ratio (n): the share of all power. threshold_ratio: from where on a
-    line is a candidate, its Z-score being threshold_z; NaN if there is none. candidates_hz (k): the candidates, the
-    best first.
+    frequency_hz (n): ascending, above 0. power_ratio (n): share of the total power. threshold_ratio: the share at which
+    a line becomes a candidate (Z-score threshold_z); NaN without a threshold. candidates_hz (k): candidate frequencies,
+    the best first.
     """
 
     frequency_hz: Reals = field(default_factory=_nothing)
@@ -99,13 +99,13 @@ class Autocorrelation:
 
 @dataclass(frozen=True, slots=True)
 class PeriodView:
-    """All that is drawn of one signal.
+    """All data in the figure of one signal.
 
-    title, direction, method: names; whatever they hold is shown as it is. signals: the one signal. outcome: one of
+    title, direction, method: display names, shown verbatim. signals: one signal. outcome: one of
     `iosig.transforms.periods.interface.detections.OUTCOMES`. frequency_hz, confidence, false_alarm_probability: NaN if
-    absent. window_start_s, window_end_s: the time that was judged, or in which the signal is periodic. has_utc_clock:
-    whether instants are seconds since 1970-01-01 UTC, not of the run's own clock. segments: all periods, where the
-    method looks for several.
+    absent. window_start_s, window_end_s: the analysed time, or the time in which the signal is periodic. has_utc_clock:
+    whether timestamps are seconds since 1970-01-01 UTC rather than the run's clock. segments: all periods, where the
+    method searches for several.
     """
 
     title: str
@@ -130,7 +130,7 @@ class PeriodView:
 
     @property
     def is_periodic(self) -> bool:
-        """Whether there is a period to draw."""
+        """Whether the search detected a period that the figure can show."""
         return self.outcome == "periodic" and math.isfinite(self.frequency_hz) and self.frequency_hz > 0
 
     @property
@@ -155,12 +155,12 @@ class PeriodView:
 
     @property
     def verdict(self) -> str:
-        """What was found, in a line."""
+        """One-line summary of the search result."""
         return "  ·  ".join([self.finding, *self.details])
 
     @property
     def finding(self) -> str:
-        """The period, and in how much of the time it is there; or why there is none."""
+        """The period and the share of time in which it occurs, or the reason why no period was detected."""
         said = _NO_PERIOD.get(self.outcome, f"No period: {plain(self.outcome, 40)}")
         if self.is_periodic:
             said = f"Comes every {exact_duration_text(1.0 / self.frequency_hz)}"
@@ -172,7 +172,7 @@ class PeriodView:
 
     @property
     def details(self) -> list[str]:
-        """How sure that is, as far as the method tells."""
+        """Confidence measures of the detection, as far as the method provides them."""
         numbers = (("confidence", self.confidence), ("false-alarm probability", self.false_alarm_probability))
         return [f"{name} {ratio_text(value)}" for name, value in numbers if math.isfinite(value)]
 
@@ -193,10 +193,10 @@ def view_of(
     has_z_score: bool = True,
     segments: Segments | None = None,
 ) -> PeriodView:
-    """Return what there is to see of one of the signals of which something was found.
+    """Prepare one of several signals and its detection result for the figure.
 
-    signal: its number among both. Spectrum and autocorrelation (circular, if the method's is) are of the judged time.
-    has_z_score: whether the spectrum's threshold is one of the Z-score; of other ways to find outliers none is drawn.
+    signal: its index in both inputs. Spectrum and autocorrelation (circular if the method's is) cover the analysed
+    time. has_z_score: whether the method's threshold is a Z-score; other outlier criteria have no threshold line.
     segments: all periods of that signal alone.
     """
     one = signals.select(slice(signal, signal + 1))
@@ -242,9 +242,9 @@ def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: sli
 
 
 def _fitted(judged: EvenSignals, frequency_hz: float, first: int) -> tuple[float, float, float]:
-    """Return amplitude, phase and mean of the cosine that fits best by least squares; NaN where nothing was measured.
+    """Return amplitude, phase and mean of the least-squares cosine; NaN where no data were measured.
 
-    first: how many samples after the signal's start, from which phases count, the judged ones begin.
+    first: offset of the analysed samples from the signal's start, which is the origin of phases.
     """
     values, is_known = judged.bytes_per_s[0], judged.is_known[0]
     size = float(np.max(np.abs(values), initial=0.0, where=is_known))
@@ -267,7 +267,7 @@ def _spectrum(judged: EvenSignals, candidates_hz: Reals, *, has_z_score: bool) -
 
 
 def _autocorrelation(judged: EvenSignals, *, is_circular: bool) -> Autocorrelation:
-    """Return the autocorrelation as far as it can tell anything: a circular one repeats itself from its middle on."""
+    """Return the autocorrelation over its informative lags; a circular one repeats after the middle lag."""
     if judged.sample_count < _FEWEST_LAGS:
         return Autocorrelation()
     if judged.is_known.all():

@@ -50,8 +50,8 @@ _PAD_IN, _CURVE_POINTS = 0.12, 60
 #: where on an edge its label may stand, the best place first
 _LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 _NAME_POINTS = 9.0
-#: more edges than these are drawn pale, and only so many of them, the most frequent, have labels; of more transitions
-#: than these the causes are told by their colours alone
+#: Above _CROWD edges, all are drawn pale and only the most frequent ones have labels. Above _MOST_CAUSES transitions,
+#: colours alone show the causes.
 _CROWD, _MOST_CAUSES = 60, 40
 #: of a cause its colour and, for the legend, the words of its group
 _CAUSES = {
@@ -96,7 +96,7 @@ def _compose(figure: Figure, graph: Mapping[str, Any], layout: _Layout, title: s
 
 
 def _verdict(graph: Mapping[str, Any]) -> str:
-    """Return what there is, in one line."""
+    """Summarize the automaton in one line."""
     nodes = {node["name"]: node for node in graph["nodes"]}
     if not nodes:
         return "no states"
@@ -121,7 +121,7 @@ def _verdict(graph: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A state as it is drawn: its circle, and its label below it, flat or upright."""
+    """A state as drawn: its circle, and its horizontal or vertical label below."""
 
     name: str
     x: float
@@ -133,7 +133,7 @@ class _Node:
 
     @property
     def bottom(self) -> float:
-        """Where its label ends."""
+        """Lower end of the label, in inches."""
         return self.y - self.radius - _PAD_IN - (_UPRIGHT_LABEL_IN if self.is_upright else _FLAT_LABEL_IN)
 
     @property
@@ -149,7 +149,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where everything is [inches]: nodes by name, edges' curves (points, 2) in the graph's order."""
+    """Positions in inches: nodes by name, and edge curves (points, 2) in the graph's order."""
 
     nodes: dict[str, _Node]
     curves: list[Reals]
@@ -158,12 +158,12 @@ class _Layout:
 
     @property
     def width_in(self) -> float:
-        """The width of the panel."""
+        """Width of the panel in inches, including the labels."""
         return _WIDTH_IN - 2 * _SIDE_IN
 
     @property
     def size_in(self) -> tuple[float, float]:
-        """The size of the figure."""
+        """Width and height of the figure in inches."""
         below = _BETWEEN_IN + _CAUSES_IN + _STRIP_IN + _FOOT_IN if self.nodes else _FOOT_IN
         return _WIDTH_IN, _TOP_IN + self.height_in + below
 
@@ -179,7 +179,7 @@ class _Layout:
 
 
 def _placed(graph: Mapping[str, Any], wide: float) -> list[_Node]:
-    """Return the nodes where they stand: periodic ones on a line, the others below them."""
+    """Place periodic states on a line and all other states below them."""
     periodic = sorted((each for each in graph["nodes"] if each["period_s"]), key=lambda node: float(node["period_s"]))
     others = sorted((each for each in graph["nodes"] if not each["period_s"]), key=_order)
     total = math.fsum(node["duration_s"] for node in graph["nodes"]) or 1.0
@@ -243,7 +243,7 @@ def _height(distance: float, rank: int) -> float:
 
 
 def _curves(edges: Sequence[Mapping[str, Any]], nodes: Iterable[_Node]) -> Iterator[Reals]:
-    """Yield each edge's curve, from its source's rim to its target's; those of one pair beside each other."""
+    """Yield each edge's curve from its source's rim to its target's; parallel edges are offset from each other."""
     known = {node.name: node for node in nodes}
     seen: dict[tuple[str, str], int] = {}
     for edge in edges:
@@ -285,7 +285,7 @@ def _bezier(*points: Reals) -> Reals:
 
 
 def _draw_edges(axes: Axes, graph: Mapping[str, Any], layout: _Layout) -> int:
-    """Draw the transitions, and their causes where there is room; return how many have no room."""
+    """Draw the transitions, and their causes where they fit; return the number of causes omitted."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path as Curve
 
@@ -303,7 +303,7 @@ def _draw_edges(axes: Axes, graph: Mapping[str, Any], layout: _Layout) -> int:
 
 
 def _write_edge(axes: Axes, edge: Mapping[str, Any], curve: Reals, taken: list[Box]) -> bool:
-    """Write an edge's cause and count where they cover nothing that is written; return whether there is a place."""
+    """Label an edge with its cause and count if a position without overlap exists; return whether it does."""
     text = f"{plain(edge['cause'], NAME_CHARACTERS)} \u00d7{edge['count']:,}"
     half, high = text_inches(text, LABEL_POINTS) / 2, 0.6 * LABEL_POINTS / 72
     others = np.array(taken)
@@ -363,7 +363,7 @@ def _draw_circle(axes: Axes, node: _Node) -> None:
 
 
 def _draw_legend(figure: Figure, graph: Mapping[str, Any], unwritten: int) -> None:
-    """Tell the colours of the causes that there are, and what else is not plain."""
+    """Draw a legend of the causes that occur, with notes on omitted labels."""
     groups = {words: color for color, words in _CAUSES.values() if words in _groups(graph)}
     lines = [panels.line(words, color=color, lw=2) for words, color in groups.items()]
     lines.append(panels.line("current state", ls="", marker="o", ms=8, mfc="none", mec=VERMILION, mew=2))

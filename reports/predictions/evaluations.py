@@ -26,19 +26,19 @@ _NUMBERS = (
 )  # fmt: skip
 _TEXTS = ("outcome", "change", "phase_state", "next_burst_outcome")
 _NAMES = ("followed_id", "direction", "window_strategy", "method")
-#: more evaluations, phases or gaps than these are drawn in columns, so many
+#: Above _MOST_EXACT evaluations, phases or gaps, the data are aggregated into _COLUMNS pixel columns.
 MOST_EXACT, _COLUMNS = 1500, 550
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictionView:
-    """What there is to see of one followed input and direction.
+    """Predictions of one followed input and direction, with the measurements to compare them to.
 
-    predictions: rows of `predictions`, at least one; of several runs the last one is drawn, and of them all it is told
-    how many there are. The rest is of that run and on its clock, as far as it is at hand: time_s, bytes_per_s (n): mean
-    throughput from each time until the next, the last one for as long as the one before; NaN where not measured.
-    onset_s, end_s (p): phases by ascending onset; without them, onsets are those that the predictions tell. graph: of
-    the run's phase automaton; without it, states are drawn from when they were told.
+    predictions: rows of `predictions`, at least one; only the last run is drawn, and the figure states the number of
+    runs. The remaining fields belong to that run and use its clock, as far as available. time_s, bytes_per_s (n): mean
+    throughput from each time to the next, the last one for as long as the one before; NaN where not measured. onset_s,
+    end_s (p): phases by ascending onset; without them, onsets are taken from the predictions. graph: the run's phase
+    automaton; without it, states are drawn from the time of their first report.
     """
 
     predictions: pl.DataFrame
@@ -50,7 +50,7 @@ class PredictionView:
     graph: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is not of one input."""
+        """Reject predictions of more than one input."""
         frame = self.predictions
         if missing := sorted({*_NUMBERS, *_TEXTS, *_NAMES} - set(frame.columns)):
             raise ValueError(f"predictions have no {', '.join(missing)}")
@@ -81,7 +81,7 @@ class Run:
 
     @classmethod
     def of(cls, view: PredictionView) -> Run:
-        """Return the last run of those that there are."""
+        """Extract the last run of the view."""
         frame = view.predictions.filter(pl.col("run_number") == pl.col("run_number").max()).sort("evaluation")
         numbers = {name: known_times(frame[name].cast(pl.Float64).fill_null(math.nan).to_numpy()) for name in _NUMBERS}
         texts = {name: frame[name].cast(pl.String).fill_null("").to_numpy().astype(str) for name in _TEXTS}
@@ -131,7 +131,7 @@ def _onsets(view: PredictionView, numbers: dict[str, Reals]) -> tuple[Reals, Boo
 
 
 def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Reals) -> tuple[float, float]:
-    """Return from when to when the picture goes: a next burst that is far off does not make the rest small."""
+    """Return the time range of the figure; a distant next burst does not compress the rest."""
     known = np.concatenate([numbers["window_start_s"], view.time_s, onset, at])
     first, last = float(np.nanmin(known)), float(np.nanmax(np.concatenate([known, known_times(view.end_s)])))
     foreseen = numbers["next_burst_latest_s"][-1]
@@ -159,11 +159,11 @@ class Bins:
         return cls(starts, at_s[starts])
 
     def lowest(self, values: Reals) -> Reals:
-        """Return the lowest known value of each column; NaN where there is none."""
+        """Minimum of the known values in each pixel column; NaN if none is known."""
         found: Reals = np.fmin.reduceat(values, self.starts)
         return found
 
     def highest(self, values: Reals) -> Reals:
-        """Return the highest known value of each column; NaN where there is none."""
+        """Maximum of the known values in each pixel column; NaN if none is known."""
         found: Reals = np.fmax.reduceat(values, self.starts)
         return found

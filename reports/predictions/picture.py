@@ -1,8 +1,8 @@
-"""The picture of one run's predictions: what was measured, what was predicted when, from which time, and what came.
+"""Draw one run's predictions over time, next to the measured throughput and the bursts that followed.
 
-As Figure 15a of FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section III-B), whose windows are below and
-whose phases are above; the curve of periods, intervals, errors and states are ours. Any number of evaluations is drawn:
-where they are closer than pixels, each column of pixels shows their lowest and highest.
+As Figure 15a of FTIO (Tarraf et al., DOI 10.1109/IPDPS57955.2024.00048, section III-B), with its windows at the bottom
+and its phases at the top; the curves of periods, intervals, errors and states are additions. Where evaluations are
+closer than a pixel, each pixel column shows their minimum and maximum.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RUG_COLORS = {
     "tentative": VERMILION, "aperiodic": GREY, "too_short": SKY, "no_io": BLUE, "no_data": INK, "too_many_gaps": ORANGE,
 }  # fmt: skip
 _SMALL = 8.5
-#: windows that are shorter than this share of the run are drawn of the last evaluations alone, so many
+#: If windows are shorter than this share of the run, only those of the last _EXCERPT evaluations are drawn.
 _LEAST_WINDOW_RATIO, _EXCERPT = 0.03, 20
 _ARROW = {"arrowstyle": "<->", "lw": 0.7, "color": INK, "shrinkA": 0, "shrinkB": 0}
 _BURSTS = ("earliest", "start", "latest")
@@ -57,7 +57,7 @@ def draw(view: PredictionView) -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """One panel: its height, the space above it, what draws it, and whether it has an axis of time of its own."""
+    """One panel: height, space above, draw function, and whether it has a separate time axis."""
 
     height_in: float
     space_in: float
@@ -66,7 +66,7 @@ class _Panel:
 
 
 def _panels(view: PredictionView, run: Run) -> Iterator[_Panel]:
-    """Yield what there is to draw, from above."""
+    """Yield the panels that have data, from top to bottom."""
     space = 0.0
     if len(view.time_s) or len(run.onset_s):
         yield _Panel(2.1 if len(view.time_s) else 0.75, 0.0, partial(_draw_throughput, view, run))
@@ -143,7 +143,7 @@ def _counts(run: Run) -> list[str]:
 
 
 def _draw_throughput(view: PredictionView, run: Run, axes: Axes) -> None:
-    """Draw the throughput, phases as bars above it, and the time between their onsets where there is room."""
+    """Draw the throughput, the phases as bars above, and the time between onsets where it fits."""
     has_rate = len(view.time_s) > 0
     gaps = run.gaps_s[np.isfinite(run.gaps_s)]
     title = [counted(len(run.onset_s), "phase")] if len(run.onset_s) else []
@@ -193,9 +193,9 @@ def _draw_phases(view: PredictionView, run: Run, axes: Axes, level: float, high:
 
 
 def _write_gaps(run: Run, axes: Axes, level: float) -> None:
-    """Write the time between onsets over the phases, with a line from onset to onset, where there is room.
+    """Write the time between onsets above the phases, where the text fits, with a line from onset to onset.
 
-    Where most have no room, those that have it by chance would mislead: only long ones are written then.
+    If most labels do not fit, only those of long gaps are written, because an arbitrary subset would mislead.
     """
     gaps, blend = run.gaps_s, axes.get_xaxis_transform()
     inches = gaps / (run.ends_s[1] - run.ends_s[0]) * _WIDE_IN
@@ -305,7 +305,7 @@ def _draw_gaps(run: Run, axes: Axes, scale: float) -> None:
 
 
 def _draw_changes(run: Run, axes: Axes) -> None:
-    """Mark where a change was found and since when it was, as lines with their names where there is room."""
+    """Mark detected changes and the time since each one began, with labels where they fit."""
     found = np.flatnonzero(run.texts["change"] != "")
     if not len(found):
         return
@@ -366,9 +366,10 @@ def _hide_axes(axes: Axes) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Windows:
-    """Evaluations whose windows are drawn, from when to when: on the common axis, or the last ones on one of their own.
+    """Evaluations with their windows: on the shared time axis, or the last ones on a separate axis.
 
-    Windows of many evaluations are drawn as the last one of each time, unless they are too short to be seen.
+    Many windows are thinned to the last one before each of evenly spaced times, unless they are too short to be
+    visible.
     """
 
     chosen: Ints

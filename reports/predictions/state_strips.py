@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 #: the mean letter's width, in sizes of the font, with some to spare
 LETTER, BOLD_LETTER = 0.63, 0.72
 LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
-#: times beyond it, either way, are none (30 million years); those within this of 0 are 0: no clock tells them
+#: Timestamps beyond _FURTHEST_S (30 million years) are treated as missing, and those within _LEAST_S of 0 as 0.
 _FURTHEST_S, _LEAST_S = 1e15, 1e-15
 _PERIODIC_COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
 _OTHER_COLORS = {"start": FAINT, "aperiodic": GREY, "gap": GROUND, "end": INK}
-#: what stands for a time whose state is not kept
+#: Label of times with a state that is no longer recorded.
 UNKNOWN = "not kept"
 _UNKNOWN_COLOR = FAINT
 
 
 @dataclass(frozen=True, slots=True)
 class RunClock:
-    """How instants of a run become places on its axis: those far from 0 are told from the first one on."""
+    """Conversion of a run's timestamps to axis positions; timestamps far from 0 are relative to the first one."""
 
     unit: Unit
     origin_s: float
@@ -49,13 +49,13 @@ class RunClock:
         return cls(unit_for(span + abs(first_s - origin), TIMES, "s"), origin, has_utc_clock)
 
     def at(self, seconds: npt.ArrayLike) -> Reals:
-        """Return where instants are."""
+        """Convert timestamps in seconds to axis positions."""
         places: Reals = (np.asarray(seconds, dtype=np.float64) - self.origin_s) / self.unit.size
         return places
 
     @property
     def label(self) -> str:
-        """What the axis shows."""
+        """Label of the time axis, with its unit and origin."""
         return time_axis_text(self.unit, self.origin_s, has_utc_clock=self.has_utc_clock)
 
 
@@ -78,15 +78,15 @@ def state_color(name: str) -> str:
 
 
 def ink_on(name: str) -> str:
-    """Return the colour of what is written on a state's colour."""
+    """Return a readable text colour for a state's background colour."""
     return style.ink_on(state_color(name))
 
 
 @dataclass(frozen=True, slots=True)
 class StateSequence:
-    """States (n) from edge to edge (n + 1) [s], periods [s] by state, and transitions' times and causes.
+    """States (n) between edges (n + 1) [s], the period of each state [s], and the times and causes of transitions.
 
-    A state begins when it was first seen, though it is told only once it has held: as the automaton reckons.
+    A state starts when it was first observed, although the automaton confirms it only after it has persisted.
     """
 
     names: list[str]
@@ -96,7 +96,7 @@ class StateSequence:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What is written beside the names of periodic states."""
+        """Labels to write next to the names of periodic states."""
         return {name: duration_text(period_s) for name, period_s in self.periods_s.items()}
 
 
@@ -117,16 +117,16 @@ def sequence_of(graph: Mapping[str, Any]) -> StateSequence:
     names, edges = [moves[0][1] if is_whole else UNKNOWN], [first]
     for place, (time, _, target, _) in enumerate(moves):
         follows = moves[place + 1][1] if place + 1 < len(moves) else graph["current"]
-        # of what followed a forgotten state, the end is not kept
+        # If the exit from a forgotten state is missing, the state at this time is unknown.
         names.append(follows if target == follows or not graph["forgotten_state_count"] else UNKNOWN)
         edges.append(time)
     return StateSequence(names, [*edges, last], [(move[0], move[3]) for move in moves], periods)
 
 
 def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock, told: Mapping[str, str]) -> None:
-    """Draw states (n) from edge to edge (n + 1, ascending) as a strip, with their names where there is room.
+    """Draw states (n) between ascending edges (n + 1) as a strip, with their names where they fit.
 
-    told: what to write beside a state's name, if there is room for that too.
+    told: additional text for each state's name, written if it fits too.
     """
     from matplotlib.collections import PolyCollection
 
@@ -174,7 +174,7 @@ def _in_columns(spans_s: Reals, owners: Sequence[str]) -> tuple[list[str], Reals
 
 
 def _name_span(axes: Axes, name: str, told: str, middle: float, wide_in: float) -> None:
-    """Write a state's name into its part of the strip, as much of it as there is room for."""
+    """Label a state's part of the strip with the longest text that fits: name and note, name, or number."""
     shown = plain(name, NAME_CHARACTERS)
     for text in (f"{shown}: {told}" if told else shown, shown, state_number(name)):
         if text and text_inches(text, LABEL_POINTS) < wide_in - 0.06:

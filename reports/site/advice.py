@@ -15,11 +15,11 @@ _MOST_ROWS = 10
 
 @dataclass(frozen=True, slots=True)
 class AdviceFrames:
-    """What there is to tell of starts.
+    """Input of the advice page: start recommendations for each application.
 
-    at: the instant that it is about, None where nothing was polled. rows: of each application its file systems from the
-    best to the worst (place): the best delay, bytes that are expected to find no room now and then, the range of the
-    latter, and how much longer a run takes (stretch). lacking: of what nothing can be said, and why.
+    at: reference time, None without polls. rows: for each application, its file systems from the best to the worst
+    (place): the best delay, the bytes expected to exceed the capacity now and after the delay, the latter's range, and
+    the factor by which a run takes longer (stretch). lacking: applications without advice, and the reason.
     """
 
     at: datetime | None

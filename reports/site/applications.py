@@ -31,12 +31,12 @@ _FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class ApplicationFrames:
-    """What there is to tell of applications, each frame with application_id, filesystem, direction, in their order.
+    """Input of the application pages; each frame is sorted by application_id, filesystem and direction.
 
-    signatures: a row each default signature. curves: its rates, lows, highs in steps of step_s, as whole numbers of
-    scale_bytes_per_s, and spark. bursts, checks: a row each. runs: the latest ones, with rates as curves have them and
-    start_s. contention: by application_id alone, whose bursts were slowed (role), by whom (other_application_id), by
-    how much; looked: of how many runs that could be told.
+    signatures: one row per default signature. curves: its rates, lows and highs in steps of step_s, as multiples of
+    scale_bytes_per_s, and spark. bursts, checks: one row each. runs: the latest runs, with rates like curves and
+    start_s. contention: slowdowns by application_id alone, with role, other_application_id and size. looked: number of
+    runs analysed for slowdowns.
     """
 
     signatures: pl.DataFrame
@@ -53,7 +53,7 @@ def application_path(application_id: str) -> str:
     return f"data/application/{file_hash(application_id)}.js"
 
 
-#: a small curve, and whose it is
+#: Columns of the sparklines: the key, and the curve.
 SPARK = (*_SUBJECT, "spark")
 #: the path of the list
 LIST = "data/applications.js"
@@ -65,7 +65,7 @@ def sparks_of(document: dict[str, list[Any]]) -> pl.DataFrame:
 
 
 def located(rows: pl.DataFrame) -> Content:
-    """Return the map; rows: of applications month_bytes, burstiness, run_count, label."""
+    """Encode the map of applications; rows: month_bytes, burstiness, run_count and label."""
     return packed("map", columns(rows))
 
 
@@ -99,13 +99,13 @@ def names(signatures: pl.DataFrame) -> Content:
 
 
 def listed(signatures: pl.DataFrame, sparks: pl.DataFrame) -> Content:
-    """Return the list: a row each signature; sparks: their small curves."""
+    """Encode the application list, one row per signature; sparks: the sparklines."""
     rows = signatures.join(sparks.select(SPARK), on=_SUBJECT, how="left", maintain_order="left")
     return packed("applications", columns(rows.select(_LISTED)))
 
 
 def each(frames: ApplicationFrames) -> Iterator[Content]:
-    """Yield a file for each application."""
+    """Yield the data file of each application."""
     subjects = lean(frames.signatures).select(*_SUBJECT, "user", "application", "node_count", facts=pl.struct(_FACTS))
     for name, frame in _parts(frames).items():
         subjects = subjects.join(_nested(frame, name), on=_SUBJECT, how="left", maintain_order="left")

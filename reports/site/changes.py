@@ -1,4 +1,4 @@
-"""The page of what changed since the release before: dumbbells of volume, bursts and period."""
+"""Build the page of changes since the previous release: dumbbell plots of volume, bursts and period."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _WIDTH, _ROW = 560.0, 22.0
 
 @dataclass(frozen=True, slots=True)
 class ChangeFrames:
-    """What there is to tell of two releases.
+    """Input of the changes page: the differences between two releases.
 
-    signatures: a row each signature that is not the same: its status. pairs: of each application, file system and
-    direction volume_bytes, burst_count and period_s, and the same before, with `_before`.
+    signatures: one row per changed signature, with its status. pairs: volume_bytes, burst_count and period_s by
+    application, file system and direction, and the previous values with the suffix `_before`.
     """
 
     before_id: str | None

@@ -14,7 +14,7 @@ _ACTIVE = frozenset('"$`\\!\n\r')
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A part of a page: a picture or a table, what it shows, why that matters, and the query that gives its numbers."""
+    """One part of a page: a plot or table, its description and relevance, and the query behind its numbers."""
 
     name: str
     heading: str
@@ -25,7 +25,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: its file's name, its title, one line on what it is for, its figures, and the libraries that it loads."""
+    """A page: file name, title, one-line purpose, figures, and required libraries."""
 
     name: str
     title: str
@@ -36,11 +36,11 @@ class Page:
 
     @property
     def file_name(self) -> str:
-        """The file of the page."""
+        """File name of the page in the report folder."""
         return f"{self.name}.html"
 
     def figure(self, name: str) -> Figure:
-        """Return the figure of that name."""
+        """Look up a figure of this page by name."""
         return next(figure for figure in self.figures if figure.name == name)
 
 

@@ -27,11 +27,11 @@ Codes = np.ndarray[Any, np.dtype[np.uint8]]
 
 @dataclass(frozen=True, slots=True)
 class FilesystemFrames:
-    """What there is to tell of file systems; day: days since 1970.
+    """Input of the file system pages; day: days since 1970.
 
-    calendars: the rates of each one's minutes, in both directions. parts: what applications (NULL: all others) explain
-    in each step of five minutes. runs: who was there on each day. slowed: runs whose bursts were found in the traffic
-    of a day, with what those that were slowed lost.
+    calendars: minute rates of each file system in both directions. parts: bytes attributed to applications (NULL: all
+    others) in each five-minute step. runs: active runs of each day. slowed: runs with bursts detected in a day's
+    traffic, and the losses of slowed bursts.
     """
 
     calendars: tuple[CalendarView, ...]
@@ -55,7 +55,7 @@ def calendars(frames: FilesystemFrames) -> Iterator[Content]:
 
 
 def polled_days(told: CalendarView) -> list[date]:
-    """Return the days of a file system of which anything is known: those that have a page."""
+    """Return the days of a file system that have data, and therefore a page."""
     known = np.any([np.isfinite(rates.bytes_per_s).any(axis=1) for rates in told.rates], axis=0)
     return [day for day, is_known in zip(told.days, known, strict=True) if is_known]
 

@@ -1,6 +1,6 @@
-"""What the pages are made of beside their numbers: scripts, styles, and the libraries that are kept with them.
+"""Provide the static assets of the pages: scripts, styles and vendored libraries.
 
-Libraries are as npm has them, with their licences; `vendored/manifest.json` says which, and what they hash to.
+Libraries are unmodified npm packages with their licences; `vendored/manifest.json` lists their versions and hashes.
 """
 
 from __future__ import annotations

@@ -14,10 +14,9 @@ LINEAGE = "lineage"
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """How a table is computed: its step, whether by SQL, and from which tables.
+    """Lineage of one table: its step, whether SQL computes it, and its source tables.
 
-    name, sources: as `layer.table`. columns: of tables that SQL computes, each with the columns from which it is
-    computed.
+    name, sources: as `layer.table`. columns: for SQL tables, each column with its source columns.
     """
 
     name: str
@@ -29,7 +28,7 @@ class TableRow:
 
 
 def contents(rows: Sequence[TableRow]) -> Content:
-    """Return all of it as one file. rows: in the order of the steps."""
+    """Encode the lineage graph as one data file. rows: in step order."""
     names = list(dict.fromkeys(row.step for row in rows))
     arrows = _arrows(rows, names)
     levels = _levels(len(names), arrows)
@@ -71,7 +70,7 @@ def _arrows(rows: Sequence[TableRow], names: Sequence[str]) -> list[tuple[int, i
 
 
 def _levels(count: int, arrows: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the level of each step: one below the lowest step that it reads from."""
+    """Return each step's level in the drawing: one more than the maximum level of its input steps."""
     levels = [0] * count
     for first, then in sorted(arrows, key=lambda arrow: arrow[1]):
         levels[then] = max(levels[then], levels[first] + 1)

@@ -1,4 +1,4 @@
-"""The first page: the verdict, the day in five numbers, what changed, the busiest hours, and what is missing."""
+"""Build the start page: verdict, the day in five numbers, changes, busiest hours, and missing data."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from iosig.reports.texts import counted, ratio_text, volume_text
 _MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
 #: of an explained share or of polls, below which the page says so first
 _LEAST_POLL_RATIO = 0.95
-#: so much more or less than usual is worth a word
+#: Minimum factor by which a value must differ from its usual level to be mentioned.
 _UNUSUAL = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class NightFrames:
-    """What there is to tell of a night, the last day first.
+    """Input of the start page, the last day first.
 
-    days: polled_on, measured_bytes, attributed_bytes, poll_ratio. gaps: file systems' days of which polls are missing.
+    days: polled_on, measured_bytes, attributed_bytes, poll_ratio. gaps: file systems and days with missing polls.
     counts: one row of counts. changed: signatures that changed. busiest: hours of the last day. unpolled: file systems
-    without polls, with their runs. failed: checks that do not hold, and what happened. slowed: runs of the last day
-    whose bursts took longer than alone, those that lost most; slowed_counts: one row, of how many runs that could be
-    told (looked_count), and slowed_count.
+    without polls, with their runs. failed: checks that failed, and the reason. slowed: runs of the last day with slowed
+    bursts, those that lost most. slowed_counts: one row with the number of runs analysed (looked_count) and slowed
+    (slowed_count).
     """
 
     days: pl.DataFrame
@@ -63,7 +63,7 @@ def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[st
 
 
 def hurt_said(looked_count: int, slowed_count: int) -> str:
-    """Return of how many runs it could be told whether they were slowed, and how many were."""
+    """Format the numbers of runs analysed for slowdowns and of slowed runs."""
     if not looked_count:
         return "Of no run on that day were the bursts found in the traffic: nobody can be said to be slowed."
     were = "was" if slowed_count == 1 else "were"
@@ -130,7 +130,7 @@ def _usual(frames: NightFrames) -> str:
 
 
 def _missing(frames: NightFrames) -> Iterator[str]:
-    """Yield what is missing, a sentence each."""
+    """Yield a sentence on each kind of missing data."""
     if not frames.days.height:
         yield "No polls are landed: nothing is known of what storage moved while jobs ran."
     elif (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:

@@ -1,7 +1,7 @@
-"""Numbers and texts as files that a page can load without a server: gzip in base64, in a classic script.
+"""Encode numbers and texts as files that a page can load without a server: base64 gzip in a classic script.
 
-From a file, browsers let a page fetch nothing; a script beside it they load. A page unpacks it with
-`DecompressionStream`.
+Browsers do not let a page opened from a file fetch data, but they do load scripts next to it. The page decompresses
+them with `DecompressionStream`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEVEL = 4
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file of the report: its path below the release's folder, and its bytes."""
+    """One file of the report: its path relative to the release's folder, and its bytes."""
 
     path: str
     data: bytes

@@ -594,5 +594,5 @@ PAGES: tuple[Page, ...] = (
 
 
 def page(name: str) -> Page:
-    """Return the page of that name."""
+    """Look up a page declaration by name."""
     return next(page for page in PAGES if page.name == name)

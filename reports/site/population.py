@@ -18,10 +18,10 @@ _VOLUME_EDGES_BYTES = np.exp2(np.arange(10, 61))
 
 @dataclass(frozen=True, slots=True)
 class PopulationFrames:
-    """What there is to tell of all runs together.
+    """Input of the population page: statistics of all runs.
 
     days: ended_on, direction, label, run_count. shares: direction, label, run_ratio, bytes_ratio, periodic_ratio.
-    groups: applications by what they moved. periods_s, volumes_bytes: of runs, by direction.
+    groups: applications by bytes moved. periods_s, volumes_bytes: values per run, by direction.
     """
 
     days: pl.DataFrame
@@ -32,7 +32,7 @@ class PopulationFrames:
 
 
 def contents(frames: PopulationFrames) -> Content:
-    """Return all of it as one file."""
+    """Encode all population statistics as one data file."""
     return packed(
         "population",
         {

@@ -15,11 +15,11 @@ _CLASSES = (0.001, 0.01, 0.1, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class QualityFrames:
-    """What there is to tell of quality.
+    """Input of the quality page: coverage, failed checks and rejected rows.
 
-    days: filesystem, polled_on, missing_ratio and counts of polls. failed: checks that do not hold, and what happened.
-    rejects: the first of reject_count input rows that were refused. quarantined: rows that broke a rule, counted.
-    inference: how often inferred classes and periods agree with measured ones, by basis and whether runs are held out.
+    days: filesystem, polled_on, missing_ratio and poll counts. failed: checks that failed, and the reason. rejects: the
+    first of reject_count rejected input rows. quarantined: number of rows that violate each rule. inference: agreement
+    of inferred classes and periods with measured ones, by basis and for held-out or training runs.
     """
 
     days: pl.DataFrame

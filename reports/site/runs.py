@@ -14,7 +14,7 @@ _RUN = ("cluster", "job_id", "started_at")
 
 
 def nothing_traced() -> pl.DataFrame:
-    """Return what traces tell where nothing was traced."""
+    """Return an empty frame of trace findings, for releases without traced runs."""
     types = (pl.String(), pl.String(), pl.Datetime("us", "UTC"), pl.String())
     return pl.DataFrame(schema=dict(zip((*_RUN, "traces"), types, strict=True)))
 
@@ -32,12 +32,12 @@ def _nothing_slowed() -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class RunFrames:
-    """What there is to tell of runs, each frame with cluster, job_id and started_at, in order of started_at.
+    """Input of the run pages; each frame has cluster, job_id and started_at and is sorted by started_at.
 
-    runs: a row each run. io: a row each file system and direction that it used: bytes, what explains them, and its
-    sample as rates in steps of step_s, whole numbers of scale_bytes_per_s. slowed: a row each burst that was found in
-    the traffic: is_slowed, by how much it took longer than alone, and whose bytes stood there. traced: runs that were
-    traced, with what their traces tell as JSON, as `iosig.reports.site.traces` has it.
+    runs: one row per run. io: one row per run, file system and direction: bytes, their attribution, and the sample as
+    rates in steps of step_s and multiples of scale_bytes_per_s. slowed: one row per burst detected in the traffic:
+    is_slowed, the delay compared with an isolated run, and the interfering applications. traced: traced runs with their
+    findings as JSON, in the format of `iosig.reports.site.traces`.
     """
 
     runs: pl.DataFrame
@@ -71,7 +71,7 @@ def hours(frames: RunFrames) -> Iterator[Content]:
         .join(slowed, on=_RUN, how="left", maintain_order="left")
         .join(lean(frames.traced), on=_RUN, how="left", maintain_order="left")
         .select(hour, "traces", document=pl.struct(pl.exclude("traces")).struct.json_encode())
-        # what traces tell is JSON already
+        # The traces column is already JSON, so it is inserted unquoted.
         .with_columns(
             document=pl.when(pl.col("traces").is_null())
             .then("document")

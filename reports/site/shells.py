@@ -27,7 +27,7 @@ _MOST_QUERY_CHARACTERS = 4000
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What every page says of the release: its id, when it was made, what its checks said, and what is hidden."""
+    """Release metadata shown on every page: id, creation time, verdict, code version, and pseudonymization."""
 
     release_id: str
     created_at: str
@@ -37,7 +37,7 @@ class About:
 
 
 def shell(page: Page, about: About, told: Mapping[str, Any] | None = None) -> Content:
-    """Return a page; told: what its own template is given beside the page and the release."""
+    """Render a page; told: additional variables for its template."""
     template = _environment().select_template([f"{page.name}.html", "base.html"])
     text = template.render(
         page=page,
@@ -50,9 +50,9 @@ def shell(page: Page, about: About, told: Mapping[str, Any] | None = None) -> Co
 
 
 def root_page(releases: Sequence[tuple[str, str, str]]) -> Content:
-    """Return the page beside the releases' folders, which leads to the latest.
+    """Render the root page, which links to the latest of the release folders.
 
-    releases: of each its id, when it was made, and its verdict.
+    releases: id, creation time and verdict of each release.
     """
     text = _environment().get_template("root.html").render(releases=releases, policy=POLICY)
     return Content("index.html", text.encode())
@@ -82,7 +82,7 @@ def _id_hash(name: str) -> str:
     return "/".join(quote(part, safe="") for part in name.split("/"))
 
 
-#: beside those of all pages
+#: Filters in addition to those shared by all templates.
 _FILTERS: dict[str, Callable[[Any], object]] = {
     "command_line": lambda query: printable(command_line(query), _MOST_QUERY_CHARACTERS),
     "is_general": lambda query: "$" not in query,

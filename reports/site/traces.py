@@ -1,4 +1,4 @@
-"""What traced runs tell, as data of their runs' pages: findings in sentences, layers, heat maps as shades."""
+"""Convert the findings, layers and heat maps of traced runs to data of their runs' pages."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def traced(
     layers: pl.DataFrame,
     maps: Mapping[str, Sequence[RankTimes]],
 ) -> pl.DataFrame:
-    """Return runs (cluster, job_id, started_at) with what their traces tell, as one JSON list each.
+    """Return runs (cluster, job_id, started_at) with the findings of their traces as one JSON list each.
 
-    jobs: a row each trace, with its run, tracer, process_count and duration_s. findings: as `of_facts` has them.
-    layers: the traces' modules that count, with trace_id. maps: by trace.
+    jobs: one row per trace, with its run, tracer, process_count and duration_s. findings: in the format of `of_facts`.
+    layers: the traces' relevant modules, with trace_id. maps: keyed by trace.
     """
     found = _by_trace(findings.filter(outcome="found"))
     modules = _by_trace(layers)

@@ -1,8 +1,10 @@
-"""The figures for the wall: what a storage lead sees from the door. Who moved the bytes is `iosig.reports.attribution`.
+"""Draw the wall figures: overviews for storage operators, readable from a distance.
 
-- `storage_calendar` (`CalendarView`, `draw`): What a file system moved, minute of the day by day.
-- `population_map` (`MapView`, `DrawnApplication`, `draw`): How much applications move, and in how short bursts.
-- `checkpoint_clock` (`ClockView`, `DrawnRhythm`, `Meeting`, `draw`): How often applications write how much.
-- `release_changes` (`ChangesView`, `DrawnChange`, `draw`): What changed of signatures and periods.
-- `names` (`name_points`): Names beside points, none over another.
+`iosig.reports.attribution` draws the related figure of attributed traffic.
+
+- `storage_calendar` (`CalendarView`, `draw`): Traffic of a file system by day and minute of the day.
+- `population_map` (`MapView`, `DrawnApplication`, `draw`): Volume and burstiness of applications.
+- `checkpoint_clock` (`ClockView`, `DrawnRhythm`, `Meeting`, `draw`): Checkpoint intervals and sizes of applications.
+- `release_changes` (`ChangesView`, `DrawnChange`, `draw`): Changed signatures and periods.
+- `names` (`name_points`): Point labels without overlap.
 """

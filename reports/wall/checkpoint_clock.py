@@ -28,10 +28,10 @@ _SIDES = (0.08, 0.975)
 #: red is for those that meet
 _HUES = tuple(hue for hue in HUES if hue != VERMILION)
 _NAMED, _NAME_CHARACTERS = 14, 30
-#: pairs that are drawn, and told in the panel's corner
+#: Maximum number of pairs drawn, and of pairs listed in the panel's corner.
 _MOST_MEETINGS, _TOLD_MEETINGS = 30, 5
 _MARK_POINTS = 9.0
-#: powers of ten of rates that can be told
+#: Range of powers of ten for which rates are labelled.
 _POWERS = (-30, 31)
 
 
@@ -47,7 +47,7 @@ class DrawnRhythm:
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Two rhythms, by their places, whose runs were there together: how many bursts are expected to meet."""
+    """Two rhythms, given by index, and the expected number of coinciding bursts while both applications ran."""
 
     first: int
     second: int
@@ -56,7 +56,7 @@ class Meeting:
 
 @dataclass(frozen=True, slots=True)
 class ClockView:
-    """What there is to see; when: the time in which runs were there together, in words."""
+    """Data behind the checkpoint clock; when: the period of overlapping runs, in words."""
 
     title: str
     when: str
@@ -83,7 +83,7 @@ def _times(count: float) -> str:
 
 @panels.picture(_SIZE_IN)
 def draw(figure: Figure, view: ClockView) -> None:
-    """Draw a mark for each rhythm, and curves between those whose bursts meet."""
+    """Draw a mark for each rhythm and curves between pairs with coinciding bursts."""
     silent = f"{counted(view.silent_count, 'application')} without a period not shown" * (view.silent_count > 0)
     about = ("Checkpoint clock", plain(view.title, 60), f"red: bursts that meet {view.when}", silent)
     panels.headings(figure, view.finding, about, INK)
@@ -160,7 +160,7 @@ def _draw_marks(axes: Axes, view: ClockView, x: Reals, y: Reals) -> None:
 
 
 def _tell_meetings(axes: Axes, view: ClockView, meetings: Sequence[Meeting]) -> None:
-    """Write the pairs that meet most into the corner where rates are least."""
+    """List the pairs with the most coinciding bursts in the corner with the fewest marks."""
     lines = []
     for one in meetings[:_TOLD_MEETINGS]:
         names = " and ".join(plain(view.rhythms[place].name, 24) for place in (one.first, one.second))

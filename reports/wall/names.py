@@ -1,4 +1,4 @@
-"""Names beside points of a panel: as many as there is room for, none over another or over a point."""
+"""Label the points of a panel: as many names as fit, without covering another name or a point."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: pixels between a point's rim and its name, and around a name
 _AWAY, _AROUND = 4.0, 2.0
-#: where a name stands beside its point: the direction, and the name's own side that is there
+#: Candidate label positions: the direction from the point, and the text alignment.
 _SIDES = (
     (1, 0, "left", "center"), (-1, 0, "right", "center"), (0, 1, "center", "bottom"), (0, -1, "center", "top"),
     (1, 1, "left", "bottom"), (-1, 1, "right", "bottom"), (1, -1, "left", "top"), (-1, -1, "right", "top"),
@@ -23,9 +23,9 @@ _SIDES = (
 
 
 def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[str]) -> list[str]:
-    """Write the names of the first points (k of n), the most important first, where there is room; return these.
+    """Label the first points (k of n), the most important first, where they fit; return the names written.
 
-    x, y (n): in the panel's own units. radii (n): of the points [pixels], which no name covers.
+    x, y (n): in data coordinates. radii (n): of the points [pixels], which no name may cover.
     """
     written: list[str] = []
     places = axes.transData.transform(np.column_stack([x, y]))

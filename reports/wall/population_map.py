@@ -1,7 +1,7 @@
-"""The population map: how much applications move, and in how short bursts; the size tells runs, the colour the class.
+"""Draw the population map: monthly volume against burstiness; size encodes runs, colour the class.
 
-To the right is who fills the disks, above is who blocks the way: bytes a month against the peak of a signature over
-its mean (the peak-to-average ratio: 1 where bytes flow evenly).
+Applications on the right fill the disks; those at the top cause contention. The axes are bytes per month and the
+peak-to-average ratio of the signature, which is 1 for a constant rate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMED, _NAMED_BURSTY, _NAME_CHARACTERS = 10, 3, 30
 
 @dataclass(frozen=True, slots=True)
 class DrawnApplication:
-    """One application by its signatures: bytes a month of all directions, peak over mean of that with most bytes."""
+    """One application: bytes per month in all directions, and burstiness of the direction with most bytes."""
 
     name: str
     month_bytes: float
@@ -44,7 +44,7 @@ class DrawnApplication:
 
 @dataclass(frozen=True, slots=True)
 class MapView:
-    """What there is to see: applications, of how many, in a release, and the days that a month was reckoned from."""
+    """Data behind the map: applications, the number of unknown ones, and the days behind monthly values."""
 
     title: str
     applications: Sequence[DrawnApplication]
@@ -113,7 +113,7 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
 
 
 def _diameters(run_counts: Reals) -> Reals:
-    """Return diameters [points] whose areas go with the root of the runs: they span thousands."""
+    """Return marker diameters [points]; areas follow the square root of run counts, which span orders of magnitude."""
     share = np.clip(np.maximum(run_counts, 1.0) / _MANY_RUNS, 0.0, 1.0) ** 0.25
     return np.maximum(_SMALLEST, _LARGEST * share)
 
@@ -128,7 +128,7 @@ def _label_axes(axes: Axes) -> None:
 
 
 def _legend(figure: Figure, axes: Axes, found: Sequence[DrawnApplication]) -> None:
-    """Tell the classes that there are, and what sizes mean."""
+    """Draw the legend of the classes that occur and of marker sizes."""
     there = {one.label for one in found}
     marks = [
         line(name, ls="", marker="o", ms=8, mfc=colour, mec=GROUND)

@@ -1,7 +1,7 @@
-"""What changed between two releases: volume, bursts and period of each signature, before and after.
+"""Draw the changes between two releases: volume, bursts and period of each signature, before and after.
 
-A row is an application in a direction; a ring is what it was, a disk what it is, the line between them the change. The
-largest changes come first; what is new or gone has one end only.
+Each row is an application in one direction: a ring for the old value, a disk for the new one, connected by a line. The
+largest changes come first; new and removed signatures have one end only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOP_IN, _ROW_IN, _LEAST_ROWS, _FOOT_IN = 1.45, 0.27, 3, 0.62
 _PANELS = ((0.24, 0.475), (0.5, 0.715), (0.74, 0.975))
 #: rows that are drawn, and characters of a name
 MOST_ROWS, _NAME_CHARACTERS = 30, 34
-#: a value has changed that is so much larger or smaller, as a share
+#: Minimum relative difference of a changed value.
 LEAST_CHANGE_RATIO = 0.05
 
 
@@ -79,7 +79,7 @@ class DrawnChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangesView:
-    """What there is to see: two releases by their names, all signatures that differ, and how many there are in all."""
+    """Data behind the figure: two release names, all changed signatures, and the total number of signatures."""
 
     before: str
     after: str
@@ -101,13 +101,13 @@ class ChangesView:
 
     @property
     def shown(self) -> list[DrawnChange]:
-        """What changed, the largest change first; what is new or gone comes last."""
+        """Changed signatures by decreasing size of the change; new and removed ones come last."""
         changed = [one for one in self.changes if one.is_changed]
         return sorted(changed, key=lambda one: (one.is_new or one.is_gone, -_size(one), one.name))
 
 
 def _size(change: DrawnChange) -> float:
-    """Return how large a change is: the logarithms of its factors, one that is without end for a hundred."""
+    """Return the size of a change: the sum of the log ratios, where an infinite ratio counts as 100."""
     return sum(math.log(min(one.factor, 100.0)) for one in change.quantities)
 
 
@@ -173,7 +173,7 @@ _QUANTITIES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def _draw_pairs(axes: Axes, pairs: Sequence[Pair], text: Callable[[float], str]) -> None:
-    """Draw a row for each pair: more in red, less in blue, what is as it was in grey."""
+    """Draw one row per pair: increases in red, decreases in blue, unchanged values in grey."""
     before, after = (np.array([getattr(one, name) for one in pairs]) for name in ("before", "after"))
     rows = np.arange(len(pairs))
     known = np.concatenate([before, after])

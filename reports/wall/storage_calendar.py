@@ -1,7 +1,7 @@
-"""The storage calendar: what a file system moved, a row a day and a column a minute, on a logarithmic scale.
+"""Draw the storage calendar: the traffic of a file system, one row per day and one column per minute, log-scaled.
 
-What comes every day at an hour is a column, a day of maintenance a row, and what was not polled is hatched. Beside it
-the bytes of each day, below it the mean of each hour.
+Daily jobs appear as vertical lines, maintenance days as rows, and missing polls are hatched. Bars on the right show the
+bytes of each day, and the panel below shows the mean of each hour.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 MINUTES = 1440
 _TOP_IN, _BETWEEN_IN, _FOOT_IN, _HOURS_IN = 1.2, 0.62, 0.62, 0.7
-#: a day's row is so high, all rows together at least and at most so much
+#: Height of a day's row [inches], and the minimum and maximum total height of all rows.
 _ROW_IN, _LEAST_IN, _MOST_IN = 0.22, 1.1, 4.6
 _SIDES, _DAY_SIDES, _SCALE_SIDES = (0.1, 0.825), (0.84, 0.975), (0.6, 0.825)
 _DID = {"write": "written", "read": "read"}
-#: decades that are told apart: what is less is drawn as the least
+#: Number of decades in the colour scale; lower rates have the lowest colour.
 _DECADES = 4.0
 _NAME_CHARACTERS = 40
-#: an hour stands out that has so many times the mean
+#: Minimum ratio of an hour's rate to the mean for the hour to be highlighted.
 _LEAST_RATIO = 1.3
 
 
 @dataclass(frozen=True, slots=True)
 class DayRates:
-    """One direction: mean rates of minutes (days, 1440) [B/s], NaN where nothing was polled.
+    """One direction: mean rates per minute (days, 1440) [B/s], NaN where not polled.
 
-    polled_bytes (days): what the polls of each day hold: a minute of which a half was polled has the rate of that half
-    and its bytes. None where each minute was polled whole, or not at all.
+    polled_bytes (days): bytes covered by the polls of each day. A half-polled minute has the rate of that half and its
+    bytes only. None where each minute was polled completely or not at all.
     """
 
     direction: str
@@ -66,7 +66,7 @@ class DayRates:
 
 @dataclass(frozen=True, slots=True)
 class CalendarView:
-    """What there is to see of a file system: its days, without a gap between them, and a direction or more."""
+    """Data of one file system: consecutive days, and at least one direction."""
 
     filesystem: str
     days: Sequence[date]
@@ -74,7 +74,7 @@ class CalendarView:
 
     @property
     def moved_bytes(self) -> float:
-        """The bytes of all directions."""
+        """Total bytes of all days and directions."""
         return float(sum(one.day_bytes.sum() for one in self.rates))
 
     @property
@@ -117,7 +117,7 @@ def _size(view: CalendarView) -> tuple[float, float]:
 
 @panels.picture(_size)
 def draw(figure: Figure, view: CalendarView) -> None:
-    """Draw each direction: its days and minutes, the bytes of each day, and the mean of each hour."""
+    """Draw each direction: its minute heat map, the bytes per day, and the mean per hour."""
     span = f"{view.days[0]:%Y-%m-%d} to {view.days[-1]:%Y-%m-%d}" if view.days else "no day"
     about = ("Storage calendar", span, f"{view.missing_ratio:.1%} of the minutes not polled (hatched)")
     panels.headings(figure, view.finding, about, INK)
@@ -164,7 +164,7 @@ def _image(bytes_per_s: Reals, low: float, high: float) -> Reals:
 
 
 def _draw_day_sums(axes: Axes, one: DayRates) -> None:
-    """Draw the bytes of each day as bars beside its row."""
+    """Draw the bytes of each day as bars next to its row."""
     sums = one.day_bytes
     unit = unit_for(float(sums.max(initial=0.0)), VOLUMES, "B")
     axes.barh(np.arange(len(sums)) + 0.5, sums / unit.size, 0.8, color=BLUE)
