@@ -184,7 +184,7 @@ class ExpectMulticolumnPeriodToBeOfPeriodic(_Rows):
 
 
 class ExpectMulticolumnSharedAndOwnBytesToBeApart(_Rows):
-    """Of source, shared bytes and own bytes: the shared source has no own bytes, and no other has shared bytes."""
+    """Of source, shared bytes and own bytes: only the shared source has shared bytes, and it has no own bytes."""
 
     success_keys = ("mostly", "shared_source")
     shared_source: str
@@ -196,7 +196,7 @@ class ExpectMulticolumnSharedAndOwnBytesToBeApart(_Rows):
         return (is_shared & own.isna()) | (~is_shared & shared.isna())
 
 
-# ---- what values mean together
+# ---- relations between values
 
 
 class ExpectMulticolumnFlagToMarkValues(_Rows):

@@ -36,7 +36,7 @@ _LISTED_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Subject of the pages: a release, or a run that failed its checks and the release that remains current, if any.
+    """Release or rejected run that the pages describe; a rejected run also names the release that stays current.
 
     history: releases, the newest first.
     """
@@ -50,7 +50,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of one expectation: a row of `quality` in words; `happened` is empty where the expectation is met."""
+    """Outcome of one validated expectation: a row of `quality` in words; `happened` is empty where it is met."""
 
     table_name: str
     rule: Rule
@@ -73,7 +73,7 @@ def of_release(store: Store, release: Release) -> Path:
 
 
 def _kept(store: Store, index: Path) -> Path:
-    """Have pages lie in the warehouse, and return their index."""
+    """Upload the pages to the warehouse storage, and return their index."""
     pages = (path for path in index.parent.rglob("*") if path.is_file())
     store.files.push(path.relative_to(store.root).as_posix() for path in pages)
     return index
@@ -133,7 +133,7 @@ def _pages(quality: pl.DataFrame, about: About) -> Iterator[tuple[str, str]]:
 
 
 def _history(about: About) -> dict[str, Any]:
-    """Return the latest releases, the newest first, and how many more there are."""
+    """Return the latest releases, the newest first, and the number of older ones."""
     listed = about.history[:_LISTED_RELEASES]
     lines = [(each.release_id, _minute(each.created_at), each.kind, each.verdict) for each in listed]
     return {"lines": lines, "more_count": len(about.history) - len(listed)}
@@ -157,7 +157,7 @@ def _verdict(about: About, results: Sequence[Result]) -> str:
 
 
 def _counts(results: Sequence[Result]) -> str:
-    """Return how many expectations do not hold, by severity; empty where all do."""
+    """Return the number of failed expectations by severity as text; empty if all pass."""
     found = [result.severity for result in results if result.happened and result.is_checked]
     counts = [(found.count(severity), word) for severity, word in _SEVERITIES.items()]
     return ", ".join(f"{count} {word}{'s' if count > 1 else ''}" for count, word in counts if count)

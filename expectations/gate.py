@@ -39,7 +39,7 @@ _TEXT_LIMIT_CHARS = 200
 _BRIEF = {"result_format": "BASIC", "partial_unexpected_count": _EXAMPLES}
 #: names every row that breaks a rule, not only the first ones
 _WITH_ROWS = _BRIEF | {"result_format": "COMPLETE", "return_unexpected_index_query": False}
-#: what a row of no day has among whole numbers of days
+#: Day number of rows without a day.
 _NO_DAY = 2**31 - 1
 #: Great Expectations has one shared engine, which holds one frame at a time.
 _TURN = threading.Lock()
@@ -75,7 +75,7 @@ class _Finding:
 
 
 def preload() -> None:
-    """Import and start Great Expectations, so that the first check need not wait for it."""
+    """Import and initialize Great Expectations in advance, so that the first check starts immediately."""
     with _TURN:
         _frames()
 
@@ -133,7 +133,7 @@ def _complaint(row: Mapping[str, Any]) -> str:
 
 
 class _Deferred(ModuleType):
-    """Stands for a module in `sys.modules`; the first access to an attribute imports it."""
+    """Placeholder for a module in `sys.modules`; the first attribute access imports the module."""
 
     def __getattr__(self, name: str) -> Any:
         if sys.modules.get(self.__name__) is self:
@@ -159,7 +159,7 @@ def _defer(*names: str) -> None:
 
 @cache
 def _frames() -> Any:
-    """Return the batch definition into which any frame goes; made once, for starting one costs."""
+    """Return a cached batch definition that accepts any frame; creating one is expensive."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     # These modules serve plots and fits that iosig does not use, and take two fifths of the import time.
     _defer("altair", "scipy.stats")
@@ -173,7 +173,7 @@ def _frames() -> Any:
 
 
 def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: Mapping[str, float]) -> list[_Finding]:
-    """Return what came of each rule, with all the rows that break it where they are of several days, or are shown."""
+    """Evaluate rules; collect all violating rows for frames of several days, and for rules with an example column."""
     found = {rule.name: finding for rule in rules if (finding := _known(rule, frame, values))}
     asked = [rule for rule in rules if rule.name not in found]
     found |= _asked(table.name, frame, asked, values)
@@ -185,7 +185,10 @@ def _evaluate(table: Table, frame: pl.DataFrame, rules: Sequence[Rule], values: 
 
 
 def _known(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Finding | None:
-    """Return what came of a rule that no row can break, or that is about numbers of rows; None of any other."""
+    """Return the finding of a rule that needs no evaluation by Great Expectations, or None.
+
+    Such rules cannot be violated, depend on row counts or value sets only, or lack a parameter.
+    """
     if missing := sorted(set(rule.parameter_names) - values.keys()):
         return _Finding(replace(rule, severity="info"), untold={NOT_CONFIGURED: missing})
     # It takes as long for no rows as for many, and most nights lack some kind of input.
@@ -296,7 +299,7 @@ class _Days:
     places: np.ndarray[tuple[int], np.dtype[np.intp]]
 
     def count(self, rows: Any = slice(None)) -> list[int]:
-        """Return how many of some rows are of each day."""
+        """Return the number of the given rows on each day."""
         counts: list[int] = np.bincount(self.places[rows], minlength=len(self.days)).tolist()
         return counts
 
@@ -311,7 +314,7 @@ def _days_of(table: Table, frame: pl.DataFrame) -> _Days:
 
 
 def _verdicts(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> pl.DataFrame:
-    """Return what came of rules as rows of `quality_daily`."""
+    """Convert findings to rows of `quality_daily`."""
     days = _days_of(table, frame)
     height = days.count()
     rows = [
@@ -325,7 +328,7 @@ def _verdicts(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -
 def _of_days(
     finding: _Finding, frame: pl.DataFrame, days: _Days, height: Sequence[int]
 ) -> Iterator[tuple[bool, str, int, int]]:
-    """Yield of each day whether the rule holds, what was observed, how many rows break it, and of how many."""
+    """For each day, yield whether the rule passes, the observed values, and the numbers of violations and rows."""
     if finding.untold:
         yield from ((False, json.dumps(finding.untold), 0, count) for count in height)
         return
@@ -348,7 +351,7 @@ def _counted(rule: Rule, frame: pl.DataFrame) -> Any:
 
 
 def _broken(finding: _Finding, frame: pl.DataFrame, days: _Days) -> tuple[list[int], list[list[Any]]]:
-    """Return how many rows of each day break a rule, and a few of their values."""
+    """Return the number of violating rows of each day, with a few example values."""
     if len(days.days) == 1 and not finding.rule.example_column:
         return [finding.unexpected_count], [list(finding.examples)]
     rows = np.asarray(finding.rows, dtype=np.intp)

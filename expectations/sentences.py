@@ -40,7 +40,7 @@ def happened(rule: Rule, unexpected_count: int, observed: Mapping[str, Any]) -> 
     try:
         return (rule.failure or f"{_FAILURE} {rule.doc}").format_map(known)
     except KeyError:
-        # What an older version observed has not all the numbers.
+        # Observations stored by an older version may lack some of the numbers.
         return f"{_Number(unexpected_count)} {_Number(unexpected_count):row breaks|rows break} this: {rule.doc}"
 
 

@@ -34,7 +34,7 @@ Judged = Literal["rows", "share", "count", "values", "together"]
 #: where the JSON suites are
 FOLDER = Path(__file__).parent
 
-#: the types of rules that are not about rows, each alone; what stands for them must be known of a day's rows
+#: Rule types that involve more than one row, and how daily results are combined for them.
 _JUDGED: dict[str, Judged] = {
     "expect_table_row_count_to_be_between": "count",
     "expect_column_distinct_values_to_contain_set": "values",
@@ -56,7 +56,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One expectation: Great Expectations' `type` and `kwargs`, and the meaning of a failure.
+    """Expectation with severity, remedy and failure message, based on Great Expectations' `type` and `kwargs`.
 
     `is_quarantine` rules are about single rows: violating rows are removed from the table. `is_held` rules are enforced
     by the table's contract. `failure` is the failure message (`sentences` inserts the numbers), and `sums` are columns
@@ -130,12 +130,12 @@ def declared(table: Table) -> tuple[Rule, ...]:
 
 
 def checked_tables() -> tuple[Table, ...]:
-    """Return the tables that have a suite: all published tables except those of the quality layer."""
+    """Return the tables to be validated, which are all published tables outside the quality layer."""
     return tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 
 def rules(table: Table) -> tuple[Rule, ...]:
-    """Return all rules of a table: contract rules first, then domain rules."""
+    """Return contract rules followed by domain rules of a table."""
     return implied(table) + declared(table)
 
 
@@ -159,7 +159,7 @@ def rule(table_name: str, name: str) -> Rule:
 
 
 def released_rule(table_name: str, name: str, severity: Severity) -> Rule:
-    """Return the rule of that table and name, or what stands for one that only an older release has."""
+    """Look up a rule by table and name, or build a placeholder for a rule that only an older release has."""
     try:
         return rule(table_name, name)
     except KeyError:

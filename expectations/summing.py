@@ -25,10 +25,10 @@ _WORST: tuple[Severity, ...] = ("critical", "warning", "info")
 
 
 def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
-    """Return a release's rows of `quality`, of its rows of `quality_daily`.
+    """Aggregate rows of `quality_daily` to a release's rows of `quality`.
 
-    Every rule of the suites has one, as of no rows where no day has any. What days say of rules that no suite has any
-    more is left out. Where a rule does not hold, its severity is that with which the days were checked.
+    Every rule of the current suites has one row, computed from zero rows if no day has data. Rules that no suite
+    contains any more are dropped. A failed rule has the severity with which its days were checked.
     """
     known = by_day.partition_by("table_name", "expectation", as_dict=True)
     none = frames.empty(QUALITY_DAILY)
@@ -51,7 +51,7 @@ def by_day(table: Table, verdicts: pl.DataFrame, parameters: Mapping[str, float]
 
 
 def _joined(table: Table, name: str, parts: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
-    """Return what parts of a day's rows say of a rule as one row."""
+    """Merge the results of several parts of a day into one row per rule."""
     total = _total(suites.rule(table.name, name), parts, table, parameters)
     row = (parts["day"][0], table.name, name, *total, parts["row_count"].sum())
     return pl.DataFrame([row], schema=frames.schema(QUALITY_DAILY), orient="row")
@@ -60,7 +60,7 @@ def _joined(table: Table, name: str, parts: pl.DataFrame, parameters: Mapping[st
 def _total(
     rule: Rule, days: pl.DataFrame, table: Table, parameters: Mapping[str, float]
 ) -> tuple[Severity, bool, str, int]:
-    """Return a rule's severity, whether it holds, what was observed, and how many rows break it."""
+    """Return a rule's severity, success, observed values, and number of violating rows."""
     if days.is_empty() and (missing := set(rule.parameter_names) - suites.values(table, parameters).keys()):
         return "info", False, json.dumps({NOT_CONFIGURED: sorted(missing)}), 0
     count, row_count = int(days["unexpected_count"].sum()), int(days["row_count"].sum())
@@ -99,7 +99,7 @@ def _days(failing: pl.DataFrame) -> dict[str, Any]:
 
 
 def _observed(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:
-    """Return what was observed over all days, and the values that were seen."""
+    """Return the observations aggregated over all days, and the distinct values seen."""
     if rule.judged == "values":
         # A day that holds has seen them all, even where an older version did not write down which.
         known = rule.kwargs["value_set"] if days["success"].any() else ()

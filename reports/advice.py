@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 
 _WIDTH_IN = 12.0
-#: a row's height where there are few, and where there are many; all rows together are about so high
+#: Maximum and minimum row height, and the approximate height of all rows together [inches].
 _HIGHEST_ROW_IN, _LEAST_ROW_IN, _ROWS_IN = 2.6, 0.95, 9.0
 #: Maximum number of file systems in a figure; only the best ones are drawn.
 MOST_ROWS = 12
-#: of applications that have a colour of their own; all others share one
+#: Colours of the applications with the most bytes; all others share one colour.
 LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
 #: left and right edge of both panels of a row; of the one panel where any start finds room
@@ -57,7 +57,7 @@ _NAME_CHARACTERS, _REMARK_CHARACTERS = 60, 2000
 
 @dataclass(frozen=True, slots=True)
 class DrawnFilesystem:
-    """One file system: mean rates per step (n) of the view, starting now, in bytes per second.
+    """Load and contention of one file system: mean rates per step (n) from now on, in bytes per second.
 
     layers: running jobs by application name; names may repeat. demand_now, demand_best: rates of the application if it
     starts now or after its best delay. expected_bytes_per_s: the expected load without it, averaged over the
@@ -97,7 +97,7 @@ class AdviceView:
 
     @property
     def verdict(self) -> str:
-        """The recommendation in one line: file system, delay and contended bytes."""
+        """Recommended file system, start delay and contended bytes in one line."""
         best = self.filesystems[0]
         place = int(np.argmin(np.abs(self.delays_s - best.best_delay_s)))
         wait = f"after {duration_text(best.best_delay_s)}" if best.best_delay_s > 0 else "at once"
@@ -126,7 +126,7 @@ def _between_in(view: AdviceView) -> float:
 
 
 def _remark_lines(view: AdviceView, one: DrawnFilesystem) -> list[str]:
-    """Return a row's remarks in lines that end at words; what has no room is left out as a whole word, too."""
+    """Wrap a row's remarks at words; remarks that do not fit end with a complete word."""
     letters = _REMARK_LETTERS[view.has_contention]
     return textwrap.wrap(plain(one.remark, _REMARK_CHARACTERS), letters, max_lines=_MOST_REMARK_LINES, placeholder=" …")
 
@@ -143,7 +143,7 @@ def _size(view: AdviceView) -> tuple[float, float]:
 
 @panels.picture(_size)
 def draw(figure: Figure, view: AdviceView) -> None:
-    """Draw a row for each file system, the best first: its expected load, and what each delay leaves contended."""
+    """Draw a row for each file system, the best first: its expected load, and the contention by delay."""
     _headings(figure, view)
     rows, colours = _rows(view), _colours(view)
     layers.draw_legend_above(figure, _legend(view))
@@ -222,7 +222,7 @@ def _legend(view: AdviceView) -> list[Entry]:
 
 
 def _draw_loads(axes: Axes, view: AdviceView, one: DrawnFilesystem, colours: dict[str, str], clock: Unit) -> None:
-    """Draw what a file system is expected to move: layer on layer, then the application, now and delayed."""
+    """Draw the expected load of a file system as stacked layers, with the application on top, now and delayed."""
     edges: Reals = np.arange(len(one.demand_now) + 1, dtype=np.float64) * (view.step_s / clock.size)
     background: Reals = np.full(len(one.demand_now), one.background_bytes_per_s)
     drawn = [(layers.NOBODY, background), *layers.coloured(one.layers, colours)]

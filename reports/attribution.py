@@ -29,7 +29,7 @@ _DID = {"write": "wrote", "read": "read"}
 
 @dataclass(frozen=True, slots=True)
 class DrawnTraffic:
-    """One direction, in steps (n): what was polled, NaN where nothing was, and what applications have of it."""
+    """One direction in steps (n): polled rates, NaN where not polled, and the rates attributed to applications."""
 
     direction: str
     measured_bytes_per_s: Reals
@@ -56,7 +56,7 @@ class AttributionView:
 
     @property
     def finding(self) -> str:
-        """Who moved most, and how much of all that was."""
+        """The application with the most bytes and its share, in one line."""
         moved = _moved(self)
         if not moved or not self.measured_bytes:
             return f"Nobody is known to have moved any of {volume_text(self.measured_bytes)}"
@@ -97,7 +97,7 @@ def _top_in(view: AttributionView) -> float:
 
 
 def _moved(view: AttributionView) -> dict[str, float]:
-    """Return what applications move in all directions together."""
+    """Return each application's bytes summed over all directions."""
     return layers.moved([layer for one in view.traffic for layer in one.layers])
 
 
@@ -118,7 +118,7 @@ def _legend(view: AttributionView) -> list[Entry]:
 
 
 def _draw_traffic(axes: Axes, view: AttributionView, one: DrawnTraffic, clock: Unit) -> None:
-    """Draw one direction: stacked applications, the unattributed remainder above, and the measured line."""
+    """Draw stacked applications, the unattributed remainder above, and the measured traffic as a line."""
     count = len(one.measured_bytes_per_s)
     edges: Reals = np.arange(count + 1, dtype=np.float64) * (view.step_s / clock.size)
     known = np.nan_to_num(one.measured_bytes_per_s)

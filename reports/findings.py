@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 _TOP_IN, _SUM_IN, _CELLS_IN, _GAP_IN, _BELOW_IN = 1.05, 0.75, 2.6, 0.1, 0.75
 _SIDES, _EDGE = (0.085, 0.83), (0.845, 0.985)
-#: of a heat map's bytes, the colours go so far down from the strongest cell
+#: Dynamic range of a heat map's colour scale below the strongest cell, in decades.
 _DECADES = 4.0
 
 
 def filled(sentence: str, evidence: Iterable[Mapping[str, Any]]) -> str:
-    """Return a finding's sentence with its numbers in it, as people write them."""
+    """Fill the numbers into a finding's sentence template, formatted with readable units."""
     return sentence.format_map({one["name"]: number_text(one["value"], one["unit"]) for one in evidence})
 
 
 def files_text(files: Sequence[Mapping[str, Any]]) -> str:
-    """Return in which files a finding lies, with how much of it: names from logs are shortened."""
+    """List the files of a finding with their shares; names from logs are truncated."""
     named = [
         f"{printable(one['path'], _PATH_CHARACTERS)} ({number_text(one['value'], one['unit'])}"
         f"{_NOUNS.get(one['unit'], '')})"
@@ -97,7 +97,7 @@ class HeatView:
 
 
 def finding_of(maps: Sequence[RankTimes]) -> str:
-    """Return what heat maps say first: how much was moved, by how many ranks, and when."""
+    """Summarize heat maps in one line: bytes moved and the share of active ranks."""
     if not maps:
         return "No heat map: the trace does not say which rank moved bytes when."
     parts = []
@@ -182,7 +182,7 @@ def _boxes(left: Reals, top: Reals, right: Reals, bottom: Reals) -> Path:
 
 
 def _draw_sums(axes: Axes, one: RankTimes, unit_s: float) -> None:
-    """Draw what all ranks moved together, over time."""
+    """Draw the bytes of all ranks together over time."""
     rates = one.time_bytes / np.diff(one.time_edges_s)
     unit = unit_for(float(rates.max()), RATES, "B/s")
     axes.stairs(rates / unit.size, one.time_edges_s / unit_s, fill=True, color=DIRECTION_HUES[one.direction])
@@ -207,7 +207,7 @@ def _draw_ranks(axes: Axes, one: RankTimes) -> None:
 
 
 def _draw_scale(axes: Axes, high: float) -> None:
-    """Draw which shade is how much a cell."""
+    """Draw the colour scale of a cell's bytes."""
     axes.set(xlim=(0, len(SHADES)), ylim=(0, 1), yticks=[], xticks=[0, len(SHADES)])
     for number, colour in enumerate(SHADES):
         axes.axvspan(number, number + 1, facecolor=colour, edgecolor=colour, linewidth=0.25)

@@ -26,7 +26,7 @@ _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
 _NUMBER = r"(-?[\d.]+)"
 _BOX = re.compile(rf"M {_NUMBER} {_NUMBER} L {_NUMBER} \2 L \3 {_NUMBER} L \1 \4 z ?")
 _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
-#: what lies in a file for its own sake
+#: Elements that carry no graphics.
 _LEFT_OUT = ("metadata", "style")
 
 

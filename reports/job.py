@@ -28,7 +28,7 @@ _PANEL_IN, _GAP_IN = 1.5, 0.75
 _SIDES = (0.085, 0.985)
 #: panels of samples on a page, those of most bytes
 _MOST_PANELS = 6
-#: sizes of requests as a tracer's histogram has them, and as people write them
+#: Request sizes as keys of tracer histograms, and as readable labels.
 _SIZES = {
     "0_100": "up to 100 B", "100_1K": "to 1 KiB", "1K_10K": "to 10 KiB", "10K_100K": "to 100 KiB",
     "100K_1M": "to 1 MiB", "1M_4M": "to 4 MiB", "4M_10M": "to 10 MiB", "10M_100M": "to 100 MiB",
@@ -90,7 +90,7 @@ def _draw_sample(axes: Axes, one: Mapping[str, Any], curve: Mapping[str, Any] | 
     over_s = curve["step_s"] * np.arange(len(over) + 1) if curve else np.zeros(1)
     unit = unit_for(max(float(np.nanmax(rates)), float(over.max(initial=0.0))), RATES, "B/s")
     time = unit_for(max(float(edges_s[-1]), float(over_s[-1])), TIMES, "s")
-    # what servers counted is the run's own; what was cut out of all traffic is everybody's
+    # Server counters cover this run only; samples cut from all traffic include other jobs.
     axes.stairs(
         np.nan_to_num(rates) / unit.size, edges_s / time.size, fill=True, color=BLUE if one["is_exact"] else GREY
     )

@@ -28,8 +28,7 @@ Size = tuple[float, float]
 
 #: Approximate pixel columns of a panel, and the maximum number of values that are drawn without aggregation.
 PIXEL_COLUMNS, MOST_EXACT = 1100, 4000
-#: kinds of pictures, and what is said in them of who made them when: nothing, so that the same picture has the same
-#: bytes
+#: File formats and their metadata; dates and program versions are omitted so that output is reproducible.
 KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator": None, "Date": None}}
 
 
@@ -63,10 +62,10 @@ class Picture:
 def picture(
     size_in: Size | Callable[..., Size], *, is_constrained: bool = False, pads: dict[str, float] | None = None
 ) -> Callable[[Callable[Concatenate[Figure, Data], None]], Callable[Data, Picture]]:
-    """Turn a function that composes a figure from data into one that takes the data and returns the picture.
+    """Turn a function that draws data on a figure into one that returns a `Picture` of the data.
 
-    size_in: inches, or a function of the data. is_constrained: panels make room for all labels. pads: more room
-    between them [inches].
+    size_in: inches, or a function of the data. is_constrained: use matplotlib's constrained layout. pads: additional
+    padding between panels [inches].
     """
 
     def decorated(compose: Callable[Concatenate[Figure, Data], None]) -> Callable[Data, Picture]:
@@ -96,9 +95,9 @@ def blank(size_inches: Size) -> Figure:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Values (n) as they are drawn: places of the columns' edges, lowest and highest of each, the share not known.
+    """Values (n) aggregated to pixel columns: column edges, minimum and maximum, and the share of missing values.
 
-    They are the values themselves where there are not too many. NaN where nothing in a column is known.
+    Short series are not aggregated. Columns without known values are NaN.
     """
 
     edges: Ints
@@ -134,7 +133,7 @@ class Columns:
 
 
 def fit(figure: Figure, shown: Text, text: str) -> None:
-    """Show a text, its middle left out if it is too wide for the figure."""
+    """Set a text, removing its middle if it is too wide for the figure."""
     wide = 0.96 * figure.bbox.width
     most = len(text)
     shown.set_text(text)
@@ -144,7 +143,7 @@ def fit(figure: Figure, shown: Text, text: str) -> None:
 
 
 def headings(figure: Figure, finding: str, names: Iterable[str], colour: str) -> None:
-    """Write at a picture's upper edge what came of it, and below that what it is of."""
+    """Write the finding at the top of a figure, with the subject below."""
     height = figure.get_figheight()
     heading = figure.text(0.02, 1 - 0.4 / height, "", fontsize=FINDING_POINTS, fontweight="bold", color=colour)
     fit(figure, heading, finding)
@@ -203,7 +202,7 @@ def legend_above(axes: Axes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One legend entry: a filled area, a line or a marker."""
+    """One entry of a figure legend: a filled area, a line or a marker."""
 
     label: str
     is_area: bool

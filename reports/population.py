@@ -48,7 +48,7 @@ class PopulationView:
 
     @property
     def verdict(self) -> str:
-        """How many runs, what they moved, and how many are periodic, in one line."""
+        """Summary of runs, bytes moved, and periodic runs in one line."""
         moved = sum(float(volumes.sum()) for volumes in self.volumes_bytes.values())
         periodic = ", ".join(f"{len(self.periods_s[name]):,} {name}" for name in DIRECTION_HUES)
         return f"{counted(self.run_count, 'run')} moved {volume_text(moved)}; even and periodic: {periodic}"
@@ -99,7 +99,7 @@ def _volume_text(volume: float) -> str:
 
 
 def _draw_groups(axes: Axes, view: PopulationView) -> None:
-    """Draw who has most node hours, of those that moved anything (Figure 3)."""
+    """Draw the groups with the most node hours among those with I/O (Figure 3)."""
     places = np.arange(len(view.names))
     axes.barh(places, view.hours, 0.7, color=GREY)
     axes.set_yticks(places, [plain(name, _NAME_CHARACTERS) for name in view.names], fontsize=8)
@@ -128,7 +128,7 @@ def _draw_periods(axes: Axes, view: PopulationView) -> None:
 
 
 def _draw_days(axes: Axes, view: PopulationView, direction: str) -> None:
-    """Draw how runs of a direction are classed, step by step of time."""
+    """Draw the number of one direction's runs per time step, stacked by class."""
     counts = view.day_counts[direction]
     places = np.arange(len(view.days))
     below: Reals = np.zeros(len(places))

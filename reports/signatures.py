@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _WIDTH_IN, _SIGNATURE_IN, _SUPPORT_IN = 11.0, 3.2, 0.8
-#: all samples together, unless their rows would become too high or too low; rows that are lower have no names
+#: Total height of samples, maximum and minimum row height, and the minimum height of rows with names [inches].
 _SAMPLES_IN, _HIGHEST_ROW_IN, _LEAST_ROW_IN, _NAMED_ROW_IN = 4.2, 0.4, 0.07, 0.11
 #: of more samples than these, some are drawn
 _MOST_ROWS = 120
@@ -113,7 +113,7 @@ class SignatureView:
 
     @property
     def verdict(self) -> str:
-        """One-line summary: the finding, followed by its details."""
+        """One-line summary made of the finding and its details."""
         return "  ·  ".join([self.finding, *self.details])
 
     @property
@@ -147,7 +147,7 @@ class SignatureView:
 
     @property
     def _seen_beyond(self) -> list[str]:
-        """Say that an eye sees more in the samples than the signature has, if it does."""
+        """Note visible bursts in the samples that the signature lacks, if any."""
         count = len(self.missed)
         return [f"{counted(count, 'burst')} of the samples {'is' if count == 1 else 'are'} not in it"] if count else []
 
@@ -194,7 +194,7 @@ def _has_support(one: DrawnSignature) -> bool:
 
 @panels.picture(_size)
 def draw(figure: Figure, view: SignatureView) -> None:
-    """Draw the samples, and below them the signatures and how many samples have each burst."""
+    """Draw the samples, and below them the signatures and the number of samples that support each burst."""
     _headings(figure, view)
     longest = _longest_s(view)
     clock = unit_for(longest, TIMES, "s")
@@ -221,12 +221,12 @@ def _headings(figure: Figure, view: SignatureView) -> None:
 
 
 def _finding_colour(view: SignatureView) -> str:
-    """Return red where an eye sees more than the signature has."""
+    """Return red if the samples show bursts that the signature lacks."""
     return VERMILION if len(view.missed) else INK
 
 
 def _longest_s(view: SignatureView) -> float:
-    """Return up to when the picture goes: outliers that are much longer are cut off, so that the others are seen."""
+    """Return the end of the time axis; much longer outliers are truncated to keep the other samples readable."""
     ends = [float(one.edges_s[-1]) for one in view.samples if not one.is_outlier]
     ends += [one.signature.duration_s for one in view.signatures]
     needed = max(ends, default=0.0)
@@ -240,7 +240,7 @@ def _longest_s(view: SignatureView) -> float:
 
 
 def _draw_samples(axes: Axes, view: SignatureView, clock: Unit) -> None:
-    """Draw each run's sample in a row of its own, all to one scale: the used ones first, then the outliers, dashed."""
+    """Draw each run's sample in a separate row on a common scale: used samples first, then the outliers, dashed."""
     shown = _rows(view.samples)
     high = _scale(view.samples)
     _say_samples(axes, view.samples, shown, high)
@@ -272,7 +272,7 @@ def _row_in(count: int) -> float:
 
 
 def _scale(samples: Sequence[DrawnSample]) -> float:
-    """Return the rate that fills a row: outliers that are much higher are cut off, so that the others are seen."""
+    """Return the rate at full row height; much higher outliers are clipped to keep the other samples readable."""
     needed = max((_peak(one.bytes_per_s) for one in samples if not one.is_outlier), default=0.0)
     beyond = max((_peak(one.bytes_per_s) for one in samples if one.is_outlier), default=0.0)
     return max(needed, min(beyond, _BEYOND_RATE * needed) if needed > 0 else beyond)
@@ -316,7 +316,7 @@ def _draw_sample(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: floa
 
 
 def _draw_missed(axes: Axes, one: DrawnSample, row: int, clock: Unit, high: float, missed_ratios: Reals) -> None:
-    """Draw in red what a sample has where the signature lacks a burst that most samples have."""
+    """Highlight in red the parts of a sample with bursts that most samples have and the signature lacks."""
     ratios = (one.edges_s[:-1] + one.interval_s / 2) / max(float(one.edges_s[-1]), one.interval_s)
     is_missed = ((ratios[:, None] >= missed_ratios[:, 0]) & (ratios[:, None] < missed_ratios[:, 1])).any(axis=1)
     if not (is_missed.any() and high > 0):
@@ -353,7 +353,7 @@ def _draw_signatures(axes: Axes, view: SignatureView, clock: Unit) -> None:
     if math.isfinite(background):
         label = f"background, not in it: {rate_text(background)}"
         axes.axhline(background / unit.size, color=GREY, lw=1.1, ls="--", zorder=1.5, label=label)
-    # room for the bursts' numbers
+    # Leave space for the burst numbers.
     axes.set_ylim(0.0, 1.17 * (high / unit.size) if high > 0 else 1.0)
     panels.legend_above(axes)
 
@@ -403,7 +403,7 @@ def _shade_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
 
 
 def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
-    """Write the bursts' numbers at the upper edge: each, or every second, fifth, tenth ..., so that none touch."""
+    """Write burst numbers along the upper edge: each, or every second, fifth, tenth ..., to avoid overlap."""
     middles = (bursts.start_s + bursts.end_s) / 2 / clock.size
     inches = (_SIDES[1] - _SIDES[0]) * _WIDTH_IN / axes.get_xlim()[1]
     # a digit is about 0.64 of the font's size wide, and 72 points are an inch
@@ -422,7 +422,7 @@ def _number_bursts(axes: Axes, bursts: Bursts, clock: Unit) -> None:
 
 
 def _draw_support(axes: Axes, bursts: Bursts, clock: Unit) -> None:
-    """Draw how many of the used samples have each burst: a bar as wide as the burst."""
+    """Draw the number of used samples that support each burst, as bars with the burst's width."""
     from matplotlib.collections import PolyCollection
 
     top = 100 * np.where(np.isfinite(bursts.support_ratio), bursts.support_ratio, 0.0)

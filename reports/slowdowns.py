@@ -11,7 +11,7 @@ NOBODY_KNOWN = "nobody known"
 
 
 def slowed_text(outcomes: Sequence[str]) -> str:
-    """Return of a run how many of its bursts were slowed; outcomes: of each, as the table `slowdowns` has it."""
+    """Summarize in a sentence how many of a run's bursts were slowed; outcomes: from the table `slowdowns`."""
     found = [outcome for outcome in outcomes if outcome != "not_found"]
     if not found:
         return "None of its bursts was found in the traffic: nobody can be said to be in its way."

@@ -27,11 +27,11 @@ BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
 )
 #: behind everything; texts and lines that are read first; those that are read second
 GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
-#: what has no colour of its own: lines, areas, and grids
+#: Neutral colours: lines, areas and grids.
 GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
 #: colours of things that have no order, in the order in which they are given away
 HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
-#: from few to many, in steps: what `shades` passes through
+#: Stops of the sequential colour map used by `shades`, from few to many.
 SHADES = tuple(f"iosig:shade{number}" for number in range(7))
 #: of directions, and of classes
 DIRECTION_HUES = {"write": BLUE, "read": ORANGE}
@@ -43,7 +43,7 @@ CLASS_HUES = {
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What each role's colour is, as sRGB in six digits."""
+    """Colour values of all roles, as six-digit sRGB."""
 
     name: str
     ground: str
@@ -69,7 +69,7 @@ class Style:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
 
     def shades(self) -> dict[str, str]:
-        """Return the colours of few to many by their roles."""
+        """Return the stops of the sequential colour map keyed by role."""
         names = (role.removeprefix("iosig:") for role in SHADES)
         return dict(zip(names, _SHADES[self.is_dark], strict=True))
 
@@ -111,7 +111,7 @@ def in_force() -> Style:
 
 @contextmanager
 def drawn_in(style: Style = LIGHT) -> Iterator[None]:
-    """Draw alike for everybody, whatever is in their matplotlibrc; names from the input are never formulas."""
+    """Apply the style, independent of the user's matplotlibrc; names from the input are never parsed as formulas."""
     import matplotlib
 
     token = _IN_FORCE.set(style)
@@ -187,7 +187,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def luminance(colour: str) -> float:
-    """Return how bright an sRGB colour in six digits is, from 0 to 1 (WCAG 2.2, "relative luminance")."""
+    """Return the relative luminance of a six-digit sRGB colour, from 0 to 1 (WCAG 2.2, "relative luminance")."""
     red, green, blue = (_linear(int(colour[place : place + 2], 16) / 255) for place in (1, 3, 5))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

@@ -16,7 +16,7 @@ _UNKNOWN = "\ufffd"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a shown 1 stands for, the size from which on it is used, and its name."""
+    """Display unit of a quantity: size, minimum value for its use, and name."""
 
     size: float
     least: float
@@ -58,7 +58,7 @@ def unit_for(largest: float, units: tuple[Unit, ...], base: str) -> Unit:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a time as people write it."""
+    """Format a duration in the largest suitable unit."""
     return amount_text(seconds, TIMES, "s", digits=4)
 
 
@@ -95,7 +95,7 @@ def base_name(text: str) -> str:
 
 
 def volume_text(value: float) -> str:
-    """Return bytes as people write them."""
+    """Format bytes with a decimal prefix."""
     return amount_text(value, VOLUMES, "B")
 
 
@@ -105,7 +105,7 @@ def volume_tick_text(value: float) -> str:
 
 
 def rate_text(value: float) -> str:
-    """Return bytes per second as people write them."""
+    """Format bytes per second with a decimal prefix."""
     return amount_text(value, RATES, "B/s")
 
 
@@ -127,7 +127,7 @@ def plural(noun: str) -> str:
 
 
 def time_axis_text(unit: Unit, origin_s: float, *, has_utc_clock: bool) -> str:
-    """Return what an axis of time shows: times, or times after an instant."""
+    """Return the label of a time axis, with its unit and its origin, if not 0."""
     if origin_s == 0:
         return f"time [{unit.name}]"
     since = f"{origin_s:.15g} s"
@@ -144,7 +144,7 @@ def ratio_text(ratio: float) -> str:
 
 
 def plain(text: str, most: int = _NAME_CHARACTERS) -> str:
-    """Return a text from the input as it can be drawn: nothing that steers, no mark without a letter, not too long."""
+    """Sanitize input text for drawing: shorten it, and replace characters that the font cannot render."""
     known = _drawable()
     return "".join(
         letter if letter.isprintable() and ord(letter) in known and not unicodedata.combining(letter) else _UNKNOWN
@@ -153,7 +153,7 @@ def plain(text: str, most: int = _NAME_CHARACTERS) -> str:
 
 
 def printable(text: object, most: int) -> str:
-    """Return a text from the input as it can be printed or put into a page: nothing that steers, not too long."""
+    """Sanitize input text for terminals and pages: shorten it, and replace non-printable characters."""
     return "".join(letter if letter.isprintable() else _UNKNOWN for letter in shortened(str(text), most))
 
 

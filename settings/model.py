@@ -457,7 +457,7 @@ class Settings(Section):
         if self._distrust is not None:
             raise UsageError(f"{setting} makes iosig run a program as you, but {self._distrust}.")
 
-    # ---- what of names is meant, which is found before they are hidden
+    # ---- patterns that extract meaning from names, applied before pseudonymization
 
     @property
     def application_pattern(self) -> str:

@@ -11,7 +11,7 @@ from iosig.warehouse import renames
 from iosig.warehouse.errors import UsageError
 from iosig.warehouse.placing import moved_into_place
 
-#: what follows the name of the old file that is kept
+#: File name suffix of the backup.
 _ASIDE = ".before-upgrade"
 _HEADER = re.compile(r"^\s*\[\s*([A-Za-z_]+)(?=[\s.\]])")
 

@@ -44,7 +44,7 @@ class PrivacySettings(Section):
     )
 
     def key(self) -> bytes | None:
-        """Return the key, None where names land as they are; raise UsageError where it is not there."""
+        """Return the pseudonymization key, or None without pseudonyms; raise UsageError if the key is missing."""
         if not self.is_pseudonymized:
             return None
         if self.key_file is None:

@@ -30,7 +30,7 @@ def _fault_of_file(path: Path, status: os.stat_result) -> str | None:
 
 
 def _fault_of_folders(path: Path) -> str | None:
-    """Check the folder of the file, and that of a symbolic link to it: who can write there can replace the file."""
+    """Check the folder of the file, and that of a symbolic link to it: write access there allows replacing the file."""
     for folder in {path.absolute().parent, path.resolve().parent}:
         status = folder.stat()
         if _has_foreign_owner(status):

@@ -69,7 +69,7 @@ def cron_line(line: str) -> str:
 
 
 def job_key(text: str) -> str:
-    """Return how servers name jobs, or raise ValueError if it cannot be read."""
+    """Validate the format of job ids on servers (a jobid_name or a regular expression), or raise ValueError."""
     from iosig.transforms.job_keys import to_regex
 
     try:
@@ -88,7 +88,7 @@ def positive(values: dict[str, float]) -> dict[str, float]:
 
 
 def _has_password(uri: str) -> bool:
-    """Return whether a secret stands in an address; raise ValueError where it is none."""
+    """Return whether a URL contains a secret; raise ValueError for an invalid URL."""
     try:
         split = urlsplit(uri)
         return split.password is not None or any(word in split.query for word in _SECRETS)
@@ -97,7 +97,7 @@ def _has_password(uri: str) -> bool:
 
 
 def without_password(uri: str) -> str:
-    """Return the address of a catalogue's server, or raise ValueError where a secret stands in it."""
+    """Validate a catalogue server's URL without a password, or raise ValueError."""
     if _has_password(uri):
         raise ValueError(
             "has a password: say it in PGPASSWORD or ~/.pgpass instead, where libpq finds it, or where pyiceberg does "

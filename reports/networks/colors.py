@@ -33,7 +33,7 @@ _LIGHT: tuple[_Map, ...] = (
     # brown, rose, pink
     ((20.0, 73.0), ((42.0, 26.0), (16.0, 38.0), (0.0, 46.0), (345.0, 42.0), (335.0, 34.0))),
 )
-#: how much lighter few and many are on a dark background
+#: Lightness added to few and to many transfers on a dark background.
 _LIGHTER = (16.0, 6.0)
 _GREYS = {False: 216, True: 58}
 # sRGB (IEC 61966-2-1) to CIE XYZ under D65
@@ -70,7 +70,7 @@ def _map(number: int, is_dark: bool) -> Bytes:
     steps = np.linspace(0.0, 1.0, STEP_COUNT)
     lightness = few + is_dark * _LIGHTER[0] + (many + is_dark * _LIGHTER[1] - few - is_dark * _LIGHTER[0]) * steps
     hues, chromas = np.array(stops).T
-    # through the plane of a* and b*, so that no hue comes between that is not meant
+    # Interpolate in the plane of a* and b*, so that no unwanted hue occurs in between.
     planes = chromas * np.exp(1j * np.radians(hues))
     places = np.linspace(0.0, 1.0, len(stops))
     plane = np.interp(steps, places, planes.real) + 1j * np.interp(steps, places, planes.imag)
@@ -78,7 +78,7 @@ def _map(number: int, is_dark: bool) -> Bytes:
 
 
 def _within_gamut(lightness: Reals, plane: npt.NDArray[np.complex128]) -> Reals:
-    """Return sRGB (n, 3) from 0 to 255 of colours, as strong as a screen can show them at this lightness."""
+    """Return sRGB colours (n, 3) from 0 to 255 with the maximum chroma that fits the gamut at this lightness."""
     least, most = np.zeros(len(plane)), np.ones(len(plane))
     for _ in range(24):
         middle = (least + most) / 2

@@ -55,9 +55,9 @@ class HopEdges:
 
 
 def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
-    """Return the picture (2 radius, 2 radius, 4) of hops' edges, clear where there are none; radius: in pixels."""
+    """Return an RGBA image (2 radius, 2 radius, 4) of all hops' edges, transparent elsewhere; radius: in pixels."""
     side = 2 * radius * _FINE
-    # a rim of one pixel takes what lies just outside
+    # A border of one pixel catches points just outside the image.
     codes = np.zeros((side + 2, side + 2), dtype=np.uint16)
     share = min(1.0, _MOST_POINTS / max(sum(_point_count(hop, radius) for hop in hops), 1))
     for number, hop in enumerate(hops):

@@ -36,7 +36,7 @@ _SPACE, _AWAY, _TICK = 9, 11, 6
 _LEAST_RADIUS, _MOST_LEVEL, _MOST_ACROSS = 560.0, 48, 160
 #: Number of names (the longest ones) whose rendered width is measured.
 _MOST_MEASURED = 64
-#: a name on a sector lies in the outer part of it
+#: Radial position of a name within its sector.
 _SECTOR_SHARE = 0.62
 
 
@@ -51,7 +51,7 @@ class OuterLabels:
 
 
 def outer_labels(layer: Layer) -> OuterLabels:
-    """Return what stands around the outermost ring."""
+    """Choose and format the names around the outermost ring, and measure the space that they need."""
     count = layer.node_count
     if not count:
         return OuterLabels(np.empty(0, dtype=np.int64), [], True, 0.0)
@@ -121,7 +121,7 @@ def draw_inner(axes: Axes, layer: Layer, ring: Ring, radius: float, colors: Sequ
 def _along(axes: Axes, texts: Sequence[str], angles: Reals, reach: float, points: float, colors: Sequence[str]) -> None:
     for text, angle, color in zip(texts, angles.tolist(), colors, strict=True):
         degrees = -np.degrees(angle) % 360
-        # those below would stand on their heads
+        # Other angles would put the text upside down.
         degrees = degrees + 180 if 90 < degrees < 270 else degrees
         _turned(axes, _shown(text), angle, reach, points, color, degrees, "center")
 
@@ -160,7 +160,7 @@ def _first_members(layer: Layer) -> pl.Series:
 
 
 def _step(count: int, around: float, room: float, most: int) -> int:
-    """Return of how many nodes one is named: a power of two where nodes are, else 1, 2, 5, 10 ... ."""
+    """Return the stride between named nodes: a power of two for multiples of 64 nodes, else 1, 2, 5, 10 ...."""
     is_binary = count >= 64 and count % 64 == 0
     steps: list[int] = (
         [2**power for power in range(40)] if is_binary else [s * 10**p for p in range(12) for s in (1, 2, 5)]
@@ -169,7 +169,7 @@ def _step(count: int, around: float, room: float, most: int) -> int:
 
 
 def _named_places(count: int, step: int) -> Ints:
-    """Return the places around a ring that are named, but for a last one that would stand too near to the first one."""
+    """Return the positions of named nodes, dropping the last one if it is too close to the first."""
     places = np.arange(0, count, step)
     return places[:-1] if step > 1 and len(places) > 1 and count - places[-1] < step else places
 
@@ -179,7 +179,7 @@ def _line(points: float) -> float:
 
 
 def _widest(labels: Sequence[str], points: float) -> float:
-    """Return the width of the widest of some names as they are shown, in pixels."""
+    """Return the width in pixels of the widest displayed name."""
     from matplotlib.font_manager import findfont, get_font
 
     font = get_font(findfont("DejaVu Sans"))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Font sizes of headings and text [points], line height [pixels], and characters per line.
 _HEADING, _TEXT, _LINE, _LETTERS = 9.5, 8.5, 19, 50
 _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
-#: of a hop: the inner ones are drawn last, and may lie on the outer ones
+#: Line widths per hop: inner hops are drawn last and may cover outer ones.
 _LINES = (3.2, 1.3, 0.8)
 _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: the share of the axis that a name takes
@@ -109,7 +109,7 @@ class Legend:
         axes.imshow(colors(hop, is_dark=in_force().is_dark)[None], aspect="auto", extent=(0.0, 1.0, 0.0, 1.0))
         ticks = np.unique(np.concatenate([[1.0], np.round(log_ticks(1.0, float(most), 6)), [float(most)]]))
         places = np.log(ticks) / max(np.log(most), 1e-9) if most > 1 else np.array([0.5])
-        # what would touch the largest number is left out
+        # Skip ticks that would overlap the largest number.
         is_kept = (places <= 0.86) | (ticks == most)
         names = [f"{int(tick):,}" for tick in ticks[is_kept].tolist()]
         axes.set_xticks(places[is_kept], names, fontsize=8)
@@ -128,7 +128,7 @@ class Legend:
         self._left -= 38
 
     def _scale(self, view: NetworkView, scale: Scale, counts: list[Ints]) -> None:
-        """Draw the axis of values as it lies along every edge, and how many transfers there are at each."""
+        """Draw the value axis of all edges, with the number of transfers at each position."""
         from matplotlib.ticker import FuncFormatter, NullLocator
 
         self._heading(f"Place on an edge: {quantity(view.network, view.metric)}")

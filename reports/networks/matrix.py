@@ -139,7 +139,7 @@ def _fill(axes: Axes, view: NetworkView, values: Reals, ends: tuple[float, float
 
 
 def _mark_requests(axes: Axes, view: NetworkView, hop: int) -> None:
-    """Draw a red ring before each node that a request which stands out came from."""
+    """Draw a red ring before each node that issued an outlier request."""
     if not {"metric", "source_layer", "source_node"} <= set(view.bottlenecks.columns):
         return
     layer = view.network.layers[hop]

@@ -38,7 +38,7 @@ MOST_BYTES = 4_000_000
 _LEAST_GUESSED_EDGES, _GUESS_SLACK = 1024, 1.02
 _PARTS = Path(__file__).with_name("page_parts")
 _SCRIPTS = ("numbers", "data", "model", "picture", "rings", "timeline", "details", "search", "panels", "main")
-#: characters of a text from a log that are kept, and what stands for those that steer
+#: Maximum length of a text from a log.
 _MOST_CHARACTERS = 300
 
 
@@ -91,7 +91,7 @@ class _Parts:
 
     @cached_property
     def timeline(self) -> tuple[bytes, list[list[int]]]:
-        """The timeline, and how many steps it has by metric and hop."""
+        """Encoded timeline, and its number of steps by metric and hop."""
         return data.timeline_part(self.network)
 
     def whole(self, detail: Detail) -> _Whole:
@@ -131,7 +131,7 @@ class _Parts:
         return parts
 
     def guessed_bytes(self, detail: Detail) -> int:
-        """Return about how large all parts are, single windows judged by every 8th edge; 0 for a small network."""
+        """Estimate the size of all parts from every 8th edge; 0 for a small network."""
         if self.network.edges.height < _LEAST_GUESSED_EDGES or detail.window_factor >= self.network.window_count:
             return 0
 
@@ -242,7 +242,7 @@ def _number(value: object) -> float | None:
 
 
 def _plain(text: object, most: int = _MOST_CHARACTERS) -> str:
-    """Return a text from a log without what steers, not too long."""
+    """Remove control characters from a log's text and truncate it."""
     return printable(text, most)
 
 
@@ -275,7 +275,7 @@ def _pattern_times(network: Network, row: Mapping[str, Any]) -> tuple[float, flo
 
 
 def _slow(view: NetworkView, slow: SlowNodes) -> dict[str, Any]:
-    """Return the slowest nodes of a layer by their numbers, the slowest first."""
+    """Serialize a layer's slowest nodes as indices, with their ratios to the median time."""
     number = [layer.name for layer in view.network.layers].index(slow.layer)
     labels = view.network.layers[number].labels.to_list()
     return {
@@ -358,7 +358,7 @@ def _hash(text: str) -> str:
 
 
 def _json(document: Mapping[str, Any]) -> str:
-    """Return JSON that can stand in a script element: it holds nothing that is markup, and nothing but ASCII."""
+    """Serialize to JSON that is safe inside a script element: ASCII only, with markup characters escaped."""
     text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

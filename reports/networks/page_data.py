@@ -132,7 +132,7 @@ def deflated(*streams: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Numbers (n) that occur several times: which there are, rising, and sums over those that are alike."""
+    """Groups of equal numbers (n): the distinct numbers in ascending order, and aggregation of values per group."""
 
     keys: Ints
     order: Ints | None
@@ -165,7 +165,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class SlotCounts:
-    """Transfers of one metric by slot: what they are counted on and the rows window, edge, slot, count."""
+    """Transfers of one metric by slot: the scale, and rows of window, edge, slot and count."""
 
     scale: Scale
     rows: pl.DataFrame
@@ -250,7 +250,7 @@ def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) 
 
 
 def whole_part(rows: pl.DataFrame, slot_count: int, detail: Detail) -> tuple[bytes, int]:
-    """Return cells (edge by slot) that have any transfers in the whole run, as gaps, and counts; and how many cells."""
+    """Encode the non-empty cells (edge by slot) of the whole run and their counts; also return the number of cells."""
     runs = Runs.of(_numbers(rows, "edge") * slot_count + _numbers(rows, "slot"))
     counts = codes(runs.sums(_numbers(rows, "count")), detail.whole_bits)
     begins = np.zeros(len(runs.keys), dtype=np.bool_)
@@ -282,7 +282,7 @@ def _numbers(rows: pl.DataFrame, name: str) -> Ints:
 
 
 def _by_window(keys: Ints, size: int, window_count: int) -> tuple[bytes, bytes]:
-    """Return how many numbers each window has, and the gaps between them; a key is window * size + number."""
+    """Return the number of entries per window, and their delta-encoded numbers; a key is window * size + number."""
     windows = keys // max(size, 1)
     begins = np.diff(windows, prepend=-1) != 0
     return varints(np.bincount(windows, minlength=window_count)), varints(gaps(keys - windows * size, begins))

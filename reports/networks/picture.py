@@ -41,9 +41,9 @@ _TIMELINE, _BETWEEN, _TIMELINE_LEFT = 118, 34, 110
 _LEAST_HIGH = 520
 _LEGEND_LEFT, _LEGEND_WIDTH = 1530, 420
 _MOST_NOTE_LINES, _NOTE_LETTERS = 3, 215
-#: a line is so wide, in pixels; all lines of a hop fill this share of its area
+#: Minimum and maximum line width in pixels, and the share of a hop's area that lines may fill.
 _LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
-#: slow nodes that are named on their rings, and how far from the ring, in the unit of the layout
+#: Maximum number of slow nodes labelled on their rings, and the label's distance from the ring in layout units.
 _NAMED_SLOW, _SLOW_AWAY = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
 #: segments without seams are drawn together, in arcs that are not longer than this; radians between two corners
@@ -266,7 +266,7 @@ def _mark(axes: Axes, ring: Ring, is_marked: pl.Series, **how: Any) -> None:
 
 
 def _circle_bottlenecks(axes: Axes, view: NetworkView) -> None:
-    """Draw a red circle at each node that a request which stands out came from, as Figure 12."""
+    """Draw a red circle at each node that issued an outlier request, as in Figure 12."""
     if not {"metric", "source_layer", "source_node"} <= set(view.bottlenecks.columns):
         return
     rows = view.bottlenecks.filter(pl.col("metric") == view.metric)

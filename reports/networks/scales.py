@@ -76,7 +76,7 @@ def scale_of(network: Network, metric: Metric, most_slot_count: int = 50) -> Sca
 
 
 def _edge_values(starts: Ints) -> Reals:
-    """Return the values at which bins begin; the largest float for what lies behind the last one."""
+    """Return the lower edges of bins; bins beyond the last one map to the largest float."""
     values = lower_edges(np.minimum(starts, HIGHEST))
     return np.where(starts > HIGHEST, np.finfo(np.float64).max, values)
 

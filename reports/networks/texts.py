@@ -38,20 +38,20 @@ _NODE_CHARACTERS, _MOST_CAUSES = 48, 5
 
 
 def quantity(network: Network, metric: Metric) -> str:
-    """Return what a metric is called in this network; times of several kinds are all named."""
+    """Return a metric's display name for this network; different kinds of times are all listed."""
     if metric != "time":
         return metric
     return " and ".join(_TIMES[kind] for kind in dict.fromkeys(network.time_kinds)) or "time"
 
 
 def quantity_of_hop(network: Network, metric: Metric, hop: int) -> str:
-    """Return what a metric is called between two layers."""
+    """Return a metric's display name between two adjacent layers."""
     return _TIMES[network.time_kinds[hop]] if metric == "time" else metric
 
 
 def value_text(metric: Metric, value: float) -> str:
     """Return a metric's value in a unit that fits."""
-    # as it is shown: 999.9 µs are 1 ms, not 1e+03 µs
+    # Round first, so that 999.9 µs becomes 1 ms rather than 1e+03 µs.
     return amount_text(float(f"{value:.3g}") * (1 + 1e-12), *_UNITS[metric])
 
 
@@ -76,7 +76,7 @@ def log_ticks(low: float, high: float, most: int = 9) -> Reals:
 
 
 def _apart(values: Reals, least: float) -> Reals:
-    """Return values (n, rising), the first one and then those that are so far from the one before, in logarithms."""
+    """Select ascending values (n) with a minimum logarithmic distance from each other, starting with the first."""
     logs, kept = np.log(values), [0]
     for place in range(1, len(values)):
         if logs[place] - logs[kept[-1]] >= least * (1 - 1e-9):
@@ -85,7 +85,7 @@ def _apart(values: Reals, least: float) -> Reals:
 
 
 def slot_places(scale: Scale, values: Reals) -> Reals:
-    """Return where positive values (n) lie among a scale's slots: a slot's number where it begins."""
+    """Convert positive values (n) to fractional slot positions; an integer is the start of a slot."""
     edges = np.append(scale.lowest_values[scale.special_count :], scale.highest_values[-1:])
     places = scale.special_count + np.arange(len(edges), dtype=np.float64)
     found: Reals = np.interp(np.log(values), np.log(edges), places)
@@ -96,7 +96,7 @@ def slot_places(scale: Scale, values: Reals) -> Reals:
 
 
 def distinct(labels: Sequence[str]) -> list[str]:
-    """Return labels without what all of them begin with, digits left whole, and without a domain that all share."""
+    """Strip the common prefix (without splitting numbers) and the common domain from labels."""
     if len(labels) < 2:
         return list(labels)
     bare = [label.partition(".") for label in labels]
@@ -110,11 +110,11 @@ def distinct(labels: Sequence[str]) -> list[str]:
 
 
 def node_text(label: str) -> str:
-    """Return a node's label as it stands in a sentence."""
+    """Format a node's label for use in a sentence."""
     return plain(label, _NODE_CHARACTERS)
 
 
-# ---- what was found
+# ---- findings
 
 
 def pattern_texts(
@@ -140,7 +140,7 @@ def slowest_of(slow: Sequence[SlowNodes]) -> list[str]:
 
 
 def slow_finding(slow: Sequence[SlowNodes]) -> str:
-    """Return who is slow, in a sentence; nothing where no nodes can be compared."""
+    """Name the slow nodes in one sentence; empty where nodes cannot be compared."""
     told = slowest_of(slow)
     if told:
         return f"Slow: {'; '.join(told)}"
@@ -148,13 +148,13 @@ def slow_finding(slow: Sequence[SlowNodes]) -> str:
 
 
 def node_name(layer: str, label: str) -> str:
-    """Return a node's label as it stands in a sentence; a bare number would say too little."""
+    """Format a node's label for a sentence; a bare number is preceded by its layer."""
     shown = node_text(label)
     return f"{plain(layer, 24)} {shown}" if shown[:1].isdecimal() else shown
 
 
 def ratio_text(ratio: float) -> str:
-    """Return how many times as long, to two digits behind the point where that says anything."""
+    """Format a ratio with two decimals, or as an integer from 100 on."""
     return f"{ratio:.2f}" if ratio < 100 else f"{ratio:,.0f}"
 
 
@@ -167,7 +167,7 @@ def pattern_causes(network: Network, patterns: pl.DataFrame, metric: Metric) -> 
 
 
 def _whole(network: Network, patterns: pl.DataFrame, metric: Metric) -> pl.DataFrame:
-    """Return the rows of a metric in all windows together, by hop; none where there are no patterns at all."""
+    """Return the whole-run pattern rows of a metric, ordered by hop; empty without patterns."""
     if not {"hop", "metric", "is_whole_run", "outcome", "pattern"} <= set(patterns.columns):
         return pl.DataFrame()
     is_hop = pl.col("hop").is_between(0, network.hop_count - 1)
@@ -205,7 +205,7 @@ def _causes(row: dict[str, Any]) -> list[str]:
 
 
 def bottleneck_texts(bottlenecks: pl.DataFrame, metric: Metric, most: int) -> list[str]:
-    """Return a sentence on each single request that stands out, the first ones."""
+    """Describe the first single outlier requests, one sentence each."""
     if not {"metric", "source_layer", "source_node", "value", "median_value"} <= set(bottlenecks.columns):
         return []
     rows = bottlenecks.filter(pl.col("metric") == metric).head(most)

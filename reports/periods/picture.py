@@ -48,7 +48,7 @@ _EXCERPT_CYCLES = 8
 _COSINE_POINTS = 2000
 #: more marks than these are drawn small
 _CROWD = 60
-#: how far bars of segments are from one another, of the panel's height
+#: Distance between the bars of segments, as a fraction of the panel's height.
 _LANE = 0.1
 #: A threshold below this share of the highest line is drawn on a logarithmic axis only.
 _LOWEST_LINEAR = 0.02
@@ -71,7 +71,7 @@ class _Clock:
     @classmethod
     def of(cls, signals: EvenSignals) -> _Clock:
         hertz, started = float(signals.sampling_hz[0]), float(signals.start_s[0])
-        # in tenths of decades: the span itself may be beyond what a float holds
+        # Use logarithms, because the duration itself may overflow a float.
         exponent = math.log10(max(signals.sample_count, 1)) - math.log10(hertz)
         duration = 10.0 ** max(-300.0, min(300.0, exponent))
         started = started if math.isfinite(started) else 0.0
@@ -125,7 +125,7 @@ def _size_of_all(views: Sequence[PeriodView]) -> tuple[float, float]:
 
 @panels.picture(_size_of_all)
 def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
-    """Draw one signal and what each of several methods says of it; the panels below are the first method's."""
+    """Draw one signal and the results of several methods; the panels below show the first method only."""
     main, height = views[0], float(figure.get_figheight())
     names = (plain(main.title), plain(main.direction), f"panels below: {main.method}")
     panels.headings(figure, _agreement(views), names, _FOUND if any(one.is_periodic for one in views) else _LINE)
@@ -143,7 +143,7 @@ def draw_all(figure: Figure, views: Sequence[PeriodView]) -> None:
 
 
 def _agreement(views: Sequence[PeriodView]) -> str:
-    """Return how many methods find the commonest period, and how many none."""
+    """Summarize how many methods agree on the most frequent period, and how many find none."""
     periods = np.array([1.0 / one.frequency_hz for one in views if one.is_periodic])
     if not len(periods):
         return f"No period by any of {len(views)} methods"
@@ -162,7 +162,7 @@ def _agreement(views: Sequence[PeriodView]) -> str:
 
 
 def _draw_lanes(axes: Axes, views: Sequence[PeriodView], ends: tuple[float, float]) -> None:
-    """Draw a lane for each method: a mark a period where it holds, and what the method says."""
+    """Draw a lane for each method with its periods and result."""
     clock = _Clock.of(views[0].signals)
     axes.set_xlim(*ends)
     axes.set_ylim(len(views), 0)
@@ -210,7 +210,7 @@ def draw(figure: Figure, view: PeriodView) -> None:
 
 
 def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tuple[int, int] | None = None) -> None:
-    """Draw the samples from one to another with what was found, or mark the excerpt that shows it."""
+    """Draw a range of samples with the detected period, or mark the excerpt that shows it."""
     clock, values = _Clock.of(view.signals), view.signals.bytes_per_s[0]
     is_part = shown != (0, len(values))
     axes.set_title(f"Time behaviour, {_EXCERPT_CYCLES} periods of it" if is_part else "Time behaviour")
@@ -267,7 +267,7 @@ def _draw_envelope(axes: Axes, edges: Reals, columns: Columns, label: str) -> No
 
 
 def _draw_gaps(axes: Axes, edges: Reals, missing_ratio: Reals) -> None:
-    """Shade what was not measured, the darker the more of a column."""
+    """Shade missing data; darker columns have more missing samples."""
     if not missing_ratio.any():
         return
     from matplotlib.colors import ListedColormap, to_rgb
@@ -402,7 +402,7 @@ def _draw_lines(axes: Axes, frequency: Reals, power: Reals, floor: float) -> Non
     edges = np.geomspace(frequency[0], frequency[-1], PIXEL_COLUMNS + 1)
     bounds = np.unique(np.concatenate([[0], np.searchsorted(frequency, edges[1:-1]), [count]]))
     columns = Columns.of(power, bounds)
-    # A line stands alone at the low end, where frequencies are further apart than pixels.
+    # At the low end, frequencies are further apart than pixels, so each line is drawn separately.
     at = 1 / frequency[bounds[:-1] + (np.diff(bounds) - 1) // 2]
     axes.vlines(at, floor, np.maximum(columns.highest, floor), color=_SIGNAL, lw=0.9)
 
@@ -436,7 +436,7 @@ def _nearest(ascending: Reals, wanted: Reals) -> Ints:
 
 
 def _draw_autocorrelation(axes: Axes, view: PeriodView) -> None:
-    """Draw how much the signal is like itself at each lag, the peaks, and the found period."""
+    """Draw the autocorrelation, its peaks, and the detected period."""
     found = view.autocorrelation
     axes.set_title("Autocorrelation" if view.is_whole else "Autocorrelation of the shaded time")
     axes.set_xlabel("lag")

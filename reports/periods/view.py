@@ -67,7 +67,7 @@ class Cosines:
 
 
 def _angles(samples: npt.ArrayLike, frequency_hz: float, sampling_hz: float) -> Reals:
-    """Return how far a frequency has turned at samples, in rad: whole turns do not count, and would cost digits."""
+    """Return the phase angle of a frequency at samples, modulo full turns to preserve precision."""
     turns = np.asarray(samples, dtype=np.float64) * (frequency_hz / sampling_hz)
     return 2 * np.pi * (turns - np.rint(turns))
 
@@ -90,7 +90,7 @@ class Spectrum:
 
 @dataclass(frozen=True, slots=True)
 class Autocorrelation:
-    """A signal's likeness to itself when shifted: lag_s (n) ascending, coefficient (n), and peaks (k), their places."""
+    """Autocorrelation of one signal by ascending lag_s (n): coefficient (n), and the indices of peaks (k)."""
 
     lag_s: Reals = field(default_factory=_nothing)
     coefficient: Reals = field(default_factory=_nothing)
@@ -177,7 +177,7 @@ class PeriodView:
         return [f"{name} {ratio_text(value)}" for name, value in numbers if math.isfinite(value)]
 
 
-# ---- from what was found
+# ---- from detection results
 
 
 def view_of(
@@ -225,11 +225,11 @@ def view_of(
 
 
 def _cosines(view: PeriodView, judged: EvenSignals, found: Detections, rows: slice) -> Cosines:
-    """Return the found cosine as it fits the judged time, and the other candidates where they are of the whole."""
+    """Return the detected cosine fitted to the analysed time; other candidates only if all samples were analysed."""
     if not view.is_periodic:
         return Cosines()
     amplitude, phase, mean = _fitted(judged, view.frequency_hz, view.window_samples[0])
-    # The judged time has a phase of its own: candidates of it do not fit the whole.
+    # Candidate phases refer to the analysed time, so they do not fit the whole signal.
     others = rows if view.is_whole else slice(0)
     candidates = found.candidates
     is_other = ~np.isclose(candidates.frequency_hz[others], view.frequency_hz, rtol=1e-6, atol=0.0)

@@ -43,11 +43,11 @@ Box = tuple[float, float, float, float]
 _WIDTH_IN, _SIDE_IN, _TOP_IN, _FOOT_IN = 11.0, 0.3, 1.45, 0.65
 _STRIP_IN, _CAUSES_IN, _BETWEEN_IN = 0.34, 0.62, 0.1
 _LARGEST_IN, _LEAST_IN = 0.42, 0.13
-#: labels lie flat where states are so far apart, and stand upright where they are closer
+#: Minimum distance of states for horizontal labels; closer states have vertical labels.
 _FLAT_IN, _FLAT_LABEL_IN, _UPRIGHT_LABEL_IN = 1.05, 0.38, 1.3
 #: inches between a circle and its label, and the points of an edge
 _PAD_IN, _CURVE_POINTS = 0.12, 60
-#: where on an edge its label may stand, the best place first
+#: Candidate label positions along an edge, the preferred one first.
 _LABEL_PLACES = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
 _NAME_POINTS = 9.0
 #: Above _CROWD edges, all are drawn pale and only the most frequent ones have labels. Above _MOST_CAUSES transitions,
@@ -121,7 +121,7 @@ def _verdict(graph: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A state as drawn: its circle, and its horizontal or vertical label below."""
+    """A drawn state of the automaton: its circle, and its horizontal or vertical label below."""
 
     name: str
     x: float
@@ -138,7 +138,7 @@ class _Node:
 
     @property
     def boxes(self) -> list[Box]:
-        """What must not be written over."""
+        """Bounding boxes of circle and label, which no other text may overlap."""
         if self.is_upright:
             half = 0.6 * LABEL_POINTS / 72
         else:
@@ -149,7 +149,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Positions in inches: nodes by name, and edge curves (points, 2) in the graph's order."""
+    """Layout of the figure in inches: nodes by name, and edge curves (points, 2) in the graph's order."""
 
     nodes: dict[str, _Node]
     curves: list[Reals]
@@ -223,7 +223,7 @@ def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
         return np.full(count, (low + high) / 2)
     span = float(places[-1] - places[0])
     wanted = (places - places[0]) / span if span > 0 else np.linspace(0, 1, count)
-    # of a few states that are alike the line is short: far ends would say that they are not
+    # Shorten the line for few states with similar periods, because far ends would suggest a large difference.
     used = min(high - low, max(gap * (count - 1), 2.2 * span))
     start = (low + high - used) / 2
     steps = gap * np.arange(count)
@@ -233,7 +233,7 @@ def _spread(places: Reals, gap: float, low: float, high: float) -> Reals:
 
 
 def _depths(edges: Iterable[Mapping[str, Any]], x: Mapping[str, float]) -> float:
-    """Return how far the arcs to shorter periods hang below the labels."""
+    """Return the depth below the labels of the arcs that lead to shorter periods."""
     pairs = [(x[edge["source"]], x[edge["target"]]) for edge in edges if edge["source"] in x and edge["target"] in x]
     return max((_height(source - target, 0) for source, target in pairs if target < source), default=0.0)
 
@@ -258,7 +258,7 @@ def _curve(source: _Node, target: _Node, rank: int) -> Reals:
         is_above = target.x > source.x and source.name not in OTHER_STATES
         side = 1.0 if is_above else -1.0
         first, last = (np.array([one.x, one.y + one.radius if is_above else one.bottom]) for one in (source, target))
-        # further out than what leads down to the others
+        # Further out than the edges that lead down to the other states.
         toward = 2 * np.sign(target.x - source.x) * shift
         first[0], last[0] = first[0] + toward, last[0] - toward
         bend = np.array([0.0, side * 4 / 3 * _height(target.x - source.x, rank)])
@@ -266,7 +266,7 @@ def _curve(source: _Node, target: _Node, rank: int) -> Reals:
         return _bezier(first, first + bend + along, last + bend - along, last)
     is_down = target.y < source.y
     upper, lower = (source, target) if is_down else (target, source)
-    # what leads down and what leads up again must not lie on each other
+    # Separate downward edges from upward ones.
     offset = (shift if is_down else -shift) * (1 + rank)
     top, end = np.array([upper.x + offset, upper.bottom]), np.array([lower.x + offset, lower.y + lower.radius])
     bend = np.array([0.0, 0.5 * (top[1] - end[1])])

@@ -65,9 +65,9 @@ class PredictionView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """The last run's evaluations (n) by their time at_s, and its phases; numbers and texts by the columns' names.
+    """The last run's evaluations (n), ordered by time at_s, and its phases; numbers and texts by column name.
 
-    onset_s (p): when phases began; follows (p - 1): whether the next onset is known to be the next phase's.
+    onset_s (p): starts of phases; follows (p - 1): whether the next onset certainly belongs to the next phase.
     """
 
     at_s: Reals
@@ -108,7 +108,7 @@ class Run:
         return np.where(self.follows, np.diff(self.onset_s), np.nan)
 
     def came(self) -> tuple[Reals, Reals]:
-        """Return when the first burst after each evaluation came, and how long after the one before; NaN if unknown."""
+        """Return the first burst after each evaluation and its distance from the previous burst; NaN if unknown."""
         place = np.searchsorted(self.onset_s, self.at_s, "right")
         onset = np.append(self.onset_s, np.nan)[place]
         gap = np.concatenate([[np.nan], self.gaps_s, [np.nan]])[: len(self.onset_s) + 1][place]
@@ -138,7 +138,7 @@ def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Rea
     if math.isfinite(foreseen):
         last = max(last, min(float(foreseen), last + 0.25 * (last - first)))
     span = last - first if last > first else max(1.0, 1e-6 * abs(first))
-    # what lies on the edge is to be seen
+    # Add a margin, so that marks on the boundary are visible.
     return first - 0.01 * span, first + 1.01 * span
 
 
@@ -151,7 +151,7 @@ class Bins:
 
     @classmethod
     def of(cls, at_s: Reals, ends_s: tuple[float, float]) -> Bins:
-        """Return each value in a column of its own, if there are not too many."""
+        """Assign values to pixel columns; short series have one column per value."""
         if len(at_s) <= MOST_EXACT:
             return cls(np.arange(len(at_s)), at_s)
         column = np.floor((at_s - ends_s[0]) / (ends_s[1] - ends_s[0]) * _COLUMNS)

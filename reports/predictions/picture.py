@@ -57,7 +57,7 @@ def draw(view: PredictionView) -> Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """One panel: height, space above, draw function, and whether it has a separate time axis."""
+    """Panel with height, space above, draw function, and whether its time axis is separate."""
 
     height_in: float
     space_in: float
@@ -113,7 +113,7 @@ def _headings(figure: Figure, view: PredictionView, run: Run) -> None:
 
 
 def _finding(run: Run) -> str:
-    """Return what the last evaluation says: the period, and when the next burst comes."""
+    """Summarize the last evaluation: the period, and the predicted time of the next burst."""
     last = {name: float(values[-1]) for name, values in run.numbers.items()}
     period = f"Comes every {duration_text(last['period_s'])}" if run.has_period[-1] else "No period"
     if math.isfinite(last["shortest_period_s"]) and math.isfinite(last["longest_period_s"]):
@@ -131,7 +131,7 @@ def _finding(run: Run) -> str:
 
 
 def _counts(run: Run) -> list[str]:
-    """Return how many evaluations there were, and changes."""
+    """Return the numbers of evaluations and of detected changes as text."""
     changes = int(np.sum(run.texts["change"] != ""))
     return [
         f"{counted(len(run.at_s), 'evaluation')}, {np.sum(run.texts['outcome'] == 'periodic'):,} periodic",
@@ -229,7 +229,7 @@ def _draw_periods(run: Run, axes: Axes) -> None:
 
 
 def _period_axis(run: Run, axes: Axes) -> float:
-    """Set the axis of periods, and return the size of its unit [s]: room for labels is left above."""
+    """Configure the period axis with space for labels at the top, and return its unit in seconds."""
     names = ("period_s", "shortest_period_s", "longest_period_s")
     values = np.concatenate([*(run.numbers[name] for name in names), run.gaps_s])
     values = values[np.isfinite(values) & (values > 0)]
@@ -314,7 +314,7 @@ def _draw_changes(run: Run, axes: Axes) -> None:
     low, high = run.clock.at(run.ends_s)
     inches = (at - low) / (high - low) * _WIDE_IN
     for chosen, marker in ((is_longer, "^"), (~is_longer, "v")):
-        # those that would cover one another are one
+        # Markers that would overlap are drawn once.
         places = at[chosen][np.unique(np.round(20 * inches[chosen]), return_index=True)[1]]
         axes.plot(places, np.full(len(places), 0.96), marker, color=PURPLE, ms=5, ls="", transform=blend)
     if len(found) > _MOST_CHANGES:
@@ -330,7 +330,7 @@ def _draw_changes(run: Run, axes: Axes) -> None:
 
 
 def _rug_rows(run: Run) -> list[str]:
-    """Return the outcomes that have a row of ticks: those without a period, and what a thinned curve does not show."""
+    """Return the outcomes with a row of ticks: those without a period, and those lost in a thinned curve."""
     shown = {"periodic"} if len(run.at_s) > MOST_EXACT else {"periodic", "tentative"}
     found = set(run.texts["outcome"].tolist()) - shown
     return [name for name in _RUG_COLORS if name in found] + sorted(found - set(_RUG_COLORS))[:3]
@@ -366,7 +366,7 @@ def _hide_axes(axes: Axes) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Windows:
-    """Evaluations with their windows: on the shared time axis, or the last ones on a separate axis.
+    """Evaluations drawn with their windows, on the shared time axis or (the last ones) on a separate axis.
 
     Many windows are thinned to the last one before each of evenly spaced times, unless they are too short to be
     visible.
@@ -393,7 +393,7 @@ class _Windows:
 
 
 def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
-    """Draw windows as lines, the last one in bold, and behind each when the next burst was expected, and came."""
+    """Draw windows as lines, the last one in bold, with the predicted and actual next bursts behind each."""
     chosen, count = windows.chosen, len(run.at_s)
     clock = RunClock.of(*windows.ends_s, has_utc_clock=run.clock.has_utc_clock) if windows.is_excerpt else run.clock
     axes.set_xlim(*clock.at(windows.ends_s).tolist())
@@ -422,9 +422,9 @@ def _draw_windows(run: Run, windows: _Windows, axes: Axes) -> None:
 
 
 def _errors(run: Run) -> Reals:
-    """Return how much later than it came the next burst was expected at the earliest, likely and latest (3, n).
+    """Return the errors of the predicted earliest, likely and latest next burst (3, n).
 
-    In shares of the detected gap before it.
+    Errors are positive for late predictions, and relative to the detected gap before the burst.
     """
     came, gap = run.came()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -434,7 +434,7 @@ def _errors(run: Run) -> Reals:
 
 
 def _draw_errors(run: Run, errors: Reals, axes: Axes) -> None:
-    """Draw how far off the next burst was, from the earliest to the latest, in percent of the gap before it."""
+    """Draw the prediction errors of the next burst from earliest to latest, in percent of the preceding gap."""
     known = np.flatnonzero(np.isfinite(errors[1]))
     at, shown = run.at_s[known], 100 * errors[:, known]
     within = float(np.mean((shown[0] <= 1e-6) & (shown[2] >= -1e-6)))

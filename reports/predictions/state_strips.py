@@ -187,7 +187,7 @@ def _name_span(axes: Axes, name: str, told: str, middle: float, wide_in: float) 
 
 
 def text_inches(text: str, points: float, *, is_bold: bool = False) -> float:
-    """Return about how wide a text is, rather too wide."""
+    """Estimate the width of a text in inches, with a safety margin."""
     return len(text) * (BOLD_LETTER if is_bold else LETTER) * points / 72
 
 

@@ -34,7 +34,7 @@ def contents(frames: AdviceFrames) -> Content:
 
 
 def told(frames: AdviceFrames) -> dict[str, Any]:
-    """Return what the template of the first page is given: the best start of each that finds no room now."""
+    """Return the start page's template variables: the best start of each application in contention now."""
     best = frames.rows.filter(pl.col("place") == 1).sort("now_bytes", "application_id", descending=[True, False])
     crowded = best.filter(pl.col("now_bytes") >= 1)
     return {

@@ -70,9 +70,9 @@ def located(rows: pl.DataFrame) -> Content:
 
 
 def histories(history: pl.DataFrame) -> Iterator[Content]:
-    """Yield what releases say of signatures, a row each release_id, in a file for some applications each.
+    """Yield the signature histories of releases, one row per release_id, with several applications per file.
 
-    That changes with each release, as the files of applications should not.
+    Histories change with each release; separate files keep the files of applications unchanged.
     """
     known = history["application_id"].unique().sort()
     places = [file_hash(name)[:_HISTORY_DIGITS] for name in known]
@@ -139,6 +139,6 @@ def _parts(frames: ApplicationFrames) -> dict[str, pl.DataFrame]:
 
 
 def _nested(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return what a frame has of each subject as a list of structs."""
+    """Nest a frame's rows per subject as a list of structs."""
     told = lean(frame)
     return told.group_by(_SUBJECT, maintain_order=True).agg(pl.struct(pl.exclude(_SUBJECT)).alias(name))

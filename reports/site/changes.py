@@ -14,7 +14,7 @@ from iosig.reports.texts import counted, duration_text, volume_text
 _MOST_DRAWN = 40
 #: of bytes, times and counts
 _TEXTS: dict[bool | None, Callable[[float], str]] = {True: volume_text, False: duration_text, None: "{:,.0f}".format}
-#: the pictures' inner part, in the units of their own [px]
+#: Size of the inner part of the plots [px].
 _WIDTH, _ROW = 560.0, 22.0
 
 
@@ -32,7 +32,7 @@ class ChangeFrames:
 
 
 def told(frames: ChangeFrames) -> dict[str, Any]:
-    """Return what the page's template is given."""
+    """Return the template variables of the changes page."""
     status = frames.signatures.group_by("status").len().sort("status")
     return {
         "before_id": frames.before_id,

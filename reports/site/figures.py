@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _NAMES = re.compile(r"\$([a-z_]+)")
-#: what a shell reads within double quotes
+#: Characters that a shell interprets within double quotes.
 _ACTIVE = frozenset('"$`\\!\n\r')
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One part of a page: a plot or table, its description and relevance, and the query behind its numbers."""
+    """Plot or table of a page, with its description, its relevance, and the query behind its numbers."""
 
     name: str
     heading: str
@@ -25,7 +25,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: file name, title, one-line purpose, figures, and required libraries."""
+    """Declaration of a page: file name, title, one-line purpose, figures, and required libraries."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Page:
 
 
 def command_line(query: str, values: Mapping[str, str] | None = None) -> str:
-    """Return the command that asks a query, its names filled in; what stands in a name can do nothing."""
+    """Return the shell command that runs a query, with its parameters inserted and escaped."""
     filled = _NAMES.sub(lambda found: _literal((values or {})[found[1]]), " ".join(query.split()))
     quoted = shlex.quote(filled) if _ACTIVE & set(filled) else f'"{filled}"'
     return f"iosig sql {quoted}"

@@ -41,7 +41,7 @@ class FilesystemFrames:
 
 
 def contents(frames: FilesystemFrames) -> Iterator[Content]:
-    """Yield the list of file systems, the heat map of each, and each one's days."""
+    """Yield the list of file systems, their heat maps and their day files."""
     yield from calendars(frames)
     yield from days(frames, [(one.filesystem, day) for one in frames.calendars for day in polled_days(one)])
 
@@ -66,7 +66,7 @@ def day_path(filesystem: str, day: date) -> str:
 
 
 def days(frames: FilesystemFrames, chosen: Collection[tuple[str, date]]) -> Iterator[Content]:
-    """Yield the files of some days, each a file system's."""
+    """Yield the data files of the chosen days, one per file system and day."""
     no_runs = frames.runs.drop("filesystem", "day").clear()
     runs = frames.runs.partition_by("filesystem", "day", as_dict=True, include_key=False)
     parts = frames.parts.partition_by("filesystem", "day", as_dict=True)
@@ -113,7 +113,7 @@ def _text(codes: Codes) -> str:
 
 
 def _parts(parts: pl.DataFrame | None) -> list[dict[str, Any]]:
-    """Return what each application explains of a day, in GB by step, those of most bytes first, all others last."""
+    """Return each application's attributed GB per step of a day, the largest first, all others last."""
     if parts is None:
         return []
     found = []

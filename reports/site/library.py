@@ -34,5 +34,5 @@ def assets() -> Iterator[Content]:
 
 
 def _without_docs(script: bytes) -> bytes:
-    """Return a script without its documentation: comments that stand on lines of their own, from `/**` to `*/`."""
+    """Strip documentation comments (`/**` to `*/` on separate lines) from a script."""
     return _DOCS.sub(b"", script)

@@ -14,7 +14,7 @@ LINEAGE = "lineage"
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """Lineage of one table: its step, whether SQL computes it, and its source tables.
+    """Lineage of one published or internal table: its step, whether SQL computes it, and its source tables.
 
     name, sources: as `layer.table`. columns: for SQL tables, each column with its source columns.
     """
@@ -55,9 +55,9 @@ def _table(row: TableRow) -> dict[str, Any]:
 
 
 def _arrows(rows: Sequence[TableRow], names: Sequence[str]) -> list[tuple[int, int]]:
-    """Return pairs of steps by their places: the second one reads tables of the first.
+    """Return dependencies as pairs of step indices: the second step reads tables of the first.
 
-    A step that reads tables of a later one reads them of the release before, and has no arrow from there.
+    A step that reads tables of a later step uses those of the previous release; such pairs are omitted.
     """
     step_of = {row.name: names.index(row.step) for row in rows}
     pairs = {

@@ -40,7 +40,7 @@ class NightFrames:
 
 
 def told(frames: NightFrames, verdict: str, drawn: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the page's template is given; drawn: its figures by their names, as SVG."""
+    """Return the start page's template variables; drawn: its figures by name, as SVG."""
     missing = list(_missing(frames))
     changed = frames.changed.height
     is_well = verdict == "passed" and not missing
@@ -116,7 +116,7 @@ def _number(name: str, value: str | None, beside: str) -> dict[str, str]:
 
 
 def _usual(frames: NightFrames) -> str:
-    """Return how the last day's bytes compare with those of the days before; a day with holes is not compared."""
+    """Compare the last day's bytes with the preceding days; a day with missing polls is not compared."""
     if frames.days.height and (frames.days["poll_ratio"][0] or 0.0) < _LEAST_POLL_RATIO:
         return "as far as polls came"
     before = frames.days["measured_bytes"][1:].median()

@@ -20,7 +20,7 @@ _LEVEL = 4
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One file of the report: its path relative to the release's folder, and its bytes."""
+    """File of the report with its bytes, and its path relative to the release's folder."""
 
     path: str
     data: bytes
@@ -58,9 +58,9 @@ def lean(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def file_hash(name: str) -> str:
-    """Return what a file of data is called that is about something of that name: FNV-1a, 64 bits, of its UTF-8.
+    """Return the file name for data about a subject: 64-bit FNV-1a of its UTF-8 name.
 
-    The page reckons the same; what shares a hash shares a file, in which all stand by their names.
+    The page computes the same hash. Subjects with equal hashes share a file, keyed by name.
     """
     found = 0xCBF29CE484222325
     for byte in name.encode("utf-8", "surrogatepass"):

@@ -46,7 +46,7 @@ def contents(frames: PopulationFrames) -> Content:
 
 
 def _counted(values: dict[str, pl.Series], edges: Any) -> dict[str, Any]:
-    """Return how many values lie in each bar; those beyond the ends are in the outermost."""
+    """Return the number of values in each histogram bin; out-of-range values are in the outermost bins."""
     inner = np.nextafter(edges[-1], 0)
     counts = {
         name: np.histogram(np.clip(known.to_numpy(), edges[0], inner), edges)[0].tolist()

@@ -31,7 +31,7 @@ class QualityFrames:
 
 
 def told(frames: QualityFrames) -> dict[str, Any]:
-    """Return what the page's template is given."""
+    """Return the template variables of the quality page."""
     return {
         "strips": _strips(frames.days),
         "failed": frames.failed.to_dicts(),

@@ -66,13 +66,13 @@ def _environment() -> Environment:
 
 
 def application_hash(row: Mapping[str, Any]) -> str:
-    """Return what stands after the # where a page links to a signature: its application, file system and direction."""
+    """Return the URL fragment that identifies a signature: application, file system and direction."""
     parts = [*row["application_id"].split("/"), row["filesystem"], row["direction"]]
     return "/".join(quote(part, safe="") for part in parts)
 
 
 def run_hash(row: Mapping[str, Any]) -> str:
-    """Return what stands after the # where a page links to a run: its cluster, job and start."""
+    """Return the URL fragment that identifies a run: cluster, job and start."""
     start_s = row["started_at"].timestamp()
     parts = [row["cluster"], row["job_id"], f"{start_s:.0f}" if start_s.is_integer() else repr(start_s)]
     return "/".join(quote(part, safe="") for part in parts)

@@ -34,7 +34,7 @@ EXAMPLES = {
 
 
 def told(tables: list[Table], row_counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return what the page's template is given."""
+    """Return the template variables of the tables page."""
     return {
         "tables": [
             {

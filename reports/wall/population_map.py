@@ -33,7 +33,7 @@ _NAMED, _NAMED_BURSTY, _NAME_CHARACTERS = 10, 3, 30
 
 @dataclass(frozen=True, slots=True)
 class DrawnApplication:
-    """One application: bytes per month in all directions, and burstiness of the direction with most bytes."""
+    """Application with its bytes per month in all directions, and the burstiness of its main direction."""
 
     name: str
     month_bytes: float
@@ -53,7 +53,7 @@ class MapView:
 
     @property
     def finding(self) -> str:
-        """How few move half of all bytes, and who most."""
+        """Headline with the number of applications that move half of all bytes, and the largest one."""
         found = self._drawn
         if not found:
             return "No application has a signature that moves anything"
@@ -96,7 +96,7 @@ def _draw_points(axes: Axes, found: Sequence[DrawnApplication]) -> None:
     axes.set_xlim(float(x.min()) / 2, float(x.max()) * 2.5)
     axes.set_ylim(max(float(y.min()) / 1.5, 0.8), float(y.max()) * 1.8)
     _label_axes(axes)
-    # the large ones below, so that none hides another
+    # Draw large marks first, so that they do not hide small ones.
     order = np.argsort(-diameters, kind="stable")
     colours = [CLASS_HUES.get(found[place].label or "", PALE) for place in order]
     axes.scatter(

@@ -32,14 +32,14 @@ LEAST_CHANGE_RATIO = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A quantity before and after; NaN where there was none."""
+    """Old and new value of one quantity; NaN where missing."""
 
     before: float
     after: float
 
     @property
     def factor(self) -> float:
-        """The larger over the smaller: 1 for no change, infinity where only one is there."""
+        """Ratio of the larger to the smaller value: 1 for no change, infinity if only one value exists."""
         known = [value for value in (self.before, self.after) if not math.isnan(value)]
         if len(known) < 2:
             return math.inf if known else 1.0
@@ -88,7 +88,7 @@ class ChangesView:
 
     @property
     def finding(self) -> str:
-        """How many changed, and which one most."""
+        """Headline with the number of changed signatures and the largest change."""
         changed = self.shown
         if not changed:
             return f"Nothing changed in {counted(self.signature_count, 'signature')}"
@@ -107,12 +107,12 @@ class ChangesView:
 
 
 def _size(change: DrawnChange) -> float:
-    """Return the size of a change: the sum of the log ratios, where an infinite ratio counts as 100."""
+    """Return the sum of a change's log ratios, each capped at a factor of 100."""
     return sum(math.log(min(one.factor, 100.0)) for one in change.quantities)
 
 
 def _most_of(change: DrawnChange) -> str:
-    """Return in words what changed most."""
+    """Describe a signature's largest change in words."""
     names = ("bytes", "bursts", "period")
     place = max(range(3), key=lambda number: min(change.quantities[number].factor, 1e9))
     one, name = change.quantities[place], names[place]
@@ -164,7 +164,7 @@ def _row_text(one: DrawnChange) -> str:
     return plain(one.name, _NAME_CHARACTERS) + told
 
 
-#: of each panel its title, its axis, and how a tick is written
+#: Title, axis label and tick format of each panel.
 _QUANTITIES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("Volume", "bytes a run", volume_tick_text),
     ("Bursts", "bursts a run", lambda value: f"{value:g}"),

@@ -38,7 +38,7 @@ _LEAST_RATIO = 1.3
 
 @dataclass(frozen=True, slots=True)
 class DayRates:
-    """One direction: mean rates per minute (days, 1440) [B/s], NaN where not polled.
+    """Mean rates of one direction per minute (days, 1440) [B/s], NaN where not polled.
 
     polled_bytes (days): bytes covered by the polls of each day. A half-polled minute has the rate of that half and its
     bytes only. None where each minute was polled completely or not at all.
@@ -50,7 +50,7 @@ class DayRates:
 
     @property
     def day_bytes(self) -> Reals:
-        """The bytes of each day (n), as far as it was polled."""
+        """Bytes of each day (n), counting polled minutes only."""
         return 60.0 * np.nansum(self.bytes_per_s, axis=1) if self.polled_bytes is None else self.polled_bytes
 
     @property
@@ -66,7 +66,7 @@ class DayRates:
 
 @dataclass(frozen=True, slots=True)
 class CalendarView:
-    """Data of one file system: consecutive days, and at least one direction."""
+    """Calendar data of one file system: consecutive days, and one or two directions."""
 
     filesystem: str
     days: Sequence[date]
@@ -85,7 +85,7 @@ class CalendarView:
 
     @property
     def finding(self) -> str:
-        """How much is moved, and at which hour most."""
+        """Headline with the total traffic and the busiest hour."""
         name = plain(self.filesystem, _NAME_CHARACTERS)
         if not self.moved_bytes > 0:
             return f"{name}: nothing was moved in {counted(len(self.days), 'day')}"
@@ -117,7 +117,7 @@ def _size(view: CalendarView) -> tuple[float, float]:
 
 @panels.picture(_size)
 def draw(figure: Figure, view: CalendarView) -> None:
-    """Draw each direction: its minute heat map, the bytes per day, and the mean per hour."""
+    """Draw the calendar of each direction: its minute heat map, the bytes per day, and the mean per hour."""
     span = f"{view.days[0]:%Y-%m-%d} to {view.days[-1]:%Y-%m-%d}" if view.days else "no day"
     about = ("Storage calendar", span, f"{view.missing_ratio:.1%} of the minutes not polled (hatched)")
     panels.headings(figure, view.finding, about, INK)
@@ -135,7 +135,7 @@ def draw(figure: Figure, view: CalendarView) -> None:
 
 
 def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[float, float]) -> None:
-    """Draw a row for each day: the darker the more, on a log scale; what was not polled shows the hatched ground."""
+    """Draw a heat map row for each day, log-scaled; missing polls show the hatched background."""
     did = _DID.get(one.direction, "moved")
     axes.set_title(f"{did.capitalize()}: {volume_text(float(one.day_bytes.sum()))}")
     axes.patch.set(facecolor=FAINT, hatch="//////", edgecolor=GREY, linewidth=0)
@@ -199,7 +199,7 @@ def _few_ticks() -> Locator:
 
 
 def _draw_scale(axes: Axes, low: float, high: float) -> None:
-    """Draw what the colours mean."""
+    """Draw the colour scale with its labels."""
     axes.imshow(shades(np.linspace(0.0, 1.0, 256))[None], aspect="auto", extent=(0, 1, 0, 1))
     axes.set(yticks=[], xticks=[])
     axes.spines[:].set_visible(False)
