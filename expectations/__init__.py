@@ -27,7 +27,7 @@ _CUSTOM = "iosig.expectations.custom"
 
 
 class _Registration(MetaPathFinder):
-    """Has the custom expectations imported right after Great Expectations."""
+    """Import hook that loads the custom expectations right after Great Expectations."""
 
     def __init__(self) -> None:
         self._is_searching = False

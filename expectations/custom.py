@@ -52,9 +52,9 @@ class _Sentence:
 
 
 class _Rows(_Sentence, MulticolumnMapExpectation):
-    """An expectation of several columns of each row.
+    """Base class of expectations about several columns of each row.
 
-    A subclass defines `_holds`, and names its arguments in `success_keys`.
+    A subclass defines `_holds`, and lists its arguments in `success_keys`.
     """
 
     ignore_row_if: Literal["all_values_are_missing", "any_value_is_missing", "never"] = "never"
@@ -76,7 +76,7 @@ class _Rows(_Sentence, MulticolumnMapExpectation):
 
 
 class _Values(_Sentence, ColumnMapExpectation):
-    """An expectation of the values of one column that are not NULL; a subclass says as much as one of `_Rows`."""
+    """Base class of expectations about the non-NULL values of one column; subclasses are like those of `_Rows`."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

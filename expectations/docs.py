@@ -29,7 +29,7 @@ from iosig.warehouse.store.store import Store
 _PAGES = Path(__file__).parent / "pages"
 _SEVERITIES = {"critical": "critical failure", "warning": "warning", "info": "note"}
 _ORDER = list(_SEVERITIES)
-#: releases of the history that are listed, and days of a failure
+#: Maximum number of releases in the history, and of days per failure.
 _LISTED_RELEASES = 12
 _LISTED_DAYS = 7
 
@@ -64,7 +64,7 @@ class Result:
 
 
 def of_release(store: Store, release: Release) -> Path:
-    """Write the pages of a release, in place of those of the one before; return their index."""
+    """Replace the Data Docs by those of a release, and return their index."""
     history = releases.history(store)[::-1]
     about = About(store.address, _minute(release.created_at), release.verdict, release.release_id, history)
     files = releases.files_of(store, release).get(QUALITY.name, [])
@@ -80,7 +80,7 @@ def _kept(store: Store, index: Path) -> Path:
 
 
 def complete(store: Store) -> None:
-    """Write the pages of the current release where a run that was killed after it has left those of an older one."""
+    """Write the current release's pages if a run was killed before it could replace those of an older release."""
     release, index = releases.current(store), store.local("data_docs/index.html")
     is_told = release and index.is_file() and release.release_id in index.read_text(encoding="utf-8")
     if release and not is_told:
@@ -88,7 +88,7 @@ def complete(store: Store) -> None:
 
 
 def of_refusal(store: Store, quality: pl.DataFrame) -> Path:
-    """Write the pages of a run that was refused, apart from those of the release that stays; return their index."""
+    """Write the pages of a rejected run, separate from those of the current release; return their index."""
     history = releases.history(store)[::-1]
     current = history[0].release_id if history else None
     about = About(store.address, _minute(datetime.now(UTC).isoformat()), FAILED, current, history)
@@ -164,7 +164,7 @@ def _counts(results: Sequence[Result]) -> str:
 
 
 def _worst(results: Sequence[Result]) -> int:
-    """Return the place of the worst severity that does not hold; the place after them all where everything does."""
+    """Return the index of the worst failed severity, or the number of severities if all pass."""
     return min((_ORDER.index(result.severity) for result in results if result.happened), default=len(_ORDER))
 
 
@@ -203,5 +203,5 @@ def _shown(value: Any) -> str:
 
 
 def _minute(instant: str) -> str:
-    """Return an instant to the minute, for people."""
+    """Format a timestamp to the minute."""
     return f"{datetime.fromisoformat(instant).astimezone(UTC):%Y-%m-%d %H:%M} UTC"

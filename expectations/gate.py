@@ -37,7 +37,7 @@ from iosig.warehouse.errors import GateFailed
 _EXAMPLES = 5
 _TEXT_LIMIT_CHARS = 200
 _BRIEF = {"result_format": "BASIC", "partial_unexpected_count": _EXAMPLES}
-#: names every row that breaks a rule, not only the first ones
+#: Report every violating row, not only the first ones.
 _WITH_ROWS = _BRIEF | {"result_format": "COMPLETE", "return_unexpected_index_query": False}
 #: Day number of rows without a day.
 _NO_DAY = 2**31 - 1
@@ -47,10 +47,10 @@ _TURN = threading.Lock()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """A table after its check.
+    """Validation result of a table.
 
-    `good` are the rows that may be released, `quarantined` the others as rows of `quarantine`: one for
-    each rule that a row breaks. `verdicts` are rows of `quality_daily`: one for each rule and day with rows.
+    `good` are the rows to release. `quarantined` are the others as rows of `quarantine`, one per violated rule.
+    `verdicts` are rows of `quality_daily`, one per rule and day with rows.
     """
 
     good: pl.DataFrame
@@ -191,7 +191,7 @@ def _known(rule: Rule, frame: pl.DataFrame, values: Mapping[str, float]) -> _Fin
     """
     if missing := sorted(set(rule.parameter_names) - values.keys()):
         return _Finding(replace(rule, severity="info"), untold={NOT_CONFIGURED: missing})
-    # It takes as long for no rows as for many, and most nights lack some kind of input.
+    # Validating an empty frame takes as long as a large one, and most nights lack some kind of input.
     is_known = rule.is_held or frame.is_empty() or rule.judged in ("count", "values") or _is_in_order(rule, frame)
     return _Finding(rule) if is_known else None
 
@@ -268,7 +268,7 @@ def _errors(exception_info: Mapping[str, Any] | None) -> Iterator[str]:
 
 
 def _take_out(table: Table, frame: pl.DataFrame, findings: Sequence[_Finding]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split a frame into the rows that break none of the rules and, for each rule, the rows that do."""
+    """Split a frame into valid rows and, for each rule, the rows that violate it."""
     is_good = np.ones(frame.height, dtype=np.bool_)
     taken = [frames.empty(QUARANTINE)]
     for finding in findings:

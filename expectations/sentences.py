@@ -45,7 +45,7 @@ def happened(rule: Rule, unexpected_count: int, observed: Mapping[str, Any]) -> 
 
 
 def what_to_do(rule: Rule, observed: Mapping[str, Any]) -> str:
-    """Return the remedy of a row of `quality` that does not hold."""
+    """Return the remedy for a failed row of `quality`."""
     if ERROR in observed:
         return ERROR_REMEDY
     return "Give it in the settings to have this checked." if NOT_CONFIGURED in observed else rule.remedy

@@ -46,7 +46,7 @@ _CONTRACT_REMEDY = "What writes the table breaks its contract: report it with th
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A value that rules compare with; the settings give it, else its default holds, if it has one."""
+    """Parameter of rules, set in the settings or by an optional default."""
 
     name: str
     doc: str
@@ -94,14 +94,14 @@ class Rule:
 
     @property
     def counted_columns(self) -> tuple[str, ...]:
-        """The columns that have a value in every row that counts, of a rule that is judged by a share."""
+        """Columns that must be non-NULL for a row to count in a rule judged by share."""
         if self.judged != "share" or self.type == "expect_column_values_to_not_be_null":
             return ()
         return tuple(self.kwargs[name] for name in ("column", "column_A", "column_B") if name in self.kwargs)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """The parameters that must be known before the rule can be checked."""
+        """Parameters without which the rule cannot be checked."""
         values = (value for value in self.kwargs.values() if isinstance(value, dict))
         return tuple(value["$PARAMETER"] for value in values if "$PARAMETER" in value)
 
@@ -179,7 +179,7 @@ def parameters(table: Table) -> tuple[Parameter, ...]:
 
 
 def values(table: Table, settings: Mapping[str, float]) -> dict[str, float]:
-    """Return the known values of a table's parameters: those of the settings, else the defaults."""
+    """Return the known values of a table's parameters, from the settings or else the defaults."""
     defaults = {parameter.name: parameter.default for parameter in parameters(table)}
     known = {name: settings.get(name, default) for name, default in defaults.items()}
     return {name: value for name, value in known.items() if value is not None}

@@ -41,7 +41,7 @@ def summed(by_day: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFram
 
 
 def by_day(table: Table, verdicts: pl.DataFrame, parameters: Mapping[str, float]) -> pl.DataFrame:
-    """Return one row a day and rule, of verdicts on a table's rows that were looked at in parts (`quality_daily`)."""
+    """Merge verdicts of a table that was checked in parts into one row per day and rule (`quality_daily`)."""
     return pl.concat(
         [
             parts if parts.height == 1 else _joined(table, str(name), parts, parameters)
@@ -86,13 +86,13 @@ def _untold(failing: pl.DataFrame) -> dict[str, Any]:
 
 
 def _severity(failing: pl.DataFrame, rule: Rule) -> Severity:
-    """Return the worst severity of failing days; the rule's where it fails on all days together alone."""
+    """Return the worst severity of the failing days, or the rule's if only the total fails."""
     found = set(failing["severity"])
     return next((severity for severity in _WORST if severity in found), rule.severity)
 
 
 def _days(failing: pl.DataFrame) -> dict[str, Any]:
-    """Return which days break a rule; nothing of a table without days."""
+    """List the days that violate a rule; empty for a table without days."""
     named = failing["day"].drop_nulls()
     latest = [day.isoformat() for day in named.head(_NAMED_DAYS)]
     return {"failing_days": latest, "failing_day_count": len(named)} if latest else {}
@@ -101,7 +101,7 @@ def _days(failing: pl.DataFrame) -> dict[str, Any]:
 def _observed(rule: Rule, days: pl.DataFrame, row_count: int) -> tuple[dict[str, Any], list[Any]]:
     """Return the observations aggregated over all days, and the distinct values seen."""
     if rule.judged == "values":
-        # A day that holds has seen them all, even where an older version did not write down which.
+        # A successful day has seen all values, even if an older version did not record them.
         known = rule.kwargs["value_set"] if days["success"].any() else ()
         seen = sorted({*known, *(value for told in _told(days) for value in told.get("observed_value") or ())})
         return {"observed_value": seen}, seen
@@ -117,6 +117,6 @@ def _told(days: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _examples(days: pl.DataFrame) -> list[Any]:
-    """Return a few values that break a rule, of the latest days."""
+    """Collect a few violating values from the latest days."""
     broken = days.filter(pl.col("unexpected_count") > 0).sort("day", descending=True, nulls_last=True)
     return [value for told in _told(broken.head(_EXAMPLES)) for value in told.get("examples", ())][:_EXAMPLES]

@@ -46,11 +46,11 @@ MOST_ROWS = 12
 #: Colours of the applications with the most bytes; all others share one colour.
 LAYER_COLOURS = (GREEN, PURPLE, ORANGE, SKY)
 _TOP_IN, _BETWEEN_IN, _BOTTOM_IN = 0.95, 0.62, 0.62
-#: left and right edge of both panels of a row; of the one panel where any start finds room
+#: Left and right edges of the two panels of a row, and of a single panel if no start is contended.
 _LOADS, _DELAYS, _ALONE = (0.075, 0.665), (0.745, 0.975), (0.075, 0.975)
 #: Minimum share of the application's bytes in contention for which the delay panel is drawn.
 _LEAST_SHARE = 1e-3
-#: letters of a line of remarks in a row with two panels and with one, lines at most, and points of a line
+#: Characters per remark line with two panels and with one; maximum number of lines; line height in points.
 _REMARK_LETTERS, _MOST_REMARK_LINES, _REMARK_LINE_POINTS = {True: 105, False: 165}, 2, 11.0
 _NAME_CHARACTERS, _REMARK_CHARACTERS = 60, 2000
 
@@ -121,7 +121,7 @@ def _row_in(view: AdviceView) -> float:
 
 
 def _between_in(view: AdviceView) -> float:
-    """Return the room above a row: for its title, and for the lines of remarks that the longest has."""
+    """Return the space above a row in inches, for its title and the longest remark."""
     return _BETWEEN_IN + _REMARK_LINE_POINTS / 72 * max(len(_remark_lines(view, one)) for one in _rows(view))
 
 
@@ -192,7 +192,7 @@ def _say_title(axes: Axes, view: AdviceView, one: DrawnFilesystem, number: int) 
 
 
 def _colours(view: AdviceView) -> dict[str, str]:
-    """Return the colours of the applications that move most, on all file systems together."""
+    """Assign colours to the applications with the most bytes on all file systems together."""
     moved = layers.moved([layer for one in _rows(view) for layer in one.layers])
     return dict(zip(moved, LAYER_COLOURS, strict=False))
 
@@ -248,7 +248,7 @@ def _draw_application(axes: Axes, edges: Reals, load: Reals, one: DrawnFilesyste
     _hatch(axes, edges, room / size, np.maximum(best, room) / size, BLUE, "//////")
     if one.best_delay_s > 0:
         _hatch(axes, edges, room / size, np.maximum(now, room) / size, VERMILION, r"\\\\\\")
-        # in the same thin line whatever it covers
+        # Same thin outline over any background.
         outlined: Reals = np.where(one.demand_now > 0, now, np.nan)
         fill_steps(axes, edges, load / size, outlined / size, facecolor="none", edgecolor=VERMILION, lw=1.0)
 

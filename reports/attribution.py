@@ -102,7 +102,7 @@ def _moved(view: AttributionView) -> dict[str, float]:
 
 
 def _colours(view: AttributionView) -> dict[str, str]:
-    """Return the colours of the applications that move most."""
+    """Assign colours to the applications with the most bytes."""
     return dict(zip(_moved(view), HUES, strict=False))
 
 

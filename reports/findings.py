@@ -58,7 +58,7 @@ def files_text(files: Sequence[Mapping[str, Any]]) -> str:
     return f"Most of it in {'; '.join(named)}."
 
 
-#: units that `number_text` leaves to the sentence
+#: Units for which `number_text` adds no name, because the sentence does.
 _NOUNS = {"requests": " requests", "operations": " opens and stats"}
 _PATH_CHARACTERS = 60
 
@@ -164,7 +164,7 @@ def _draw_cells(axes: Axes, one: RankTimes, high: float, unit_s: float) -> None:
 
 
 def _stretches(is_in: Bools) -> tuple[Ints, Ints, Ints]:
-    """Return stretches of cells of a row: the row, the first cell, and one past the last."""
+    """Return runs of adjacent cells: the row, the first cell, and the last cell + 1."""
     padded = np.pad(is_in, ((0, 0), (1, 1))).astype(np.int8)
     turns = np.diff(padded, axis=1)
     row, first = np.nonzero(turns == 1)

@@ -26,7 +26,7 @@ _MOST_ABOVE = 1.6
 
 @dataclass(frozen=True, slots=True)
 class DrawnCollision:
-    """An hour, from some seconds on, in which bursts of two applications meet."""
+    """One hour, given by its start, in which bursts of two applications coincide."""
 
     from_s: float
     first: str
@@ -55,7 +55,7 @@ class ForecastView:
 
     @property
     def is_near_capacity(self) -> bool:
-        """Whether the capacity is near enough to be drawn."""
+        """Whether the capacity is close enough to the forecast to be drawn."""
         most = _MOST_ABOVE * float(self.high_bytes_per_s.max(initial=0.0))
         return self.capacity_bytes_per_s is not None and self.capacity_bytes_per_s <= most
 
@@ -75,7 +75,7 @@ def _size(view: ForecastView) -> tuple[float, float]:
 
 @panels.picture(_size)
 def draw(figure: Figure, view: ForecastView) -> None:
-    """Draw the rates to come, with a note below for each hour in which bursts meet."""
+    """Draw the forecast, with a note for each hour in which bursts coincide."""
     names = (f"The load to come of {plain(view.filesystem, layers.NAME_CHARACTERS)}", f"from {view.at}")
     panels.headings(figure, view.verdict, names, INK)
     layers.draw_legend_above(figure, _legend(view))
@@ -93,7 +93,7 @@ def _top_in(view: ForecastView) -> float:
 
 
 def _colours(view: ForecastView) -> dict[str, str]:
-    """Return the colours of the applications that move most."""
+    """Assign colours to the applications with the most bytes."""
     return dict(zip(_moving(view), HUES, strict=False))
 
 

@@ -20,9 +20,9 @@ _VARIABLES = {
     colour.lower(): f"var(--iosig-{role}, {colour.lower()})"
     for role, colour in (LIGHT.shades() | LIGHT.colours()).items()
 }
-#: digits that no screen shows
+#: Digits beyond screen resolution.
 _LONG_NUMBER = re.compile(r"(-?\d+\.\d\d)\d+")
-#: a box as matplotlib writes it, from corner to corner and back
+#: Rectangle path as written by matplotlib.
 _NUMBER = r"(-?[\d.]+)"
 _BOX = re.compile(rf"M {_NUMBER} {_NUMBER} L {_NUMBER} \2 L \3 {_NUMBER} L \1 \4 z ?")
 _TURNED_BY_NOTHING = re.compile(r"rotate\(-?0 [^)]*\)")
@@ -57,7 +57,7 @@ def style_sheet(style: Style) -> str:
 
 
 def page_rules() -> str:
-    """Return the rules that make pictures light or dark as the reader's system asks, or as `data-theme` says."""
+    """Return CSS rules that switch between light and dark by system preference or `data-theme`."""
     light, dark = style_sheet(LIGHT), style_sheet(DARK)
     return (
         f":root {{ {light} }}\n"
@@ -68,7 +68,7 @@ def page_rules() -> str:
 
 
 def _clean(element: Element, name: str) -> None:
-    """Make an element and all within it short, its attributes such that they need no policy, its ids its own."""
+    """Clean an element recursively: shorten numbers, replace inline styles, and make ids unique."""
     for child in list(element):
         if child.tag.removeprefix(_SVG) in _LEFT_OUT:
             element.remove(child)

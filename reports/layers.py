@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: rates of steps (n) by name; a name may come several times
+#: Rates per step (n) by name; names may repeat.
 Layers = Sequence[tuple[str, Reals]]
 #: Colours of applications without an individual colour, and of unattributed traffic.
 OTHERS, NOBODY = GREY, PALE
@@ -33,7 +33,7 @@ def moved(layers: Layers) -> dict[str, float]:
 
 
 def coloured(layers: Layers, colours: Mapping[str, str]) -> list[tuple[str, Reals]]:
-    """Return the rates of each colour, in the order of the colours, and of all other applications as the last layer."""
+    """Sum the rates by colour, in the order of the colours; all other applications form the last layer."""
     sums: dict[str, Reals] = {}
     for name, rates in layers:
         colour = colours.get(name, OTHERS)
@@ -42,13 +42,13 @@ def coloured(layers: Layers, colours: Mapping[str, str]) -> list[tuple[str, Real
 
 
 def fill_steps(axes: Axes, edges: Reals, low: Reals, high: Reals, **style: Any) -> None:
-    """Fill steps (n) from low to high; NaN leaves one out. As one patch, areas of many steps are slow to draw."""
+    """Fill steps (n) between low and high, skipping NaN; a single patch would be slow for many steps."""
     places = np.repeat(edges, 2)[1:-1]
     axes.fill_between(places, np.repeat(low, 2), np.repeat(high, 2), **{"lw": 0, "edgecolor": "none", **style})
 
 
 def fill_layers(axes: Axes, edges: Reals, layers: Iterable[tuple[str, Reals]], size: float) -> None:
-    """Fill the rates of colours, one on another, in a unit of that size."""
+    """Draw stacked rates by colour, in the given unit."""
     below: Reals = np.zeros(len(edges) - 1)
     for colour, rates in layers:
         fill_steps(axes, edges, below / size, (below + rates) / size, facecolor=colour)
@@ -56,7 +56,7 @@ def fill_layers(axes: Axes, edges: Reals, layers: Iterable[tuple[str, Reals]], s
 
 
 def named(colours: Mapping[str, str]) -> list[Entry]:
-    """Return the legend's entries of applications."""
+    """Return legend entries for applications."""
     return [area(plain(name, NAME_CHARACTERS), facecolor=colour) for name, colour in colours.items()]
 
 

@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Creator
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure that is composed when it is written: no display is needed and no figure is left."""
+    """Figure that is composed on writing, so that no display is needed and no figure stays open."""
 
     size_in: Size
     compose: Callable[[Figure], None]
@@ -46,9 +46,9 @@ class Picture:
         return figure
 
     def write(self, path: Path, style: Style | None = None, kind: str | None = None) -> None:
-        """Write all of the picture, or nothing.
+        """Write the figure atomically.
 
-        style: the one in force if not given. kind: one of `KINDS`; if not given, the ending of the path.
+        style: the active one by default. kind: one of `KINDS`; by default, the file name's suffix.
         """
         kind = kind or path.suffix.lower().removeprefix(".")
         if kind not in KINDS:
@@ -107,7 +107,10 @@ class Columns:
 
     @classmethod
     def of(cls, values: Reals, edges: Ints | None = None) -> Columns:
-        """Return values (n) from edge to edge, else as they are if there are not too many; infinities are not known."""
+        """Aggregate values (n) between edges; without edges, only long series are aggregated.
+
+        Infinities count as missing.
+        """
         is_known = np.isfinite(values)
         known = np.where(is_known, values, np.nan)
         if edges is None:
@@ -125,7 +128,7 @@ class Columns:
         return int(self.edges[-1]) == len(self.lowest)
 
     def line(self, places: Reals) -> tuple[Reals, Reals]:
-        """Return a line through all values, from the edges' places (n + 1): each column from its lowest to highest."""
+        """Return a line through all values at edge positions (n + 1), from minimum to maximum of each column."""
         middles = (places[self.edges[:-1]] + places[self.edges[1:]]) / 2
         if self.is_exact:
             return middles, self.highest
@@ -241,7 +244,7 @@ def draw_legend(
 
 
 def say(axes: Axes, text: str) -> None:
-    """Say why a panel is empty."""
+    """Write the reason for an empty panel into it."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", fontsize=11, color=SOFT)
     axes.set(xticks=[], yticks=[])
 

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 _WIDTH_IN, _SIGNATURE_IN, _SUPPORT_IN = 11.0, 3.2, 0.8
 #: Total height of samples, maximum and minimum row height, and the minimum height of rows with names [inches].
 _SAMPLES_IN, _HIGHEST_ROW_IN, _LEAST_ROW_IN, _NAMED_ROW_IN = 4.2, 0.4, 0.07, 0.11
-#: of more samples than these, some are drawn
+#: Maximum number of samples drawn.
 _MOST_ROWS = 120
-#: the share of a row that the highest sample fills
+#: Share of a row's height filled by the highest sample.
 _ROW_FILL = 0.92
 _NUMBER_POINTS = 8.0
 #: above the panels the headings, between two panels the upper one's axis and the lower one's title, below the axis
@@ -103,7 +103,7 @@ class SignatureView:
 
     @property
     def main(self) -> DrawnSignature:
-        """The signature that the picture is about."""
+        """Signature that the figure describes."""
         return self.signatures[0]
 
     @property
@@ -153,9 +153,9 @@ class SignatureView:
 
     @cached_property
     def missed(self) -> Reals:
-        """Where most of the runs that took as long as others have a burst that the main signature lacks.
+        """Bursts that most comparable runs have and the main signature lacks.
 
-        Begin and end, of the duration (n, 2); as many as `signatures.missing_burst_count` says.
+        Start and end as fractions of the duration (n, 2); the count matches `signatures.missing_burst_count`.
         """
         every = self.samples
         if self.main.signature.outcome not in COMPARABLE_OUTCOMES or len({one.interval_s for one in every}) != 1:

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 BLUE, VERMILION, PURPLE, ORANGE, GREEN, SKY = (
     f"iosig:{role}" for role in ("blue", "vermilion", "purple", "orange", "green", "sky")
 )
-#: behind everything; texts and lines that are read first; those that are read second
+#: Background, primary and secondary text and lines.
 GROUND, INK, SOFT = (f"iosig:{role}" for role in ("ground", "ink", "soft"))
 #: Neutral colours: lines, areas and grids.
 GREY, PALE, FAINT = (f"iosig:{role}" for role in ("grey", "pale", "faint"))
-#: colours of things that have no order, in the order in which they are given away
+#: Categorical colours, in order of assignment.
 HUES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY)
 #: Stops of the sequential colour map used by `shades`, from few to many.
 SHADES = tuple(f"iosig:shade{number}" for number in range(7))
-#: of directions, and of classes
+#: Colours of directions and classes.
 DIRECTION_HUES = {"write": BLUE, "read": ORANGE}
 CLASS_HUES = {
     "START": SKY, "END": BLUE, "HILL": GREEN, "CANYON": PURPLE, "UNIFORM": ORANGE, "OTHER": GREY,
@@ -92,7 +92,7 @@ STYLES = {style.name: style for style in (LIGHT, DARK)}
 # ---- sizes
 
 DOTS_PER_INCH = 120
-#: of a picture that needs no other
+#: Default figure width.
 WIDTH_IN = 11.0
 #: Font sizes [points]: finding, subject, panel title, axis label, tick label, note.
 FINDING_POINTS, SUBJECT_POINTS, PANEL_POINTS, LABEL_POINTS, TICK_POINTS, NOTE_POINTS = 13.0, 10.0, 10.5, 9.0, 8.5, 8.0
@@ -127,12 +127,12 @@ def drawn_in(style: Style = LIGHT) -> Iterator[None]:
 
 
 def name_colours(style: Style) -> None:
-    """Have matplotlib know the roles by a style's colours."""
+    """Register the roles as matplotlib colour names, with a style's values."""
     from matplotlib.colors import get_named_colors_mapping
 
     mapping = get_named_colors_mapping()
     for role, colour in (style.colours() | style.shades()).items():
-        # one by one: only so it forgets what it knew of the name
+        # Assign keys one by one, because this invalidates matplotlib's colour cache.
         mapping[f"iosig:{role}"] = colour
 
 
@@ -141,7 +141,7 @@ def _settings() -> dict[Any, Any]:
 
     of_ground = ("figure.facecolor", "figure.edgecolor", "savefig.facecolor", "axes.facecolor", "legend.facecolor")
     of_ink = ("text.color", "axes.labelcolor", "axes.titlecolor", "lines.color", "patch.edgecolor")
-    # else boxes are black, on a dark ground too
+    # By default, boxes would be black on dark backgrounds too.
     of_boxes = [f"boxplot.{part}.color" for part in ("boxprops", "whiskerprops", "capprops", "flierprops")]
     return {
         **dict.fromkeys(of_ground, GROUND),
@@ -166,7 +166,7 @@ def _settings() -> dict[Any, Any]:
         "legend.fontsize": TICK_POINTS,
         "legend.frameon": False,
         "agg.path.chunksize": 10_000,
-        # else an SVG's ids are drawn by lot
+        # By default, ids in SVG files are random.
         "svg.hashsalt": "iosig",
     }
 
@@ -212,7 +212,7 @@ def shades(shares: Reals, style: Style | None = None) -> Reals:
     return np.stack([np.interp(shares, places, parts[:, part]) for part in range(3)], axis=-1)
 
 
-#: from few to many: on a light ground ever darker, on a dark one ever lighter, through hues that no eye confuses
+#: Sequential colour map: darker on light and lighter on dark backgrounds, with hues that are safe for colour blindness.
 _SHADES = {
     False: ("#EAF1F7", "#B9D3E8", "#7FB0D6", "#3F86C0", "#1F5A9E", "#14316B", "#0B1638"),
     True: ("#1E2A38", "#23486B", "#2C6F9B", "#4B9AB8", "#86C2C1", "#CBE3B8", "#FDF6C9"),

@@ -48,7 +48,7 @@ _TICKS = {
 
 
 def unit_for(largest: float, units: tuple[Unit, ...], base: str) -> Unit:
-    """Return the unit that fits a size; for one that is far beyond all units, a power of ten of the base."""
+    """Choose the unit for a value; far outside all units, a power of ten of the base unit."""
     if not (math.isfinite(largest) and largest > 0):
         return Unit(1.0, 1.0, base)
     if not units[0].least * 1e-3 <= largest < units[-1].least * 1e5:
@@ -69,7 +69,7 @@ def exact_duration_text(seconds: float) -> str:
 
 
 def duration_range_text(low_s: float, high_s: float) -> str:
-    """Return a range of times, both in the unit that fits the longer one."""
+    """Format a range of durations in the unit of the longer one."""
     unit = unit_for(high_s, TIMES, "s")
     return f"{low_s / unit.size:.3g} to {high_s / unit.size:.3g} {unit.name}"
 
@@ -110,7 +110,7 @@ def rate_text(value: float) -> str:
 
 
 def amount_text(value: float, units: tuple[Unit, ...], base: str, digits: int = 3) -> str:
-    """Return an amount in the unit that fits; in the base where none does."""
+    """Format an amount in a suitable unit, or in the base unit."""
     unit = unit_for(value, units, base)
     is_power = unit.name.startswith("1e")
     return f"{value:.{digits}g} {base}" if is_power else f"{value / unit.size:.{digits}g} {unit.name}"
@@ -122,7 +122,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """Return a layer's name, or another noun, for more than one."""
+    """Return the plural of a noun."""
     return noun if noun.endswith("s") else f"{noun}s"
 
 
@@ -132,7 +132,7 @@ def time_axis_text(unit: Unit, origin_s: float, *, has_utc_clock: bool) -> str:
         return f"time [{unit.name}]"
     since = f"{origin_s:.15g} s"
     if has_utc_clock and abs(origin_s) < 1e11:
-        # not by fromtimestamp, which knows other limits on other systems
+        # fromtimestamp() has platform-dependent limits.
         instant = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=round(origin_s))
         since = f"{instant:%Y-%m-%d %H:%M:%S} UTC"
     return f"time after {since} [{unit.name}]"
@@ -158,7 +158,7 @@ def printable(text: object, most: int) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text without its middle, if it is too long: names differ from their like at either end."""
+    """Truncate a long text in the middle, because similar names differ at the ends."""
     tail = most // 2
     return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 

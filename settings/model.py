@@ -39,7 +39,7 @@ Zone = Annotated[str, AfterValidator(time_zone)]
 
 
 class JobSettings(Section):
-    """How job logs are read."""
+    """Format and interpretation of job logs."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     filesystem_pattern: Pattern = Field(
@@ -51,7 +51,7 @@ class JobSettings(Section):
 
 
 class PollSettings(Section):
-    """How polls are read, and what a controller can do at most."""
+    """Format of polls, and the maximum rates of a controller."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     filesystem: str | None = Field(None, description="file system of the polls, whatever the input says")
@@ -62,7 +62,7 @@ class PollSettings(Section):
 
 
 class SeriesSettings(Section):
-    """How series of a job's or node's own are read."""
+    """Format of time series of single jobs or nodes."""
 
     time_zone: Zone | None = Field(None, description="IANA zone of times that carry none; refused if not given")
     value: Literal["counter", "rate", "volume"] | None = Field(None, description="what two bare columns hold")
@@ -94,7 +94,7 @@ class CounterSettings(Section):
 
 
 class QualitySettings(Section):
-    """What the checks hold against the data."""
+    """Parameters of the data quality checks."""
 
     machine_node_count: int | None = Field(None, gt=0, description="nodes of the machine; a job with more is faulty")
     max_job_duration_s: float = Field(60 * 86400.0, gt=0, description="a job that lasts longer is marked [s]")
@@ -115,7 +115,7 @@ class ClassSettings(Section):
 
 
 class TraceSettings(Section):
-    """How traces of clients become signals, and how they are joined with the job log."""
+    """Conversion of client traces to signals, and their matching to the job log."""
 
     interval_s: float = Field(1.0, gt=0, description="the step of a trace's signal [s]; ten times finer as need be")
     min_step_count: int = Field(100, ge=1, description="a shorter signal is made with finer steps")
@@ -132,7 +132,7 @@ class TraceSettings(Section):
 
 
 class NetworkSettings(Section):
-    """How the night makes networks of traced runs: who talked to whom, window by window."""
+    """Networks of traced runs that the nightly run computes: transfers between nodes by time window."""
 
     is_nightly: bool = Field(True, description="whether the night makes them; `iosig network` does without it")
     window_count: int = Field(
@@ -147,7 +147,7 @@ PeriodMethod = Literal["null_tested", "dft", "autocorrelation", "merged", "autop
 
 
 class PeriodSettings(Section):
-    """How periods are sought; the thresholds of FTIO's methods are its paper's (IPDPS'24, section II)."""
+    """Detection of periods; the default thresholds of FTIO's methods are from its paper (IPDPS'24, section II)."""
 
     methods: list[PeriodMethod] = Field(
         ["null_tested", "dft", "autocorrelation", "merged", "autoperiod"],
@@ -176,7 +176,7 @@ SignatureMethod = Literal[
 
 
 class SignatureSettings(Section):
-    """How signatures are made of sample sets; IOSI's parameters are its paper's (FAST'14, section 5)."""
+    """Extraction of signatures from sample sets; IOSI's defaults are from its paper (FAST'14, section 5)."""
 
     methods: list[SignatureMethod] = Field(
         ["elastic", "iosi"],
@@ -216,11 +216,7 @@ class SignatureSettings(Section):
 
 
 class JointSettings(Section):
-    """Joint extraction of signatures: interval, and maximum number of applications.
-
-    A joint fit subtracts the traffic explained by other known applications from each sample and extracts signatures
-    again.
-    """
+    """Joint extraction: signatures from samples minus the traffic explained by other known applications."""
 
     interval_days: int = Field(7, ge=0, description="days between joint fits, if there are new runs; 0: never")
     max_application_count: int = Field(
@@ -229,7 +225,7 @@ class JointSettings(Section):
 
 
 class AdviceSettings(Section):
-    """What `iosig advise` takes for granted of file systems."""
+    """Capacities of file systems and other assumptions of `iosig advise`."""
 
     capacity_bytes_per_s: Annotated[dict[str, float], AfterValidator(positive)] = Field(
         {}, description="file system = what it can move at most, reads and writes together [B/s]; else the most seen"
@@ -244,7 +240,7 @@ class AdviceSettings(Section):
 
 
 class PredictionSettings(Section):
-    """How predictions are kept that `iosig predict` has made."""
+    """Storage and retention of predictions made by `iosig predict`."""
 
     keep_days: float = Field(
         30.0, ge=0, description="the journal keeps predictions for so long after the night has landed them [days]"
@@ -357,7 +353,7 @@ _LIMITS = Limits()
 
 
 class LimitSettings(Section):
-    """What one input may take: bounds that no honest one should meet."""
+    """Upper bounds on the size of one input, well above the size of any legitimate input."""
 
     max_line_bytes: int = Field(
         _LIMITS.max_line_bytes, ge=1 << 10, le=1 << 30, description="a longer line of a log is refused [B]"
@@ -378,7 +374,7 @@ class LimitSettings(Section):
 
 
 class EngineSettings(Section):
-    """What a run may take of the machine."""
+    """Resource limits of a run."""
 
     memory_limit: Annotated[str, AfterValidator(amount_of_memory)] = Field(
         "1GB", description="DuckDB's memory; beyond it, it spills to disk"
@@ -419,7 +415,7 @@ class SlurmSettings(Section):
 
 
 class Settings(Section):
-    """All that a site can set; every field has a default."""
+    """All settings of a site; every field has a default."""
 
     jobs: JobSettings = Field(default_factory=JobSettings.model_construct)
     polls: PollSettings = Field(default_factory=PollSettings.model_construct)
@@ -475,7 +471,7 @@ class Settings(Section):
         return frozenset(self.filesystems)
 
     def parameters(self) -> str:
-        """Return, as JSON, the settings on which results depend: a change of them makes every day stale."""
+        """Return, as JSON, the settings that affect results: changing one of them makes every day stale."""
         return json.dumps(
             self.model_dump(
                 include={
@@ -497,9 +493,9 @@ class Settings(Section):
 
 
 def load(path: Path | None, warehouse: Path) -> Settings:
-    """Read the settings file: the one given, else `iosig.toml` in the warehouse, else the one here, else none.
+    """Load and validate the settings file: the one given, else `iosig.toml` in the warehouse or working directory.
 
-    Raises UsageError naming the file and the field that is wrong.
+    Without a file, all defaults apply. Raises UsageError naming the file and the invalid field.
     """
     found = settings_file(path, warehouse)
     if found is None:
@@ -542,7 +538,7 @@ def _fault(place: tuple[str, ...], fault: Any) -> str:
 
 
 def _present_name(place: tuple[str, ...], fault: Any) -> str | None:
-    """Return the present name of a setting or value that a file calls by its former name."""
+    """Return the current name of a renamed setting or value, or None."""
     name, value = ".".join(place[:2]), fault["input"]
     if fault["type"] == "extra_forbidden":
         sections = {old.partition(".")[0]: new.partition(".")[0] for old, new in renames.SETTINGS.items()}

@@ -31,7 +31,7 @@ class StorageSettings(Section):
 
 
 class PrivacySettings(Section):
-    """Whether names of users, accounts, jobs and files land as pseudonyms; with which key."""
+    """Pseudonymization of users, accounts, jobs and files, and its key."""
 
     is_pseudonymized: bool = Field(
         False, description="names land as keyed hashes; a warehouse is begun so or not, and stays so"

@@ -11,7 +11,7 @@ _GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def read_settings_file(path: Path) -> tuple[str, str | None]:
-    """Read a file, and return its text and why other users could have written it; None if they could not.
+    """Read a file; also return the reason why other users could have written it, or None.
 
     Owner and mode are those of the open file, so the file cannot be replaced between check and read.
     """
@@ -35,7 +35,7 @@ def _fault_of_folders(path: Path) -> str | None:
         status = folder.stat()
         if _has_foreign_owner(status):
             return f"{folder} belongs to {_user(status.st_uid)}: move {path.name} to a folder of your own"
-        # in a folder with the sticky bit only the owner of a file can replace it
+        # With the sticky bit set on a folder, only the owner of a file can replace it.
         if status.st_mode & _GROUP_OR_OTHERS and not status.st_mode & stat.S_ISVTX:
             return f"other users can replace {path}: run `chmod go-w {folder}`, or move the file"
     return None

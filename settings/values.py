@@ -22,7 +22,7 @@ _SECRETS = ("password", "token", "credential", "secret")
 class Section(BaseModel):
     """Base class of the settings sections: immutable, and unknown fields are rejected."""
 
-    # Validators are built when a file is read: without one the defaults, which are never validated, are all.
+    # Build validators only when a file is read: without a file the defaults apply, which need no validation.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     def params(self, kind: type[_Params]) -> _Params:
@@ -31,7 +31,7 @@ class Section(BaseModel):
 
 
 def with_group(pattern: str) -> str:
-    """Return a pattern that has a first group, or raise ValueError."""
+    """Validate a regular expression with at least one group, or raise ValueError."""
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
@@ -42,7 +42,7 @@ def with_group(pattern: str) -> str:
 
 
 def amount_of_memory(text: str) -> str:
-    """Return an amount of memory as DuckDB reads it, or raise ValueError if it is none."""
+    """Validate an amount of memory in DuckDB's syntax, or raise ValueError."""
     if not re.fullmatch(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|%)\s*", text, re.IGNORECASE):
         raise ValueError(f"must be an amount of memory, as 4GB or 512MB: {text!r}")
     return text
@@ -58,7 +58,7 @@ def time_zone(name: str) -> str:
 
 
 def cron_line(line: str) -> str:
-    """Return a cron line, or raise ValueError if it is none, or one that never comes."""
+    """Validate a cron expression that matches some date, or raise ValueError."""
     from cronsim import CronSim, CronSimError
 
     try:
@@ -80,7 +80,7 @@ def job_key(text: str) -> str:
 
 
 def positive(values: dict[str, float]) -> dict[str, float]:
-    """Return rates by name, or raise ValueError if one of them is none."""
+    """Validate that all rates are positive and finite, or raise ValueError."""
     wrong = [name for name, value in values.items() if not 0 < value < float("inf")]
     if wrong:
         raise ValueError(f"must be above 0 and finite: {', '.join(wrong)}")
@@ -107,7 +107,7 @@ def without_password(uri: str) -> str:
 
 
 def database_url(url: str) -> str:
-    """Return the address of a database, or raise ValueError if it is none, or has a secret."""
+    """Validate a database URL without credentials, or raise ValueError."""
     if _has_password(url):
         raise ValueError("has a password: keep it in a file of MySQL's own and name it by ?read_default_file=~/.my.cnf")
     if "://" not in url:
@@ -129,7 +129,7 @@ _MATCHER = r"""[a-zA-Z_]\w*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*\""""
 
 
 def label_matchers(text: str) -> str:
-    """Return matchers of labels as PromQL writes them, or raise ValueError if they are none."""
+    """Validate PromQL label matchers, or raise ValueError."""
     if text and not re.fullmatch(rf"\s*{_MATCHER}\s*(?:,\s*{_MATCHER}\s*)*", text):
         raise ValueError('must be matchers of labels, as job="lustre",fs=~"scratch.*"')
     return text

@@ -24,9 +24,9 @@ Bytes = npt.NDArray[np.uint8]
 _FINE = 2
 #: Maximum number of curve points computed in one batch; with very many edges, each edge has fewer points.
 _CHUNK_POINTS, _MOST_POINTS = 1 << 18, 40_000_000
-#: points along an edge to a fine pixel
+#: Points per fine pixel along an edge.
 _DENSITY = 1.2
-#: codes of a hop: one for grey, then those of the colours
+#: Codes per hop: one for grey, the others for colours.
 _HOP_CODES = 257
 
 

@@ -71,7 +71,7 @@ def details(window_count: int, edge_count: int) -> Iterator[Detail]:
 
 
 def varints(values: Ints) -> bytes:
-    """Return whole numbers, none below zero, as LEB128."""
+    """Encode non-negative integers as LEB128."""
     if not len(values):
         return b""
     lengths = np.ones(len(values), dtype=np.int64)
@@ -89,7 +89,7 @@ def varints(values: Ints) -> bytes:
 
 
 def signed_varints(values: Ints) -> bytes:
-    """Return whole numbers as LEB128 of 0, -1, 1, -2 and so on in turn."""
+    """Encode signed integers as zigzag LEB128."""
     return varints((values << 1) ^ (values >> 63))
 
 
@@ -126,7 +126,7 @@ def _reals(values: Reals) -> bytes:
 
 
 def deflated(*streams: bytes) -> bytes:
-    """Return the streams in a row, as zlib deflates them."""
+    """Concatenate the streams and compress them with zlib."""
     return zlib.compress(b"".join(streams), 6)
 
 

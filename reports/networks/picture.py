@@ -100,7 +100,7 @@ def _timelines_high(view: NetworkView) -> int:
 
 
 def _notes(view: NetworkView) -> list[str]:
-    """Return the notes as lines that fit."""
+    """Wrap the notes, limited to the maximum number of lines."""
     lines = textwrap.wrap(" ".join(plain(note) for note in view.notes), _NOTE_LETTERS)
     return lines if len(lines) <= _MOST_NOTE_LINES else [*lines[: _MOST_NOTE_LINES - 1], f"{lines[2][:-1]}…"]
 
@@ -285,7 +285,7 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
     ]
     layers = {layer.name: number for number, layer in enumerate(view.network.layers)}
     taken: list[Any] = []
-    # the slowest one of each layer first
+    # The slowest node of each layer comes first.
     for _, less, name, label in sorted(found)[:_NAMED_SLOW]:
         number, ratio = layers[name], -less
         ring, labels = view.layout.rings[number], view.network.layers[number].labels

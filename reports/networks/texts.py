@@ -15,7 +15,7 @@ from iosig.reports.texts import RATES, VOLUMES, Unit, amount_text, counted, plai
 from iosig.transforms.arrays import Reals
 from iosig.transforms.networks.network import Metric, Network
 
-#: single requests take so little time that minutes say nothing of them
+#: Units of time without minutes, because single requests are short.
 _SECONDS = thousands("s", "nµm ", -9)
 _UNITS: dict[Metric, tuple[tuple[Unit, ...], str]] = {
     "time": (_SECONDS, "s"),
@@ -130,7 +130,7 @@ def pattern_texts(
 
 
 def slowest_of(slow: Sequence[SlowNodes]) -> list[str]:
-    """Return the slowest node of each layer in which some are slow, in words, the innermost layer first."""
+    """Describe the slowest node of each layer with slow nodes, the innermost layer first."""
     return [
         f"{node_name(one.layer, one.labels[0])} \u00d7 {ratio_text(one.ratios[0])}, slowest of {one.node_count:,}"
         + (f" ({one.slow_count - 1:,} more)" if one.slow_count > 1 else "")

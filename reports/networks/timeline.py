@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: of more hops than these, the outer ones are drawn
+#: Maximum number of hops; only the outer ones are drawn.
 MOST_HOPS = 4
 #: Number of pixel rows of the gradient, and its opacity relative to the line.
 _ROWS, _STRENGTH = 120, 0.75
-#: where in its colours a hop's line is
+#: Index of the line colour in a hop's colour map.
 _COLOR = 70
-#: octaves around the values
+#: Margin around the values, in decades.
 _MARGIN_DECADES = 0.12
 
 

@@ -11,7 +11,7 @@ from iosig.transforms.networks.rings import RadialLayout
 
 #: Threshold for slow nodes: their time divided by the median time of their layer.
 SLOW_RATIO = 2.0
-#: with fewer nodes than these in every layer a network is drawn as matrices
+#: Networks with fewer nodes than this in every layer are drawn as matrices.
 FEW_NODES = 16
 
 

@@ -42,17 +42,17 @@ _FIGURE_INCHES = (11.0, 10.0)
 _SIDES = (0.085, 0.975)
 #: Height of a lane in the comparison of methods, and the maximum difference of equal periods in log units.
 _LANE_IN, _ALIKE = 0.34, 0.05
-#: with more cycles than these, the cosine is drawn in an excerpt
+#: Number of cycles above which the cosine is drawn in an excerpt.
 _MOST_CYCLES = 25
 _EXCERPT_CYCLES = 8
 _COSINE_POINTS = 2000
-#: more marks than these are drawn small
+#: Number of marks above which marks are small.
 _CROWD = 60
 #: Distance between the bars of segments, as a fraction of the panel's height.
 _LANE = 0.1
 #: A threshold below this share of the highest line is drawn on a logarithmic axis only.
 _LOWEST_LINEAR = 0.02
-#: frequencies below have no period that can be drawn
+#: Minimum frequency with a drawable period.
 _LEAST_HZ = 1e-300
 
 
@@ -79,7 +79,7 @@ class _Clock:
         return cls(unit_for(duration + abs(started - origin), TIMES, "s"), hertz, started, origin)
 
     def of_samples(self, places: npt.ArrayLike) -> Reals:
-        """Return where samples' left edges are."""
+        """Return the axis positions of samples' left edges."""
         shown: Reals = np.asarray(places, dtype=np.float64) / self.unit.size / self.sampling_hz
         return shown + (self.start_s - self.origin_s) / self.unit.size
 
@@ -89,7 +89,7 @@ class _Clock:
 
 
 def _excerpt(view: PeriodView) -> tuple[int, int] | None:
-    """Return the samples of a few cycles, where the period is plainest; None if the whole shows it."""
+    """Return the range of a few cycles with the strongest period; None if the whole signal shows the cycles."""
     count, (first, last) = view.signals.sample_count, view.window_samples
     if not view.is_periodic or last <= first:
         return None
@@ -239,7 +239,7 @@ def _draw_time(axes: Axes, view: PeriodView, shown: tuple[int, int], marked: tup
 
 
 def _leave_room(panels: list[Axes]) -> None:
-    """Have one scale in all panels, 0 in it, and room above."""
+    """Give all panels a common scale that includes 0, with space at the top."""
     ends = [end for axes in panels for end in (axes.dataLim.y0, axes.dataLim.y1) if math.isfinite(end)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     if low == high:
@@ -284,7 +284,7 @@ def _draw_gaps(axes: Axes, edges: Reals, missing_ratio: Reals) -> None:
 
 
 def _draw_window(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int]) -> None:
-    """Shade the judged time where it is not all."""
+    """Shade the analysed time if it is not the whole signal."""
     first, last = view.window_samples
     if view.is_whole or last <= first or (first <= shown[0] and last >= shown[1]):
         return
@@ -318,7 +318,7 @@ def _draw_segments(axes: Axes, view: PeriodView, clock: _Clock) -> None:
 
 
 def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int, int], unit: Unit) -> None:
-    """Draw the found cosine, and the sum of all candidates', within the window; mark the periods above."""
+    """Draw the detected cosine and the sum of all candidates within the window; mark the periods above."""
     window = view.window_samples
     first, last = max(shown[0], window[0]), min(shown[1], window[1])
     cosines = view.cosines.known()
@@ -342,7 +342,7 @@ def _draw_cosines(axes: Axes, view: PeriodView, clock: _Clock, shown: tuple[int,
 
 
 def _drawn_cosine(cosines: Cosines, places: Reals, sampling_hz: float) -> Reals:
-    """Return the cosines' sum where it is above 0: nothing is moved at a rate below."""
+    """Clip the cosines' sum at 0, because rates are not negative."""
     found = cosines.at(places, sampling_hz)
     return np.where(found > 0, found, np.nan)
 
@@ -416,7 +416,7 @@ def _draw_candidates(axes: Axes, frequency: Reals, power: Reals, view: PeriodVie
 
 
 def _mark(axes: Axes, places: Reals, values: Reals, sign: str, name: str) -> None:
-    """Mark places, the smaller the more there are."""
+    """Mark positions; many marks are drawn smaller."""
     if len(places):
         size, edge = (3.5, "none") if len(places) > _CROWD else (6.5, _LINE)
         label = f"{name}{'s' * (len(places) > 1)} ({len(places):,})"

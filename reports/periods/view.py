@@ -34,9 +34,9 @@ _nothing: Callable[[], Reals] = partial(np.zeros, 0)
 
 @dataclass(frozen=True, slots=True)
 class Cosines:
-    """Cosines (n) that were found in a signal, the best first: amplitude * cos(2 pi frequency t + phase) about a mean.
+    """Cosines (n) detected in a signal, the best first: amplitude * cos(2 pi frequency t + phase) around a mean.
 
-    frequency_hz, amplitude_bytes_per_s, phase_rad (n): t runs from the signal's own start.
+    frequency_hz, amplitude_bytes_per_s, phase_rad (n): t starts at the signal's start.
     """
 
     frequency_hz: Reals = field(default_factory=_nothing)
@@ -135,11 +135,11 @@ class PeriodView:
 
     @property
     def window_samples(self) -> tuple[int, int]:
-        """The samples of the judged time, the last one excluded; all where it is not known."""
+        """Range of analysed samples, end excluded; the whole signal if unknown."""
         return self.samples_between(self.window_start_s, self.window_end_s)
 
     def samples_between(self, start_s: float, end_s: float) -> tuple[int, int]:
-        """Return the samples between two instants, the last one excluded; all where these are not known."""
+        """Return the range of samples between two times, end excluded; the whole signal if unknown."""
         count, hertz = self.signals.sample_count, float(self.signals.sampling_hz[0])
         started = float(self.signals.start_s[0])
         places = [(instant - started) * hertz for instant in (start_s, end_s)]
@@ -150,7 +150,7 @@ class PeriodView:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the signal was judged."""
+        """Whether the whole signal was analysed."""
         return self.window_samples == (0, self.signals.sample_count)
 
     @property

@@ -104,7 +104,7 @@ class Run:
 
     @property
     def gaps_s(self) -> Reals:
-        """The time from each onset but the last to the next one; NaN where it may not be the next phase's."""
+        """Time from each onset to the next; NaN if the next onset may not belong to the next phase."""
         return np.where(self.follows, np.diff(self.onset_s), np.nan)
 
     def came(self) -> tuple[Reals, Reals]:
@@ -116,7 +116,7 @@ class Run:
 
 
 def _filled(values: Reals) -> Reals:
-    """Return evaluations' times, ascending: one that is not known is that of the evaluation before."""
+    """Fill unknown evaluation times with the preceding one, keeping them ascending."""
     known = np.maximum.accumulate(np.where(np.isfinite(values), values, -np.inf))
     first = known[np.isfinite(known)]
     return np.where(np.isfinite(known), known, first[0] if len(first) else 0.0)
@@ -144,7 +144,7 @@ def _ends(view: PredictionView, at: Reals, numbers: dict[str, Reals], onset: Rea
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """Evaluations (n, by time) in columns of pixels (k): the first of each, and where it begins on the axis."""
+    """Evaluations (n, by time) grouped into pixel columns (k): first index and axis position of each column."""
 
     starts: Ints
     at_s: Reals

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _WIDTH_IN, _LEFT, _RIGHT = 11.0, 0.095, 0.975
 _TOP_IN, _BETWEEN_IN, _FOOT_IN = 1.15, 0.46, 0.6
 _WIDE_IN = _WIDTH_IN * (_RIGHT - _LEFT)
-#: windows that are drawn, changes that are drawn as lines, gaps that are written out
+#: Maximum numbers of windows drawn, of changes drawn as lines, and of gaps with labels.
 _MOST_WINDOWS, _MOST_CHANGES, _MOST_GAP_TEXTS = 40, 25, 60
 #: periods that span more than this factor are drawn on a logarithmic axis; a band's opacity at probability 0, and 1
 _LOG_FACTOR, _OPACITY = 4.0, (0.1, 0.6)
@@ -179,7 +179,7 @@ def _draw_rate(view: PredictionView, run: Run, axes: Axes) -> None:
 
 
 def _draw_phases(view: PredictionView, run: Run, axes: Axes, level: float, high: float) -> None:
-    """Draw phases as bars; those that are closer than pixels are one."""
+    """Draw phases as bars, merging those closer than a pixel."""
     # where only onsets are known, bars are as wide as their edges
     onset = run.onset_s
     end = np.fmax(known_times(view.end_s), onset) if len(view.end_s) else onset

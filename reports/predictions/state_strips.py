@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: the mean letter's width, in sizes of the font, with some to spare
+#: Mean character width relative to the font size, with a safety margin.
 LETTER, BOLD_LETTER = 0.63, 0.72
 LABEL_POINTS, NAME_CHARACTERS = 7.5, 24
 #: Timestamps beyond _FURTHEST_S (30 million years) are treated as missing, and those within _LEAST_S of 0 as 0.
@@ -41,7 +41,7 @@ class RunClock:
 
     @classmethod
     def of(cls, first_s: float, last_s: float, *, has_utc_clock: bool = False) -> RunClock:
-        """Return the clock of an axis from one instant to another."""
+        """Choose unit and origin of an axis between two times."""
         span = last_s - first_s or 1.0
         # a round number that is not far from it; one that can be divided by, however short the span
         step = max(10.0 ** math.floor(math.log10(span)) / 10, 1e-300)
@@ -60,7 +60,7 @@ class RunClock:
 
 
 def known_times(values: npt.ArrayLike) -> Reals:
-    """Return instants or durations as numbers; NaN for those beyond all measure, 0 for those that are too short."""
+    """Replace implausibly large times or durations by NaN, and tiny ones by 0."""
     numbers = np.asarray(values, dtype=np.float64)
     size = np.abs(numbers)
     known: Reals = np.where(size <= _FURTHEST_S, np.where(size >= _LEAST_S, numbers, 0.0), np.nan)
@@ -68,7 +68,7 @@ def known_times(values: npt.ArrayLike) -> Reals:
 
 
 def state_color(name: str) -> str:
-    """Return a state's colour, the same in all pictures."""
+    """Return a state's colour, consistent across all figures."""
     if name == UNKNOWN:
         return _UNKNOWN_COLOR
     if name in _OTHER_COLORS:
@@ -101,14 +101,14 @@ class StateSequence:
 
 
 def sequence_of(graph: Mapping[str, Any]) -> StateSequence:
-    """Return the states in their order, as far as the times of transitions are kept."""
+    """Return the states in chronological order, as far as transition times are still recorded."""
     periods = {node["name"]: float(node["period_s"]) for node in graph["nodes"] if node["period_s"]}
     first = min(node["first_s"] for node in graph["nodes"])
     last = max(node["last_s"] for node in graph["nodes"])
     moves = sorted(
         (time, edge["source"], edge["target"], edge["cause"]) for edge in graph["edges"] for time in edge["times_s"]
     )
-    # before the first time that an edge has kept, a transition may be missing
+    # Transitions may be missing before the first recorded time of an edge.
     cut = [edge["times_s"][0] for edge in graph["edges"] if edge["count"] > len(edge["times_s"]) and edge["times_s"]]
     moves = [move for move in moves if not cut or move[0] >= max(cut)]
     if not moves:
@@ -155,13 +155,13 @@ def draw_strip(axes: Axes, names: Sequence[str], edges_s: Reals, clock: RunClock
 
 
 def _spans(names: Sequence[str], edges_s: Reals) -> tuple[Reals, list[str]]:
-    """Return the edges and names of a strip in which neighbours of one name are one."""
+    """Merge adjacent spans with equal names, and return edges and names."""
     is_new = [place for place, name in enumerate(names) if not place or name != names[place - 1]]
     return np.append(edges_s[is_new], edges_s[-1]), [names[place] for place in is_new]
 
 
 def _in_columns(spans_s: Reals, owners: Sequence[str]) -> tuple[list[str], Reals]:
-    """Return for each column of pixels the state that holds it for the longest."""
+    """Return the state with the longest duration in each pixel column."""
     columns = np.linspace(spans_s[0], spans_s[-1], panels.PIXEL_COLUMNS + 1)
     kinds = list(dict.fromkeys(owners))
     number = {name: place for place, name in enumerate(kinds)}

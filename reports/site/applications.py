@@ -11,7 +11,7 @@ import polars as pl
 from iosig.reports.site.packing import Content, columns, file_hash, lean, packed
 
 _SUBJECT = ("application_id", "filesystem", "direction")
-#: of an application's hash, by which its history is found
+#: Number of hash digits that identify a history file.
 _HISTORY_DIGITS = 2
 #: columns of the list, in the order in which the page knows them
 _LISTED = (
@@ -60,7 +60,7 @@ LIST = "data/applications.js"
 
 
 def sparks_of(document: dict[str, list[Any]]) -> pl.DataFrame:
-    """Return the small curves of a list that was read back, by application, file system and direction."""
+    """Return the sparklines of a decoded list by application, file system and direction."""
     return pl.DataFrame({name: pl.Series(document[name], dtype=pl.String) for name in SPARK})
 
 
@@ -92,7 +92,7 @@ def histories(history: pl.DataFrame) -> Iterator[Content]:
 
 
 def names(signatures: pl.DataFrame) -> Content:
-    """Return the names of applications and of users, to be searched."""
+    """Encode the search index of application and user names."""
     known = signatures.select("application_id", "user").unique().sort("application_id")
     users = known.group_by("user").agg(application_count=pl.len()).drop_nulls().sort("user")
     return packed("search", {"applications": columns(known.select("application_id")), "users": columns(users)})

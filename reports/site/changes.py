@@ -45,9 +45,9 @@ def told(frames: ChangeFrames) -> dict[str, Any]:
 
 
 def dumbbells(rows: pl.DataFrame, column: str, *, is_volume: bool | None) -> dict[str, Any]:
-    """Return a picture of values before and after, on a log scale: those that differ most, the most first.
+    """Build a dumbbell plot of old and new values on a log scale, the largest changes first.
 
-    is_volume: whether they are bytes, times, or (None) counts. A value that is not there on one side has no end there.
+    is_volume: whether values are bytes, times, or (None) counts. A missing value has no end in the plot.
     """
     before, after = pl.col(f"{column}_before").cast(pl.Float64), pl.col(column).cast(pl.Float64)
     differing = (

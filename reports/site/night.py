@@ -11,7 +11,7 @@ import polars as pl
 from iosig.reports.texts import counted, ratio_text, volume_text
 
 _MOST_CHANGED, _MOST_GAPS, _MOST_FAILED = 20, 8, 10
-#: of an explained share or of polls, below which the page says so first
+#: Minimum share of received polls, below which the page shows a warning.
 _LEAST_POLL_RATIO = 0.95
 #: Minimum factor by which a value must differ from its usual level to be mentioned.
 _UNUSUAL = 1.5

@@ -9,7 +9,7 @@ import polars as pl
 
 from iosig.reports.texts import ratio_text
 
-#: from which share of missing polls on a day is of the next worse class
+#: Lower bounds of the classes by share of missing polls.
 _CLASSES = (0.001, 0.01, 0.1, 0.5)
 
 
@@ -43,7 +43,7 @@ def told(frames: QualityFrames) -> dict[str, Any]:
 
 
 def _strips(days: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return a strip for each file system: a cell a day, from the first day of any to the last; no polls, no share."""
+    """Return one strip per file system with a cell per day over the full period; NULL without polls."""
     if days.is_empty():
         return []
     every = days.select(pl.date_range(pl.col("polled_on").min(), pl.col("polled_on").max()).alias("polled_on"))

@@ -18,7 +18,7 @@ from iosig.reports.texts import printable
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-#: nothing from elsewhere, no script and no style in the page itself
+#: Content security policy: no external resources, no inline scripts or styles.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'"
 )

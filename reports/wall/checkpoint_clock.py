@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _SIZE_IN, _TOP_IN, _PANEL_IN = (WIDTH_IN, 6.8), 1.35, 4.75
 _SIDES = (0.08, 0.975)
-#: red is for those that meet
+#: Red is reserved for coinciding bursts.
 _HUES = tuple(hue for hue in HUES if hue != VERMILION)
 _NAMED, _NAME_CHARACTERS = 14, 30
 #: Maximum number of pairs drawn, and of pairs listed in the panel's corner.
@@ -66,7 +66,7 @@ class ClockView:
 
     @property
     def finding(self) -> str:
-        """Which two meet most, or that none do."""
+        """Headline with the pair of most coinciding bursts, if any."""
         if not self.rhythms:
             return "No application has a period"
         beat = counted(len(self.rhythms), "application")

@@ -31,7 +31,7 @@ def name_points(axes: Axes, x: Reals, y: Reals, radii: Reals, names: Sequence[st
     places = axes.transData.transform(np.column_stack([x, y]))
     taken = np.column_stack([places - radii[:, None], places + radii[:, None]])
     room = axes.get_window_extent()
-    # an SVG has other pixels than the figure on which texts are measured
+    # SVG pixels differ from those of the figure used for measuring texts.
     shares = axes.figure.transFigure.inverted()
     for (across, up), radius, name in zip(places[: len(names)], radii, names, strict=False):
         for right, above, side, line in _SIDES:

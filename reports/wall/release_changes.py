@@ -58,7 +58,7 @@ class DrawnChange:
 
     @property
     def is_changed(self) -> bool:
-        """Whether any of the three differs by more than is nothing."""
+        """Whether any of the three quantities differs significantly."""
         return max(one.factor for one in self.quantities) > 1 + LEAST_CHANGE_RATIO
 
     @property
@@ -201,7 +201,7 @@ def _draw_rows(axes: Axes, rows: Reals, before: Reals, after: Reals, colour: str
 
 
 def _scale(axes: Axes, low: float, high: float, text: Callable[[float], str]) -> None:
-    """Set a logarithmic axis where values are far apart, and label it in plain words."""
+    """Use a logarithmic axis for a wide range of values, with readable labels."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     if high > 20 * low:

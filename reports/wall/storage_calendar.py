@@ -151,7 +151,7 @@ def _draw_days(axes: Axes, days: Sequence[date], one: DayRates, ends: tuple[floa
 
 
 def _image(bytes_per_s: Reals, low: float, high: float) -> Reals:
-    """Return colours (days, minutes, 4); clear where nothing is known."""
+    """Return an RGBA image (days, minutes, 4), transparent for missing data."""
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.log(bytes_per_s / low) / np.log(high / low) if high > 0 else np.zeros_like(bytes_per_s)
     known = np.isfinite(bytes_per_s)
