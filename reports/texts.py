@@ -122,7 +122,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def plural(noun: str) -> str:
-    """Return the plural of a noun."""
+    """Return the plural of an English noun, such as a layer's name."""
     return noun if noun.endswith("s") else f"{noun}s"
 
 

@@ -216,7 +216,7 @@ class SignatureSettings(Section):
 
 
 class JointSettings(Section):
-    """Joint extraction: signatures from samples minus the traffic explained by other known applications."""
+    """Joint extraction of signatures, after subtracting the traffic explained by other known applications."""
 
     interval_days: int = Field(7, ge=0, description="days between joint fits, if there are new runs; 0: never")
     max_application_count: int = Field(
@@ -248,7 +248,7 @@ class PredictionSettings(Section):
 
 
 class ScheduleSettings(Section):
-    """When the nightly flow runs and where new files appear."""
+    """Schedules of the nightly flow and of landing, and the places of new input files."""
 
     server_port: int = Field(4200, ge=1, le=65_535, description="port of the Prefect server of `iosig serve`")
     cron: Annotated[str, AfterValidator(cron_line)] = Field("30 2 * * *", description="cron line of the nightly flow")
@@ -319,7 +319,7 @@ class PrometheusSettings(Section):
 
 
 class AlertSettings(Section):
-    """Thresholds of problems, and where notifications go when a problem begins and ends."""
+    """Alert thresholds, and the receivers of notifications when a problem begins and ends."""
 
     max_release_delay_s: float = Field(
         129_600.0, gt=0, description="landed inputs that are in no release for longer are a problem [s]"
@@ -449,7 +449,7 @@ class Settings(Section):
     _distrust: str | None = PrivateAttr(None)
 
     def require_own_file(self, setting: str) -> None:
-        """Raise UsageError unless only the user, or root, can write the file: `setting` makes iosig run a program."""
+        """Raise UsageError if other users can write the file, because `setting` makes iosig run a program."""
         if self._distrust is not None:
             raise UsageError(f"{setting} makes iosig run a program as you, but {self._distrust}.")
 
@@ -515,7 +515,7 @@ def load(path: Path | None, warehouse: Path) -> Settings:
 
 
 def settings_file(path: Path | None, warehouse: Path) -> Path | None:
-    """Return the settings file that holds: the one given, else `iosig.toml` in the warehouse, else the one here."""
+    """Return the settings file in effect: the one given, else `iosig.toml` in the warehouse or working directory."""
     candidates = [path] if path else [Store(warehouse).local(FILE_NAME), Path(FILE_NAME)]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
     if found is None and path:

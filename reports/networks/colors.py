@@ -21,7 +21,7 @@ from iosig.transforms.arrays import Reals
 Bytes = npt.NDArray[np.uint8]
 
 STEP_COUNT = 256
-#: L* of few and of many, and between them the hue angle (degrees) and chroma of CIELAB at equal distances
+#: Lightness L* of few and of many, and equally spaced hue angles (degrees) and chromas of CIELAB in between.
 _Map = tuple[tuple[float, float], tuple[tuple[float, float], ...]]
 _LIGHT: tuple[_Map, ...] = (
     # blue, green, yellow
@@ -50,7 +50,7 @@ def colors(hop: int, *, is_dark: bool) -> Bytes:
 
 
 def unused_color(*, is_dark: bool) -> Bytes:
-    """Return the grey (3) of places on an edge that have no values."""
+    """Return the grey (3) for positions on an edge without values."""
     return np.full(3, _GREYS[is_dark], dtype=np.uint8)
 
 

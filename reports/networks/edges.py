@@ -32,10 +32,10 @@ _HOP_CODES = 257
 
 @dataclass(frozen=True, slots=True)
 class HopEdges:
-    """The edges (n) of a hop: the angles of their ends, the radii of the two rings in the unit of the layout.
+    """Edges (n) of one hop: the angles of their ends, and the radii of both rings in layout units.
 
-    levels (n, slots): -1 for no value, else the place in colors (256, 3); the slots rise with the value, which is
-    outward. width: of a line, in pixels.
+    levels (n, slots): colour index (256, 3), or -1 for no value; slots ascend with the value, from the inner to the
+    outer end. width: line width in pixels.
     """
 
     began_angles: Reals
@@ -48,7 +48,7 @@ class HopEdges:
 
     @property
     def lengths(self) -> Reals:
-        """The lengths of the edges, in the unit of the layout, or a little more."""
+        """Approximate edge lengths in layout units, slightly overestimated."""
         turns = np.abs(unwrap_end_angles(self.began_angles, self.ceased_angles) - self.began_angles)
         across = turns * (self.began_radius + self.ceased_radius) / 2
         return np.hypot(across, self.began_radius - self.ceased_radius)
@@ -74,13 +74,13 @@ def edge_image(hops: Sequence[HopEdges], radius: int, grey: Bytes) -> Bytes:
 
 
 def _averaged(codes: Codes, colors: Bytes) -> Bytes:
-    """Return the means of squares of fine pixels, as clear as they are uncovered.
+    """Downsample fine pixels to RGBA by averaging.
 
-    Opacity is the root of the share that is covered: else a line between two pixels would be paler than its colour.
+    Opacity is the square root of the coverage, because a line between two pixels would otherwise look too pale.
     """
     side = codes.shape[0] // _FINE
     parts = [codes[row::_FINE, column::_FINE] for row in range(_FINE) for column in range(_FINE)]
-    # most pixels are clear: only the others are worked on
+    # Most pixels are transparent, so only the others are processed.
     places = np.flatnonzero(np.bitwise_or.reduce(parts))
     total = np.zeros((len(places), 4), dtype=np.uint16)
     for part in parts:
@@ -107,14 +107,14 @@ def _draw(codes: Codes, hop: HopEdges, radius: int, share: float, first: int) ->
     slot_count = hop.levels.shape[1]
     of_slots = (hop.levels + (1 + first)).astype(np.uint16)
     counts = np.ceil(hop.lengths * (radius * _FINE * _DENSITY * share)).astype(np.int64)
-    # each slot has a point, however many edges there are
+    # Each slot has at least one point, whatever the number of edges.
     counts = np.maximum(counts, 2 * slot_count)
     flat = codes.reshape(-1)
     for part in _chunks(counts):
         edge = np.repeat(np.arange(part.start, part.stop), counts[part])
         along = np.arange(len(edge)) - np.repeat(np.cumsum(counts[part]) - counts[part], counts[part]) + 0.5
         along /= counts[edge]
-        # the outer end has the highest value
+        # The outer end has the highest value.
         slot = slot_count - 1 - (along * slot_count).astype(np.int64)
         code = of_slots[edge, slot]
         for place in _places(hop, edge, along, radius, codes.shape[1]):
@@ -122,7 +122,7 @@ def _draw(codes: Codes, hop: HopEdges, radius: int, share: float, first: int) ->
 
 
 def _chunks(counts: Ints) -> Iterator[slice]:
-    """Yield slices of whole edges, of about as many points as are worked on at a time."""
+    """Yield slices of complete edges with about _CHUNK_POINTS points each."""
     ends = np.cumsum(counts)
     start = 0
     while start < len(counts):
@@ -133,7 +133,7 @@ def _chunks(counts: Ints) -> Iterator[slice]:
 
 
 def _places(hop: HopEdges, edge: Ints, along: Reals, radius: int, stride: int) -> Iterator[Ints]:
-    """Yield the fine pixels of points on edges, once for each of a line's lanes."""
+    """Yield the fine pixels of points on edges, once for each parallel stroke of a line."""
     scale = radius * _FINE
     turns = unwrap_end_angles(hop.began_angles, hop.ceased_angles) - hop.began_angles
     turn = turns[edge]
@@ -144,12 +144,12 @@ def _places(hop: HopEdges, edge: Ints, along: Reals, radius: int, stride: int) -
     across, down = scale + reach * sine, scale - reach * cosine
     lanes = _lanes(hop)
     if len(lanes) > 1:
-        # the way's direction, and square to it
+        # Direction of the edge, and its normal.
         by_x, by_y = inward * sine + reach * turn * cosine, reach * turn * sine - inward * cosine
         length = np.hypot(by_x, by_y)
         by_x, by_y = by_x / length, by_y / length
     for lane in lanes:
         beside = (across - by_y * lane, down + by_x * lane) if len(lanes) > 1 else (across, down)
-        # half a pixel back: each point fills this pixel and the next one
+        # Shift by half a pixel, because each point fills this pixel and the next one.
         column, row = (np.clip(np.floor(part + 0.5).astype(np.int64), 0, stride - 1) for part in beside)
         yield row * stride + column

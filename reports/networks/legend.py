@@ -36,7 +36,7 @@ _BAR_HIGH, _SCALE_HIGH, _SCALE_LEFT = 15, 300, 110
 #: Line widths per hop: inner hops are drawn last and may cover outer ones.
 _LINES = (3.2, 1.3, 0.8)
 _COUNTS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-#: the share of the axis that a name takes
+#: Share of the axis that a name occupies.
 _NAME_SHARE = 0.05
 #: Maximum numbers of hops and of single requests in the legend.
 _MOST_HOPS, _MOST_REQUESTS = 6, 5
@@ -51,7 +51,7 @@ def pixel_axes(figure: Figure, left: float, top: float, width: float, height: fl
 
 
 class Legend:
-    """A column of panels and texts, written from the top."""
+    """Legend as a column of panels and texts, filled from the top."""
 
     def __init__(self, figure: Figure, left: float, top: float, width: float) -> None:
         self._figure, self._left, self._top, self._width = figure, left, top, width
@@ -104,7 +104,7 @@ class Legend:
         self._top += 16
 
     def _bar(self, hop: int, most: int) -> None:
-        """Draw a colour bar from one transfer to the most there are, on a log scale."""
+        """Draw a log-scaled colour bar from one transfer to the maximum."""
         axes = pixel_axes(self._figure, self._left + 4, self._top, self._width - 40, _BAR_HIGH)
         axes.imshow(colors(hop, is_dark=in_force().is_dark)[None], aspect="auto", extent=(0.0, 1.0, 0.0, 1.0))
         ticks = np.unique(np.concatenate([[1.0], np.round(log_ticks(1.0, float(most), 6)), [float(most)]]))

@@ -29,10 +29,10 @@ _NAME_CHARACTERS = 20
 
 
 def mean_values(view: NetworkView, hop: int) -> Reals:
-    """Return the mean of the metric of each pair of a hop's nodes (outer, inner) in the selected windows; NaN if none.
+    """Return the mean metric of each node pair of a hop (outer, inner) in the selected windows; NaN without data.
 
-    Times are those that are known and not negative [s]; sizes are of a transfer [B]; bandwidths are all bytes over all
-    time [B/s].
+    Times [s] exclude unknown and negative ones. Sizes [B] are per transfer. Bandwidths [B/s] are total bytes over total
+    time.
     """
     network, (first, stop) = view.network, view.selected
     is_selected = pl.col("window").is_between(first, stop, closed="left")
@@ -117,11 +117,11 @@ def _draw_matrix(axes: Axes, view: NetworkView, hop: int, values: Reals, ends: t
 
 
 def _fill(axes: Axes, view: NetworkView, values: Reals, ends: tuple[float, float]) -> None:
-    """Fill each pair's cell, the darker the more on a log scale, and write its value into it."""
+    """Fill each cell with a log-scaled shade, and write its value into it."""
     low, high = ends
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.log(values / low) / np.log(high / low) if high > low else np.zeros_like(values)
-    # the shades at both ends are too near to the ground, or to the ink
+    # The extreme shades have too little contrast with the background or the text.
     levels = 0.12 + 0.76 * np.clip(np.nan_to_num(share, neginf=0.0), 0.0, 1.0)
     for (row, column), value in np.ndenumerate(values):
         if not np.isfinite(value):

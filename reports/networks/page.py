@@ -32,7 +32,7 @@ from iosig.transforms.arrays import Ints, Reals
 from iosig.transforms.networks.network import METRICS, STEPS_PER_WINDOW, Network
 from iosig.warehouse.placing import moved_into_place
 
-#: a page of this size is opened at once, and may be sent by mail
+#: Small enough to open without delay and to send by mail.
 MOST_BYTES = 4_000_000
 #: Networks with at least this many edges are first encoded from a sample; the estimated size may be off by this factor.
 _LEAST_GUESSED_EDGES, _GUESS_SLACK = 1024, 1.02
@@ -78,7 +78,7 @@ class _Whole:
 
 @dataclass
 class _Parts:
-    """The deflated parts of a page; those that do not depend on the detail are made once."""
+    """Compressed parts of a page; parts that do not depend on the level of detail are cached."""
 
     network: Network
     view: NetworkView
@@ -267,7 +267,7 @@ def _pattern(network: Network, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pattern_times(network: Network, row: Mapping[str, Any]) -> tuple[float, float]:
-    """Return when a pattern began and ceased: as the table has it, or by its windows' numbers."""
+    """Return start and end of a pattern, from the table's times or else from its window indices."""
     if "window_start_s" in row:
         return float(row["window_start_s"]), float(row["window_end_s"])
     edges = network.window_edges_s

@@ -20,11 +20,11 @@ from iosig.transforms.arrays import Bools, Ints, Reals
 from iosig.transforms.networks.network import METRICS, Network
 from iosig.transforms.networks.rings import RadialLayout
 
-#: bits that counts and sums of single windows keep where they are rounded: 3 % and 0.4 % at most
+#: Bits kept for rounded counts and sums of single windows; errors up to 3 % and 0.4 %.
 _COUNT_BITS, _TOTAL_BITS = 4, 7
-#: bits of whole-run counts where even these are too large: 0.2 % at most
+#: Bits kept for rounded whole-run counts; errors up to 0.2 %.
 _WHOLE_BITS = 8
-#: bits of the longest times, which are no counts: below a millionth
+#: Bits kept for longest times; errors below one millionth.
 LONGEST_BITS = 20
 _NANOSECONDS = 1e9
 _MOST_INTEGER = 2.0**62
@@ -147,12 +147,12 @@ class Runs:
         return cls(rising[begins], order, begins)
 
     def sums(self, values: Ints) -> Ints:
-        """Return the sum of each number's values (n)."""
+        """Sum the values (n) of each group."""
         found: Ints = np.add.reduceat(self._ordered(values), self.begins) if len(values) else values
         return found
 
     def most(self, values: Reals) -> Reals:
-        """Return the highest of each number's values (n)."""
+        """Return the maximum of the values (n) of each group."""
         found: Reals = np.maximum.reduceat(self._ordered(values), self.begins) if len(values) else values
         return found
 
@@ -172,7 +172,7 @@ class SlotCounts:
 
 
 def slot_counts_of(network: Network) -> tuple[SlotCounts, ...]:
-    """Return the counts of all metrics, each on its own scale."""
+    """Count transfers by value slot for all metrics, each on a separate scale."""
     scales = [scale_of(network, metric) for metric in METRICS]
     return tuple(SlotCounts(scale, sparse_slot_counts(network, scale)) for scale in scales)
 
@@ -197,7 +197,7 @@ def renumbered(rows: pl.DataFrame, kept: Ints, edge_count: int) -> pl.DataFrame:
 
 
 def edges_part(network: Network, layout: RadialLayout, kept: Ints) -> bytes:
-    """Return edges (sources, targets), and nodes' angles."""
+    """Encode the edges (sources, targets) and the angles of nodes."""
     sources, targets = (network.edges[name].to_numpy().astype(np.int64)[kept] for name in ("source", "target"))
     angles = [_reals(values) for ring in layout.rings for values in (ring.begins, ring.ends)]
     return deflated(
@@ -221,7 +221,7 @@ def timeline_part(network: Network) -> tuple[bytes, list[list[int]]]:
 
 
 def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:
-    """Return transfers, bytes read and written and the longest time of each edge in the whole run."""
+    """Encode the whole run's transfers, bytes read and written, and longest time of each edge."""
     edges = totals["edge"].to_numpy()
     sums = [
         np.bincount(edges, weights=totals[name].to_numpy(), minlength=edge_count)
@@ -236,7 +236,7 @@ def whole_totals_part(totals: pl.DataFrame, edge_count: int) -> bytes:
 
 
 def window_totals_part(totals: pl.DataFrame, window_count: int, detail: Detail) -> bytes:
-    """Return the same sums of each window's edges: entries by window, edges as gaps, four columns."""
+    """Encode the same totals per window: entry counts, delta-encoded edges, and four columns."""
     windows, edges = _numbers(totals, "window") // detail.window_factor, _numbers(totals, "edge")
     size = int(edges.max(initial=-1)) + 1
     runs = Runs.of(windows * size + edges)
@@ -259,7 +259,7 @@ def whole_part(rows: pl.DataFrame, slot_count: int, detail: Detail) -> tuple[byt
 
 
 def windows_part(counts: SlotCounts, rows: pl.DataFrame, window_count: int, detail: Detail) -> bytes:
-    """Return cells that have any transfers in a window, window by window, as gaps, and counts."""
+    """Encode the non-empty cells of each window, delta-encoded, with their counts."""
     special, slots = counts.scale.special_count, _numbers(rows, "slot")
     slots = np.where(slots < special, slots, special + (slots - special) // detail.slot_factor)
     edges = _numbers(rows, "edge")

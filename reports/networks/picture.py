@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: pixels: the whole width; the square that the circle and its names fill, and the space around it
+#: Pixels: total width, side of the square with the circle and its names, and left margin.
 _WIDTH, _DISC, _LEFT = 1960, 1464, 30
 _TOP, _NOTE_LINE, _BELOW, _FOOT = 104, 24, 34, 66
 _TIMELINE, _BETWEEN, _TIMELINE_LEFT = 118, 34, 110
@@ -46,7 +46,7 @@ _LEAST_LINE, _MOST_LINE, _LINE_SHARE = 1.0, 5.0, 0.7
 #: Maximum number of slow nodes labelled on their rings, and the label's distance from the ring in layout units.
 _NAMED_SLOW, _SLOW_AWAY = 5, 0.07
 _ACTIVE, _IDLE = SOFT, PALE
-#: segments without seams are drawn together, in arcs that are not longer than this; radians between two corners
+#: Maximum length of an arc that merges segments without gaps, and the angle between two of its vertices [rad].
 _LONGEST_ARC, _CORNER = 0.2, 0.02
 
 
@@ -191,7 +191,7 @@ def _draw_disc(axes: Axes, view: NetworkView, drawn: _Drawn, side: int) -> None:
 
 
 def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEdges:
-    """Return a hop's used edges as they are drawn: levels by the logarithm of counts, up to the hop's largest."""
+    """Prepare a hop's used edges for drawing, with log-scaled levels relative to the hop's maximum count."""
     rows = drawn.hops[hop]
     ends = view.network.edges[rows] if len(rows) else view.network.edges.clear()
     outer, inner = view.layout.rings[hop : hop + 2]
@@ -216,7 +216,7 @@ def _hop_edges(view: NetworkView, drawn: _Drawn, hop: int, radius: int) -> HopEd
 
 
 def _active(view: NetworkView, drawn: _Drawn, layer: int) -> Bools:
-    """Return which nodes of a layer have an edge that was used."""
+    """Return a mask of a layer's nodes with at least one used edge."""
     is_active = np.zeros(view.network.layers[layer].node_count, dtype=bool)
     for hop, end in ((layer, "source"), (layer - 1, "target")):
         if 0 <= hop < view.network.hop_count:
@@ -225,7 +225,7 @@ def _active(view: NetworkView, drawn: _Drawn, layer: int) -> Bools:
 
 
 def _draw_ring(axes: Axes, ring: Ring, is_active: Bools) -> None:
-    """Draw a ring's segments, dark where they were active; neighbours without a seam between them as one."""
+    """Draw a ring's segments, dark where active; adjacent segments without gaps are merged."""
     from matplotlib.collections import PolyCollection
 
     count = len(ring.order)
@@ -246,7 +246,7 @@ def _draw_ring(axes: Axes, ring: Ring, is_active: Bools) -> None:
     directions = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
     places = np.concatenate([directions * ring.outer_radius, directions[:, ::-1] * ring.inner_radius], axis=1)
     shades = [_ACTIVE if active else _IDLE for active in state[first].tolist()]
-    # else light would shine through between arcs that touch
+    # Without an outline, the background would show between adjacent arcs.
     edges, line = ("none", 0.0) if has_seams or count == 1 else (shades, 0.4)
     axes.add_collection(PolyCollection(list(places), facecolors=shades, edgecolors=edges, linewidths=line, zorder=2))
 
@@ -290,7 +290,7 @@ def _name_slowest(axes: Axes, view: NetworkView) -> None:
         number, ratio = layers[name], -less
         ring, labels = view.layout.rings[number], view.network.layers[number].labels
         angle = float(ring.middles[labels.to_list().index(label)])
-        # within the ring, on edges: names of the outermost ring's nodes are outside
+        # Place labels inside the ring, over edges, because names of outermost nodes are outside.
         reach = ring.inner_radius - _SLOW_AWAY if ring.inner_radius > _SLOW_AWAY else ring.outer_radius + _SLOW_AWAY
         x, y = reach * np.sin(angle), reach * np.cos(angle)
         rim = ring.inner_radius if reach < ring.inner_radius else ring.outer_radius

@@ -40,12 +40,12 @@ class Scale:
 
     @property
     def slot_count(self) -> int:
-        """Slots, special ones included; 0 where no value is known."""
+        """Number of slots, including special ones; 0 if no value is known."""
         return len(self.lowest_values)
 
     @property
     def special_count(self) -> int:
-        """Slots before those of values above zero."""
+        """Number of special slots, which precede those of positive values."""
         return int(self.has_negative) + int(self.has_zero)
 
 
@@ -91,7 +91,7 @@ def _slots_of_bins(first: int, per_slot: int, slots: int, has_negative: bool, ha
 
 
 def slot_counts(network: Network, scale: Scale, windows: tuple[int, int] | None = None) -> Ints:
-    """Return transfers by edge and slot (edges, slots), of all windows, or from a first one to before a last one."""
+    """Count transfers by edge and slot (edges, slots), over all windows or a half-open range of windows."""
     shape = (len(network.edges), scale.slot_count)
     counts = np.zeros(shape[0] * shape[1], np.int64)
     rows = network.counts.filter(_of(scale, windows)).select("edge", "bin", "count")
@@ -102,7 +102,7 @@ def slot_counts(network: Network, scale: Scale, windows: tuple[int, int] | None 
 
 
 def sparse_slot_counts(network: Network, scale: Scale) -> pl.DataFrame:
-    """Return window, edge, slot and count, sorted, of all that is not 0."""
+    """Return the non-zero counts as sorted rows of window, edge, slot and count."""
     slots = pl.Series("slot", scale.slot_of_bin, dtype=pl.Int32)
     rows = network.counts.filter(_of(scale, None))
     slot = slots.gather((rows.get_column("bin").cast(pl.Int32) + (1 << 15)).cast(pl.UInt32))

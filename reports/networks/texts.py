@@ -59,7 +59,7 @@ def value_text(metric: Metric, value: float) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 9) -> Reals:
-    """Return values (n) to be named between two positive ones: powers of ten, or steps between if these are few."""
+    """Return axis ticks (n) between two positive values: powers of ten, with intermediate steps if these are few."""
     if not 0 < low <= high or not np.isfinite(high):
         return np.empty(0)
     first, last = int(np.ceil(np.log10(low) - 1e-9)), int(np.floor(np.log10(high) + 1e-9))
@@ -159,7 +159,7 @@ def ratio_text(ratio: float) -> str:
 
 
 def pattern_causes(network: Network, patterns: pl.DataFrame, metric: Metric) -> list[list[str]]:
-    """Return for each hop the nodes of its outer layer that cause its pattern in all windows together."""
+    """Return, for each hop, the outer nodes that cause its whole-run pattern."""
     found: list[list[str]] = [[] for _ in range(network.hop_count)]
     for row in _whole(network, patterns, metric).iter_rows(named=True):
         found[row["hop"]] = _causes(row)

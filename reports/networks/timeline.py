@@ -35,7 +35,7 @@ _MARGIN_DECADES = 0.12
 
 
 def draw_timelines(shown: list[Axes], view: NetworkView) -> None:
-    """Draw the timeline of each hop into its panel, all to one scale, and the selected range."""
+    """Draw each hop's timeline into its panel on a common scale, and mark the selected range."""
     network = view.network
     told = network.timeline.filter(pl.col("metric") == METRICS.index(view.metric))
     steps = told.filter(pl.col("count") > 0)

@@ -25,7 +25,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Declaration of a page: file name, title, one-line purpose, figures, and required libraries."""
+    """Declaration of one page of the report site: file name, title, purpose, figures, and required libraries."""
 
     name: str
     title: str
