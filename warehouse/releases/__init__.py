@@ -1,33 +1,33 @@
-"""Releases: immutable, named sets of snapshots, and how they are read.
+"""Releases: immutable, named sets of table snapshots, and how they are read.
 
 - `catalogue` (`changed_at_once`, `replace`, `tag`): The Iceberg catalogue: versions of published tables, in an SQLite
-  file beside them or on a server.
+  file next to them or on a server.
 - `catalogue_choice` (`agree`, `take_over`): Which catalogue a warehouse has: the SQLite file, or one on a server.
-- `checksums` (`read`, `write`, `problem_of`, `changing_catalogue`): Checksum documents, one form for all files.
-- `clearing` (`clear`, `closed_days`): Clearing: raw polls of days that are long published go.
-- `conversion` (`convert_file`, `convert_landed`, `convert_job_io`): Files of commit 18b5d00 written again.
+- `checksums` (`read`, `write`, `problem_of`, `changing_catalogue`): Checksum documents, one format for all files.
+- `clearing` (`clear`, `closed_days`): Retention of raw polls: old ones are deleted once their days are published.
+- `conversion` (`convert_file`, `convert_landed`, `convert_job_io`): Conversion of files of commit 18b5d00.
 - `database` (`SqlTables`): Catalogues in an SQL database.
-- `expiring` (`expire`, `pin`, `maintain`): Releases that nobody needs any more go, and their files later.
+- `expiring` (`expire`, `pin`, `maintain`): Expiry of old releases and deferred deletion of their files.
 - `export` (`export_table`, `write_table`, `write_csv`, `json_text`): Plain files out of a release: Parquet or CSV.
-- `gathering` (`Gathering`, `Change`): Changes of several tables, gathered before any of them is made.
+- `gathering` (`Gathering`, `Change`): Transactions over several tables.
 - `holds` (`roll_back`, `end`, `in_force`): Rollbacks in force: what later runs exclude until the operator ends it.
 - `links` (`link_latest`, `members`): `latest/`: the current release as plain files.
-- `locations` (`location_of`, `metadata_locations`, `part_of`): Where files lie, and what their names say.
-- `losses` (`losses`, `add`, `settle`): What a repair could not restore, for the next run to know.
-- `manifest_repair` (`rebuild_manifests`): Damaged manifests are written again from the list of data files.
-- `publishing` (`publish`, `rollback`, `complete`, `Draft`): What a run built becomes a release, all tables at once.
+- `locations` (`location_of`, `metadata_locations`, `part_of`): Locations of files, and the naming scheme.
+- `losses` (`losses`, `add`, `settle`): Data that a repair could not restore, recorded for the next run.
+- `manifest_repair` (`rebuild_manifests`): Rebuilding damaged manifests from the list of data files.
+- `publishing` (`publish`, `rollback`, `complete`, `Draft`): Publication of built tables as a release, atomically.
 - `reading` (`opened`): Reading a release: DuckDB over its Parquet files, read-only.
-- `releases` (`Release`, `find`, `current`, `published`): Releases: named, immutable sets of snapshots.
-- `relocating` (`relocate`): Metadata of a moved or copied warehouse get the folder in which it lies now.
-- `repairing` (`repair`): Damaged files are written again, restored by going back to a whole release, or set aside.
+- `releases` (`Release`, `find`, `current`, `published`): The release history and its queries.
+- `relocating` (`relocate`): Rewriting the paths in Iceberg metadata after a warehouse was moved or copied.
+- `repairing` (`repair`): Repair of damaged files: rebuild, restore an intact release, or set aside.
 - `rest` (`opened`, `claim`, `RestTables`): Catalogues on an Iceberg REST server.
 - `seals` (`seal`, `require_sound`): The SHA-256 of every file that a release added.
-- `sentences` (`sentence`, `description`): What DuckDB says, in the words of the release's tables and columns.
+- `sentences` (`sentence`, `description`): DuckDB's error messages, rephrased in the release's tables and columns.
 - `servers` (`Server`, `server_of`, `register`): Servers that keep a warehouse's catalogue.
 - `snapshots` (`write_snapshot`, `rewrite_manifests`, `commit`): Snapshots of Iceberg tables and their manifests.
-- `statements` (`require_reading`, `described_table`): What a query may be: one statement that reads.
-- `superseding` (`supersede`, `remove`): A kept release gives way to one that was made without some data.
-- `upgrading` (`upgrade`, `needs`): A warehouse of commit 18b5d00 becomes one of this form.
-- `verifying` (`verify`, `Damage`): Which files of a warehouse differ from what was written.
+- `statements` (`require_reading`, `described_table`): Validation of queries: one read-only statement.
+- `superseding` (`supersede`, `remove`): Replacement of a kept release by one without some data.
+- `upgrading` (`upgrade`, `needs`): Upgrading a warehouse of commit 18b5d00 to the current format.
+- `verifying` (`verify`, `Damage`): Comparison of a warehouse's files with their checksums.
 - `whole_release` (`export_folder`, `export_database`): A release as plain files, or as one DuckDB file.
 """

@@ -1,8 +1,8 @@
-"""The Iceberg catalogue: versions of published tables, in an SQLite file beside them or on a server.
+"""The Iceberg catalogue: versions of published tables, in an SQLite file next to them or on a server.
 
-Locations are absolute, as every reader of Iceberg resolves them. So they name the folder in which the warehouse lay
-when they were written. In a moved or copied warehouse, iosig looks below its own folder instead, and
-`iosig.warehouse.releases.relocating` rewrites them for other readers.
+Locations are absolute, because Iceberg readers require it, so they contain the path at which the warehouse lay when
+they were written. In a moved or copied warehouse, iosig looks below the current folder instead, and
+`iosig.warehouse.releases.relocating` rewrites the locations for other readers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 _ROOT = "iosig.root"
 _TABLES = "/tables/"
-#: each commit leaves one metadata file of a table: so many earlier ones are kept
+#: each commit writes one metadata file per table; this number of previous ones is kept
 _KEPT_VERSIONS = 20
 _EPOCH = date(1970, 1, 1)
 #: wherever metadata lie
@@ -79,7 +79,7 @@ _ANYWHERE = "anywhere"
 
 
 class _SyncedFile(PyArrowFile):
-    """A local file that is written to stay."""
+    """A local file for writing that is synced to disk when it is closed."""
 
     def __init__(self, location: str, path: str, fs: FileSystem) -> None:
         super().__init__(location, path, fs)
@@ -92,7 +92,7 @@ class _SyncedFile(PyArrowFile):
 
 
 class WarehouseFileIO(PyArrowFileIO):
-    """Local files, found below the warehouse's own folder wherever it lay when they were named."""
+    """PyIceberg file IO for local files, which maps locations of a moved warehouse to its current folder."""
 
     @staticmethod
     def parse_location(location: str, properties: Properties = {}) -> tuple[str, str, str]:  # noqa: B006
@@ -111,7 +111,7 @@ class WarehouseFileIO(PyArrowFileIO):
 
 
 def open_catalogue(store: Store) -> Gathering:
-    """Open the warehouse's catalogue; it comes into being on first use."""
+    """Open the warehouse's catalogue, creating it on first use."""
     make_folder(store.root)
     server = server_of(store)
     return _open_rest(store, server) if server.kind == "rest" else _open_sql(store, server)
@@ -152,11 +152,11 @@ def make_catalogue(store: Store, server: Server) -> None:
 
 @contextmanager
 def changed_at_once(store: Store, seen: str | None = _ANYWHERE) -> Iterator[Gathering]:
-    """Open the catalogue to change several tables: all changes are seen together on leaving, or none after an error.
+    """Open the catalogue for a transaction over several tables: all changes commit on exit, none after an error.
 
-    The metadata must name the warehouse's own folder. seen: where the metadata of the releases lay when it was decided
-    what to change; raises MachineFault where another writer has changed them since. Of a REST server that breaks off
-    some tables may have changed; which release is the current one the rows of releases say, which change last.
+    The metadata must name the warehouse's current folder. seen: location of the releases' metadata when the changes
+    were planned; raises MachineFault where another writer has changed it since. If a REST server fails between tables,
+    some tables may have changed; the rows of `releases`, which change last, define the current release.
     """
     server = server_of(store)
     with _changed_by_rest(store, server, seen) if server.kind == "rest" else _changed_by_sql(store, seen) as catalogue:
@@ -171,7 +171,7 @@ def _changed_by_rest(store: Store, server: Server, seen: str | None) -> Iterator
     rest.claim(catalogue, server, store.name)
     with closing(catalogue), rest.asked(server), catalogue.gathering(last=RELEASES.name):
         with suppress(NoSuchTableError):
-            # what the server holds to the changes: whoever commits from now on is found out by it
+            # a precondition that the server checks, so that a concurrent commit is detected
             found = catalogue.load_table((NAMESPACE, RELEASES.name)).metadata_location
             _require_seen(store, seen, found)
         yield catalogue
@@ -201,9 +201,9 @@ def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Gathering]:
 
 
 def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> None:
-    """Say beside each table which of its metadata is the current one, for readers that have no catalogue.
+    """Write a hint file per table that names the current metadata, for readers without a catalogue.
 
-    locations: where the metadata lie, if they were looked for already.
+    locations: locations of the current metadata, if already known.
     """
 
     def leave(name: str, content: bytes) -> None:
@@ -227,9 +227,9 @@ def _found(catalogue: Catalog, table: Table) -> IcebergTable | None:
 
 
 def _widened(found: IcebergTable, table: Table) -> IcebergTable:
-    """Return a table with the contract's columns; earlier snapshots keep the columns that they had."""
+    """Add the contract's new columns to a table; earlier snapshots keep their schema."""
     schema = _documented(table)
-    # it says what pyiceberg would change, and is never committed
+    # this table only shows what pyiceberg would change, and is never committed
     draft = found.transaction()
     if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in found.properties:
         draft.set_properties(_properties(table, found.schema()))
@@ -249,25 +249,25 @@ def _widened(found: IcebergTable, table: Table) -> IcebergTable:
 
 
 def _documented(table: Table) -> pa.Schema:
-    """Return a table's schema with each column's unit in its doc: Iceberg knows of no units."""
+    """Return a table's schema with each column's unit in its doc, because Iceberg has no units."""
     units = {column.name: f" [{column.unit}]" if column.unit else "" for column in table.columns}
     docs = {column.name: column.doc + units[column.name] for column in table.columns}
     return pa.schema([field.with_metadata({"doc": docs[field.name]}) for field in arrow.schema(table)])
 
 
 def _properties(table: Table, schema: Schema) -> dict[str, Any]:
-    """Return what readers and later commits have to know of a table."""
+    """Return the table properties that readers and later commits need."""
     return {
         "comment": table.grain,
         TableProperties.METADATA_PREVIOUS_VERSIONS_MAX: str(_KEPT_VERSIONS),
         TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
-        # our files have no field ids: readers find their columns by name
+        # our files have no field ids, so readers match columns by name
         TableProperties.DEFAULT_NAME_MAPPING: schema.name_mapping.model_dump_json(),
     }
 
 
 def _create(catalogue: Catalog, table: Table) -> IcebergTable:
-    """Begin a table: in SQL it is committed with its first snapshot; a server makes it at once, in no release yet."""
+    """Create a table: a REST server creates it immediately, SQL with the table's first commit."""
     schema, identifier = _iceberg_schema(table), (NAMESPACE, table.name)
     spec, properties = _partitioned(table, schema), _properties(table, schema)
     location = f"{catalogue.properties[_ROOT]}/tables/{table.name}"
@@ -313,10 +313,10 @@ def replace(
     tag: str,
     copies: Mapping[str, Path] | None = None,
 ) -> Shown:
-    """Replace days of a table, all of it if `days` is None, by Parquet files of its own; return the snapshot.
+    """Replace days of a table, or all of it if `days` is None, with Parquet files; return the tagged snapshot.
 
-    It is one snapshot, be there rows or not, with a tag; the one that there is where no row comes or goes. copies:
-    where files of these locations lie on this machine, too.
+    If no file is added or removed, the current snapshot is tagged instead of a new one. copies: local copies of files
+    at these locations.
     """
     found = _found(catalogue, table)
     iceberg = _create(catalogue, table) if found is None else _widened(found, table)
@@ -343,9 +343,9 @@ def has_rows(path: Path) -> bool:
 
 
 def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) -> str | None:
-    """Bring a built file into the table's own folder and return its location; None where it has no rows.
+    """Store a built file in the table's own folder and return its location; None where it has no rows.
 
-    Whoever wrote the file, and whenever: it is held to the contract once more, so that nothing else is published.
+    The file is validated against the contract again, so no invalid file can be published.
     """
     if not has_rows(path):
         return None
@@ -356,7 +356,7 @@ def adopt(store: Store, table: Table, part: Part, path: Path, fingerprint: str) 
 
 
 def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_current: bool = True) -> None:
-    """Give a snapshot of a table a name, and make it the table's current one if it is to be that."""
+    """Tag a snapshot of a table, and make it the current one if `is_current`."""
     table = catalogue.load_table((NAMESPACE, table_name))
     head = table.current_snapshot()
     is_moved = is_current and (head is None or head.snapshot_id != snapshot_id)
@@ -365,7 +365,7 @@ def tag(catalogue: Catalog, table_name: str, snapshot_id: int, name: str, *, is_
 
 
 def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
-    """Make a snapshot the table's current one, if it is not that."""
+    """Make a snapshot the table's current one, unless it already is."""
     table = catalogue.load_table((NAMESPACE, table_name))
     head = table.current_snapshot()
     if head is None or head.snapshot_id != snapshot_id:
@@ -373,9 +373,9 @@ def make_current(catalogue: Catalog, table_name: str, snapshot_id: int) -> None:
 
 
 def files_named(table: IcebergTable, snapshot_id: int, known: Container[str] = ()) -> Iterator[str]:
-    """Yield the names of the files of a snapshot: its list of manifests, these, and the data.
+    """Yield the names of the files of a snapshot: its manifest list, the manifests and the data files.
 
-    Manifests that are known are passed over, with what they name: most are those of the release before.
+    Known manifests and their files are skipped: most are shared with the previous release.
     """
     name, snapshot = table.name()[-1], table.snapshot_by_id(snapshot_id)
     assert snapshot is not None

@@ -18,9 +18,9 @@ from iosig.warehouse.store.store import Store
 
 
 def agree(store: Store, wanted: Server | None) -> None:
-    """Give a new warehouse the catalogue that the settings want; None for no wish.
+    """Give a new warehouse the catalogue that the settings request; None accepts any.
 
-    Raises UsageError if it has another one already, or if that one belongs to another warehouse.
+    Raises UsageError if it already has another one, or if the requested one belongs to another warehouse.
     """
     known = server_of(store)
     if store.url is not None and (wanted or known) == EMBEDDED:
@@ -41,7 +41,7 @@ def agree(store: Store, wanted: Server | None) -> None:
 
 
 def require_free(store: Store, wanted: Server) -> None:
-    """Raise UsageError where a catalogue names the tables of another warehouse."""
+    """Raise UsageError where a catalogue contains the tables of another warehouse."""
     require_installed(wanted)
     own = f"{location_of(store)}/"
     if wanted == EMBEDDED:
@@ -61,7 +61,7 @@ def take_over(store: Store, wanted: Server) -> bool:
     """Move the catalogue of a warehouse to another server or to the SQLite file; return False if it is there already.
 
     The new catalogue is complete before the warehouse's note names it, and the old one is emptied last. A copied
-    warehouse leaves the original's catalogue alone, and gets one of the files that lie in it.
+    warehouse does not touch the original's catalogue; it gets a new one, built from the files in its own folder.
     """
     from iosig.warehouse.releases.catalogue import make_catalogue
     from iosig.warehouse.releases.relocating import relocate

@@ -1,9 +1,9 @@
-"""Clearing: raw polls of days that are long published go, and those days are never computed anew.
+"""Clearing: delete raw polls of days that were published long ago; those days are never computed again.
 
-What is lost is to make these days' ticks again: with other settings, or with polls that come late. What was published
-of them stays, and so does all that is made of it: runs that end on such a day are cut from its ticks. Nothing goes that
-the next run after any kept release may need, going back to it included; nor what holds refused rows, or anything but
-polls: job logs and traces are small beside them, and asked for again.
+Their ticks can then no longer be recomputed with other settings or with late polls. The published ticks stay, and so do
+results derived from them, such as runs that end on such a day. Data that a run on top of any kept release may need are
+never deleted, so rollbacks remain possible. Only landings that consist of polls alone, without refused rows, are
+deleted: job logs and traces are small in comparison, and are read again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLOSED = "closed_days.json"
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What went: landings of polls, the bytes of their files, and the days that were closed with them."""
+    """Number and size of the deleted landings, and the days that a clearing closed."""
 
     landing_count: int
     byte_count: int
@@ -35,18 +35,18 @@ class Cleared:
 
 
 def closed_days(store: Store) -> set[date]:
-    """Return the days whose raw polls are gone, or going: they are not computed anew.
+    """Return the days that are never computed again, because their raw polls have been or are being deleted.
 
-    Raises MachineFault where nobody can know.
+    Raises MachineFault where the list is damaged.
     """
     return {date.fromisoformat(day) for day in read_state(store, _CLOSED) or ()}
 
 
 def clear(store: Store, keep_days: int) -> Cleared:
-    """Remove the polls that were landed longer ago, of days of which all polls were. Hold the warehouse for it.
+    """Delete landed polls older than `keep_days`, of days without newer polls. The caller must hold the warehouse lock.
 
-    keep_days: at least 1. Nothing is removed while somebody reads a release. A clearing that was killed is ended by
-    the next one.
+    keep_days: 1 or more. Nothing is deleted while a release is being read. The next clearing completes one that was
+    killed.
     """
     known = ledger.read(store)
     going = _going(store, known, datetime.now(UTC) - timedelta(days=keep_days))
@@ -63,13 +63,13 @@ def clear(store: Store, keep_days: int) -> Cleared:
             store.files.remove(*names)
     except Busy:
         return Cleared(0, 0, ())
-    # the index forgets them before such a name, or such a number of a folder, comes again
+    # update the index now, before a folder of the same name or inode appears
     ledger.read(store)
     return Cleared(going.height, size, tuple(sorted(days - closed)))
 
 
 def _going(store: Store, known: ledger.Ledger, before: datetime) -> pl.DataFrame:
-    """Return the landings that go: old ones of polls alone, whose days have no others."""
+    """Select old landings that consist of polls only, on days without newer landings."""
     files = known.files
     others = files.filter((pl.col("table") != POLLS.name) | pl.col("day").is_null() | pl.col("is_shared"))
     old = pl.col("landed_at").str.to_datetime(time_zone="UTC") < before
@@ -90,10 +90,10 @@ def _going(store: Store, known: ledger.Ledger, before: datetime) -> pl.DataFrame
 
 
 def _needed(store: Store, known: ledger.Ledger) -> pl.DataFrame:
-    """Return the landings that a run on top of a kept release may read: those that are not in all of them."""
+    """Return the landings that a run on top of a kept release may read: those missing from some kept release."""
     kept = releases.kept(store)
     in_all = _in_all(releases.landings_in(store, release) for release in kept)
-    # of a content that was landed anew, the earlier landing is needed by nobody once no release has it
+    # once no release contains the earlier landing of a content that landed again, no run needs it
     in_any = pl.concat([pl.Series("landing_id", [], pl.String), *(releases.landings_in(store, each) for each in kept)])
     ids = known.landings.select("landing_id")
     replaced = ids.join(known.in_force, on="landing_id", how="anti")
@@ -102,7 +102,7 @@ def _needed(store: Store, known: ledger.Ledger) -> pl.DataFrame:
 
 
 def _in_all(sets: Iterable[pl.Series]) -> pl.DataFrame:
-    """Return the ids that are in all sets; none where there are no sets."""
+    """Return the ids that all sets contain; none where no set is given."""
     found: pl.DataFrame | None = None
     for each in sets:
         frame = each.to_frame("landing_id")

@@ -27,7 +27,7 @@ from iosig.warehouse.store.store import ROW_GROUP_ROWS, parquet_writer
 if TYPE_CHECKING:
     import duckdb
 
-#: tables that another table of commit 18b5d00 is the source of
+#: tables that are derived from a differently named table of commit 18b5d00
 SOURCES = {JOB_IO_SOURCES: "job_io"}
 _FILE = "read_parquet($path, hive_partitioning = false)"
 _BASIS = """case
@@ -36,7 +36,7 @@ _BASIS = """case
     when source = 'client' then 'traced'
     when source = 'series' then 'series'
 end"""
-#: table -> column -> the SQL that gives it, from the columns of the old file
+#: table -> column -> SQL expression over the columns of the old file
 _COMPUTED: Mapping[Table, Mapping[str, str]] = {
     ATTRIBUTED_IO: {"estimate_source": "if(certainty = 1, 'counted', 'attributed')"},
     CLASSES: {"basis": _BASIS},

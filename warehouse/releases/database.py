@@ -1,4 +1,4 @@
-"""Catalogues in an SQL database, by pyiceberg's own client: what is asked of several tables is asked at once."""
+"""Catalogues in an SQL database, by pyiceberg's own client, with one query for several tables."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from iosig.warehouse.releases.servers import NAMESPACE
 
 
 class SqlTables(Gathering, SqlCatalog):
-    """pyiceberg's client; what lies in files is read and written by several threads."""
+    """PyIceberg's SQL catalogue, which reads and writes metadata files in parallel threads."""
 
-    #: where the tables' metadata lay when changes began to be gathered: no thread asks the database for itself
+    #: locations of the tables' metadata at the start of a transaction, so that threads need not query the database
     _known: dict[str, str] | None = None
 
     @cached_property
     def file_io(self) -> FileIO:
-        """Files of all tables: one object, so that connections are kept."""
+        """One file IO shared by all tables, so that connections are reused."""
         return load_file_io(self.properties, self.properties["warehouse"])
 
     def locations(self) -> dict[str, str]:
-        """Return where each table's current metadata lie."""
+        """Return the location of each table's current metadata."""
         told = select(IcebergTables.table_name, IcebergTables.metadata_location).where(
             IcebergTables.catalog_name == self.name, IcebergTables.table_namespace == NAMESPACE
         )
@@ -39,7 +39,7 @@ class SqlTables(Gathering, SqlCatalog):
             return {name: location for name, location in session.execute(told) if location}
 
     def all_tables(self) -> dict[str, Table]:
-        """Return all tables, by their names."""
+        """Load all tables of the catalogue and return them by name."""
         found = self.locations()
         return dict(zip(found, self.files.each(lambda told: self._table(*told), found.items()), strict=True))
 
@@ -55,7 +55,7 @@ class SqlTables(Gathering, SqlCatalog):
 
     @contextmanager
     def gathering(self, last: str) -> Iterator[None]:
-        """Gather changes of tables, and make them on leaving; none after an error."""
+        """Collect changes of tables and commit them on exit; none after an error."""
         self._known = self.locations()
         try:
             with super().gathering(last):
@@ -76,10 +76,10 @@ class SqlTables(Gathering, SqlCatalog):
         self.files.each(self._let_go, changes)
 
     def _written(self, change: Change) -> str:
-        """Write a table's metadata to be, and return where they lie."""
+        """Write the new metadata of a table and return its location."""
         version = 0 if change.is_new else _version_of(change.found.metadata_location) + 1
         place = change.found.location_provider().new_table_metadata_file_location(version)
-        # a name that nobody ever had
+        # a new, unique name
         ToOutputFile.table_metadata(change.metadata, self.file_io.new_output(place), overwrite=True)
         return place
 
@@ -93,7 +93,7 @@ class SqlTables(Gathering, SqlCatalog):
                 self.file_io.delete(location)
 
     def _point(self, session: Session, change: Change, place: str) -> None:
-        """Have the catalogue name metadata. Raises CommitFailedException where it does not name those before."""
+        """Set the metadata location in the catalogue. Raises CommitFailedException after a concurrent commit."""
         namespace, name = change.found.name()
         if change.is_new:
             row = {"catalog_name": self.name, "table_namespace": namespace, "table_name": name}

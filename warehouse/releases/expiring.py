@@ -1,8 +1,8 @@
-"""Expiring: releases that nobody needs any more lose their tags, then their snapshots, and later their files.
+"""Expiry: old releases lose their tags, then their snapshots, and later their files.
 
-The newest releases are kept, those that are pinned, and every release whose tables one of these is made of: files are
-shared, and one that a kept release names is never removed. What went stays in the history as a row. Files wait for a
-day before they are removed, and as long as somebody reads with iosig: whoever opened an old release finishes.
+The newest releases are kept, pinned ones, and all releases that a kept one was built from. Files are shared between
+releases, and a file that a kept release names is never removed. Expired releases stay in the history as rows. Their
+files are removed after a day, and only while no reader is active, so that a reader of an old release can finish.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
 _PINS, _LEAVING = "pins.json", "leaving.json"
-#: files are removed so long after they were let go
+#: files are removed this long after their release expired [s]
 GRACE_S = 86_400.0
-#: files of rows of releases that there may be
+#: maximum number of files that hold rows of `releases`
 _MOST_ROW_FILES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What expired: releases, whose files wait to be removed; and the files that were removed now."""
+    """Expired releases, whose files are waiting for removal, and the files removed now."""
 
     release_ids: tuple[str, ...]
     file_count: int
@@ -47,9 +47,9 @@ class Freed:
 
 
 def pins(store: Store) -> dict[str, str | None]:
-    """Return the releases that are kept whatever the settings say, with the last day of that, None for ever.
+    """Return the pinned releases, which the settings cannot expire, with the last day of the pin; None without end.
 
-    Raises MachineFault where the list is damaged: what nobody knows any more might be pinned.
+    Raises MachineFault where the list is damaged: any release might be pinned.
     """
     found = read_state(store, _PINS)
     if found is None:
@@ -60,14 +60,14 @@ def pins(store: Store) -> dict[str, str | None]:
 
 
 def pin(store: Store, release_id: str, until: date | None = None) -> Release:
-    """Keep a release, up to a day and with it, or until it is unpinned. Raises UsageError if it is not there."""
+    """Pin a release up to and including a day, or until it is unpinned. Raises UsageError if it does not exist."""
     release = releases.find(store, release_id)
     put_state(store, _PINS, pins(store) | {release.release_id: until.isoformat() if until else None})
     return release
 
 
 def repin(store: Store, release_id: str, successor_id: str | None) -> None:
-    """Keep a release as one is that gives way to it, if that is pinned; without one, that is gone."""
+    """Move the pin of a superseded release to its successor; without a successor, remove the pin."""
     pinned = pins(store)
     if release_id in pinned:
         new = {successor_id: pinned[release_id]} if successor_id else {}
@@ -76,7 +76,7 @@ def repin(store: Store, release_id: str, successor_id: str | None) -> None:
 
 
 def unpin(store: Store, release_id: str) -> Release:
-    """Keep a release no longer than the settings say. Raises UsageError if it is not pinned."""
+    """Remove the pin of a release. Raises UsageError if it is not pinned."""
     release, pinned = releases.find(store, release_id), pins(store)
     if release.release_id not in pinned:
         raise UsageError(f"{release.release_id} is not pinned. `iosig releases` says which are.")
@@ -88,10 +88,10 @@ def unpin(store: Store, release_id: str) -> Release:
 
 
 def expire(store: Store, keep_count: int) -> list[Release]:
-    """Have all releases expire but the newest so many, the pinned and the current one; return those that did.
+    """Expire all releases except the newest `keep_count`, pinned ones and the current one; return the expired ones.
 
-    keep_count: at least 1. Their tags and snapshots are gone then; their files are let go, and removed by `remove`
-    when nobody can be reading them. What was killed half way is done by the next one.
+    keep_count: 1 or more. Tags and snapshots are removed immediately; `remove` deletes the files once no reader can be
+    using them. The next call completes one that was killed.
     """
     from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints
 
@@ -112,9 +112,9 @@ def expire(store: Store, keep_count: int) -> list[Release]:
 
 
 def discard(store: Store, release_ids: Collection[str]) -> None:
-    """Take the tags and snapshots of releases that gave way to others, and let their files go; `remove` removes them.
+    """Remove the tags and snapshots of superseded releases, and queue their files for `remove`.
 
-    What was killed half way is done by the next one.
+    The next call completes one that was killed.
     """
     from iosig.warehouse.releases.catalogue import changed_at_once, leave_hints
 
@@ -128,7 +128,7 @@ def discard(store: Store, release_ids: Collection[str]) -> None:
 
 
 def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[IcebergTable]:
-    """Return all tables, after their files were let go that no release names but those that are going."""
+    """Queue the files that only the expiring releases name, and return all tables."""
     tables = [catalogue.load_table((NAMESPACE, name)) for name in metadata_locations(store)]
     going = {name for table in tables for name in _going_files(table, gone)}
     put_state(store, _LEAVING, dict.fromkeys(going, time.time()) | _leaving(store))
@@ -136,7 +136,7 @@ def _letting_go(catalogue: Catalog, store: Store, gone: set[str]) -> list[Iceber
 
 
 def _going_files(table: IcebergTable, gone: set[str]) -> set[str]:
-    """Return the files of the snapshots that are going, but those of manifests that a snapshot which stays names."""
+    """Return the files of expiring snapshots, except those of manifests that a remaining snapshot names."""
     going = set(_unnamed(table, gone))
     if not going:
         return set()
@@ -147,12 +147,12 @@ def _going_files(table: IcebergTable, gone: set[str]) -> set[str]:
 
 
 def waiting_count(store: Store) -> int:
-    """Return how many files were let go and are not removed yet."""
+    """Return the number of files that are waiting for removal."""
     return len(_leaving(store))
 
 
 def _going(store: Store, keep_count: int) -> list[Release]:
-    """Return the releases that are to expire: none that is kept, the last ones of the history included."""
+    """Return the unexpired releases that are neither within the newest `keep_count` nor pinned."""
     today, pinned = datetime.now(UTC).date(), pins(store)
     is_kept = {name for name, until in pinned.items() if until is None or date.fromisoformat(until) >= today}
     gone = releases.expired(store)
@@ -165,7 +165,7 @@ def _now() -> str:
 
 
 def _has_tags(store: Store, gone: set[str]) -> bool:
-    """Return whether any table still has the tag of an expired release: somebody was killed at it."""
+    """Return whether any table still has the tag of an expired release, after an expiry that was killed."""
     from iosig.warehouse.releases.catalogue import open_catalogue
 
     if not gone:
@@ -179,13 +179,13 @@ def _tags(table: IcebergTable, gone: set[str]) -> list[str]:
 
 
 def _unnamed(table: IcebergTable, gone: set[str]) -> list[int]:
-    """Return the snapshots that no tag names once those of expired releases are gone; the current one stays."""
+    """Return the snapshots that no tag names once the expired tags are gone; the current one is kept."""
     kept = {ref.snapshot_id for name, ref in table.metadata.refs.items() if name not in gone}
     return [snapshot.snapshot_id for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in kept]
 
 
 def _without(table: IcebergTable, gone: set[str]) -> None:
-    """Take the tags of expired releases from a table, and the snapshots that nothing names then."""
+    """Remove the tags of expired releases from a table, and the snapshots that then have no tag."""
     from iosig.warehouse.releases import snapshots
 
     if updates := snapshots.without(_tags(table, gone), _unnamed(table, gone)):
@@ -193,7 +193,7 @@ def _without(table: IcebergTable, gone: set[str]) -> None:
 
 
 def _join_rows(catalogue: Catalog, store: Store) -> None:
-    """Have the rows of all releases lie in one file, where there are many: each release adds one."""
+    """Compact the rows of all releases into one file where many have accumulated, since each release adds one."""
     from iosig.warehouse.releases.catalogue import replace
 
     found = catalogue.load_table((NAMESPACE, RELEASES.name)).scan()
@@ -212,22 +212,22 @@ def _join_rows(catalogue: Catalog, store: Store) -> None:
 def _named_by(table: IcebergTable, snapshot_ids: Iterable[int], known: Collection[str] = ()) -> set[str]:
     """Return the names of the files of some of a table's snapshots; others may name them too.
 
-    known: manifests that are passed over, with what they name.
+    known: manifests to skip, with their files.
     """
     from iosig.warehouse.releases.catalogue import files_named
 
     found: set[str] = set()
     for snapshot_id in snapshot_ids:
-        # what several snapshots name is read once
+        # manifests that several snapshots share are read once
         found.update(files_named(table, snapshot_id, {*known, *found}))
         found.add(f"{LISTS}/{table.name()[-1]}-{snapshot_id}.json")
     return found
 
 
 def _leaving(store: Store) -> dict[str, float]:
-    """Return the files that were let go, and since when.
+    """Return the files waiting for removal, with the time at which they were queued.
 
-    Where the list is damaged these are all files that nothing names, from now on.
+    Where the list is damaged, all unreferenced files are queued again from now on.
     """
     known = cached(store, _LEAVING, lambda document: {name: float(at) for name, at in document.items()})
     if known is not None or store.files.content(_LEAVING) is None:
@@ -241,9 +241,9 @@ def _leaving(store: Store) -> dict[str, float]:
 
 
 def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
-    """Remove the files that were let go so long ago, and that nothing names; return how many, and their bytes.
+    """Delete unreferenced files that have been queued for longer than `grace_s`; return their number and size.
 
-    Nothing is removed while somebody reads a release.
+    Nothing is deleted while a release is being read.
     """
     leaving = _leaving(store)
     now = time.time()
@@ -263,7 +263,7 @@ def remove(store: Store, grace_s: float = GRACE_S) -> tuple[int, int]:
 
 
 def _in_use(store: Store, table_names: set[str]) -> set[str]:
-    """Return the files of tables that any snapshot names which is still there."""
+    """Return the files of tables that a remaining snapshot names."""
     from iosig.warehouse.releases.catalogue import open_catalogue
 
     with open_catalogue(store) as catalogue:
@@ -279,9 +279,10 @@ def _in_use(store: Store, table_names: set[str]) -> set[str]:
 
 
 def maintain(store: Store, keep_count: int | None, grace_s: float = GRACE_S, *, is_nightly: bool = False) -> Freed:
-    """Have releases expire, if so many are to be kept, and remove what was let go. Hold the warehouse for it.
+    """Expire releases if `keep_count` is given, and delete queued files. The caller must hold the warehouse lock.
 
-    is_nightly: only where a tenth more than are to be kept are there, since all that is kept is looked at.
+    is_nightly: act only once the number of releases exceeds `keep_count` by a tenth, since each pass reads all kept
+    ones.
     """
     removed = remove(store, grace_s)
     going: list[Release] = []

@@ -25,9 +25,9 @@ from iosig.warehouse.store.store import Store
 _BATCH_ROWS = 100_000
 
 
-#: the endings of a file that one table can be written to
+#: supported file name extensions
 ENDINGS = (".parquet", ".csv")
-#: what a spreadsheet takes for the beginning of a formula
+#: characters at which spreadsheets start a formula
 _FORMULA = r"^[=+\-@\t\r]"
 
 
@@ -69,7 +69,7 @@ def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
 
 
 def require_published(name: str) -> Table:
-    """Return the published table of that name, or raise UsageError with those that there are."""
+    """Return the published table of that name, or raise UsageError that lists the available ones."""
     tables = {table.name: table for table in published()}
     if name not in tables:
         held = ", ".join(sorted(tables))
@@ -79,7 +79,7 @@ def require_published(name: str) -> Table:
 
 def _write_parquet(reader: pa.RecordBatchReader, table: Table, file: IO[bytes]) -> int:
     contract = arrow.schema(table)
-    # A release that is older than a column has NULL there, whatever the contract says by now.
+    # A release that is older than a column has NULL there, even if the current contract forbids it.
     schema = pa.schema([field.with_nullable(True) for field in contract], contract.metadata)
     count = 0
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:

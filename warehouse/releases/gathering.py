@@ -19,7 +19,7 @@ from iosig.warehouse.store.files import Files
 
 @dataclass
 class Change:
-    """A change of one table: the table as it was found or begun, its metadata to be, and the request to a server."""
+    """A pending change of one table: the table as loaded, its new metadata, and the commit request for a server."""
 
     found: Table
     metadata: TableMetadata
@@ -27,14 +27,14 @@ class Change:
     updates: tuple[TableUpdate, ...] = ()
 
     def add(self, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]) -> TableMetadata:
-        """Add updates to those before; a server is sent only requirements on the table as it was found."""
+        """Append updates; a server receives only the requirements on the table as loaded."""
         for requirement in requirements:
             requirement.validate(self.metadata)
         self.requirements += tuple(each for each in requirements if _holds(each, self._before))
         self.metadata = update_table_metadata(
             self.metadata,
             updates,
-            # what was there before is noted once, whatever is changed
+            # log the previous metadata location once, with the first update
             metadata_location=None if self.is_new or self.updates else self.found.metadata_location,
         )
         self.updates += updates
@@ -42,7 +42,7 @@ class Change:
 
     @property
     def is_new(self) -> bool:
-        """Whether the table is begun by this change."""
+        """Whether this change creates the table."""
         return isinstance(self.found, StagedTable)
 
     @property
@@ -51,7 +51,7 @@ class Change:
 
     @property
     def request(self) -> CommitTableRequest:
-        """What is asked of a server."""
+        """Commit request that is sent to a REST server."""
         *namespace, name = self.found.name()
         identifier = TableIdentifier(namespace=namespace, name=name)
         return CommitTableRequest(identifier=identifier, requirements=self.requirements, updates=self.updates)
@@ -65,17 +65,17 @@ def _holds(requirement: TableRequirement, metadata: TableMetadata | None) -> boo
 
 
 class Gathering(Catalog):
-    """A catalogue in which, while changes are gathered, each table is what it is going to be.
+    """Base class of catalogues with transactions, in which each loaded table reflects its pending changes.
 
-    Different tables may be changed by several threads at a time. files: those of the warehouse, which say how many
-    things are done at a time.
+    Several threads may change different tables concurrently. files: the warehouse's storage, which sets the number of
+    threads.
     """
 
     files: Files
     _gathered: dict[str, Change] | None = None
 
     def load_table(self, identifier: Any) -> Table:
-        """Return a table; the same all the while changes are gathered, whatever others do to it."""
+        """Load a table; during a transaction, repeated loads return the same state whatever other writers do."""
         name = self.identifier_to_tuple(identifier)[-1]
         if self._gathered is None:
             return self._loaded(name)
@@ -88,16 +88,16 @@ class Gathering(Catalog):
 
     @abstractmethod
     def all_tables(self) -> dict[str, Table]:
-        """Return all tables, by their names."""
+        """Load all tables of the catalogue and return them by name."""
 
     @abstractmethod
     def _loaded(self, name: str) -> Table:
-        """Return a table as it is now. Raises NoSuchTableError."""
+        """Load a table from the catalogue, without pending changes. Raises NoSuchTableError."""
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Change a table, or gather the change."""
+        """Commit a change of a table, or add it to the transaction."""
         if self._gathered is None:
             return self._committed(table, requirements, updates)
         change = self._gathered.setdefault(table.name()[-1], Change(table, table.metadata))
@@ -109,11 +109,11 @@ class Gathering(Catalog):
     def _committed(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        """Change a table now."""
+        """Commit a change of a table immediately."""
 
     @contextmanager
     def gathering(self, last: str) -> Iterator[None]:
-        """Gather changes of tables, and send them on leaving; none after an error. The table `last` decides."""
+        """Collect changes of tables and send them on exit; none after an error. The table `last` commits last."""
         self._gathered = {}
         try:
             yield
@@ -125,4 +125,4 @@ class Gathering(Catalog):
 
     @abstractmethod
     def _send(self, changes: list[Change]) -> None:
-        """Make all changes, or none; where that cannot be, the last one last."""
+        """Commit all changes atomically, or in order with the last one last where the catalogue cannot."""

@@ -19,17 +19,17 @@ from iosig.warehouse.store.state import put_state, read_state
 from iosig.warehouse.store.store import Store
 
 _NAME = "rollback.json"
-#: landing ids that a sentence names
+#: maximum number of landing ids in a message
 _MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A rollback in force.
+    """A rollback in force, which restricts later runs until the operator ends it.
 
     landing_ids: excluded landings. table_names: tables that keep their rows of the target. parameters: the only
-    settings with which runs may publish meanwhile; None for any. ended_at: set while tables wait for the next run to
-    recompute what they missed.
+    settings with which runs may publish during the rollback; None for any. ended_at: set while tables wait for the next
+    run to recompute what they missed.
     """
 
     target_id: str
@@ -41,7 +41,7 @@ class Hold:
 
     @property
     def excluded(self) -> str:
-        """What is excluded, as part of a sentence."""
+        """Exclusions as a verb phrase for messages."""
         count = len(self.landing_ids)
         named = ", ".join(self.landing_ids[:_MAX_NAMED]) + (", …" if count > _MAX_NAMED else "")
         landings = [f"exclude {count:,} {'landing' if count == 1 else 'landings'} ({named})"] if count else []
@@ -50,7 +50,7 @@ class Hold:
 
     @property
     def sentence(self) -> str:
-        """What is in force since when, and how to end it."""
+        """Message with the start of the rollback and the command that ends it."""
         return (
             f"The rollback to {self.target_id} is in force since {self.since[:16].replace('T', ' ')}: runs "
             f"{self.excluded}. `iosig rollback --end` ends it."
@@ -58,7 +58,7 @@ class Hold:
 
 
 def read(store: Store) -> Hold | None:
-    """Return the rollback in force, or the one that ended and that no run has followed yet; None if there is none."""
+    """Read the rollback in force, or an ended one that the next run has yet to process; None without either."""
     known: dict[str, Any] | None = read_state(store, _NAME)
     if known is None:
         return None
@@ -66,7 +66,7 @@ def read(store: Store) -> Hold | None:
 
 
 def in_force(store: Store) -> Hold | None:
-    """Return the rollback in force; None if there is none."""
+    """Read the rollback in force; None if the last one has ended."""
     hold = read(store)
     return None if hold is None or hold.ended_at else hold
 
@@ -105,7 +105,7 @@ def roll_back(
 
 
 def _rolled_back(store: Store, current: Release, target: Release, before: Hold | None) -> set[str]:
-    """Return the landings that the current release, or an earlier rollback, has beyond the target."""
+    """Return the landings of the current release, or of an earlier rollback, that the target lacks."""
     excluded = {*before.landing_ids} if before else set()
     return (excluded | {*releases.landings_in(store, current)}) - {*releases.landings_in(store, target)}
 
@@ -138,7 +138,7 @@ def settle(store: Store) -> None:
 
 
 def rename(store: Store, landing_ids: Mapping[str, str]) -> None:
-    """Exclude what is left of landings in place of these; landing_ids: the new id of each."""
+    """Replace excluded landings by their rewritten generations; landing_ids maps old ids to new ones."""
     hold = read(store)
     if hold is not None:
         ids = sorted({landing_ids.get(name, name) for name in hold.landing_ids})

@@ -1,8 +1,8 @@
-"""`latest/`: the current release as plain Parquet files, for readers that know of no releases.
+"""`latest/`: the current release as plain Parquet files, for readers that do not know releases.
 
-A folder a table, in it `day=` folders where the table is kept by day, and `application_bucket=` folders where it is
-spread over buckets. The files are the release's own: nothing is
-copied. `latest` is switched in one step, and nothing that a pattern finds beside it holds another release.
+It has one folder per table, with `day=` subfolders where the table is partitioned by day, and `application_bucket=`
+subfolders where it is split into hash buckets. The files are links to the release's own. `latest` is switched
+atomically, and glob patterns next to it match no other release.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _DAY = "day"
 
 
 def link_latest(store: Store, release: Release, grown: Collection[str] | None = None) -> None:
-    """Have `latest/` be a release; grown: the tables that ever got a column, if they are known."""
+    """Point `latest/` at a release; grown: the tables that ever gained a column, if known."""
     store.files.show(LATEST, _label(release), members(store, release, grown=grown))
 
 
 def is_latest(store: Store, release: Release) -> bool:
-    """Return whether `latest/` is a release."""
+    """Return whether `latest/` shows a release."""
     return store.files.shown(LATEST) == _label(release)
 
 
 def is_whole(store: Store, release: Release) -> bool:
-    """Return whether `latest/` is a release, and every file of it is there.
+    """Return whether `latest/` shows a release with all of its files.
 
-    Tables that this version or the version that made the release does not know are not compared.
+    Tables unknown to this version, or to the version that made the release, are not compared.
     """
     known = {table.name for table in published()} & release.snapshots.keys()
     places = {place for table, place, _ in _placed(store, release) if table.name in known}
@@ -54,11 +54,11 @@ def _label(release: Release) -> str:
 def members(
     store: Store, release: Release, made: Path | None = None, *, grown: Collection[str] | None = None
 ) -> dict[str, Path]:
-    """Return where each file of a release as plain files lies, by its place: `jobs/day=2018-02-09/....parquet`.
+    """Map the place of each file in the plain layout (`jobs/day=2018-02-09/....parquet`) to its path.
 
-    A table without rows is one empty file, and a file that is older than some columns of its table has them all the
-    same, or readers that take the first file's columns would lose them. Both are made below `made`, which is the
-    warehouse's own folder for that if not given, and found there the next time.
+    A table without rows gets one empty file. A file that lacks newer columns is rewritten with all columns, because
+    many readers take the schema of the first file. Both kinds are created below `made`, by default a cache folder of
+    the warehouse, and reused later.
     """
     folder, widened = made or store.root / PLAIN, _grown(store) if grown is None else grown
 
@@ -69,7 +69,7 @@ def members(
         return place, _widened(table, store.here(path), own / path.name)
 
     placed = list(_placed(store, release))
-    # most files are shown as they are: nothing waits for those
+    # most files need no rewrite and start no thread
     asked = [each for each in placed if each[2] is None or each[0].name in widened]
     as_they_are = {place: path for _, place, path in placed if path is not None}
     return as_they_are | dict(store.files.each(lambda each: found(*each), asked))
@@ -92,7 +92,7 @@ def _digest(table: Table) -> str:
 
 
 def _grown(store: Store) -> set[str]:
-    """Return the tables that ever got a column: no file of the others lacks any."""
+    """Return the tables that ever gained a column; files of the others are complete."""
 
     def schema_count(table_name: str, location: str) -> int:
         with store.files.opened(name_of(table_name, location)) as file:
@@ -115,7 +115,7 @@ def _empty(table: Table, path: Path) -> Path:
 
 
 def _widened(table: Table, path: Path, made: Path) -> Path:
-    """Return a file that has all columns of its table: itself, or one that is made."""
+    """Return a file with all columns of its table: the original, or a rewritten copy."""
     import pyarrow.parquet as pq
 
     if made.is_file() or pq.read_schema(utf8_path(path)).names == list(table.column_names):
@@ -129,7 +129,7 @@ def _widened(table: Table, path: Path, made: Path) -> Path:
 
 
 def place_in(table: Table, path: Path) -> Path:
-    """Return where a released file of a table lies in the table's folder."""
+    """Return the place of a released file below its table's folder."""
     part = part_of(path)
     if isinstance(part, int):
         return Path(f"{table.bucket_name}={part}", path.name)

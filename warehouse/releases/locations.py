@@ -16,13 +16,13 @@ from iosig.warehouse.releases.checksums import release_seals
 from iosig.warehouse.releases.servers import EMBEDDED, NAMESPACE, Server, locations_on, server_of
 from iosig.warehouse.store.store import Store
 
-#: what a data file holds of its table: a day, the rows without one (or all of a table that has none), a bucket
+#: content of a data file: one day, the rows without a day (or a whole unpartitioned table), or a bucket
 Part = date | int | None
 _BUCKET, _UNDATED = "bucket-", "undated"
-#: folders of what is made anew where it is missing
+#: folders with caches that are rebuilt when missing
 CACHES = ("release_index", "snapshot_files", "plain")
 INDEX, LISTS, PLAIN = CACHES
-#: says beside a table, for readers that have no catalogue, which of its metadata is the current one
+#: names the current metadata of a table, in the table's folder, for readers without a catalogue
 HINT = "version-hint.text"
 
 
@@ -32,10 +32,10 @@ def location_of(store: Store) -> str:
 
 
 def metadata_locations(store: Store) -> dict[str, str]:
-    """Return where each table's current metadata lie, straight from the catalogue; empty before the first release.
+    """Return the location of each table's current metadata from the catalogue; empty before the first release.
 
-    Raises MachineFault where there are releases and the catalogue does not know them: a new history is never begun in
-    silence.
+    Raises MachineFault where releases exist but the catalogue does not know them: a new history must not start
+    silently.
     """
     server = server_of(store)
     found = _in_sqlite(store) if server == EMBEDDED else _on_server(store, server)
@@ -46,13 +46,13 @@ def metadata_locations(store: Store) -> dict[str, str]:
 
 
 def releases_location(store: Store) -> str | None:
-    """Return where the metadata of the releases lie, as `metadata_locations` does: it changes with every release."""
+    """Return the location of the metadata of `releases`, which changes with every release."""
     server = server_of(store)
     if server.kind == "rest":
         from iosig.warehouse.releases import rest
 
         found = rest.location(server, RELEASES.name)
-        # all tables are asked for where it must be told whether the catalogue lost them
+        # whether the catalogue lost its tables can only be decided from all of them
         if found or not release_seals(store):
             return found
     return metadata_locations(store).get(RELEASES.name)
@@ -69,7 +69,7 @@ def _on_server(store: Store, server: Server) -> dict[str, str]:
 def _in_sqlite(store: Store) -> dict[str, str]:
     if not store.catalogue.is_file():
         return {}
-    # SQLite does not say why it cannot open a file
+    # SQLite does not report why it cannot open a file
     store.catalogue.open("rb").close()
     query = "select table_name, metadata_location from iceberg_tables where table_namespace = ?"
     with closing(sqlite3.connect(sqlite_uri(store.catalogue, mode="ro"), uri=True)) as connection:
@@ -82,13 +82,13 @@ def _in_sqlite(store: Store) -> dict[str, str]:
 
 
 def name_of(table_name: str, location: str) -> str:
-    """Return the name of a table's file of that location, wherever the warehouse lay when it got it."""
+    """Return the warehouse-relative name of a table's file, even if the warehouse has been moved since."""
     folder = f"tables/{table_name}/"
     return folder + location.rsplit(f"/{folder}", 1)[1]
 
 
 def hints_of(locations: Mapping[str, str]) -> dict[str, bytes]:
-    """Return the hints of tables whose metadata lie there: name and content."""
+    """Return the content of each table's hint file, by name, for the given metadata locations."""
     found = {}
     for table_name, location in locations.items():
         folder, version = name_of(table_name, location).removesuffix(".metadata.json").rsplit("/", 1)
@@ -103,13 +103,13 @@ def root_before(store: Store) -> str | None:
 
 
 def is_moved(store: Store) -> bool:
-    """Return whether the catalogue names another folder than the one in which the warehouse lies."""
+    """Return whether the catalogue names a folder other than the current one."""
     own = f"{location_of(store)}/tables/"
     return any(not location.startswith(own) for location in metadata_locations(store).values())
 
 
 def named(part: Part) -> str:
-    """Return how the name of a part's data file begins."""
+    """Return the prefix of a part's data file name."""
     if isinstance(part, int):
         return f"{_BUCKET}{part:02}"
     return part.isoformat() if part else _UNDATED
@@ -121,7 +121,7 @@ def data_place(table: Table, part: Part, name: str) -> str:
 
 
 def part_of(path: Path) -> Part:
-    """Return the part of its table that a published data file is."""
+    """Parse the part of the table from the name of a published data file."""
     if path.name.startswith(_BUCKET):
         return int(path.name.removeprefix(_BUCKET)[:2])
     return None if path.name.startswith(_UNDATED) else date.fromisoformat(path.name[: len("2018-02-09")])

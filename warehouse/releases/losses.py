@@ -1,7 +1,7 @@
-"""Losses: what a repair could not restore, for the next run to know.
+"""Losses: data that a repair could not restore, recorded for the next run.
 
-Days of which released files are damaged are computed again, even if nothing new has landed. Landings that were set
-aside count as removed, so that their inputs are new when they are landed again.
+Days with damaged released files are computed again, even without new landings. Landings that were set aside count as
+removed, so their inputs are new when they land again.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) -> bool:
-    """Write damaged manifests and their lists again; return False if one of the files cannot be made again.
+    """Rewrite damaged manifests and their lists; return False if any file cannot be rebuilt.
 
     current: the release whose checksums name the new manifests.
     """
@@ -44,7 +44,7 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
                 if names is None:
                     return False
                 written |= _rebuild(store, table, snapshot, names)
-    # nothing names the damaged ones now, be they those of this release or of an older one
+    # no release names the damaged files any longer, neither this one nor an older one
     old = {name for name in known if name.endswith(".avro") and name.split("/")[1] in tables} - written
     gone = {name for name in old if problem_of(store, name, known[name])}
     store.files.remove(*gone)
@@ -54,7 +54,7 @@ def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) 
 
 
 def is_whole(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> bool:
-    """Return whether the manifests of a snapshot, and their list, are as they were written."""
+    """Return whether the manifests of a snapshot, and their list, match their checksums."""
     name = table.name()[-1]
     if not _is_as_written(store, name_of(name, snapshot.manifest_list), known):
         return False
@@ -67,7 +67,7 @@ def _is_as_written(store: Store, name: str, known: Mapping[str, Sealed]) -> bool
 
 
 def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[str, Sealed]) -> list[str] | None:
-    """Return the data files of a snapshot from their list; None if it is lost, or does not hold."""
+    """Return the data files of a snapshot from their list; None if the list is lost or fails its checksum."""
     names = cached(
         store, list_of(table.name()[-1], snapshot.snapshot_id), lambda listed: [str(name) for name in listed]
     )

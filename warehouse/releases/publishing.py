@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from iosig.warehouse.releases.catalogue import Shown
 
 _INTENT = "publishing.json"
-#: of tables where their built files lie now, and where they were
+#: per table: the stored location of each built file, and its original path
 Adopted: TypeAlias = Mapping[str, Mapping[str, Path]]
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A release that is built and checked, and waits to be published on top of its base.
+    """A built and validated release, ready to be published on top of its base.
 
-    release_id: None for the time of publication and the kind.
+    release_id: None derives it from the time of publication and the kind.
     """
 
     fingerprint: str
@@ -63,12 +63,12 @@ class Draft:
 def publish(
     store: Store, draft: Draft, built: Mapping[str, Mapping[Part, Path]], adopted: Adopted | None = None
 ) -> Release:
-    """Publish built tables as a release, on top of the current one, and return it.
+    """Publish built tables as a release on top of the current one, and return it; all tables change atomically.
 
     `built` maps a table to the Parquet files of its days or buckets; tables that are not named keep their snapshot.
-    adopted: what became of those tables whose files were adopted before. All tables change at once, and every one of
-    them has the release's id as a tag. Raises MachineFault where another writer published meanwhile. A release that is
-    published already, by one who did not hear of it, is returned.
+    adopted: files that `adopt_early` has already stored. Each table gets the release's id as a tag. Raises MachineFault
+    where another writer has published in the meantime. If this release was already published by a process that missed
+    the confirmation, the published release is returned.
     """
     from iosig.warehouse.releases.relocating import relocate
 
@@ -87,7 +87,7 @@ def publish(
         try:
             _leave_lists(store, _commit(store, draft, release_id, parent, seen, adopted, built))
         except Exception:
-            # whether the last answer got lost is asked, not guessed
+            # if the last response got lost, check whether the commit succeeded
             if not _is_current(store, release_id):
                 raise
     complete(store, copies)
@@ -96,21 +96,21 @@ def publish(
 
 
 def _id_begun(store: Store, draft: Draft, parent: Release | None) -> str | None:
-    """Return the current release's id if this draft was published as it by a process that was killed afterwards."""
+    """Return the current release's id if a killed process has already published this draft."""
     release_id, fingerprint = _begun(store) or (None, None)
     is_published = parent is not None and fingerprint == draft.fingerprint and parent.release_id == release_id
     return release_id if is_published else None
 
 
 def adopt_early(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> Adopted:
-    """Adopt files of tables of a future release while other tables are built; readers do not see them yet."""
+    """Store files of finished tables while others are still being built; readers do not see them yet."""
     if (_begun(store) or (None, None))[1] != fingerprint:
         begin(store, None, fingerprint)
     return _adopted(store, fingerprint, built)
 
 
 def _adopted(store: Store, fingerprint: str, built: Mapping[str, Mapping[Part, Path]]) -> dict[str, dict[str, Path]]:
-    """Bring built files into their tables' folders; return of each table where they lie now, and where they were."""
+    """Store built files in their tables' folders; return the new and old locations per table."""
     from iosig.warehouse.releases.catalogue import adopt
 
     files = [(name, part, path) for name, parts in built.items() for part, path in parts.items()]
@@ -131,7 +131,7 @@ def _require_base(store: Store, draft: Draft, parent: Release | None) -> None:
 
 
 def _require_intent(store: Store, release_id: str, fingerprint: str) -> None:
-    """Raise MachineFault if another writer took over: it may have removed the files of this release."""
+    """Raise MachineFault if another writer took over, since it may have removed the files of this release."""
     if _begun(store) != (release_id, fingerprint):
         raise MachineFault(f"Another writer took over {store.name} since this run began to publish. Run again.")
 
@@ -152,9 +152,9 @@ def _commit(
     adopted: Mapping[str, Mapping[str, Path]],
     built: Mapping[str, Mapping[Part, Path]],
 ) -> dict[str, Shown]:
-    """Have all tables change at once; return what is shown of those that were made anew.
+    """Commit all tables in one transaction; return the new snapshots of rebuilt tables.
 
-    seen: where the metadata of the releases lay when the parent was the current one. adopted: where the files lie.
+    seen: location of the releases' metadata when the parent was current. adopted: locations of the stored files.
     """
     from iosig.warehouse.releases.catalogue import changed_at_once, make_current, replace, tag
 
@@ -167,7 +167,7 @@ def _commit(
             tag(catalogue, name, before[name], release_id)
             return None
         if name in before:
-            # who was killed at it, or lost, may have left a server another one
+            # a writer that was killed or disconnected may have left another version on a server
             make_current(catalogue, name, before[name])
         is_by_day = table.partition is not None and name in before
         days = {part for part in built[name] if not isinstance(part, int)} if is_by_day else None
@@ -184,7 +184,7 @@ def _commit(
 
 
 def _leave_lists(store: Store, shown: Mapping[str, Shown]) -> None:
-    """Leave what `files_of` reads of snapshots that are a release's now; what is not left is made anew there."""
+    """Cache the file lists of new snapshots for `files_of`; missing ones are rebuilt on demand."""
     told = {list_of(name, one.snapshot_id): one.names for name, one in shown.items()}
     with suppress(OSError):
         store.files.each(lambda name: put_document(store, name, told[name]), told)
@@ -210,10 +210,11 @@ def _release(draft: Draft, release_id: str, parent: Release | None, snapshots: d
 
 
 def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
-    """Leave beside the current release what readers need who have no catalogue, and what tells damage.
+    """Write hints, `latest/`, file lists and checksums of the current release, if they are missing.
 
-    copies: where files of it lie that were just taken from there, by their names: a store is not asked for them.
-    Nothing is done where it is there: a run that was killed after its release leaves it to the next one.
+    copies: local copies of files of the release, by name, which saves reading them from an object store. After a run
+    that was killed following its commit, the next run calls this. Does nothing if `latest/` and the checksums are up to
+    date.
     """
     release = current(store)
     if release is not None and not (links.is_latest(store, release) and seals.is_sealed(store, release)):
@@ -223,7 +224,7 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
             tables = catalogue.all_tables()
         changed = [name for name, table in tables.items() if len(table.metadata.schemas) > 1]
         locations = {name: table.metadata_location for name, table in tables.items()}
-        # both wait for the store most of the time, and neither for the other
+        # both mostly wait for the storage, and they are independent
         with ThreadPoolExecutor(1, "hinting") as beside:
             hinted = beside.submit(leave_hints, store, locations)
             files_of(store, release)
@@ -234,7 +235,7 @@ def complete(store: Store, copies: Mapping[str, Path] | None = None) -> None:
 
 
 def begin(store: Store, release_id: str | None, fingerprint: str) -> None:
-    """Note which release is about to be published, after removing the files of one that was given up."""
+    """Record the release that is about to be published, after removing the files of an abandoned one."""
     if _begun(store) != (release_id, fingerprint):
         _remove_row(store)
         abandon(store, fingerprint)
@@ -242,7 +243,7 @@ def begin(store: Store, release_id: str | None, fingerprint: str) -> None:
 
 
 def abandon(store: Store, fingerprint: str | None = None) -> None:
-    """Remove the files of a run that began to publish and never did, unless it is the one of this fingerprint."""
+    """Remove the files of a run that began to publish and was abandoned, unless it has this fingerprint."""
     release_id, begun = _begun(store) or (None, fingerprint)
     if begun != fingerprint:
         _remove_row(store)
@@ -252,7 +253,7 @@ def abandon(store: Store, fingerprint: str | None = None) -> None:
 
 
 def _remove_row(store: Store) -> None:
-    """Remove the file with the row of a release that was begun and never published: its id is not used again."""
+    """Remove the row file of a release that was begun but never published; its id is not used again."""
     release_id, _ = _begun(store) or (None, None)
     if release_id and not any(release.release_id == release_id for release in history(store)):
         store.files.remove(data_place(RELEASES, None, release_id))
@@ -292,7 +293,7 @@ def rollback(store: Store, target: Release) -> Release:
             if table.name in target.snapshots:
                 tag(catalogue, table.name, target.snapshots[table.name], release.release_id)
             elif table.name in now.snapshots:
-                # younger than the release that is gone back to: it had no rows then
+                # a table that is newer than the target release had no rows then
                 made = empty(catalogue, table, days=None, tag=release.release_id, locations=())
                 release.snapshots[table.name] = made.snapshot_id
         append_row(catalogue, store, release)
@@ -312,7 +313,7 @@ def append_row(
     inputs: Sequence[str] = (),
     removed_inputs: Sequence[str] = (),
 ) -> None:
-    """Add the row of a release to `releases`, in a file of its own."""
+    """Append the row of a release to `releases`, in a new file."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames

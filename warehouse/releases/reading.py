@@ -33,7 +33,7 @@ SPILL_LIMIT = "16GB"
 
 @contextmanager
 def connected(**options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB in memory, in UTC; what exceeds its memory goes into a folder of its own, which is then removed."""
+    """Open an in-memory DuckDB in UTC that spills to a private temporary folder."""
     import duckdb
 
     limits = {"memory_limit": MEMORY_LIMIT, "max_temp_directory_size": SPILL_LIMIT}
@@ -45,7 +45,7 @@ def connected(**options: bool) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def _spill() -> Iterator[str]:
-    """Give a folder that nobody else sees; none where there is no place for temporary files: one reads all the same."""
+    """Create a private temporary folder; yield an empty string where none can be created, which disables spilling."""
     try:
         folder = TemporaryDirectory(prefix="iosig-query-", ignore_cleanup_errors=True)
     except OSError:
@@ -56,7 +56,7 @@ def _spill() -> Iterator[str]:
 
 
 def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return the folder for what exceeds a connection's memory; empty where there is none."""
+    """Return the spill folder of a connection; an empty string disables spilling."""
     found = connection.execute("select current_setting('temp_directory')").fetchone()
     return str(found[0]) if found and found[0] else ""
 
@@ -65,10 +65,9 @@ def spill_folder(connection: duckdb.DuckDBPyConnection) -> str:
 def opened(store: Store, release: Release, query: str | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open DuckDB on the views of a release: one per table, with the columns' docs as comments.
 
-    If `query` is given, only the tables that it may mean are opened: reading the footers of a long
-    history's files takes time. Landed inputs are there if it names them. The connection can reach no file but
-    the release's and those of its landings, and what it has spilled itself. Raises MachineFault where a file is not as
-    it was released.
+    If `query` is given, only the tables that it may reference are opened, because reading the footers of a long history
+    takes time. Landed inputs are included if the query names them. The connection can access only files of the release,
+    its landings and its own spill folder. Raises MachineFault where a file differs from its checksum.
     """
     files = releases.files_of(store, release)
     inputs = _inputs(store, release, query or "")
@@ -93,7 +92,7 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """Landed files of a table: of one landing each, and of several; of these the landings that are not meant."""
+    """Landed files of a table: those of single landings, and shared ones with the landings to exclude."""
 
     own: list[str]
     shared: list[str]
@@ -101,7 +100,7 @@ class _Inputs:
 
 
 def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
-    """Return the landed files, of the landings in a release, of the inputs that a query names."""
+    """Return the landed files of the inputs that a query names, restricted to the landings in a release."""
     wanted = [table for table in INPUTS if table.name in query.lower()]
     if not wanted:
         return {}
@@ -110,7 +109,7 @@ def _inputs(store: Store, release: Release, query: str) -> dict[Table, _Inputs]:
     landed = ledger.read(store)
     known = landed.of(releases.landings_in(store, release))
     others = landed.landings.join(known, on=["mark", "content", "generation"], how="anti")
-    # who was landed twice at once lies in two places, and is told apart by neither
+    # a content that landed twice concurrently has two places, and its id alone is ambiguous
     others = others.join(known.join(others, on="content", how="semi"), on="landing_id", how="anti")
     held = landed.files.filter(landed.files["folder"].is_in(known["folder"].unique().implode()))
     found = {}
@@ -145,14 +144,14 @@ def _may_mean(query: str, name: str) -> bool:
 
 
 def addresses(store: Store, paths: Iterable[Path]) -> list[str]:
-    """Return where DuckDB finds files of a warehouse: their paths, or their URLs, of which it reads what it needs."""
+    """Return the paths or URLs at which DuckDB reads files; from URLs it fetches only the ranges it needs."""
     if store.url is None:
         return duckdb_paths(paths)
     return [store.files.location(path.relative_to(store.root).as_posix()) for path in paths]
 
 
 def reach(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
-    """Let a connection read files of an object store, where the warehouse is in one."""
+    """Register the object store's file system with a connection, where the warehouse is in one."""
     if store.url is not None:
         from iosig.warehouse.store.objects import file_system
 
@@ -164,7 +163,7 @@ def rows_of(
 ) -> duckdb.DuckDBPyRelation:
     """Return the rows of Parquet files, with all of the contract's columns even where old files lack some.
 
-    parameter: what the files are called in the query; relations that are joined call them by different names.
+    parameter: name of the query parameter with the files; relations that are joined need different names.
     """
     if not files:
         return connection.sql(selection(table, None))
@@ -175,13 +174,13 @@ def selection(table: Table, paths: str | None) -> str:
     """Return the SELECT that reads a table from Parquet files, `paths` being a list or parameter in SQL."""
     columns = ", ".join(f'null::{DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
     empty = f"select {columns} where false"
-    # A warehouse may lie in a folder whose name looks like a column of Hive's: that is none of ours.
+    # A folder of the warehouse's path may look like a Hive partition (`name=value`); it is not one.
     files = f"read_parquet({paths}, union_by_name = true, hive_partitioning = false)"
     return f"{empty} union all by name from {files}" if paths else empty
 
 
 def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> None:
-    """Give a table or view and its columns their docs and units."""
+    """Set the docs and units of a table or view and its columns as comments."""
     connection.execute(f'comment on {kind} "{table.name}" is {quoted(table.grain)}')
     for column in table.columns:
         text = f"{column.doc} [{column.unit}]" if column.unit else column.doc
@@ -189,12 +188,12 @@ def comment(connection: duckdb.DuckDBPyConnection, kind: str, table: Table) -> N
 
 
 def quoted(text: str) -> str:
-    """Quote a text where DuckDB takes no parameter: in a comment, in the definition of a view."""
+    """Quote a string for SQL where DuckDB accepts no parameter: in comments and view definitions."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
-    """Make the table `releases`, from the rows that are read already."""
+    """Create the table `releases` from rows that have already been read."""
     table = contract("releases")
     rows_of(connection, table, []).create(table.name)
     comment(connection, "table", table)
@@ -204,7 +203,7 @@ def list_releases(connection: duckdb.DuckDBPyConnection, store: Store) -> None:
 
 
 def _confine(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
-    """Let the connection reach the release's files and nothing else, for good."""
+    """Restrict the connection irrevocably to the release's files."""
     connection.execute("set allowed_paths = $paths", {"paths": files})
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")

@@ -1,9 +1,9 @@
-"""Releases: named, immutable sets of snapshots, and the history that analysts stand on.
+"""Releases: named, immutable sets of snapshots, and their history.
 
-A release is one row of the Iceberg table `releases` and a tag on every table, in one commit to the catalogue: readers
-see all of it or none. Its place in the history is a number, not a time: clocks are set back. Readers need no Iceberg
-library: the rows and each snapshot's file list are also kept as JSON, named after the immutable thing that they
-describe, and made anew where they are missing.
+A release is one row of the Iceberg table `releases` and a tag on every table, committed together: readers see all of it
+or none. Its position in the history is a sequence number rather than a time, since clocks can be set back. Readers need
+no Iceberg library: the rows and each snapshot's file list are also cached as JSON, named after the immutable object
+they describe, and rebuilt when missing.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from iosig.warehouse.store.store import Store, cached, put_document
 if TYPE_CHECKING:
     import polars as pl
 
-#: when releases expired, whose rows stay; and the mark of those who read files of releases
+#: expiry times of releases (their rows stay), and the lock shared by readers of release files
 EXPIRED, READING = "expired.json", "reading.lock"
-#: releases that gave way to others without some data: which one, since when, and why
+#: superseded releases: successor, time and reason
 REDIRECTS = "redirects.json"
-#: files of snapshots, as lists in object stores said, by their addresses
+#: file lists that were fetched from object stores, by address
 _LISTED: dict[tuple[str, str], list[str]] = {}
 _MOST_LISTED = 10_000
 #: an id that names the time of publication; a later one of the same second gets the next second
@@ -43,15 +43,15 @@ _STAMP = "%Y%m%dT%H%M%SZ"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 #: in the parameters of a release that `iosig upgrade` converted: the version that made it
 CONVERTED = "converted_from"
-#: what is a JSON text in the table
+#: columns that contain JSON
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release: how much went into it, which snapshot of which table it holds, what the checks said.
+    """One release with counts of its inputs, the snapshot of each table, and the verdict of the checks.
 
-    What went into it are millions of landings in time: `inputs` reads their names.
+    The inputs may be millions of landings; `inputs` reads their ids on demand.
     """
 
     release_id: str
@@ -70,36 +70,36 @@ class Release:
 
 
 def is_converted(release: Release) -> bool:
-    """Return whether an upgrade converted the release: its classes and periods are those of an older version."""
+    """Return whether an upgrade converted the release, so its classes and periods come from an older version."""
     return CONVERTED in json.loads(release.parameters)
 
 
 def published() -> list[Table]:
-    """Return the tables that a release holds."""
+    """Return the contracts of the tables that a release contains."""
     return [table for table in TABLES if table.is_published and table != RELEASES]
 
 
 @dataclass(frozen=True, slots=True)
 class _Index:
-    """Every release, and the files that hold their rows, below the warehouse's root."""
+    """The release history, and the files that contain its rows, relative to the warehouse's root."""
 
     releases: list[Release]
     files: list[str]
 
 
 def history(store: Store) -> list[Release]:
-    """Return every release, the first one first; an empty list where there is none."""
+    """Read all releases in order; an empty list before the first."""
     return _index(store).releases
 
 
 def read_history(store: Store) -> list[Release]:
-    """Return every release as `history` does, read from the Iceberg table without its index."""
+    """Read all releases from the Iceberg table, bypassing the index."""
     require_form(store)
     return [] if releases_location(store) is None else _read_rows(store).releases
 
 
 def wrong_index(store: Store, found: Sequence[Release]) -> str | None:
-    """Return the name of the index if it does not hold these releases; None if it does, or there is none."""
+    """Return the index's name if it differs from these releases; None if it matches or does not exist."""
     location = releases_location(store)
     if location is None or not store.files.mark(name := _index_name(location)):
         return None
@@ -120,7 +120,7 @@ def _index(store: Store) -> _Index:
     known = cached(store, index, _from_document)
     if known is None:
         known = _read_rows(store)
-        # each holds the whole history: those of earlier releases are of no use
+        # each index contains the whole history, so older ones are useless
         with suppress(OSError):
             store.files.remove(f"{INDEX}/*")
         _leave(store, index, _document(known))
@@ -128,13 +128,13 @@ def _index(store: Store) -> _Index:
 
 
 def _leave(store: Store, name: str, document: Any) -> None:
-    """Keep what readers can do without: where nothing can be written, one reads all the same."""
+    """Write an optional cache file; without write permission, readers still work."""
     with suppress(OSError):
         put_document(store, name, document)
 
 
 def _document(index: _Index) -> dict[str, Any]:
-    """Return an index as JSON; the settings, which are long and hardly ever change, come once."""
+    """Format the index as JSON; settings are long and rarely change, so each version is stored once."""
     parameters = list(dict.fromkeys(release.parameters for release in index.releases))
     rows = [asdict(release) | {"parameters": parameters.index(release.parameters)} for release in index.releases]
     return {"files": index.files, "parameters": parameters, "releases": rows}
@@ -176,7 +176,7 @@ def _of_row(row: dict[str, Any]) -> Release:
 
 
 def _with_newest_days(history: Sequence[Release]) -> list[Release]:
-    """Return releases in order with the newest day of their data; rows of older iosig versions lack it."""
+    """Fill in the newest day of the data for releases with rows from older versions."""
     newest: dict[str | None, str | None] = {}
     completed = []
     for release in history:
@@ -187,7 +187,7 @@ def _with_newest_days(history: Sequence[Release]) -> list[Release]:
 
 
 def newest_day(days: Iterable[str | None]) -> str | None:
-    """Return the last of some days in ISO form; None if there is none."""
+    """Return the latest of some days in ISO form; None if no day is given."""
     return max((day for day in days if day), default=None)
 
 
@@ -204,14 +204,14 @@ def _rows(store: Store, files: Sequence[str]) -> pl.LazyFrame:
 
 
 def rows(store: Store) -> pl.DataFrame:
-    """Return the rows of the table `releases`, the first one first."""
+    """Read the rows of the table `releases`, in order."""
     return _rows(store, _index(store).files).select(RELEASES.column_names).sort("sequence").collect()
 
 
 def inputs(store: Store, release_ids: Collection[str]) -> pl.DataFrame:
-    """Return which landings some releases brought, and which of those before they replaced.
+    """Return the landings that some releases added, and the earlier ones that they replaced.
 
-    Columns: release_id, landing_id, is_removed; in the order of the releases, and within one of the landings.
+    Columns: release_id, landing_id, is_removed; ordered by release, then by landing.
     """
     import polars as pl
 
@@ -230,9 +230,9 @@ def inputs(store: Store, release_ids: Collection[str]) -> pl.DataFrame:
 
 @contextmanager
 def being_read(store: Store) -> Iterator[None]:
-    """Mark that files of releases are read, so that none is removed meanwhile.
+    """Hold the reader lock, which prevents the removal of release files.
 
-    Who has no right to write cannot say so: files stay for a day after their release expired.
+    Readers without write permission cannot take it; they rely on the one-day grace period after a release expires.
     """
     with ExitStack() as marks:
         with suppress(OSError):
@@ -241,13 +241,13 @@ def being_read(store: Store) -> Iterator[None]:
 
 
 def expired(store: Store) -> dict[str, str]:
-    """Return the releases whose files are gone, or going, and since when."""
+    """Map each expired release, with files deleted or queued for deletion, to its expiry time."""
     found: dict[str, str] = read_state(store, EXPIRED) or {}
     return found
 
 
 def kept(store: Store) -> list[Release]:
-    """Return every release that can be read, the first one first."""
+    """Return all readable releases in order."""
     gone = expired(store)
     return [release for release in history(store) if release.release_id not in gone]
 
@@ -283,7 +283,7 @@ def find(store: Store, release_id: str | None) -> Release:
 
 
 def lineage(found: Sequence[Release], release: Release | None) -> Iterator[Release]:
-    """Yield a release and those that it builds on, the newest first: none that was rolled back."""
+    """Yield a release and its ancestors, newest first, without those that were rolled back."""
     by_id = {known.release_id: known for known in found}
     while release is not None:
         yield release
@@ -291,10 +291,10 @@ def lineage(found: Sequence[Release], release: Release | None) -> Iterator[Relea
 
 
 def new_id(store: Store, kind: str) -> str:
-    """Return the id of a release that is published now: the UTC time to the second, and the kind.
+    """Create the id of a release published now: the UTC time in seconds, and the kind.
 
-    Ids sort by publication: after a second release within a second, or a clock that was set back, the id has the
-    second after the last one.
+    Ids sort by publication: after another release within the same second, or a clock that was set back, the id is one
+    second after the previous one.
     """
     stamps = [match[1] for release in history(store) if (match := _STAMPED.fullmatch(release.release_id))]
     at = datetime.now(UTC)
@@ -304,13 +304,13 @@ def new_id(store: Store, kind: str) -> str:
 
 
 def redirects(store: Store) -> dict[str, dict[str, str]]:
-    """Return the releases that gave way to others, by their ids: `to`, `at` and `reason`."""
+    """Return the superseded releases by id, each with `to`, `at` and `reason`."""
     found: dict[str, dict[str, str]] = read_state(store, REDIRECTS) or {}
     return found
 
 
 def led_from(store: Store, release_id: str) -> dict[str, tuple[str, str]]:
-    """Return the ids that lead to a release: when each gave way, and why."""
+    """Return the ids that redirect to a release, each with time and reason."""
     return {
         old: (led["at"], led["reason"])
         for old, led in redirects(store).items()
@@ -319,7 +319,7 @@ def led_from(store: Store, release_id: str) -> dict[str, tuple[str, str]]:
 
 
 def _successor(store: Store, release_id: str) -> str:
-    """Return the release to which an id leads in the end."""
+    """Follow the redirects of an id to the final release."""
     led, known = redirects(store), {release.release_id for release in history(store)}
     while release_id in led and release_id not in known:
         release_id = led[release_id]["to"]
@@ -336,7 +336,7 @@ def _still_there(store: Store, release: Release) -> Release:
 
 
 def told(store: Store, chosen: Sequence[Release]) -> list[dict[str, Any]]:
-    """Return releases as they are told to programs, with the landings that each brought and replaced."""
+    """Convert releases to JSON-serializable records, with the landings that each added and replaced."""
     landings = inputs(store, [release.release_id for release in chosen])
     named = landings.partition_by("release_id", "is_removed", as_dict=True)
     lists = {key: frame["landing_id"].to_list() for key, frame in named.items()}
@@ -351,13 +351,13 @@ def told(store: Store, chosen: Sequence[Release]) -> list[dict[str, Any]]:
 
 
 def landings_in(store: Store, release: Release | None) -> pl.Series:
-    """Return the landings that went into a release, its parents' included."""
+    """Return the landings that went into a release, including those of its ancestors."""
     import polars as pl
 
     names = [known.release_id for known in lineage(history(store), release)]
     told = inputs(store, names)
     if told["is_removed"].any():
-        # what was said last of a landing counts; in one release what is brought, after what is replaced
+        # the last entry of a landing decides; within one release, additions follow removals
         place = pl.col("release_id").replace_strict(names[::-1], list(range(len(names))), return_dtype=pl.Int64)
         last = told.sort(place, ~pl.col("is_removed"), maintain_order=True).unique("landing_id", keep="last")
         told = last.filter(~pl.col("is_removed"))
@@ -379,9 +379,9 @@ def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
 
 
 def _listed(store: Store, name: str) -> list[str] | None:
-    """Return what a list of files says, None where it is not there; what a store was asked once is known.
+    """Read a list of files, None where it is missing; lists from an object store are cached in memory.
 
-    A list is named after the snapshot, and never another one.
+    Caching is safe, because a list is named after its immutable snapshot.
     """
     if store.url is None:
         return cached(store, name, _places)
@@ -394,7 +394,7 @@ def _listed(store: Store, name: str) -> list[str] | None:
 
 
 def list_of(table_name: str, snapshot_id: int) -> str:
-    """Return the name of what lists the files of a snapshot."""
+    """Return the file name of a snapshot's cached file list."""
     return f"{LISTS}/{table_name}-{snapshot_id}.json"
 
 

@@ -1,7 +1,7 @@
-"""Relocation: Iceberg metadata of a moved or copied warehouse get the folder in which it lies now.
+"""Relocation: rewrite the paths in Iceberg metadata after a warehouse was moved or copied.
 
-Data files are not touched. The checksums that the rewritten files will have are recorded first, the catalogue changes
-last: a relocation that was killed is repeated by the next one, and `verify` accepts both states meanwhile.
+Data files are not touched. The checksums of the rewritten files are recorded first, and the catalogue changes last. The
+next relocation repeats one that was killed; until then, `verify` accepts both states.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _SYNC_BYTES = 16
 
 
 def relocate(store: Store, *, is_asked: bool = False) -> int:
-    """Rewrite all metadata that name another folder than the warehouse's own; return the number of files.
+    """Rewrite all metadata that name a folder other than the current one; return the number of files.
 
-    A damaged file is left as it is, with its checksum. Raises UsageError for a catalogue on a server unless `is_asked`:
-    a copy must not take over the catalogue of the original.
+    A damaged file is left unchanged, with its checksum. Raises UsageError for a catalogue on a server unless
+    `is_asked`: a copy must not take over the catalogue of the original.
     """
     server = server_of(store)
-    # the namespace of a REST server says whose tables it holds
+    # on a REST server, the namespace records the warehouse that owns its tables
     if server.kind == "rest" or not is_moved(store):
         return 0
     if server != EMBEDDED and not is_asked:
@@ -65,14 +65,14 @@ def _plan(store: Store) -> dict[str, Sealed]:
         try:
             content = _relocated(store, name, planned)
         except (ValueError, KeyError, TypeError, EOFError, IndexError):
-            # no release has this file, and it cannot be read
+            # an unreadable file that no release references
             continue
         planned[name] = Sealed(len(content), hashlib.sha256(content).hexdigest())
     return planned
 
 
 def _relocated(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
-    """Return a metadata file's content with the warehouse's own folder in all locations."""
+    """Return a metadata file's content with the current folder in all locations."""
     root, table = location_of(store), name.split("/")[1]
     if name.endswith(".json"):
         with store.files.opened(name) as file:
@@ -90,7 +90,7 @@ def _relocated(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
                 record["manifest_length"] = rewritten[manifest].byte_count
     schema, codec = json.loads(header.pop("avro.schema")), header.pop("avro.codec", "null")
     content = BytesIO()
-    # the same content each time, so that its checksum is known before it is written
+    # deterministic content, so its checksum is known before the file is written
     marker = hashlib.sha256(name.encode()).digest()[:_SYNC_BYTES]
     fastavro.writer(content, schema, records, codec=codec, metadata=header, sync_marker=marker)
     return content.getvalue()

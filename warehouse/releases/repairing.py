@@ -35,13 +35,13 @@ from iosig.warehouse.store.form import FILE, mend_form, require_form
 from iosig.warehouse.store.manifests import LOT, in_folder, manifest_in
 from iosig.warehouse.store.store import Store
 
-#: what is damaged may hide other damage: how often a warehouse is verified again
+#: damage may hide other damage: maximum number of verification passes
 _MAX_PASSES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """A damaged file: its path, what became of it, and what to do then."""
+    """A damaged file with the action taken and the remedy for the user."""
 
     path: str
     outcome: str
@@ -49,7 +49,7 @@ class Mended:
 
 
 def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
-    """Verify a warehouse, mend what is damaged, and relocate it if it was moved; return what was done.
+    """Verify a warehouse, repair damage, and relocate it if it was moved; return the actions taken.
 
     The caller must hold the warehouse's lock.
     """
@@ -68,7 +68,7 @@ def repair(store: Store, told: Progress = lambda *_: None) -> list[Mended]:
 
 
 def mend_state(store: Store) -> list[Mended]:
-    """Restore state documents, of which one says which catalogue the warehouse has."""
+    """Restore damaged state documents, including the one that names the catalogue."""
     return [Mended(path, outcome, "") for path, outcome in state.mend(store)]
 
 
@@ -85,7 +85,7 @@ def _mend(store: Store, damages: list[Damage]) -> Iterator[Mended]:
 
 
 def _made_again(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
-    """Write again what is made from other files: caches, indexes, links, hints and checksums."""
+    """Rebuild derived files: caches, indexes, links, hints and checksums."""
     store.files.remove(*CACHES)
     ledger.forget(store)
     for path in paths:
@@ -103,7 +103,7 @@ def _made_again(store: Store, paths: Sequence[str]) -> Iterator[Mended]:
 
 
 def _seal_older(store: Store, current: Release) -> None:
-    """Seal the releases before the current one that have no seal; of an expired one no file is left."""
+    """Create missing seals of earlier releases; expired ones have no files left."""
     gone = releases.expired(store)
     for release in releases.history(store):
         if release.release_id in gone and not seals.is_sealed(store, release):
@@ -113,7 +113,7 @@ def _seal_older(store: Store, current: Release) -> None:
 
 
 def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
-    """Set damaged landings aside: each input can be landed again then."""
+    """Set damaged landings aside, so that each input can land again."""
     names = {damage.path.split("/")[1] for damage in damages if damage.path.startswith("landed/")}
     if not names:
         return
@@ -126,7 +126,7 @@ def _landings(store: Store, damages: list[Damage]) -> Iterator[Mended]:
 
 
 def _landing_ids(store: Store, folder: str) -> list[str]:
-    """Return the landings of a folder; of a lot with a damaged manifest, none is known."""
+    """Return the landings of a folder; none for a lot with a damaged manifest."""
     with suppress(MachineFault):
         if found := in_folder(store, folder):
             return [landing.landing_id for landing in found]
@@ -137,7 +137,7 @@ def _landing_ids(store: Store, folder: str) -> list[str]:
 
 
 def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
-    """Have damaged days computed again, and go back where that does not help."""
+    """Schedule damaged days for recomputation, and return to an intact release where that is not enough."""
     paths = [damage.path for damage in damages]
     data = [path for path in paths if path.startswith("tables/") and "/data/" in path and not is_release_row(path)]
     open_days = {path: day for path, day in _days(data).items() if day not in closed_days(store)}
@@ -154,24 +154,24 @@ def _releases(store: Store, damages: list[Damage]) -> Iterator[Mended]:
 
 
 def _are_rebuilt(store: Store, damaged: set[str]) -> bool:
-    """Write damaged manifests and manifest lists again; return False for other metadata, or where that cannot be."""
+    """Rebuild damaged manifests and manifest lists; return False for other metadata, or where this fails."""
     if server_of(store).kind == "rest" or not all(path.endswith(".avro") for path in damaged):
         return False
     rows = f"tables/{RELEASES.name}/"
     if any(path.startswith(rows) for path in damaged):
-        # they say which releases there are
+        # these files define which releases exist
         return False
     return rebuild_manifests(store, releases.find(store, None), damaged)
 
 
 def _days(names: Iterable[str]) -> dict[str, date | None]:
-    """Return the day of each data file of a table that is kept by day."""
+    """Map each data file of a table that is partitioned by day to its day."""
     by_day = {table.name for table in TABLES if table.partition}
     return {name: day_of(Path(name)) for name in names if name.split("/")[1] in by_day}
 
 
 def _go_back(store: Store, damaged_data: set[str]) -> Iterator[Mended]:
-    """Make the newest release current whose metadata are whole and that has no damaged data."""
+    """Make the newest release current that has intact metadata and no damaged data."""
     if server_of(store).kind == "rest":
         raise MachineFault(f"The catalogue {server_of(store)} names damaged tables, and only its keeper can mend it.")
     gone = releases.expired(store)
@@ -198,7 +198,7 @@ def _release_of(seal: str) -> str:
 
 
 def _is_restored(store: Store, seal: str, damaged_data: set[str]) -> bool:
-    """Have the catalogue name the metadata of a seal's release; return False if these, or its data, are damaged."""
+    """Point the catalogue at the metadata in a release's seal; return False if these, or its data, are damaged."""
     documents = _documents(store, seal)
     if documents is None:
         return False
@@ -214,7 +214,7 @@ def _is_restored(store: Store, seal: str, damaged_data: set[str]) -> bool:
 
 
 def _documents(store: Store, seal: str) -> dict[str, str] | None:
-    """Return each table's metadata document as a seal names it; None unless the seal and all its metadata are whole."""
+    """Return each table's metadata document from a seal; None unless the seal and all its metadata are intact."""
     known = checksums.read(store, seal)
     if known is None:
         return None
@@ -229,13 +229,13 @@ def _documents(store: Store, seal: str) -> dict[str, str] | None:
 
 
 def _name_in_catalogue(store: Store, documents: dict[str, str]) -> None:
-    """Have the catalogue name these metadata; SQLite's is made from nothing, since any byte of it may be damaged."""
+    """Point the catalogue at these metadata; an SQLite catalogue is rebuilt, since any byte of it may be damaged."""
     server = server_of(store)
     if server == EMBEDDED:
         with suppress(FileNotFoundError):
             store.files.set_aside(store.catalogue.name)
     make_catalogue(store, server)
-    # metadata name the folder in which they were written: `relocate` rewrites all of it together
+    # metadata contain the folder in which they were written; `relocate` rewrites them all together
     register(store, server, {table: f"{_root_in(store, name)}/{name}" for table, name in documents.items()})
 
 
@@ -250,7 +250,7 @@ def _root_in(store: Store, name: str) -> str:
 
 
 def _journal(store: Store, damages: list[Damage]) -> Iterator[Mended]:
-    """Set a damaged journal of predictions aside: what was landed of it stays."""
+    """Set a damaged journal of predictions aside; its landed rows stay in the warehouse."""
     name = store.journal.name
     if any(damage.path == name for damage in damages):
         aside = store.files.set_aside(name)

@@ -1,8 +1,8 @@
-"""Catalogues on an Iceberg REST server, by pyiceberg's own client: changes of several tables are sent at once.
+"""Catalogues on an Iceberg REST server, by pyiceberg's own client, with multi-table commits.
 
-Who asks is said by pyiceberg's own variables and file (`PYICEBERG_CATALOG__IOSIG__CREDENTIAL`, `~/.pyiceberg.yaml`),
-under the catalogue's name; nothing of ours reads or writes it. A server of which one cannot commit several tables
-together gets them one after the other, the rows of releases last: they decide what a release is.
+Credentials come from pyiceberg's own variables and file (`PYICEBERG_CATALOG__IOSIG__CREDENTIAL`, `~/.pyiceberg.yaml`),
+under the catalogue's name; iosig neither reads nor writes them. If the server does not support multi-table commits, the
+tables are committed one after another. The rows of `releases` come last, because they define what a release is.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from iosig.warehouse.releases.gathering import Change, Gathering
 from iosig.warehouse.releases.servers import NAMESPACE, Server, unreachable
 from iosig.warehouse.store.files import Files
 
-#: of one request: each wait for data, and the total
+#: timeouts of one request: each wait for data, and the total
 _TIMEOUTS = Timeouts(timeout_s=60.0, total_timeout_s=300.0)
 _TOGETHER = "transactions/commit"
-#: what a server says that has no such thing
+#: status codes of a server that does not support a request
 _UNKNOWN = (404, 405, 501)
-#: the namespace's property that says whose tables these are
+#: namespace property with the name of the warehouse that owns the tables
 _OWNER = "iosig.warehouse"
 
 
 class _Bounded(BaseAdapter):
-    """Sends requests with a total time limit, and only to the servers that the settings name."""
+    """HTTP adapter with a total time limit, which connects only to the servers that the settings name."""
 
     def __init__(self, *urls: str) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class _Bounded(BaseAdapter):
     ) -> Response:
         """Send a request; raise RequestException if it goes to another server."""
         url, content = str(request.url), BytesIO()
-        # The server's configuration can name another address, too: redirects are not the only way out.
+        # The server's configuration can name another address too, so blocking redirects is not enough.
         if (origin := origin_of(url)) not in self._origins:
             raise RequestException(f"it refers to another server, {printable(origin)}, which is not followed")
         body: Any = request.body.encode() if isinstance(request.body, str) else request.body
@@ -82,7 +82,7 @@ class _Bounded(BaseAdapter):
         return response
 
     def close(self) -> None:
-        """Do nothing: no connection is kept."""
+        """Implement the interface; the client keeps no connection open."""
 
 
 class RestTables(Gathering, RestCatalog):
@@ -94,14 +94,14 @@ class RestTables(Gathering, RestCatalog):
         super().__init__(name, **properties)
 
     def _config_headers(self, session: Session) -> None:
-        # the first that is done to a session, before a token is asked for
+        # pyiceberg calls this first for a session, before it requests a token
         adapter = _Bounded(*filter(None, (self._given_uri, self._token_uri)))
         for scheme in ("http://", "https://"):
             session.mount(scheme, adapter)
         super()._config_headers(session)
 
     def all_tables(self) -> dict[str, Table]:
-        """Return all tables, by their names."""
+        """Load all tables of the catalogue and return them by name."""
         names = [name for *_, name in self.list_tables(NAMESPACE)]
         return dict(zip(names, self.files.each(self._loaded, names), strict=True))
 
@@ -120,7 +120,7 @@ class RestTables(Gathering, RestCatalog):
             self.commit_table(change.found, change.requirements, change.updates)
 
     def _is_sent_together(self, changes: list[Change]) -> bool:
-        """Send changes in one request; return False where the server knows no such request."""
+        """Send all changes in one request; return False where the server does not support it."""
         told = {"table-changes": [json.loads(change.request.model_dump_json()) for change in changes]}
         response = self._session.post(self.url(_TOGETHER), json=told)
         if response.status_code in _UNKNOWN and "NoSuchTable" not in response.text:
@@ -134,7 +134,7 @@ class RestTables(Gathering, RestCatalog):
 
 @contextmanager
 def asked(server: Server) -> Iterator[None]:
-    """Tell in a sentence what a server refuses, or that it does not answer; what it says has no secret."""
+    """Convert errors and timeouts of a server to messages for the user; they contain no secrets."""
     try:
         yield
     except CommitFailedException as error:
@@ -144,11 +144,11 @@ def asked(server: Server) -> Iterator[None]:
 
 
 def opened(server: Server, files: Files | None = None, **properties: str) -> RestTables:
-    """Open a server's catalogue; files: those of a warehouse; properties: how its files are read and written."""
+    """Open a server's catalogue; files: storage of a warehouse; properties: options for its file access."""
     told = {"type": "rest", "uri": server.uri, "warehouse": server.warehouse} | properties
     known: dict[str, Any] = Config().get_catalog_config(server.name) or {}
     if "credential" in known:
-        # pyiceberg's own default, of which it warns where it is not said
+        # pyiceberg's own default, set explicitly to avoid its warning
         told |= {"oauth2-server-uri": known.get("oauth2-server-uri") or f"{server.uri.rstrip('/')}/v1/oauth/tokens"}
     with asked(server):
         catalogue = RestTables(server.name, **known | told)
@@ -158,7 +158,7 @@ def opened(server: Server, files: Files | None = None, **properties: str) -> Res
 
 
 def claim(catalogue: RestTables, server: Server, warehouse: str) -> None:
-    """Have the namespace say whose tables are in it. Raises UsageError where they are another warehouse's."""
+    """Record the warehouse as the namespace's owner. Raises UsageError where another warehouse owns it."""
     with asked(server):
         catalogue.create_namespace_if_not_exists(NAMESPACE, {_OWNER: warehouse})
         owner = catalogue.load_namespace_properties(NAMESPACE).get(_OWNER)
@@ -170,7 +170,7 @@ def claim(catalogue: RestTables, server: Server, warehouse: str) -> None:
 
 
 def locations(server: Server, files: Files) -> dict[str, str]:
-    """Return where each table's current metadata lie that a server knows."""
+    """Return the location of each table's current metadata on the server."""
     catalogue = opened(server, files)
     with asked(server):
         found = {name: table.metadata_location for name, table in catalogue.all_tables().items()}
@@ -179,7 +179,7 @@ def locations(server: Server, files: Files) -> dict[str, str]:
 
 
 def location(server: Server, table_name: str) -> str | None:
-    """Return where the current metadata of one table lie, None where the server does not know it."""
+    """Return the location of one table's current metadata, None where the server does not know it."""
     catalogue = opened(server)
     try:
         with asked(server):

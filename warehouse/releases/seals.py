@@ -1,7 +1,7 @@
-"""Seals: the SHA-256 of every file that a release added, so that what is read later is what was written.
+"""Seals: the SHA-256 of every file that a release added, so that later reads can detect damage.
 
-A release's files are its Parquet, the Iceberg metadata that name them, and the manifests of its landings; a landing's
-manifest has the SHA-256 of the landing's own files.
+A release's files are its Parquet files, the Iceberg metadata that name them, and the manifests of its landings. Each
+landing's manifest has the SHA-256 of the landing's own files.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from iosig.warehouse.store.store import Store, cached, put_document
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable
 
-#: which released files were found sound when they were read last
+#: cache of released files that passed their last check
 _SOUND = "sound.json"
 _TRUSTED_S = 86_400.0
 _REMEDY = "`iosig repair`, then `iosig run` computes it again."
 
 
 def seal_of(release: Release) -> str:
-    """Return the name of a release's seal."""
+    """Return the file name of a release's seal."""
     return f"{SEALS}/{release.sequence:06}-{release.release_id}.json"
 
 
 def is_sealed(store: Store, release: Release) -> bool:
-    """Return whether a release has a seal, be it damaged or not."""
+    """Return whether a release has a seal, even a damaged one."""
     return bool(store.files.mark(seal_of(release)))
 
 
@@ -48,15 +48,15 @@ def seal(
     tables: Mapping[str, IcebergTable] | None = None,
     copies: Mapping[str, Path] | None = None,
 ) -> None:
-    """Note the SHA-256 of all that a release added to the one before.
+    """Record the SHA-256 of all files that a release added to its predecessor.
 
-    tables: those of the catalogue, if they are known; copies: where some of the files lie, too.
+    tables: those of the catalogue, if already loaded; copies: local copies of some of the files.
     """
     checksums.write(store, seal_of(release), checksums_now(store, _added(store, release, tables), copies))
 
 
 def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | None) -> Iterator[str]:
-    """Yield the paths of what a release added, below the warehouse's root."""
+    """Yield the files that a release added, relative to the warehouse's root."""
     earlier = [known for known in releases.kept(store) if known.sequence < release.sequence]
     before = earlier[-1] if earlier else None
     old = {path for paths in releases.files_of(store, before).values() for path in paths} if before else set()
@@ -76,7 +76,7 @@ def _added(store: Store, release: Release, tables: Mapping[str, IcebergTable] | 
 
 
 def _metadata(table: IcebergTable, release: Release, earlier: Sequence[Release]) -> Iterator[str]:
-    """Yield the names of the metadata that a release added to a table, and of its row in that of releases."""
+    """Yield the metadata files that a release added to a table, and to `releases` with its row."""
     name = table.name()[-1]
     yield name_of(name, table.metadata_location)
     snapshot_id = release.snapshots.get(name)
@@ -95,9 +95,9 @@ def _metadata(table: IcebergTable, release: Release, earlier: Sequence[Release])
 
 
 def seal_metadata(store: Store, release: Release) -> None:
-    """Have the current release's seal name the metadata that are current now, in place of those that were.
+    """Update the metadata files in the current release's seal to the current ones.
 
-    So it does with the rows of all releases.
+    The files with rows of all releases are updated too.
     """
     known = checksums.read(store, seal_of(release))
     if known is not None:
@@ -106,7 +106,7 @@ def seal_metadata(store: Store, release: Release) -> None:
 
 
 def seal_whole(store: Store, release: Release) -> None:
-    """Note the SHA-256 of all files of a release that need not be the last one, and of the current metadata."""
+    """Record the SHA-256 of all files of a release, which need not be the last, and of the current metadata."""
     from iosig.warehouse.releases.catalogue import files_named, open_catalogue
 
     names = _current_metadata(store)
@@ -117,7 +117,7 @@ def seal_whole(store: Store, release: Release) -> None:
 
 
 def _current_metadata(store: Store) -> set[str]:
-    """Return the files that say which files and releases there are now."""
+    """Return the files that define the current set of files and releases."""
     from iosig.warehouse.releases.catalogue import files_named, open_catalogue
 
     names = {name_of(table, location) for table, location in metadata_locations(store).items()}
@@ -129,13 +129,13 @@ def _current_metadata(store: Store) -> set[str]:
 
 
 def add(store: Store, release: Release, names: Iterable[str]) -> None:
-    """Have a release's seal name more files, as they are now."""
+    """Add files to a release's seal, with their current checksums."""
     known = checksums.read(store, seal_of(release)) or {}
     checksums.write(store, seal_of(release), known | checksums_now(store, names))
 
 
 def unseal(store: Store, names: set[str]) -> None:
-    """Take files out of the seals that name them: they are not lost, they are gone."""
+    """Remove files from all seals because they were deleted on purpose."""
     for seal in release_seals(store):
         known = checksums.read(store, seal)
         if known is not None and names & known.keys():
@@ -143,7 +143,7 @@ def unseal(store: Store, names: set[str]) -> None:
 
 
 def all_checksums(store: Store) -> dict[str, Sealed]:
-    """Return the checksums of all releases' files; a file in several documents has the last one's."""
+    """Merge the checksums of all releases' files; the latest document wins."""
     found: dict[str, Sealed] = {}
     for name in release_seals(store):
         found |= checksums.read(store, name) or {}
@@ -151,7 +151,7 @@ def all_checksums(store: Store) -> dict[str, Sealed]:
 
 
 def replace_checksums(store: Store, files: Mapping[str, Sealed]) -> None:
-    """Replace the checksums of files that were rewritten, wherever they are recorded."""
+    """Update the checksums of rewritten files in every document that records them."""
     for name in release_seals(store):
         known = checksums.read(store, name)
         if known is not None:
@@ -159,9 +159,9 @@ def replace_checksums(store: Store, files: Mapping[str, Sealed]) -> None:
 
 
 def require_sound(store: Store, paths: Iterable[Path]) -> None:
-    """Raise MachineFault where a file is not as it was released.
+    """Raise MachineFault where a file differs from its checksum.
 
-    A file that was found sound within a day, and that the file system says is the same, is not read again.
+    A file that passed within the last day, and that is unchanged according to the file system, is not read again.
     """
     marks = cached(store, _SOUND, _marks) or {}
     fresh: dict[str, list[float]] = {}
@@ -174,7 +174,7 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
             continue
         known = all_checksums(store) if known is None else known
         if name in known:
-            # an object store holds its bytes to checksums of its own: none is read for that
+            # an object store verifies its own checksums, so nothing is read for this
             is_as_long = store.url is not None and mark[:1] == [known[name].byte_count]
             if not is_as_long and (problem := problem_of(store, name, known[name])):
                 raise MachineFault(f"{path} {problem}. `iosig verify` says what else is damaged; {_REMEDY}")

@@ -22,12 +22,12 @@ _BROKEN = "INTERNAL Error"
 
 
 def tables() -> list[Table]:
-    """Return the tables that a query can name."""
+    """Return the tables that a query may reference."""
     return [*published(), *INPUTS, RELEASES]
 
 
 def sentence(error: Exception, query: str) -> str:
-    """Return what is wrong with a query, and what may have been meant instead."""
+    """Explain a query error, with a suggestion for the intended name."""
     text = str(error)
     if found := _UNKNOWN_TABLE.search(text):
         return _unknown_table(found[1])
@@ -46,7 +46,7 @@ def _unknown_table(name: str) -> str:
 
 
 def _unknown_column(name: str, query: str) -> str:
-    """Say which column may have been meant: one of the tables that the query names, or where that very name is."""
+    """Suggest the intended column: a similar one of the query's tables, or a table that has this very name."""
     named = [table for table in tables() if re.search(rf"\b{table.name}\b", query, re.IGNORECASE)]
     columns = sorted({column for table in named for column in table.column_names})
     near = meant(name, columns) if columns else meant(name, present_names(name.lower()))
@@ -58,9 +58,9 @@ def _unknown_column(name: str, query: str) -> str:
 
 
 def description(table_name: str, types: dict[str, str]) -> dict[str, list[str | None]] | None:
-    """Return what `describe` shows of a table of ours, column by column; None if it is none of ours.
+    """Return the output of `describe` for one of our tables, column by column; None for any other.
 
-    types: DuckDB's type of each column. The names are those that DuckDB gives, and `unit` and `doc`.
+    types: DuckDB's type of each column. The result has DuckDB's fields, plus `unit` and `doc`.
     """
     if table_name.lower() not in {table.name for table in tables()}:
         return None

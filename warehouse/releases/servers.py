@@ -1,7 +1,7 @@
-"""Servers that keep a warehouse's catalogue: which one does, what it names, how it takes a catalogue over.
+"""Servers that keep a warehouse's catalogue: selection, registration and takeover.
 
-A warehouse says itself which catalogue it has, in a small file that is there where it is not the SQLite file beside
-the tables; so readers need no settings. Secrets are in neither: they are the environment's (`PGPASSWORD`, `~/.pgpass`).
+Unless the catalogue is the SQLite file in the warehouse, a small file in the warehouse names its server, so readers
+need no settings. The file contains no secrets: they come from the environment (`PGPASSWORD`, `~/.pgpass`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 NAMESPACE = "published"
-#: what a catalogue is called that has a database of its own
+#: default name of a catalogue that has its own database
 NAME = "iosig"
 #: timeout of connecting [s]
 _PATIENCE_S = 10
@@ -37,10 +37,10 @@ _STATEMENT_TIMEOUT_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What keeps a catalogue: SQLite's file in the warehouse, a PostgreSQL server or a REST server.
+    """Back end of a catalogue: SQLite's file in the warehouse, a PostgreSQL server or a REST server.
 
-    name: what it is called there, or under which pyiceberg's own settings of a REST server are. warehouse: what such
-    a server calls it. location: where the tables lie, if such a server takes only places of its own.
+    name: the catalogue's name on the server, or the key of its section in pyiceberg's own settings. warehouse: a REST
+    server's name for the warehouse. location: storage location of the tables, if a REST server requires one of its own.
     """
 
     kind: str = "sqlite"
@@ -54,7 +54,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """The URI by which libpq connects: nobody waits for ever for a server that does not answer."""
+        """Connection URI for libpq, with a connect timeout."""
         mark = "&" if urlsplit(self.uri).query else "?"
         return self.uri if "connect_timeout" in self.uri else f"{self.uri}{mark}connect_timeout={_PATIENCE_S}"
 
@@ -63,7 +63,7 @@ EMBEDDED = Server()
 
 
 def server_of(store: Store) -> Server:
-    """Return what keeps the catalogue of a warehouse."""
+    """Return the server that keeps the catalogue of a warehouse."""
     known: dict[str, str] | None = document(store, NOTE)
     if known is None:
         return EMBEDDED
@@ -80,7 +80,7 @@ def server_of(store: Store) -> Server:
 
 
 def engine_uri(store: Store, server: Server) -> str:
-    """Return where SQLAlchemy finds a catalogue, be it that of a warehouse or the one that it is to have."""
+    """Return the SQLAlchemy URI of a warehouse's current or future catalogue."""
     if server == EMBEDDED:
         return sqlalchemy_uri(store.catalogue)
     limit_statements()
@@ -89,9 +89,9 @@ def engine_uri(store: Store, server: Server) -> str:
 
 @cache
 def limit_statements() -> None:
-    """Have every psycopg2 connection of this process give up on a server that does not answer, or drips.
+    """Apply a timeout to every statement of psycopg2 in this process, even if the server sends data slowly.
 
-    libpq's `connect_timeout` ends with the handshake; a wait callback also bounds statements.
+    libpq's `connect_timeout` ends with the handshake; a wait callback also limits statements.
     """
     from psycopg2.extensions import set_wait_callback
 
@@ -99,13 +99,13 @@ def limit_statements() -> None:
 
 
 def _wait(connection: Any) -> None:
-    """Wait for a connection's handshake or statement, with a total time limit; called by psycopg2."""
+    """Wait for a connection's handshake or statement, with a total time limit; psycopg2 calls this."""
     from psycopg2 import OperationalError
     from psycopg2.extensions import POLL_OK, POLL_READ, STATUS_READY
 
     limit_s = _STATEMENT_TIMEOUT_S
     if connection.status < STATUS_READY:
-        # libpq leaves its own limit to whoever waits
+        # libpq leaves the timeout to the caller
         limit_s = int(connection.info.dsn_parameters.get("connect_timeout", _PATIENCE_S))
     deadline = time.monotonic() + limit_s
     while (state := connection.poll()) != POLL_OK:
@@ -117,7 +117,7 @@ def _wait(connection: Any) -> None:
 
 
 def locations_on(server: Server) -> dict[str, str]:
-    """Return where each table's current metadata lie that a PostgreSQL server's catalogue of that name knows."""
+    """Return the location of each table's current metadata from a catalogue on a PostgreSQL server."""
     import psycopg2
 
     limit_statements()
@@ -136,25 +136,25 @@ def locations_on(server: Server) -> dict[str, str]:
 
 
 def unreachable(server: Server, error: BaseException) -> MachineFault:
-    """Return what to tell where a server does not answer; what libpq says of it has no secret."""
+    """Build the error for a server that does not respond; libpq's message contains no secrets."""
     said = " ".join(str(error).split()) or type(error).__name__
     return MachineFault(f"The catalogue {server} does not answer: {said}")
 
 
 def require_installed(server: Server) -> None:
-    """Raise UsageError, with the line that installs it, where a server's library is not there."""
+    """Raise UsageError with the install command where a server's client library is missing."""
     if server.kind == "postgresql" and find_spec("psycopg2") is None:
         raise MissingExtra("A catalogue on PostgreSQL", "postgresql")
 
 
 def note(store: Store, server: Server) -> None:
-    """Note in a warehouse what keeps its catalogue; SQLite's is the one that needs no note."""
+    """Record the server of the catalogue in a warehouse; SQLite is the default and needs no record."""
     put_state(store, NOTE, None if server == EMBEDDED else asdict(server))
 
 
 @contextmanager
 def written(store: Store, server: Server) -> Iterator[Connection]:
-    """Open the rows of a catalogue to be changed by SQL, all at once."""
+    """Open the rows of a catalogue in one SQL transaction."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import OperationalError
 
@@ -171,7 +171,7 @@ def written(store: Store, server: Server) -> Iterator[Connection]:
 
 
 def register(store: Store, server: Server, locations: dict[str, str]) -> None:
-    """Have a catalogue name these metadata of a warehouse's tables, and no others."""
+    """Replace the entries of a catalogue by the metadata of a warehouse's tables."""
     from sqlalchemy import text
 
     with written(store, server) as connection:
@@ -187,7 +187,7 @@ def register(store: Store, server: Server, locations: dict[str, str]) -> None:
 
 
 def alone(connection: Connection, server: Server) -> None:
-    """Wait until no other writer changes a catalogue, and be the only one until this change ends."""
+    """Lock a catalogue against other writers, waiting for the lock, until the transaction ends."""
     from sqlalchemy import text
 
     if server.kind == "postgresql":

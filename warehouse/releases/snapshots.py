@@ -38,31 +38,31 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
-#: manifests, each with its entries that name files
+#: manifests, each with the entries that name files
 Live = Sequence[tuple[ManifestFile, list[ManifestEntry]]]
 #: in a snapshot's summary: the number of its data files
 FILE_COUNT = "total-data-files"
 _FORMAT: Final = 2
 _CODEC: Final = "deflate"
-#: the entries of a table with more manifests are joined into one
+#: above this number of manifests, the entries of a table are merged into one
 _MAX_MANIFESTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class _Copies:
-    """Files to be read, from this machine where they lie on it, too."""
+    """Input files that are read from local copies where available."""
 
     io: FileIO
     copies: Mapping[str, Path]
 
     def new_input(self, location: str) -> InputFile:
-        """Return a file to be read."""
+        """Open a location for reading, from its local copy if it has one."""
         copy = self.copies.get(location)
         return self.io.new_input(location) if copy is None else PyArrowFileIO().new_input(str(copy))
 
 
 def live_manifests(table: Table) -> Live:
-    """Return the manifests of a table's snapshot that name files, with these."""
+    """Return the manifests of a table's snapshot that name files, with their entries."""
     head = table.current_snapshot()
     if head is None or (head.summary is not None and head.summary[FILE_COUNT] == "0"):
         # nothing needs to be opened for that
@@ -73,13 +73,13 @@ def live_manifests(table: Table) -> Live:
 
 
 def data_files(table: Table, locations: Iterable[str], copies: Mapping[str, Path] | None = None) -> list[DataFile]:
-    """Return Parquet files as a table's manifests describe them; copies: where some of them lie on this machine."""
+    """Describe Parquet files as manifest entries of a table; copies: local copies of some of them."""
     io = cast(FileIO, _Copies(table.io, copies or {}))
     return list(parquet_files_to_data_files(io, table.metadata, iter(locations)))
 
 
 def write_snapshot(table: Table, live: Live, gone: Collection[DataFile], added: Sequence[DataFile]) -> Snapshot:
-    """Write the manifests of a snapshot on top of a table's current one, and return it; it is not committed yet."""
+    """Write the manifests of a new snapshot on top of a table's current one, without committing it."""
     metadata, head = table.metadata, table.current_snapshot()
     snapshot_id, sequence = metadata.new_snapshot_id(), metadata.next_sequence_number()
     fresh = [_entry(ManifestEntryStatus.ADDED, file, snapshot_id) for file in added]
@@ -108,7 +108,7 @@ def write_snapshot(table: Table, live: Live, gone: Collection[DataFile], added: 
 
 
 def rewrite_manifests(table: Table, snapshot: Snapshot, locations: Sequence[str]) -> list[str]:
-    """Write the manifest list of a snapshot again, with one new manifest of all its files; return both locations."""
+    """Rewrite the manifest list of a snapshot, with one new manifest of all its files; return both locations."""
     sequence = snapshot.sequence_number or 0
     entries = [
         _entry(ManifestEntryStatus.EXISTING, file, snapshot.snapshot_id, sequence)
@@ -207,7 +207,7 @@ def without(tags: Iterable[str], snapshot_ids: Sequence[int]) -> list[TableUpdat
 
 
 def differences(before: TableMetadata, after: TableMetadata) -> list[TableUpdate]:
-    """Return the updates that give a table the current schema and the properties of other metadata."""
+    """Return the updates that give a table the current schema and properties of other metadata."""
     updates: list[TableUpdate] = []
     if after.properties != before.properties:
         updates.append(SetPropertiesUpdate(updates=after.properties))
@@ -218,9 +218,9 @@ def differences(before: TableMetadata, after: TableMetadata) -> list[TableUpdate
 
 
 def commit(table: Table, updates: Sequence[TableUpdate]) -> None:
-    """Commit updates of a table as it was loaded.
+    """Commit updates to a table in the state in which it was loaded.
 
-    Raises CommitFailedException if another writer changed the same references or the schema.
+    Raises CommitFailedException if another writer has changed the same references or the schema.
     """
     refs = table.metadata.refs
     requirements: list[TableRequirement] = [AssertTableUUID(uuid=table.metadata.table_uuid)]

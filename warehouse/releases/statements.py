@@ -17,7 +17,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: what a tree is made of that reads: queries, what they read from, and how results are ordered and cut
+#: allowed nodes of a parse tree: queries, their sources, and modifiers for order and limit
 _NODES = _words(
     """
     SELECT_NODE SET_OPERATION_NODE RECURSIVE_CTE_NODE CTE_NODE
@@ -26,7 +26,7 @@ _NODES = _words(
     ORDER_DEFAULT ASCENDING DESCENDING
     """
 )
-#: the classes of expressions
+#: allowed classes of expressions
 _EXPRESSIONS = _words(
     """
     CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT DEFAULT FUNCTION LAMBDA LAMBDA_REF OPERATOR
@@ -62,14 +62,14 @@ FILE_FUNCTIONS = _words(
 MAX_QUERY_BYTES = 1_000_000
 MAX_NESTING = 100
 MAX_OPERATORS = 2_000
-#: functions of values that leave something behind
+#: scalar functions with side effects
 CHANGING_FUNCTIONS = frozenset({"currval", "nextval", "setseed", "setval", "write_log"})
 _PRAGMAS = (
     "collations|database_list|database_size|functions|metadata_info|platform|show|show_databases|show_tables|"
     "show_tables_expanded|storage_info|table_info|user_agent|version"
 )
 _PRAGMA = re.compile(rf"\s*pragma\s+({_PRAGMAS})\s*(\(\s*('[^']*'|\w+)\s*\))?[\s;]*", re.IGNORECASE)
-#: what comes before a statement whose plan is asked for; DuckDB runs it too, if it is analyzed
+#: prefix of a statement that shows its plan; DuckDB also executes the statement with `analyze`
 _EXPLAIN = re.compile(r"\s*explain(\s+analyze)?\s+(?=\w)", re.IGNORECASE)
 _READ_ONLY = "A release is read-only"
 _BY_NAME = "a query reads the tables of its release, by their names. `show tables` lists them."
@@ -95,7 +95,7 @@ def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
 
 
 def _require_bounded(query: str) -> None:
-    """Raise UsageError where a text is too long, too deeply nested or too long a chain to be parsed."""
+    """Raise UsageError where a text is too long, too deeply nested, or chains too many operators to parse."""
     import duckdb
 
     if len(query.encode(errors="replace")) > MAX_QUERY_BYTES:
@@ -127,7 +127,7 @@ def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
     except duckdb.Error as error:
         raise UsageError(first_sentence(error)) from error
     except ValueError as error:
-        # a type of statements that DuckDB's Python does not know
+        # a statement type that DuckDB's Python API does not know
         raise UsageError(f"{_READ_ONLY}: this statement is none that reads.") from error
     if len(kinds) != 1:
         raise UsageError("Give one SQL statement.")
@@ -135,7 +135,7 @@ def _kind_of(connection: duckdb.DuckDBPyConnection, query: str) -> str:
 
 
 def first_sentence(error: Exception) -> str:
-    """Return what DuckDB says is wrong, without what follows: guesses, the text of the query, traces."""
+    """Return the first sentence of DuckDB's error, without suggestions, the query text and stack traces."""
     text = re.split(r"\n\s*(?:\n|LINE \d|Did you mean|Candidate |Possible solutions|Stack Trace)", str(error))[0]
     text = re.sub(r"^(?:[A-Z][A-Za-z]* )+Error: ", "", " ".join(text.split()))
     return text if text.endswith((".", "!", "?")) else f"{text}."
@@ -158,7 +158,7 @@ def _tree(connection: duckdb.DuckDBPyConnection, query: str) -> Any:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Return all objects of a tree, however deep."""
+    """Yield all nested objects of a parse tree."""
     waiting = [tree]
     while waiting:
         value = waiting.pop()
@@ -170,7 +170,7 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _require_reading_node(node: dict[str, Any]) -> None:
-    """Raise UsageError unless a node of the tree is among those that read."""
+    """Raise UsageError unless a node of the parse tree is on the list of read-only nodes."""
     kind = node.get("type")
     if "class" in node:
         if node["class"] not in _EXPRESSIONS:
@@ -194,7 +194,7 @@ def _require_reading_node(node: dict[str, Any]) -> None:
 
 
 def described_table(connection: duckdb.DuckDBPyConnection, query: str) -> str | None:
-    """Return the table of a `describe TABLE` or `show TABLE`, None for all other statements that read."""
+    """Return the table of `describe TABLE` or `show TABLE`, None for all other read-only statements."""
     if _kind_of(connection, query) != "SELECT":
         return None
     found = _tree(connection, query)[0]["node"].get("from_table") or {}

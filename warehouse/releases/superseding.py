@@ -1,8 +1,8 @@
-"""Superseding: a kept release gives way to one that was made without some data, and its id leads there from then on.
+"""Superseding: replace a kept release by one without some data; the old id then redirects to the new release.
 
-The successor has the release's place in the history. In one commit to the catalogue all tables have its snapshots, and
-the history has its row in place of the other's; what is newer stays as it is. What only the old release names goes
-afterwards: it is the one exception to that nothing goes which a kept release names.
+The successor takes the release's position in the history. One commit to the catalogue adds its snapshots to all tables
+and replaces the release's row; newer releases are unchanged. Files that only the old release names are then removed.
+This is the one exception to the rule that files of kept releases are never removed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 
-#: the kind at the end of an id
+#: suffix of a release id: the kind
 _KIND = re.compile(rf"-({'|'.join(KINDS)})[0-9]*$")
 
 
@@ -50,7 +50,7 @@ def supersede(
 ) -> Release:
     """Publish built tables in place of those of a release, and return the successor.
 
-    built: see `publishing.publish`. landings: which landing is to be read in place of which, in all of the history.
+    built: see `publishing.publish`. landings: maps each replaced landing to its successor, throughout the history.
     """
     from iosig.warehouse.releases.catalogue import changed_at_once
     from iosig.warehouse.releases.relocating import relocate
@@ -60,7 +60,7 @@ def supersede(
     # files of an attempt that was interrupted before the successor was published are removed
     publishing.begin(store, release_id, draft.fingerprint)
     adopted = publishing.adopt_early(store, draft.fingerprint, built)
-    # until the history has it an id leads nowhere else
+    # an id redirects only once the history contains its successor
     led = {"to": release_id, "at": now_text(), "reason": reason}
     put_state(store, releases.REDIRECTS, releases.redirects(store) | {old.release_id: led})
     expiring.repin(store, old.release_id, release_id)
@@ -85,9 +85,9 @@ def supersede(
 
 
 def successor_id(store: Store, old: Release) -> str:
-    """Return the id of a release's successor: that of the release with the kind `forget`, unused so far.
+    """Derive an unused id for a release's successor: the id of the release with the kind `forget`.
 
-    It sorts where the release did. After a kill the same id comes again.
+    It sorts at the release's position. After a kill, the same id is derived again.
     """
     known = {release.release_id for release in releases.history(store)} | releases.redirects(store).keys()
     begin = _KIND.sub("", old.release_id)
@@ -103,7 +103,7 @@ def _snapshots(
     locations: Mapping[str, Sequence[str]],
     parts: Mapping[str, Collection[Part]],
 ) -> dict[str, int]:
-    """Make the snapshots of a release's tables without some data, on top of its own; the current ones stay current."""
+    """Create the successor's snapshots on top of the release's own; each table keeps its current snapshot."""
     from iosig.warehouse.releases.catalogue import make_current, replace, tag
 
     snapshots = {}
@@ -128,7 +128,7 @@ def _snapshots(
 def _replace_row(
     catalogue: Catalog, store: Store, old: Release, successor: Release, landings: Mapping[str, str]
 ) -> None:
-    """Write the rows of all releases anew: one is another's, and all name the landings that are read from now on."""
+    """Rewrite the rows of all releases: replace the superseded one, and map landing ids to their successors."""
     from iosig.warehouse.releases.catalogue import replace
 
     told = {
@@ -157,9 +157,9 @@ def _mapped(listed: str, landings: Mapping[str, str]) -> str:
 
 
 def finish(store: Store, successor: Release) -> None:
-    """Write the checksums of a successor, which need not be the current release, and what belongs to the current one.
+    """Write the successor's checksums, even if it is not the current release, and complete the current one.
 
-    Repeat this for a successor whose publication was interrupted after its commit.
+    Repeat this if the publication was interrupted after its commit.
     """
     from iosig.warehouse.releases.catalogue import leave_hints
 
@@ -170,9 +170,9 @@ def finish(store: Store, successor: Release) -> None:
 
 
 def remove(store: Store, old_id: str, successor: Release) -> None:
-    """Take what is left of a release that gave way: its tags, its snapshots, its seal and what showed it.
+    """Remove the remains of a superseded release: its tags, snapshots, seal and views.
 
-    Its files are let go; `expiring.remove` removes them.
+    Its files are queued for removal; `expiring.remove` deletes them.
     """
     expiring.discard(store, {old_id})
     old = changed(successor, release_id=old_id)

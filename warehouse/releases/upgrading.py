@@ -1,7 +1,7 @@
-"""Upgrading: a warehouse of commit 18b5d00 becomes one of this form, and keeps its releases, ids and verdicts.
+"""Upgrading: convert a warehouse of commit 18b5d00 to the current format, keeping releases, ids and verdicts.
 
-An upgrade is atomic: the old files are kept aside until the new ones are verified, and restored after an error or by
-the next upgrade after a kill. All files whose columns were renamed are written again.
+An upgrade is atomic: the old files are kept until the new ones are verified. After an error they are restored at once,
+after a kill by the next upgrade. All files with renamed columns are rewritten.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from iosig.warehouse.store.form import FILE, FORM, FORMER, UNFINISHED, form_of, 
 from iosig.warehouse.store.manifests import manifest_in
 from iosig.warehouse.store.store import Store, document, put_document
 
-#: called after each file and release: how many are done, of how many
+#: called after each file and release with the number done and the total
 Progress = Callable[[int, int], None]
-#: where the old files are kept during an upgrade, and the list of the landed ones among them
+#: backup folder of the old files during an upgrade, and the list of landed files in it
 _KEPT = "before-upgrade"
 _NOTE = UNFINISHED
-#: what is moved there as a whole
+#: files and folders that are moved to the backup as a whole
 _MOVED = ("catalogue.sqlite", "tables", checksums.SEALS, LATEST, f".{LATEST}-*", "builds", "sound.json", *CACHES)
-#: says that all of these were moved
+#: marks that all of these were moved
 _ALL_MOVED = f"{_KEPT}/moved.json"
-#: what an upgrade creates
+#: files that an upgrade creates
 _CREATED = (*_MOVED, state.FOLDER)
 #: a table that only development versions between commit 18b5d00 and this one made
 _BETWEEN = JOB_IO_SOURCES.name
@@ -57,7 +57,7 @@ _BETWEEN = JOB_IO_SOURCES.name
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What an upgrade takes: files and bytes that are written again."""
+    """Number and size of the files that an upgrade rewrites."""
 
     form: int
     file_count: int
@@ -70,9 +70,9 @@ class Needs:
 
 
 def needs(store: Store) -> Needs | None:
-    """Return what the upgrade of a warehouse takes; None if it has this form already, or is empty.
+    """Estimate the upgrade of a warehouse; None if it has the current format already, or is empty.
 
-    Raises UsageError for a warehouse of another version than commit 18b5d00.
+    Raises UsageError for a warehouse of a version other than commit 18b5d00.
     """
     form = form_of(store)
     if form is None or form >= FORM:
@@ -92,9 +92,9 @@ def needs(store: Store) -> Needs | None:
 
 
 def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
-    """Convert a warehouse to this form, then verify it; does nothing if it has this form.
+    """Convert a warehouse to the current format and verify it; does nothing if it is up to date.
 
-    After an error, and if a file is damaged (MachineFault), the warehouse is as it was.
+    After an error, and if a file is damaged (MachineFault), the warehouse is restored.
     """
     undo(store)
     if needs(store) is None:
@@ -118,14 +118,14 @@ def upgrade(store: Store, progress: Progress = lambda *_: None) -> None:
 
 
 def _affected(store: Store) -> list[dict[str, Any]]:
-    """Return the landed files whose table has renamed columns or values, as the manifests list them."""
+    """Return the manifest entries of landed files with renamed columns or values."""
     tables = {table.name for table in TABLES if table.layer == "landed" and conversion.is_affected(table)}
     manifests = (document(store, name) for name in store.files.matching(manifest_in("*")))
     return [part for manifest in manifests for part in manifest["parts"] if part["table"] in tables]
 
 
 def _keep(store: Store) -> None:
-    """Move the old releases aside, and link the landed files that are going to be replaced."""
+    """Move the old releases to the backup, and link the landed files that will be replaced."""
     landed = [FILE, *store.files.matching(manifest_in("*")), *(part["path"] for part in _affected(store))]
     for name in landed:
         store.files.take(store.root / name, f"{_KEPT}/{name}")
@@ -136,12 +136,12 @@ def _keep(store: Store) -> None:
 
 
 def undo(store: Store) -> None:
-    """Restore what an upgrade that did not end has changed."""
+    """Undo the changes of an incomplete upgrade."""
     landed: list[str] | None = document(store, _NOTE)
     if landed is not None:
         kept = [path for pattern in _MOVED for path in (store.root / _KEPT).glob(pattern)]
         if store.files.mark(_ALL_MOVED):
-            # what is there now was created by the upgrade
+            # the upgrade created these files
             store.files.remove(*_CREATED)
             store.files.remove(_ALL_MOVED)
         for path in kept:
@@ -189,7 +189,7 @@ def _convert_part(store: Store, part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
-    """Write the tables of every release again, with the same ids, and a new catalogue."""
+    """Rewrite the tables of every release with the same ids, into a new catalogue."""
     with open_catalogue(old) as catalogue:
         if not catalogue.table_exists((NAMESPACE, RELEASES.name)):
             return
@@ -221,7 +221,7 @@ def _convert_releases(store: Store, old: Store, progress: Progress) -> None:
 
 @dataclass
 class _Files:
-    """The files of old snapshots, by table and snapshot, and where their converted files lie."""
+    """The files of old snapshots, by table and snapshot, and the locations of their converted files."""
 
     store: Store
     old: Store
@@ -264,7 +264,7 @@ _FORMER_TABLES = {new: old for old, new in renames.TABLES.items()}
 
 
 def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
-    """Return a release with the names of this version; its parameters say that it was converted."""
+    """Return a release with current names; its parameters record the conversion."""
     lists = {name: json.loads(row[name]) for name in AS_JSON}
     return Release(
         release_id=row["release_id"],
@@ -284,6 +284,6 @@ def _release(row: Mapping[str, Any], snapshots: dict[str, int]) -> Release:
 
 
 def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings on which results depend with their present names, and from which version they are."""
+    """Rename the settings that affect results, and record the version they come from."""
     found = renames.settings_renamed(parameters)
     return found | {releases.CONVERTED: renames.COMMIT}

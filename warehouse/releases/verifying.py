@@ -1,6 +1,7 @@
-"""Verification: which files of a warehouse differ from what was written.
+"""Verification: compare the files of a warehouse with their checksums.
 
-`iosig verify` prints what `verify` returns, `iosig repair` mends it, and `iosig upgrade` requires that there is none.
+`iosig verify` prints the result of `verify`, `iosig repair` repairs the damage, and `iosig upgrade` requires that
+`verify` finds none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from iosig.warehouse.store.manifests import in_folder, manifest_in
 from iosig.warehouse.store.objects import NOTE
 from iosig.warehouse.store.store import Store, cached
 
-#: called after each file: bytes read so far, bytes in all
+#: called after each file with the bytes read so far and the total
 Progress = Callable[[int, int], None]
 
 RUN_AGAIN = "`iosig repair`, then `iosig run` computes it again."
@@ -38,7 +39,7 @@ RESTORE = "`iosig repair` restores it."
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A damaged file: its path below the warehouse's root, the problem, the remedy."""
+    """A damaged file with the problem and the remedy; its path is relative to the warehouse's root."""
 
     path: str
     problem: str
@@ -47,7 +48,7 @@ class Damage:
 
 @dataclass
 class _Expected:
-    """Files with their checksums and remedies; begun: checksums of a relocation that was killed."""
+    """Expected files with checksums and remedies; begun: checksums of a relocation that was killed."""
 
     begun: dict[str, Sealed]
     files: dict[str, tuple[Sealed, str]] = field(default_factory=dict)
@@ -60,15 +61,15 @@ class _Expected:
 
 
 def verify(store: Store, *, is_all: bool = False, told: Progress = lambda *_: None) -> list[Damage]:
-    """Read the current release, or every release if `is_all`, and all landings whole; return the damaged files.
+    """Verify the current release, or every release if `is_all`, and all landings; return the damaged files.
 
-    Where the catalogue or metadata of the current release are damaged, releases are not looked into any further.
+    Where the catalogue or metadata of the current release are damaged, other releases are not checked.
     """
     if form.is_damaged(store):
         return [Damage(form.FILE, "is damaged", MAKE_AGAIN)]
     in_state = [Damage(path, problem, RESTORE) for path, problem in state.problems(store)]
     if any(damage.path.endswith(NOTE) for damage in in_state):
-        # it says where the catalogue is
+        # this document locates the catalogue
         return in_state
     return [*in_state, *_in_releases(store, is_all, told)]
 
@@ -82,7 +83,7 @@ def _in_releases(store: Store, is_all: bool, told: Progress) -> list[Damage]:
     try:
         return _in_files(store, expected, is_all, told)
     except Exception:
-        # readers of damaged manifests raise any exception; checksums tell which files are damaged
+        # parsers of damaged manifests raise arbitrary exceptions; checksums identify the damaged files
         if damages := [*_in_all_metadata(store, expected)]:
             return damages
         raise
@@ -98,7 +99,7 @@ def _in_databases(store: Store) -> Iterator[Damage]:
         recorded = checksums.read(store, CATALOGUE_SEAL)
         if recorded is None:
             yield Damage(CATALOGUE_SEAL, "is not there, or damaged", MAKE_AGAIN)
-        # a writer that was killed left no checksum: the tables that the catalogue names are checked all the same
+        # a writer that was killed left no checksum; the tables in the catalogue are checked nevertheless
         for name, sealed in (recorded or {}).items():
             if problem := problem_of(store, name, sealed):
                 yield Damage(name, problem, GO_BACK)
@@ -125,7 +126,7 @@ def _problem_of_sqlite(path: Path) -> str | None:
 
 
 def _in_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
-    """Yield damaged files among those that say which files the current release has, and which releases there are."""
+    """Yield damaged files that define the current release's files or the list of releases."""
     current = _current_metadata(store)
     documents = [known for name in checksums.release_seals(store) if (known := checksums.read(store, name))]
     rows = {name: sealed for known in documents for name, sealed in known.items() if is_release_row(name)}
@@ -150,7 +151,7 @@ def _in_all_metadata(store: Store, expected: _Expected) -> Iterator[Damage]:
 
 
 def damaged_metadata(store: Store) -> Damage | None:
-    """Return the first damaged file among those that say which files and releases there are."""
+    """Return the first damaged file that defines the set of files and releases."""
     return next(_in_all_metadata(store, _Expected(checksums.read(store, RELOCATION) or {})), None)
 
 
@@ -164,12 +165,12 @@ def is_release_row(name: str) -> bool:
 
 
 def tells_of_releases(name: str) -> bool:
-    """Return whether a file says which files and releases there are."""
+    """Return whether a file defines the set of files and releases."""
     return ("/metadata/" in name and not name.endswith(HINT)) or is_release_row(name)
 
 
 def _must_exist(store: Store, name: str, current: set[str]) -> bool:
-    """Return whether a file with a checksum must still exist: old metadata documents of a table are removed."""
+    """Return whether a file with a checksum must still exist; old metadata documents get removed over time."""
     return not name.endswith(".metadata.json") or name in current or bool(store.files.mark(name))
 
 
@@ -203,7 +204,7 @@ def _in_files(store: Store, expected: _Expected, is_all: bool, told: Progress) -
 
 
 def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
-    """Return the files of each snapshot of releases, by the name of its list: data, manifests and their list.
+    """Map the manifest list of each snapshot to the snapshot's files: data, manifests and the list.
 
     They are read from the Iceberg metadata.
     """
@@ -218,7 +219,7 @@ def _files_of(store: Store, kept: Iterable[Release]) -> dict[str, list[str]]:
 
 
 def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
-    """Yield landings that cannot be read, and add the files of the others to what is expected."""
+    """Yield unreadable landings, and add the files of the others to the expected ones."""
     for folder in sorted(store.files.folders("landed")):
         manifest = manifest_in(folder)
         if manifest in expected.files:
@@ -238,7 +239,7 @@ def _in_landings(store: Store, expected: _Expected) -> Iterator[Damage]:
 
 
 def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) -> Iterator[Damage]:
-    """Yield indexes, lists and hints that differ from what they are made of."""
+    """Yield indexes, lists and hints that differ from their sources."""
     wrong = {
         name
         for folder in CACHES
@@ -256,7 +257,7 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
     try:
         is_true = ledger.is_true(store)
     except MachineFault:
-        # a manifest is damaged, and reported
+        # a damaged manifest, which is reported elsewhere
         is_true = True
     if not is_true:
         yield Damage(ledger.HEAD, "does not say what the manifests do", MAKE_AGAIN)
@@ -265,7 +266,7 @@ def _in_caches(store: Store, history: list[Release], own: dict[str, list[str]]) 
 
 
 def _names_metadata(store: Store, hint: str) -> bool:
-    """Return whether a hint names metadata that there are; those before the current ones after a kill."""
+    """Return whether a hint names existing metadata; after a kill, these may be the previous ones."""
     content = store.files.content(hint)
     if content is None:
         return True

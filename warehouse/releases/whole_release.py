@@ -23,16 +23,16 @@ from iosig.warehouse.store.store import Store, write_json
 if TYPE_CHECKING:
     import duckdb
 
-#: DuckDB from 1.0 on reads it
+#: readable by DuckDB 1.0 and later
 _STORAGE_VERSION = "v1.0.0"
 _SELF = "release"
 
 
 def export_folder(store: Store, release: Release, folder: Path, *, is_copied: bool = False) -> dict[str, int]:
-    """Write all tables of a release as plain Parquet files into a new folder; return each one's rows.
+    """Export all tables of a release as plain Parquet files into a new folder; return the row counts.
 
-    The files are the release's own, linked, unless they are to be copied or must be: on another file system, or where
-    they lack columns that a table has by now. Raises UsageError if something lies in the folder.
+    The files are hard links to the release's own where possible. They are copied on request, across file systems, and
+    where they lack newer columns. Raises UsageError if the folder is not empty.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} is there already: give a folder that is new, or empty.")
@@ -87,10 +87,10 @@ def _words(release: Release, counts: dict[str, int]) -> str:
 
 
 def export_database(store: Store, release: Release, target: Path, *, is_copied: bool = False) -> dict[str, int]:
-    """Write a DuckDB file of views over a release's files, or of its rows; return each table's rows.
+    """Export a release as a DuckDB file, with views over its files or with its rows; return the row counts.
 
-    Tables and columns have their docs and units as comments; `release` is the release's own row of `releases`.
-    Raises UsageError unless the file's name ends in .duckdb.
+    Tables and columns have their docs and units as comments; `release` is the release's own row of `releases`. Raises
+    UsageError unless the file's name ends in .duckdb.
     """
     if target.suffix.lower() != ".duckdb":
         raise UsageError(
@@ -119,7 +119,7 @@ def export_database(store: Store, release: Release, target: Path, *, is_copied: 
 
 @contextmanager
 def _database_moved_into_place(target: Path) -> Iterator[Path]:
-    """Give a path at which DuckDB can write a database; on leaving without error it is the file `target`."""
+    """Provide a temporary path for a DuckDB database; on success it becomes `target`."""
     with moved_into_place(target) as temporary:
         if not {"?", "\\"} & {*str(temporary)}:
             yield temporary
@@ -132,7 +132,7 @@ def _database_moved_into_place(target: Path) -> Iterator[Path]:
 
 
 def _patterns(store: Store, paths: Sequence[Path]) -> list[str]:
-    """Return how the views of a database name files: by whole paths, which DuckDB reads as patterns."""
+    """Return the file patterns of a database's views: absolute paths, with pattern characters escaped."""
     root = store.root.resolve()
     found = [duckdb_pattern(root / path.relative_to(store.root)) for path in paths]
     if None in found:
