@@ -1,9 +1,9 @@
-"""A folder that is watched: what arrives in it is landed once it is whole, and what is being written is left alone.
+"""A watched folder: complete inputs land, and files that are still being written are ignored.
 
-Nobody can ask a file system whether a writer has ended, least of all another host's. So an input counts as whole when
-whoever wrote it says so (`NAME.done` beside it), or when it has not changed for a while: not since the look before, and
-not for `settle_s` by its own time stamps or by the time that passed here, for clocks of hosts differ. What is renamed
-into the folder when it is whole has the time stamps of its writing, and waits for one more look only.
+No file system reports reliably whether a writer on another host has finished. So an input counts as complete if a
+marker file `NAME.done` exists, or if it has been unchanged for `settle_s` and since the previous check. The age is
+measured both by its own time stamps and by the local clock, since clocks of hosts differ. A file that is renamed into
+the folder after writing already has old time stamps, so it only waits for one more check.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.sources.files.opening import unreadable
 from iosig.warehouse.store.store import Store
 
-#: names under which tools write what they rename when it is whole
+#: suffixes of incomplete files that tools rename on completion
 UNFINISHED = (".tmp", ".part", ".partial", ".filepart", ".crdownload", ".swp", "~")
-#: what is landed together, so that a signal does not wait for long
+#: batch size of a landing, so that a signal is handled soon
 _AT_ONCE = 100
 
-#: of each of its files: the name, device, inode, size, when its rights or name were changed, and when its content was
+#: per file: name, device, inode, size, change time and modification time
 _Look = tuple[tuple[str, int, int, int, int, int], ...]
 
 
 @dataclass(slots=True)
 class _Seen:
-    """How an input was last seen: what it looked like, since when, and whether that was landed or refused."""
+    """Last observed state of an input, its time, and whether it has been processed."""
 
     look: _Look
     since_s: float
@@ -40,10 +40,10 @@ class _Seen:
 
 @dataclass(slots=True)
 class Inbox:
-    """What is known of a folder's inputs.
+    """State of the inputs in a watched folder.
 
-    settle_s: how long an input without a marker has to stay unchanged. requires_marker: land nothing without a marker.
-    now: the time as files have it, and a clock that never goes back [s].
+    settle_s: how long an input without a marker must stay unchanged. requires_marker: land only inputs with a marker.
+    now: returns the time by the file system's clock, and by a monotonic clock [s].
     """
 
     folder: Path
@@ -51,13 +51,13 @@ class Inbox:
     requires_marker: bool = False
     now: Callable[[], tuple[float, float]] = lambda: (time.time(), time.monotonic())
     _seen: dict[Path, _Seen] = field(default_factory=dict)
-    #: folders that could not be looked into the last time
+    #: folders that could not be read at the last check
     _closed: frozenset[str] = frozenset()
 
     def whole(self) -> tuple[list[Path], list[OSError]]:
-        """Look once: return the inputs that are whole and were not given back since they changed, by name.
+        """Check the folder once: return complete inputs, sorted by name, that have changed since they were processed.
 
-        Beside them the faults of folders that cannot be looked into, each once as long as that lasts.
+        Also return the errors of unreadable folders; a lasting error is returned only once.
         """
         faults: list[OSError] = []
         found = {path: look for path in within(self.folder, faults) if (look := _look(path))}
@@ -82,14 +82,14 @@ class Inbox:
         return age_s >= self.settle_s
 
     def given_back(self, path: Path) -> bool:
-        """Note that an input was landed or refused as it was seen; return whether it has not changed meanwhile."""
+        """Mark an input as processed; return whether it is unchanged since the check."""
         seen = self._seen[path]
         seen.is_over = _look(path) == seen.look
         return seen.is_over
 
 
 def _look(path: Path) -> _Look:
-    """Return what changes whenever an input does; nothing where it is gone."""
+    """Return a fingerprint that changes whenever an input does; an empty tuple where it no longer exists."""
     try:
         files = [path] if not path.is_dir() else sorted(file for file in path.rglob("*") if not file.is_dir())
         states = ((str(file), file.stat()) for file in files)
@@ -111,9 +111,9 @@ def follow(
     interval_s: float,
     format_name: str | None = None,
 ) -> Iterator[Arrival]:
-    """Land what arrives in folders until it is to stop; what vanishes before it is landed is not told.
+    """Land inputs that arrive in folders until `stop` is set; inputs that disappear before landing are not reported.
 
-    also: lands what is asked for besides, each time; nothing new is not told, and what is wrong is told once.
+    also: lands additional sources on each pass; it reports new data always and a lasting error only once.
     """
     wrong: dict[str, str] = {}
     while not stop.is_set():

@@ -33,17 +33,17 @@ from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.pseudonyms import Names, names_of
 from iosig.warehouse.store.store import Store
 
-#: a file of an input's name and this says that the input is whole
+#: suffix of a marker file: the input of this name is complete
 DONE = ".done"
-#: a file is worth a process of its own from here on
+#: minimum size at which a file is worth a separate process
 _LARGE_BYTES = 16 << 20
 
 
 class _Size(NamedTuple):
-    """How files of a size are landed side by side.
+    """Parallel landing of files of one size class.
 
-    fewest_count: so many are worth processes, which take a second to start. at_once: so many go to one of them.
-    most_count: so many are looked at together.
+    fewest_count: minimum number of files that justify processes, which take a second to start. at_once: files per task.
+    most_count: maximum number of files that are grouped at a time.
     """
 
     fewest_count: int
@@ -51,15 +51,15 @@ class _Size(NamedTuple):
     most_count: int
 
 
-#: small ones go by lots. What waits for a process has its place in the order of landing already: who follows landings
-#: waits for no more than is looked at together, or is under way
+#: Small files land in lots. Queued files already have their position in the landing order, so a process that follows
+#: landings waits only for the current group and the running tasks.
 _SMALL = _Size(fewest_count=2 * MOST_INPUTS, at_once=MOST_INPUTS, most_count=40 * MOST_INPUTS)
 _LARGE = _Size(fewest_count=4, at_once=1, most_count=64)
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the user says about the inputs of one call; it goes before the settings."""
+    """Options that the user gave for the inputs of one call; they override the settings."""
 
     filesystem: str | None = None
     time_zone: str | None = None
@@ -69,47 +69,47 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What became of one input: landed now or before, or refused whole with the reason; nothing new if neither.
+    """Outcome of landing one input: landed now or earlier, refused with a reason, or nothing new.
 
-    name: its path or address. names: what hides names in what is shown, in a private warehouse.
+    name: its path or address. names: pseudonyms for displayed text, in a private warehouse.
     """
 
     name: str
     landed: Landed | None
     refusal: InputRefused | None
     names: Names | None = None
-    #: the zone in which its local times would be read now, where it was landed before with another one
+    #: time zone that the current settings imply, where the input landed earlier with another one
     other_zone: str | None = None
 
     @property
     def shown_name(self) -> str:
-        """The name as it may be shown: in a private warehouse the pseudonym that the tables have."""
+        """Displayable name; in a private warehouse, the pseudonym that the tables contain."""
         return self.name if self.names is None else self.names.path(self.name)
 
     @property
     def shown_refusal(self) -> InputRefused | None:
-        """The refusal as it may be shown; its sentences may quote the input."""
+        """Displayable refusal; its sentences may quote the input, so names are pseudonymized."""
         if self.refusal is None or self.names is None:
             return self.refusal
         return InputRefused(self.names.said(self.refusal.reason), self.names.said(self.refusal.remedy))
 
     @property
     def is_refused(self) -> bool:
-        """Whether nothing of the input could be read, now or when it landed."""
+        """Whether the input was refused completely, now or when it landed."""
         return self.refusal is not None or (self.has_refusals and not self.row_count)
 
     @property
     def has_refusals(self) -> bool:
-        """Whether any of the input was refused, now or when it was landed."""
+        """Whether any row of the input was refused, now or when it landed."""
         return self.refusal is not None or (self.landed is not None and self.landed.landing.refused_count > 0)
 
     @property
     def row_count(self) -> int:
-        """Rows that the input holds in the warehouse."""
+        """Number of rows of the input in the warehouse."""
         return self.landed.landing.row_count() if self.landed else 0
 
     def line(self) -> str:
-        """Return what became of the input, in one line without control characters."""
+        """Format the outcome as one line without control characters."""
         return one_line(self._line())
 
     def _line(self) -> str:
@@ -132,7 +132,7 @@ class Arrival:
 
 
 def _times_text(landing: Landing) -> str:
-    """Return the range of a landing's times, and the zone that they were read in; nothing where it has no times."""
+    """Format a landing's time range and its time zone; an empty string where it has no times."""
     if landing.first_at is None or landing.last_at is None:
         return ""
     first, last = (f"{datetime.fromisoformat(at):%Y-%m-%d %H:%M:%S}" for at in (landing.first_at, landing.last_at))
@@ -141,7 +141,7 @@ def _times_text(landing: Landing) -> str:
 
 
 def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
-    """Return how a format is to be read: by what the user says, else by the settings for it and for its kind."""
+    """Determine the read options of a format: the user's, else the settings for the format or its kind."""
     sections = {
         "jobs": settings.jobs,
         "polls": settings.polls,
@@ -162,7 +162,7 @@ def reading_of(source: Source, settings: Settings, told: Told) -> Reading:
 
 
 def names_in(store: Store, settings: Settings) -> Names | None:
-    """Return what hides the names that land in a warehouse, None where they are not hidden; see `names_of`."""
+    """Return the pseudonyms of a private warehouse, None for other warehouses; see `names_of`."""
     return names_of(store, settings, settings.privacy.key())
 
 
@@ -176,35 +176,35 @@ def land_paths(
     replace: bool = False,
     executor: Executor | None = None,
 ) -> Iterator[Arrival]:
-    """Land files, the content of folders in the order of the names, and database URLs.
+    """Land files, the contents of folders in name order, and databases given by URL.
 
-    Small traces are landed many at a time, and reported together. Large files that follow each other, and many small
-    ones, are landed in parallel, with the result of landing them one after the other.
+    Small traces land in lots and are reported together. Consecutive large files, and many small ones, land in parallel,
+    with the same result as sequential landing.
 
-    executor: whose workers, on other machines, land these; by default processes of this machine, if it is worth to
-    start some.
+    executor: workers on other machines that land the files. By default processes of this machine do, where the work
+    justifies starting them.
     """
     call = _Call(store, settings, told, format_name, replace, Known(store), names_in(store, settings), executor)
     for arrival in map(call.with_other_zone, _land_paths(call, paths)):
-        # addresses of databases are the operator's own
+        # addresses of databases belong to the operator, so they are not private
         yield arrival if "://" in arrival.name else dataclasses.replace(arrival, names=call.names)
 
 
 def _land_paths(call: _Call, paths: Iterable[str]) -> Iterator[Arrival]:
-    """Land inputs in order: by lots, in parallel, or one after the other."""
+    """Land inputs in order: in lots, in parallel, or sequentially."""
     is_helped = not call.is_anew and (call.worker_count > 1 or call.executor is not None)
     for size, run in groupby(_expanded(paths), _size if is_helped else lambda _: None):
         if size is None:
             yield from call.in_turn(run)
             continue
         while files := [path for path in islice(run, size.most_count) if isinstance(path, Path)]:
-            # workers of other machines run already
+            # workers of other machines are already running
             is_worth_it = len(files) >= size.fewest_count or (size is _LARGE and call.executor is not None)
             yield from _side_by_side(call, files, size) if is_worth_it else call.in_turn(files)
 
 
 def _size(path: Path | str | Arrival) -> _Size | None:
-    """Return how files of that size are landed side by side; None for those in between, and for what is no file."""
+    """Return the size class of a file; None for medium files, and for anything but a file."""
     byte_count = file_size(path) if isinstance(path, Path) else None
     if byte_count is None or SMALL_BYTES < byte_count < _LARGE_BYTES:
         return None
@@ -212,14 +212,14 @@ def _size(path: Path | str | Arrival) -> _Size | None:
 
 
 def _landed(lot: Lot) -> Iterator[Arrival]:
-    """Land what is in a lot, and yield what became of each input."""
+    """Land the inputs of a lot and yield the outcome of each."""
     for outcome in lot.land():
         yield Arrival(str(outcome.path), None if outcome.refusal else outcome.landed, outcome.refusal)
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """What inputs of one call have in common: where they land, how they are read, what was landed before."""
+    """Shared state of one call: the warehouse, the read options, and the contents landed earlier."""
 
     store: Store
     settings: Settings
@@ -236,9 +236,9 @@ class _Call:
         return processes.workers(self.settings.engine.worker_count)
 
     def in_turn(self, inputs: Iterable[Path | str | Arrival], sequence: int | None = None) -> Iterator[Arrival]:
-        """Land inputs one after the other, small traces together, and yield what became of each.
+        """Land inputs sequentially, small traces in lots, and yield the outcome of each.
 
-        sequence: the place of the first in the order of landing, if they have some; what became of it already has none.
+        sequence: position of the first in the landing order, if reserved; inputs with an outcome have no position.
         """
         lot = Lot(self.store, self.known, self.names)
         for rank, one in enumerate(inputs):
@@ -246,15 +246,15 @@ class _Call:
             if isinstance(one, Path) and self._is_taken(lot, one, own):
                 yield from _landed(lot) if lot.is_full else ()
                 continue
-            # what comes later is landed later, too
+            # keeps the landing order
             yield from _landed(lot)
             yield one if isinstance(one, Arrival) else self.land(one, own)
         yield from _landed(lot)
 
     def taken(self, paths: Sequence[Path], sequence: int, arrivals: Sequence[Arrival] | None) -> Iterator[Arrival]:
-        """Yield what became of files that others were to land, from a place in the order of landing on.
+        """Yield the outcomes of files that workers landed, from a position in the landing order on.
 
-        arrivals: None where they did not see them; then they are landed here.
+        arrivals: None where the workers cannot access the files, which are then landed here.
         """
         for path, arrival in zip(paths, self.in_turn(paths, sequence) if arrivals is None else arrivals, strict=True):
             if arrivals is not None and arrival.landed:
@@ -269,7 +269,7 @@ class _Call:
             return lot.add(path, self._reading, columns=columns, format_name=format_name, sequence=sequence)
 
     def land(self, path: Path | str, sequence: int | None = None) -> Arrival:
-        """Land an input by itself, at its place in the order of landing if it has one, and return what became of it."""
+        """Land a single input, at its position in the landing order if it has one, and return the outcome."""
         name = str(path) if isinstance(path, Path) else _without_secret(path)
         try:
             if isinstance(path, Path):
@@ -298,7 +298,7 @@ class _Call:
         return reading_of(source, self.settings, self.told)
 
     def with_other_zone(self, arrival: Arrival) -> Arrival:
-        """Return an arrival that was landed before with the zone in which it would be read now, if that differs."""
+        """Set the current time zone on an input that landed earlier with another one."""
         if arrival.landed is None or arrival.landed.is_new or arrival.landed.landing.time_zone is None:
             return arrival
         before = arrival.landed.landing
@@ -309,8 +309,8 @@ class _Call:
 
 
 def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[Arrival]:
-    """Land files in processes, or on other machines, and yield the arrival of each, in order."""
-    # a large one is hashed by who lands it
+    """Land files in parallel processes or on other machines, and yield the outcomes in order."""
+    # for a large file, the process that lands it computes the hash
     firsts, before = _firsts(paths, call.known if size is _SMALL else None)
     ready = {place: Arrival(str(paths[place]), landed, None) for place, landed in before.items()}
     groups = (firsts[begin : begin + size.at_once] for begin in range(0, len(firsts), size.at_once))
@@ -323,17 +323,17 @@ def _side_by_side(call: _Call, paths: Sequence[Path], size: _Size) -> Iterator[A
             if place in are_first and place not in ready:
                 (group, sequence), arrivals = next(answers)
                 ready.update(zip(group, call.taken([paths[own] for own in group], sequence, arrivals), strict=True))
-            # the like of any other has landed by now
+            # duplicates of a file have landed by now
             yield ready.pop(place) if place in ready else call.land(path)
 
 
 def _tasks(
     call: _Call, paths: Sequence[Path], groups: Iterable[list[int]], *, are_new: bool
 ) -> Iterator[tuple[tuple[list[int], int], tuple[Any, ...]]]:
-    """Yield groups with the place of the first of each in the order of landing, as their turns come; and what to do."""
+    """Yield groups of files with their first position in the landing order, and the arguments of the call."""
     for group in groups:
         sequence = landing.reserved(call.store, len(group))
-        # who lands it may stand elsewhere
+        # workers may have another current folder
         given = [paths[place].absolute() for place in group]
         asked = (call.store.root.absolute(), call.settings, call.told, call.format_name, given, sequence, are_new)
         yield (group, sequence), asked
@@ -348,9 +348,9 @@ def _land_apart(
     sequence: int,
     are_new: bool,
 ) -> list[Arrival] | None:
-    """Land files in a process of its own; None where that is on a machine that does not see them.
+    """Land files in a worker process; None where it runs on a machine that cannot access them.
 
-    are_new: nothing of them was landed before, so that nobody has to look it up.
+    are_new: the caller has checked that their contents have not landed, which saves a lookup.
     """
     if not all(path.exists() for path in paths):
         return None
@@ -361,9 +361,10 @@ def _land_apart(
 
 
 def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int], dict[int, Landed]]:
-    """Return the places of files unlike all before them: only those of one size are looked into.
+    """Return the indexes of the first file of each distinct content; only files of equal size are compared.
 
-    known: where it is given, all are, and what was landed before is returned apart, by its place.
+    known: index of landed contents; if given, all files are compared, and those that have landed are returned
+    separately.
     """
     sizes = [file_size(path) for path in paths]
     counts = Counter(sizes)
@@ -375,7 +376,7 @@ def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int
             if content in seen:
                 continue
             if known and content and (earlier := known.generations(content)):
-                # what landed without a row may be tried again, by who called
+                # the caller may retry contents that landed without a row
                 if earlier[-1].row_count():
                     before[place] = Landed(earlier[-1], is_new=False)
                 continue
@@ -385,7 +386,7 @@ def _firsts(paths: Sequence[Path], known: Known | None = None) -> tuple[list[int
 
 
 def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
-    """Yield files, URLs, and what became of folders that cannot be looked into."""
+    """Expand paths to files and URLs; yield an outcome for each folder that cannot be read."""
     for text in paths:
         path = Path(text)
         if is_url(text) and not path.exists():
@@ -399,11 +400,10 @@ def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
 
 
 def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
-    """Yield the inputs of a folder: those of its folders that are one input, and every file that is of none.
+    """Yield the inputs of a folder: subfolders that form one input, and all other files.
 
-    closed: gets the faults of folders that cannot be looked into. Files that only say that another one is whole are
-    no inputs.
-    In a folder that is one input, what lies in folders of names with `_` is what the tracer's tools made of it.
+    closed: receives the errors of unreadable folders. Marker files are not inputs. In a folder that forms one input,
+    subfolders with `_` in their names contain output of the tracer's tools.
     """
     for place, folders, files in os.walk(folder, onerror=closed.append):
         found = find_folder_source(Path(place))
@@ -412,14 +412,14 @@ def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
             folders[:] = [name for name in folders if not name.startswith("_")]
         taken = set(found[1]) if found is not None else set()
         taken |= {name for name in files if name.endswith(DONE) and name.removesuffix(DONE) in {*files, *folders}}
-        # what is no file, as a socket or a link to nothing, is refused with that reason
+        # sockets, dangling links and the like are refused with that reason
         yield from (Path(place, name) for name in files if name not in taken and not name.startswith("."))
 
 
 def _land_database(
     store: Store, settings: Settings, url: str, told: Told, names: Names | None, *, is_anew: bool
 ) -> Landed:
-    """Land what is new in a database from its stored cursor on; is_anew: all of it, in place of what landed before.
+    """Land new rows of a database from its stored cursor on; is_anew: land all rows again and replace the earlier ones.
 
     Raises InputRefused where its local times were read in another zone before: the same traffic would land twice.
     """
@@ -447,21 +447,21 @@ def _land_database(
 
 
 def _database_position(store: Store, name: str, reading: Reading) -> Position:
-    """Return the position in a database, whatever the zone; earlier versions kept one for each zone."""
+    """Return the read position of a database, regardless of the zone; earlier versions stored one per zone."""
     own = position(store, f"{name} {dataclasses.replace(reading, time_zone=None)}")
     earlier = position(store, f"{name} {reading}") if own.cursor is None and reading.time_zone else own
     return dataclasses.replace(earlier, name=own.name)
 
 
 def _withdraw(store: Store, source_file: str, format_name: str) -> None:
-    """Supersede every landing of an input by one without rows."""
+    """Supersede every landing of an input by an empty one."""
     for known in landing.ledger(store):
         if (known.source_file, known.format) == (source_file, format_name) and known.row_count():
             landing.write(store, source_file, known.content_sha256, format_name, [known], iter(()))
 
 
 def _without_secret(url: str) -> str:
-    """Return a database URL without its password: it is shown and kept."""
+    """Remove the password from a database URL, which is displayed and stored."""
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 

@@ -1,4 +1,4 @@
-"""A Prometheus server asked for what is new of counters, a bounded time at a time, each of which lands whole or not."""
+"""Landing of new samples from a Prometheus server, in time windows that each land atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iosig.warehouse.sources.protocol import Reading
 from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.store import Store
 
-#: no less is asked for where an answer is too much [s]
+#: minimum window when a response is too large [s]
 _LEAST_S = 60
 _DAY_S = 86_400
 
@@ -26,10 +26,10 @@ _DAY_S = 86_400
 def land_prometheus(
     store: Store, settings: Settings, url: str, told: Told, *, since: datetime | None = None
 ) -> Iterator[Arrival]:
-    """Land what is new in a Prometheus server: since it was asked last, or from an instant on.
+    """Land new samples of a Prometheus server, since the last query or from an instant on.
 
-    Each piece of time is asked for and lands by itself, with the position to go on from: a call that is killed costs
-    one. Raises UsageError for what is no address; what the server does not give is told by an arrival.
+    Each time window is queried and landed separately and advances the read position, so a kill loses at most one
+    window. Raises UsageError for an invalid address; a server error is reported as an arrival.
     """
     server = Server.from_url(url, settings.prometheus.matchers, settings.live.params(Timeouts))
     reading = reading_of(prometheus.SOURCE, settings, told)
@@ -50,7 +50,7 @@ def land_prometheus(
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A server that is asked for the settings' metrics, and where they land."""
+    """A Prometheus server with the metrics to query and the warehouse to land in."""
 
     store: Store
     settings: Settings
@@ -58,21 +58,21 @@ class _Asking:
     reading: Reading
 
     def position(self) -> Position:
-        """Return how far it was asked: for whatever metrics, so that one more makes nothing land twice."""
+        """Return the end of the last query, shared by all metrics, so that adding a metric lands nothing twice."""
         return position(self.store, f"{self.server.url} {self.server.matchers}")
 
     @property
     def _names(self) -> tuple[str, ...]:
-        """The metrics that are asked for: those of the presets, and the site's own."""
+        """Metrics to query, from the presets and the site's settings."""
         own = (theirs for ours, theirs in self.reading.columns.items() if ours.startswith("total_"))
         return tuple(
             dict.fromkeys([*(name for preset in self.settings.prometheus.presets for name in PRESETS[preset]), *own])
         )
 
     def pieces(self, at_s: int, until_s: int, *, has_any: bool) -> Iterator[Arrival]:
-        """Land from one second to another, a piece of time after the other.
+        """Query and land consecutive windows between two times in seconds.
 
-        has_any: whether anything of the server has ever landed; raises InputRefused where nothing does.
+        has_any: whether samples of the server have landed before; if not, raises InputRefused where no window has any.
         """
         chunk_s, is_new = self.settings.prometheus.chunk_s, False
         while at_s < until_s:
@@ -96,12 +96,12 @@ class _Asking:
             yield Arrival(self.server.url, None, None)
 
     def _piece(self, since_s: int, until_s: int) -> Arrival | None:
-        """Land what the server has of a piece of time; None where it has nothing."""
+        """Land the samples of one window; None where it has no samples."""
         begun, cursor = self.position(), {"until_s": until_s}
         with apply_limits(self.settings.limits.params(Limits)):
             batches = self.server.read(self._names, since_s, until_s, self.reading)
         if not batches:
-            # until anything has landed the names of the metrics may be wrong
+            # before the first landing, the metric names may be wrong
             if begun.landing_id is not None:
                 begun.move(cursor)
             return None

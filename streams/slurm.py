@@ -1,4 +1,4 @@
-"""Slurm asked for what is new: what `sacct` says of jobs since it was asked last, and what runs and waits now."""
+"""Landing of new records from Slurm: accounting since the last `sacct` query, and the current queue."""
 
 from __future__ import annotations
 
@@ -24,26 +24,25 @@ from iosig.warehouse.store.positions import Position, position
 from iosig.warehouse.store.pseudonyms import Names
 from iosig.warehouse.store.store import Store
 
-#: so much of the accounting is asked for at once
+#: time window of one accounting query
 _WINDOW = timedelta(days=1)
-#: says where a row was in an answer, not what it says
+#: columns that locate a row in the output and carry no data
 _PLACES = ("landing_id", "source_file", "line")
 
 
 def land_slurm(store: Store, settings: Settings, *, since: datetime | None = None) -> Iterator[Arrival]:
-    """Land what Slurm says: of jobs since it was asked last, or from an instant on, and what runs and waits now.
+    """Land new accounting records, since the last query or from an instant on, and the running and pending jobs.
 
-    What cannot be had is told by its arrival, and the rest is asked for all the same.
+    An error of one query is reported as an arrival, and the other query still runs.
     """
     yield from _land_sacct(store, settings, since, datetime.now(UTC))
     yield _land_squeue(store, settings, datetime.now(UTC))
 
 
 def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: datetime) -> Iterator[Arrival]:
-    """Land the accounting, a day at a time, each from some time before where the one before it ended.
+    """Land the accounting in windows of one day, each with an overlap with the previous one.
 
-    Entries may come to the accounting late, and a job that has ended is told anew. Rows that the answer before had are
-    left out.
+    The overlap covers late entries and updates of jobs that have ended. Rows of the previous response are skipped.
     """
     begun = position(store, "sacct")
     names = names_in(store, settings)
@@ -64,11 +63,11 @@ def _land_sacct(store: Store, settings: Settings, since: datetime | None, now: d
 
 
 def _land_window(settings: Settings, begun: Position, window: tuple[datetime, datetime], seen: _Seen) -> Arrival:
-    """Land what is new of the jobs that were there at any time between two instants."""
+    """Land new records of the jobs that existed at any time between two instants."""
     since, until = window
     with tempfile.TemporaryDirectory(prefix="iosig-") as folder, apply_limits(settings.limits.params(Limits)):
         source, path = slurm_commands.query_sacct(since, until, Path(folder), settings.live.timeout_s)
-        # the answer is asked for in UTC
+        # the query requests times in UTC
         reading = replace(reading_of(source, settings, Told()), time_zone="UTC")
         batches = [*seen.fresh(source.read(path, reading))]
     cursor = {"until": until.isoformat(), "seen": seen.turned()}
@@ -80,7 +79,7 @@ def _land_window(settings: Settings, begun: Position, window: tuple[datetime, da
 
 
 def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
-    """Land what runs and waits now."""
+    """Land the current queue of running and pending jobs."""
     name = f"squeue-{now:%Y%m%dT%H%M%SZ}"
     try:
         with tempfile.TemporaryDirectory(prefix="iosig-") as folder, apply_limits(settings.limits.params(Limits)):
@@ -95,7 +94,7 @@ def _land_squeue(store: Store, settings: Settings, now: datetime) -> Arrival:
 
 @dataclass(slots=True)
 class _Seen:
-    """Which rows the answer before had, and which this one has, as hashes: of what lands, where names are hidden."""
+    """Row hashes of the previous and the current response, after pseudonymization in a private warehouse."""
 
     before: pl.Series
     names: Names | None
@@ -103,11 +102,11 @@ class _Seen:
 
     @classmethod
     def of(cls, text: str, names: Names | None) -> _Seen:
-        """Return what `turned` made a text of."""
+        """Decode the hashes that `turned` has encoded."""
         return cls(pl.Series(np.frombuffer(base64.b64decode(text), np.uint64), dtype=pl.UInt64), names)
 
     def fresh(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield the rows that the answer before did not have; those of jobs that wait are none of the accounting's."""
+        """Yield rows that the previous response lacked; pending jobs are left to the queue."""
         for batch in batches:
             rows = batch.rows
             if batch.table == JOB_RECORDS:
@@ -120,6 +119,6 @@ class _Seen:
                 yield Batch(batch.table, rows)
 
     def turned(self) -> str:
-        """Let this answer be the one before, and return it as text."""
+        """Make this response the previous one, and encode its hashes as a string."""
         self.before, self.now = pl.concat([self.before.clear(), *self.now]).unique().sort(), []
         return base64.b64encode(self.before.to_numpy().tobytes()).decode()

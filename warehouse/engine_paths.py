@@ -68,7 +68,7 @@ def duckdb_path(path: str | Path) -> str:
 
 
 def duckdb_paths(paths: Iterable[str | Path]) -> list[str]:
-    """Return paths as `duckdb_path` does."""
+    """Convert several paths with `duckdb_path`."""
     return [duckdb_path(path) for path in paths]
 
 

@@ -8,7 +8,7 @@ from iosig.warehouse.printable import printable
 
 
 def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
-    """Return a sentence that names the present name of a renamed one, or else similar known names; empty if none."""
+    """Suggest the current name of a renamed setting or column, or similar names; an empty string without a match."""
     from difflib import get_close_matches
 
     from iosig.warehouse.renames import present_names
@@ -21,30 +21,30 @@ def meant(name: str, known: Iterable[str], *, most: int = 3) -> str:
 
 
 class IosigError(Exception):
-    """A fault to be shown without a traceback: what is wrong and what to do about it.
+    """Base class of errors that are shown without a traceback: the problem and the remedy.
 
-    Its text may quote a server, a file or a name, so control characters in it are replaced.
+    The message may quote a server, a file or a name, so control characters in it are replaced.
     """
 
     exit_code = 1
 
     def __str__(self) -> str:
-        """Return the message as it may be shown, wherever it goes: a terminal, a log, an artifact, a notice."""
+        """Format the message for display, safe for a terminal, a log, an artifact or a notification."""
         return printable(super().__str__())
 
 
 class ContractError(IosigError):
-    """Rows or columns that differ from the table's contract: a bug on our side, never cast away."""
+    """Rows or columns that violate the table's contract: a bug in iosig, which must not be hidden by a cast."""
 
 
 class UsageError(IosigError):
-    """A request that cannot be carried out as it was put."""
+    """Invalid request that the user must change."""
 
     exit_code = 2
 
 
 class MissingExtra(UsageError):
-    """What needs a package that is installed only where it is asked for."""
+    """Raised when an optional dependency is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(
@@ -54,12 +54,12 @@ class MissingExtra(UsageError):
         self._given = what, extra
 
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
-        """Let it come from another process."""
+        """Support pickling, so that the error can cross process boundaries."""
         return type(self), self._given
 
 
 class InputRefused(IosigError):
-    """An input that cannot be read at all: the whole file is refused, the others go on."""
+    """An input that cannot be read at all; the other inputs are processed."""
 
     exit_code = 3
 
@@ -69,23 +69,23 @@ class InputRefused(IosigError):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[type[InputRefused], tuple[str, str]]:
-        """Let it come from another process."""
+        """Support pickling, so that the error can cross process boundaries."""
         return type(self), (self.reason, self.remedy)
 
 
 class GateFailed(IosigError):
-    """A critical expectation that does not hold: nothing is released."""
+    """Raised when a critical expectation fails, which blocks the release."""
 
     exit_code = 4
 
 
 class NothingToDo(IosigError):
-    """All that was asked for is done already."""
+    """Raised when the requested work is already done."""
 
     exit_code = 5
 
 
 class MachineFault(IosigError):
-    """What the machine or its disk does not give: space, rights, memory, sound files, a server."""
+    """Failure of the machine or its services: disk space, permissions, memory, damaged files, a server."""
 
     exit_code = 6

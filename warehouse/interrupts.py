@@ -16,9 +16,9 @@ _PATIENCE_S = 2.0
 
 
 class Stop:
-    """Whether to stop, and a wait that ends then; it may be set in a signal's handler.
+    """Stop flag with an interruptible wait, safe to set in a signal handler.
 
-    An event of `threading` may not: its lock may be held by the very wait that the signal interrupts.
+    A `threading.Event` is not: the interrupted wait may hold its lock.
     """
 
     def __init__(self) -> None:
@@ -26,23 +26,23 @@ class Stop:
         self._woken: SimpleQueue[None] = SimpleQueue()
 
     def is_set(self) -> bool:
-        """Return whether to stop."""
+        """Return whether a stop was requested."""
         return self._is_set
 
     def set(self) -> None:
-        """Let whoever waits go on, and stop."""
+        """Request a stop and wake up the waiting thread."""
         self._is_set = True
         self._woken.put(None)
 
     def wait(self, timeout_s: float) -> None:
-        """Wait that long, or until it is set."""
+        """Wait for the timeout, or until a stop is requested."""
         with suppress(Empty):
             self._woken.get(timeout=timeout_s)
 
 
 @contextmanager
 def stopped_by_signals(stop: Stop) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the work in order; whoever cannot wait sends a second one."""
+    """Request a stop on Ctrl-C or SIGTERM; a second signal ends the process immediately."""
 
     def end(number: int, _: object) -> None:
         stop.set()
@@ -58,10 +58,10 @@ def stopped_by_signals(stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def interrupted_by(interrupt: Callable[[], None], give_up: Callable[[], None] | None = None) -> Iterator[None]:
-    """Have Ctrl-C reach what this block does in a library that may not look for it; in the main thread alone.
+    """Forward Ctrl-C to a library call that may not check for signals; main thread only.
 
-    interrupt: called by another thread. What the library raises then is a KeyboardInterrupt here. give_up: called by
-    that thread where the block has not ended two seconds later.
+    interrupt: runs in another thread. Any exception that the library then raises becomes a KeyboardInterrupt. give_up:
+    runs in that thread if the block has not ended within two seconds.
     """
     told, tell = os.pipe()
     os.set_blocking(tell, False)
@@ -71,14 +71,14 @@ def interrupted_by(interrupt: Callable[[], None], give_up: Callable[[], None] | 
         while signals := os.read(told, 1):
             if signals[0] == signal.SIGINT:
                 interrupt()
-                # the block's end closes the pipe, which is readable then
+                # the end of the block closes the pipe, which then becomes readable
                 if give_up is not None and not select.select([told], [], [], _PATIENCE_S)[0]:
                     give_up()
 
     heeding = threading.Thread(target=heed, name="interrupts", daemon=True)
     heeding.start()
     woken = signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    # nothing is raised in the middle of what is tidied up
+    # must not raise during cleanup
     before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     try:
         yield
@@ -97,7 +97,7 @@ def interrupted_by(interrupt: Callable[[], None], give_up: Callable[[], None] | 
 
 @contextmanager
 def signal_errors_kept() -> Iterator[None]:
-    """Raise what a signal handler raised, where DuckDB replaced it by "Query interrupted".
+    """Re-raise a signal handler's exception that DuckDB has replaced by "Query interrupted".
 
     DuckDB runs handlers in the middle of a query and drops their exception, such as Prefect's on SIGTERM. Python runs
     handlers in the main thread only, so this does nothing in other threads. Do not decorate a flow with it: Prefect
@@ -123,7 +123,7 @@ def signal_errors_kept() -> Iterator[None]:
 
 
 def _call_handlers(received: int) -> None:
-    """Call the handlers of the signals whose numbers a wakeup pipe holds."""
+    """Call the Python handlers of the signals that a wakeup pipe has received."""
     with suppress(BlockingIOError):
         for number in os.read(received, select.PIPE_BUF):
             handler = signal.getsignal(number)
@@ -132,17 +132,17 @@ def _call_handlers(received: int) -> None:
 
 
 def is_interrupt(error: Exception) -> bool:
-    """Return whether an error is how DuckDB tells of Ctrl-C."""
+    """Return whether an error is DuckDB's report of Ctrl-C."""
     return type(error).__name__ == "InterruptException" or str(error) == "Query interrupted"
 
 
 def left_at_once(code: Callable[[], int | None]) -> None:
-    """Have this process end without taking apart what it imported, which takes up to a second of a core.
+    """Exit this process without the interpreter's teardown, which can take a second of CPU time.
 
-    All else that its end brings is done before: threads are waited for, and modules that are imported after this do
-    what they do then. code: with what it ends, asked for at the end; None lets it end as ever.
+    Threads are joined first, and exit handlers registered after this call still run. code: returns the exit code at the
+    end; None requests a regular exit.
     """
-    # what is registered first comes last
+    # exit handlers run in reverse order of registration
     atexit.register(_leave, code)
 
 

@@ -1,4 +1,4 @@
-"""How a file or a folder comes into being: whole or not at all, whatever happens meanwhile."""
+"""Atomic creation of files and folders."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-#: set in the environment of a process that writes nothing of worth, and of those that it starts
+#: environment variable of a process with disposable output, inherited by its child processes
 _SCRATCH = "IOSIG_SCRATCH"
-#: what fails a write, of which the system does not say to which file
+#: write errors that the system reports without a file name
 _UNNAMED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 @contextmanager
 def scratch() -> Iterator[None]:
-    """Wait for no disk in this block, nor in processes that it starts: a power cut may take what they wrote."""
+    """Skip fsync in this block and in child processes; a power loss may lose their output."""
     os.environ[_SCRATCH] = "1"
     try:
         yield
@@ -30,10 +30,10 @@ def scratch() -> Iterator[None]:
 
 @contextmanager
 def moved_into_place(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; on leaving without error it becomes `path` in one step.
+    """Provide a temporary path next to `path`, and rename it to `path` on success.
 
-    What lay at `path` is replaced (a file) or must not exist (a folder). After an error nothing is left; one of a full
-    disk names `path`.
+    An existing file at `path` is replaced; an existing folder is an error. After an error nothing remains; the error of
+    a full disk names `path`.
     """
     make_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
@@ -54,7 +54,7 @@ def moved_into_place(path: Path) -> Iterator[Path]:
 
 
 def _flush(path: Path) -> None:
-    """Have the bytes on disk before the name points to them."""
+    """Sync the bytes to disk before the rename."""
     if path.is_dir():
         for child in path.rglob("*"):
             synced(child)
@@ -62,7 +62,7 @@ def _flush(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, names on disk; nothing is done where it is there."""
+    """Create a folder and its parents, synced to disk; does nothing where it exists."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -70,7 +70,7 @@ def make_folder(path: Path) -> None:
 
 
 def synced(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on disk: a power cut takes neither back."""
+    """Sync a file's bytes, or a folder's entries, to disk."""
     if _SCRATCH in os.environ:
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -81,10 +81,10 @@ def synced(path: Path) -> None:
 
 
 class SyncedStream(io.FileIO):
-    """A file whose bytes and name are on disk once it is closed."""
+    """A file that is synced to disk, with its directory entry, when it is closed."""
 
     def write(self, content: Any) -> int:
-        """Write all of the content: where a disk gets full, the system writes a part of it and says no more."""
+        """Write all of the content, since a raw write to a full disk may be partial without an error."""
         left = memoryview(content).cast("B")
         count = len(left)
         try:
@@ -96,7 +96,7 @@ class SyncedStream(io.FileIO):
         return count
 
     def close(self) -> None:
-        """Close the file, its bytes and name on disk."""
+        """Close the file after syncing its bytes and its directory entry."""
         if not self.closed:
             if _SCRATCH not in os.environ:
                 os.fsync(self.fileno())
@@ -105,7 +105,7 @@ class SyncedStream(io.FileIO):
 
 
 def link_or_copy(path: Path, target: Path) -> None:
-    """Have a file in a second place, without taking space where the file system can do that."""
+    """Link a file to a second path, or copy it where the file system has no hard links."""
     try:
         os.link(path, target)
     except OSError:
@@ -113,18 +113,18 @@ def link_or_copy(path: Path, target: Path) -> None:
 
 
 def copy(path: Path, target: Path) -> None:
-    """Have a file's bytes in a second place."""
+    """Copy a file and sync the copy to disk."""
     shutil.copyfile(path, target)
     synced(target)
 
 
 def make_read_only(path: Path) -> None:
-    """Take from everybody the right to write to a file, and give nobody another one."""
+    """Remove write permission for all users, without adding any other permission."""
     path.chmod(path.stat().st_mode & 0o444)
 
 
 def sweep_temporaries(folder: Path) -> None:
-    """Remove what killed writers left in a folder; call it only where no writer can be at work."""
+    """Remove temporary files of killed writers; call this only while no writer can be active."""
     for left in folder.glob(".*.tmp"):
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
@@ -133,7 +133,7 @@ def sweep_temporaries(folder: Path) -> None:
 
 
 def move(path: Path, target: Path) -> None:
-    """Move a file or folder within a file system, and have both folders on disk."""
+    """Move a file or folder within a file system, and sync both parent folders."""
     path.rename(target)
     for folder in {path.parent, target.parent}:
         synced(folder)

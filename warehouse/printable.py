@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-#: what stands for a character that must not be shown
+#: replacement for a character that must not be displayed
 MARK = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -24,7 +24,7 @@ def one_line(text: str) -> str:
 
 
 def escaped(document: str) -> str:
-    """Return a JSON document that means the same, with control characters as escapes."""
+    """Escape control characters in a JSON document, without changing its meaning."""
     if document.isprintable():
         return document
     return "".join(

@@ -26,31 +26,31 @@ _Params = ParamSpec("_Params")
 _Answer = TypeVar("_Answer")
 _Key = TypeVar("_Key")
 
-#: workers are the threads; libraries that start some of their own only get into their way
+#: workers run in parallel already, so additional threads in libraries only compete for cores
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-#: how many threads Polars has, and with it DuckDB: each process its share of the cores
+#: number of threads of Polars, and thus of DuckDB: each process gets its share of the cores
 _THREADS = "POLARS_MAX_THREADS"
-#: Polars gives back what it frees after half a second, and the next piece of a large file asks for as much: to have it
-#: zeroed again was an eighth of what landing took. What it says of that itself it says in the environment, too.
+#: Polars returns freed memory to the system after half a second, and the next chunk of a large file needs as much
+#: again. Zeroing it took an eighth of the landing time. Polars sets its own default in the same environment variable.
 _MEMORY, _OF_POLARS = "_RJEM_MALLOC_CONF", "dirty_decay_ms:500,muzzy_decay_ms:1000"
 _KEPT_MEMORY = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 
-#: What is freed is kept for the next array, up to so much, and arrays up to 32 MB have a place in it. Either number by
-#: itself would have the C library (glibc) ask the system for each array of 128 KB anew, which is worse than neither.
+#: Keep up to this many freed bytes for the next array, and allocate arrays of up to 32 MB on the heap. With only one of
+#: the two, glibc requests each array of 128 KB from the system again, which is slower than its defaults.
 ALLOCATION = {"MALLOC_TRIM_THRESHOLD_": str(256 << 20), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 #: parameters of `mallopt` (malloc.h): glibc reads the variables only when a process starts
 _MALLOPT = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_MMAP_THRESHOLD_": -3}
 
 
 class WorkerLost(MachineFault):
-    """A process ended before it answered."""
+    """Raised when a worker process ended before it returned a result."""
 
 
 class ProcessExecutor(Executor):
-    """Calls functions in processes of this machine, each started when it is needed first; lost ones are replaced.
+    """Runs functions in worker processes of this machine, which start on demand and are replaced after a crash.
 
-    Processes are started fresh, with one thread where libraries would start several; they end with this process,
-    however it ends.
+    Workers are spawned, not forked, and use a single thread in numeric libraries. They end with this process, even if
+    it is killed.
     """
 
     def __init__(self, worker_count: int) -> None:
@@ -63,41 +63,41 @@ class ProcessExecutor(Executor):
     def submit(
         self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
     ) -> Future[_Answer]:
-        """Have a function called in one of the processes."""
+        """Submit a function call to a worker process."""
         with self._lock, uninterrupted():
             try:
                 return self._pool.submit(fn, *args, **kwargs)
             except BrokenProcessPool:
-                # a process of the pool has died: nothing starts in it any more
+                # a worker has died: the pool cannot start anything any more
                 self._pool = self._new_pool()
                 return self._pool.submit(fn, *args, **kwargs)
 
     def preload(self, *modules: str) -> None:
-        """Have each process import modules, without waiting for it."""
+        """Import modules in each worker, without waiting for it."""
         for _ in range(self.worker_count):
             self.submit(_import_all, modules)
 
     def kill(self) -> None:
-        """End the processes whatever they are doing; calls under way fail, and the next one starts new processes."""
+        """Kill the workers; running calls fail, and the next call starts new workers."""
         with self._lock:
             pool, self._pool = self._pool, self._new_pool()
         _kill(pool)
         pool.shutdown(cancel_futures=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End the processes after the calls under way, or at once if this thread is interrupted.
+        """Stop the workers after their running calls, or immediately if this thread is interrupted.
 
-        Calls that have not begun are cancelled.
+        Calls that have not started are cancelled.
         """
         pool = self._pool
-        # its semaphores are freed with it
+        # frees its semaphores too
         del self._pool
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):
             _kill(pool)
         pool.shutdown(wait, cancel_futures=True)
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        # a fork of a process that has threads may hang
+        # a fork of a multithreaded process may hang
         context = get_context("spawn")
         return ProcessPoolExecutor(self.worker_count, context, initializer=_begin_worker, initargs=(self._variables,))
 
@@ -108,14 +108,14 @@ def _kill(pool: ProcessPoolExecutor) -> None:
     with suppress(AttributeError):
         for process in list(executor._processes.values()):
             process.kill()
-        # half an answer ends when no process is left that might send the rest; the executor holds that end, too, and
-        # would wait for ever
+        # A partial result only ends when no process can send the rest. The executor also has that end of the pipe open,
+        # and would wait forever.
         executor._result_queue._writer.close()
 
 
 @contextmanager
 def pool(worker_count: int | None) -> Iterator[ProcessExecutor]:
-    """Open an executor with a number of processes, that of the cores if None; they end with the block.
+    """Open an executor with a number of processes, by default one per core; they end with the block.
 
     Raises WorkerLost in the block if a process dies.
     """
@@ -130,7 +130,7 @@ def pool(worker_count: int | None) -> Iterator[ProcessExecutor]:
 
 
 def ending_with_parent() -> None:
-    """Have this process, one of our own, end as soon as who started it has ended, however that came."""
+    """Make this worker process exit as soon as its parent has ended for any reason."""
 
     def watch() -> None:
         if (parent := parent_process()) is not None:
@@ -141,19 +141,19 @@ def ending_with_parent() -> None:
 
 
 def _begin_worker(variables: dict[str, str]) -> None:
-    # here and not before the process starts: in a process that has threads, one that changes the environment while
-    # another one reads it ends the process (glibc)
+    # Set here rather than before the start: in a multithreaded parent, changing the environment while another thread
+    # reads it can crash the process (glibc).
     set_environment(variables)
-    # as soon as there is nothing left to do
+    # exit as soon as no work remains
     left_at_once(lambda: 0)
     ending_with_parent()
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Have processes that are started meanwhile get no interrupt from the terminal: it is for who started them."""
-    # what is blocked stays so from its first instruction on, where to ignore it would come after its imports; who
-    # starts the tracker of what Python shares has it unblocked
+    """Start child processes in this block with Ctrl-C blocked; only the parent handles it."""
+    # A blocked signal stays blocked from the child's first instruction on, whereas ignoring it would only take effect
+    # after the imports. Starting the resource tracker of `multiprocessing` unblocks the signal, so it starts first.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -170,9 +170,9 @@ def _import_all(modules: Iterable[str]) -> None:
 
 @contextmanager
 def kept() -> Iterator[None]:
-    """Have nothing that this block makes looked through for garbage: a tenth or more of what imports take.
+    """Exclude objects created in this block from garbage collection, which saves a tenth or more of the import time.
 
-    For a process of our own, which keeps what it imported until it ends.
+    Use it in processes that keep their imports until they exit.
     """
     gc.disable()
     try:
@@ -180,15 +180,15 @@ def kept() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-        # some libraries tell on stderr of what is left at the end, which is what nobody looks through
+        # some libraries report leaked objects on stderr at exit if the objects are still frozen
         atexit.register(gc.unfreeze)
 
 
 @cache
 def imported(name: str) -> None:
-    """Import a module that takes long, and have nothing that is there by then looked through for garbage any more.
+    """Import a slow module, and exclude all existing objects from garbage collection.
 
-    Of a night with all its libraries that took a third of a second, again and again.
+    In a nightly run with all libraries, each collection took a third of a second.
     """
     with kept():
         import_module(name)
@@ -200,9 +200,9 @@ def in_order(
     tasks: Iterable[tuple[_Key, tuple[Any, ...]]],
     limit: int,
 ) -> Iterator[tuple[_Key, _Answer]]:
-    """Yield the results of calls in the order of the tasks, of which at most `limit` are under way.
+    """Yield the results of calls in the order of the tasks, with at most `limit` calls in progress.
 
-    tasks: for each call a key, which is returned with the result, and the arguments.
+    tasks: a key, which is returned with the result, and the arguments of each call.
     """
     waiting: deque[tuple[_Key, Future[_Answer]]] = deque()
     for key, arguments in tasks:
@@ -217,18 +217,18 @@ def in_order(
 
 
 def workers(worker_count: int | None) -> int:
-    """Return the number of processes to use, that of the cores if None; 1 within a worker process."""
+    """Return the number of processes to use, by default one per core; 1 within a worker process."""
     return 1 if parent_process() is not None else worker_count or os.cpu_count() or 1
 
 
 def set_environment(values: dict[str, str]) -> None:
-    """Set variables that libraries read when they are imported, and how memory is kept; what is set already stays."""
+    """Set environment variables that libraries read on import, and malloc options, unless already set."""
     said = os.environ.get(_MEMORY, "").replace(_OF_POLARS, "").split(",")
-    # the last word counts
+    # the last value takes precedence
     os.environ[_MEMORY] = ",".join([_KEPT_MEMORY, *filter(None, said)])
     for name, value in values.items():
         os.environ.setdefault(name, value)
-    # other C libraries have no such function
+    # C libraries other than glibc lack this function
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         for name, size in ALLOCATION.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-#: the version whose warehouses and settings files `iosig upgrade` converts
+#: warehouses and settings files of this version are converted by `iosig upgrade`
 COMMIT = "18b5d00"
 
 #: tables: former name = name
@@ -26,7 +26,7 @@ TABLES = {
     "unnamed_patterns": "unattributed_patterns",
 }
 
-#: tables that another one replaced, with other columns
+#: tables that were replaced by one with other columns
 REPLACED_TABLES = {"best_job_io": "job_io"}
 
 #: columns of every table that has them: former name = name
@@ -154,13 +154,13 @@ def columns_of(table_name: str) -> dict[str, str]:
 
 
 def present_names(name: str) -> list[str]:
-    """Return what tables, columns and values of a former name are called now, those of single tables first."""
+    """Map former names to current ones of tables, columns and values, those of single tables first."""
     by_table = [*TABLE_COLUMNS.values(), COLUMNS, TABLES, REPLACED_TABLES, CHECKS, *VALUES.values()]
     return [names[name] for names in by_table if name in names]
 
 
 def values_of(table_name: str) -> dict[str, dict[str, str]]:
-    """Return the renamed values of a table: column -> former value = value."""
+    """Map the renamed values of a table: column -> former value = value."""
     checks = CHECKS | {f"{old}_{kind}": f"{new}_{kind}" for old, new in COLUMNS.items() for kind in _IMPLIED_CHECKS}
     names = {"expectation": checks, "rule": checks, "table_name": TABLES}
     return names | VALUES | TABLE_VALUES.get(table_name, {})
@@ -198,7 +198,7 @@ SETTINGS = {
     "watch.webhook_variable": "alerts.webhook_variable",
 }
 
-#: settings of commit 18b5d00 that there are no more
+#: removed settings of commit 18b5d00
 REMOVED_SETTINGS = ("periods.server_window_levels",)
 
 #: values of settings: setting (its present name), former value = value
@@ -210,9 +210,9 @@ SETTING_VALUES = {
 
 
 def settings_renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings, by section and field, with their present names and values; those that were removed are left out.
+    """Rename settings and their values to the current names, by section and field; removed ones are dropped.
 
-    Sections without a rename, and tables of a site's own names, stay as they are.
+    Sections without a rename, and tables with names of the site, stay unchanged.
     """
     result: dict[str, Any] = {}
     for section, fields in settings.items():
@@ -259,7 +259,7 @@ OPTIONS = {
     "study": {"--into": "--output"},
 }
 
-#: fields of JSON documents other than the columns above: former name = name
+#: fields of JSON documents, in addition to the columns above: former name = name
 JSON_FIELDS = {
     "agreeing_ratio": "agreement_ratio",
     "asked_at": "requested_at",

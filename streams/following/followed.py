@@ -17,45 +17,45 @@ from iosig.warehouse.errors import UsageError
 from iosig.warehouse.following.flushes import Flush, Moves
 from iosig.warehouse.store.journal import State
 
-#: a run's clock that moves on by more than so many times the time that passes here has jumped
+#: a run's clock that advances faster than elapsed wall time by this factor has jumped
 _JUMP_RATIO = 2.0
-#: what a clock may be ahead for other reasons: flushes that come late, clocks that drift [s]
+#: tolerance for other causes of a lead: late flushes and clock drift [s]
 _JUMP_SLACK_S = 60.0
-#: no run's clock, be it of seconds since 1970, shows more: the year 5138 [s]
+#: latest plausible time of a run's clock, even in seconds since 1970: the year 5138 [s]
 _LATEST_S = 1e11
-#: steps of polls that make sense [s]
+#: range of plausible polling intervals [s]
 _SHORTEST_S, _LONGEST_S = 1e-3, 86_400.0
 
 
 class Feed(Protocol):
-    """What hands over the flushes of an input."""
+    """Source of an input's flushes."""
 
-    #: how often in a row the input was asked in vain
+    #: number of consecutive failed reads
     failed_count: int
-    #: whether the last reading found nothing new
+    #: whether the last read returned nothing new
     is_quiet: bool
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more to be had at once."""
+        """Whether more data are available immediately."""
         ...
 
     def pending(self) -> list[Flush]:
-        """Return what waits for its rest, of an input that has been quiet for a while."""
+        """Return incomplete data of an input that has been quiet for a while."""
         ...
 
     def poll(self) -> list[Flush]:
-        """Return what is new, without waiting."""
+        """Return new flushes without waiting."""
         ...
 
     def finish(self) -> list[Flush]:
-        """Return what is left when the run is over; the last flush has the event `end`."""
+        """Return the remaining flushes at the end of the run; the last one has the event `end`."""
         ...
 
 
 @dataclass(slots=True)
 class _Clock:
-    """The run's own clock: the latest time, and when the last flush's first request began."""
+    """The run's own clock: the latest time, and the start of the last flush's first request."""
 
     until_s: float = -math.inf
     start_s: float = -math.inf
@@ -63,7 +63,7 @@ class _Clock:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """One evaluation that is to be made of an input."""
+    """An evaluation of an input that is due, with its context."""
 
     identity: Identity
     told: Circumstances
@@ -72,10 +72,10 @@ class Ready:
 
 @dataclass(slots=True)
 class Followed:
-    """One followed input.
+    """One followed input, with its feed, clock and predictor per direction.
 
-    spacing_s: evaluations of a direction lie so far apart on the run's clock, at least. direction: the only one that is
-    judged; None: each. told: how many evaluations of each direction had been told before the last commit.
+    spacing_s: minimum interval between evaluations of a direction, on the run's clock. direction: evaluate only this
+    one; None: all. told: number of evaluations per direction that had been reported before the last commit.
     """
 
     identity: Identity
@@ -89,18 +89,17 @@ class Followed:
     predictors: dict[str, Predictor] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=dict)
     _clock: _Clock = field(default_factory=_Clock)
-    #: when each direction was last evaluated, on the run's clock
+    #: time of each direction's last evaluation, on the run's clock
     _evaluated_s: dict[str, float] = field(default_factory=dict)
-    #: events of flushes that led to no evaluation
+    #: events of flushes that have not triggered an evaluation yet
     _waiting_events: list[str] = field(default_factory=list)
 
     # ---- flushes
 
     def take(self, flush: Flush, elapsed_s: float | None = None) -> list[Ready]:
-        """Take a flush, and return the evaluations that it makes due.
+        """Process a flush and return the evaluations that become due.
 
-        elapsed_s: how much time has passed here since the flush before came; None where it does not tell anything,
-        as of a file that was there before.
+        elapsed_s: wall time since the previous flush; None where it is meaningless, as for a file that already existed.
         """
         moves, is_refused = _sensible(flush.moves)
         if self.direction is not None:
@@ -115,7 +114,7 @@ class Followed:
         self.position = flush.position
         named = tuple(dict.fromkeys(events))
         ready = []
-        # by name, so that rows come in the same order after a restart
+        # sorted by name, so that the order of rows survives a restart
         for direction, predictor in sorted(self.predictors.items()):
             if math.isnan(predictor.pyramid.until_s) or not (is_end or self._is_due(direction, moves)):
                 continue
@@ -136,7 +135,7 @@ class Followed:
     def _follow_clock(
         self, moves: Mapping[str, Moves], flush: Flush, elapsed_s: float | None, events: list[str]
     ) -> None:
-        """Tell a new run, and a jump of the clock, from what simply goes on; polls have the clock of their servers."""
+        """Detect a new run or a clock jump in a trace; polls use the server's clock, which is not checked."""
         end_s = max((float(found.end_s.max()) for found in moves.values()), default=-math.inf)
         until_s = flush.until_s if abs(flush.until_s) <= _LATEST_S else end_s
         start_s = min((float(found.start_s.min()) for found in moves.values()), default=math.inf)
@@ -163,9 +162,9 @@ class Followed:
             predictor.restart()
 
     def _add(self, moves: Mapping[str, Moves], flush: Flush) -> None:
-        """Add what moved to each direction's predictor, and let all of them know until when everything is known."""
+        """Add requests to each direction's predictor, and advance all predictors to the current time."""
         if not self.predictors and flush.measured is not None and moves:
-            # finer steps than polls would hold nothing of their own
+            # steps finer than the polling interval add no information
             intervals_s = np.concatenate([found.end_s - found.start_s for found in moves.values()])
             interval_s = float(np.median(intervals_s))
             self.params = replace(self.params, finest_s=min(max(interval_s, _SHORTEST_S), _LONGEST_S))
@@ -179,9 +178,9 @@ class Followed:
     # ---- to disk and back
 
     def state(self) -> State:
-        """Return where to go on: the input's position, its clock, and all predictors."""
+        """Return the resumable state, with the input's position, its clock and all predictors."""
         predictors, contents = {}, []
-        # in the order in which JSON's sorted names will come back
+        # the order in which JSON's sorted keys are read back
         for direction, predictor in sorted(self.predictors.items()):
             plain, content = predictor.to_state()
             predictors[direction] = {**plain, "content_bytes": len(content)}
@@ -202,7 +201,7 @@ class Followed:
         return State(self.identity.followed_id, position, b"".join(contents))
 
     def restore(self, state: State) -> None:
-        """Go on from a state; UsageError if it is of other parameters."""
+        """Restore a saved state. Raises UsageError if it was saved with other parameters."""
         told = state.position
         if told["params"] != self._told_params():
             raise UsageError(
@@ -220,12 +219,12 @@ class Followed:
             at = end
 
     def _told_params(self) -> dict[str, Any]:
-        # the finest step of polls is their own
+        # for polls, the finest step depends on the data
         own = {"finest_s": None} if self.identity.source == "server" else {}
         return _plain_params(self.params) | {"spacing_s": self.spacing_s, "direction": self.direction} | own
 
     def count_on(self, state: State) -> None:
-        """Begin anew, but count runs and evaluations on from a state."""
+        """Reset the predictors, but continue the numbering of runs and evaluations from a state."""
         self.run_number = state.position["run_number"] + 1
         for direction, plain in state.position["predictors"].items():
             self.predictors[direction] = Predictor(self.params)
@@ -235,12 +234,12 @@ class Followed:
 
 @lru_cache(maxsize=64)
 def _plain_params(params: OnlineParams) -> dict[str, Any]:
-    """Return parameters as plain values; inputs that are followed together share them, and ask at each commit."""
+    """Convert parameters to plain values, cached because many inputs share them and need them at each commit."""
     return asdict(params)
 
 
 def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:
-    """Return what has times that make sense, and whether anything has not."""
+    """Drop requests with implausible times; also return whether any were dropped."""
     found, is_refused = {}, False
     for direction, each in moves.items():
         is_near = (np.abs(each.start_s) <= _LATEST_S) & (np.abs(each.end_s) <= _LATEST_S)
@@ -251,7 +250,7 @@ def _sensible(moves: Mapping[str, Moves]) -> tuple[dict[str, Moves], bool]:
 
 
 def _hole_s(flush: Flush, until_s: float) -> float:
-    """Return for how long nothing was measured before a flush of polls."""
+    """Return the length of the gap before a flush of polls [s]."""
     if flush.measured is None or not len(flush.measured) or not math.isfinite(until_s):
         return 0.0
     return float(flush.measured[:, 0].min()) - until_s

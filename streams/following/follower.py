@@ -1,7 +1,7 @@
-"""Following many inputs in one process: what is new is judged together, kept, and told.
+"""Following many inputs in one process: new data are evaluated in batches, committed, and reported.
 
-Files and polls are looked at once in a while (a `stat` each, where nothing is new) instead of being watched: the
-parallel file systems that traces lie on notify no other host of a write.
+Files and polls are checked periodically (one `stat` each, if nothing is new) instead of by file notification. The
+parallel file systems that hold traces do not notify other hosts of a write.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from iosig.warehouse.following.flushes import Flush
 from iosig.warehouse.interrupts import Stop
 from iosig.warehouse.store.journal import Journal
 
-#: inputs with news that are judged and committed together: bounds the memory, and what a crash makes to be done again
+#: maximum number of inputs that are evaluated and committed together; bounds the memory, and the work lost in a crash
 _TOGETHER = 64
-#: what was judged is committed after so long at the latest, and the evaluation that is being made [s]
+#: evaluations are committed after this time, once the current one has finished [s]
 _COMMIT_S = 0.5
-#: an input that has not grown for so long hands over a flush that does not say that it is whole [s]
+#: an input that has not grown for this time yields its incomplete flush [s]
 _QUIET_S = 1.0
-#: an input that cannot be read is asked again after 2, 4, 8 ... seconds, and so many at most
+#: a failing input is retried after 2, 4, 8 ... seconds, up to this maximum
 _LONGEST_PAUSE_S = 60.0
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Of an input, on this process's clock: when its last flush came (or it was first looked at), and what it is doing.
+    """Status of an input, on this process's clock, since its last flush or its first check.
 
-    is_live: whether that flush was waited for, so that the time to the next one tells how long it took. quiet_s: when
-    it last grew. retry_s: not to be asked before. fault: why it cannot be read.
+    is_live: whether that flush arrived while waiting, so the time to the next one is meaningful. quiet_s: time of the
+    last growth. retry_s: earliest time of the next read. fault: why it cannot be read.
     """
 
     came_s: float = field(default_factory=time.monotonic)
@@ -48,11 +48,11 @@ class _Seen:
 
 @dataclass(slots=True)
 class Follower:
-    """Follows inputs.
+    """Polls the followed inputs, evaluates new flushes, and commits and reports the resulting rows.
 
-    tell: gets the rows of each commit. refuse: gets an input's id and why it is followed no more. journal: where rows
-    and states are kept; None: nowhere. idle_end_s: a run of which nothing has come for so long is over. note: gets an
-    input's id and what was refused of it, as (line, reason).
+    tell: receives the rows of each commit. refuse: receives an input's id and the reason why it can no longer be read.
+    journal: storage of rows and states; None: no storage. idle_end_s: a run without new data for this time has ended.
+    note: receives an input's id and its refused parts, as (line, reason).
     """
 
     followed: list[Followed]
@@ -62,15 +62,15 @@ class Follower:
     idle_end_s: float = math.inf
     note: Callable[[str, Sequence[tuple[int, str]]], None] = lambda *_: None
     _seen: dict[str, _Seen] = field(default_factory=dict)
-    #: inputs whose last rows would be told again after a restart
+    #: inputs with rows that would be reported again after a restart
     _unsettled: set[str] = field(default_factory=set)
 
     def follow(self, interval_s: float, stop: Stop, found: Callable[[], Iterable[Followed]] | None = None) -> None:
-        """Follow until all inputs are over, or stop is set.
+        """Follow until all inputs have ended, or stop is set.
 
-        found: gives the inputs that have appeared since it was last asked. What was committed but perhaps not told, as
-        the process before was killed, is told again, line for line the same. An input that was over is looked at once:
-        it may have gone on.
+        found: returns inputs that have appeared since its last call. Rows that were committed before a kill, but
+        possibly not reported, are reported again, identically. An input that had ended is checked once, because it may
+        have resumed.
         """
         self._tell_again(self.followed)
         while not stop.is_set():
@@ -81,12 +81,12 @@ class Follower:
             if not self.step(stop):
                 if not self.followed and not found:
                     break
-                # what the reading took is waited already: with many inputs it is most of the time
+                # subtract the time of the reads: with many inputs they take most of the interval
                 stop.wait(max(0.0, begun_s + interval_s - time.monotonic()))
         self._settle(self.followed)
 
     def step(self, stop: Stop | None = None) -> bool:
-        """Take what is new of every input once; return whether there is more to be had at once."""
+        """Process new data of every input once; return whether more are available immediately."""
         is_behind = False
         waiting: list[tuple[Followed, deque[Flush]]] = []
         for one in self.followed:
@@ -105,7 +105,7 @@ class Follower:
         return is_behind and not (stop is not None and stop.is_set())
 
     def finish(self) -> None:
-        """Take what is left of every input; that it is over is an evaluation of its own only where its end is known."""
+        """Process the remaining data of every input; only a known end is evaluated separately."""
         while self.step():
             pass
         self._take([(one, deque(self._finished(one))) for one in self.followed])
@@ -115,7 +115,7 @@ class Follower:
         for flush in flushes:
             if flush.refused and not flush.moves:
                 self.note(one.identity.followed_id, flush.refused)
-        # the job log knows of an end; that a file has no more is none
+        # a job log records an end; the end of a file is not the end of a run
         is_known = one.identity.source == "server"
         return [flush for flush in flushes if flush.moves or (is_known and flush.position.get("is_over"))]
 
@@ -132,7 +132,7 @@ class Follower:
                 self._note_told(one)
 
     def _leave(self, inputs: Sequence[Followed]) -> None:
-        """Give inputs back that are over."""
+        """Release inputs that have ended."""
         self._settle(inputs)
         for one in inputs:
             self._seen.pop(one.identity.followed_id, None)
@@ -140,14 +140,14 @@ class Follower:
                 self.journal.leave(one.identity.followed_id)
 
     def _settle(self, inputs: Iterable[Followed]) -> None:
-        """Keep that all rows of inputs were told: only after a kill are the last ones told again."""
+        """Record that all rows of inputs were reported, so that a restart does not repeat them."""
         states = [one.state() for one in inputs if one.identity.followed_id in self._unsettled]
         if states and self.journal is not None:
             self.journal.commit([], states)
         self._unsettled.difference_update(state.followed_id for state in states)
 
     def _polled(self, one: Followed) -> list[Flush]:
-        """Return what is new of an input; one that cannot be read is told of once, and looked at again."""
+        """Return new flushes of an input; report a read error once, and retry later."""
         seen, now_s = self._seen.setdefault(one.identity.followed_id, _Seen()), time.monotonic()
         if now_s < seen.retry_s:
             return []
@@ -165,7 +165,7 @@ class Follower:
             return []
 
     def _left(self, one: Followed, seen: _Seen, now_s: float) -> list[Flush]:
-        """Return what waits of an input that has been quiet for a while, or what ends a run that is idle."""
+        """Return the incomplete flush of a quiet input, or the final flushes of an idle one."""
         if now_s - seen.came_s >= self.idle_end_s:
             return one.feed.finish()
         if not one.feed.is_quiet:
@@ -173,9 +173,9 @@ class Follower:
         return one.feed.pending() if now_s - seen.quiet_s >= _QUIET_S else []
 
     def _take(self, groups: Sequence[tuple[Followed, deque[Flush]]], stop: Stop | None = None) -> None:
-        """Take flushes of inputs, the first of each together, then the second of each; commit, and tell.
+        """Process flushes in rounds, one flush per input and round; commit and report the rows.
 
-        A long backlog is committed piece by piece: so much less is done again after a kill, and stop is heeded soon.
+        A long backlog is committed in parts, which limits the work lost in a kill and the delay of a stop.
         """
         groups = [(one, flushes) for one, flushes in groups if flushes]
         now_s = time.monotonic()
@@ -189,7 +189,7 @@ class Follower:
     def _judged_for_a_while(
         self, groups: Sequence[tuple[Followed, deque[Flush]]], now_s: float
     ) -> tuple[list[Row], Sequence[Followed]]:
-        """Return the rows of flushes, at least of the first of each input, and the inputs that gave any."""
+        """Evaluate one or more rounds, up to the commit interval; return the rows and the inputs concerned."""
         rows: list[Row] = []
         taken: dict[str, Followed] = {}
         end_s = time.monotonic() + _COMMIT_S
@@ -222,13 +222,13 @@ class Follower:
         one.told = {direction: predictor.evaluation_count for direction, predictor in one.predictors.items()}
 
     def _elapsed_s(self, one: Followed, now_s: float) -> float | None:
-        """Return how long ago the flush before came; None if it came with this one, or was there before us."""
+        """Return the time since the previous flush; None if both came together or it predates this process."""
         seen = self._seen.pop(one.identity.followed_id, None)
         return now_s - seen.came_s if seen is not None and seen.is_live else None
 
 
 def _judged(ready: Sequence[Ready]) -> list[Row]:
-    """Evaluate what is ready, together where the parameters are the same, and return the rows."""
+    """Evaluate due items, batched by parameters, and return the rows."""
     rows: list[Row] = []
     groups: dict[OnlineParams, list[Ready]] = {}
     for one in ready:

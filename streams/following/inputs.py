@@ -1,4 +1,4 @@
-"""What is to be followed: traces, folders of traces, landed polls of a job, an LMT database; each ready to go on."""
+"""Opening of inputs to follow: traces, folders of traces, landed polls of a job, and LMT databases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Position = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class AskedPolls:
-    """Whose polls are meant: a job's, from the warehouse or from an LMT database (url), or simply since an instant."""
+    """Selects the polls to follow: a job's, from the warehouse or an LMT database (url), or all since an instant."""
 
     job_id: str | None = None
     cluster: str | None = None
@@ -43,10 +43,10 @@ class AskedPolls:
 
 @dataclass(frozen=True, slots=True)
 class Opener:
-    """Makes inputs ready to be followed, from where the journal says that they were left.
+    """Opens inputs to follow and restores their state from the journal.
 
-    journal: None: nothing is kept. spacing_s, direction: see `Followed`. is_anew: what is known of an input from before
-    is forgotten, but for how many runs and evaluations there were.
+    journal: None: nothing is stored. spacing_s, direction: see `Followed`. is_anew: discard the saved state of an
+    input, except for the numbering of runs and evaluations.
     """
 
     params: OnlineParams = field(default_factory=OnlineParams)
@@ -56,7 +56,7 @@ class Opener:
     journal: Journal | None = None
 
     def trace(self, path: Path) -> Followed:
-        """Return a TMIO trace, be it there yet or not."""
+        """Open a TMIO trace, which need not exist yet."""
         followed_id = trace_id(path)
         state = self._claimed(followed_id)
         feed = TmioFeed(path, self._position(state))
@@ -64,7 +64,7 @@ class Opener:
         return self._ready(Followed(identity, feed, self.params, self.spacing_s, self.direction), state)
 
     def job(self, store: Store, settings: Settings, job: FollowedJob) -> Followed:
-        """Return the landed polls of a job."""
+        """Open the landed polls of a job."""
         from iosig.streams.following.merged_polls import FeedParams
         from iosig.streams.following.polls import LandedPollFeed
 
@@ -74,7 +74,7 @@ class Opener:
         )
 
     def database(self, store: Store, settings: Settings, asked: AskedPolls, job: FollowedJob | None) -> Followed:
-        """Return the polls of an LMT database that is being written: of a job's run, or since an instant."""
+        """Open the polls of a live LMT database: of a job's run, or since an instant."""
         from iosig.streams.following.jobs import WatchedJob
         from iosig.streams.following.lmt import LmtFeed, followed_id_of
         from iosig.streams.following.merged_polls import FeedParams
@@ -96,7 +96,7 @@ class Opener:
         )
 
     def asked(self, store: Store, settings: Settings, asked: AskedPolls) -> list[Followed]:
-        """Return the polls that are meant: one input for each file system that a job may use."""
+        """Open the selected polls, as one input per file system that the job may use."""
         from iosig.streams.following.jobs import find_jobs
 
         jobs: tuple[FollowedJob, ...] = ()
@@ -107,10 +107,10 @@ class Opener:
         return [self.database(store, settings, asked, jobs[0] if jobs else None)]
 
     def polls(self, followed_id: str, opened: Callable[[Position], PollFeed]) -> Followed:
-        """Return a feed of polls, which `opened` makes from a position."""
+        """Open a feed of polls; `opened` creates it from a position."""
         state = self._claimed(followed_id)
         feed = opened(self._position(state))
-        # Phases of several jobs cannot be told apart in what servers saw: the predicted periods tell of changes.
+        # Server polls mix the phases of several jobs, so changes are detected in the predicted periods.
         params = replace(self.params, observed="predictions")
         return self._ready(Followed(feed.identity, feed, params, self.spacing_s, self.direction), state)
 
@@ -136,36 +136,36 @@ class Opener:
 
 
 def trace_id(path: Path) -> str:
-    """Return what tells a trace from others: its absolute path; as a URL where its bytes are no text."""
+    """Return the unique id of a trace: its absolute path, or a URL where the path is not valid text."""
     absolute = path.absolute()
     return str(absolute) if _as_text(str(absolute)) == str(absolute) else absolute.as_uri()
 
 
 def _as_text(name: str) -> str:
-    """Return a file's name as text: bytes that are none are spelled out."""
+    """Decode a file name, with invalid bytes as escapes."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 @dataclass(slots=True)
 class Folder:
-    """A folder whose TMIO traces are followed, those to come included; what is no trace is left alone.
+    """A folder with TMIO traces to follow, including future ones; other files are ignored.
 
-    A file is looked at once, and again when it has changed: only then may it have become a trace, or a run that was
-    over have gone on. A file that was followed under another name was rotated: that one's feed reads it to its end.
+    A file is checked once, and again whenever it changes, since it may then have become a trace or a resumed run. If a
+    followed file reappears under another name, it was rotated, and the existing feed reads it to its end.
     """
 
     path: Path
     opener: Opener
     _followed: dict[str, Followed] = field(default_factory=dict)
     _looked_at: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    #: device and inode of the file that each followed name had, and that each rotated one has
+    #: device and inode of each followed file name, and of each rotated file
     _inodes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _rotated: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def look(self, refuse: Callable[[str, IosigError], None] | None = None) -> list[Followed]:
-        """Return the traces that are new, by name, and those that were over and have changed.
+        """Return new traces, sorted by name, and ended ones that have changed.
 
-        refuse: gets the id of one that cannot be followed, and why; without it that is raised.
+        refuse: receives the id of a trace that cannot be followed, and the reason; without it, the error is raised.
         """
         found = []
         files = dict(self._files())
@@ -198,7 +198,7 @@ class Folder:
         return False
 
     def _files(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield the names of files that are no hidden ones, and what changes whenever they do."""
+        """Yield the names of visible files, each with a fingerprint that changes when the file does."""
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:

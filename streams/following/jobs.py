@@ -1,7 +1,7 @@
-"""Which running job is meant, by the landed job logs: since when it runs, on which file systems, and whether it ended.
+"""Selection of a running job by the landed job logs: its start, its file systems, and whether it has ended.
 
-The latest word on a run counts, by the night's own model of `jobs`; so do the night's rules of which file system a
-job uses: its comment's where there is one, else those of its partition, else every one that was polled.
+The latest record of a run counts, by the same SQL model of `jobs` as in nightly runs. The same rules select the file
+systems of a job: the one in its comment, else those of its partition, else every file system with polls.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from iosig.warehouse.store import ledger
 from iosig.warehouse.store.manifests import Landing, Part
 from iosig.warehouse.store.store import Store
 
-#: a folder that was changed so lately may change again without its time showing it
+#: a folder modified within this time may change again with the same time stamp
 _SETTLED_S = 2.0
 _SHOWN_RUNS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedJob:
-    """One run of a job on one file system: which it is, since when, and until when if it is over."""
+    """One run of a job on one file system, with its start and, if it is over, its end."""
 
     cluster: str
     job_id: str
@@ -47,17 +47,17 @@ class FollowedJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether the log says neither an end nor a state that is final."""
+        """Whether the log contains neither an end nor a final state."""
         return self.ended_at is None and self.state not in FINAL_STATES
 
     @property
     def followed_id(self) -> str:
-        """What tells the followed input from all others."""
+        """Unique id of the followed input."""
         return f"{self.cluster}/{self.job_id} on {self.filesystem}"
 
 
 class Landings:
-    """The landings of a warehouse, as they come: asking costs one stat where there are no new ones, or one listing."""
+    """Incremental view of a warehouse's landings: a check costs one stat without new landings, or one listing."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -66,7 +66,7 @@ class Landings:
         self._seen = pl.DataFrame(schema={"landing_id": pl.String})
 
     def look(self) -> list[Landing]:
-        """Return those that are new since the last look, in the order of landing; of a content the latest only."""
+        """Return new landings in landing order; only the latest generation of each content."""
         if not self._has_changed():
             return []
         landed = ledger.read(self._store)
@@ -75,7 +75,7 @@ class Landings:
         return list(landed.objects(new))
 
     def _has_changed(self) -> bool:
-        """Return whether there may be landings that were not there at the last look."""
+        """Return whether landings may have been added since the last check."""
         if self._store.url is not None:
             before, self._folders = self._folders, self._store.files.folders("landed")
             return self._folders != before
@@ -84,26 +84,26 @@ class Landings:
         except FileNotFoundError:
             return False
         is_same = changed_ns == self._changed_ns
-        # Two changes within one tick of the file system's clock show as one.
+        # Two changes within one tick of the file system's clock look like one.
         is_settled = time.time_ns() - changed_ns > _SETTLED_S * 1e9
         self._changed_ns = changed_ns if is_settled else None
         return not is_same
 
 
 class JobLog:
-    """What the landed job logs say of one job id; of each log only the records of that job are kept."""
+    """Landed records of one job id, by job log."""
 
     def __init__(self, store: Store, settings: Settings, job_id: str) -> None:
         self._store, self._settings, self._job_id = store, settings, job_id
         self._records: dict[str, tuple[Landing, pl.DataFrame]] = {}
 
     def add(self, landings: Iterable[Landing]) -> bool:
-        """Read the logs among new landings; returns whether any of them tells of the job."""
+        """Read the job logs in new landings; return whether any of them contains the job."""
         is_told = False
         for lot in landings:
             files = self._store.locals(part.path for part in lot.parts if part.table == JOB_RECORDS.name)
             records = self._of_job(files)
-            # A content that was landed anew takes the place of what it said before.
+            # A content that landed again replaces its earlier records.
             if records.height or lot.content_sha256 in self._records:
                 self._records[lot.content_sha256] = (lot, records)
                 is_told = True
@@ -118,7 +118,7 @@ class JobLog:
         return scan_parquet(files).filter(is_of_job).collect()
 
     def runs(self, cluster: str | None = None) -> pl.DataFrame:
-        """Return the job's rows of `jobs` that have a start, the latest first; of one cluster if it is given."""
+        """Return the job's rows of `jobs` that have a start, latest first, optionally of one cluster."""
         kept = sorted(self._records.values(), key=lambda it: (it[0].sequence, it[0].landing_id))
         records = [
             rows.with_columns(pl.lit(order, pl.Int64).alias("part_order"), pl.lit(lot.landing_id).alias("landing_id"))
@@ -136,7 +136,7 @@ class JobLog:
 
 
 class WatchedJob:
-    """One run of a job while it goes on: asked again whenever a log was landed that tells of it."""
+    """One run of a job in progress, updated whenever a job log that contains it lands."""
 
     def __init__(self, store: Store, settings: Settings, job: FollowedJob) -> None:
         self.job = job
@@ -144,11 +144,11 @@ class WatchedJob:
         self._landings = Landings(store)
 
     def look(self) -> FollowedJob:
-        """Take in what was landed since the last look; for those that do not follow landings themselves."""
+        """Read new landings; for feeds that do not follow landings themselves."""
         return self.update(self._landings.look())
 
     def update(self, landings: Iterable[Landing]) -> FollowedJob:
-        """Take in what was landed, and return the run as it is known now; its start stays what it was."""
+        """Read new landings and return the run's current state; its start does not change."""
         if self._log.add(landings):
             runs = self._log.runs(self.job.cluster).filter(pl.col("started_at") == self.job.started_at)
             for row in runs.head(1).iter_rows(named=True):
@@ -159,11 +159,11 @@ class WatchedJob:
 def find_jobs(
     store: Store, settings: Settings, job_id: str, cluster: str | None = None, filesystem: str | None = None
 ) -> tuple[FollowedJob, ...]:
-    """Return the run that is meant, once for each file system that it may use.
+    """Find the latest run of a job, once for each file system that it may use.
 
-    The latest start of a job id in a cluster counts. Of several clusters it is the one where the job runs, else that
-    of the latest start. `filesystem` goes before what the log says. Raises UsageError where there is no such job, it
-    has not started, several are meant alike, or nothing tells its file system.
+    The latest start of a job id in a cluster counts. With several clusters, the one where the job is running takes
+    precedence, else the latest start. `filesystem` overrides the job log. Raises UsageError where the job does not
+    exist or has not started, is ambiguous, or its file system is unknown.
     """
     landings = Landings(store).look()
     log = JobLog(store, settings, job_id)
@@ -177,7 +177,7 @@ def find_jobs(
 
 
 def _end_of(row: dict[str, Any]) -> datetime | None:
-    """Return when a run ended; an end before its start is none."""
+    """Return the end of a run; an end before its start is ignored."""
     ended: datetime | None = row["ended_at"]
     return ended if ended is not None and ended >= row["started_at"] else None
 
@@ -199,7 +199,7 @@ def _chosen(runs: pl.DataFrame, job_id: str, cluster: str | None) -> dict[str, A
 
 
 def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], row: dict[str, Any]) -> list[str]:
-    """Return which file systems a run may use, as the night does."""
+    """Return the file systems that a run may use, by the rules of nightly runs."""
     if row["filesystem"] is not None:
         return [row["filesystem"]]
     if row["partition"] in settings.partitions:
@@ -215,7 +215,7 @@ def _filesystems(store: Store, settings: Settings, landings: Sequence[Landing], 
 def polls_of_days(
     landings: Iterable[Landing], started_at: datetime, ended_at: datetime | None
 ) -> list[tuple[Landing, Part]]:
-    """Return the landed parts that may hold polls of a run's time."""
+    """Return the landed parts that may contain polls from the time of a run."""
     first = started_at.astimezone(UTC).date()
     found = []
     for lot in landings:

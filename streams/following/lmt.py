@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def followed_id_of(filesystem: str, since: datetime, job: WatchedJob | None = None) -> str:
-    """Return what tells the followed input from all others."""
+    """Return the unique id of a followed file system of an LMT database."""
     if job is not None:
         return replace(job.job, filesystem=filesystem).followed_id
     return f"{_subject_of(since)} on {filesystem}"
@@ -34,12 +34,12 @@ def _subject_of(since: datetime) -> str:
 
 
 class LmtFeed(PollFeed):
-    """The polls of a file system in an LMT database that is being written, from an instant on.
+    """Live polls of a file system in an LMT database, from an instant on.
 
-    url: an SQLAlchemy URL, or the path of an SQLite file. since: with a zone. job: the run that is followed, if the
-    job log is to say when it ends. While the database does not answer, `is_down` is true, `down_reason` says why and
-    `failed_count` how often it was asked in vain: the caller waits longer each time, and after `FeedParams.give_up_s`
-    the reason is raised.
+    url: an SQLAlchemy URL, or the path of an SQLite file. since: an instant with a time zone. job: the run to follow,
+    if the job log determines its end. While the database is unavailable, `is_down` is true, `down_reason` contains the
+    reason and `failed_count` the number of failed queries. The caller backs off after each failure; after
+    `FeedParams.give_up_s` the reason is raised.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class LmtFeed(PollFeed):
 
     @property
     def is_down(self) -> bool:
-        """Whether the database did not answer the last time."""
+        """Whether the last query of the database failed."""
         return self.down_reason is not None
 
     def _news(self) -> Iterator[Flush]:
@@ -100,12 +100,12 @@ class LmtFeed(PollFeed):
         for line, reason in new.refused:
             self._merged.note(line, reason)
         yield from self._pushed(new.rows)
-        # From here on a position says that they were read: before, they are read again.
+        # From here on the position marks these polls as read; before, a restart reads them again.
         self._cursor = new.cursor
         yield from self._ready()
 
     def _asked(self) -> NewPolls | None:
-        """Ask the database; None where it does not answer."""
+        """Query the database; None where it is unavailable."""
         from iosig.warehouse.sources.polls import lmt_following
 
         try:
@@ -119,7 +119,7 @@ class LmtFeed(PollFeed):
         return new
 
     def _fail(self, refusal: InputRefused) -> None:
-        """Note that the database does not answer; what cannot become better is raised."""
+        """Record that the database is unavailable; raise permanent errors."""
         now_s = self._clock()
         if not self.is_down:
             self._down_since_s = now_s
@@ -131,5 +131,5 @@ class LmtFeed(PollFeed):
     def _source_position(self) -> Mapping[str, Any]:
         if self._plain is None or self._plain[0] is not self._cursor:
             self._plain = (self._cursor, self._cursor.plain() if self._cursor else None)
-        # Readings that come late would be differenced otherwise if they were read again: the polls are kept.
+        # Late readings would change the differences if they were read again, so the polls themselves are saved.
         return {"cursor": self._plain[1], "waiting": self._merged.waiting()}

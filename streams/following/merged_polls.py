@@ -25,7 +25,7 @@ _WAITING = {
     "write": pl.Float64(),
     "is_gap": pl.Boolean(),
 }
-#: how polls are handed to `MergedPolls`
+#: columns of the polls that `MergedPolls` accepts
 SCHEMA = {
     "controller": pl.String(),
     "polled_us": pl.Int64(),
@@ -34,13 +34,13 @@ SCHEMA = {
     "write_bytes_per_s": pl.Float64(),
 }
 MOST_CONTROLLERS = 8192
-#: poll times of which the controllers that reported are expected to report again
+#: number of poll times after which a controller that stopped reporting is no longer expected
 _EXPECTED_TIMES = 8
-#: poll times that may wait because most controllers are behind them by more than the horizon
+#: maximum number of poll times that wait because most controllers lag behind them by more than the horizon
 _HELD_TIMES = 60
 #: a longer time without a poll is a gap, in intervals beyond the poll's own
 _GAP_INTERVALS = 0.5
-#: reasons that may wait to be said
+#: maximum number of queued reasons
 _MOST_NOTES = 100
 _MOST_BYTES = 2.0**53
 _RATES = {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}
@@ -49,12 +49,12 @@ _FAR_US = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class FeedParams:
-    """How polls are grouped and how long is waited.
+    """Grouping of polls into flushes, and timeouts.
 
-    flush_s: at most one flush in so many seconds of the run's clock, on a grid from its start; 0: one for each poll
-    time. horizon_s: polls that are later than this are refused, and so many seconds may a few controllers' clocks be
-    ahead of the others'. end_wait_s: how long polls are waited for that cover the end of a run that is over.
-    give_up_s: how long a database may be down.
+    flush_s: minimum interval between flushes on the run's clock, on a grid from its start; 0: one flush per poll time.
+    horizon_s: polls later than this are refused; it also limits how far a few controllers' clocks may be ahead of the
+    others. end_wait_s: timeout for polls that cover the end of a finished run. give_up_s: maximum downtime of a
+    database.
     """
 
     flush_s: float = 0.0
@@ -65,7 +65,7 @@ class FeedParams:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ordered:
-    """Polls (n) in the order of time, cut to the run: times [us], controllers, volumes [B] by direction."""
+    """Polls (n) in time order, clipped to the run: times [us], controllers, volumes [B] by direction."""
 
     polled_us: Ints
     controller: Ints
@@ -88,7 +88,7 @@ class _Ordered:
 
 
 class MergedPolls:
-    """The polls of one file system that were counted, and those that wait for their poll time to be over."""
+    """Counted polls of one file system, and queued ones with an incomplete poll time."""
 
     def __init__(
         self,
@@ -111,18 +111,18 @@ class MergedPolls:
         self._reported: list[int] = [int(mask, 16) for mask in told.get("reported", ())]
         self._waiting = pl.DataFrame(schema=_WAITING)
         self._has_passed_end = False
-        # how far most controllers were when polls of others were held for being ahead
+        # position of most controllers when polls of others were queued for being ahead
         self._held_at_us: int | None = None
         self._notes: list[tuple[int, str]] = []
         self._events: list[str] = []
 
     @property
     def is_over(self) -> bool:
-        """Whether polls of the run's end were seen, and all polls before it were handed over."""
+        """Whether polls of the run's end have arrived, and all earlier polls have been returned."""
         return self._has_passed_end and self._waiting.is_empty()
 
     def plain(self) -> dict[str, Any]:
-        """Return, as values that JSON can hold, what was counted."""
+        """Return the state of counted polls as JSON-serializable values."""
         return {
             "controllers": self._names,
             "seen": self._seen.plain(),
@@ -132,32 +132,32 @@ class MergedPolls:
         }
 
     def waiting(self) -> list[tuple[Any, ...]]:
-        """Return, as values that JSON can hold, the polls that wait; `wait_for` takes them back."""
+        """Return the queued polls as JSON-serializable values; `wait_for` restores them."""
         return self._waiting.filter(pl.col("polled_us") > self.closed_us).rows()
 
     def wait_for(self, polls: Sequence[Sequence[Any]]) -> None:
-        """Let polls wait that did so before a restart."""
+        """Restore the polls that were queued before a restart."""
         self._waiting = pl.DataFrame(polls, schema=_WAITING, orient="row")
 
     def end(self, ended_us: int) -> None:
-        """Let the run be over at an instant; polls after it are not its own."""
+        """Set the end of the run; later polls do not belong to it."""
         self.ended_us = ended_us
         self._has_passed_end |= self.closed_us >= ended_us
         self._waiting = self._before_end(self._waiting)
 
     def note(self, line: int, reason: str) -> None:
-        """Say with the next flush why something was refused; of very many reasons the first ones only."""
+        """Queue a reason for a refusal for the next flush; beyond the maximum, reasons are dropped."""
         if len(self._notes) < _MOST_NOTES:
             self._notes.append((line, reason))
 
     def tell(self, event: str) -> None:
-        """Say with the next flush what happened to the input."""
+        """Queue an event of the input for the next flush."""
         self._events.append(event)
 
     def push(self, rows: pl.DataFrame, *, is_again: bool = False) -> Iterator[Flush]:
-        """Take in polls (`SCHEMA`); yield a flush for each poll time that had been handed over without them.
+        """Add polls (`SCHEMA`); yield a flush for each late poll time, which had already been returned without them.
 
-        is_again: they were taken in before a restart, and what is wrong with them was said then.
+        is_again: the polls were processed before a restart, so their faults have already been reported.
         """
         inside = rows.filter(pl.col("polled_us") > self.started_us, pl.col("interval_us") > 0)
         sound = self._numbered(self._plausible(self._before_end(self._weighed(inside)), is_again), is_again)
@@ -166,7 +166,7 @@ class MergedPolls:
         self._waiting = _first_of_each(pl.concat([self._waiting, sound.filter(pl.col("polled_us") > self.closed_us)]))
 
     def _weighed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return polls with whole bytes, as the night counts them, and whether they tell of none."""
+        """Convert rates to whole bytes, as nightly runs do, and flag gaps and implausible values."""
         interval_s = pl.col("interval_us") / 1e6
         return rows.select(
             "controller",
@@ -196,7 +196,7 @@ class MergedPolls:
         return found.drop("is_implausible")
 
     def _numbered(self, rows: pl.DataFrame, is_again: bool) -> pl.DataFrame:
-        """Replace controllers' names by numbers that stay the same."""
+        """Replace controller names by stable numbers."""
         for name in rows["controller"].unique().sort():
             if name not in self._controllers and len(self._controllers) < MOST_CONTROLLERS:
                 self._controllers[name] = len(self._controllers)
@@ -227,7 +227,7 @@ class MergedPolls:
             yield self._flush(polls, low, high)
 
     def _is_seen(self, rows: pl.DataFrame) -> Bools:
-        """Return which polls (n) were counted already."""
+        """Return a mask (n) of polls that have already been counted."""
         times, at = np.unique(rows["polled_us"].to_numpy(), return_inverse=True)
         width = len(self._controllers) // 8 + 1
         masks = b"".join(self._seen.at(int(time)).to_bytes(width, "little") for time in times)
@@ -239,7 +239,7 @@ class MergedPolls:
     # ---- polls in time
 
     def ready(self, *, is_final: bool = False) -> Iterator[Flush]:
-        """Yield the flushes of the poll times that are over; of all that wait if no more will come."""
+        """Yield the flushes of complete poll times, or of all queued polls if no more will arrive."""
         polls = _Ordered.of(self._released(is_final), self.started_us, self.ended_us)
         cells = list(self._cells(polls.polled_us))
         for at, (low, high) in enumerate(cells):
@@ -253,7 +253,7 @@ class MergedPolls:
         self._waiting = self._waiting.filter(pl.col("polled_us") > self.closed_us)
 
     def _is_whole(self, polls: _Ordered, high: int, reported: int) -> bool:
-        """Return whether all controllers that are expected have reported at a cell's last poll time."""
+        """Return whether all expected controllers have reported at a cell's last poll time."""
         expected = 0
         for mask in self._reported:
             expected |= mask
@@ -261,7 +261,7 @@ class MergedPolls:
         return (not self._flush_us or is_end) and expected != 0 and not expected & ~reported
 
     def _advance(self, polls: _Ordered, low: int, high: int, reported: Sequence[int]) -> tuple[str, ...]:
-        """Count a cell's polls and close it; return what is to be said of it."""
+        """Count a cell's polls and close it; return the events to report."""
         self._reported = [*self._reported, *reported][-_EXPECTED_TIMES:]
         self._count(polls, low, high)
         self.closed_us = int(polls.polled_us[high - 1])
@@ -274,7 +274,7 @@ class MergedPolls:
         return ("gap",) if has_gap else ()
 
     def _released(self, is_final: bool) -> pl.DataFrame:
-        """Return the polls that wait, but for those that are ahead of most controllers by more than the horizon."""
+        """Return the queued polls, except those ahead of most controllers by more than the horizon."""
         if is_final or self._waiting.is_empty():
             return self._waiting
         times = np.unique(self._waiting["polled_us"].to_numpy())
@@ -288,7 +288,7 @@ class MergedPolls:
         if self._held_at_us is None:
             self._held_at_us = reached_us
         elif held >= _HELD_TIMES and self._held_at_us == reached_us:
-            # Nothing came of the others since: these are all that is left.
+            # The other controllers have sent nothing since, so these are the only active ones.
             return self._waiting
         elif held >= _HELD_TIMES:
             count = self._waiting.height - ontime.height
@@ -297,7 +297,7 @@ class MergedPolls:
         return ontime
 
     def _ahead_us(self, times: Ints) -> int:
-        """Return the instant behind which only few controllers have polls, after a jump of more than the horizon."""
+        """Return the instant after which only a few controllers have polls, following a jump beyond the horizon."""
         before = np.concatenate([[self.closed_us], times[:-1]])
         if self.closed_us == self.started_us:
             before[0] = times[0]
@@ -320,7 +320,7 @@ class MergedPolls:
     # ---- both
 
     def _cells(self, polled_us: Ints) -> Iterator[tuple[int, int]]:
-        """Yield where polls of one flush begin and end: one poll time, or a step of the grid, open to the left."""
+        """Yield the index range of each flush's polls: one poll time, or a left-open step of the grid."""
         if not polled_us.size:
             return
         cell = polled_us if not self._flush_us else -((self.started_us - polled_us) // self._flush_us)
@@ -328,7 +328,7 @@ class MergedPolls:
         yield from zip([0, *edges.tolist()], [*edges.tolist(), len(cell)], strict=True)
 
     def _count(self, polls: _Ordered, low: int, high: int) -> None:
-        """Remember which polls were counted; those that told nothing may still come."""
+        """Mark polls as counted; those without a value may still arrive."""
         measured = low + np.flatnonzero(polls.is_measured[low:high])
         times, masks = _masks(polls.polled_us[measured], polls.controller[measured])
         for time_us, mask in zip(times, masks, strict=True):
@@ -346,13 +346,13 @@ class MergedPolls:
         return Flush(moves, until_s, self.plain(), self._seconds(_union(polls, low, high)))
 
     def _said(self) -> tuple[tuple[tuple[int, str], ...], tuple[str, ...]]:
-        """Return what waits to be said, once."""
+        """Return the queued events once, and clear the queue."""
         refused, events = tuple(self._notes), (*self._events, *(["refused"] if self._notes else []))
         self._notes, self._events = [], []
         return refused, events
 
     def final(self, until_us: int) -> Flush:
-        """Return the flush that says that the run is over."""
+        """Return the flush that reports the end of the run."""
         refused, told = self._said()
         until_s = (until_us - self.started_us) / 1e6
         return Flush({}, until_s, self.plain(), np.empty((0, 2)), (*told, "end"), refused)
@@ -363,13 +363,13 @@ class MergedPolls:
 
 
 def _first_of_each(rows: pl.DataFrame) -> pl.DataFrame:
-    """Keep one poll of each controller and instant: a value beats a gap, then what came first counts."""
+    """Keep one poll per controller and instant: a value takes precedence over a gap, then the first one."""
     ordered = rows.sort("is_gap", maintain_order=True)
     return ordered.unique(["controller", "polled_us"], keep="first", maintain_order=True)
 
 
 def _masks(polled_us: Ints, controller: Ints) -> tuple[list[int], list[int]]:
-    """Return the distinct instants in order, and the controllers of each as the bits of a number."""
+    """Return the distinct instants in order, each with a bit mask of its controllers."""
     times, at = np.unique(polled_us, return_inverse=True)
     if not times.size:
         return [], []
@@ -380,7 +380,7 @@ def _masks(polled_us: Ints, controller: Ints) -> tuple[list[int], list[int]]:
 
 
 def _union(polls: _Ordered, low: int, high: int) -> Ints:
-    """Return the time (k, 2) [us] that any poll measured, apart and in order."""
+    """Merge the measured times into disjoint intervals (k, 2) [us], in order."""
     measured = low + np.flatnonzero(polls.is_measured[low:high])
     if not measured.size:
         return np.empty((0, 2), np.int64)

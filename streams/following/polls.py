@@ -1,7 +1,7 @@
-"""Landed polls of a job that runs, as flushes; and what all feeds of polls have in common.
+"""Landed polls of a running job, as flushes; and the base class of all feeds of polls.
 
-A position names the landings of which polls still wait, and of the last hour's those that were read whole: earlier
-ones count as read. After a restart only the former are read again, from the last poll time that was handed over.
+A position names the landings with queued polls, and the fully read landings of the last hour; earlier ones count as
+read. After a restart only the former are read again, from the last poll time that was returned.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from iosig.warehouse.following.flushes import Flush
 from iosig.warehouse.store.manifests import Landing
 from iosig.warehouse.store.store import Store
 
-#: flushes that are handed over at a time: bounds the memory
+#: maximum number of flushes per call; bounds the memory
 MOST_FLUSHES = 1024
-#: landings that may be under way at once: one that began before others may be seen after them
+#: number of landings that may be in progress at once: one that started earlier may appear later
 _LATEST = 500
 
 
 def micros(instant: datetime) -> int:
-    """Return an instant in whole microseconds since 1970."""
+    """Convert an instant to whole microseconds since 1970."""
     return (instant - datetime(1970, 1, 1, tzinfo=instant.tzinfo)) // timedelta(microseconds=1)
 
 
 class PollFeed:
-    """A feed of polls: what it follows, and flushes as they come, at most `MOST_FLUSHES` at a time.
+    """Base class of feeds of polls, which return up to `MOST_FLUSHES` flushes per call.
 
-    A kind of feed says in `_news` what is new, and in `_source_position` how far its source was read.
+    A subclass provides new data in `_news`, and the read position of its source in `_source_position`.
     """
 
-    #: how often in a row the source was asked in vain
+    #: number of consecutive failed queries of the source
     failed_count = 0
     is_quiet = False
 
@@ -68,7 +68,7 @@ class PollFeed:
         self._ended_since_s: float | None = None
 
     def poll(self) -> list[Flush]:
-        """Return what is new; where `is_behind` is true afterwards, there is more already."""
+        """Return new flushes; `is_behind` is then true if more are available immediately."""
         if self.is_over:
             return []
         if self._stream is None:
@@ -81,11 +81,11 @@ class PollFeed:
         return flushes
 
     def pending(self) -> list[Flush]:
-        """Return nothing: what waits of polls waits for others of their time."""
+        """Return an empty list, because polls always wait for others of the same time."""
         return []
 
     def finish(self) -> list[Flush]:
-        """Return what is new and all that waits, and an `end`: nothing more will be asked for."""
+        """Return new and queued flushes and a final one with the event `end`; this closes the feed."""
         flushes = self.poll()
         while self.is_behind:
             flushes += self.poll()
@@ -139,7 +139,7 @@ class PollFeed:
 def merged_from(
     started_at: datetime, settings: Settings, params: FeedParams, position: Mapping[str, Any] | None
 ) -> tuple[MergedPolls, Mapping[str, Any] | None]:
-    """Return the polls so far and the position that holds: none if it is of another run, which is then `replaced`."""
+    """Restore merged polls and their position; after a change of run, start empty with the event `replaced`."""
     started_us, limit = micros(started_at), settings.polls.max_controller_bytes_per_s
     if position is None or position["started_us"] == started_us:
         return MergedPolls(started_us, limit, params, position and position["polls"]), position
@@ -150,7 +150,7 @@ def merged_from(
 
 @dataclass(slots=True)
 class _Lot:
-    """A landing with polls of the run's days: files by day that are to be read, and how far it was."""
+    """A landing with polls of the run's days: unread files by day, and the read position."""
 
     landing: Landing
     files: dict[str, list[Path]]
@@ -159,7 +159,7 @@ class _Lot:
 
 
 class LandedPollFeed(PollFeed):
-    """The landed polls of the file system that a job uses, from its start on, until it ends."""
+    """Landed polls of a job's file system, from the job's start to its end."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class LandedPollFeed(PollFeed):
         self.is_over = bool(held and held["is_over"])
         told: Mapping[str, Any] = held["source"] if held else {"read": [], "open": {}}
         self._since: int = told.get("since_sequence", 0)
-        # what a position of iosig 0.1 says instead
+        # equivalent field in a position of iosig 0.1
         self._since_at: str = told.get("since", "")
         self._read: dict[str, int | None] = dict.fromkeys(told["read"])
         self._opened: dict[str, str] = dict(told["open"])
@@ -202,7 +202,7 @@ class LandedPollFeed(PollFeed):
         self._forget()
 
     def _take(self, new: Iterable[Landing], job: FollowedJob) -> None:
-        """Note which files of new landings hold polls of the run's days that were not read before."""
+        """Record which files of new landings contain unread polls of the run's days."""
         for landing, part in polls_of_days(new, job.started_at, job.ended_at):
             name = landing.landing_id
             is_read = name in self._read or landing.sequence <= self._since or landing.landed_at <= self._since_at
@@ -215,7 +215,7 @@ class LandedPollFeed(PollFeed):
             self._told = None
 
     def _again(self) -> Iterator[Flush]:
-        """Read anew, from landings that were read before a restart, what was not handed over then."""
+        """Read landings from before a restart again, and return the polls that had not been returned."""
         found = []
         for name, day in self._opened.items():
             lot = self._lots.get(name)
@@ -230,14 +230,14 @@ class LandedPollFeed(PollFeed):
             yield from self._ready()
 
     def _day(self, day: str) -> Iterator[Flush]:
-        """Read a day's files that are new, all together."""
+        """Read all new files of a day together."""
         lots = sorted(
             (lot for lot in self._lots.values() if day in lot.files),
             key=lambda lot: (lot.landing.sequence, lot.landing.landing_id),
         )
         found = [(lot, self._rows(lot.files[day], self._merged.started_us)) for lot in lots]
         yield from self._pushed(pl.concat(rows for _, rows in found))
-        # From here on a position says that they were read: before, they are read again.
+        # From here on the position marks these polls as read; before, a restart reads them again.
         for lot, rows in found:
             del lot.files[day]
             lot.read_day = max(lot.read_day or day, day)
@@ -265,7 +265,7 @@ class LandedPollFeed(PollFeed):
     # ---- the position
 
     def _forget(self) -> None:
-        """Leave those landings that were read whole to their place in the order of landing."""
+        """Drop fully read landings that the position in the landing order already covers."""
         for lot in self._lots.values():
             self._read.setdefault(lot.landing.landing_id, lot.landing.sequence)
         newest = max((place for place in self._read.values() if place is not None), default=0)

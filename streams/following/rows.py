@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose rows they are: the columns of `predictions` that stay the same as long as an input is followed."""
+    """Columns of `predictions` that are constant for a followed input."""
 
     followed_id: str
     subject_kind: str
@@ -29,7 +29,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a row says beside the evaluation: which run of the input, how it was judged, what the input went through."""
+    """Context of an evaluation, with the run's number, the prediction strategy and the input's events."""
 
     direction: str
     run_number: int
@@ -38,7 +38,7 @@ class Circumstances:
     is_final: bool = False
 
 
-#: what an answer has by the names of columns
+#: fields of an evaluation, by column name
 _ANSWER = (
     *("window_start_s", "window_end_s", "sampling_hz", "sample_count", "method", "outcome", "frequency_hz", "period_s"),
     *("confidence", "false_alarm_probability"),
@@ -46,7 +46,7 @@ _ANSWER = (
 
 
 def row_of(identity: Identity, told: Circumstances, predicted_at: datetime, found: Evaluation) -> Row:
-    """Return an evaluation as a row of `predictions`."""
+    """Format an evaluation as a row of `predictions`."""
     return {
         "predicted_on": predicted_at.date(),
         **asdict(identity),
@@ -89,7 +89,7 @@ def _next_burst(found: Evaluation) -> Row:
 
 
 def _intervals(found: FrequencyIntervals) -> list[Row]:
-    """Return the intervals of period, from the most to the least probable."""
+    """Return the confidence intervals of the period, most probable first."""
     ranges = [(found.periods(place), place) for place in range(len(found.probability))]
     ranges.sort(key=lambda pair: -found.probability[pair[1]])
     return [

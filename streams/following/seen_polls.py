@@ -6,17 +6,17 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-#: progressions that are remembered: even polls of years need one, wholly uneven ones as many as polls
+#: maximum number of progressions: regular polls of years need one, irregular ones need one per poll
 MOST_PROGRESSIONS = 2048
 
-#: first instant [us], step [us], instants, and the controllers as bits
+#: arithmetic progression: first instant [us], step [us], number of instants, and a bit mask of controllers
 _Progression = tuple[int, int, int, int]
 
 
 class SeenPolls:
-    """The controllers, as the bits of a number, whose poll at an instant was counted; bounded, the oldest go first.
+    """Bit masks of the controllers with a counted poll at each instant, in bounded memory.
 
-    floor_us: what was counted at instants up to it is not known any more.
+    The oldest instants are dropped first. floor_us: polls up to this instant are no longer known.
     """
 
     __slots__ = ("_kept", "_lasts", "floor_us")
@@ -28,18 +28,18 @@ class SeenPolls:
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> SeenPolls:
-        """Return what `plain` told of."""
+        """Restore the polls from the values of `plain`."""
         masks = [int(mask, 16) for mask in plain["masks"]]
         return cls(plain["floor_us"], [(first, step, count, masks[at]) for first, step, count, at in plain["runs"]])
 
     def plain(self) -> dict[str, Any]:
-        """Return values that JSON can hold."""
+        """Convert the counted polls to JSON-serializable values."""
         masks = {mask: at for at, mask in enumerate(dict.fromkeys(each[3] for each in self._kept))}
         kept = [[first, step, count, masks[mask]] for first, step, count, mask in self._kept]
         return {"floor_us": self.floor_us, "masks": [f"{mask:x}" for mask in masks], "runs": kept}
 
     def at(self, instant_us: int) -> int:
-        """Return the controllers whose poll at an instant was counted."""
+        """Return a bit mask of the controllers with a counted poll at an instant."""
         place = bisect_left(self._lasts, instant_us)
         if place == len(self._kept):
             return 0
@@ -48,7 +48,7 @@ class SeenPolls:
         return mask if is_in else 0
 
     def add(self, instant_us: int, mask: int) -> None:
-        """Count polls at an instant; those at the latest one cost least."""
+        """Count polls at an instant; appending at the end is cheapest."""
         if not mask:
             return
         if not self._kept or instant_us > self._lasts[-1]:
@@ -77,7 +77,7 @@ class SeenPolls:
         self._put(place, [piece for piece in pieces if piece[2]])
 
     def _put(self, place: int, pieces: list[_Progression]) -> None:
-        """Insert progressions at a place, and make one of those neighbours that are."""
+        """Insert progressions at an index, and merge adjacent ones where possible."""
         low, high = max(place - 1, 0), min(place + 1, len(self._kept))
         joined: list[_Progression] = []
         for each in [*self._kept[low:place], *pieces, *self._kept[place:high]]:
@@ -99,7 +99,7 @@ def _progression(first: int, step: int, count: int, mask: int) -> _Progression:
 
 
 def _joined(left: _Progression, right: _Progression) -> _Progression | None:
-    """Return two neighbours as one, if they are of the same controllers and steps."""
+    """Merge two adjacent progressions, if their controllers and steps match."""
     gap = right[0] - _last(left)
     if left[3] != right[3] or not (left[2] == 1 or left[1] == gap) or not (right[2] == 1 or right[1] == gap):
         return None
