@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 BUCKET_COUNT = 16
-#: buckets that are written at a time
+#: number of buckets that are written in parallel
 _WRITERS = 2
 
 
@@ -56,7 +56,7 @@ def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]
         writers[bucket].write_table(rows, row_group_size=ROW_GROUP_ROWS)
 
     with ExitStack() as files:
-        # files do not wait for each other
+        # the files are independent
         threads = files.enter_context(ThreadPoolExecutor(_WRITERS, "buckets"))
         for part in parts:
             for batch in pq.ParquetFile(utf8_path(part)).iter_batches(ROW_GROUP_ROWS):
@@ -68,7 +68,7 @@ def split_parquet(parts: Sequence[Path], table: Table, paths: Mapping[int, Path]
 
 
 def _split(batch: pa.RecordBatch, name: str) -> dict[int, list[pa.RecordBatch]]:
-    """Return the rows of each bucket, in order, as slices that follow each other."""
+    """Split rows that are sorted by bucket into contiguous slices, one per bucket."""
     import polars as pl
     import pyarrow.compute as pc
 

@@ -28,9 +28,9 @@ from iosig.warehouse.placing import copy, link_or_copy, make_folder, make_read_o
 #: damaged files are kept here, because they may hold data that no other file has
 ASIDE = "damaged"
 _PIECE_BYTES = 1 << 20
-#: the largest number that tables hold
+#: the largest integer that tables can contain
 _MOST = (1 << 63) - 1
-#: files of a folder that are written at a time: each waits for the disk
+#: number of files of a folder that are written in parallel: each waits for the disk
 _AT_ONCE = 4
 _THREADS = "files"
 
@@ -61,7 +61,7 @@ class Sealed:
 
 
 class Busy(Exception):
-    """Somebody else holds what was to be held."""
+    """Raised when another process holds a lock."""
 
 
 class Exists(Exception):
@@ -69,15 +69,15 @@ class Exists(Exception):
 
 
 class Files(ABC):
-    """The files of a warehouse, by name. What a place need not do has its default here."""
+    """Interface of a warehouse's storage; optional methods have a default here."""
 
     __slots__ = ()
-    #: threads of `each`
+    #: number of threads of `each`
     thread_count: ClassVar[int]
 
     @abstractmethod
     def location(self, name: str) -> str:
-        """Return where others find a file or folder: a URL, without escapes."""
+        """Return the unescaped URL or path at which other programs find a file or folder."""
 
     @abstractmethod
     def opened(self, name: str) -> BinaryIO:
@@ -85,11 +85,11 @@ class Files(ABC):
 
     @abstractmethod
     def content(self, name: str) -> bytes | None:
-        """Return a file's bytes, None where it is not there."""
+        """Return a file's bytes, None where it does not exist."""
 
     @abstractmethod
     def mark(self, name: str) -> list[float]:
-        """Return what changes whenever the file does; nothing where it is not there."""
+        """Return a fingerprint that changes whenever the file does; an empty list where it does not exist."""
 
     @abstractmethod
     def matching(self, pattern: str) -> list[str]:
@@ -112,11 +112,11 @@ class Files(ABC):
 
     @abstractmethod
     def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
-        """Write a small file if it is still what it was before, None for not there; return whether it was."""
+        """Replace a small file if its content is still `before` (None: absent); return whether it was replaced."""
 
     @abstractmethod
     def filled(self, name: str) -> AbstractContextManager[Path]:
-        """Give a local path to be filled: on leaving it is the file of that name, for good."""
+        """Provide a local path to fill; on exit it becomes the immutable file of that name."""
 
     @abstractmethod
     def gathered(self, folder: str, last: str) -> AbstractContextManager[Path]:
@@ -127,13 +127,13 @@ class Files(ABC):
 
     @abstractmethod
     def take(self, source: Path, name: str) -> None:
-        """Have a local file in this place too, without a copy where that can be."""
+        """Store a local file under this name too, without a copy where possible."""
 
     @abstractmethod
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
-        """Have a view be exactly these files, by their places in it, in one step.
+        """Set the files of a view, by their places in it, in one step.
 
-        What it was before stays until the next time, for whoever reads it just now.
+        The previous version stays until the next change, for readers that are still using it.
         """
 
     @abstractmethod
@@ -142,7 +142,7 @@ class Files(ABC):
 
     @abstractmethod
     def showing(self, view: str) -> set[str]:
-        """Return the places of a view at which a file is there."""
+        """Return the places of a view at which a file exists."""
 
     @abstractmethod
     def remove(self, *patterns: str) -> None:
@@ -150,11 +150,11 @@ class Files(ABC):
 
     @abstractmethod
     def set_aside(self, name: str) -> str:
-        """Take a damaged file or folder out of its place, and return where it lies now."""
+        """Move a damaged file or folder out of its place, and return its new location."""
 
     @abstractmethod
     def held(self, name: str, *, is_shared: bool = False) -> AbstractContextManager[None]:
-        """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
+        """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
 
     def protect(self, *patterns: str) -> None:  # noqa: B027
         """Make files that match glob patterns read-only, on storage that has permissions."""
@@ -163,13 +163,13 @@ class Files(ABC):
         """Restrict access to the owner and the group, on storage that has permissions."""
 
     def sweep(self, folder: str) -> None:  # noqa: B027
-        """Remove what killed writers left in a folder, if they leave anything; no writer may be at work."""
+        """Remove temporary files of killed writers from a folder, if any; no writer may be active."""
 
     def fetch(self, names: Iterable[str]) -> None:  # noqa: B027
-        """Copy files to their places below the local folder, for programs that read local files only."""
+        """Copy files to the same places below the local folder, for programs that read only local files."""
 
     def push(self, names: Iterable[str]) -> None:  # noqa: B027
-        """Store the files that lie at these places below the local folder."""
+        """Upload the files at these places below the local folder."""
 
     def each(self, do: Callable[[_Item], _Answer], items: Iterable[_Item]) -> list[_Answer]:
         """Run small I/O-bound tasks in a thread pool and return their results in order."""
@@ -189,7 +189,7 @@ class Folder(Files):
     root: Path
 
     def location(self, name: str) -> str:
-        """Return where others find a file or folder: a URL, without escapes."""
+        """Return the unescaped URL or path at which other programs find a file or folder."""
         return iceberg_location(self.root.resolve() / name)
 
     def opened(self, name: str) -> BinaryIO:
@@ -197,14 +197,14 @@ class Folder(Files):
         return (self.root / name).open("rb")
 
     def content(self, name: str) -> bytes | None:
-        """Return a file's bytes, None where it is not there."""
+        """Return a file's bytes, None where it does not exist."""
         try:
             return (self.root / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def mark(self, name: str) -> list[float]:
-        """Return what the file system knows of a file; nothing where it is not there."""
+        """Return the file's metadata that change with it; an empty list where it does not exist."""
         try:
             status = (self.root / name).stat()
         except OSError:
@@ -214,11 +214,11 @@ class Folder(Files):
     def matching(self, pattern: str) -> list[str]:
         """Return the sorted names of files that match a glob pattern; `*` does not match a slash."""
         found = (path.relative_to(self.root) for path in self.root.glob(pattern) if path.is_file())
-        # what ends so is not in its place yet
+        # temporary files are not in place yet
         return sorted(path.as_posix() for path in found if not any(part.endswith(".tmp") for part in path.parts))
 
     def folders(self, name: str) -> dict[str, int]:
-        """Return the folders in a folder, and the inode of each."""
+        """Map each direct subfolder to its inode."""
         try:
             with os.scandir(self.root / name) as entries:
                 return {each.name: each.inode() & _MOST for each in entries if each.name[0] != "." and each.is_dir()}
@@ -235,7 +235,7 @@ class Folder(Files):
             temporary.write_bytes(content)
 
     def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
-        """Write a small file if it is still what it was before, None for not there; return whether it was."""
+        """Replace a small file if its content is still `before` (None: absent); return whether it was replaced."""
         with self._locked("swap.lock", fcntl.LOCK_EX):
             is_same = self.content(name) == before
             if is_same:
@@ -244,14 +244,14 @@ class Folder(Files):
 
     @contextmanager
     def filled(self, name: str) -> Iterator[Path]:
-        """Give a path to be filled: on leaving it is the file of that name, read-only."""
+        """Provide a path to fill; on exit it becomes the read-only file of that name."""
         with moved_into_place(self.root / name) as temporary:
             yield temporary
             make_read_only(temporary)
 
     @contextmanager
     def gathered(self, folder: str, last: str) -> Iterator[Path]:
-        """Give a folder to be filled: it appears as a whole, so the last file with all others."""
+        """Provide a folder to fill; it appears atomically, so `last` appears with all others."""
         try:
             with moved_into_place(self.root / folder) as temporary:
                 temporary.mkdir()
@@ -263,12 +263,12 @@ class Folder(Files):
             raise Exists(folder) from error
 
     def take(self, source: Path, name: str) -> None:
-        """Have a local file in this place too, by a link."""
+        """Store a local file under this name too, as a hard link where possible."""
         with moved_into_place(self.root / name) as temporary:
             link_or_copy(source, temporary)
 
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
-        """Have a view be exactly these files: a folder of links, and a link to the folder that is moved into place."""
+        """Build a folder of links, and switch the view's symbolic link to it atomically."""
         pointer, before, folder = self.root / view, self.shown(view), self.root / _shown_as(view, label)
         if before == label:
             return
@@ -276,7 +276,7 @@ class Folder(Files):
         with moved_into_place(folder) as made:
             lay_out(made, members)
         if pointer.is_dir() and not pointer.is_symlink():
-            # the warehouse was copied by what follows links
+            # the warehouse was copied by a program that follows links
             pointer.rename(self.root / _shown_as(view, "copied"))
         with moved_into_place(pointer) as temporary:
             temporary.symlink_to(folder.name, target_is_directory=True)
@@ -292,7 +292,7 @@ class Folder(Files):
         return os.readlink(pointer).removeprefix(_shown_as(view, "")) if is_sound else None
 
     def showing(self, view: str) -> set[str]:
-        """Return the places of a view at which a file is there."""
+        """Return the places of a view at which a file exists."""
         found = (path.relative_to(self.root / view) for path in (self.root / view).rglob("*") if path.is_file())
         return {path.as_posix() for path in found}
 
@@ -314,7 +314,7 @@ class Folder(Files):
         self.root.chmod(self.root.stat().st_mode & ~0o007)
 
     def set_aside(self, name: str) -> str:
-        """Take a damaged file or folder out of its place, and return where it lies now."""
+        """Move a damaged file or folder out of its place, and return its new location."""
         aside = f"{ASIDE}/{Path(name).name}"
         make_folder(self.root / ASIDE)
         self.remove(aside)
@@ -323,7 +323,7 @@ class Folder(Files):
 
     @contextmanager
     def held(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
-        """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
+        """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
         with self._locked(name, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX | fcntl.LOCK_NB):
             yield
 
@@ -338,14 +338,14 @@ class Folder(Files):
             yield
 
     def sweep(self, folder: str) -> None:
-        """Remove what killed writers left in a folder; call it only where no writer can be at work."""
+        """Remove temporary files of killed writers; call this only while no writer can be active."""
         with suppress(FileNotFoundError):
             sweep_temporaries(self.root / folder)
 
 
 def side_by_side(do: Callable[[_Item], _Answer], items: Iterable[_Item], count: int) -> list[_Answer]:
     """Run tasks in `count` threads and return the results in order, after all tasks have finished."""
-    # what waits for others of its own threads may wait for ever
+    # a task that waits for the pool it runs in could deadlock, so nested calls get another pool
     is_within = current_thread().name.startswith(_THREADS)
     threads = ThreadPoolExecutor(count, _THREADS) if is_within else _threads(count)
     begun = [threads.submit(do, item) for item in list(items)]
@@ -364,12 +364,12 @@ def _threads(count: int) -> ThreadPoolExecutor:
 
 
 def _shown_as(view: str, label: str) -> str:
-    # no pattern finds what begins with a dot
+    # glob patterns skip names that start with a dot
     return f".{view}-{label}"
 
 
 def lay_out(folder: Path, members: Mapping[str, Path], *, is_copied: bool = False) -> None:
-    """Make a folder of files in these places, linked where that can be, unless they are to be copied."""
+    """Fill a folder with files at these places, as hard links where possible, or as copies on request."""
     for parent in sorted({os.path.dirname(place) for place in members} | {""}):
         make_folder(folder / parent)
     for place, source in members.items():

@@ -41,7 +41,7 @@ Left = Callable[[Landing, Table, "pl.DataFrame"], "pl.DataFrame"]
 
 
 def rows_of(store: Store, landing: Landing, part: Part) -> pl.DataFrame:
-    """Return the rows of a part of a landing, those of its own where others lie in the same file."""
+    """Return a landing's rows of a part; a shared file also contains rows of other landings."""
     return scans(store, contract(part.table), [(landing, part)])[0].collect()
 
 
@@ -76,9 +76,9 @@ def leave(store: Store, landing: Landing, generation: int, left: Left, source_fi
 
 
 def remove(store: Store, going: Collection[Landing]) -> tuple[list[str], list[str]]:
-    """Remove landings; what was landed together with some stays, in a new folder.
+    """Remove landings; the other landings of a lot are rewritten into a new folder.
 
-    Returns the manifests that are gone, and those that are new.
+    Returns the manifests that were removed, and those that were created.
     """
     gone, made = [], []
     folders: dict[str, set[str]] = {}

@@ -14,15 +14,15 @@ from iosig.warehouse.errors import MachineFault, UsageError
 from iosig.warehouse.store.store import Store, document, put_document
 
 FORM = 3
-#: the form of commit 18b5d00
+#: the format version of commit 18b5d00
 FORMER = 2
-#: the first version of iosig that reads this form
+#: the first version of iosig that reads this format
 READ_BY = "0.1.0"
 FILE = "form.json"
-#: what every landing leaves
+#: files that exist after any landing
 _LANDED = "landing.sequence"
 _NOTE, _FORMER_NOTE = {"form": FORM, "read_by": READ_BY}, {"form": FORMER, "read_by": "0.2"}
-#: a table that only form 2 has
+#: a table that exists only in format version 2
 _FORMER_TABLE = "tables/best_job_io"
 #: lies in a warehouse while it is upgraded: readers see the old form until it is gone
 UNFINISHED = "before-upgrade/landed.json"
@@ -53,9 +53,9 @@ def form_of(store: Store) -> int | None:
 
 
 def is_damaged(store: Store) -> bool:
-    """Return whether the note of the form is damaged, or lost where something was landed.
+    """Return whether the format marker is damaged, or missing in a warehouse with landings.
 
-    A newer form is believed if it also names a newer version.
+    A newer format version is accepted if it also names a newer version of iosig.
     """
     content = store.files.content(FILE)
     if content is None:
@@ -73,7 +73,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def mend_form(store: Store) -> bool:
-    """Write the note of the form again if it is damaged or lost; return whether it was."""
+    """Rewrite the format marker if it is damaged or missing; return whether it was."""
     is_lost = is_damaged(store)
     if is_lost:
         put_document(store, FILE, _FORMER_NOTE if store.files.holds(_FORMER_TABLE) else _NOTE)
@@ -81,7 +81,7 @@ def mend_form(store: Store) -> bool:
 
 
 def require_form(store: Store) -> None:
-    """Raise UsageError, with what to do, unless a warehouse has this form or is empty."""
+    """Raise UsageError, with a remedy, unless a warehouse has the current format or is empty."""
     found = form_of(store)
     if found is not None and found < FORM:
         raise UsageError(
@@ -94,10 +94,10 @@ def require_form(store: Store) -> None:
 
 
 def mark_form(store: Store) -> None:
-    """Note the form of a warehouse that begins, or has been brought to it; one that begins is closed to others."""
+    """Write the format marker of a new or upgraded warehouse; access to a new one is restricted to owner and group."""
     found = form_of(store)
     if found != FORM:
         put_document(store, FILE, _NOTE)
     if found is None:
-        # names of users and jobs lie in it: who may read them is the owner's to say
+        # it contains names of users and jobs, so its owner decides who may read them
         store.files.close_to_others()

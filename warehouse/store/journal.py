@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from iosig.warehouse.store.pseudonyms import Names
 
-#: `PRAGMA user_version`: it rises when the tables below change
+#: `PRAGMA user_version`: increase it when the tables below change
 VERSION = 1
 #: version of the `State` format; increase it when an older follower could not read the new one
 STATE_VERSION = 2
-#: how SQLite flushes: `full` survives power loss
+#: SQLite's sync mode: `full` survives power loss
 SYNCHRONOUS = "full"
 #: `PRAGMA application_id`, at byte 68 of an SQLite file: the letters `iosP`
 _APPLICATION_ID = 0x696F7350
@@ -65,7 +65,7 @@ _REMEDIES = {
 
 
 class JournalFault(InputRefused, MachineFault):
-    """A journal that the machine does not let one use, or that is damaged: it was left as it is."""
+    """The journal is damaged or cannot be accessed; it was left unchanged."""
 
     exit_code = MachineFault.exit_code
 
@@ -86,7 +86,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Rows of the journal by their sequence numbers, both ends included."""
+    """Inclusive range of sequence numbers in the journal."""
 
     first: int
     last: int
@@ -100,9 +100,9 @@ class Journal:
     """
 
     def __init__(self, path: Path, patience_s: float = 60.0, names: Names | None = None) -> None:
-        """Open the journal; patience_s: how long to wait for other processes that write to it.
+        """Open the journal; patience_s: timeout for other processes that are writing to it.
 
-        names: what hides names in it, where they are hidden: who follows goes on to use the clear ones.
+        names: pseudonyms of a private warehouse; the follower itself keeps using clear names.
         """
         self.path = path
         self._names = names
@@ -141,7 +141,7 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Close the journal; what it followed may be followed by others."""
+        """Close the journal and release its claims on followed inputs."""
         self._connection.close()
         self._claims.close()
         self._followed.clear()
@@ -149,7 +149,7 @@ class Journal:
     # ---- following
 
     def follow(self, followed_id: str) -> None:
-        """Claim an input until `leave`, `close` or the end of the process; UsageError if another follows it."""
+        """Claim an input until `leave`, `close` or process exit. Raises UsageError if another process has it."""
         if followed_id in self._followed:
             return
         with _refusing_system(self.path):
@@ -160,16 +160,16 @@ class Journal:
         self._followed.add(followed_id)
 
     def leave(self, followed_id: str) -> None:
-        """Give an input back that was claimed."""
+        """Release the claim on an input."""
         if followed_id in self._followed:
             self._claims.free(followed_id)
             self._followed.remove(followed_id)
 
     def commit(self, rows: Sequence[Mapping[str, Any]], states: Iterable[State]) -> int:
-        """Write rows of `predictions` and states of followed inputs, all or nothing; return the last sequence number.
+        """Write rows of `predictions` and states of inputs in one transaction; return the last sequence number.
 
-        An input's evaluations rise, in each direction. Raises ContractError where a row breaks the table's contract,
-        or is there already; ValueError where its input was not claimed.
+        Evaluation numbers of an input increase in each direction. Raises ContractError where a row violates the
+        contract or already exists, and ValueError where its input was not claimed.
         """
         states = list(states)
         strangers = {row.get("followed_id") for row in rows} | {state.followed_id for state in states}
@@ -190,7 +190,7 @@ class Journal:
             return _last(connection)
 
     def _raise_evaluations(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        # The unique key forgets rows that were pruned; this does not.
+        # The unique key no longer covers pruned rows; this check does.
         raised = self._connection.executemany(
             "insert into last_evaluations values (?, ?, ?) on conflict (followed_id, direction) do update set "
             "evaluation = excluded.evaluation where excluded.evaluation > last_evaluations.evaluation",
@@ -210,7 +210,7 @@ class Journal:
         return followed_id if self._names is None else self._names.path(followed_id)
 
     def states(self) -> Iterator[State]:
-        """Yield the state of every input that was ever followed, in the order of their names."""
+        """Yield the saved states of all inputs, ordered by name."""
         with _refusing(self.path):
             names = self._connection.execute("select followed_id from states order by followed_id").fetchall()
         for (kept_id,) in names:
@@ -220,7 +220,7 @@ class Journal:
                 yield _state(self.path, found)
 
     def evaluations_after(self, followed_id: str, last: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Return an input's rows behind an evaluation of each direction, in order; behind none of those not named."""
+        """Return an input's rows after the given evaluation number of each direction (default 0), in order."""
         query = f"select {_NAMES} from predictions where followed_id = ? and evaluation > ? order by sequence"
         least = min(last.values(), default=0)
         with _refusing(self.path):
@@ -231,7 +231,7 @@ class Journal:
     # ---- reading and landing
 
     def last_sequence(self) -> int:
-        """Return the sequence number of the last row; 0 before the first."""
+        """Return the sequence number of the last row; 0 in an empty journal."""
         with _refusing(self.path):
             return _last(self._connection)
 
@@ -247,7 +247,7 @@ class Journal:
         return frame, found[-1][0] if found else sequence
 
     def fingerprint(self, rows: Range) -> str:
-        """Return the SHA-256 of rows, in hex: the same for the same rows whatever else the journal holds."""
+        """Return the hexadecimal SHA-256 of a range of rows, independent of the journal's other content."""
         digest = hashlib.sha256()
         query = f"select {_NAMES} from predictions where sequence between ? and ? order by sequence"
         with _refusing(self.path):
@@ -273,21 +273,21 @@ class Journal:
             return Range(before + 1, last)
 
     def end_landing(self, rows: Range, landed_at: datetime) -> None:
-        """Note that rows are landed."""
+        """Record that a range of rows has landed."""
         with self._transaction() as connection:
             connection.execute(
                 "update landings set landed_us = ? where last_sequence = ?", (_microseconds(landed_at), rows.last)
             )
 
     def prune(self, landed_before: datetime) -> int:
-        """Remove the rows that were landed before an instant, and no others; return how many they were."""
+        """Delete rows that landed before an instant; return their number."""
         with self._transaction() as connection:
             (last,) = connection.execute(
                 "select coalesce(max(last_sequence), 0) from landings where landed_us < ?",
                 (_microseconds(landed_before),),
             ).fetchone()
             removed = connection.execute("delete from predictions where sequence <= ?", (last,)).rowcount
-            # The last of them stays: it says from where on rows are to be landed.
+            # The last row stays, because it marks where the next landing starts.
             connection.execute("delete from landings where last_sequence < ?", (last,))
             return removed
 
@@ -325,7 +325,7 @@ class Journal:
                 yield self._connection
                 self._connection.execute("commit")
             except BaseException:
-                # SQLite may have rolled back already, as when the disk is full.
+                # SQLite may already have rolled back, for instance on a full disk.
                 with suppress(sqlite3.Error):
                     self._connection.execute("rollback")
                 raise
@@ -339,7 +339,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _create(path: Path) -> None:
-    """Make an empty journal, moved into place whole."""
+    """Create an empty journal atomically."""
     columns = [
         f"{column.name} {_SQL_TYPES[column.dtype]}{'' if column.nullable else ' not null'}" for column in _TABLE.columns
     ]
@@ -363,7 +363,7 @@ def _create(path: Path) -> None:
 
 
 def _require_ours(path: Path) -> None:
-    """Refuse a file that is none of ours before SQLite opens it, which may write to it."""
+    """Reject a foreign file before SQLite opens it, because opening may write to it."""
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     is_whole = len(header) == _HEADER_BYTES and header.startswith(_MAGIC)
@@ -391,7 +391,7 @@ def _require_tables(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into what a user can mend."""
+    """Convert SQLite errors to errors with a remedy for the user."""
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -419,7 +419,7 @@ def _refusing_system(path: Path) -> Iterator[None]:
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Return rows as a frame that meets the contract; raises ContractError where they do not."""
+    """Convert rows to a data frame. Raises ContractError where they violate the contract."""
     import polars as pl
 
     from iosig.warehouse.contracts import frames
@@ -432,7 +432,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def _stored(frame: pl.DataFrame) -> list[tuple[Any, ...]]:
-    """Return rows as SQLite keeps them: instants in microseconds, dates in days, since 1970."""
+    """Convert rows to SQLite's representation: instants in microseconds and dates in days since 1970."""
     import polars as pl
     import polars.selectors as cs
 
@@ -457,7 +457,7 @@ def _loaded(rows: Sequence[tuple[Any, ...]], path: Path) -> pl.DataFrame:
 
 
 def _last(connection: sqlite3.Connection) -> int:
-    # Not of the rows: these may have been pruned.
+    # Rows are no substitute, since they may have been pruned.
     found = connection.execute("select seq from sqlite_sequence where name = 'predictions'").fetchone()
     return int(found[0]) if found else 0
 

@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from iosig.warehouse.store.ledger import Known
     from iosig.warehouse.store.pseudonyms import Names
 
-#: the mark of landings at work, which many may share; the last place in their order
+#: lock shared by running landings; and the file with the last allocated position in the landing order
 _AT_WORK, _SEQUENCE = "landing.lock", "landing.sequence"
-#: pieces that may wait to be written: bounds the memory
+#: maximum number of queued pieces to write; bounds the memory
 _AHEAD = 2
 _WRITERS = 2
 _PollKey = tuple[str, str, str]
 
 
 def ledger(store: Store) -> list[Landing]:
-    """Return every landing that counts, the latest generation of each content, in the order of landing."""
+    """Return the landings in force, the latest generation of each content, in landing order."""
     from iosig.warehouse.store.ledger import read
 
     whole = read(store)
@@ -66,7 +66,7 @@ def find(store: Store, landing_id: str) -> Landing | None:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What one call of `land` did with one input: landed now, landed before, or refused whole."""
+    """Result of landing one input: landed now, landed before, or refused completely."""
 
     landing: Landing
     is_new: bool
@@ -139,7 +139,7 @@ def _mostly_sound(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 
 def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | None) -> Source:
-    """Return the format of a file, the one that is named or the first that recognizes it; else raise InputRefused."""
+    """Return the named format of a file, or the first that recognizes it. Raises InputRefused without a match."""
     from iosig.warehouse.sources.files.opening import read_head
 
     head = read_head(path, columns)
@@ -147,7 +147,7 @@ def source_of(path: Path, columns: Mapping[str, str] | None, format_name: str | 
 
 
 def refused_whole(refusal: InputRefused) -> Batch:
-    """Return the one row of `rejects` of an input that was refused as a whole."""
+    """Return the single row of `rejects` for an input that was refused completely."""
     from iosig.warehouse.sources.rows.rejects import rejects
 
     return rejects([(None, refusal.reason, refusal.remedy, None)])
@@ -188,7 +188,7 @@ def land_batches(
 
 
 class _NothingNew(Exception):
-    """Another attempt that came to the same nothing as the one before: leaving by it leaves no trace."""
+    """Raised to discard another attempt that landed no rows, like the previous one."""
 
 
 def write(
@@ -245,7 +245,7 @@ def hidden(batches: Iterable[Batch], names: Names) -> Iterator[Batch]:
 
 
 def write_landing(landing: Landing, folder: Path) -> None:
-    """Write the manifest of a landing with a folder of its own; fields without a value are left out."""
+    """Write the manifest of a landing in its own folder; empty fields are omitted."""
     write_manifest(
         {name: value for name, value in asdict(landing).items() if value is not None and name != "lot"}, folder
     )
@@ -302,7 +302,7 @@ def _counted(content: bytes | None) -> int | None:
 
 
 def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Iterator[Batch]) -> Iterator[Part]:
-    """Write batches as files; one is written while the next is read."""
+    """Write batches as files, overlapping the write of one batch with the read of the next."""
     counts: Counter[str] = Counter()
     writing: deque[Future[Part]] = deque()
     with ThreadPoolExecutor(_WRITERS, "landing") as writer:
@@ -318,7 +318,7 @@ def _write_parts(folder: Path, landing_id: str, source_file: str, batches: Itera
 
 
 def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows: pl.DataFrame) -> Part:
-    """Write rows of a table, of one day if it is by days, as a file of a landing, and return what it is."""
+    """Write rows of a table, or of one of its days, as a file of a landing, and return its description."""
     write_parquet(rows, table, path)
     place, sealed = f"landed/{landing_id}/{path.name}", Sealed.of_path(path)
     part = Part(table.name, place, day, rows.height, sealed.byte_count, sealed.sha256)
@@ -331,7 +331,7 @@ def write_part(path: Path, landing_id: str, table: Table, day: str | None, rows:
 
 
 def _edges(polls: pl.DataFrame) -> tuple[_PollKey | None, _PollKey | None]:
-    """Return the first and last key of sorted polls, or twice None where a key comes twice."""
+    """Return the first and last key of sorted polls, or None for both where a key is duplicated."""
     import polars as pl
 
     keys = polls.select(POLLS.landed_by)
@@ -351,7 +351,7 @@ def signed(rows: pl.DataFrame, landing_id: str, source_file: str) -> pl.DataFram
 
 
 def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.DataFrame]]:
-    """Yield the rows of tables that land by days by UTC day, in order; those of others as they come."""
+    """Split the rows of tables partitioned by day by UTC day, in order; yield rows of other tables unchanged."""
     import polars as pl
 
     if rows.is_empty():
@@ -369,7 +369,7 @@ def _by_day(table: Table, rows: pl.DataFrame) -> Iterator[tuple[str | None, pl.D
 
 
 def _is_ordered(rows: pl.DataFrame, names: Sequence[str]) -> bool:
-    """Return whether rows are in the order of these columns, as most come; asking costs a third of sorting."""
+    """Return whether rows are sorted by these columns, as most are; the check costs a third of a sort."""
     import polars as pl
 
     *earlier, last = (pl.col(name) for name in names)
@@ -380,7 +380,7 @@ def _is_ordered(rows: pl.DataFrame, names: Sequence[str]) -> bool:
 
 
 def sweep(store: Store) -> None:
-    """Remove what killed landings left, unless a landing is at work just now."""
+    """Remove temporary files of killed landings, unless a landing is running."""
     if store.files.holds("landed"):
         with suppress(Busy), store.files.held(_AT_WORK):
             store.files.sweep("landed")

@@ -32,7 +32,7 @@ from iosig.warehouse.store.manifests import ID_DIGITS, Landing, Part, id_of, in_
 from iosig.warehouse.store.store import Store, digest_of
 
 HEAD, FOLDER = "ledger.json", "ledger"
-#: another number is another index
+#: format version of the index; an index with another version is ignored
 _FORM = 2
 #: number of unindexed landings that justify a new segment
 _WORTH = 256
@@ -64,9 +64,9 @@ _FILES = pl.Schema(
         "row_count": pl.Int64(),
         "longest_interval_s": pl.Float64(),
         "is_shared": pl.Boolean(),
-        # of polls, if they are known
+        # of polls, if known
         "filesystems": pl.List(pl.String),
-        # of traces: the days on which they ended, whether of any that is not known, or not when it started
+        # of traces: range of end days, and whether an end or a start is unknown
         "first_on": pl.Date(),
         "last_on": pl.Date(),
         "is_undated": pl.Boolean(),
@@ -90,26 +90,26 @@ class Ledger:
 
     @cached_property
     def in_force(self) -> pl.DataFrame:
-        """The landings that count, the latest generation of each content, in the order of landing."""
+        """The latest generation of each content, in landing order."""
         counted = _first(self.landings, "content")
-        # as they come, one after the other, they are in order
+        # already sorted if the sequence numbers are increasing
         return counted if counted["sequence"].is_sorted() else counted.sort("sequence", "landing_id")
 
     def of(self, landing_ids: Iterable[str] | pl.Series) -> pl.DataFrame:
-        """Return the landings of those ids that there are, be they replaced since or not."""
+        """Select landings by id, including replaced ones."""
         wanted = pl.DataFrame({"landing_id": landing_ids}, schema={"landing_id": pl.String})
         return _first(self.landings.join(wanted, on="landing_id", how="semi"), "landing_id")
 
     def where(self, condition: pl.Expr) -> Ledger:
-        """Return the ledger as if only the landings that meet a condition had landed."""
+        """Return the ledger restricted to landings that meet a condition."""
         landings = self.landings.filter(condition)
         return Ledger(self.store, landings, self.files.join(landings, on="folder", how="semi"))
 
     def parts(self, table: Table, landings: pl.DataFrame, files: pl.Expr | bool = True) -> pl.DataFrame:
-        """Return which files hold rows of a table of some landings.
+        """Return the files that contain rows of a table from the given landings.
 
-        Columns: part_order, landing_id, path, is_shared, day. files: which of them are meant, as a condition on their
-        columns. A shared file may hold none of a landing's rows.
+        Columns: part_order, landing_id, path, is_shared, day. files: filter expression on the columns of `files`. A
+        shared file may contain no row of a landing.
         """
         of_table = self.files.filter((pl.col("table") == table.name) & files).with_row_index("file")
         return (
@@ -120,19 +120,19 @@ class Ledger:
         )
 
     def having(self, tables: Iterable[Table], files: pl.Expr | bool = True) -> pl.DataFrame:
-        """Return the landings in force that lie with files of any of the tables, of those that are meant."""
+        """Return the landings in force that have files of any of the tables, restricted by the filter."""
         names = [table.name for table in tables]
         chosen = self.files.filter(pl.col("table").is_in(names) & files)
         return self.in_force.join(chosen, on="folder", how="semi", maintain_order="left")
 
     def objects(self, landings: pl.DataFrame) -> Iterator[Landing]:
-        """Yield some landings as objects, in their order; their manifests are read."""
+        """Read the manifests of some landings and yield them as objects, in order."""
         held: dict[str, dict[str, Landing]] = {}
         for folder, landing_id in landings.select("folder", "landing_id").iter_rows():
             if folder not in held:
-                # of an id that comes twice the first
+                # the first landing of a duplicate id
                 held[folder] = {one.landing_id: one for one in reversed(in_folder(self.store, folder))}
-            # a manifest that was taken away just now counts no more
+            # a manifest that was deleted in the meantime is skipped
             if landing_id in held[folder]:
                 yield held[folder][landing_id]
 
@@ -161,13 +161,13 @@ class Known:
 
     @cached_property
     def _there(self) -> tuple[npt.NDArray[np.uint64], pl.DataFrame]:
-        """The landings by their contents' numbers, in order, and these."""
+        """Sorted content hashes, and the landings in the same order."""
         landings = _LANDINGS.to_frame() if self._is_empty else read(self._store).landings
         ordered = landings.sort("content", "generation", "sequence")
         return ordered["content"].to_numpy(), ordered.select("landing_id", "folder")
 
     def generations(self, content_sha256: str) -> list[Landing]:
-        """Return the landings of a content, the first one first."""
+        """Return the landings of a content, oldest generation first."""
         content = id_of(content_sha256)
         numbers, landings = self._there
         number = np.uint64(int(content, 16))
@@ -179,7 +179,7 @@ class Known:
         return [by_generation[generation] for generation in sorted(by_generation)]
 
     def add(self, landing: Landing) -> None:
-        """Add what was landed just now."""
+        """Add a landing that was just created."""
         self._own.setdefault(landing.trace_id, []).append(landing)
 
     def _landing(self, folder: str, landing_id: str) -> Landing | None:
@@ -189,7 +189,7 @@ class Known:
 
 
 def read(store: Store) -> Ledger:
-    """Read the ledger: indexed landings and the manifests of the others, which are indexed if numerous.
+    """Read the ledger from the index and the manifests of other landings, which are indexed if numerous.
 
     Raises MachineFault where one of these manifests is damaged.
     """
@@ -207,7 +207,7 @@ def read(store: Store) -> Ledger:
         told = told.without(gone)
     fresh = _joined([_of_folders(store, some.iter_rows()) for some in new.iter_slices(_AT_ONCE)])
     if gone.height or fresh.landings.height >= _WORTH:
-        # where nothing can be written, one reads all the same
+        # without write permission, readers still work
         with suppress(OSError):
             _keep(store, head, segments, fresh, gone)
     whole = _joined([told, fresh])
@@ -235,7 +235,7 @@ def _joined(rows: Sequence[_Rows]) -> _Rows:
 
 
 def _of_folders(store: Store, folders: Iterable[tuple[str, int]]) -> _Rows:
-    """Return what the manifests of folders say."""
+    """Read the manifests of folders into ledger rows."""
     landings: list[tuple[Any, ...]] = []
     files: dict[str, tuple[Any, ...]] = {}
     for folder, mark in folders:
@@ -259,7 +259,7 @@ def _of_file(store: Store, part: Part) -> tuple[Any, ...]:
 
 
 def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bool]:
-    """Return the days on which traces of a file ended, whether of any that is not known, or not when it started."""
+    """Return the range of a trace file's end days, and whether an end or a start is unknown."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -284,7 +284,7 @@ def _times(store: Store, part: Part) -> tuple[date | None, date | None, bool, bo
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """One segment of the index: an entry of the head file and the rows that it refers to."""
+    """One segment of the index, as an entry of the head file and the rows that it refers to."""
 
     told: dict[str, Any]
     rows: _Rows
@@ -295,7 +295,7 @@ class _Segment:
 
 
 def _indexed(store: Store) -> tuple[bytes | None, list[_Segment]]:
-    """Return what names the segments, as it is, and these; none where any of it is not what was written."""
+    """Read the head file and the segments of the index; without valid segments, return an empty list."""
     head = store.files.content(HEAD)
     while True:
         try:
@@ -332,10 +332,10 @@ def _segment(store: Store, told: dict[str, Any]) -> _Segment:
 
 
 def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Rows, gone: pl.DataFrame) -> None:
-    """Add landings to the index, in a segment that takes in those which are not much larger: their number stays low.
+    """Add landings to the index, merged with segments that are not much larger, which keeps the number of segments low.
 
-    gone: folders that are not there any more; such numbers may be given again, so nothing is kept of them. Where
-    another process was faster, its index stays.
+    gone: deleted folders, whose entries are dropped because their names or inodes may be reused. If another process was
+    faster, its index stays.
     """
     left = list(segments)
     rows = [fresh]
@@ -375,7 +375,7 @@ def forget(store: Store) -> None:
 
 
 def is_true(store: Store) -> bool:
-    """Return whether the index says what the manifests do, of all folders that it knows and that are still there."""
+    """Return whether the index agrees with the manifests of all indexed folders that still exist."""
     there = store.files.folders("landed")
     head, segments = _indexed(store)
     if head is not None and not segments:

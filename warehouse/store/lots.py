@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
     from iosig.warehouse.store.pseudonyms import Names
 
-#: a larger input has a folder of its own
+#: a larger input gets a folder of its own
 SMALL_BYTES = 1 << 20
 #: a lot is full at this number of inputs or rows, which are kept in memory
 MOST_INPUTS = 500
 MOST_ROWS = 1 << 18
-#: fewer inputs than these have folders of their own, too
+#: smaller lots get separate folders per input, too
 FEWEST_INPUTS = 8
 #: tables with a column that identifies the landing of each row
 _SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TRACE_REQUESTS, REJECTS)
@@ -53,7 +53,7 @@ _SHARED = (TRACES, TRACE_MODULES, TRACE_FILES, TRACE_RECORDS, TRACE_HEATMAPS, TR
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A read input: its name, the hash of its content, its rows, and the reason for a refusal, if any.
+    """An input in memory, with its name, the hash of its content, its rows, and the reason for a refusal, if any.
 
     sequence: its reserved position in the landing order, if any.
     """
@@ -78,7 +78,7 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one input of a lot."""
+    """Outcome of landing one input of a lot."""
 
     path: Path
     landed: Landed
@@ -86,23 +86,23 @@ class Outcome:
 
 
 class Lot:
-    """Small inputs as they are read, until they are landed together; one warehouse's, for one call."""
+    """Collects small inputs of one call until they land together."""
 
     def __init__(self, store: Store, known: Known | None = None, names: Names | None = None) -> None:
         """Create an empty lot; `names` holds the pseudonyms of a private warehouse."""
         self._store = store
         self._names = names
         self._known = known or Known(store)
-        #: what was given, in order; of a content that comes twice the first is read
+        #: given inputs in order; a duplicate content is read only once
         self._given: list[tuple[Path, str]] = []
         self._inputs: dict[str, _Read] = {}
         self._row_count = 0
-        #: formats that have other tables, too: none of them is read twice
+        #: formats whose inputs have tables that lots do not support; they are not read again
         self._unshared: set[str] = set()
 
     @property
     def is_full(self) -> bool:
-        """Whether it is to be landed before more is read."""
+        """Whether the lot should land before more inputs are added."""
         return len(self._given) >= MOST_INPUTS or self._row_count >= MOST_ROWS
 
     def add(
@@ -114,9 +114,9 @@ class Lot:
         format_name: str | None = None,
         sequence: int | None = None,
     ) -> bool:
-        """Read a file if it is a small trace or was landed before, and return whether it was taken.
+        """Read a file if it is a small trace or has landed before; return whether the lot accepted it.
 
-        One that is refused is taken, too: its reason is landed as one row of `rejects`. See `landing.land`.
+        A refused file is accepted as well: its reason lands as one row of `rejects`. See `landing.land`.
         """
         from iosig.warehouse.sources.files.opening import content_hash, file_size
 
@@ -156,12 +156,12 @@ class Lot:
             found = landed.pop(sha256, None)
             if found is not None:
                 self._known.add(found.landing)
-            # of a content that comes twice the second was landed before
+            # a second input with the same content counts as landed before
             yield Outcome(path, found or Landed(self._known.generations(sha256)[-1], is_new=False), refusal)
 
 
 def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: int | None, *, is_named: bool) -> _Read:
-    """Read an input into memory; one that is refused has its reason as its only row."""
+    """Read an input into memory; a refused input yields its reason as the only row."""
     read = _Read(path, get_input_name(path, source), sha256, source.name, [], None, sequence)
     try:
         with record_zones() as zones:
@@ -174,7 +174,7 @@ def _read(path: Path, sha256: str, source: Source, reading: Reading, sequence: i
 
 
 def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
-    """Land inputs, in one folder if they are not too few, and return their landings by the hash of the content."""
+    """Land inputs, in one folder if there are enough, and map content hashes to landings."""
     if len(inputs) < FEWEST_INPUTS:
         return {
             one.content_sha256: landing.write(
@@ -197,7 +197,7 @@ def _landed(store: Store, inputs: Sequence[_Read]) -> dict[str, Landed]:
 
 
 def _fill(store: Store, folder: Path, name: str, inputs: Sequence[_Read]) -> None:
-    """Write the files of a lot, and what each of its landings is."""
+    """Write the data files of a lot and its manifest."""
     files, counts = {}, {}
     for table in _SHARED:
         rows = _rows(table, inputs)
@@ -243,7 +243,7 @@ def _rows(table: Table, inputs: Sequence[_Read]) -> pl.DataFrame | None:
 
 
 def write_file(folder: Path, lot: str, table: Table, rows: pl.DataFrame) -> dict[str, str | int]:
-    """Write the rows of a table as a file of a lot, and return what its manifest says of it."""
+    """Write the rows of a table as a file of a lot, and return its manifest entry."""
     path = write_parquet(rows, table, folder / f"{table.name}.parquet")
     return {"path": f"landed/{lot}/{path.name}", **asdict(Sealed.of_path(path))}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ID_DIGITS = 16
 MANIFEST = "landing.json"
-#: how folders of inputs begin that were landed together
+#: name prefix of lot folders
 LOT = "lot-"
 
 
@@ -80,7 +80,7 @@ class Landing:
 
     @property
     def manifest(self) -> str:
-        """The name of the file that says what the landing is."""
+        """Name of the landing's manifest file."""
         return manifest_in(self.folder)
 
     @property
@@ -89,17 +89,17 @@ class Landing:
         return id_of(self.content_sha256)
 
     def row_count(self) -> int:
-        """Rows landed, the refused ones apart."""
+        """Count the landed rows, without refused ones."""
         return sum(part.row_count for part in self.parts if part.table != REJECTS.name)
 
 
 def id_of(content_sha256: str) -> str:
-    """Return how a content is called when it is landed first."""
+    """Return the id of a content's first landing."""
     return content_sha256[:ID_DIGITS]
 
 
 def id_in(content_sha256: str, generation: int) -> str:
-    """Return how a content is called when it is landed for the so-manieth time again."""
+    """Return the id of a content's landing in a later generation."""
     return id_of(content_sha256) + (f"-{generation}" if generation else "")
 
 
@@ -109,7 +109,7 @@ def manifest_in(folder: str) -> str:
 
 
 def write_manifest(told: Mapping[str, Any], folder: Path) -> None:
-    """Write a manifest with its checksum; those of older versions have none."""
+    """Write a manifest with a checksum, which manifests of older versions lack."""
     write_json({**told, "sha256": digest_of(told)}, folder / MANIFEST)
 
 
@@ -140,7 +140,7 @@ def in_folder(store: Store, name: str) -> list[Landing]:
 
 
 def _require_own(landing: Landing, folder: str) -> None:
-    """Raise ValueError if a manifest is that of another folder, or its ids differ from its content's hash."""
+    """Raise ValueError if a manifest belongs to another folder, or its ids do not match its content's hash."""
     is_named = landing.landing_id == id_in(landing.content_sha256, landing.generation)
     is_own = all(part.path.startswith(f"landed/{folder}/") for part in landing.parts)
     if landing.folder != folder or not is_named or not is_own:
@@ -163,7 +163,7 @@ def _of_lot(lot: str, files: dict[str, dict[str, Any]], told: dict[str, Any]) ->
 
 
 def may_repeat(parts: Sequence[Part]) -> bool:
-    """Return whether any two polls of these parts may be of one controller and instant."""
+    """Return whether two polls in these parts may share a controller and an instant."""
     ordered = sorted(parts, key=lambda part: part.first or ("", "", ""))
     if any(part.first is None for part in ordered):
         return True
@@ -176,7 +176,7 @@ def landing_column(table: Table) -> str:
 
 
 def scans(store: Store, table: Table, parts: Iterable[tuple[Landing, Part]]) -> list[pl.LazyFrame]:
-    """Return the rows of landed parts of a table, a frame for each file, in the order of the parts."""
+    """Scan the landed parts of a table as one lazy frame per file, in the order of the parts."""
     import polars as pl
 
     ids: dict[str, list[str] | None] = {}

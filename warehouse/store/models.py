@@ -30,7 +30,7 @@ _NUMBERS = count()
 
 
 def model_path(table: Table) -> Path:
-    """Return the SQL file that makes a table."""
+    """Return the path of the SQL model of a table."""
     return SQL_ROOT / table.layer / f"{table.name}.sql"
 
 
@@ -50,7 +50,7 @@ def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection
         try:
             yield connection
         except BaseException:
-            # an engine that failed may answer nothing any more
+            # a failed engine may no longer respond
             _database.cache_clear()
             raise
         connection.execute("use memory")
@@ -59,7 +59,7 @@ def engine(spill: Path, memory_limit: str) -> Iterator[duckdb.DuckDBPyConnection
 
 @lru_cache(maxsize=1)
 def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
-    """Return this process's DuckDB: to open one takes as long as many a model."""
+    """Return this process's cached DuckDB, because opening one takes as long as many a model run."""
     import duckdb
     import polars as pl
 
@@ -72,7 +72,7 @@ def _database(spill: str, memory_limit: str) -> duckdb.DuckDBPyConnection:
 
 
 def expose(connection: duckdb.DuckDBPyConnection, schema: str, table: Table, files: Iterable[Path]) -> None:
-    """Make Parquet files readable as `schema.table`; without files it is empty. Columns that none has are NULL."""
+    """Expose Parquet files as the view `schema.table`; without files it is empty. Missing columns are NULL."""
     paths = duckdb_paths(files)
     if not paths:
         _expose_empty(connection, schema, table)
@@ -92,7 +92,7 @@ def _expose_empty(connection: duckdb.DuckDBPyConnection, schema: str, table: Tab
 
 
 def _widened(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPyRelation:
-    """Add the columns that came to a table after the files were written."""
+    """Add columns that are newer than the files, as NULL."""
     known = set(relation.columns)
     young = [
         f"null::{DUCKDB_TYPES[column.dtype]} as {quote_identifier(column.name)}"
@@ -105,7 +105,7 @@ def _widened(relation: duckdb.DuckDBPyRelation, table: Table) -> duckdb.DuckDBPy
 def expose_landed(
     connection: duckdb.DuckDBPyConnection, table: Table, files: Sequence[Path], landing_ids: Sequence[str]
 ) -> None:
-    """Make landed files readable as `landed.table`, with `landing_id`, and their order: `part_order`, `part_row`."""
+    """Expose landed files as `landed.table`, with `landing_id`, `part_order` and `part_row`."""
     own = [_own(connection, files, landing_ids, range(len(files)))] if files else []
     _expose_landed(connection, table, own)
 
@@ -113,7 +113,7 @@ def expose_landed(
 def expose_parts(
     store: Store, connection: duckdb.DuckDBPyConnection, table: Table, parts: Iterable[tuple[Landing, Part]]
 ) -> None:
-    """Make those of some landed parts that are of a table readable as `landed.table`, as `expose_landed` does."""
+    """Expose the parts of one table as `landed.table`, with the columns of `expose_landed`."""
     import polars as pl
 
     of_table = [(lot.landing_id, part.path, part.is_shared) for lot, part in parts if part.table == table.name]
@@ -123,9 +123,9 @@ def expose_parts(
 
 
 def expose_files(store: Store, connection: duckdb.DuckDBPyConnection, table: Table, files: pl.DataFrame) -> None:
-    """Make landed files of a table readable as `landed.table`, as `expose_landed` does.
+    """Expose landed files of a table as `landed.table`, with the columns of `expose_landed`.
 
-    files: landing_id, path, is_shared, and part_order, as `Ledger.parts` gives them.
+    files: landing_id, path, is_shared and part_order, from `Ledger.parts`.
     """
     import polars as pl
 
@@ -142,7 +142,7 @@ def expose_files(store: Store, connection: duckdb.DuckDBPyConnection, table: Tab
 def _own(
     connection: duckdb.DuckDBPyConnection, files: Iterable[Path], landing_ids: Iterable[str], orders: Iterable[int]
 ) -> duckdb.DuckDBPyRelation:
-    """Return the rows of files of one landing each."""
+    """Select the rows of files that contain a single landing."""
     return connection.sql(
         """
         select
@@ -159,7 +159,7 @@ def _own(
 def _shared(
     store: Store, connection: duckdb.DuckDBPyConnection, table: Table, files: pl.DataFrame
 ) -> duckdb.DuckDBPyRelation:
-    """Return the rows of some landings in files that hold those of others, too."""
+    """Select rows of some landings from shared files."""
     import polars as pl
 
     places = files.select(pl.col("path").unique(maintain_order=True)).with_row_index("of_file")
@@ -187,7 +187,7 @@ def _shared(
 def _expose_landed(
     connection: duckdb.DuckDBPyConnection, table: Table, relations: Sequence[duckdb.DuckDBPyRelation]
 ) -> None:
-    """Name what was landed of a table, all relations together."""
+    """Create the view of a landed table from all its relations."""
     if not relations:
         _expose_empty(connection, "landed", table, part_order="bigint", part_row="bigint", landing_id="varchar")
         return
@@ -217,13 +217,13 @@ def extend_landed(connection: duckdb.DuckDBPyConnection, table: Table, more: Tab
 
 
 def expose_frame(connection: duckdb.DuckDBPyConnection, schema: str, name: str, frame: pl.DataFrame) -> None:
-    """Make a frame readable as `schema.name`."""
+    """Expose a data frame as `schema.name`."""
     connection.register(f"{schema}__{name}__frame", frame.to_arrow())
     _name(connection, connection.table(f"{schema}__{name}__frame"), schema, name)
 
 
 def _name(connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, schema: str, name: str) -> None:
-    """Name a relation; both names are ours, never the input's."""
+    """Create or replace a view; schema and name are constants of iosig, not user input."""
     relation.create_view(f"{schema}__{name}", replace=True)
     _name_view(connection, schema, name)
 
@@ -239,7 +239,7 @@ def _name_view(connection: duckdb.DuckDBPyConnection, schema: str, name: str) ->
 def select(
     connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None
 ) -> pl.DataFrame:
-    """Run a table's SQL model and return its result, for computation."""
+    """Run a table's SQL model and return its result."""
     query = _query(table)
     rows: pl.DataFrame = connection.sql(query, params=_named_in(query, parameters)).pl()
     return rows
@@ -248,10 +248,10 @@ def select(
 def compute(
     connection: duckdb.DuckDBPyConnection, table: Table, parameters: Mapping[str, Any] | None = None
 ) -> duckdb.DuckDBPyRelation:
-    """Run a table's SQL model, make the result readable as `layer.table` in this engine, and return it.
+    """Run a table's SQL model, expose the result as `layer.table` in this engine, and return it.
 
-    The result is a table, which may spill to disk. DuckDB declares a Parquet column as required if its statistics say
-    that no value is NULL; a table has such statistics, a query mostly has none.
+    The result is a table, which may spill to disk. DuckDB declares a Parquet column as required if statistics show that
+    it has no NULL; a table has such statistics, whereas most queries do not.
     """
     query, name = _query(table), f"{table.layer}__{table.name}__result"
     connection.execute(f'create or replace table "{name}" as {query}', _named_in(query, parameters))
@@ -263,7 +263,7 @@ def compute(
 def write(
     connection: duckdb.DuckDBPyConnection, table: Table, path: Path, parameters: Mapping[str, Any] | None = None
 ) -> int:
-    """Compute a table as `compute` does, and have DuckDB write the result as the table's file. Returns the rows.
+    """Compute a table like `compute`, and let DuckDB write the table's file. Returns the rows.
 
     Raises ContractError, and writes nothing, if columns, rows or the key differ from the table's contract.
     """
@@ -281,9 +281,9 @@ def write_days(
     *,
     is_sparse: bool = True,
 ) -> dict[date | None, int]:
-    """Compute a table, and have DuckDB write a file for each day, which alone stay readable. Returns the rows of each.
+    """Compute a table, and let DuckDB write one file per day; only these rows stay exposed. Returns the rows per day.
 
-    is_sparse: whether days without rows have no file. Rows of other days are not written. Raises ContractError if
+    is_sparse: whether days without rows get no file. Rows of other days are not written. Raises ContractError if
     columns, rows or the key of a day differ from the table's contract.
     """
     assert table.partition
@@ -304,8 +304,8 @@ def _qualified(table: Table) -> str:
 def _copy(
     connection: duckdb.DuckDBPyConnection, table: Table, path: Path, condition: str, **parameters: object
 ) -> None:
-    """Write the rows of a computed table that meet a condition as a file, as `write_parquet` does."""
-    # a column that may be NULL is declared as such, whatever the rows
+    """Write the computed rows that meet a condition to a file, in the format of `write_parquet`."""
+    # nullable columns are declared nullable, even if the rows contain no NULL
     columns = ", ".join(
         f"try({quote_identifier(column.name)}) as {quote_identifier(column.name)}"
         if column.nullable

@@ -39,7 +39,7 @@ _ASKED_EVERY_S = 0.2
 _CONNECT_TIMEOUT_S, _TIMEOUT_S = 10, 300
 _RETRIES: Any = {"max_retries": 10, "retry_timeout": timedelta(seconds=_TIMEOUT_S)}
 _AT_ONCE = 16
-#: what says which catalogue a warehouse has, and where its tables lie if not with all else
+#: file that names the catalogue of a warehouse, and the tables' location if it is separate
 NOTE = "catalogue.json"
 _TABLES = "tables"
 _ASKED_AGAIN_S = 5.0
@@ -48,14 +48,14 @@ _KNOWN: dict[str, tuple[float, str | None]] = {}
 
 @cache
 def require_installed() -> None:
-    """Raise UsageError, with the line that installs it, where the library is not there."""
+    """Raise UsageError with the install command where the library is missing."""
     if find_spec("obstore") is None:
         raise MissingExtra("A warehouse in an object store", "s3")
 
 
 @cache
 def _store(url: str) -> Any:
-    """Open a store; where it is and who asks are said by the variables and files of AWS."""
+    """Open a store; address and credentials come from AWS's environment variables and files."""
     from obstore.store import from_url
 
     return from_url(url, client_options=_client_options(), retry_config=_RETRIES)
@@ -66,12 +66,12 @@ def _client_options() -> Any:
 
 
 def is_plain() -> bool:
-    """Return whether the store is one that is named without encryption, as on a machine of one's own."""
+    """Return whether the store's endpoint is unencrypted, as on a developer's machine."""
     return os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
 
 
 def for_arrow() -> dict[str, str]:
-    """Return how pyiceberg's Arrow finds the store: what AWS's variables say; secrets it finds itself."""
+    """Return the options of pyiceberg's Arrow file system from AWS's variables; Arrow finds the credentials."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     endpoint = os.environ.get("AWS_ENDPOINT_URL")
     limits = {"s3.connect-timeout": str(_CONNECT_TIMEOUT_S), "s3.request-timeout": str(_TIMEOUT_S)}
@@ -79,7 +79,7 @@ def for_arrow() -> dict[str, str]:
 
 
 def file_system(url: str) -> Any:
-    """Return a store as a file system that DuckDB reads, by whole URLs."""
+    """Return a store as an fsspec file system that DuckDB reads by complete URLs."""
     from obstore.fsspec import FsspecStore
 
     return FsspecStore(url.split("://")[0], client_options=_client_options(), retry_config=_RETRIES)
@@ -109,14 +109,14 @@ class Objects(Files):
     root: Path
 
     def location(self, name: str) -> str:
-        """Return where others find a file or folder: a URL, without escapes."""
+        """Return the unescaped URL or path at which other programs find a file or folder."""
         return f"{self._base(name)}/{name}"
 
     def _base(self, name: str) -> str:
         return (_elsewhere(self.url) if name.partition("/")[0] == _TABLES else None) or self.url
 
     def _objects(self, name: str) -> Any:
-        """Return what keeps a file, or all files of a pattern."""
+        """Return the store client for a file or a glob pattern."""
         return _store(self._base(name))
 
     # ---- reading
@@ -126,7 +126,7 @@ class Objects(Files):
         return cast(BinaryIO, io.BufferedReader(_Reading(self._objects(name), name), 1 << 20))
 
     def content(self, name: str) -> bytes | None:
-        """Return a file's bytes, None where it is not there."""
+        """Return a file's bytes, None where it does not exist."""
         import obstore
 
         try:
@@ -135,7 +135,7 @@ class Objects(Files):
             return None
 
     def sealed(self, name: str) -> Sealed:
-        """Return a file as it is now, read in one request. Raises FileNotFoundError."""
+        """Read a file in one request and return its checksum. Raises FileNotFoundError."""
         import obstore
 
         digest, byte_count = hashlib.sha256(), 0
@@ -145,7 +145,7 @@ class Objects(Files):
         return Sealed(byte_count, digest.hexdigest())
 
     def mark(self, name: str) -> list[float]:
-        """Return what changes whenever the file does; nothing where it is not there."""
+        """Return a fingerprint that changes whenever the file does; an empty list where it does not exist."""
         found = self._head(name)
         return (
             []
@@ -205,7 +205,7 @@ class Objects(Files):
         obstore.put(self._objects(name), name, content)
 
     def swap(self, name: str, before: bytes | None, after: bytes) -> bool:
-        """Write a small file if it is still what it was before, None for not there; return whether it was."""
+        """Replace a small file if its content is still `before` (None: absent); return whether it was replaced."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
@@ -226,14 +226,14 @@ class Objects(Files):
 
     @contextmanager
     def filled(self, name: str) -> Iterator[Path]:
-        """Give a local path to be filled: on leaving it is the file of that name."""
+        """Provide a local path to fill; on exit it is uploaded under that name."""
         with self._scratch() as folder:
             yield folder / Path(name).name
             self._upload(folder / Path(name).name, name)
 
     @contextmanager
     def gathered(self, folder: str, last: str) -> Iterator[Path]:
-        """Give a local folder to be filled: its files are there when the last one is."""
+        """Provide a local folder to fill; the folder exists once `last` has been uploaded, after all other files."""
         from obstore.exceptions import AlreadyExistsError
 
         with self._scratch() as filling:
@@ -262,7 +262,7 @@ class Objects(Files):
         return obstore.put(self._objects(name), name, path.read_bytes(), mode=mode)
 
     def take(self, source: Path, name: str) -> None:
-        """Have a local file in this place too: within the store, where it is one of its copies."""
+        """Store a local file under this name too, by a copy within the store where possible."""
         import obstore
 
         known = self._name_of(source)
@@ -276,7 +276,7 @@ class Objects(Files):
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else None
 
     def show(self, view: str, label: str, members: Mapping[str, Path]) -> None:
-        """Have a view be exactly these files: an object that names them, swapped by a condition."""
+        """Write the object that lists a view's files, by compare and swap."""
         before = self.content(f"{view}.json")
         known = _view(before)
         if known.get("label") == label:
@@ -327,7 +327,7 @@ class Objects(Files):
                 (self.root / name).unlink(missing_ok=True)
 
     def set_aside(self, name: str) -> str:
-        """Take a damaged file or folder out of its place, and return where it lies now."""
+        """Move a damaged file or folder out of its place, and return its new location."""
         aside = f"{ASIDE}/{Path(name).name}"
         self.remove(aside)
         for each in self._listed(name):
@@ -348,7 +348,7 @@ class Objects(Files):
     # ---- copies
 
     def fetch(self, names: Iterable[str]) -> None:
-        """Have copies of files at their places below the local folder; those that are not there are none there."""
+        """Copy files to the same places below the local folder; local copies of missing files are removed."""
         self.each(self._fetch, list(names))
 
     def _fetch(self, name: str) -> None:
@@ -373,7 +373,7 @@ class Objects(Files):
         os.replace(temporary, path)
 
     def push(self, names: Iterable[str]) -> None:
-        """Have the files that lie at these places below the local folder."""
+        """Upload the files at these places below the local folder."""
         self.each(self._push, [name for name in names if (self.root / name).is_file()])
 
     def _push(self, name: str) -> None:
@@ -384,7 +384,7 @@ class Objects(Files):
 
     @contextmanager
     def held(self, name: str, *, is_shared: bool = False) -> Iterator[None]:
-        """Hold a mark alone, or raise Busy at once; or share it, and wait for who holds it alone."""
+        """Lock a name exclusively, or raise Busy at once; or share the lock, after waiting for an exclusive owner."""
         own = f"{name}.d/{uuid.uuid4().hex}" if is_shared else name
         lease = _Lease(self, own)
         if not lease.take():
@@ -428,15 +428,15 @@ class _Lease:
     def _renew(self) -> None:
         while not self._ended.wait(LEASE_S / 3):
             told = self._now()
-            # a store that is away for a while: there are two more times
+            # the store may be unavailable for a while; two more attempts follow before the lease expires
             with suppress(Exception):
                 if not self._objects.swap(self._name, self._told, told):
-                    # who was away too long has lost it; what it publishes now is refused by the catalogue
+                    # the lease has expired and has another owner; the catalogue refuses this process's commits
                     return
                 self._told = told
 
     def end(self) -> None:
-        """Give the lease back, if it is still ours."""
+        """Release the lease, if this process still owns it."""
         self._ended.set()
         self._renewing.join()
         with suppress(Exception):
@@ -445,7 +445,7 @@ class _Lease:
 
 
 def _view(content: bytes | None) -> dict[str, Any]:
-    """Return what a view's object says, nothing where it is torn or not there."""
+    """Parse the object of a view; an empty dict where it is missing or torn."""
     with suppress(ValueError):
         told = json.loads(content or b"null")
         if isinstance(told, dict) and isinstance(told.get("files"), dict):
@@ -465,14 +465,14 @@ def _stamp(e_tag: str) -> int:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of names as a regular expression."""
+    """Convert a glob pattern to a regular expression."""
     words = {"*": "[^/]*", "?": "[^/]"}
     parts = re.findall(r"\[[^\]]+\]|[*?]|[^*?\[]+", pattern)
     return re.compile("".join(words.get(part, part if part[:1] == "[" else re.escape(part)) for part in parts))
 
 
 class _Reading(io.RawIOBase):
-    """An object as a file that can be read anywhere in it."""
+    """An object as a seekable file."""
 
     def __init__(self, objects: Any, name: str) -> None:
         import obstore

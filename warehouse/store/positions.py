@@ -28,7 +28,7 @@ class Position:
     store: Store
     name: str
     cursor: Any
-    #: the last landing of it, if it is there
+    #: id of the last landing, if it exists
     landing_id: str | None
 
     @property
@@ -36,7 +36,7 @@ class Position:
         return f"positions/{hashlib.sha256(self.name.encode()).hexdigest()[:16]}.json"
 
     def last(self) -> Landed | None:
-        """Return what landed last of it, as landed before; None where nothing did."""
+        """Return the last landing of the input, marked as landed before; None without one."""
         before = landing.find(self.store, self.landing_id) if self.landing_id else None
         return Landed(before, is_new=False) if before else None
 
@@ -53,10 +53,10 @@ class Position:
         names: Names | None,
         time_zone: str | None = None,
     ) -> Landed:
-        """Land what was read up to a cursor, from which the next call goes on.
+        """Land rows up to a cursor, from which the next call continues.
 
-        A landing is identified by its input, its cursors and its rows: a server may return more when it is queried
-        again. time_zone: the zone in which local times of the rows were read.
+        A landing is identified by its input, its cursors and its rows, because a server may return more when it is
+        queried again. time_zone: zone in which local times of the rows were read.
         """
         rows = [hashlib.sha256(batch.rows.hash_rows().to_numpy().tobytes()).hexdigest() for batch in batches]
         content = json.dumps([self.name, self.cursor, cursor, rows]).encode()
@@ -68,7 +68,7 @@ class Position:
 
 
 def position(store: Store, name: str) -> Position:
-    """Return how far an input of that name was read: up to the last landing of it that is there."""
+    """Return the read position of an input, up to its last existing landing."""
     asked = Position(store, name, None, None)
     told: dict[str, Any] | None = document(store, asked._place)
     if told is None:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 #: marks a warehouse as pseudonymized, and detects a key other than the first one
 MARK = "privacy.json"
-#: a key that is shorter could be found by trying
+#: a shorter key could be found by brute force
 FEWEST_KEY_BYTES = 32
-#: 80 bits, so that no two names of a site have one pseudonym
+#: 80 bits make collisions between a site's names negligible
 _LENGTH = 16
 #: words in job ids, next to numbers, that identify no user
 _STEPS = frozenset({"batch", "extern", "interactive"})
@@ -45,7 +45,7 @@ _ROOMS = ("warehouse/sources", "transforms/extrapolation")
 
 
 class Rules(Protocol):
-    """What of a job's name and comment is meant, by the site's own rules, and its file systems' mount points."""
+    """Site rules that select the meaningful parts of job names and comments, and the mount points of file systems."""
 
     @property
     def application_pattern(self) -> str:
@@ -62,7 +62,7 @@ class Rules(Protocol):
 
 @dataclass(frozen=True)
 class Names:
-    """Hides names; the key is never shown."""
+    """Replaces names by keyed pseudonyms; the key is never displayed."""
 
     rules: Rules
     _key: bytes
@@ -72,14 +72,14 @@ class Names:
         return "Names(…)"
 
     def name(self, clear: str) -> str:
-        """Return the pseudonym of a name; of nothing, nothing."""
+        """Return the pseudonym of a name; an empty string stays empty."""
         if not clear:
             return clear
         digest = hmac.digest(self._key, clear.encode("utf-8", "surrogatepass"), "sha256")
         return base64.b32encode(digest).decode().lower()[:_LENGTH]
 
     def job_id(self, clear: str) -> str:
-        """Return a job's id with its numbers, and pseudonyms of all else."""
+        """Pseudonymize a job id, except for its numbers."""
         return _PARTS_OF_IDS.sub(
             lambda part: part[0] if part[0] in _STEPS or not _has_letters(part[0]) else self.name(part[0]), clear
         )
@@ -93,11 +93,11 @@ class Names:
         return clear if clear in self.rules.mounts or clear.strip("/").count("/") == 0 else self.path(clear)
 
     def words(self, clear: str) -> str:
-        """Return words with pseudonyms in the places of all that are no numbers."""
+        """Pseudonymize all words that contain letters."""
         return " ".join(self.path(word) if _has_letters(word) else word for word in clear.split(" "))
 
     def said(self, clear: str) -> str:
-        """Return a sentence with pseudonyms for what it quotes, and for words that no sentence of ours has."""
+        """Pseudonymize the quoted parts of a message, and words that occur in no message of iosig."""
         return _QUOTED_OR_WORD.sub(lambda found: self._part(found[0]), clear)
 
     def _part(self, part: str) -> str:
@@ -106,14 +106,14 @@ class Names:
         return part if not _has_letters(part) or _plain(part) in _vocabulary() else self.path(part)
 
     def node(self, clear: str) -> str:
-        """Return the pseudonym of a host, with its port; a rank, which is a number, stays."""
+        """Pseudonymize a host name and keep its port; a rank, which is a number, stays."""
         host, colon, port = clear.rpartition(":")
         if colon and port.isdecimal() and ":" not in host:
             return f"{self.node(host)}:{port}"
         return clear if clear.isdecimal() else self.name(clear)
 
     def nodes(self, clear: str) -> str | None:
-        """Return the pseudonyms of a scheduler's list of hosts, as they stand in traces; None where it is too long."""
+        """Pseudonymize a scheduler's host list, in the form used by traces; None where the list is too long."""
         hosts = host_lists.expand(clear)
         return None if hosts is None else ",".join(map(self.node, hosts))
 
@@ -126,11 +126,11 @@ class Names:
         return wait_reasons.extract_code(clear)
 
     def listed(self, clear: str) -> str:
-        """Return a JSON list of names, hidden one by one."""
+        """Pseudonymize each name of a JSON list."""
         return json.dumps([self.path(str(name)) for name in json.loads(clear)])
 
     def hide(self, table: Table, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return rows that are about to land with pseudonyms in place of names."""
+        """Replace names by pseudonyms in rows that are about to land."""
         hidden = {column.name: column.hides for column in table.columns if column.hides and column.name in rows.columns}
         if "uid" in hidden.values():
             rows = _with_numbers_as_users(rows)
@@ -153,7 +153,7 @@ class Names:
 
 
 def _found(values: pl.Series, pattern: str) -> pl.Series:
-    """Return the first group of a pattern in each value; NULL where it is not there, or empty."""
+    """Return a pattern's first group in each value; NULL where it does not match or is empty."""
     import polars as pl
 
     found = values.str.extract(pattern, 1)
@@ -193,15 +193,15 @@ def _vocabulary() -> frozenset[str]:
 
 
 def is_private(store: Store) -> bool:
-    """Return whether names in a warehouse are pseudonyms."""
+    """Return whether a warehouse contains pseudonyms instead of names."""
     return store.files.content(MARK) is not None
 
 
 def names_of(store: Store, rules: Rules, key: bytes | None) -> Names | None:
-    """Return what hides the names that land in a warehouse, and mark it; None for one that holds them as they are.
+    """Return the pseudonyms of a warehouse, and mark it as private; None for a warehouse with clear names.
 
-    key: None where the settings want no pseudonyms. Raises UsageError where a warehouse would hold both, or pseudonyms
-    of two keys.
+    key: None where the settings disable pseudonyms. Raises UsageError where a warehouse would mix names and pseudonyms,
+    or pseudonyms of two keys.
     """
     told: dict[str, Any] | None = document(store, MARK)
     if key is None:

@@ -15,7 +15,7 @@ from iosig.warehouse.store.objects import NOTE
 from iosig.warehouse.store.store import Store, digest_of, document, json_bytes
 
 FOLDER = "copies"
-#: the documents, as patterns
+#: name patterns of the documents
 DOCUMENTS = (
     NOTE,
     "closed_days.json",
@@ -78,7 +78,7 @@ def problems(store: Store) -> Iterator[tuple[str, str]]:
 
 
 def mend(store: Store) -> Iterator[tuple[str, str]]:
-    """Restore damaged documents and copies; yield each with what became of it."""
+    """Restore damaged documents and copies; yield each with the action taken."""
     for path, _ in list(problems(store)):
         name = path.removeprefix(f"{FOLDER}/")
         content, known = store.files.content(name), _document_in(name, store.files.content(_copy_of(name)))
@@ -112,12 +112,12 @@ def _documents(store: Store, folder: str = "") -> Iterator[str]:
 
 
 def _copied(name: str, document: Any) -> bytes:
-    # with its name in the checksum no copy passes for that of another document
+    # the checksum includes the name, so the copy of another document is detected
     return json_bytes({"document": document, "sha256": digest_of([name, document])})
 
 
 def _document_in(name: str, copy: bytes | None) -> bytes | None:
-    """Return the bytes of the document that a copy holds; None if the copy is damaged or absent."""
+    """Return the document's bytes from a copy; None if the copy is damaged or missing."""
     try:
         document = json.loads(copy or b"")["document"]
     except (ValueError, KeyError, TypeError):

@@ -32,7 +32,7 @@ ROW_GROUP_ROWS = 1 << 20
 _LOCK, _ASKED_EVERY_S = "lock", 1.0
 #: the owner of a lock writes its note within this time [s]
 _TOLD_WITHIN_S = 0.5
-#: the libraries that read a store's URL do not agree on these: some decode them, some expand them
+#: libraries interpret these characters in a store's URL differently: some decode them, some expand them
 _NOT_IN_URL = re.compile(r"[*?#%\[\]{}\\\x00-\x1f\x7f]")
 #: records the URL that the copies in a folder belong to
 _URL = ".url"
@@ -41,9 +41,9 @@ _Read = TypeVar("_Read")
 
 
 def default_root() -> Path:
-    """Return the warehouse of a command without `--warehouse`: `warehouse/data` of a checkout, else the user's own.
+    """Return the default warehouse, `warehouse/data` in a checkout or a folder in the user's data directory.
 
-    An installed package's folder may be read-only or shared, and is emptied by the next installation.
+    An installed package's folder may be read-only or shared, and the next installation deletes its contents.
     """
     if (_CHECKOUT / "pyproject.toml").is_file():
         return _CHECKOUT / "warehouse" / "data"
@@ -78,7 +78,7 @@ class Store:
         if not (root / _URL).is_file():
             with moved_into_place(root / _URL) as temporary:
                 temporary.write_text(url)
-            # names of users and jobs lie in it
+            # contains names of users and jobs
             root.chmod(0o700)
         return cls(root)
 
@@ -97,7 +97,7 @@ class Store:
 
     @property
     def address(self) -> str:
-        """Where it is, for who works in another folder: its URL, or its folder's whole path."""
+        """Absolute path or URL, valid in any working directory."""
         return self.url or str(self.root.resolve())
 
     @property
@@ -112,18 +112,18 @@ class Store:
         return Objects(url, self.root)
 
     def local(self, name: str) -> Path:
-        """Return where a file lies for programs that know files alone, copied if need be."""
+        """Return a file's local path, after copying it from an object store if necessary."""
         self.files.fetch([name])
         return self.root / name
 
     def locals(self, names: Iterable[str]) -> list[Path]:
-        """Return where files lie for programs that know files alone, copied if need be."""
+        """Return local paths of files, after copying them from an object store if necessary."""
         wanted = list(names)
         self.files.fetch(wanted)
         return [self.root / name for name in wanted]
 
     def here(self, path: Path) -> Path:
-        """Return a path below the root, where its file lies now."""
+        """Fetch a file if necessary, and return its local path."""
         return self.local(path.relative_to(self.root).as_posix())
 
     def has(self, name: str) -> bool:
@@ -142,7 +142,7 @@ class Store:
 
     @property
     def builds(self) -> Path:
-        """What a run has built and not yet released, one folder per plan."""
+        """Build outputs that are not released yet, one folder per plan."""
         return self.root / "builds"
 
     @property
@@ -152,7 +152,7 @@ class Store:
 
     @property
     def journal(self) -> Path:
-        """The journal of predictions, an SQLite file of its own."""
+        """SQLite file with the journal of predictions."""
         return self.root / "predictions.sqlite"
 
     @property
@@ -162,7 +162,7 @@ class Store:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever landed or released here."""
+        """Whether anything has ever been landed or released here."""
         if self.url is None:
             return self.landed.is_dir() or self.catalogue.is_file()
         return self.has("form.json")
@@ -185,7 +185,7 @@ def write_parquet(frame: pl.DataFrame, table: Table, path: Path) -> Path:
 
 
 def put_parquet(store: Store, frame: pl.DataFrame, table: Table, name: str) -> None:
-    """Write a frame as a file of the warehouse, as `write_parquet` does."""
+    """Write a frame as a file of the warehouse, in the format of `write_parquet`."""
     with store.files.filled(name) as path:
         write_parquet(frame, table, path)
 
@@ -241,29 +241,29 @@ def join_parquet(
 
 
 def write_json(document: Any, path: Path) -> Path:
-    """Write a JSON document, keys sorted, in one step."""
+    """Write a JSON document with sorted keys atomically."""
     with moved_into_place(path) as temporary:
         temporary.write_bytes(json_bytes(document))
     return path
 
 
 def json_bytes(document: Any) -> bytes:
-    """Return a JSON document as the warehouse writes it."""
+    """Serialize a JSON document in the warehouse's format."""
     return (json.dumps(document, indent=1, sort_keys=True) + "\n").encode()
 
 
 def put_document(store: Store, name: str, document: Any) -> None:
-    """Write a JSON document of the warehouse, keys sorted."""
+    """Write a JSON document of the warehouse with sorted keys."""
     store.files.put(name, json_bytes(document))
 
 
 def digest_of(document: Any) -> str:
-    """Return the SHA-256 of a JSON document's content, by which it finds damage of itself."""
+    """Return the SHA-256 that a JSON document stores about its own content."""
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def document(store: Store, name: str) -> Any:
-    """Return what a JSON document of the warehouse says, None where it is not there; raise MachineFault if torn."""
+    """Read a JSON document of the warehouse, None where it does not exist; raise MachineFault if torn."""
     content = store.files.content(name)
     try:
         return None if content is None else json.loads(content)
@@ -293,17 +293,17 @@ def locked(store: Store, wait_s: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def held_alone(store: Store, lock: str, work: str, remedy: str, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold a folder, by the name of a lock in it, for one who writes; the lock of a holder that died is lost.
+    """Hold an exclusive lock of a warehouse, which is released when its owner dies.
 
-    work: what holds it, for people. Raises UsageError where another one holds it for longer than one waits, with who
-    that is, and the remedy.
+    work: description of the owner's work for messages. Raises UsageError, with the owner and the remedy, where another
+    process still holds the lock after `wait_s`.
     """
     with ExitStack() as held:
         deadline = time.monotonic() + wait_s
         while not _is_held(store, lock, held):
             if time.monotonic() >= deadline:
                 if holder(store, lock) is None:
-                    # who has just taken it says in a moment who that is
+                    # an owner that has just taken the lock is about to write its note
                     time.sleep(_TOLD_WITHIN_S)
                 raise UsageError(f"Another {work} is writing to {store.name}{_holder_text(store, lock)}. {remedy}")
             time.sleep(min(_ASKED_EVERY_S, max(0.0, deadline - time.monotonic())))
@@ -340,7 +340,7 @@ def holder(store: Store, lock: str = _LOCK) -> dict[str, Any] | None:
     try:
         kill(told["process"], 0)
     except (ProcessLookupError, TypeError, OverflowError):
-        # it was killed
+        # the owner was killed
         return None
     except PermissionError:
         return told

@@ -13,28 +13,28 @@ from iosig.warehouse.sources.protocol import Batch
 if TYPE_CHECKING:
     import polars as pl
 
-#: the columns that say when something happened, by precedence; others say when it is expected, or was planned
+#: columns with the time of an event, by precedence; other time columns contain expected or planned times
 _TIMES = (("polled_at",), ("scraped_at",), ("observed_at",), ("started_at", "ended_at"))
-#: times of series that are smaller count from a start of their own
+#: smaller times of series are relative to a start of their own
 _EPOCH_FROM_S = 1e9
 
 
 @dataclass(slots=True)
 class TimeRange:
-    """The first and last instant of rows, as far as they were seen; None where they have none."""
+    """Time range of the rows seen so far; None where they have no times."""
 
     first: datetime | None = None
     last: datetime | None = None
 
     def watched(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield batches, and extend the range by the times of each."""
+        """Yield batches unchanged, and extend the range by their times."""
         for batch in batches:
             for instants in _instants(batch):
                 self._extend(instants)
             yield batch
 
     def texts(self) -> dict[str, str | None]:
-        """Return `first_at` and `last_at` in ISO 8601."""
+        """Format `first_at` and `last_at` in ISO 8601."""
         return {
             "first_at": self.first.isoformat() if self.first else None,
             "last_at": self.last.isoformat() if self.last else None,
