@@ -36,7 +36,7 @@ def is_url(text: str) -> bool:
 
 
 def is_utf8(path: str | Path) -> bool:
-    """Return whether a path's bytes are UTF-8: JSON, SQLite, Iceberg and DuckDB store no others."""
+    """Return whether a path is valid UTF-8, which JSON, SQLite, Iceberg and DuckDB require."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -45,7 +45,7 @@ def is_utf8(path: str | Path) -> bool:
 
 
 def utf8_path(path: str | Path) -> str:
-    """Return an absolute path for a library that takes UTF-8 alone; a link of this process where it is no UTF-8."""
+    """Return an absolute path for a library that requires UTF-8, by a temporary link if the path is not valid UTF-8."""
     absolute = str(Path(path).absolute())
     return absolute if is_utf8(absolute) else duckdb_path(absolute)
 
@@ -73,14 +73,14 @@ def duckdb_paths(paths: Iterable[str | Path]) -> list[str]:
 
 
 def duckdb_pattern(path: str | Path) -> str | None:
-    """Return a pattern that matches this path alone, for the definition of a stored view; None where none exists."""
+    """Escape a path as a pattern for a stored view; None where no pattern matches this path alone."""
     text = str(Path(path).absolute())
     escaped = re.sub(r"[*?\[]", r"[\g<0>]", text)
     return None if not is_utf8(text) or (escaped != text and "\\" in text) else escaped
 
 
 def original_paths(text: str) -> str:
-    """Return an engine's message with the paths that the user knows in place of links."""
+    """Replace temporary links in an engine's message by the user's paths."""
     return _ALIASES.replaced_in(text)
 
 
@@ -89,7 +89,7 @@ def _is_special(part: str) -> bool:
 
 
 class _Aliases:
-    """Symbolic links with plain names, in a folder that this process creates on first use and removes at its end."""
+    """Symbolic links with plain names, in a temporary folder of this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -97,11 +97,11 @@ class _Aliases:
         self._folder: str | None = None
 
     def link_to(self, target: str) -> str:
-        """Return a link to an absolute path; the same one for the same path."""
+        """Return a cached link to an absolute path, creating it if necessary."""
         with self._lock:
             if target not in self._links:
                 folder = self._folder = self._folder or _private_folder()
-                # readers choose a decompressor by a name's ending
+                # readers choose a decompressor by the file extension
                 suffix = "".join(Path(target).suffixes[-2:])
                 name = f"{len(self._links)}{suffix if _PLAIN_SUFFIX.fullmatch(suffix) else ''}"
                 link = os.path.join(folder, name)
@@ -110,7 +110,7 @@ class _Aliases:
             return self._links[target]
 
     def replaced_in(self, text: str) -> str:
-        """Return a text with the links' targets in place of the links."""
+        """Replace links in a text by their targets."""
         for target, link in sorted(self._links.items(), key=lambda item: len(item[1]), reverse=True):
             text = text.replace(link, target)
         return text
@@ -172,7 +172,7 @@ def read_ipc(path: str | Path) -> pl.DataFrame:
     """Read a local Arrow IPC file."""
     import polars as pl
 
-    # `read_ipc` itself has no `glob`
+    # `read_ipc` has no `glob` option
     return pl.scan_ipc(utf8_path(path), glob=False, hive_partitioning=False).collect()
 
 

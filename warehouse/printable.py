@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Replace, in text that must not begin another line, line feeds and tabs as well."""
+    """Replace control characters, including line feeds and tabs, so that the text stays on one line."""
     return "".join(character if character.isprintable() else MARK for character in text)
 
 

@@ -103,7 +103,7 @@ class ProcessExecutor(Executor):
 
 
 def _kill(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool; the executor of Python 3.11 has no method for that."""
+    """Kill the processes of a pool; the executor of Python 3.11 has no method for this."""
     executor = cast("Any", pool)
     with suppress(AttributeError):
         for process in list(executor._processes.values()):

@@ -55,7 +55,7 @@ class LmtFeed(PollFeed):
         params: FeedParams | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # SQLAlchemy takes long to import.
+        # SQLAlchemy is slow to import
         from iosig.warehouse.sources.polls import lmt_following
         from iosig.warehouse.sources.polls.lmt_cursors import Cursor
 

@@ -74,7 +74,7 @@ _TABLES = "/tables/"
 #: each commit writes one metadata file per table; this number of previous ones is kept
 _KEPT_VERSIONS = 20
 _EPOCH = date(1970, 1, 1)
-#: wherever metadata lie
+#: default of `seen`: no check for concurrent changes
 _ANYWHERE = "anywhere"
 
 
@@ -86,7 +86,7 @@ class _SyncedFile(PyArrowFile):
         self.local_path = path
 
     def create(self, overwrite: bool = False) -> SyncedStream:
-        """Open the file for writing; without `overwrite` it must not be there yet."""
+        """Open the file for writing; without `overwrite` it must not exist."""
         make_folder(Path(self.local_path).parent)
         return SyncedStream(self.local_path, "wb" if overwrite else "xb")
 
@@ -101,11 +101,11 @@ class WarehouseFileIO(PyArrowFileIO):
         if root and _TABLES in location and not location.startswith(f"{root}/"):
             location = root + _TABLES + location.rsplit(_TABLES, 1)[1]
         path = path_of_location(location)
-        # pyiceberg parses a URL, and so ends a path at `?`, `#` or a line break
+        # pyiceberg parses URLs, which would cut a path at `?`, `#` or a line break
         return PyArrowFileIO.parse_location(location, properties) if path is None else ("file", "", path)
 
     def new_output(self, location: str) -> PyArrowFile:
-        """Return a file to be written, which is on disk when it is closed."""
+        """Return an output file that is synced to disk when it is closed."""
         scheme, netloc, path = self.parse_location(location, self.properties)
         return _SyncedFile(location, path, self.fs_by_scheme(scheme, netloc))
 
@@ -191,7 +191,7 @@ def _changed_by_sql(store: Store, seen: str | None) -> Iterator[Gathering]:
         with changing_catalogue(store) if server == EMBEDDED else nullcontext(), engine.begin() as connection:
             alone(connection, server)
             _require_seen(store, seen, releases_location(store))
-            # what the catalogue commits becomes part of this
+            # joins the surrounding transaction
             catalogue.engine = connection  # type: ignore[assignment]
             with catalogue.gathering(last=RELEASES.name):
                 yield catalogue
@@ -215,7 +215,7 @@ def leave_hints(store: Store, locations: Mapping[str, str] | None = None) -> Non
 
 
 def widen(catalogue: Catalog, table: Table) -> IcebergTable:
-    """Return the Iceberg table of a contract, with all of the contract's columns."""
+    """Return the Iceberg table of a contract after adding missing columns."""
     return _widened(catalogue.load_table((NAMESPACE, table.name)), table)
 
 
@@ -234,7 +234,7 @@ def _widened(found: IcebergTable, table: Table) -> IcebergTable:
     if TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED not in found.properties:
         draft.set_properties(_properties(table, found.schema()))
     known = {field.name for field in found.schema().fields}
-    # Rows that are there already have no value in a new column, whatever the contract asks of new ones.
+    # Existing rows are NULL in a new column, even if the contract forbids it.
     new = [field.with_nullable(True) for field in schema if field.name not in known]
     gone = known - set(schema.names)
     if new or gone:
@@ -267,7 +267,7 @@ def _properties(table: Table, schema: Schema) -> dict[str, Any]:
 
 
 def _create(catalogue: Catalog, table: Table) -> IcebergTable:
-    """Create a table: a REST server creates it immediately, SQL with the table's first commit."""
+    """Create a table, immediately on a REST server, or with the table's first commit in SQL."""
     schema, identifier = _iceberg_schema(table), (NAMESPACE, table.name)
     spec, properties = _partitioned(table, schema), _properties(table, schema)
     location = f"{catalogue.properties[_ROOT]}/tables/{table.name}"
@@ -338,7 +338,7 @@ def _day_of(file: DataFile) -> date | None:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a built file exists and holds rows: a release has no other files."""
+    """Return whether a built file exists and has rows; releases contain no empty files."""
     return path.is_file() and bool(pq.read_metadata(utf8_path(path)).num_rows)
 
 

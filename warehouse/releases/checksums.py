@@ -18,12 +18,12 @@ from iosig.warehouse.store.store import Store, cached, digest_of, put_document
 #: the folder of checksum documents
 SEALS = "seals"
 CATALOGUE_SEAL = f"{SEALS}/catalogue.json"
-#: checksums that metadata have once a relocation is complete
+#: future checksums of metadata, valid once a relocation is complete
 RELOCATION = f"{SEALS}/relocation.json"
 
 
 def checksums_now(store: Store, names: Iterable[str], copies: Mapping[str, Path] | None = None) -> dict[str, Sealed]:
-    """Read files whole and return their checksums by name; copies: local files with the same content."""
+    """Read files and return their checksums by name; copies: local files with the same content."""
     listed, known = list(names), copies or {}
 
     def read_one(name: str) -> Sealed:
@@ -50,18 +50,18 @@ def _read(document: Any) -> dict[str, Sealed]:
 
 
 def release_seals(store: Store) -> list[str]:
-    """Return the names of all releases' checksum documents, the first release's first."""
+    """Return the names of all releases' checksum documents, oldest first."""
     return store.files.matching(f"{SEALS}/[0-9]*.json")
 
 
 def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
-    """Compare a file with its checksum and describe the difference; PermissionError if it may not be read."""
+    """Compare a file with its checksum and describe the difference. Raises PermissionError for an unreadable file."""
     try:
         found = store.files.sealed(name)
     except FileNotFoundError:
         return "is not there"
     except PermissionError:
-        # a file that may not be read is not known to be damaged
+        # an unreadable file is not necessarily damaged
         raise
     except OSError as error:
         return f"cannot be read ({error.strerror})"
@@ -72,7 +72,7 @@ def problem_of(store: Store, name: str, sealed: Sealed) -> str | None:
 
 @contextmanager
 def changing_catalogue(store: Store) -> Iterator[None]:
-    """Keep the checksum of the SQLite catalogue up to date with a change that is committed in this block."""
+    """Update the checksum of the SQLite catalogue with changes that are committed in this block."""
     before = read(store, CATALOGUE_SEAL)
     write(store, CATALOGUE_SEAL, {})
     try:
@@ -85,7 +85,7 @@ def changing_catalogue(store: Store) -> Iterator[None]:
 
 
 def seal_catalogue(store: Store) -> None:
-    """Record the checksum of the SQLite catalogue as it is now; nothing is done without one."""
+    """Record the current checksum of the SQLite catalogue, if the warehouse has one."""
     name = store.catalogue.name
     if store.has(name):
         write(store, CATALOGUE_SEAL, checksums_now(store, [name]))

@@ -47,7 +47,7 @@ _COMPUTED: Mapping[Table, Mapping[str, str]] = {
     PERIODS: {"basis": _BASIS},
     PERIOD_SEGMENTS: {"basis": _BASIS},
 }
-#: tables -> the condition on old rows that are kept: those of shared traffic have no equivalent
+#: tables -> condition on old rows to keep: those of shared traffic have no equivalent
 _KEPT = dict.fromkeys((CLASSES, PERIODS, PERIOD_SEGMENTS), f"not is_shared_traffic and {_BASIS} is not null")
 
 
@@ -58,7 +58,7 @@ def is_affected(table: Table) -> bool:
 
 
 def convert_file(table: Table, source: Path, target: Path) -> bool:
-    """Write a released file again, with the columns of the contract in their order; False if no row is left."""
+    """Rewrite a released file with the contract's columns in order; return False if no row remains."""
     import duckdb
 
     with duckdb.connect() as connection:
@@ -69,7 +69,7 @@ def convert_file(table: Table, source: Path, target: Path) -> bool:
 
 
 def convert_landed(table: Table, source: Path, target: Path) -> None:
-    """Write a landed file again with the names of this version; its columns keep their order."""
+    """Rewrite a landed file with current names; its column order stays."""
     import duckdb
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -89,7 +89,7 @@ def convert_landed(table: Table, source: Path, target: Path) -> None:
 
 
 def convert_job_io(folder: Path, sources: Sequence[Path], attributed: Sequence[Path]) -> dict[str | None, Path]:
-    """Compute `job_io` of a release from its converted sources and attribution: by day, a file in a new folder."""
+    """Compute `job_io` of a release from its converted sources and attribution, as one file per day in a new folder."""
     import duckdb
 
     found = {}
@@ -113,7 +113,7 @@ def _columns(table: Table) -> str:
 
 
 def _renamed(connection: duckdb.DuckDBPyConnection, table: Table, source: Path) -> str:
-    """Return the SELECT of a file's rows with present names and values, and all columns of the contract.
+    """Build the SELECT of a file's rows with current names and values, and all columns of the contract.
 
     Landed files keep columns that the contract lacks.
     """
@@ -141,7 +141,7 @@ def _mapped(column: str, values: Mapping[str, str]) -> str:
 
 
 def _write(relation: duckdb.DuckDBPyRelation, table: Table, target: Path) -> bool:
-    """Write rows as `write_parquet` does; False, and no file, if there are none."""
+    """Write rows like `write_parquet`; return False, without a file, if the result is empty."""
     import pyarrow as pa
 
     schema = arrow.schema(table)

@@ -112,5 +112,5 @@ class SqlTables(Gathering, SqlCatalog):
 
 
 def _version_of(location: str) -> int:
-    """Return the version of a metadata file by its name: `00012-UUID.metadata.json`."""
+    """Parse the version from the name of a metadata file, as in `00012-UUID.metadata.json`."""
     return int(location.rsplit("/", 1)[1].split("-", 1)[0])

@@ -32,9 +32,9 @@ _FORMULA = r"^[=+\-@\t\r]"
 
 
 def export_table(store: Store, release: Release, table_name: str, target: Path, *, is_raw: bool = False) -> int:
-    """Write one table of a release to a file and return its rows; the ending says whether it is Parquet or CSV.
+    """Write one table of a release to a Parquet or CSV file, by its extension; return the number of rows.
 
-    Raises UsageError if no published table has that name, or the ending is another one.
+    Raises UsageError if no published table has that name, or the extension is not supported.
     """
     ending = target.suffix.lower()
     if ending not in ENDINGS:
@@ -50,7 +50,7 @@ def export_table(store: Store, release: Release, table_name: str, target: Path, 
 def write_table(
     store: Store, release: Release, table: Table, file: IO[bytes], format_name: str, *, is_raw: bool = False
 ) -> int:
-    """Write one table of a release as `parquet` or `csv` to an open file, and return its rows."""
+    """Write one table of a release as `parquet` or `csv` to an open file; return the number of rows."""
     with opened(store, release, table.name) as connection:
         names = ", ".join(f'"{name}"' for name in table.column_names)
         reader = connection.sql(f'select {names} from "{table.name}"').to_arrow_reader(_BATCH_ROWS)
@@ -60,7 +60,7 @@ def write_table(
 
 
 def join_files(table: Table, files: Sequence[Path], target: Path) -> int:
-    """Write the rows of a table's files, which may lack columns, as one file; return how many they are."""
+    """Concatenate a table's files, which may lack columns, into one file; return the number of rows."""
     with connected() as connection:
         columns = ", ".join(f'"{name}"' for name in table.column_names)
         rows = rows_of(connection, table, files).select(columns)
@@ -90,9 +90,9 @@ def _write_parquet(reader: pa.RecordBatchReader, table: Table, file: IO[bytes]) 
 
 
 def write_csv(reader: pa.RecordBatchReader, file: IO[bytes], *, is_raw: bool = False) -> int:
-    """Write record batches as CSV with a header, lists as JSON texts; returns the rows.
+    """Write record batches as CSV with a header, with lists as JSON; return the number of rows.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe in front, unless it is to be raw.
+    Unless raw output is requested, a string that a spreadsheet would interpret as a formula gets a leading apostrophe.
     """
     schema = pa.schema([_csv_field(field, is_raw) for field in reader.schema])
     count = 0
@@ -118,7 +118,7 @@ def _csv_cells(column: pa.Array, is_raw: bool) -> pa.Array:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON; numbers that JSON does not have, NaN and infinities, are null."""
+    """Serialize a value as JSON, with null for NaN and infinities."""
     return json.dumps(_finite(value), default=_plain, allow_nan=False)
 
 

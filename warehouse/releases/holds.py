@@ -76,9 +76,9 @@ def roll_back(
 ) -> tuple[Release, Hold]:
     """Make an earlier release the current one and keep it in force; return the new release and the hold.
 
-    landing_ids, table_names: what later runs exclude. By default that is every landing of the releases that are rolled
-    back, and runs with settings other than the target's are refused. Raises NothingToDo if all of it is in force
-    already, UsageError for an unknown release, landing or table.
+    landing_ids, table_names: exclusions for later runs. By default these are all landings of the releases that are
+    rolled back, and runs with settings other than the target's are refused. Raises NothingToDo if the same rollback is
+    already in force, UsageError for an unknown release, landing or table.
     """
     target, before = releases.find(store, release_id), read(store)
     current = releases.find(store, None)
@@ -121,7 +121,7 @@ def _require_known(store: Store, landing_ids: Collection[str], table_names: Coll
 
 
 def end(store: Store) -> Hold:
-    """End the rollback in force and return it: the next run publishes what was excluded."""
+    """End the rollback in force and return it; the next run publishes the excluded data."""
     hold = in_force(store)
     if hold is None:
         raise NothingToDo("No rollback is in force.")
@@ -131,7 +131,7 @@ def end(store: Store) -> Hold:
 
 
 def settle(store: Store) -> None:
-    """Drop a rollback that ended, after a run recomputed what its tables missed."""
+    """Delete an ended rollback, after a run has recomputed the affected tables."""
     hold = read(store)
     if hold is not None and hold.ended_at:
         put_state(store, _NAME, None)

@@ -20,9 +20,9 @@ from iosig.warehouse.releases.releases import Release, files_of, published
 from iosig.warehouse.store.store import Store, parquet_writer
 
 LATEST = "latest"
-#: pandas fails at folders of no value as Hive names them, and passes over names that begin with an underscore
+#: pandas cannot read Hive's folder name for NULL, and ignores names that begin with an underscore
 NO_DAY = "undated"
-#: a table with such a column has it in its files: a folder's `day=` would be another one
+#: the files of a table with this column contain it, so a `day=` folder would duplicate it
 _DAY = "day"
 
 

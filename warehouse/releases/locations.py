@@ -27,7 +27,7 @@ HINT = "version-hint.text"
 
 
 def location_of(store: Store) -> str:
-    """Return the location in which the tables lie, as readers resolve it: a URL, or a folder's path without escapes."""
+    """Return the location of the tables as readers resolve it: a URL, or an unescaped folder path."""
     return store.files.location("tables").removesuffix("/tables")
 
 

@@ -31,7 +31,7 @@ class Losses:
 
 
 def losses(store: Store) -> Losses:
-    """Return the losses that no run has settled yet."""
+    """Return the losses that no run has processed yet."""
     known: dict[str, list[str]] | None = read_state(store, _NAME)
     if known is None:
         return Losses()
@@ -40,12 +40,12 @@ def losses(store: Store) -> Losses:
 
 
 def add(store: Store, new: Losses) -> None:
-    """Note losses for the next run."""
+    """Record losses for the next run."""
     _write(store, losses(store) | new)
 
 
 def settle(store: Store, settled: Losses) -> None:
-    """Forget losses after a run took them into account."""
+    """Delete losses that a run has processed."""
     _write(store, losses(store) - settled)
 
 

@@ -79,7 +79,7 @@ def _data_files(store: Store, table: Table, snapshot: Snapshot, known: Mapping[s
 
 
 def _rebuild(store: Store, table: Table, snapshot: Snapshot, names: Collection[str]) -> set[str]:
-    """Write one manifest of all data files, and the list that names it; return the names of both."""
+    """Write one manifest with all data files, and a list that names it; return both names."""
     root, table_name = location_of(store), table.name()[-1]
     store.files.remove(name_of(table_name, snapshot.manifest_list))
     written = rewrite_manifests(table, snapshot, [f"{root}/{name}" for name in names])

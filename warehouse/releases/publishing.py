@@ -264,14 +264,14 @@ def _begun(store: Store) -> tuple[str | None, str] | None:
 
 
 def rollback(store: Store, target: Release) -> Release:
-    """Make an earlier release the current one, by a new row that points to its snapshots.
+    """Make an earlier release the current one, by a new row that refers to its snapshots.
 
-    Later runs build on it. `holds.roll_back` also keeps them from publishing again what was rolled back.
+    Later runs build on it. `holds.roll_back` also keeps them from publishing the excluded data again.
     """
     from iosig.warehouse.releases.catalogue import changed_at_once, replace as empty, tag
     from iosig.warehouse.releases.relocating import relocate
 
-    # the run that published the current release may have been killed before it was complete
+    # the run that published the current release may have been killed before `complete`
     complete(store)
     seen = releases_location(store)
     now = find(store, None)

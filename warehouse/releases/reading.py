@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import duckdb
 
 
-#: inputs that are too large to be copied into releases; a query that names one reads the release's landings
+#: inputs that are too large to be copied into releases; queries read them from the release's landings
 INPUTS = (TRACE_FILES, TRACE_RECORDS, TRACE_REQUESTS, TRACE_METADATA, TRACE_CALLS)
 
 
-#: what a query may take of the memory, and of the disk for what exceeds that
+#: limits of a query's memory and of its spill space
 MEMORY_LIMIT = "2GB"
 SPILL_LIMIT = "16GB"
 
@@ -75,7 +75,7 @@ def opened(store: Store, release: Release, query: str | None = None) -> Iterator
     meant = [table for table in published() if query is None or _may_mean(query, table.name)]
     seals.require_sound(store, (path for table in meant for path in files.get(table.name, [])))
     reached = {name: addresses(store, paths) for name, paths in files.items()}
-    # Names in a query are the release's: never variables of this program, or extensions to be fetched.
+    # Names in a query refer to the release, never to Python variables or to extensions to download.
     alone = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
     with releases.being_read(store), connected(**alone) as connection:
         reach(connection, store)
@@ -171,7 +171,7 @@ def rows_of(
 
 
 def selection(table: Table, paths: str | None) -> str:
-    """Return the SELECT that reads a table from Parquet files, `paths` being a list or parameter in SQL."""
+    """Build the SELECT that reads a table from Parquet files; `paths` is an SQL list or parameter."""
     columns = ", ".join(f'null::{DUCKDB_TYPES[column.dtype]} as "{column.name}"' for column in table.columns)
     empty = f"select {columns} where false"
     # A folder of the warehouse's path may look like a Hive partition (`name=value`); it is not one.
@@ -212,8 +212,8 @@ def _confine(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
 def count_differences(store: Store, before: Release, after: Release) -> list[tuple[str, int, int, int, int]]:
     """Compare two releases, table by table.
 
-    Returns (table, rows before, rows added, rows removed, rows changed) of every table in either: a row is
-    changed if its key is in both and anything else of it differs.
+    Returns (table, rows before, rows added, rows removed, rows changed) for each table in either release. A row has
+    changed if its key is in both and any other column differs.
     """
     found = []
     files = [releases.files_of(store, release) for release in (before, after)]

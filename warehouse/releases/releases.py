@@ -37,11 +37,11 @@ REDIRECTS = "redirects.json"
 #: file lists that were fetched from object stores, by address
 _LISTED: dict[tuple[str, str], list[str]] = {}
 _MOST_LISTED = 10_000
-#: an id that names the time of publication; a later one of the same second gets the next second
+#: a release id contains the time of publication; a second one within a second gets the next second
 _STAMPED = re.compile(r"([0-9]{8}T[0-9]{6}Z)-.+")
 _STAMP = "%Y%m%dT%H%M%SZ"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-#: in the parameters of a release that `iosig upgrade` converted: the version that made it
+#: parameter of a converted release with the version that created it
 CONVERTED = "converted_from"
 #: columns that contain JSON
 AS_JSON = ("dates", "inputs", "removed_inputs", "snapshots")
@@ -259,7 +259,7 @@ def current(store: Store) -> Release | None:
 
 
 def find(store: Store, release_id: str | None) -> Release:
-    """Return the release of that id or unambiguous prefix, the current one for None.
+    """Find a release by its id or an unambiguous prefix; None selects the current one.
 
     A day such as 2018-02-09 selects the newest release that computed this day and was not rolled back. Raises
     UsageError if no release, or more than one, matches.
@@ -365,7 +365,7 @@ def landings_in(store: Store, release: Release | None) -> pl.Series:
 
 
 def files_of(store: Store, release: Release) -> dict[str, list[Path]]:
-    """Return the Parquet files of every table of a release, by their places below the warehouse's root."""
+    """Map each table of a release to its Parquet files, relative to the warehouse's root."""
     lists = {name: list_of(name, snapshot) for name, snapshot in release.snapshots.items()}
     found = dict(zip(lists, store.files.each(lambda path: _listed(store, path), lists.values()), strict=True))
     if lost := [name for name, places in found.items() if places is None]:

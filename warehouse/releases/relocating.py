@@ -20,7 +20,7 @@ from iosig.warehouse.releases.servers import EMBEDDED, register, server_of
 from iosig.warehouse.store.files import Sealed
 from iosig.warehouse.store.store import Store
 
-#: manifests come before lists, which hold their lengths
+#: manifests come before lists, which contain their lengths
 _METADATA = ("*-m[0-9]*.avro", "snap-*.avro", "*.metadata.json")
 _SYNC_BYTES = 16
 
@@ -54,7 +54,7 @@ def relocate(store: Store, *, is_asked: bool = False) -> int:
 
 
 def _plan(store: Store) -> dict[str, Sealed]:
-    """Return the metadata files to rewrite, each with the checksum that it will have."""
+    """Return the metadata files to rewrite, each with its future checksum."""
     known = seals.all_checksums(store)
     begun = checksums.read(store, checksums.RELOCATION) or {}
     planned: dict[str, Sealed] = {}
@@ -97,7 +97,7 @@ def _relocated(store: Store, name: str, rewritten: dict[str, Sealed]) -> bytes:
 
 
 def _moved(value: Any, root: str, table: str) -> Any:
-    """Return a part of a table's metadata with every location below another folder moved below `root`."""
+    """Move every location in a table's metadata from another folder to `root`."""
     if isinstance(value, dict):
         return {name: _moved(item, root, table) for name, item in value.items()}
     if isinstance(value, list):

@@ -59,7 +59,7 @@ class _Bounded(BaseAdapter):
         cert: Any = None,
         proxies: Any = None,
     ) -> Response:
-        """Send a request; raise RequestException if it goes to another server."""
+        """Send a request; raise RequestException if its target is another server."""
         url, content = str(request.url), BytesIO()
         # The server's configuration can name another address too, so blocking redirects is not enough.
         if (origin := origin_of(url)) not in self._origins:
@@ -86,7 +86,7 @@ class _Bounded(BaseAdapter):
 
 
 class RestTables(Gathering, RestCatalog):
-    """pyiceberg's client, which sends to the configured servers only."""
+    """PyIceberg's REST client, restricted to the configured servers."""
 
     def __init__(self, name: str, **properties: str) -> None:
         # Kept apart from the properties, which the server's own configuration may replace.

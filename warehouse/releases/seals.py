@@ -186,5 +186,5 @@ def require_sound(store: Store, paths: Iterable[Path]) -> None:
 
 
 def _marks(document: Any) -> dict[str, list[float]]:
-    # whole numbers stay what they are: nanoseconds since 1970 do not fit into a float
+    # keep integers exact: nanoseconds since 1970 exceed the precision of a float
     return {name: [number + 0 for number in mark] for name, mark in document.items() if mark}

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 #: manifests, each with the entries that name files
 Live = Sequence[tuple[ManifestFile, list[ManifestEntry]]]
-#: in a snapshot's summary: the number of its data files
+#: field of a snapshot's summary: the number of its data files
 FILE_COUNT = "total-data-files"
 _FORMAT: Final = 2
 _CODEC: Final = "deflate"
@@ -65,7 +65,7 @@ def live_manifests(table: Table) -> Live:
     """Return the manifests of a table's snapshot that name files, with their entries."""
     head = table.current_snapshot()
     if head is None or (head.summary is not None and head.summary[FILE_COUNT] == "0"):
-        # nothing needs to be opened for that
+        # the snapshot is empty, so no manifest needs to be opened
         return []
     manifests = head.manifests(table.io)
     live = [manifest for manifest in manifests if manifest.has_added_files() or manifest.has_existing_files()]
@@ -225,7 +225,7 @@ def commit(table: Table, updates: Sequence[TableUpdate]) -> None:
     refs = table.metadata.refs
     requirements: list[TableRequirement] = [AssertTableUUID(uuid=table.metadata.table_uuid)]
     for update in updates:
-        # a table without snapshots has no tags either
+        # a table without snapshots cannot have tags
         if isinstance(update, SetSnapshotRefUpdate) and (refs or update.ref_name == MAIN_BRANCH):
             known = refs.get(update.ref_name)
             found = {"ref": update.ref_name, "snapshot-id": known.snapshot_id if known else None}

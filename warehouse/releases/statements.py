@@ -33,7 +33,7 @@ _EXPRESSIONS = _words(
     PARAMETER POSITIONAL_REFERENCE STAR SUBQUERY TYPE WINDOW BETWEEN
     """
 )
-#: table functions that read no file. A release's tables are views of its files: a query names these, never a file.
+#: table functions that read no file; queries name the release's views, never files
 READING_FUNCTIONS = _words(
     """
     duckdb_approx_database_count duckdb_available_metrics duckdb_columns duckdb_connection_count duckdb_constraints
@@ -58,7 +58,7 @@ FILE_FUNCTIONS = _words(
     read_single_csv_file read_single_json_file read_single_parquet_file read_text sniff_csv
     """
 )
-#: limits of a query's text: DuckDB parses and binds recursively, in time that grows with the square of a chain
+#: limits of a query's text: DuckDB parses and binds recursively, in quadratic time for chains of operators
 MAX_QUERY_BYTES = 1_000_000
 MAX_NESTING = 100
 MAX_OPERATORS = 2_000
@@ -76,7 +76,7 @@ _BY_NAME = "a query reads the tables of its release, by their names. `show table
 
 
 def require_reading(connection: duckdb.DuckDBPyConnection, query: str) -> None:
-    """Raise UsageError unless the text is one statement that only reads."""
+    """Raise UsageError unless the text is a single read-only statement."""
     _require_bounded(query)
     kind = _kind_of(connection, query)
     if kind == "EXPLAIN" and (explained := _EXPLAIN.match(query)):

@@ -57,7 +57,7 @@ def supersede(
 
     relocate(store)
     release_id = successor_id(store, old)
-    # files of an attempt that was interrupted before the successor was published are removed
+    # remove files of an attempt that was interrupted before the successor was published
     publishing.begin(store, release_id, draft.fingerprint)
     adopted = publishing.adopt_early(store, draft.fingerprint, built)
     # an id redirects only once the history contains its successor

@@ -51,7 +51,7 @@ _MOVED = ("catalogue.sqlite", "tables", checksums.SEALS, LATEST, f".{LATEST}-*",
 _ALL_MOVED = f"{_KEPT}/moved.json"
 #: files that an upgrade creates
 _CREATED = (*_MOVED, state.FOLDER)
-#: a table that only development versions between commit 18b5d00 and this one made
+#: a table that exists only in development versions after commit 18b5d00
 _BETWEEN = JOB_IO_SOURCES.name
 
 
@@ -65,7 +65,7 @@ class Needs:
 
     @property
     def duration_s(self) -> float:
-        """Estimated duration, at 50 MB/s and a hundred files a second."""
+        """Estimated duration, at 50 MB/s and 100 files per second."""
         return self.written_bytes / 5e7 + self.file_count / 100
 
 
@@ -253,7 +253,7 @@ class _Files:
         return self._job_io[inputs]
 
     def _adopt(self, day: str | None, path: Path) -> str:
-        """Move a file of `job_io` into its table's folder, under a name by its content."""
+        """Move a file of `job_io` to its table's folder, under a name derived from its content."""
         sealed = self.old.files.sealed(path.relative_to(self.old.root).as_posix())
         place = data_place(JOB_IO, date.fromisoformat(day) if day else None, sealed.sha256[:16])
         self.store.files.take(path, place)

@@ -54,7 +54,7 @@ class _Expected:
     files: dict[str, tuple[Sealed, str]] = field(default_factory=dict)
 
     def problem_of(self, store: Store, name: str, sealed: Sealed) -> str | None:
-        """Compare a file with its checksum, or with the one that a relocation gives it."""
+        """Compare a file with its checksum, or with its checksum after a pending relocation."""
         problem = problem_of(store, name, sealed)
         is_relocated = problem and name in self.begun and problem_of(store, name, self.begun[name]) is None
         return None if is_relocated else problem
