@@ -1,4 +1,4 @@
-"""Landing many inputs: files, folders and databases, each on its own, so that a bad one costs only itself."""
+"""Landing many inputs: files, folders and databases, each independently, so that one failure affects no other."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ def _expanded(paths: Iterable[str]) -> Iterator[Path | str | Arrival]:
 
 
 def within(folder: Path, closed: list[OSError]) -> Iterator[Path]:
-    """Yield the inputs of a folder: subfolders that form one input, and all other files.
+    """Yield the inputs of a folder, both files and subfolders that form one input.
 
     closed: receives the errors of unreadable folders. Marker files are not inputs. In a folder that forms one input,
     subfolders with `_` in their names contain output of the tracer's tools.

@@ -1,4 +1,4 @@
-"""What can go wrong that a user can mend; each kind has its exit code."""
+"""Errors that a user can fix; each kind has its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping in order: what goes on until a signal comes, with what it has begun; and the end of a process, at once."""
+"""Orderly interruption by signals, and fast exit of a process."""
 
 from __future__ import annotations
 

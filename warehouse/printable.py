@@ -1,4 +1,4 @@
-"""Text from outside as it may be shown: on a terminal, in logs, in notices and on pages."""
+"""Safe display of external text on terminals, in logs, notifications and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worker processes of this machine: an executor that starts them when they are needed, and what they import."""
+"""Worker processes of this machine: an executor that starts them on demand, and their imports."""
 
 from __future__ import annotations
 

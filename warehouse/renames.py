@@ -1,7 +1,7 @@
 """Public names of commit 18b5d00 and the names that replaced them.
 
-`iosig upgrade` converts warehouses and settings files by these maps, queries and commands with a former name are
-refused with the new one, and docs/upgrading.md lists them all.
+`iosig upgrade` converts warehouses and settings files by these maps. Queries and commands with a former name are
+refused with a message that contains the new one, and docs/upgrading.md lists them all.
 """
 
 from __future__ import annotations

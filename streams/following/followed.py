@@ -1,4 +1,4 @@
-"""One followed input: what it hands over, its clock, and a predictor for each direction of its runs."""
+"""One followed input: its feed, its clock, and a predictor for each direction of its runs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Feed(Protocol):
 
 @dataclass(slots=True)
 class _Clock:
-    """The run's own clock: the latest time, and the start of the last flush's first request."""
+    """The run's own clock, as the latest time and the start of the last flush's first request."""
 
     until_s: float = -math.inf
     start_s: float = -math.inf

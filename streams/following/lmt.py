@@ -1,4 +1,4 @@
-"""An LMT database polled live, as flushes: what the counters of a file system's targets rose since the last look."""
+"""An LMT database polled live, as flushes of the counter deltas of a file system's targets."""
 
 from __future__ import annotations
 

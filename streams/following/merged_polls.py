@@ -1,7 +1,7 @@
-"""Polls of one file system as flushes: controllers of one poll time together, each poll counted once.
+"""Polls of one file system as flushes, grouped by poll time, with each poll counted once.
 
-Times are whole microseconds since 1970 within, seconds since the run's start in the flushes. A poll time is over once
-a later one was seen, or every controller that reported lately has reported.
+Internal times are whole microseconds since 1970; flushes contain seconds since the run's start. A poll time is complete
+once a later one has been seen, or every controller that reported recently has reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which controllers' polls were counted at which instants: few progressions where the polls come evenly."""
+"""Compact record of counted polls: regular polls are stored as arithmetic progressions."""
 
 from __future__ import annotations
 

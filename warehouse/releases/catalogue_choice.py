@@ -1,4 +1,4 @@
-"""Which catalogue a warehouse has: the SQLite file, or one on a server that the settings name."""
+"""Selection of a warehouse's catalogue: the SQLite file, or one on a server that the settings name."""
 
 from __future__ import annotations
 

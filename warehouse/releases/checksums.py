@@ -1,7 +1,7 @@
-"""Checksum documents: sizes and SHA-256 sums of files, in one JSON form with a checksum of its own.
+"""Checksum documents: sizes and SHA-256 sums of files, in a JSON format that includes its own checksum.
 
-`seals/NNNNNN-RELEASE.json` lists what a release added. `seals/catalogue.json` is about the SQLite catalogue: it is
-empty while the catalogue changes, so a writer that was killed leaves no wrong checksum.
+`seals/NNNNNN-RELEASE.json` lists the files that a release added. `seals/catalogue.json` covers the SQLite catalogue; it
+is empty while the catalogue changes, so a writer that was killed leaves no wrong checksum.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Files of commit 18b5d00, written again with the columns and values of this version.
+"""Conversion of files of commit 18b5d00 to the columns and values of this version.
 
-Names follow `iosig.warehouse.contracts.renames`. Four tables also changed their shape: `job_io` had one row per source
-of measurement, and `classes`, `periods` and `period_segments` had rows for the traffic of whole file systems.
+Names follow `iosig.warehouse.renames`. Four tables also changed their shape: `job_io` had one row per source of
+measurement, and `classes`, `periods` and `period_segments` had rows for the traffic of whole file systems.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _MOST_ROW_FILES = 50
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """Expired releases, whose files are waiting for removal, and the files removed now."""
+    """Expired releases with files waiting for removal, and the files removed now."""
 
     release_ids: tuple[str, ...]
     file_count: int

@@ -1,4 +1,4 @@
-"""Changes of several tables, gathered before any of them is made: in the end they are sent together, or none is."""
+"""Transactions over several tables: changes are collected and then committed together."""
 
 from __future__ import annotations
 

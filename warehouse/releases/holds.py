@@ -1,7 +1,7 @@
-"""Rollbacks in force: what the runs after a rollback exclude until the operator ends it.
+"""Rollbacks in force: what later runs exclude until the operator ends the rollback.
 
-The hold is one JSON document, written before the rollback itself: a rollback that is killed in between is in force, and
-the same command completes it.
+The hold is a JSON document that is written before the rollback itself. So a rollback that is killed in between is in
+force, and the same command completes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where files of tables lie, and what their names say; where the catalogue says that metadata do."""
+"""Locations of data files and metadata, and the naming scheme of data files."""
 
 from __future__ import annotations
 

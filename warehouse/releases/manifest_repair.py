@@ -1,7 +1,7 @@
-"""Damaged manifests and manifest lists are written again from the list of a snapshot's data files.
+"""Rebuilding damaged manifests and manifest lists from the list of a snapshot's data files.
 
-Many snapshots share a manifest, so that no release would be left to go back to. The list of data files (a cache of
-`releases`) is believed if every file has a checksum and is whole, and if they are as many as the snapshot says.
+Many snapshots share a manifest, so often no intact release would remain to go back to. The list of data files (a cache
+of `releases`) is trusted if every file matches its checksum, and their number matches the snapshot.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def rebuild_manifests(store: Store, current: Release, damaged: Collection[str]) -> bool:
     """Rewrite damaged manifests and their lists; return False if any file cannot be rebuilt.
 
-    current: the release whose checksums name the new manifests.
+    current: the release with the seal that records the new manifests.
     """
     if not all(name.endswith(".avro") for name in damaged):
         return False

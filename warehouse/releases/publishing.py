@@ -1,4 +1,4 @@
-"""Publishing: what a run built becomes a release, all tables at once; an earlier one becomes the current one again."""
+"""Publishing: built tables become a release atomically; rollback: an earlier release becomes current again."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Repair: damaged files are written again, restored by going back to a whole release, or set aside.
+"""Repair: damaged files are rebuilt, restored by returning to an intact release, or set aside.
 
-Caches, links and hints are made from the releases, manifests from a release's data files. If other metadata of the
-current release are damaged, or a file of a table without days, the newest release that is whole becomes the current
-one. A damaged file of a day has its day computed again. The next run computes both from the landings. A damaged landing
-is set aside, so that its input can be landed again. In a moved or copied warehouse the metadata get its folder.
+Caches, links and hints are rebuilt from the releases, and manifests from a release's data files. If other metadata of
+the current release are damaged, or a file of a table without days, the newest intact release becomes the current one.
+For a damaged file of a day, the day is scheduled for recomputation. The next run computes both from the landings. A
+damaged landing is set aside, so that its input can land again. In a moved or copied warehouse, the paths in the
+metadata are rewritten.
 """
 
 from __future__ import annotations

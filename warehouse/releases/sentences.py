@@ -1,4 +1,4 @@
-"""What DuckDB says of a query that went wrong, as a sentence that knows the release's tables and columns."""
+"""DuckDB's errors of a query, rephrased in terms of the release's tables and columns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Snapshots of Iceberg tables: their manifests are written and committed by pyiceberg's public functions.
 
-pyiceberg's own way to overwrite files is not used. It keeps each manifest that ever named a deleted file, one of each
-commit, so that a table that changes every night would have as many as there were nights. It also finds the files to
-delete by an evaluator that its threads share, and can miss some.
+pyiceberg's own overwrite is not used. It keeps every manifest that ever named a deleted file, one per commit, so a
+table that changes in each nightly run would accumulate one manifest per night. It also finds the files to delete with
+an evaluator that its threads share, and can miss some.
 """
 
 from __future__ import annotations

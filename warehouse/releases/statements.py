@@ -1,4 +1,4 @@
-"""What a query may be: one statement that reads, decided on the tree into which DuckDB parses it."""
+"""Validation of queries: only a single read-only statement is accepted, judged by DuckDB's parse tree."""
 
 from __future__ import annotations
 

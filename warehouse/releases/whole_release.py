@@ -1,4 +1,4 @@
-"""A whole release as plain files, or as one DuckDB file: for readers that know nothing of warehouses."""
+"""A whole release as plain files, or as one DuckDB file, for readers without iosig."""
 
 from __future__ import annotations
 

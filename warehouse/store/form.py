@@ -1,4 +1,4 @@
-"""The form of a warehouse: a number that goes up whenever what lies in it changes so that older code misreads it.
+"""Format version of a warehouse, which increases whenever older code would misread new content.
 
 2: commit 18b5d00. 3: the public names of iosig 0.1.0.
 """

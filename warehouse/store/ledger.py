@@ -332,9 +332,9 @@ def _segment(store: Store, told: dict[str, Any]) -> _Segment:
 
 
 def _keep(store: Store, head: bytes | None, segments: list[_Segment], fresh: _Rows, gone: pl.DataFrame) -> None:
-    """Add landings to the index, merged with segments that are not much larger, which keeps the number of segments low.
+    """Add landings to the index, merging similarly small segments to keep the number of segments low.
 
-    gone: deleted folders, whose entries are dropped because their names or inodes may be reused. If another process was
+    gone: deleted folders; their entries are dropped, since names and inodes may be reused. If another process was
     faster, its index stays.
     """
     left = list(segments)

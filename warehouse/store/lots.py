@@ -1,7 +1,7 @@
-"""Lots: small traces that are landed together, in files of a useful size, each known by its own content and name.
+"""Lots: small traces that land together, in files of a useful size, each identified by its own content and name.
 
-A file system's files cost alike, be they large or small: a trace of a kilobyte in five files of its own costs more to
-write, to list and to open than to read. Whether a trace lies in a lot or in a folder of its own changes no answer.
+The cost of a file barely depends on its size: a trace of a kilobyte in five separate files costs more to write, list
+and open than to read. Results do not depend on whether a trace lies in a lot or in its own folder.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Lot:
         self._given: list[tuple[Path, str]] = []
         self._inputs: dict[str, _Read] = {}
         self._row_count = 0
-        #: formats whose inputs have tables that lots do not support; they are not read again
+        #: formats with tables that lots do not support; their inputs are not read again
         self._unshared: set[str] = set()
 
     @property

@@ -1,7 +1,7 @@
-"""Pseudonyms: names of users, jobs and files as landed rows hold them where a site wants none of them in the clear.
+"""Pseudonyms: keyed hashes that replace names of users, jobs and files in landed rows, if a site requires it.
 
-A pseudonym is a keyed hash (HMAC-SHA256) of the name: the same name has the same one wherever it stands, so that what
-is joined by names still is; who does not have the key can make none, not even to try names that are known.
+A pseudonym is an HMAC-SHA256 of the name. The same name always has the same pseudonym, so joins by name still work.
+Without the key, no pseudonyms can be computed, not even to test known names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The warehouse: where things lie in it, and how its tables and documents are written."""
+"""The warehouse: the layout of its folder, and the functions that write its tables and documents."""
 
 from __future__ import annotations
 
