@@ -1,9 +1,9 @@
 """A watched folder: complete inputs land, and files that are still being written are ignored.
 
 No file system reports reliably whether a writer on another host has finished. So an input counts as complete if a
-marker file `NAME.done` exists, or if it has been unchanged for `settle_s` and since the previous check. The age is
-measured both by its own time stamps and by the local clock, since clocks of hosts differ. A file that is renamed into
-the folder after writing already has old time stamps, so it only waits for one more check.
+marker file `NAME.done` exists, or if it has been unchanged for `settle_s` and since the previous check. The larger of
+two ages counts, by the file's own time stamps and by the local clock, since clocks of hosts differ. A file that is
+renamed into the folder after writing already has old time stamps, so it only waits for one more check.
 """
 
 from __future__ import annotations

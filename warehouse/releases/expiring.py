@@ -1,8 +1,8 @@
 """Expiry: old releases lose their tags, then their snapshots, and later their files.
 
-The newest releases are kept, pinned ones, and all releases that a kept one was built from. Files are shared between
-releases, and a file that a kept release names is never removed. Expired releases stay in the history as rows. Their
-files are removed after a day, and only while no reader is active, so that a reader of an old release can finish.
+The newest releases and the pinned ones are kept. Files are shared between releases, and a file that a kept release
+names is never removed. Expired releases stay in the history as rows. Their files are removed after a day, and only
+while no reader is active, so that a reader of an old release can finish.
 """
 
 from __future__ import annotations
