@@ -234,7 +234,7 @@ def test_a_run_that_was_over_goes_on_if_its_file_does(cli: Cli, tmp_path: Path) 
     first = followed(cli, path)[1]
     assert [row["is_final"] for row in first] == [False] * 6 + [True] * 2
     code, rows, err = followed(cli, path)
-    assert (code, rows, "was over" in err) == (0, [], True)
+    assert (code, rows, "had ended" in err) == (0, [], True)
     path.write_bytes(b"".join(content))
     code, rows, _ = followed(cli, path)
     assert code == 0
@@ -295,7 +295,7 @@ def test_lines_that_are_refused_are_told_with_their_reasons(cli: Cli, tmp_path: 
 def test_what_is_written_when_a_run_is_over_is_told_by_its_format(cli: Cli, tmp_path: Path) -> None:
     path = written(tmp_path / "polls.csv", b"polled_at,controller,read_bytes_per_s,write_bytes_per_s\n")
     code, _, err = cli("predict", path)
-    assert (code, "is of the format polls-csv" in err, "`iosig period`" in err) == (2, True, True)
+    assert (code, "has the format polls-csv" in err, "`iosig period`" in err) == (2, True, True)
 
 
 def test_hundreds_of_inputs(cli: Cli, tmp_path: Path) -> None:

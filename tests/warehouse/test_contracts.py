@@ -137,7 +137,7 @@ def test_a_table_is_whole(made: Table) -> None:
 def test_table_names_are_unique_and_found() -> None:
     assert len({made.name for made in TABLES}) == len(TABLES)
     assert all(table(made.name) is made for made in TABLES)
-    with pytest.raises(KeyError, match="no table is called nothing"):
+    with pytest.raises(KeyError, match="unknown table nothing"):
         table("nothing")
     with pytest.raises(KeyError, match="jobs has no column nothing"):
         JOBS.column("nothing")

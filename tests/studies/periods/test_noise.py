@@ -43,7 +43,7 @@ def test_each_signal_may_have_its_own_correlation() -> None:
     mixed = noise.draw_ar1(generator(3), 3, 500, np.array([0.9, -0.5, 0.9]))
     alone = noise.draw_ar1(generator(3), 3, 500, 0.9)
     np.testing.assert_array_equal(mixed[[0, 2]], alone[[0, 2]])
-    with pytest.raises(ValueError, match="between -1 and 1"):
+    with pytest.raises(ValueError, match="must lie in \\(-1, 1\\)"):
         noise.draw_ar1(generator(), 1, 10, 1.0)
 
 

@@ -337,7 +337,7 @@ def test_windows_of_a_real_run_show_its_hosts(shared_data: Path) -> None:
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*.darshan")
     with open_input(path, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
-        network_ = flow.network_of_trace(trace.landed, flow.Asked(), NetworkParams(), None)
+        network_ = flow.network_of_trace(trace.landed, flow.Query(), NetworkParams(), None)
     rows = network_.patterns.filter(hop=0, metric="time")
     # 32 hosts of six ranks each, which wait together in each window
     assert (

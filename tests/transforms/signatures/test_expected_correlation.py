@@ -205,7 +205,7 @@ def test_expected_correlation_is_higher_on_calm_sites() -> None:
     application = Application("intercept", "a", "p", 1, 900.0, bursts(100, 200, [60.0] * 4, [2.0], "write"))
     expected_values = {}
     for level in ("calm", "stormy"):
-        summary = RunSummary.from_set(FamilySetting(FAMILIES[0], level, (application,)).drawn(4).sets.get_set(0))
+        summary = RunSummary.from_set(FamilySetting(FAMILIES[0], level, (application,)).draw(4).sets.get_set(0))
         assert summary is not None
         expected_values[level] = summary.predict_correlation(
             make_signature(true_rates([(b.offset_s, b.end_s, 1.8e9) for b in application.bursts], 900)), "elastic"
