@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 #: maximum rate of each kind of finding, and what it refers to
 LIMITS = {
-    "private words": (1110.0, 100_000, "words"),
-    "empty docstrings": (6.8, 100, "docstrings"),
-    "odd names": (11.1, 100, "functions"),
+    "private words": (300.0, 100_000, "words"),
+    "empty docstrings": (2.0, 100, "docstrings"),
+    "odd names": (6.0, 100, "functions"),
     "long sentences": (0.0, 1, "checkout"),
 }
 MAX_SENTENCE_WORDS = 40
