@@ -237,9 +237,9 @@ def test_all_flows_are_deployed_and_take_no_other_warehouses_place(tmp_path: Pat
         assert known.enforce_parameter_schema
     properties = {key: known.parameter_openapi_schema["properties"] for key, known in found.items()}
     assert {key: sorted(own) for key, own in properties.items()} == {
-        "nightly": ["exclude", "select", "since", "until", "lock_timeout_s"],
+        "nightly": ["exclude", "lock_timeout_s", "select", "since", "until"],
         "land": [],
-        "backfill": ["chunk_days", "since", "until", "lock_timeout_s"],
+        "backfill": ["chunk_days", "lock_timeout_s", "since", "until"],
         "maintain": ["lock_timeout_s"],
         "report": ["release"],
     }
