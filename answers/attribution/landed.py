@@ -78,7 +78,7 @@ class LandedTraffic:
     signatures: those of the release.
     """
 
-    ticks: pl.DataFrame
+    filesystem_rates: pl.DataFrame
     jobs: pl.DataFrame
     signatures: pl.DataFrame
     laid: tuple[TrafficAttribution, ...]

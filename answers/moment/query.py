@@ -135,8 +135,8 @@ class LiveView:
         outlook, why = self._outlook(release, name, until)
         return FilesystemMoment(
             name,
-            polled_at or datetime.fromtimestamp(float(epoch_s(traffic.ticks["polled_at"])[-1]), UTC),
-            _curves(traffic.ticks, until),
+            polled_at or datetime.fromtimestamp(float(epoch_s(traffic.filesystem_rates["polled_at"])[-1]), UTC),
+            _curves(traffic.filesystem_rates, until),
             _attribute_recent(traffic, name, until),
             tuple(_merge_bursts(followed, predict_bursts(state.running if state else (), newest))),
             outlook,

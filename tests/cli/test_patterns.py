@@ -17,8 +17,9 @@ filesystem direction pattern_id   outcome known_since_at first_occurrence_at las
     occurrence_bytes occurrence_duration_s period_s application_id covered_occurrence_count application_run_count \
     covering_run_count p_value
 lake write aaaaaaaaaaaa unattributed 09:00:00 09:00:00 10:00:00 9 1e9 20 450 . . . . .
-lake write bbbbbbbbbbbb attributed 09:00:00 09:30:00 12:00:00 9 1e12 20 . ann_the_long_name/ior_longer/1024 9 10 9
-0.00012 lake read . no_pattern . . . . . . . . . . . .
+lake write bbbbbbbbbbbb attributed 09:00:00 09:30:00 12:00:00 9 1e12 20 . ann_the_long_name/ior_longer/1024 9 10 9 \
+    0.00012
+lake read . no_pattern . . . . . . . . . . . .
 pond read . too_short . . . . . . . . . . . .
 """
 

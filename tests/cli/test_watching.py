@@ -137,7 +137,7 @@ def test_a_pipe_gets_one_plain_screen_and_what_does_not_go_together_is_said(cli:
     assert max(map(cell_len, out.splitlines())) <= 80
     for more, said in (
         (("--interval", 5), "--interval needs"),
-        (("--watch", "--notify"), "--watch shows and tells nobody"),
+        (("--watch", "--notify"), "--watch cannot be combined with --format or --notify"),
     ):
         code, _, err = cli(*asked, *more)
         assert code == 2

@@ -287,7 +287,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "outcome": "periodic",
         "node_bytes": 5.0,
         **_PERIOD,
-        "delay_s": -1.0,
+        "lag_s": -1.0,
         "concentration_ratio": 0.5,
     },
     "metadata_periods": {
@@ -542,7 +542,7 @@ BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("node_periods", {"periodic_has_period"}, {"outcome": "aperiodic"}),
     ("node_periods", {"period_is_inverse_of_frequency"}, {"period_s": 20.1}),
     ("node_periods", {"two_full_cycles"}, {"window_end_s": 39.0}),
-    ("node_periods", {"lag_has_concentration"}, {"delay_s": None}),
+    ("node_periods", {"lag_has_concentration"}, {"lag_s": None}),
     ("metadata_periods", {"periodic_has_period"}, {"frequency_hz": None}),
     ("metadata_periods", {"periodic_has_period", "periodic_has_segments"}, {"outcome": "aperiodic"}),
     ("metadata_periods", {"period_is_inverse_of_frequency"}, {"period_s": 20.1}),

@@ -254,7 +254,7 @@ def test_nodes_have_their_periods_and_are_as_late_as_they_are(
     assert own["host"].to_list() == ["n1", "n2", "n3"]
     assert own["period_s"].to_list() == pytest.approx([PERIOD_S] * 3, rel=1e-3)
     assert own["node_bytes"].to_list() == pytest.approx([6e6 * COUNT] * 3)
-    assert own["delay_s"].to_list() == pytest.approx([-2, 0, 2], abs=0.05)
+    assert own["lag_s"].to_list() == pytest.approx([-2, 0, 2], abs=0.05)
     assert (own["concentration_ratio"] > 0.9).all()
     assert (own["false_alarm_probability"] < 1e-6).all()
 

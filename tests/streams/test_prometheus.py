@@ -138,7 +138,7 @@ def test_what_cannot_be_had_is_told_and_asked_for_again(
     assert seconds(rows(store, SCRAPES)) == [*range(10, 250, 10)]
 
 
-_REMEDY = "Look whether Prometheus is up, and whether the address is that of its web page."
+_REMEDY = "Check that Prometheus is running, and that the address is that of its web page."
 
 
 @pytest.mark.long

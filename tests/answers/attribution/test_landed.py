@@ -81,12 +81,12 @@ def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> No
 
 def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site: tuple[Store, Release]) -> None:
     later = Query("scratch", at(600), None)
-    with pytest.raises(NothingToDo, match="have landed"):
+    with pytest.raises(NothingToDo, match="neither landed nor in a release"):
         LandedTraffic.read(*site, Settings(), later)
     for ask in (who, hurt):
-        with pytest.raises(NothingToDo, match="scratch since 2018-02-09T22:00:00Z: the release has some"):
+        with pytest.raises(NothingToDo, match="scratch since 2018-02-09T22:00:00Z: the release has polls from"):
             ask(site, later)
-        with pytest.raises(UsageError, match="'nowhere' was polled"):
+        with pytest.raises(UsageError, match="no polls of file system 'nowhere'"):
             ask(site, Query("nowhere", at(-20), None))
 
 

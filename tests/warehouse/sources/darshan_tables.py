@@ -33,8 +33,8 @@ def tables_of(path: Path) -> dict[str, pl.DataFrame]:
     return tables
 
 
-def log_in_few(path: str, parts: str) -> Iterator[list[Arrays]]:
-    """Read a log, unless it is one that crashes the library or that it timed out on the file with."""
+def read_log_batched(path: str, parts: str) -> Iterator[list[Arrays]]:
+    """Read a log; crash or hang if the name of the log says so."""
     if "crashing" in path:
         os.kill(os.getpid(), signal.SIGSEGV)
     if "hanging" in path:
