@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from iosig.cli.completing import applications, quietly, releases
+from iosig.cli.windows import read_instant
 from iosig.warehouse.errors import UsageError
 
 if TYPE_CHECKING:
@@ -147,6 +148,26 @@ release_option = click.option(
 def answer_options(command: Decorated) -> Decorated:
     """Let a command that answers a question choose the release, print JSON, and draw the answer."""
     for option in (strict_option, style_option, plot_option, json_option, release_option):
+        command = option(command)
+    return command
+
+
+def window_options(command: Decorated) -> Decorated:
+    """Let a command about the minutes of a file system choose its time range, direction and number of rows."""
+    options = (
+        click.option("--at", metavar="TIME", callback=read_instant, help="The minute that contains this instant."),
+        click.option(
+            "--since", metavar="TIME", callback=read_instant, help="Start of the time range, in whole minutes."
+        ),
+        click.option(
+            "--until", metavar="TIME", callback=read_instant, help="End of the time range; default: the last poll."
+        ),
+        click.option("--direction", type=click.Choice(["write", "read"]), help="Only this direction; default: both."),
+        click.option(
+            "--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum of rows."
+        ),
+    )
+    for option in reversed(options):
         command = option(command)
     return command
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, chosen_release, json_option, release_option, strict_option
+from iosig.cli.options import Warehouse, chosen_release, json_option, release_option, strict_option, window_options
 from iosig.cli.who import report_window
-from iosig.cli.windows import read_instant
 
 if TYPE_CHECKING:
     from iosig.answers.attribution.slowdowns import SlowdownAnswer
@@ -21,11 +20,7 @@ _NAME_CHARACTERS, _JOB_CHARACTERS = 13, 10
 
 @click.command("slowdowns")
 @click.argument("filesystem", shell_complete=quietly(filesystems))
-@click.option("--at", metavar="TIME", callback=read_instant, help="The minute that contains this instant.")
-@click.option("--since", metavar="TIME", callback=read_instant, help="Start of the time range, in whole minutes.")
-@click.option("--until", metavar="TIME", callback=read_instant, help="End of the time range; default: the last poll.")
-@click.option("--direction", type=click.Choice(["write", "read"]), help="Only this direction; default: both.")
-@click.option("--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="Maximum of rows.")
+@window_options
 @release_option
 @json_option
 @strict_option

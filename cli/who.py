@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iosig.cli.completing import filesystems, quietly
-from iosig.cli.options import Warehouse, answer_options, chosen_release, draw_into
-from iosig.cli.windows import read_instant
+from iosig.cli.options import Warehouse, answer_options, chosen_release, draw_into, window_options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,11 +26,7 @@ _NAME_CHARACTERS = 19
 
 @click.command("who")
 @click.argument("filesystem", shell_complete=quietly(filesystems))
-@click.option("--at", metavar="TIME", callback=read_instant, help="The minute that this instant is in.")
-@click.option("--since", metavar="TIME", callback=read_instant, help="From this instant on, in whole minutes.")
-@click.option("--until", metavar="TIME", callback=read_instant, help="Until then; to the last poll if not given.")
-@click.option("--direction", type=click.Choice(["write", "read"]), help="Else both together.")
-@click.option("--top", "max_count", default=10, show_default=True, type=click.IntRange(min=1), help="So many of each.")
+@window_options
 @answer_options
 @click.pass_obj
 def who_command(
