@@ -133,7 +133,7 @@ def _days(run: Run) -> Sequence[date]:
 
     A poll may reach into the minutes of the day before or after.
     """
-    found = {day + timedelta(days=more) for day in run.plan.polls_daily for more in (-1, 0, 1)}
+    found = {day + timedelta(days=more) for day in run.plan.poll_days for more in (-1, 0, 1)}
     for ended_on in run.plan.job_days:
         if ended_on is not None:
             first = _first_day(run, ended_on)

@@ -298,7 +298,7 @@ QUARANTINED = Step(
     gather_quarantine,
     reads=(
         built_on(lambda run, _: run.plan.job_days, FAULTY_JOBS),
-        built_on(lambda run, _: run.plan.polls_daily, FAULTY_POLLS),
+        built_on(lambda run, _: run.plan.poll_days, FAULTY_POLLS),
         built_on(lambda run, _: run.plan.prediction_days, FAULTY_PREDICTIONS),
         released(QUARANTINE, days=lambda run: run.plan.days),
     ),

@@ -160,7 +160,7 @@ ENDS = Step(
     end_days,
     reads=(landed_on_day(COUNTER_SAMPLES, SCRAPES),),
     writes=(COUNTER_LAST_VALUES,),
-    days=lambda run: run.plan.counters_daily,
+    days=lambda run: run.plan.counter_days,
     is_daily=True,
 )
 RISES = Step(
@@ -177,7 +177,7 @@ RISES = Step(
         COUNTERS_DAILY,
         COUNTER_POLLS,
     ),
-    days=lambda run: run.plan.counters_daily,
+    days=lambda run: run.plan.counter_days,
     is_daily=True,
 )
 UNASSIGNED = Step(

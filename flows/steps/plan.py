@@ -53,9 +53,9 @@ class Selection:
 class Plan:
     """Base release and landings of a run, and the days that it recomputes.
 
-    `polls_daily` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days
+    `poll_days` are days of polls, but for `late_days`, of which the earlier polls were cleared; `job_days` are days
     on which runs or series ended, None for those without an end; `prediction_days` are days on which predictions were
-    made; `counters_daily` are days of polls with scraped counters, and `told_days` are these and the days of counters
+    made; `counter_days` are days of polls with scraped counters, and `told_days` are these and the days of counters
     of jobs with new data. `queue_days` are days with snapshots of the scheduler's queue. `losses` are those of a
     repair, which the plan recomputes. A plan that is made again after a crash has the same fingerprint.
     """
@@ -64,11 +64,11 @@ class Plan:
     landed: Ledger = field(compare=False)
     inputs: tuple[str, ...]
     removed_inputs: tuple[str, ...]
-    polls_daily: tuple[date, ...]
+    poll_days: tuple[date, ...]
     job_days: tuple[date | None, ...]
     parameters: str
     prediction_days: tuple[date, ...] = ()
-    counters_daily: tuple[date, ...] = ()
+    counter_days: tuple[date, ...] = ()
     told_days: tuple[date, ...] = ()
     late_days: tuple[date, ...] = ()
     queue_days: tuple[date, ...] = ()
@@ -82,7 +82,7 @@ class Plan:
     @cached_property
     def days(self) -> tuple[date | None, ...]:
         """All recomputed days in order, None last."""
-        days = {*self.polls_daily, *self.job_days, *self.prediction_days, *self.told_days, *self.queue_days}
+        days = {*self.poll_days, *self.job_days, *self.prediction_days, *self.told_days, *self.queue_days}
         return (*sorted(day for day in days if day is not None), *([None] if None in days else []))
 
     @cached_property
@@ -135,7 +135,7 @@ class Plan:
             self.base.release_id if self.base else None,
             self.inputs,
             self.removed_inputs,
-            [day and day.isoformat() for day in (*self.polls_daily, *self.job_days)],
+            [day and day.isoformat() for day in (*self.poll_days, *self.job_days)],
             [day.isoformat() for day in self.prediction_days],
             *([[day.isoformat() for day in self.queue_days]] if self.queue_days else ()),
             self.parameters,
@@ -272,8 +272,8 @@ def make_plan(
         raise NothingToDo(
             f"Nothing new since release {base.release_id if base else ''}.{f' {hold.sentence}' if hold else ''}"
         )
-    polls_daily, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
-    polls_daily = sorted({*polls_daily, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
+    poll_days, job_days, prediction_days, told_days, queue_days = _with_lost(news, touched, past, lost.days)
+    poll_days = sorted({*poll_days, *_moved_edges(store, base, landed, landed.of(known))} - news.closed)
     late_days = news.closed.intersection(_days_of(POLLS, landed.files.join(fresh, on="folder", how="semi")))
     set_aside = lost.landing_ids.intersection(known) - {*landed.in_force["landing_id"]}
     mixed_settings = None
@@ -283,7 +283,7 @@ def make_plan(
             "`iosig run`, which computes everything"
         )
     elif base and base.parameters != parameters and has_range and kind == "run":
-        first = min((day for day in (*polls_daily, *job_days) if day), default=since or until)
+        first = min((day for day in (*poll_days, *job_days) if day), default=since or until)
         mixed_settings = (
             f"the settings changed since {base.release_id}: days outside of the range keep its results until "
             f"`iosig run --since {first}` computes them again"
@@ -299,11 +299,11 @@ def make_plan(
         landed=landed,
         inputs=tuple(fresh["landing_id"]),
         removed_inputs=(*gone["landing_id"], *sorted(set_aside)),
-        polls_daily=tuple(day for day in polls_daily if _within(day, since, until)),
+        poll_days=tuple(day for day in poll_days if _within(day, since, until)),
         job_days=tuple(day for day in job_days if _within(day, since, until)),
         parameters=parameters,
         prediction_days=tuple(day for day in prediction_days if _within(day, since, until)),
-        counters_daily=tuple(day for day in polls_daily if day in news.counted_days and _within(day, since, until)),
+        counter_days=tuple(day for day in poll_days if day in news.counted_days and _within(day, since, until)),
         told_days=tuple(day for day in told_days if _within(day, since, until)),
         late_days=tuple(sorted(late_days)),
         queue_days=tuple(day for day in queue_days if _within(day, since, until)),
@@ -434,8 +434,8 @@ class _News:
     def stale(self, touched: pl.DataFrame) -> _Stale:
         """Return the days that landings concern, as the release's tables go by days."""
         files = self.landed.files.join(touched, on="folder", how="semi")
-        counters_daily = self._counter_days(files)
-        polls_daily = sorted({*_days_of(POLLS, files), *counters_daily} - self.closed)
+        counter_days = self._counter_days(files)
+        poll_days = sorted({*_days_of(POLLS, files), *counter_days} - self.closed)
         new = touched["landing_id"]
         with models.engine(self.store.builds / "spill", self.settings.engine.memory_limit) as connection:
             for table in (JOB_RECORDS, SERIES):
@@ -444,17 +444,17 @@ class _News:
             models.expose_files(self.store, connection, TRACES, traces)
             parameters = {
                 "landings": new.to_list(),
-                "polls_daily": polls_daily,
+                "poll_days": poll_days,
                 "clock_tolerance_s": self.settings.traces.clock_tolerance_s,
                 "longest_interval_s": files["longest_interval_s"].max() or 0.0,
-                "counters_daily": counters_daily,
-                "counter_reaches_s": [self._reach_s(day) for day in counters_daily],
+                "counter_days": counter_days,
+                "counter_reaches_s": [self._reach_s(day) for day in counter_days],
             }
             stale = models.select(connection, STALE_DAYS, parameters)["ended_on"]
-            told_days = {*counters_daily, *(_days_with_jobs(connection, new) if self.counted_days else ())}
+            told_days = {*counter_days, *(_days_with_jobs(connection, new) if self.counted_days else ())}
         job_days = [*stale.drop_nulls().sort(), *([None] if stale.null_count() else [])]
         told = sorted(told_days & self.counted_days)
-        return polls_daily, job_days, self._prediction_days(touched, files), told, _days_of(QUEUE_RECORDS, files)
+        return poll_days, job_days, self._prediction_days(touched, files), told, _days_of(QUEUE_RECORDS, files)
 
     @cached_property
     def counted_days(self) -> set[date]:

@@ -103,7 +103,7 @@ class Run:
 
     def live(self, table: Table) -> list[TableFile]:
         """Return the files that the new release will have: built ones, and those of the base release for other days."""
-        days = self.plan.job_days if table.partition == "ended_on" else self.plan.polls_daily
+        days = self.plan.job_days if table.partition == "ended_on" else self.plan.poll_days
         return [file for file in self._kept(table) if file.day not in days] + self.built(table, days)
 
     def _builds(self, table: Table) -> bool:

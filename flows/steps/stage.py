@@ -86,7 +86,7 @@ POLLS_STEP = Step(
     stage_polls,
     reads=(landed_on_day(POLLS), built(COUNTER_POLLS)),
     writes=(FAULTY_POLLS, POLLS_DAILY, TICKS),
-    days=lambda run: run.plan.polls_daily,
+    days=lambda run: run.plan.poll_days,
     is_daily=True,
 )
 JOBS_STEP = Step(

@@ -52,12 +52,12 @@ touched_series as (
 
 stale_counters as (
     select
-        unnest($counters_daily::date[]) as scraped_on,
+        unnest($counter_days::date[]) as scraped_on,
         unnest($counter_reaches_s::double[]) as reach_s
 ),
 
 stale_polls as (
-    select unnest($polls_daily::date[]) as polled_on
+    select unnest($poll_days::date[]) as polled_on
 ),
 
 -- every day on which a record of a touched job or of its steps ends, since a later record may have moved

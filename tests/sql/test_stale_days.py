@@ -19,20 +19,20 @@ def stale(
     select: Select,
     given: dict[str, str],
     new: list[str],
-    polls_daily: list[int] | None = None,
+    poll_days: list[int] | None = None,
     longest_interval_s: float = 2.0,
-    counters_daily: dict[int, float] | None = None,
+    counter_days: dict[int, float] | None = None,
 ) -> list[int | None]:
     """Return the stale days, as days of February 2018, in order; None comes last."""
-    days = [date(2018, 2, number) for number in polls_daily or []]
-    reaches = counters_daily or {}
+    days = [date(2018, 2, number) for number in poll_days or []]
+    reaches = counter_days or {}
     stale_days = select(
         STALE_DAYS,
         given,
         landings=new,
-        polls_daily=days,
+        poll_days=days,
         longest_interval_s=longest_interval_s,
-        counters_daily=[date(2018, 2, number) for number in reaches],
+        counter_days=[date(2018, 2, number) for number in reaches],
         counter_reaches_s=list(reaches.values()),
     )
     found = stale_days["ended_on"].to_list()
@@ -96,7 +96,7 @@ def test_late_polls_make_the_days_stale_on_which_a_run_that_they_measure_ends(
     select: Select, started: str, ended: str, expected: list[int]
 ) -> None:
     records = f"landing_id job_id started_at ended_at \n old 1 {started} {ended}"
-    assert stale(select, {RECORDS: records}, ["polls"], polls_daily=[8], longest_interval_s=300.0) == expected
+    assert stale(select, {RECORDS: records}, ["polls"], poll_days=[8], longest_interval_s=300.0) == expected
 
 
 @pytest.mark.parametrize(("reach_s", "days"), [(600.0, [7]), (599.0, []), (90_000.0, [6, 7])])
@@ -108,7 +108,7 @@ def test_counters_tell_of_jobs_that_ended_before_so_far_as_they_reach(
         old         1       7T10:00:00  7T23:50:00
         old         2       6T10:00:00  6T23:55:00
         """
-    assert stale(select, {RECORDS: records}, ["new"], counters_daily={8: reach_s}) == days
+    assert stale(select, {RECORDS: records}, ["new"], counter_days={8: reach_s}) == days
 
 
 def test_a_new_series_makes_the_day_of_its_end_stale(select: Select) -> None:
@@ -143,7 +143,7 @@ def test_a_series_of_times_beyond_all_calendars_has_no_day(select: Select) -> No
 def test_nothing_landed_makes_nothing_stale(select: Select) -> None:
     nothing: dict[str, Any] = {}
     assert stale(select, nothing, ["new"]) == []
-    assert stale(select, nothing, [], polls_daily=[8]) == [8]
+    assert stale(select, nothing, [], poll_days=[8]) == [8]
 
 
 # ---- traces

@@ -267,7 +267,7 @@ def test_published_days_that_overlap_the_plans_are_limited_again(tmp_path: Path)
         end = (day - DAY).days * 1440 + 5
         table(RUNS, [run("1", start, end)]).write_parquet(tmp_path / f"{day}.parquet")
     work = SimpleNamespace(
-        plan=SimpleNamespace(polls_daily=(), job_days=(DAY, None)),
+        plan=SimpleNamespace(poll_days=(), job_days=(DAY, None)),
         built=lambda of, wanted: [TableFile(of.name, f"{day}.parquet", day) for day in wanted if day == DAY],
         released=lambda of: [TableFile(of.name, f"{day}.parquet", day) for day in of_day if day != DAY],
         backfill_days={},
@@ -340,7 +340,7 @@ def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     table(RUNS, [run("1", -3000, 5), run("2", 1, 5), run("3", -9000, -1)]).write_parquet(path)
     work = SimpleNamespace(
-        plan=SimpleNamespace(polls_daily=(DAY,), job_days=(DAY, None)),
+        plan=SimpleNamespace(poll_days=(DAY,), job_days=(DAY, None)),
         built=lambda of, days: [TableFile(of.name, path.name, days[0])],
         released=lambda of: [],
         backfill_days={},

@@ -111,10 +111,10 @@ def test_damage_to_a_header_is_refused() -> None:
     packed = tarred({"a": b"x" * 20, "b": b"y"})
     # Behind the digits of the sum, nothing is looked at.
     for place in {*range(512)} - {154, 155}:
-        slowed = bytearray(packed)
-        slowed[place] ^= 0x15
+        damaged = bytearray(packed)
+        damaged[place] ^= 0x15
         with pytest.raises(InputRefused):
-            contents(bytes(slowed))
+            contents(bytes(damaged))
 
 
 def test_a_size_of_gigabytes_takes_none() -> None:

@@ -98,10 +98,10 @@ def test_damaged_files_are_refused_or_mean_something_else_and_never_fail() -> No
         unfold(content + struct.pack("<i", 0), 11, 3)
     rng = np.random.default_rng(1)
     for _ in range(400):
-        slowed = bytearray(content)
-        slowed[rng.integers(len(slowed))] ^= 1 << rng.integers(8)
+        damaged = bytearray(content)
+        damaged[rng.integers(len(damaged))] ^= 1 << rng.integers(8)
         try:
-            assert unfold(bytes(slowed), 11, 3).size == 11
+            assert unfold(bytes(damaged), 11, 3).size == 11
         except InputRefused:
             continue
 

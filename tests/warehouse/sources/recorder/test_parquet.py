@@ -118,17 +118,17 @@ def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
     content = packed(GOOD)
     rng = np.random.default_rng(3)
     for _ in range(150):
-        slowed = bytearray(content)
-        slowed[rng.integers(len(slowed))] ^= 1 << rng.integers(8)
+        damaged = bytearray(content)
+        damaged[rng.integers(len(damaged))] ^= 1 << rng.integers(8)
         try:
-            calls_of(put(tmp_path, {"0.parquet": bytes(slowed)}))
+            calls_of(put(tmp_path, {"0.parquet": bytes(damaged)}))
         except InputRefused:
             continue
 
 
 def test_times_that_are_no_numbers_are_refused_row_by_row(tmp_path: Path) -> None:
-    slowed = with_column("tend", [0.0, float("nan"), float("inf")])
-    found = tables_of(put(tmp_path, {"0.parquet": packed(slowed)}))
+    damaged = with_column("tend", [0.0, float("nan"), float("inf")])
+    found = tables_of(put(tmp_path, {"0.parquet": packed(damaged)}))
     assert found["trace_calls"]["call"].to_list() == [0]
     assert found["rejects"]["line"].to_list() == [2, 3]
 

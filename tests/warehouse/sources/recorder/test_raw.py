@@ -113,7 +113,7 @@ def test_a_call_that_ends_before_it_begins_is_refused_alone(tmp_path: Path) -> N
 # ---- damage that costs a rank
 
 
-def slowed(files: dict[str, bytes], name: str, content: bytes | None) -> dict[str, bytes]:
+def damaged(files: dict[str, bytes], name: str, content: bytes | None) -> dict[str, bytes]:
     return {key: value for key, value in (files | {name: content or b""}).items() if key != name or content is not None}
 
 
@@ -147,7 +147,7 @@ WHOLE = naive.separate(RANKS)
     ],
 )
 def test_a_damaged_rank_is_left_out_and_said_to_be(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
-    found = tables_of(put(tmp_path, slowed(WHOLE, name, content)))
+    found = tables_of(put(tmp_path, damaged(WHOLE, name, content)))
     assert found["trace_calls"]["rank"].unique().to_list() == [0]
     assert found["traces"]["process_count"].item() == 3
     assert said in reasons(found)
@@ -196,7 +196,7 @@ def test_other_versions_are_refused_with_what_can_be_read(tmp_path: Path, versio
 
 def test_a_trace_without_a_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no file VERSION"):
-        tables_of(put(tmp_path, slowed(WHOLE, "VERSION", None)))
+        tables_of(put(tmp_path, damaged(WHOLE, "VERSION", None)))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_metadata_that_cannot_be_are_refused(content: bytes) -> None:
 )
 def test_a_merged_trace_needs_what_its_ranks_share(tmp_path: Path, name: str, content: bytes | None) -> None:
     with pytest.raises(InputRefused):
-        tables_of(put(tmp_path, slowed(naive.merged(RANKS), name, content)))
+        tables_of(put(tmp_path, damaged(naive.merged(RANKS), name, content)))
 
 
 def test_a_trace_of_which_no_rank_can_be_read_is_refused_with_the_first_reason(tmp_path: Path) -> None:
