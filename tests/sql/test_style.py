@@ -54,7 +54,7 @@ OF_TRANSFORMS |= {EXACT_PAIRS, TRACED_APPLICATIONS, INFERENCE_RUNS, INFERENCE_BU
 OF_TRANSFORMS |= {EXPLAINED_MINUTES, POLLED_TRAFFIC, SIGNATURE_CURVES}
 OF_TRANSFORMS |= {KEPT_CLASSES, KEPT_PERIODS, KEPT_SEGMENTS, KEPT_NODES}
 #: what `iosig.flows.steps.plan` gives, where it asks for stale days
-OF_PLANNING = {"landings", "polls_daily", "longest_interval_s", "counters_daily", "counter_reaches_s"}
+OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
 #: landed tables that are published as they are
 LANDED_AND_PUBLISHED = {REJECTS, TRACE_HEATMAPS}
 #: tables of checks that SQL joins
