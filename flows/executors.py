@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _Params = ParamSpec("_Params")
 _Answer = TypeVar("_Answer")
 
-#: Items that read fewer bytes run in this process: to start a worker takes a second.
+#: Items that read fewer bytes run in this process if no worker is idle: to start one takes a second.
 SMALL_BYTES = 1 << 20
 
 
@@ -63,11 +63,17 @@ class Engine:
 
         if item.is_check:
             return self.checks.submit(execute, item, root)
-        is_local = isinstance(self.executor, ProcessExecutor) and self.timeout_s is None
-        # other chunks are executed in parallel to a chunk
-        if is_local and not item.is_chunk and item.is_smaller_than(root, SMALL_BYTES):
+        if self._runs_here(item, root):
             return InlineExecutor().submit(execute, item, root)
         return self.executor.submit(execute, item, root)
+
+    def _runs_here(self, item: WorkItem, root: Path) -> bool:
+        if not isinstance(self.executor, ProcessExecutor) or self.timeout_s is not None:
+            return False
+        # other chunks are executed in parallel to a chunk
+        if item.is_chunk or self.executor.has_idle_process:
+            return False
+        return item.is_smaller_than(root, SMALL_BYTES)
 
     def run(self, item: WorkItem, root: Path) -> ItemResult:
         """Execute a work item within the time limit. Raises MachineFault if it takes longer; then its process ends."""

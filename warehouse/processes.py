@@ -59,6 +59,15 @@ class ProcessExecutor(Executor):
         self._variables = _ONE_THREAD | {_THREADS: str(share)}
         self._lock = threading.Lock()
         self._pool = self._new_pool()
+        #: calls under way, and the most that there have been, which is how many processes have started
+        self._call_count = self._process_count = 0
+        #: of the counts: the pool runs callbacks under locks of its own, for which `submit` may wait
+        self._count_lock = threading.Lock()
+
+    @property
+    def has_idle_process(self) -> bool:
+        """Whether a process that has started waits for a call."""
+        return self._call_count < self._process_count
 
     def submit(
         self, fn: Callable[_Params, _Answer], /, *args: _Params.args, **kwargs: _Params.kwargs
@@ -66,11 +75,20 @@ class ProcessExecutor(Executor):
         """Submit a function call to a worker process."""
         with self._lock, uninterrupted():
             try:
-                return self._pool.submit(fn, *args, **kwargs)
+                future = self._pool.submit(fn, *args, **kwargs)
             except BrokenProcessPool:
-                # a worker has died: the pool cannot start anything any more
-                self._pool = self._new_pool()
-                return self._pool.submit(fn, *args, **kwargs)
+                # a process of the pool has died: nothing starts in it any more
+                self._pool, self._process_count = self._new_pool(), 0
+                future = self._pool.submit(fn, *args, **kwargs)
+        with self._count_lock:
+            self._call_count += 1
+            self._process_count = min(max(self._process_count, self._call_count), self.worker_count)
+        future.add_done_callback(self._count_done)
+        return future
+
+    def _count_done(self, _: Future[Any]) -> None:
+        with self._count_lock:
+            self._call_count -= 1
 
     def preload(self, *modules: str) -> None:
         """Import modules in each worker, without waiting for it."""
@@ -81,6 +99,7 @@ class ProcessExecutor(Executor):
         """Kill the workers; running calls fail, and the next call starts new workers."""
         with self._lock:
             pool, self._pool = self._pool, self._new_pool()
+            self._process_count = 0
         _kill(pool)
         pool.shutdown(cancel_futures=True)
 
