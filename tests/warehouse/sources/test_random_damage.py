@@ -37,6 +37,8 @@ def _mutated(content: bytes, seed: int) -> bytes:
     dice = random.Random(seed)
     damaged = bytearray(content)
     for _ in range(dice.randint(1, 12)):
+        if not damaged:
+            return b""
         place = dice.randrange(len(damaged))
         match dice.randrange(5):
             case 0:

@@ -23,7 +23,7 @@ from iosig.warehouse.sources.rows.times import INSTANT
 Numbers = npt.NDArray[np.int64]
 #: columns: index of an entry in its input, and its line
 PLACE, LINE = "place", "line"
-#: length of a prefix of a counter's line that includes its brace
+#: length of a prefix of a counter's line that includes its brace; Lustre pads names to 15 characters
 _START_CHARS = 26
 #: maximum number of distinct counters, more than any server has; further ones share a code
 _MAX_NAMES = 62
@@ -142,7 +142,8 @@ def _refuse_lines(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _counters(lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Parse counter lines to `place`, `name`, `samples`, `sum` and `is_bytes`; refuse malformed ones."""
-    is_sound = lines["text"].str.contains(_COUNTER)
+    has_brace = lines["text"].str.head(_START_CHARS).str.contains("{", literal=True)
+    is_sound = lines["text"].str.contains(_COUNTER) & has_brace
     sound = lines if is_sound.all() else lines.filter(is_sound)
     # there are few distinct prefixes: parse each once
     starts = sound["text"].str.head(_START_CHARS)

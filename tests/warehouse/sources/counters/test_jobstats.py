@@ -271,6 +271,13 @@ def test_what_follows_a_damaged_line_may_be_of_another_target(tmp_path: Path, st
     assert refused["reason"].str.contains("^The line is not in|^2 entries from here on").all()
 
 
+def test_counter_with_an_overlong_name_refuses_its_entry(tmp_path: Path) -> None:
+    merged = entry("44", 5, 8192).replace("  read_bytes: ", "  elapsed_timead_bytes: ")
+    rows, _, refused = read_text(tmp_path, header() + entry("43", 5, 8192) + merged)
+    assert rows["job_key"].to_list() == ["43"]
+    assert refused["reason"].to_list() == ["The line is not in Lustre's format; its entry is refused."]
+
+
 def test_lines_that_are_nothing_are_refused_by_themselves(tmp_path: Path) -> None:
     rows, _, refused = read_text(tmp_path, "what is this?\n" + header() + entry("1", 1, 4096) + "\n")
     assert (rows.height, refused["line"].to_list()) == (1, [1])
