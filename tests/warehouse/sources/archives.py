@@ -1,4 +1,4 @@
-"""Small HDF5 archives of Lustre throughput, as pyLMT and TOKIO write them."""
+"""Write small HDF5 archives of Lustre throughput in the formats of pyLMT and TOKIO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading an input to its end, as landing does, with what every batch must hold to."""
+"""Read an input completely, as landing does, and validate every batch against its contract."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tables = dict[str, pl.DataFrame]
 
 
 def tables_of(batches: Iterable[Batch]) -> Tables:
-    """Return all rows by table, each batch checked against its contract."""
+    """Return all rows by table and validate each batch against its contract."""
     found: dict[str, list[pl.DataFrame]] = {}
     for batch in batches:
         assert not batch.rows.is_empty()
@@ -31,7 +31,7 @@ def tables_of(batches: Iterable[Batch]) -> Tables:
 
 
 def gathered(batches: Iterable[Batch], *expected: Table) -> tuple[pl.DataFrame, ...]:
-    """Return all rows of each of these tables, then all rejects by line; there are no others."""
+    """Return all rows of each expected table, then all rejects by line; fail on any other table."""
     tables = tables_of(batches)
     *rows, refused = (tables.pop(table.name, frames.empty(table)) for table in (*(expected or (POLLS,)), REJECTS))
     assert not tables
@@ -59,7 +59,7 @@ def read_counters(source: Source, path: Path, reading: Reading | None = None) ->
 
 
 def read_written(source: Source, path: Path, text: str, reading: Reading | None = None) -> tuple[pl.DataFrame, ...]:
-    """Write a text, which has to be recognized as of that format, and read it to its end as counters."""
+    """Write a text, check that its format is recognized, and read all of its counters."""
     path.write_text(text)
     assert recognize(read_head(path)) == source
     return read_counters(source, path, reading)

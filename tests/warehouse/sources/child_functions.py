@@ -1,4 +1,4 @@
-"""What `test_child` runs in a child process; it imports little, so that the child starts fast."""
+"""Functions that `test_child` runs in a child process; imports are few so that the child starts fast."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def large(count: int) -> Iterator[Arrays]:
 
 
 def speaking(words: str) -> Iterator[Arrays]:
-    """Say what was printed so far: by Python, past it, and by C, which keeps it back."""
+    """Print from Python, directly to the file descriptor, and through C's buffered stdio."""
     import ctypes
 
     print(words)
@@ -79,7 +79,7 @@ def speaking(words: str) -> Iterator[Arrays]:
 
 
 def flooding() -> Iterator[Arrays]:
-    """Print more than a disk should hold."""
+    """Print more than fits on the disk."""
     for _ in range(64):
         try:
             os.write(1, bytes(1 << 20))
@@ -89,7 +89,7 @@ def flooding() -> Iterator[Arrays]:
 
 
 def silenced() -> Iterator[Arrays]:
-    """Close the way back and go on."""
+    """Close the pipe to the parent and continue."""
     os.closerange(3, 64)
     time.sleep(60)
     yield {}

@@ -1,4 +1,4 @@
-"""Darshan logs read to their end, as landing does, and a reading child that some files crash."""
+"""Read Darshan logs completely, as landing does, and provide a child that crashes on some files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHIPPED = Path(str(files("darshan")))
 
 
 def tables_of(path: Path) -> dict[str, pl.DataFrame]:
-    """Return all rows of a log by table; no key comes twice."""
+    """Return all rows of a log by table; fail on duplicate keys."""
     from iosig.warehouse.contracts import TABLES
     from iosig.warehouse.sources.darshan.source import SOURCE
     from iosig.warehouse.sources.protocol import Reading

@@ -1,4 +1,4 @@
-"""DFTracer's traces, read to their end as landing does."""
+"""Read DFTracer traces completely, as landing does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def landed(path: Path) -> Tables:
 
 
 def moved(tables: Tables) -> dict[tuple[Any, ...], float]:
-    """Return bytes by module, direction and whether the request is nested."""
+    """Return the bytes by module, direction and nesting."""
     sums = tables["trace_requests"].group_by("module", "direction", "is_nested").agg(pl.col("request_bytes").sum())
     return {tuple(key): volume for *key, volume in sums.iter_rows()}
 

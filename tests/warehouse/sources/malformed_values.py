@@ -1,7 +1,7 @@
-"""Values that cannot be, and fields that are missing or too many, format by format: the rows of a table.
+"""List impossible values, and missing or extra fields, of each format: the rows of a table.
 
-A change is a part of the sample of which the last occurrence is replaced, what it is replaced by (several texts, one at
-a time), and what is expected of each.
+A change is a part of the sample (its last occurrence is replaced), replacements (tried separately) and the expected
+result of each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CHANGES: dict[str, list[Change]] = {
         ("|bob|main|", ("|bob|",), lost(1, 1, "7 fields; the header has 8")),
         ("JobID|User", ("JobID",), none(3, "8 fields; the header has 7")),
         ("JobID|User", ("JobNo|User",), none(4, "no header with JobID")),
-        # a column that is not there is not known, and none is required but the job
+        # an absent column is unknown, and only the job id is required
         ("Start|End", ("Start|Start", "Begin|End"), changed(0)),
     ],
     "squeue": [
@@ -53,7 +53,7 @@ CHANGES: dict[str, list[Change]] = {
     ],
     "pbs": [
         ("03/01/2026 13:00:02", ("garbage 13:00:02", "03/01/2026 13:00", ""), lost(1, 1, "not an accounting record")),
-        # the end of the run is told otherwise
+        # the end of the run is given elsewhere
         ("03/01/2026 13:00:02", ("13/41/2026 13:00:02",), same()),
         ("exec_host=cn1/0*8+cn2/0*8", ("Resource_List.nodect=-1",), lost(1, 1, "number of nodes is given as -1")),
         (";E;2.pbs", (";X;2.pbs",), lost(1, 1, "no record type X")),
@@ -90,7 +90,7 @@ CHANGES: dict[str, list[Change]] = {
         ('["COMPLETED"]', ('["EXPLODED"]',), lost(1, 1, "EXPLODED is none of Slurm's")),
         ('"job_id": 3', ('"job_id": null', '"job_id": ""', '"no": 3'), lost(2, 2, "no job id")),
         ('"jobs"', ('"job"', '"jobs": 5, "x"'), refused("no list of jobs")),
-        # what Slurm says of its own failure stands beside the jobs that it has
+        # Slurm may report errors and still list jobs
         ('"errors": []', ('"errors": [{"error": "no database"}]',), same()),
     ],
     "squeue-json": [
@@ -175,7 +175,7 @@ CHANGES: dict[str, list[Change]] = {
         ("_tu_ 53212", ("_tu_ 5321200",), lost(1, 1, "not in mmpmon's")),
         ("_fs_io_s_ ", ("fs_io_s_ ",), lost(1, 1, "not in mmpmon's")),
         ("_rc_ 0", ("_rc_ x",), lost(1, 1, "not in mmpmon's")),
-        # mmpmon's own word for a file system that is not mounted
+        # mmpmon reports this for a file system that is not mounted
         ("_rc_ 0", ("_rc_ 1",), lost(1)),
     ],
     "influx-line": [
@@ -190,7 +190,7 @@ CHANGES: dict[str, list[Change]] = {
         (",name=fs1-OST0001 ", (",nome=fs1-OST0001 ",), lost(1, 1, "has no target")),
         ("host=oss1,", ("host=oss1,,", "host=oss1,host=oss2,"), lost(1, 1, "are damaged")),
         ("lustre2,", ("lustre2 ,",), lost(1, 1, "are damaged")),
-        # a measurement that is not known is another collector's
+        # an unknown measurement belongs to another collector
         ("lustre2,", ("lu\0tre2,",), lost(1)),
     ],
     "ldms-csv": [
@@ -241,7 +241,7 @@ CHANGES: dict[str, list[Change]] = {
         ("12:03:00      1200", _each("12:03:00      {}", ("120x", "-120", "nan", "1e400")), lost(2, 1, "non-negative")),
         ("12:03:00      1200", ("12:03:00",), lost(2, 1, "1 cells where 2")),
         ("12:03:00      1200", ("12:03:00   1200 kB",), lost(2, 1, "3 cells where 2")),
-        # a query whose columns are not known is refused as a whole: values would get another's name
+        # a query with unknown columns is refused completely, because values would get wrong names
         (" 2:\tnsd1", (" 4:\tnsd1", " x:\tnsd1"), refused("None of the columns")),
         ("d1|gpfs_nsdds_bytes_read", ("d1|gpfs_nsdds_bytes_reed",), refused("None of the columns")),
         ("Timestamp gpfs_nsdds_bytes_read", ("Timestamp",), refused("None of the columns")),
@@ -252,7 +252,7 @@ CHANGES: dict[str, list[Change]] = {
          "-" + str((1 << 63) + 1), "1e400", f'"{"9" * 400}"')), lost(1, 1, "is not a number")),
         ('"ret": 8192', ('"ret": null', '"rat": 8192'), lost(1, 1, "but not the bytes moved")),
         ('"ret": 8192', (f'"ret": {1 << 62}',), lost(1, 1, "more bytes than any file")),
-        # a call that failed moved none
+        # a failed call moved no bytes
         ('"ret": 8192', ('"ret": -5',), changed(0)),
         ('"ret": 8192', ('"ret": NaN', '"ret": 8192, "ret": 1', '"ret\\ud800": 8192'),
          lost(1, 1, "The line is not an event")),
@@ -276,7 +276,7 @@ CHANGES: dict[str, list[Change]] = {
         ('"b_rank_avr": ', ('"b_rank_avr": ' + "[" * 100_000 + "]" * 100_000 + ', "x": ',),
          lost(6, 1, "nested too deeply")),
         ('"io_time"', ('"write_sync": {}, "io_time"',), lost(6, 1, "twice")),
-        # what has another name is another's
+        # an unknown name belongs to another tool
         ('"write_sync"', ('"write_sink"',), lost(6)),
     ],
     "recorder-txt": [
@@ -289,7 +289,7 @@ CHANGES: dict[str, list[Change]] = {
         ("f2 %p 120 2 )", ("f2 %p 120 2",), lost(1, 1, "not in recorder2text's")),
         ("f2 %p 120 2", ("f2 %p many 2", "f2 %p"), changed(0, 1, "lack its file or its bytes")),
     ],
-    # of these two, the other members have tables of their own, beside the readers' tests
+    # tests of the readers cover the other members of these two formats
     "predictions": [
         ('"request_count": 400', _each('"request_count": {}', ("1e400", "4.5", "true", "9" * 20)),
          lost(1, 1, "not an integer")),

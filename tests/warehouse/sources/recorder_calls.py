@@ -1,4 +1,4 @@
-"""Calls of Recorder for tests: out of recorder2text's lines, or made."""
+"""Build Recorder's calls for tests, from the output of recorder2text or from short texts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULES = {"0": "POSIX", "1": "MPIIO", "2": "MPI", "3": "HDF5"}
 
 
 def of_text(lines: Iterable[str], rank: int = 0) -> pl.DataFrame:
-    """Return the calls of one rank's text."""
+    """Return the calls of a rank's text."""
     rows = []
     for number, line in enumerate(lines):
         began, ceased, function, level, kind, _, *words, _ = line.split(" ")
@@ -29,7 +29,7 @@ def of_text(lines: Iterable[str], rank: int = 0) -> pl.DataFrame:
 
 
 def made(*calls: str, rank: int = 0) -> pl.DataFrame:
-    """Return calls written as `function arguments` or, within another call, `+function arguments`; one a second."""
+    """Return calls written as `function arguments`, or `+function arguments` if nested; each takes a second."""
     lines = []
     for second, call in enumerate(calls):
         function, _, words = call.lstrip("+").partition(" ")
@@ -50,7 +50,7 @@ def of_archive(path: Path) -> pl.DataFrame:
 
 
 def found(*parts: pl.DataFrame) -> Tables:
-    """Return by table what `Requests` makes of calls that are added part by part; each batch meets its contract."""
+    """Return the output of `Requests` by table for calls added in parts; validate each batch against its contract."""
     requests = Requests()
     batches = [batch for part in parts for batch in requests.add(part)]
     return tables_of([*batches, *requests.finish()])

@@ -26,31 +26,31 @@ def take(changes: Changes, jobs: str, said: list[int], at_us: list[int]) -> list
     return changes.take(keys(*jobs), pl.Series(said, dtype=pl.UInt64), pl.Series(at_us, dtype=pl.Int64)).to_list()
 
 
-def test_what_says_the_same_as_before_did_not_change() -> None:
+def test_unchanged_readings_produce_no_rows() -> None:
     changes = Changes()
     assert take(changes, "abab", [1, 2, 1, 3], [10, 10, 20, 20]) == [0, 1, 3]
     assert take(changes, "abb", [1, 3, 3], [30, 30, 40]) == []
-    # `a` was not there when the target was read last: it begins anew
+    # `a` was absent from the previous scrape, so its counter starts again
     assert take(changes, "ab", [1, 3], [50, 50]) == [0]
     assert take(changes, "ab", [1, 3], [_DAY_US, _DAY_US]) == [0, 1]
     assert changes.scrapes()["entry_count"].to_list() == [2, 2, 2, 1, 2, 2]
 
 
-def test_readings_in_any_order_are_told_apart_alike() -> None:
+def test_changes_do_not_depend_on_order_of_readings() -> None:
     jobs, said, at_us = "abababab", [1, 2, 1, 3, 1, 3, 5, 3], [10, 10, 20, 20, 30, 30, 40, 40]
     assert take(Changes(), jobs, said, at_us) == [0, 1, 3, 6]
     places = [7, 2, 0, 5, 3, 6, 1, 4]
     mixed = take(Changes(), "".join(jobs[n] for n in places), [said[n] for n in places], [at_us[n] for n in places])
     assert sorted(places[n] for n in mixed) == [0, 1, 3, 6]
-    # an input whose times begin anew
+    # the input's times start again
     changes = Changes()
     assert take(changes, "aa", [1, 2], [20, 30]) == [0, 1]
     assert take(changes, "aa", [1, 1], [10, 20]) == [0]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_two_calls_report_what_one_call_does(seed: int) -> None:
-    """Readings come in order of time; some come twice, and some jobs lack counters."""
+def test_two_calls_report_same_changes_as_single_call(seed: int) -> None:
+    """Readings come in order of time; some are duplicates, and some jobs lack counters."""
     dice, whole, parts = np.random.default_rng(seed), Changes(), Changes()
     times = np.sort(dice.integers(0, 8, 30)) * _DAY_US // 2
     rows = keys(*dice.choice(["a", "b", "c", None], 30)).with_columns(
@@ -69,7 +69,7 @@ def test_two_calls_report_what_one_call_does(seed: int) -> None:
     assert 0 < expected.height < 30
 
 
-def test_values_of_one_counter_make_one_row() -> None:
+def test_values_of_same_counter_are_merged_into_row() -> None:
     points = pl.concat([keys("a", "a", "a", "b"), keys("b", "b")]).with_columns(
         at_us=pl.lit(7, pl.Int64),
         column=pl.Series(["total_open_count", "total_other_count", "total_other_count", *["total_open_count"] * 3]),
@@ -84,7 +84,7 @@ def test_values_of_one_counter_make_one_row() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_series_that_are_read_more_than_once_make_the_same_rows(seed: int) -> None:
+def test_pivot_of_series_equals_pivot_of_points(seed: int) -> None:
     dice = np.random.default_rng(seed)
     columns = ["total_open_count", "total_other_count", "total_written_bytes", None]
     series = keys(*dice.choice(["a", "b", "c"], 12).tolist(), None).with_columns(
@@ -106,20 +106,20 @@ def readings(*written: int | None, at_us: int = 7, **columns: object) -> pl.Data
     ).with_columns(**{name: pl.lit(value, pl.Int64) for name, value in columns.items()})
 
 
-def test_a_job_that_lacks_what_others_of_its_target_have_is_refused() -> None:
+def test_job_without_counters_of_its_target_is_refused() -> None:
     changes = Changes()
     rows, refused = select_changes(readings(5, None, 7), changes, Reading())
     assert (rows["job_key"].to_list(), refused["line"].to_list()) == (["j0", "j2"], [1])
     assert rows["filesystem"].unique().to_list() == ["fs"]
     rows, refused = select_changes(readings(5, 6, 7, at_us=20), changes, Reading(filesystem="own"))
     assert (rows["filesystem"].to_list(), refused.height) == (["own"] * 3, 0)
-    # nobody of the target has it, and its total need not
+    # the whole target lacks the counter, and its total may lack it too
     assert not find_incomplete_jobs(readings(None, None)).any()
     total = pl.concat([readings(5), readings(None).with_columns(job_key=pl.lit(None, pl.String))])
     assert not find_incomplete_jobs(total).any()
 
 
-def test_a_reading_holds_since_it_changed_where_it_says_so() -> None:
+def test_sampling_time_is_time_of_change_if_known() -> None:
     rows, _ = select_changes(readings(5, at_us=20, held_us=7), Changes(), Reading())
     assert rows.select(pl.col("sampled_at", "scraped_at").dt.timestamp("us")).rows() == [(7, 20)]
     rows, _ = select_changes(readings(5, at_us=20, held_us=None), Changes(), Reading())

@@ -12,7 +12,7 @@ other_total 3
 """
 
 
-def test_lines_say_values_whatever_the_order_of_their_labels() -> None:
+def test_exposition_lines_are_read_with_labels_in_any_order() -> None:
     lines = pl.Series("text", TEXT.splitlines()).to_frame().with_row_index("line", 1).cast({"line": pl.Int64})
     roles = {"target": ("target",), "job_key": ("jobid", "job")}
     told = Exposition({"lustre_read_bytes_total"}, roles).read(lines.with_columns(snapshot=pl.lit(0, pl.Int64)))

@@ -1,5 +1,7 @@
-"""glljobstat's Parquet, not tried on a site's own data: the columns are as its source writes them (logging/parquet.rs),
-the operations those of its op_keys.rs."""
+"""Test the source of glljobstat's Parquet files; no site's data were available.
+
+Columns follow its source (logging/parquet.rs), operations its op_keys.rs.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def logged(second: int, job: str, written: int, *, count: int = 3) -> list[Logge
     ]
 
 
-def test_the_sums_of_a_job_are_one_counter(tmp_path: Path) -> None:
+def test_operations_of_job_are_summed_per_scrape(tmp_path: Path) -> None:
     rows, scrapes, refused = read_rows(
         write(tmp_path, logged(0, "43", 4096) + logged(0, '"SLURM_JOB10:0:h"', 1) + [(0, "9", "mkdir", 7)])
     )
@@ -67,7 +69,7 @@ def test_the_sums_of_a_job_are_one_counter(tmp_path: Path) -> None:
     assert scrapes.select("entry_count", "is_job_scrape").rows() == [(3, True)]
 
 
-def test_only_what_changed_has_rows(tmp_path: Path) -> None:
+def test_only_changed_readings_have_rows(tmp_path: Path) -> None:
     parts = [logged(0, "1", 5), logged(0, "2", 5), logged(10, "1", 5), logged(10, "2", 9), logged(20, "2", 9)]
     rows, scrapes, _ = read_rows(write(tmp_path, list(chain(*parts))), Reading(filesystem="scratch"))
     assert rows.select("filesystem", "job_key", "scraped_at", "total_written_bytes").rows() == [
@@ -76,7 +78,7 @@ def test_only_what_changed_has_rows(tmp_path: Path) -> None:
     assert scrapes["entry_count"].to_list() == [2, 2, 1]
 
 
-def test_what_is_called_bytes_and_is_a_count_is_no_bytes(tmp_path: Path) -> None:
+def test_bytes_metric_that_equals_its_count_is_ignored(tmp_path: Path) -> None:
     rows, _, _ = read_rows(write(tmp_path, logged(0, "1", 3) + logged(10, "1", 4, count=4)))
     assert rows.select("total_written_bytes", "total_write_count").rows() == [(None, 3), (None, 4)]
 
@@ -94,13 +96,13 @@ def test_what_is_called_bytes_and_is_a_count_is_no_bytes(tmp_path: Path) -> None
         ],
     ),
 )
-def test_a_damaged_row_is_refused(tmp_path: Path, row: Logged, reason: str) -> None:
+def test_damaged_row_is_refused(tmp_path: Path, row: Logged, reason: str) -> None:
     _, _, refused = read_rows(write(tmp_path, [*logged(0, "1", 5), *logged(20, "1", 6), row]))
     assert refused.height == 1
     assert reason in refused["reason"][0]
 
 
-def test_other_tables_are_refused(tmp_path: Path) -> None:
+def test_tables_with_unexpected_schema_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="not those that"):
         read_rows(write(tmp_path, logged(0, "1", 5), value=pl.col("value").cast(pl.Float64)))
     with pytest.raises(InputRefused, match="No operation"):

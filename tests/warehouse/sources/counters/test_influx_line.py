@@ -1,5 +1,8 @@
-"""Influx line protocol. Telegraf's points are those of its own tests (plugins/inputs/lustre2/testcases), those of
-BeeGFS as its source writes them (beegfs-mon, TSDatabase.cpp)."""
+"""Test the source of Influx line protocol.
+
+Telegraf's points are from its tests (plugins/inputs/lustre2/testcases); BeeGFS points follow its source (beegfs-mon,
+TSDatabase.cpp).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[
     return read_written(SOURCE, folder / "metrics.out", text, reading)
 
 
-def test_real_points_land_with_the_totals_of_an_independent_count(shared_data: Path) -> None:
+def test_real_points_match_totals_of_independent_count(shared_data: Path) -> None:
     path = shared_data / "telegraf" / "lustre2.influx"
     assert recognize(read_head(path)) == SOURCE
     rows, scrapes, refused = read_counters(SOURCE, path)
@@ -52,7 +55,7 @@ def test_real_points_land_with_the_totals_of_an_independent_count(shared_data: P
         assert {column: row[column] for column in COUNTS} == {column: own.get(column) for column in COUNTS}
 
 
-def test_a_point_lands_with_its_bytes_and_operations(tmp_path: Path) -> None:
+def test_point_has_bytes_and_operations(tmp_path: Path) -> None:
     text = job("43", 8192) + job("cp.0", 1, target="fs1-MDT0000", fields="jobstats_open=3u,jobstats_rename=2u,"
                                  "jobstats_samedir_rename=2u,jobstats_migrate=4u")  # fmt: skip
     rows, scrapes, refused = read_text(tmp_path, text)
@@ -68,8 +71,8 @@ def test_a_point_lands_with_its_bytes_and_operations(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_totals_of_targets_count_and_their_parts_do_not(tmp_path: Path) -> None:
-    """As Telegraf 1.3x writes them: totals with caches, by client, by size, and what is no counter."""
+def test_totals_of_targets_are_counted_without_breakdowns(tmp_path: Path) -> None:
+    """Telegraf 1.3x writes totals with caches, by client and by size, and fields that are not counters."""
     total = "cache_hit=73u,close=8u,read_bytes=780u,read_calls=20u,samedir_rename=1u,write_bytes=152u,write_calls=7u"
     text = (
         f"lustre2,name=fs1-OST0001 {total} {T}250000000\n"
@@ -95,21 +98,21 @@ def test_totals_of_targets_count_and_their_parts_do_not(tmp_path: Path) -> None:
         (r'"\x41.0"', "A.0"),
     ],
 )
-def test_the_job_is_named_without_quotes_and_escapes(tmp_path: Path, written: str, key: str) -> None:
+def test_job_key_is_unquoted_and_unescaped(tmp_path: Path, written: str, key: str) -> None:
     rows, _, refused = read_text(tmp_path, job(written, 4096) + job("1", 4096))
     assert refused.is_empty()
     assert sorted(rows["job_key"]) == sorted([key, "1"])
 
 
 @pytest.mark.parametrize("digits", ["", ".250", ".250000", ".250000123"])
-def test_the_digits_of_a_time_tell_its_unit(tmp_path: Path, digits: str) -> None:
+def test_time_unit_is_inferred_from_number_of_digits(tmp_path: Path, digits: str) -> None:
     text = job("1", 4096).replace(f"{T}000000000", f"{T}{digits[1:]}")
     rows, _, refused = read_text(tmp_path, text)
     assert refused.is_empty()
     assert rows["scraped_at"].to_list() == [at(0.25 if digits else 0)]
 
 
-def test_of_many_points_only_what_changed_has_rows(tmp_path: Path) -> None:
+def test_only_changed_points_have_rows(tmp_path: Path) -> None:
     parts = [(0, (4096, 1)), (10, (4096, 1)), (20, (4096, 8192)), (30, (4096,)), (40, (4096, 8192))]
     text = "".join(job(f"j{n}", value, second) for second, values in parts for n, value in enumerate(values))
     rows, scrapes, refused = read_text(tmp_path, text)
@@ -120,7 +123,7 @@ def test_of_many_points_only_what_changed_has_rows(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_sites_own_tags_and_fields_are_named_in_the_settings(tmp_path: Path) -> None:
+def test_custom_tags_and_fields_are_mapped_by_settings(tmp_path: Path) -> None:
     text = f"ost_io,ost=w-OST0001,slurm=77 wr=5,rd=1.5e+3 {T}\nost_io,ost=w-OST0002 idle=5 {T}\n"
     with pytest.raises(InputRefused, match="None of the points"):
         read_text(tmp_path, text)
@@ -131,7 +134,7 @@ def test_a_sites_own_tags_and_fields_are_named_in_the_settings(tmp_path: Path) -
     assert rows.select(names).rows() == [("w", "ost", "w-OST0001", "77", 1500, 5)]
 
 
-def test_what_servers_of_beegfs_moved_within_a_second_is_a_poll(tmp_path: Path) -> None:
+def test_beegfs_server_points_become_polls(tmp_path: Path) -> None:
     text = "".join(
         f"highResStorage,nodeID=stor{n},nodeNumID={n} workRequests=9,queuedRequests=0,diskWriteBytes={n}000,"
         f"diskReadBytes=7,netSendBytes=1,netRecvBytes=2 {T}500000000\n"
@@ -151,8 +154,8 @@ def test_what_servers_of_beegfs_moved_within_a_second_is_a_poll(tmp_path: Path) 
     ]
 
 
-def test_fields_on_lines_of_their_own_are_no_whole_readings(tmp_path: Path) -> None:
-    """As `influx_inspect export` writes them: each would be taken for all that the job counted."""
+def test_exported_single_fields_are_refused_as_incomplete(tmp_path: Path) -> None:
+    """`influx_inspect export` writes each field on a separate line; each would pass for a complete reading."""
     head, fields, at_ns = job("1", 4096).split(" ")
     text = "".join(f"{head} {field} {at_ns}" for field in fields.split(",") if "_size" not in field)
     rows, _, refused = read_text(tmp_path, text)
@@ -160,8 +163,8 @@ def test_fields_on_lines_of_their_own_are_no_whole_readings(tmp_path: Path) -> N
     assert refused["reason"].unique().to_list() == ["The job has fewer counters than others of its target."]
 
 
-def test_a_profile_of_slurm_is_refused_for_what_it_does_not_say(tmp_path: Path) -> None:
-    """As its plugin writes it (acct_gather_profile_influxdb.c): differences in some versions, totals in others."""
+def test_slurm_profile_is_refused_as_ambiguous(tmp_path: Path) -> None:
+    """Slurm's plugin (acct_gather_profile_influxdb.c) writes differences in some versions, totals in others."""
     text = "".join(
         f"{name},job=43,step=0,task=Lustre,host=node7 value={value} {T}\n"
         for name, value in (("Reads", 7), ("ReadMB", "12.30"), ("Writes", 0), ("WriteMB", "0.00"))
@@ -170,10 +173,10 @@ def test_a_profile_of_slurm_is_refused_for_what_it_does_not_say(tmp_path: Path) 
         read_text(tmp_path, text)
 
 
-# ---- what is damaged
+# ---- damaged input
 
 
-def test_a_tag_that_only_one_line_has_is_a_damaged_one(tmp_path: Path) -> None:
+def test_tag_on_single_line_is_refused_as_damaged(tmp_path: Path) -> None:
     client = "lustre2,client=10.2.4.{n}@o2ib,name=fs1-OST0001 write_bytes={n}i " + f"{T}000000000\n"
     text = "".join(client.format(n=n) for n in range(1, 13))
     rows, _, refused = read_text(tmp_path, text.replace("client=10.2.4.5@", "klient=10.2.4.5@") + job("1", 1))
@@ -181,6 +184,6 @@ def test_a_tag_that_only_one_line_has_is_a_damaged_one(tmp_path: Path) -> None:
     assert rows["job_key"].to_list() == ["1"]
 
 
-def test_a_table_or_another_text_is_no_line_protocol() -> None:
+def test_other_text_is_not_recognized_as_line_protocol() -> None:
     for text in (b"time,name\n1,2\n", b"lustre2,name=x write_bytes=1i\n", b"a b c\n", b""):
         assert not SOURCE.sniff(Head("x", text))

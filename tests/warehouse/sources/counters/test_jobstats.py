@@ -47,7 +47,7 @@ _NEW = """\
 
 
 def entry(job: str, second: float, written: int, *, since: float = -900, form: str = "new") -> str:
-    """An entry of an OST: in the new form with times to the nanosecond and histograms, or the old one."""
+    """Return an entry of an OST: with nanosecond times and histograms (new form), or without (old form)."""
     return (_NEW if form == "new" else _OLD).format(
         job=job,
         whole=int(T + second),
@@ -71,11 +71,11 @@ def told(rows: pl.DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return rows.select(names).rows()
 
 
-# ---- the three forms, and what other files there are
+# ---- the three forms and unsupported files
 
 
 @pytest.mark.parametrize("form", ["old", "new"])
-def test_an_entry_lands_with_its_own_time_its_bytes_and_its_operations(tmp_path: Path, form: str) -> None:
+def test_entry_has_its_time_bytes_and_operations(tmp_path: Path, form: str) -> None:
     rows, scrapes, refused = read_text(tmp_path, f"{T + 9}\n" + header() + entry("43", 5, 8192, form=form))
     assert refused.is_empty()
     (row,) = rows.to_dicts()
@@ -91,7 +91,7 @@ def test_an_entry_lands_with_its_own_time_its_bytes_and_its_operations(tmp_path:
     assert told(scrapes, "scraped_at", "target", "entry_count", "is_job_scrape") == [(at(9), "fs1-OST0001", 1, True)]
 
 
-def test_the_parts_of_renames_are_not_counted_twice(tmp_path: Path) -> None:
+def test_parts_of_renames_are_not_counted_twice(tmp_path: Path) -> None:
     counted = "".join(
         f"  {name}: {{ samples: {count}, unit: usecs, min: 1, max: 9, sum: 9, sumsq: 9 }}\n"
         for name, count in [
@@ -108,7 +108,7 @@ REAL = ("lctl-jobstats_metrics_cmd_with_mock-0.txt", "old-OST0000.job_stats", "o
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_real_statistics_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
+def test_real_statistics_match_totals_of_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "jobstats" / name
     rows, scrapes, refused = read_counters(SOURCE, path)
     expected = list(naive.entries(path.read_text(), path.stem))
@@ -122,14 +122,14 @@ def test_real_statistics_land_with_the_totals_of_an_independent_count(shared_dat
 
 
 @pytest.mark.parametrize("name", ["ex8761-lctl.txt", "params-6.2.0-r9.txt"])
-def test_other_parameters_of_a_server_are_refused_for_that_reason(shared_data: Path, name: str) -> None:
+def test_parameters_without_job_statistics_are_refused(shared_data: Path, name: str) -> None:
     path = shared_data / "jobstats" / name
     assert recognize(read_head(path)) == SOURCE
     with pytest.raises(InputRefused, match="but no job statistics"):
         read_counters(SOURCE, path)
 
 
-def test_other_parameters_between_job_statistics_are_passed_over(tmp_path: Path) -> None:
+def test_parameters_between_job_statistics_are_skipped(tmp_path: Path) -> None:
     others = "obdfilter.fs1-OST0001.num_exports=9\nldlm.namespaces.stats=\nsnapshot_time 12\n  - { id: 3 }\n"
     text = others + header() + entry("1", 1, 4096) + others + header("fs1-OST0002") + entry("1", 2, 4096) + others
     rows, scrapes, refused = read_text(tmp_path, text)
@@ -138,10 +138,10 @@ def test_other_parameters_between_job_statistics_are_passed_over(tmp_path: Path)
     assert scrapes["scraped_at"].unique().to_list() == [at(2)]
 
 
-# ---- which target, which file system
+# ---- target and file system
 
 
-def test_a_file_without_headers_is_of_the_target_that_it_is_named_after(tmp_path: Path) -> None:
+def test_target_of_file_without_headers_is_taken_from_its_name(tmp_path: Path) -> None:
     text = "job_stats:\n" + entry("1", 1, 4096)
     rows, _, _ = read_text(tmp_path, text, "scratch-MDT000a.job_stats")
     assert told(rows, "filesystem", "component", "target") == [("scratch", "mdt", "scratch-MDT000a")]
@@ -153,7 +153,7 @@ def test_a_file_without_headers_is_of_the_target_that_it_is_named_after(tmp_path
     assert (rows.height, scrapes["scraped_at"].to_list()) == (1, [at(2), at(4)])
 
 
-def test_the_file_system_is_what_the_user_says_or_the_pattern_finds(tmp_path: Path) -> None:
+def test_filesystem_is_taken_from_settings_or_target_pattern(tmp_path: Path) -> None:
     text = header("s1-work-OST0001") + entry("1", 1, 4096)
     for reading, found in [
         (Reading(), "s1-work"),
@@ -165,11 +165,11 @@ def test_the_file_system_is_what_the_user_says_or_the_pattern_finds(tmp_path: Pa
         assert rows["filesystem"].to_list() == scrapes["filesystem"].to_list() == [found]
 
 
-# ---- many snapshots: what changed, and when each was read
+# ---- several snapshots: changed entries and times of reading
 
 
 def rounds(*written: int | None, before: bool = True, form: str = "new") -> str:
-    """A snapshot of one target each 10 s; a job that never changes, and one that wrote so much, or is not there."""
+    """Return a snapshot of a target every 10 s: a job that never changes, and a job with these bytes or absent."""
     text = ""
     for number, value in enumerate(written):
         text += f"{T + 10 * number}\n" * before + header() + entry("still", -5, 4096, form=form)
@@ -178,19 +178,19 @@ def rounds(*written: int | None, before: bool = True, form: str = "new") -> str:
 
 
 @pytest.mark.parametrize("form", ["old", "new"])
-def test_entries_that_did_not_change_are_counted_and_nothing_else(tmp_path: Path, form: str) -> None:
+def test_unchanged_entries_are_counted_but_have_no_rows(tmp_path: Path, form: str) -> None:
     rows, scrapes, refused = read_text(tmp_path, rounds(0, 0, 4096, 4096, None, 4096, form=form))
     assert refused.is_empty()
     assert scrapes["entry_count"].to_list() == [2, 2, 2, 2, 1, 2]
     assert scrapes["scraped_at"].to_list() == [at(10 * number) for number in range(6)]
     own = rows.filter(pl.col("job_key") == "7")
-    # the fourth snapshot has another time of change, the sixth has the job anew
+    # the fourth snapshot has another time of change, the sixth has the job again
     assert own["scraped_at"].to_list() == [at(0), at(20), at(30), at(50)]
     assert rows.filter(pl.col("job_key") == "still")["scraped_at"].to_list() == [at(0)]
 
 
-def test_an_entry_that_only_says_how_long_it_is_there_did_not_change(tmp_path: Path) -> None:
-    """As servers answer that count elapsed_time up to when they are asked (lctl by netlink, Lustre 2.16)."""
+def test_growing_elapsed_time_is_not_a_change(tmp_path: Path) -> None:
+    """Servers count elapsed_time up to the time of the query (lctl by netlink, Lustre 2.16)."""
     old = f"{T + 5 + 900:.0f}"
     asked = [
         entry("1", 5, 4096).replace("elapsed_time:    905.", f"elapsed_time:    {900 + second}.") for second in (7, 17)
@@ -201,7 +201,7 @@ def test_an_entry_that_only_says_how_long_it_is_there_did_not_change(tmp_path: P
     assert scrapes["scraped_at"].to_list() == [at(7), at(17)]
 
 
-def test_on_another_day_every_entry_has_a_row(tmp_path: Path) -> None:
+def test_every_entry_has_a_row_on_a_new_day(tmp_path: Path) -> None:
     midnight = 46953
     text = f"{T + midnight - 10}\n{header()}{entry('1', 5, 4096)}{T + midnight}\n{header()}{entry('1', 5, 4096)}"
     rows, _, _ = read_text(tmp_path, text)
@@ -224,9 +224,7 @@ def test_on_another_day_every_entry_has_a_row(tmp_path: Path) -> None:
         ("2024-08-08 12:57:30", "Europe/Berlin", 3),
     ],
 )
-def test_a_line_before_a_snapshot_says_when_it_was_read(
-    tmp_path: Path, line: str, zone: str | None, second: float
-) -> None:
+def test_line_before_snapshot_sets_time_of_reading(tmp_path: Path, line: str, zone: str | None, second: float) -> None:
     text = line + "\n" + header() + entry("1", 1, 4096) + header("fs1-OST0002") + entry("1", 2, 4096)
     _, scrapes, refused = read_text(tmp_path, text, reading=Reading(time_zone=zone))
     assert refused.is_empty()
@@ -234,15 +232,13 @@ def test_a_line_before_a_snapshot_says_when_it_was_read(
 
 
 @pytest.mark.parametrize("name", [f"oss1-{T + 3}.txt", "oss1.2024-08-08T10:57:30Z", "20240808-105730.txt", "stats"])
-def test_a_single_snapshot_was_read_when_its_file_is_called_or_the_newest_entry_counted(
-    tmp_path: Path, name: str
-) -> None:
+def test_time_of_single_snapshot_is_taken_from_name_or_newest_entry(tmp_path: Path, name: str) -> None:
     text = header() + entry("1", 1, 4096) + header("fs1-OST0002") + entry("1", 3 if name == "stats" else 2, 4096)
     _, scrapes, _ = read_text(tmp_path, text, name, reading=Reading(time_zone="UTC"))
     assert scrapes["scraped_at"].to_list() == [at(3)] * 2
 
 
-def test_a_target_without_jobs_is_a_snapshot_without_entries(tmp_path: Path) -> None:
+def test_target_without_jobs_is_a_scrape_without_entries(tmp_path: Path) -> None:
     empty = "obdfilter.fs1-OST0003.job_stats=job_stats:\n"
     rows, scrapes, refused = read_text(tmp_path, empty + header() + entry("1", 1, 4096) + empty)
     assert (rows.height, refused.height) == (1, 1)
@@ -250,11 +246,11 @@ def test_a_target_without_jobs_is_a_snapshot_without_entries(tmp_path: Path) -> 
     assert "The time of the reading is unknown" in refused["reason"][0]
 
 
-# ---- what is damaged
+# ---- damaged input
 
 
 @pytest.mark.parametrize("lines", range(1, 9))
-def test_an_entry_that_is_cut_at_a_line_is_refused(tmp_path: Path, lines: int) -> None:
+def test_truncated_entry_is_refused(tmp_path: Path, lines: int) -> None:
     cut = "".join(entry("44", 5, 8192).splitlines(keepends=True)[:lines])
     rows, _, refused = read_text(tmp_path, header() + entry("43", 5, 8192) + cut)
     expected = ["43"] if lines < 8 else ["43", "44"]
@@ -263,7 +259,7 @@ def test_an_entry_that_is_cut_at_a_line_is_refused(tmp_path: Path, lines: int) -
 
 
 @pytest.mark.parametrize("stray", ["obdfilter.fs1-OST0007.jobs_tats=\nob_stats:\n", "1723114652\n", "x"])
-def test_what_follows_a_damaged_line_may_be_of_another_target(tmp_path: Path, stray: str) -> None:
+def test_entries_after_damaged_line_are_refused_until_next_header(tmp_path: Path, stray: str) -> None:
     damaged = entry("44", 5, 8192).replace("  punch", stray + "  punch") + entry("45", 5, 8192) + entry("46", 5, 8192)
     text = header() + entry("43", 5, 8192) + damaged + header("fs1-OST0002") + entry("43", 5, 8192)
     rows, _, refused = read_text(tmp_path, text)
@@ -278,20 +274,20 @@ def test_counter_with_an_overlong_name_refuses_its_entry(tmp_path: Path) -> None
     assert refused["reason"].to_list() == ["The line is not in Lustre's format; its entry is refused."]
 
 
-def test_lines_that_are_nothing_are_refused_by_themselves(tmp_path: Path) -> None:
+def test_unparsable_lines_are_refused_individually(tmp_path: Path) -> None:
     rows, _, refused = read_text(tmp_path, "what is this?\n" + header() + entry("1", 1, 4096) + "\n")
     assert (rows.height, refused["line"].to_list()) == (1, [1])
     _, _, refused = read_text(tmp_path, "mgs.fs1-OST0001.job_stats=\njob_stats:\n" + entry("1", 1, 4096) + header())
     assert refused["line"].to_list() == [1, 11]
 
 
-def test_an_entry_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", 1000)
     with apply_limits(Limits(max_line_bytes=100)), pytest.raises(InputRefused, match="longer than 100 bytes"):
         read_text(tmp_path, header() + entry("1", 1, 4096) + "  x\n" * 100)
 
 
-def test_entries_of_no_known_time_are_counted_in_their_rounds(tmp_path: Path) -> None:
+def test_entries_without_known_time_are_counted_by_round(tmp_path: Path) -> None:
     untimed = rounds(0, 0, 4096, None, 4096, 8192, before=False)
     assert read_text(tmp_path, untimed)[1]["entry_count"].to_list() == [2, 2, 2, 1, 2, 2]
 
@@ -307,7 +303,7 @@ def good_text() -> str:
 # ---- landing
 
 
-def test_what_lands_lies_by_the_day_on_which_it_was_read(tmp_path: Path) -> None:
+def test_landed_parts_are_partitioned_by_day_of_reading(tmp_path: Path) -> None:
     midnight = 46953
     path = tmp_path / "stats"
     path.write_text("".join(f"{T + midnight + 10 * n}\n{header()}{entry('1', 5, 4096)}" for n in range(-2, 2)))
@@ -321,5 +317,5 @@ def test_what_lands_lies_by_the_day_on_which_it_was_read(tmp_path: Path) -> None
     ]
 
 
-def test_a_table_is_no_job_statistics() -> None:
+def test_table_is_not_recognized_as_job_statistics() -> None:
     assert not SOURCE.sniff(Head("x", b"time,job_stats\n1,2\n"))

@@ -33,13 +33,13 @@ def read(*entries: bytes) -> tuple[pl.DataFrame, pl.DataFrame]:
         (b"two words?", "two words?"),
     ],
 )
-def test_a_job_is_called_as_the_site_called_it(written: bytes, key: str) -> None:
+def test_job_key_is_decoded_only_if_printable_and_quoted(written: bytes, key: str) -> None:
     rows, refused = read(ENTRY % written, ENTRY % b"other")
     assert refused.is_empty()
     assert rows["job_key"].to_list() == [key, "other"]
 
 
-def test_an_entry_tells_times_and_counts() -> None:
+def test_entry_has_times_and_counts() -> None:
     rows, _ = read(ENTRY % b"1")
     (row,) = rows.to_dicts()
     assert (row[PLACE], row[LINE]) == (0, 0)
@@ -49,7 +49,7 @@ def test_an_entry_tells_times_and_counts() -> None:
     assert counts == {"total_open_count": 3, "total_written_bytes": 12, "total_write_count": 3}
 
 
-def test_a_refused_entry_costs_none_of_the_others() -> None:
+def test_refused_entry_does_not_affect_others() -> None:
     rows, refused = read(ENTRY % b"1", (ENTRY % b"2").replace(b"open: ", b"open; "), ENTRY % b"3")
     assert rows[PLACE].to_list() == [0, 2]
     assert refused["line"].to_list() == [13]

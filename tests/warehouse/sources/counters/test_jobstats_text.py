@@ -28,7 +28,9 @@ job_stats:
 
 
 @pytest.mark.parametrize("block_bytes", [40, 100, 1 << 20])
-def test_a_text_is_headers_times_and_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
+def test_text_is_parsed_into_headers_times_and_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
     monkeypatch.setattr(jobstats_text, "BLOCK_BYTES", block_bytes)
     path = tmp_path / "stats"
     path.write_bytes(b"\xef\xbb\xbf" + TEXT)

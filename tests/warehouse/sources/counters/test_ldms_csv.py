@@ -1,5 +1,8 @@
-"""LDMS' store_csv, not tried on a site's own data: its header is as store_csv.c prints it, the metrics are those of the
-samplers lustre_ost (lustre_ost_general.c, lustre_ost_job_stats.c) and lustre_client (lustre_client_general.c)."""
+"""Test the source of LDMS' store_csv; no site's data were available.
+
+The header follows store_csv.c; metrics follow the samplers lustre_ost (lustre_ost_general.c, lustre_ost_job_stats.c)
+and lustre_client (lustre_client_general.c).
+"""
 
 from __future__ import annotations
 
@@ -51,14 +54,14 @@ def read_text(
     return read_written(SOURCE, folder / name, text, reading)
 
 
-def test_a_set_without_counters_is_refused_for_that_reason(shared_data: Path) -> None:
+def test_set_without_counters_is_refused(shared_data: Path) -> None:
     path = shared_data / "ldms" / "test.csv"
     assert recognize(read_head(path)) == SOURCE
     with pytest.raises(InputRefused, match="None of the columns counts bytes or operations"):
         read_counters(SOURCE, path)
 
 
-def test_targets_land_with_their_totals(tmp_path: Path) -> None:
+def test_targets_have_totals(tmp_path: Path) -> None:
     rows, scrapes, refused = read_text(tmp_path, OST + ost(4096, 8192) + ost(4096, 9000, 10))
     assert refused.is_empty()
     first, second = rows.to_dicts()
@@ -73,7 +76,7 @@ def test_targets_land_with_their_totals(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_sets_of_jobs_that_were_sampled_together_are_one_scrape(tmp_path: Path) -> None:
+def test_sets_of_jobs_sampled_together_share_a_scrape(tmp_path: Path) -> None:
     text = JOBS + job("43", 4096, 10, 120, 7) + job('"SLURM_JOB10:0:h"', 1, 10, 180, 9) + job("", 5, 10, 190, 9)
     text += job("43", 8192, 20, 130, 19)
     rows, scrapes, refused = read_text(tmp_path, text)
@@ -85,7 +88,7 @@ def test_sets_of_jobs_that_were_sampled_together_are_one_scrape(tmp_path: Path) 
     assert scrapes.select("scraped_at", "entry_count", "is_job_scrape").rows() == [(at(10), 3, True), (at(20), 1, True)]
 
 
-def test_clients_have_totals_whatever_job_ran_there(tmp_path: Path) -> None:
+def test_clients_have_totals_without_job(tmp_path: Path) -> None:
     text = CLIENT + f"{stamp(0)},node7,42,fs1,fs1-ffff8,1,2,3,4,5,6,7,8\n"
     rows, _, refused = read_text(tmp_path, text)
     assert refused.is_empty()
@@ -95,7 +98,7 @@ def test_clients_have_totals_whatever_job_ran_there(tmp_path: Path) -> None:
     ]
 
 
-def test_metadata_targets_are_read_as_well(tmp_path: Path) -> None:
+def test_metadata_targets_are_read(tmp_path: Path) -> None:
     text = START + "fs_name,mdt,job_id,snapshot_time,open,close,samedir_rename,rename\n"
     rows, _, _ = read_text(tmp_path, text + f"{stamp(3)},mds1,fs1,fs1-MDT0000,cp.0,{T},1,2,3,4\n")
     assert rows.select("component", "job_key", "total_open_count", "total_rename_count").rows() == [
@@ -112,7 +115,7 @@ def test_metadata_targets_are_read_as_well(tmp_path: Path) -> None:
         ("#Time_msec,ProducerName,", f"{T}250"),
     ],
 )
-def test_both_forms_of_time_are_read(tmp_path: Path, header: str, cell: str) -> None:
+def test_all_forms_of_time_are_read(tmp_path: Path, header: str, cell: str) -> None:
     text = f"{header}ost,stats.write_bytes.sum\n{cell},oss1,fs1-OST0001,5\n"
     rows, _, refused = read_text(tmp_path, text)
     assert refused.is_empty()
@@ -127,7 +130,7 @@ def test_both_forms_of_time_are_read(tmp_path: Path, header: str, cell: str) -> 
         ("lustre_ost.1723114647.gz", "lustre_ost.HEADER.1723114647"),
     ],
 )
-def test_the_header_may_be_a_file_beside(tmp_path: Path, name: str, beside: str) -> None:
+def test_header_may_be_in_a_separate_file(tmp_path: Path, name: str, beside: str) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress(ost(1, 2).encode()) if name.endswith("gz") else ost(1, 2).encode())
     assert not SOURCE.sniff(read_head(path))
@@ -142,8 +145,8 @@ def test_the_header_may_be_a_file_beside(tmp_path: Path, name: str, beside: str)
     assert [frame.height for frame in read_counters(SOURCE, tmp_path / beside)] == [0, 0, 0]
 
 
-def test_a_header_within_the_file_holds_from_there_on(tmp_path: Path) -> None:
-    """As ldmsd writes it again when it is started anew."""
+def test_header_within_file_applies_to_following_lines(tmp_path: Path) -> None:
+    """ldmsd writes the header again after a restart."""
     text = OST + ost(1, 2) + OST + ost(1, 3, 10) + "#Time,ProducerName,idle\n1,2,3\n" + JOBS + job("1", 4, 20)
     rows, _, refused = read_text(tmp_path, text)
     assert rows["total_written_bytes"].to_list() == [2, 3, 4]
@@ -152,7 +155,7 @@ def test_a_header_within_the_file_holds_from_there_on(tmp_path: Path) -> None:
     ]
 
 
-def test_a_sites_own_columns_are_named_in_the_settings(tmp_path: Path) -> None:
+def test_custom_columns_are_mapped_by_settings(tmp_path: Path) -> None:
     text = f"#Time,Time_usec,ProducerName,dev,slurm,wr\n{stamp(0)},oss1,w-OST0001,77,5\n"
     columns = {"target": "dev", "job_key": "slurm", "total_written_bytes": "wr"}
     rows, _, refused = read_text(tmp_path, text, reading=Reading(columns=columns))
@@ -162,9 +165,9 @@ def test_a_sites_own_columns_are_named_in_the_settings(tmp_path: Path) -> None:
     ]
 
 
-# ---- what is damaged
+# ---- damaged input
 
 
-def test_a_table_of_something_else_is_no_store_csv() -> None:
+def test_other_tables_are_not_recognized_as_store_csv() -> None:
     for text in (b"Time,a\n1,2\n", b"polled_at,controller\n", f"{T}.003200,3200,a,b,c\n".encode(), b""):
         assert not SOURCE.sniff(Head("x", text))

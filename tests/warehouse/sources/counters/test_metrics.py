@@ -21,6 +21,6 @@ from iosig.warehouse.sources.protocol import Reading
         ("site_wr", None, None, "total_written_bytes"),
     ],
 )
-def test_a_metric_counts_into_one_column(name: str, operation: str | None, component: str | None, column: str) -> None:
+def test_metric_is_mapped_to_its_column(name: str, operation: str | None, component: str | None, column: str) -> None:
     columns = metrics.map_metrics(Reading(columns={"total_written_bytes": "site_wr", "target": "ost"}))
     assert metrics.find_column(name, operation, component, columns) == column

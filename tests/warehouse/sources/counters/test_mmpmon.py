@@ -31,7 +31,7 @@ def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[
     return read_written(SOURCE, folder / "mmpmon", text, reading)
 
 
-def test_real_counters_land_with_the_totals_of_an_independent_count(shared_data: Path) -> None:
+def test_real_counters_match_totals_of_independent_count(shared_data: Path) -> None:
     path = shared_data / "gpfs" / "mmpmon.txt"
     assert recognize(read_head(path)) == SOURCE
     rows, scrapes, refused = read_counters(SOURCE, path)
@@ -44,7 +44,7 @@ def test_real_counters_land_with_the_totals_of_an_independent_count(shared_data:
         }
 
 
-def test_a_node_is_a_client_that_names_no_job(tmp_path: Path) -> None:
+def test_node_is_a_client_without_job(tmp_path: Path) -> None:
     rows, scrapes, refused = read_text(tmp_path, line(5) + line(5, 10) + line(7, 20) + line(1, 20, "home"))
     assert refused.is_empty()
     names = ["scraped_at", "filesystem", "component", "target", "job_key", "total_written_bytes", "total_readdir_count"]
@@ -56,7 +56,7 @@ def test_a_node_is_a_client_that_names_no_job(tmp_path: Path) -> None:
     assert scrapes.filter(filesystem="scratch").select("entry_count", "is_job_scrape").rows() == [(1, False)] * 3
 
 
-def test_what_mmpmon_prints_of_other_requests_is_passed_over(tmp_path: Path) -> None:
+def test_output_of_other_requests_is_skipped(tmp_path: Path) -> None:
     failed = f"_fs_io_s_ _n_ 10.22.0.106 _nn_ rw02 _rc_ 1 _t_ {T} _tu_ 407431 _cl_ - _fs_ -\n"
     whole = line(9).replace("_fs_io_s_", "_io_s_").replace(" _cl_ gpfs.domain _fs_ scratch _d_ 48", "")
     rows, _, refused = read_text(tmp_path, "_ver_ _n_ 10.22.0.106 _nn_ rw02 _v_ 3\n" + failed + whole + line(5) + "\n")

@@ -32,7 +32,7 @@ def metric(name: str, value: object, stamp: str = "", **labels: str) -> str:
 
 
 def snapshot(*written: int, stamp: str = "", target: str = "fs1-OST0001") -> str:
-    """What an exporter answers: a job for each value, with what it wrote."""
+    """Return an exporter's response: a job for each value, with the bytes that it wrote."""
     text = "# HELP lustre_job_write_bytes_total Bytes.\n# TYPE lustre_job_write_bytes_total counter\n"
     labels = {"component": "ost", "target": target}
     for job, value in enumerate(written):
@@ -54,7 +54,7 @@ def read_text(
 
 
 @pytest.mark.parametrize("name", ["lustrefs-exporter-jobstats.prom", "lustrefs-exporter-metrics.prom"])
-def test_real_metrics_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
+def test_real_metrics_match_totals_of_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "prometheus" / name
     assert recognize(read_head(path)) == SOURCE
     rows, scrapes, refused = read_counters(SOURCE, path)
@@ -66,7 +66,7 @@ def test_real_metrics_land_with_the_totals_of_an_independent_count(shared_data: 
         assert {column: row[column] for column in COUNTS} == {column: own.get(column) for column in COUNTS}
 
 
-def test_a_job_has_a_row_of_all_of_its_metrics(tmp_path: Path) -> None:
+def test_metrics_of_job_are_merged_into_row(tmp_path: Path) -> None:
     rows, scrapes, refused = read_text(tmp_path, f"# {T}\n" + snapshot(4096, 8192))
     assert refused.is_empty()
     names = ["filesystem", "component", "target", "job_key", "collector", "total_written_bytes", "total_punch_count"]
@@ -78,8 +78,8 @@ def test_a_job_has_a_row_of_all_of_its_metrics(tmp_path: Path) -> None:
     assert scrapes.select("scraped_at", "entry_count", "is_job_scrape").rows() == [(at(0), 2, True)]
 
 
-def test_labels_that_others_add_are_taken_or_left(tmp_path: Path) -> None:
-    """As lustre_exporter_slurm writes them (its README), and Prometheus' federation."""
+def test_known_extra_labels_are_used_and_others_ignored(tmp_path: Path) -> None:
+    """lustre_exporter_slurm (its README) and Prometheus' federation add such labels."""
     slurm = {
         "component": "ost",
         "jobid": "18526388",
@@ -101,8 +101,8 @@ def test_labels_that_others_add_are_taken_or_left(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_gpfs_is_counted_on_its_clients(tmp_path: Path) -> None:
-    """As gpfs_exporter's own test has it (collectors/mmpmon_test.go)."""
+def test_gpfs_counters_belong_to_clients(tmp_path: Path) -> None:
+    """The metrics follow gpfs_exporter's test (collectors/mmpmon_test.go)."""
     text = "".join(
         [
             metric("gpfs_perf_info", 1, fs="scratch", nodename="rw02"),
@@ -126,7 +126,7 @@ def test_gpfs_is_counted_on_its_clients(tmp_path: Path) -> None:
         assert (row["total_other_count"], row["total_open_count"], row["scraped_at"]) == (544768, 2377656, at(0))
 
 
-def test_a_sites_own_metrics_are_named_in_the_settings(tmp_path: Path) -> None:
+def test_custom_metrics_are_mapped_by_settings(tmp_path: Path) -> None:
     text = "# TYPE site_wr counter\n" + metric("site_wr", 5, ost="w-OST0001", slurm="77")
     with pytest.raises(InputRefused, match="no metric that counts"):
         read_text(tmp_path, text)
@@ -137,7 +137,7 @@ def test_a_sites_own_metrics_are_named_in_the_settings(tmp_path: Path) -> None:
     ]
 
 
-# ---- when it was read
+# ---- time of reading
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_a_sites_own_metrics_are_named_in_the_settings(tmp_path: Path) -> None:
         (snapshot(1), "x.prom", 99),
     ],
 )
-def test_the_nearest_word_says_when_it_was_read(tmp_path: Path, text: str, name: str, second: float) -> None:
+def test_time_of_reading_is_taken_from_closest_source(tmp_path: Path, text: str, name: str, second: float) -> None:
     rows, scrapes, refused = read_text(tmp_path, text, name)
     assert refused.is_empty()
     assert rows["scraped_at"].to_list() == scrapes["scraped_at"].to_list() == [at(second)]
 
 
-def test_of_many_snapshots_only_what_changed_has_rows(tmp_path: Path) -> None:
+def test_only_changed_metrics_have_rows(tmp_path: Path) -> None:
     parts = [(0, (4096, 0)), (10, (4096, 0)), (20, (4096, 8192)), (30, (4096,)), (40, (4096, 8192))]
     text = "".join(f"{T + second}\n" + snapshot(*written) for second, written in parts)
     rows, scrapes, refused = read_text(tmp_path, text)
@@ -171,8 +171,8 @@ def test_of_many_snapshots_only_what_changed_has_rows(tmp_path: Path) -> None:
     assert (rows.height, scrapes.height) == (4, 5)
 
 
-def test_snapshots_that_may_be_mixed_up_stay_by_themselves(tmp_path: Path) -> None:
-    """Of two nodes by turns, each of which another metric of its snapshot names; and of one time twice."""
+def test_ambiguous_snapshots_are_read_separately(tmp_path: Path) -> None:
+    """Snapshots of two nodes alternate, each named by another metric; then a time occurs twice."""
     text = "".join(
         f"{T + second}\n"
         + metric("gpfs_perf_info", 1, fs="scratch", nodename=f"n{second % 20}")
@@ -189,7 +189,7 @@ def test_snapshots_that_may_be_mixed_up_stay_by_themselves(tmp_path: Path) -> No
 
 
 def of_gpfs(second: int, dice: random.Random) -> str:
-    """Return what nodes say of two file systems: one has its node in another metric, at times, or in a label."""
+    """Return metrics of two file systems, with the node in another metric, sometimes, or in a label."""
     parts = [f"{T + second}\n"]
     for filesystem in ("scratch", "home"):
         if dice.random() < 0.8:
@@ -203,7 +203,7 @@ def of_gpfs(second: int, dice: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", one_in(2, range(12)))
-def test_snapshots_of_nodes_together_are_as_each_by_itself(
+def test_batched_snapshots_equal_snapshots_read_separately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     dice = random.Random(seed)
@@ -216,12 +216,12 @@ def test_snapshots_of_nodes_together_are_as_each_by_itself(
 
 
 def _one_by_one(self: Any, told: Any, *, is_only: bool) -> Iterator[tuple[pl.DataFrame, list[pl.DataFrame]]]:
-    """Read each snapshot by itself."""
+    """Read each snapshot separately."""
     for (number,), own in told.values.partition_by("snapshot", maintain_order=True, as_dict=True).items():
         yield self._rows_of_one(told._replace(values=own).rows(), self._time_us(number, is_only=is_only))
 
 
-def test_a_label_that_one_line_of_a_snapshot_has_alone_is_refused_there(tmp_path: Path) -> None:
+def test_label_on_single_line_of_snapshot_is_refused(tmp_path: Path) -> None:
     odd = metric("lustre_job_write_bytes_total", 5, component="ost", target="a", jobid="j", rack="r1")
     both = odd + odd.replace('jobid="j"', 'jobid="k"')
     text = "".join(f"{T + second}\n" + snapshot(*range(10, 20)) + more for second, more in ((0, odd), (10, both)))
@@ -232,10 +232,10 @@ def test_a_label_that_one_line_of_a_snapshot_has_alone_is_refused_there(tmp_path
     ]  # fmt: skip
 
 
-# ---- what is damaged
+# ---- damaged input
 
 
-def test_labels_that_come_twice_with_other_values_are_refused(tmp_path: Path) -> None:
+def test_duplicate_labels_with_different_values_are_refused(tmp_path: Path) -> None:
     text = snapshot(4096, 8192)
     doubled = text + text.splitlines()[2] + "\n"
     assert read_text(tmp_path, doubled)[0].height == 2

@@ -1,4 +1,4 @@
-"""Prometheus' HTTP API: samples at their own times, each once, and what is said where there are none."""
+"""Test the client of Prometheus' HTTP API: each sample is read once at its time, and failures are reported."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def samples(batches: list[Batch]) -> list[tuple[float, int | None, int | None]]:
     return rows.select(at, "total_read_bytes", "total_written_bytes").rows()
 
 
-def test_the_metrics_of_the_exporters_are_known() -> None:
+def test_presets_contain_metrics_of_known_exporters() -> None:
     assert {"lustre_job_read_bytes_total", "lustre_stats_total"} <= set(PRESETS["lustre"])
     assert "gpfs_perf_write_bytes_total" in PRESETS["gpfs"]
 
 
-def test_samples_come_at_their_own_times(fake: FakePrometheus) -> None:
+def test_samples_keep_their_timestamps(fake: FakePrometheus) -> None:
     batches = read(fake, 0, 30)
     assert samples(batches) == [
         (0.25, 0, None),
@@ -55,18 +55,18 @@ def test_samples_come_at_their_own_times(fake: FakePrometheus) -> None:
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_what_lies_at_the_start_of_a_time_is_of_the_time_before(fake: FakePrometheus, is_open: bool) -> None:
+def test_sample_at_start_of_range_belongs_to_previous_range(fake: FakePrometheus, is_open: bool) -> None:
     fake.is_open = is_open
     assert (20.0, None, 7) in samples(read(fake, 10, 20))
     assert samples(read(fake, 20, 30)) == [(20.25, 20, None)]
     assert read(fake, 31, 50) == []
 
 
-def test_matchers_are_asked_for(fake: FakePrometheus) -> None:
+def test_matchers_are_sent_to_server(fake: FakePrometheus) -> None:
     assert samples(read(fake, 0, 30, 'fs="other"')) == [(10.25, None, 5), (20.0, None, 7)]
 
 
-def test_what_is_too_much_and_what_fails_are_told_apart(fake: FakePrometheus) -> None:
+def test_too_many_samples_and_server_errors_are_distinguished(fake: FakePrometheus) -> None:
     fake.most_samples = 1
     with pytest.raises(TooMuch, match=r"answered 422: query processing would load too many samples.*chunk_s"):
         read(fake, 0, 30)
@@ -76,13 +76,13 @@ def test_what_is_too_much_and_what_fails_are_told_apart(fake: FakePrometheus) ->
     assert not isinstance(told.value, TooMuch)
 
 
-def test_an_answer_that_is_cut_is_none(fake: FakePrometheus) -> None:
+def test_truncated_response_is_refused(fake: FakePrometheus) -> None:
     fake.cut_bytes = 20
     with pytest.raises(InputRefused, match="not valid JSON"):
         read(fake, 0, 30)
 
 
-def test_who_asks_shows_a_password_or_a_token_and_tells_neither(
+def test_client_sends_password_or_token_without_logging_them(
     fake: FakePrometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.token = "Bearer of the test alone"
@@ -96,7 +96,7 @@ def test_who_asks_shows_a_password_or_a_token_and_tells_neither(
     assert server.url == fake.url
 
 
-def test_what_is_no_server_is_told() -> None:
+def test_invalid_or_unreachable_server_is_refused() -> None:
     with pytest.raises(UsageError, match="host is not the address"):
         Server.from_url("ftp://ann:mine@host", "")
     with pytest.raises(InputRefused, match=r"http://127\.0\.0\.1:1 fails: .*refused"):

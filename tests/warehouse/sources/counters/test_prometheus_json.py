@@ -33,7 +33,7 @@ def read(folder: Path, *items: dict[str, Any]) -> tuple[pl.DataFrame, ...]:
     return read_counters(SOURCE, path)
 
 
-def test_an_answer_of_query_range_has_a_row_for_each_change(tmp_path: Path) -> None:
+def test_query_range_response_has_a_row_for_each_change(tmp_path: Path) -> None:
     rows, scrapes, refused = read(
         tmp_path,
         series("lustre_job_write_bytes_total", {0: "5", 10: "5", 20: "9", 30: "9"}, jobid="1"),
@@ -47,19 +47,19 @@ def test_an_answer_of_query_range_has_a_row_for_each_change(tmp_path: Path) -> N
         ("2", at(0), 7, None),
         ("1", at(10), 5, 2),
         ("1", at(20), 9, 2),
-        # it was not there at 10
+        # absent at 10
         ("2", at(20), 7, None),
     ]
     assert scrapes.select("scraped_at", "entry_count").rows() == [(at(0), 2), (at(10), 1), (at(20), 2), (at(30), 2)]
 
 
-def test_an_answer_of_query_is_one_snapshot(tmp_path: Path) -> None:
+def test_query_response_is_a_single_snapshot(tmp_path: Path) -> None:
     one = series("lustre_read_bytes_total", {}) | {"value": [T + 0.25, "1.5e+3"]}
     rows, _, _ = read(tmp_path, one)
     assert rows.select("job_key", "sampled_at", "total_read_bytes").rows() == [(None, at(0.25), 1500)]
 
 
-def test_series_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_invalid_series_are_refused(tmp_path: Path) -> None:
     good = series("lustre_read_bytes_total", {0: "1"})
     rows, _, refused = read(
         tmp_path,

@@ -25,7 +25,7 @@ T = 1723114650
         ("17231146501", "UTC", None),
     ],
 )
-def test_a_name_says_one_time_or_none(name: str, zone: str, second: float | None) -> None:
+def test_time_in_file_name_is_parsed_only_if_unambiguous(name: str, zone: str, second: float | None) -> None:
     assert samples.parse_time_in_name(name, zone) == (None if second is None else round(second * 1e6))
 
 
@@ -38,17 +38,17 @@ def test_every_operation_has_a_column_of_the_contract() -> None:
         assert samples.operation_column(name) in COUNTER_SAMPLES.column_names
 
 
-def test_a_target_tells_its_file_system() -> None:
+def test_filesystem_is_derived_from_target_name() -> None:
     targets = pl.Series(["a-b-OST000c", "a-MDT0000", "gs02"])
     assert samples.find_filesystems(targets, Reading()).to_list() == ["a-b", "a", "default"]
     assert samples.find_filesystems(targets, Reading(filesystem="home")).to_list() == ["home"] * 3
 
 
-def test_letters_in_its_name_say_what_a_target_is() -> None:
+def test_component_is_derived_from_target_name() -> None:
     targets = pl.Series(["fs1-OST0001", "MDT000a", "node7", "HOST1", None])
     assert samples.find_components(targets).to_list()[:4] == ["ost", "mdt", "server", "server"]
 
 
-def test_a_job_is_named_without_quotes_and_escapes() -> None:
+def test_job_ids_are_unquoted_and_unescaped() -> None:
     keys = pl.Series(["43", '"SLURM_JOB10:0:h"', r'"\x41.0"', r"\x41.0", r'"\x1b.0"', None, '"'])
     assert samples.unquote_job_ids(keys).to_list() == ["43", "SLURM_JOB10:0:h", "A.0", r"\x41.0", r"\x1b.0", "", '"']

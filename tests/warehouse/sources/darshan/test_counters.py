@@ -8,7 +8,7 @@ from iosig.warehouse.sources.darshan.counters import COUNTS, Records, Totals, is
 
 
 def records(module: str, count: int = 2, **values: list[float]) -> Records:
-    """Records of all of a module's counters, zero but for some."""
+    """Return records of all counters of a module, zero except for the given ones."""
     name = next(name for name in library.COUNTERS if name.replace("-", "") == module)
     integers, reals = library.counter_names(name)
     given = {f"{module}_{suffix}": value for suffix, value in values.items()}
@@ -22,7 +22,7 @@ def records(module: str, count: int = 2, **values: list[float]) -> Records:
 
 
 @pytest.mark.parametrize("module", COUNTS)
-def test_every_column_is_made_of_counters_that_there_are(module: str) -> None:
+def test_columns_are_made_of_existing_additive_counters(module: str) -> None:
     columns = records(module).columns()
     assert set(COUNTS[module]) <= set(columns)
     assert all(is_additive(f"{module}_{suffix}") for suffixes in COUNTS[module].values() for suffix in suffixes)
@@ -44,7 +44,7 @@ def test_every_column_is_made_of_counters_that_there_are(module: str) -> None:
         "STDIO_FDOPENS",
     ],
 )
-def test_sums_and_times_can_be_added(counter: str) -> None:
+def test_sums_and_times_are_additive(counter: str) -> None:
     assert is_additive(counter)
 
 
@@ -79,7 +79,7 @@ def test_sums_and_times_can_be_added(counter: str) -> None:
         "BGQ_NNODES",
     ],
 )
-def test_properties_instants_and_extremes_cannot_be_added(counter: str) -> None:
+def test_properties_instants_and_extremes_are_not_additive(counter: str) -> None:
     assert not is_additive(counter)
 
 
@@ -89,25 +89,25 @@ def test_columns_are_sums_of_counters() -> None:
     assert found["write_count"][0].tolist() == [0, 0]
 
 
-def test_a_counter_that_a_record_lacks_is_unknown() -> None:
+def test_missing_counter_makes_column_unknown() -> None:
     found = records("POSIX", FSYNCS=[-1, 2], FDSYNCS=[5, 1]).columns()
     assert found["sync_count"][0][1] == 3
     assert found["sync_count"][1].tolist() == [False, True]
 
 
-def test_an_instant_of_zero_never_was_and_a_time_of_zero_is_one() -> None:
+def test_zero_timestamp_is_unknown_but_zero_duration_is_known() -> None:
     found = records("POSIX", count=4, F_READ_START_TIMESTAMP=[0, 0.5, -1, np.nan], F_READ_TIME=[0, 0.5, -1, np.inf])
     columns = found.columns()
     assert columns["read_start_s"][1].tolist() == [False, True, False, False]
     assert columns["read_time_s"][1].tolist() == [True, True, False, False]
 
 
-def test_counts_below_nothing_or_above_all_are_not_sound() -> None:
+def test_negative_or_huge_counts_are_not_sound() -> None:
     found = records("POSIX", count=4, READS=[0, -1, -2, 1 << 62], MAX_BYTE_READ=[-9, -9, 0, 0])
     assert found.is_sound().tolist() == [True, True, False, False]
 
 
-def test_totals_are_of_all_blocks_and_leave_out_what_is_unknown_somewhere() -> None:
+def test_totals_cover_all_blocks_and_omit_incomplete_counters() -> None:
     totals = Totals()
     totals.add(records("STDIO", READS=[1, 2], WRITES=[5, 5], F_READ_TIME=[0.5, 0.25]))
     totals.add(records("STDIO", READS=[3, 4], WRITES=[-1, 5], F_WRITE_TIME=[np.nan, 1.0]))

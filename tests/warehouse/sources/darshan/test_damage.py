@@ -1,4 +1,4 @@
-"""Damaged Darshan logs: whatever befell a log, it is refused, or the module is flagged, or nothing of it changed."""
+"""Test damaged Darshan logs: each is refused, has a flagged module, or yields unchanged data."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from iosig.warehouse.sources.protocol import Reading
 from tests.budget import one_in
 
 Tables = dict[str, pl.DataFrame]
-#: per log; of every kind of damage as many
+# : per log, equally many of every kind of damage
 SEEDS = 91
 WHEEL = Path(str(files("darshan"))) / "examples" / "example_logs" / "ior_hdf5_example.darshan"
-#: with DXT, of the newest format; with heat maps; of an old format and the other byte order
+# : with DXT of the newest format; with heat maps; of an old format in the other byte order
 REAL = (
     "dxt/ior_mpiio_shared_n8_i8_d3.darshan",
     "darshan/treddy_runtime_heatmap_inactive_ranks.darshan",
@@ -57,7 +57,7 @@ def bit_of_header(log: bytearray, chance: random.Random) -> None:
 
 
 def bit_of_used_header(log: bytearray, chance: random.Random) -> None:
-    """Change the format, the flags, the first modules' places, or a version: what is there most is zero."""
+    """Change the format, the flags, the first modules' offsets or a version; most other bytes are zero."""
     used = [place for place in range(header_bytes(log)) if log[place]]
     flip(log, chance.choice([*used, *range(16, 32)]), chance)
 
@@ -94,7 +94,7 @@ def swapped(log: bytearray, chance: random.Random) -> None:
 
 
 def swapped_slots(log: bytearray, chance: random.Random) -> None:
-    """Swap the places of two modules in the header: each is then whole, and not what it is called."""
+    """Swap the offsets of two modules in the header: each is intact but has the wrong name."""
     first = 48 if log.startswith(b"3.41") else 40
     one, other = (first + 16 * slot for slot in chance.sample(range(16), 2))
     log[one : one + 16], log[other : other + 16] = log[other : other + 16], log[one : one + 16]
@@ -126,7 +126,7 @@ KINDS: tuple[Callable[[bytearray, random.Random], None], ...] = (
 
 
 def damaged(content: bytes, seed: int) -> tuple[str, bytes]:
-    """Return what befell a log, and what it is then; the same for the same seed."""
+    """Return the kind of damage and the damaged log; deterministic for a seed."""
     kind = KINDS[seed % len(KINDS)]
     log = bytearray(content)
     kind(log, random.Random(seed))
@@ -137,11 +137,11 @@ def good_logs(shared_data: Path) -> list[Path]:
     return [WHEEL, *(shared_data / name for name in REAL)]
 
 
-# ---- the structure alone
+# ---- structure only
 
 
 def contents(log: bytes, regions: tuple[Region, ...]) -> dict[str, bytes]:
-    """What each region holds that passes for whole: its decompressed bytes."""
+    """Return the decompressed bytes of each region without a fault."""
     return {r.name: inflated(log[r.offset :][: r.stored_bytes]) for r in regions if not r.fault}
 
 
@@ -155,7 +155,7 @@ def inflated(stored: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("number", range(1 + len(REAL)))
-def test_what_passes_the_check_is_what_was_written(shared_data: Path, tmp_path: Path, number: int) -> None:
+def test_regions_without_fault_are_unchanged(shared_data: Path, tmp_path: Path, number: int) -> None:
     original = good_logs(shared_data)[number].read_bytes()
     path = tmp_path / "a.darshan"
     path.write_bytes(original)
@@ -170,7 +170,7 @@ def test_what_passes_the_check_is_what_was_written(shared_data: Path, tmp_path: 
         assert {region.name for region in layout.regions} >= set(whole), (name, seed)
         found = contents(log, layout.regions)
         assert found == {name: whole[name] for name in found}, (name, seed)
-        # Of a log of another length, that much at least is seen.
+        # A changed length is detected at a minimum.
         assert len(log) == len(original) or any(region.fault for region in layout.regions), (name, seed)
 
 
@@ -179,7 +179,7 @@ def test_what_passes_the_check_is_what_was_written(shared_data: Path, tmp_path: 
 
 @dataclass(frozen=True)
 class Landed:
-    """What a log is read into: its tables, or why it is refused."""
+    """The tables of a log, or the reason why it was refused."""
 
     tables: Tables
     refusal: InputRefused | None = None
@@ -189,7 +189,7 @@ class Landed:
         return dict(zip(modules["module"], modules["outcome"], strict=True))
 
     def of(self, module: str) -> Tables:
-        """The rows that a module gave, of every table; requests and heat maps have the name of the layer."""
+        """Return the rows of a module in every table; requests and heat maps are named by their layer."""
         owners = {"trace_requests": pl.lit("DXT_") + pl.col("module"), "trace_heatmaps": pl.lit("HEATMAP")}
         return {
             name: rows.filter(owners.get(name, pl.col("module")) == module)
@@ -214,7 +214,7 @@ def same(one: Tables, other: Tables) -> bool:
 
 
 def verdict(landed: Landed, whole: Landed) -> str:
-    """Say what a damaged log passes for; fails if a module's data differ and it passes as sound."""
+    """Classify a damaged log; fail if data of a module differ but the module counts as sound."""
     if landed.refusal is not None:
         assert landed.refusal.reason
         assert landed.refusal.remedy
@@ -233,12 +233,12 @@ def verdict(landed: Landed, whole: Landed) -> str:
 
 
 def without_osts(tables: Tables) -> Tables:
-    """What a module tells of itself: its requests' targets are of LUSTRE, their places in all the other's too."""
+    """Drop columns that depend on other modules: targets come from LUSTRE, request numbers from all modules."""
     return {name: rows.drop("ost", "request", strict=False) for name, rows in tables.items()}
 
 
 @pytest.mark.parametrize("number", one_in(2, range(1 + len(REAL))))
-def test_no_damage_passes_as_sound(shared_data: Path, tmp_path: Path, number: int) -> None:
+def test_damaged_log_never_passes_as_sound(shared_data: Path, tmp_path: Path, number: int) -> None:
     original = good_logs(shared_data)[number].read_bytes()
     path = tmp_path / "a.darshan"
     path.write_bytes(original)
@@ -259,8 +259,8 @@ def test_no_damage_passes_as_sound(shared_data: Path, tmp_path: Path, number: in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(1 + len(REAL)))
-def test_no_other_version_passes(shared_data: Path, tmp_path: Path, number: int) -> None:
-    """No bit of a version is told by the structure alone: the lengths of the records must be those of the version."""
+def test_changed_version_never_passes_as_sound(shared_data: Path, tmp_path: Path, number: int) -> None:
+    """The structure does not protect versions; record lengths must match the version."""
     original = good_logs(shared_data)[number].read_bytes()
     path = tmp_path / "a.darshan"
     path.write_bytes(original)
@@ -276,14 +276,14 @@ def test_no_other_version_passes(shared_data: Path, tmp_path: Path, number: int)
             assert verdict(land(path), whole) in ("refused", "flagged"), (place, bit)
 
 
-def test_bad_logs_are_refused_or_flagged(shared_data: Path) -> None:
+def test_known_bad_logs_are_refused_or_flagged(shared_data: Path) -> None:
     for path in sorted((shared_data / "darshan" / "bad").iterdir()):
         landed = land(path)
         assert landed.refusal is not None or set(landed.outcomes().values()) != {"sound"}, path.name
 
 
-def test_a_lost_flag_is_the_one_thing_unseen(shared_data: Path, tmp_path: Path) -> None:
-    """A partial module that is called whole keeps its data; that it lacks some, only the counters still tell."""
+def test_lost_partial_flag_is_not_detected(shared_data: Path, tmp_path: Path) -> None:
+    """If the partial flag is lost, the module keeps its data; only the counters still show that some are missing."""
     original = (shared_data / "darshan" / "partial_data_dxt.darshan").read_bytes()
     path = tmp_path / "a.darshan"
     path.write_bytes(original)

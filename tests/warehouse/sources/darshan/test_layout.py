@@ -1,4 +1,4 @@
-"""The structural check of Darshan logs: whole logs of every format pass, and nothing else does."""
+"""Test the structural check of Darshan logs: intact logs of every format pass, other files do not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMATS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 SHIPPED = sorted(path for path in Path(str(files("darshan"))).rglob("*.darshan") if path.is_file())
 PROCESSES = 4
 ID = 0xFEDCBA9876543210
-#: by module: its version in format 3.41, and its number there
+# : by module: its version in format 3.41 and its number there
 NEW = {"POSIX": (4, 1), "MPI-IO": (3, 2), "H5D": (2, 4), "LUSTRE": (2, 8), "DXT_POSIX": (1, 10), "HEATMAP": (1, 15)}
 
 
@@ -37,7 +37,7 @@ def record(words: int, key: int = ID, rank: int = 0, order: str = "<") -> bytes:
 
 @dataclass(frozen=True)
 class Log:
-    """A log to be written: `modules` by number, as (version, decompressed content)."""
+    """A log to write: `modules` by number, as (version, decompressed content)."""
 
     version: str = "3.41"
     order: str = "<"
@@ -117,15 +117,15 @@ def logs(shared_data: Path) -> list[Path]:
     return [*sorted((shared_data / "darshan").glob("*.darshan")), *sorted((shared_data / "dxt").glob("*.darshan"))]
 
 
-# ---- whole logs
+# ---- intact logs
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name[:30])
-def test_logs_of_the_wheel_are_whole(path: Path) -> None:
+def test_logs_of_the_wheel_are_intact(path: Path) -> None:
     check_whole(path)
 
 
-def test_real_logs_are_whole(shared_data: Path) -> None:
+def test_real_logs_are_intact(shared_data: Path) -> None:
     assert len(logs(shared_data)) >= 17
     for path in logs(shared_data):
         check_whole(path)
@@ -154,7 +154,7 @@ def naive_content(log: bytes, region: Region) -> bytes:
     return content
 
 
-def test_real_logs_tell_what_they_are(shared_data: Path) -> None:
+def test_layout_of_real_logs_is_read(shared_data: Path) -> None:
     layout = examine(shared_data / "darshan" / "mpi-io-test-ppc64-3.1.3.darshan")
     assert (layout.version, layout.is_little_endian, layout.compression) == ("3.10", False, "zlib")
     named = {region.name: (region.version, region.raw_bytes) for region in layout.regions}
@@ -167,7 +167,7 @@ def test_real_logs_tell_what_they_are(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize(("read_bytes", "piece_bytes"), [(7, 512), (1 << 15, 700), (100, 10_000)])
-def test_pieces_do_not_matter(
+def test_read_and_piece_size_have_no_effect(
     shared_data: Path, monkeypatch: pytest.MonkeyPatch, read_bytes: int, piece_bytes: int
 ) -> None:
     path = shared_data / "dxt" / "ior_posix_fpp_n8_i12_d3.darshan"
@@ -179,7 +179,7 @@ def test_pieces_do_not_matter(
 
 @pytest.mark.parametrize("version", FORMATS)
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_every_format_in_both_byte_orders(tmp_path: Path, version: str, order: str) -> None:
+def test_every_format_is_read_in_both_byte_orders(tmp_path: Path, version: str, order: str) -> None:
     words, posix = (85, 1) if version == "3.00" else (88, 4)
     content = record(words, order=order) + record(words, rank=-1, order=order)
     layout = examine(Log(version, order, {1: (posix, content)}, metadata=b"").write(tmp_path / "a"))
@@ -190,7 +190,7 @@ def test_every_format_in_both_byte_orders(tmp_path: Path, version: str, order: s
 
 
 @pytest.mark.parametrize("module", [*darshan_layout._VERSIONS])
-def test_versions_that_there_are_not(tmp_path: Path, module: str) -> None:
+def test_unknown_module_versions_are_faults(tmp_path: Path, module: str) -> None:
     newest = darshan_layout._VERSIONS[module]
     number = darshan_layout._MODULES.index(module)
     for version in range(newest + 3):
@@ -200,7 +200,7 @@ def test_versions_that_there_are_not(tmp_path: Path, module: str) -> None:
         assert version <= newest or f"version {version}" in faults(layout)[module]
 
 
-def test_bzip2(tmp_path: Path) -> None:
+def test_bzip2_log_is_read_and_verified(tmp_path: Path) -> None:
     def compress(content: bytes) -> bytes:
         return bz2.compress(content[:99]) + bz2.compress(content[99:])
 
@@ -213,20 +213,20 @@ def test_bzip2(tmp_path: Path) -> None:
     assert set(faults(examine(tmp_path / "a"))) == {"POSIX"}
 
 
-def test_a_module_without_records(tmp_path: Path) -> None:
+def test_module_without_records_is_intact(tmp_path: Path) -> None:
     layout = examine(Log(modules={1: (4, record(88)), 8: (1, b""), 9: (2, record(31))}).write(tmp_path / "a"))
     assert faults(layout) == {}
     assert [(r.name, r.raw_bytes) for r in layout.regions[2:]] == [("POSIX", 704), ("LUSTRE", 0), ("STDIO", 248)]
 
 
-def test_partial_modules(tmp_path: Path) -> None:
+def test_partial_modules_are_flagged(tmp_path: Path) -> None:
     layout = examine(Log(partial=0b10).write(tmp_path / "a"))
     assert [region.is_partial for region in layout.regions] == [False, False, True]
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(cuts=st.lists(st.integers(0, 3000), max_size=6), counts=st.lists(st.integers(0, 20), min_size=1, max_size=8))
-def test_streams_may_be_cut_anywhere(
+def test_streams_may_be_split_anywhere(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], counts: list[int]
 ) -> None:
     def compress(content: bytes) -> bytes:
@@ -253,7 +253,9 @@ def test_streams_may_be_cut_anywhere(
         ({63: (1, record(88))}, "no such module"),
     ],
 )
-def test_modules_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, bytes]], said: str) -> None:
+def test_unknown_modules_and_versions_are_faults(
+    tmp_path: Path, modules: dict[int, tuple[int, bytes]], said: str
+) -> None:
     layout = examine(Log(modules=modules | {2: (3, record(70))}).write(tmp_path / "a"))
     found = faults(layout)
     assert len(found) == 1
@@ -279,8 +281,10 @@ def test_modules_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, 
         ({8: (2, lustre_2(1, 4, rank=7))}, ""),
     ],
 )
-def test_records_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, bytes]], said: str) -> None:
-    """What the structure does not show is told where the library has read the records, or refuses the log."""
+def test_invalid_records_are_reported_or_refuse_the_log(
+    tmp_path: Path, modules: dict[int, tuple[int, bytes]], said: str
+) -> None:
+    """Damage that the structure does not show is reported after the library has read the records, or refuses a log."""
     path = Log(modules=modules | {2: (3, record(70))}).write(tmp_path / "a")
     assert faults(examine(path)) == {}
     try:
@@ -320,13 +324,13 @@ def test_records_that_do_not_hold(tmp_path: Path, modules: dict[int, tuple[int, 
         (Log(compress=lambda content: zlib.compress(content)[:-1]), "list of names"),
     ],
 )
-def test_logs_that_are_refused(tmp_path: Path, log: Log, said: str) -> None:
+def test_invalid_header_or_job_record_is_refused(tmp_path: Path, log: Log, said: str) -> None:
     with pytest.raises(InputRefused, match=said) as caught:
         examine(log.write(tmp_path / "a"))
     assert caught.value.remedy
 
 
-def test_a_log_from_before_a_release(tmp_path: Path) -> None:
+def test_log_of_prerelease_is_intact(tmp_path: Path) -> None:
     log = Log("3.10", modules={1: (4, record(88))}, metadata=b"lib_ver=3.2.0-pre1\n")
     assert faults(examine(log.write(tmp_path / "a"))) == {}
 
@@ -338,7 +342,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
         examine(tmp_path / "a")
 
 
-def test_bad_logs(shared_data: Path) -> None:
+def test_known_bad_logs_have_faults(shared_data: Path) -> None:
     for path in sorted((shared_data / "darshan" / "bad").iterdir()):
         assert not is_sound(path), path.name
 
@@ -350,7 +354,7 @@ def is_sound(path: Path) -> bool:
         return False
 
 
-def test_a_log_that_is_cut_keeps_what_is_whole(tmp_path: Path) -> None:
+def test_truncated_log_keeps_intact_modules(tmp_path: Path) -> None:
     path = Log(modules={1: (4, record(88)), 2: (3, record(70))}).write(tmp_path / "a")
     whole = examine(path)
     content = path.read_bytes()
@@ -366,8 +370,8 @@ def test_a_log_that_is_cut_keeps_what_is_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", FORMATS)
-def test_every_bit_of_a_whole_log(tmp_path: Path, version: str) -> None:
-    """All that one bit can do unseen is to call a module partial that is none, or another version of itself."""
+def test_bit_flips_of_a_written_log_are_detected(tmp_path: Path, version: str) -> None:
+    """An undetected bit flip can only mark a module as partial or change its version."""
     new, old = {n: (v, bytes(0)) for v, n in NEW.values()}, {1: (3, record(83)), 2: (2, record(68)), 7: (1, record(30))}
     new |= {1: (4, record(88)), 8: (2, lustre_2(1, 4)), 10: (1, dxt(1, 1)), 15: (1, heatmap(2))}
     middle = {1: (4, record(88)), 4: (1, record(113)), 8: (2, record(31)), 9: (1, dxt(1, 1))}
@@ -382,12 +386,14 @@ def test_every_bit_of_a_whole_log(tmp_path: Path, version: str) -> None:
 @pytest.mark.parametrize(
     ("name", "places"),
     [
-        # Most of the header's 1,328 bytes are slots of modules that are not there.
+        # Most of the header's 1,328 bytes are empty module slots.
         ("dxt/ior_mpiio_shared_n8_i8_d3.darshan", [*range(288), *range(288, 1328, 9)]),
         ("darshan/mpi-io-test-ppc64-3.1.3.darshan", range(360)),
     ],
 )
-def test_every_bit_of_a_real_header(shared_data: Path, tmp_path: Path, name: str, places: Sequence[int]) -> None:
+def test_bit_flips_of_a_real_header_are_detected(
+    shared_data: Path, tmp_path: Path, name: str, places: Sequence[int]
+) -> None:
     (tmp_path / "a").write_bytes((shared_data / name).read_bytes())
     check_every_bit(tmp_path / "a", places)
 
@@ -418,7 +424,7 @@ def check_every_bit(path: Path, places: Sequence[int]) -> None:
 
 
 def without_partial(layout: Layout) -> tuple[Region, ...]:
-    """The regions, where those that the log now calls partial or of another version count as before: reading tells."""
+    """Return the regions without partial flags and versions, which only reading verifies."""
     return tuple(replace(region, is_partial=False, version=None) for region in layout.regions)
 
 

@@ -1,4 +1,4 @@
-"""What the child makes of logs that are whole in structure, and hold what no run leaves."""
+"""Test the reading child on logs with an intact structure but impossible content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parts_of(path: Path, **changed: int) -> str:
 
 
 def blocks(path: Path, parts: str | None = None, *, in_child: bool = True) -> list[tuple[Head, Arrays]]:
-    """Return the blocks of a log; without a child, what the library prints is not known."""
+    """Return the blocks of a log; without a child, the library's output is not captured."""
     arguments = (str(path), parts or parts_of(path))
     found: Iterator[Arrays] = (
         arrays_from_child(reading.read_log_batched, *arguments) if in_child else reading.read_log(*arguments)
@@ -48,7 +48,7 @@ def blocks(path: Path, parts: str | None = None, *, in_child: bool = True) -> li
     return [(json.loads(block["head"].tobytes()), block) for block in found]
 
 
-def test_small_blocks_go_together_and_are_those_of_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batched_blocks_equal_single_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, DXT_POSIX=(1, dxt(writes=40, reads=2)))
     one_by_one = list(reading.read_log(str(path), parts_of(path)))
     (together,) = reading.read_log_batched(str(path), parts_of(path))
@@ -69,16 +69,16 @@ def kinds(found: list[tuple[Head, Arrays]]) -> list[tuple[str, str | None]]:
 
 
 class OldLog(Log):
-    """A log whose job record is as long as that of today at least: the library reads no shorter one."""
+    """A log with a job record of today's length: the library reads no shorter record."""
 
     def job(self) -> bytes:
         return super().job() + b"\next4\t/home"
 
 
-# ---- whole
+# ---- intact
 
 
-def test_blocks_come_in_order_with_stripes_first(tmp_path: Path) -> None:
+def test_blocks_are_ordered_with_stripes_first(tmp_path: Path) -> None:
     path = write(tmp_path, POSIX=(4, record(88)), LUSTRE=(1, lustre_1(2)), DXT_POSIX=(1, dxt(1, 2)))
     found = blocks(path)
     assert kinds(found) == [
@@ -105,7 +105,7 @@ def test_blocks_come_in_order_with_stripes_first(tmp_path: Path) -> None:
     assert found[1][0]["names"][found[1][1]["ids"].tolist().index(ID)] == "/scratch/a"
 
 
-def test_segments_are_cut_into_blocks_of_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segments_are_split_into_bounded_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BLOCK_SEGMENTS", 10)
     records = [(3, 4, 0, b"n1"), (0, 25, 1, b"n2"), (12, 0, 2, b"n1"), (0, 0, 3, b"n3"), (1, 1, 3, b"n3")]
     path = write(tmp_path, DXT_POSIX=(1, b"".join(dxt(*one) for one in records)))
@@ -129,7 +129,7 @@ def test_segments_are_cut_into_blocks_of_a_bounded_size(tmp_path: Path, monkeypa
     assert rows == wanted
 
 
-def test_counters_are_cut_into_blocks_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_are_split_into_bounded_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BLOCK_BYTES", 2000)
     path = write(tmp_path, POSIX=(4, b"".join(record(88, rank=rank % 4) for rank in range(8))))
     found = [block for head, block in blocks(path, in_child=False) if head["kind"] == "records"]
@@ -137,7 +137,7 @@ def test_counters_are_cut_into_blocks_too(tmp_path: Path, monkeypatch: pytest.Mo
     assert np.concatenate([block["ranks"] for block in found]).tolist() == [0, 1, 2, 3] * 2
 
 
-def test_heat_maps_have_as_many_bins_as_the_first(tmp_path: Path) -> None:
+def test_heatmaps_have_bin_count_of_first_record(tmp_path: Path) -> None:
     path = write(tmp_path, HEATMAP=(1, heatmap(5) + heatmap(6) + heatmap(4)))
     found = blocks(path)
     (block,) = (block for head, block in found if head["kind"] == "heatmaps")
@@ -145,7 +145,7 @@ def test_heat_maps_have_as_many_bins_as_the_first(tmp_path: Path) -> None:
     assert outcomes(found)["HEATMAP"] == ("sound", None)
 
 
-def test_a_log_without_modules_is_a_run_all_the_same(tmp_path: Path) -> None:
+def test_log_without_modules_has_job_and_names(tmp_path: Path) -> None:
     assert kinds(blocks(Log(modules={}).write(tmp_path / "a.darshan"))) == [("job", None), ("names", None)]
 
 
@@ -156,7 +156,7 @@ def test_a_log_without_modules_is_a_run_all_the_same(tmp_path: Path) -> None:
     ("module", "version", "content"),
     [("DXT_POSIX", 2, dxt(0, 0)), ("DXT_MPIIO", 3, dxt(0, 0)), ("HEATMAP", 9, heatmap(1)), ("APMPI", 1, bytes(64))],
 )
-def test_what_the_library_cannot_read_is_unsupported(tmp_path: Path, module: str, version: int, content: bytes) -> None:
+def test_module_unknown_to_library_is_unsupported(tmp_path: Path, module: str, version: int, content: bytes) -> None:
     path = write(tmp_path, POSIX=(4, record(88)))
     parts = [["POSIX", 4, 704, False], [module, version, len(content), False]]
     found = outcomes(blocks(path, json.dumps(parts)))
@@ -165,13 +165,13 @@ def test_what_the_library_cannot_read_is_unsupported(tmp_path: Path, module: str
     assert str(version) in str(found[module][1]) or module == "APMPI"
 
 
-def test_a_module_without_a_record_is_unreadable(tmp_path: Path) -> None:
+def test_module_without_records_is_unreadable(tmp_path: Path) -> None:
     path = write(tmp_path, POSIX=(4, record(88)))
     found = outcomes(blocks(path, json.dumps([["STDIO", 2, 248, False]])))
     assert found["STDIO"] == ("unreadable", "The library found no record in its 248 bytes.")
 
 
-def test_records_that_do_not_add_up_are_unreadable(tmp_path: Path) -> None:
+def test_records_of_wrong_total_size_are_unreadable(tmp_path: Path) -> None:
     path = write(tmp_path, POSIX=(4, record(88) * 2), DXT_POSIX=(1, dxt(2, 2)))
     found = blocks(path, parts_of(path, POSIX=704 * 3, DXT_POSIX=104 + 32 * 5))
     assert {reason for _, reason in outcomes(found).values()} == {
@@ -181,13 +181,13 @@ def test_records_that_do_not_add_up_are_unreadable(tmp_path: Path) -> None:
     assert {kind for kind, _ in kinds(found)} == {"job", "names", "module"}
 
 
-def test_a_module_that_is_partial_by_the_log_is_partial(tmp_path: Path) -> None:
+def test_module_flagged_as_partial_is_partial(tmp_path: Path) -> None:
     path = Log(modules={1: (4, record(88))}, partial=1 << 1).write(tmp_path / "a.darshan")
     assert outcomes(blocks(path))["POSIX"][0] == "partial"
 
 
-def test_records_that_the_library_leaves_out_are_told(tmp_path: Path) -> None:
-    """Of the first version, those that have counts of stdio: the 7th to 10th counter."""
+def test_records_skipped_by_library_make_module_partial(tmp_path: Path) -> None:
+    """In the first version: records with counts of stdio, the 7th to 10th counter."""
     mixed = struct.pack("<Qq", ID, 1) + struct.pack("<10q", *[0] * 6, 1, 0, 0, 0) + bytes(680 - 96)
     told: dict[str, Any] = {"version": "3.00", "metadata": b"lib_ver=3.0.0\n", "names": ((ID, b"/scratch/a"),)}
     path = OldLog(modules={1: (1, record(85) + mixed)}, **told).write(tmp_path / "a.darshan")
@@ -196,7 +196,7 @@ def test_records_that_the_library_leaves_out_are_told(tmp_path: Path) -> None:
     assert [len(block["ids"]) for head, block in found if head["kind"] == "records"] == [1]
 
 
-def test_an_old_log_with_a_nameless_file_aborts_the_library_and_is_refused(tmp_path: Path) -> None:
+def test_old_log_with_unnamed_file_aborts_library_and_is_refused(tmp_path: Path) -> None:
     names = ((ID, b"/scratch/a"), (1, b""))
     path = OldLog(version="3.00", modules={}, metadata=b"lib_ver=3.0.0\n", names=names).write(tmp_path / "a.darshan")
     with pytest.raises(InputRefused, match="SIGABRT"):
@@ -204,7 +204,7 @@ def test_an_old_log_with_a_nameless_file_aborts_the_library_and_is_refused(tmp_p
 
 
 @pytest.mark.parametrize("told", [(1 << 59, 0), (0, 1 << 40), (-1, 3), (3, 2)])
-def test_counts_that_cannot_be_never_pass_as_sound(tmp_path: Path, told: tuple[int, int]) -> None:
+def test_impossible_counts_never_pass_as_sound(tmp_path: Path, told: tuple[int, int]) -> None:
     path = write(tmp_path, POSIX=(4, record(88)), DXT_POSIX=(1, dxt(2, 2, told=told)))
     parts = json.dumps([["POSIX", 4, 704, False], ["DXT_POSIX", 1, 232, False]])
     try:
@@ -216,7 +216,7 @@ def test_counts_that_cannot_be_never_pass_as_sound(tmp_path: Path, told: tuple[i
     assert outcomes(found)["POSIX"][0] == "sound"
 
 
-def test_stripes_that_cannot_be_are_unreadable(tmp_path: Path) -> None:
+def test_impossible_stripes_are_unreadable(tmp_path: Path) -> None:
     path = write(tmp_path, LUSTRE=(2, struct.pack("<Qqqq7q16sq", ID, 0, 1, 1, 8, 3, 0, 0, 0, -1, 0, b"", 5)))
     try:
         found = blocks(path, json.dumps([["LUSTRE", 2, 112, False]]))
@@ -225,9 +225,7 @@ def test_stripes_that_cannot_be_are_unreadable(tmp_path: Path) -> None:
     assert outcomes(found)["LUSTRE"][0] == "unreadable"
 
 
-def test_damage_found_after_rows_were_passed_on_refuses_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage_after_first_rows_refuses_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BLOCK_SEGMENTS", 10)
     path = write(tmp_path, DXT_POSIX=(1, dxt(30, 0) + dxt(5, 0, told=(5, 1 << 40))))
     found = reading.read_log(str(path), json.dumps([["DXT_POSIX", 1, 104 * 2 + 32 * 35, False]]))
@@ -235,7 +233,7 @@ def test_damage_found_after_rows_were_passed_on_refuses_the_log(
         list(found)
 
 
-def test_sizes_are_those_of_the_librarys_records() -> None:
+def test_stored_sizes_match_records_of_library() -> None:
     for module, sizes in reading.STORED_BYTES.items():
         _, integer_count, real_count = library.COUNTERS[module]
         extra = {"H5D": 8, "PNETCDF_VAR": 8, "DFS": 32, "DAOS": 48}.get(module, 0)

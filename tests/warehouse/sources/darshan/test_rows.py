@@ -1,4 +1,4 @@
-"""Rows of logs whose content is known, and of such as no run leaves."""
+"""Test the rows of logs with known content and with impossible content."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.warehouse.sources.darshan_tables import tables_of
 
 OTHER = 5
 NAMES = ((ID, b"/scratch/a/x"), (OTHER, b"/nfs/y"), (1, b"<STDIN>"))
-#: (offset, length, began, ceased)
+# : (offset, length, start, end)
 Segment = tuple[int, int, float, float]
 
 
 class LongLog(Log):
-    """A log with one mount more."""
+    """A log with an additional mount."""
 
     def job(self) -> bytes:
         return super().job() + b"\next4\t/home"
@@ -63,7 +63,7 @@ def log(path: Path, name: str = "a.darshan", **modules: bytes) -> Path:
 # ---- runs
 
 
-def test_a_run_is_told_as_the_log_has_it(tmp_path: Path) -> None:
+def test_run_has_properties_of_log(tmp_path: Path) -> None:
     run = tables_of(log(tmp_path, "ana_b_a_id99_6-2-60198-98_1.darshan"))["traces"].row(0, named=True)
     assert run["started_at"].isoformat() == "2020-09-13T12:26:40+00:00"
     assert run["duration_s"] == pytest.approx(60 + 1e-9, abs=1e-12)
@@ -72,8 +72,8 @@ def test_a_run_is_told_as_the_log_has_it(tmp_path: Path) -> None:
     assert run["ended_on"] == run["ended_at"].date()
 
 
-def test_whole_seconds_count_the_last_one(tmp_path: Path) -> None:
-    # The library wants a job record as long as that of today's formats.
+def test_duration_in_whole_seconds_includes_last_second(tmp_path: Path) -> None:
+    # The library requires a job record of today's length.
     metadata = b"lib_ver=3.2.1\nh=romio_no_indep_rw=true\n"
     whole = LongLog(version="3.21", metadata=metadata).write(tmp_path / "a.darshan")
     run = tables_of(whole)["traces"].row(0, named=True)
@@ -95,18 +95,18 @@ def test_whole_seconds_count_the_last_one(tmp_path: Path) -> None:
         ("e3sm_io_heatmap_only.darshan", None),
     ],
 )
-def test_the_user_is_taken_from_the_usual_name_alone(name: str, user: str | None) -> None:
+def test_user_is_taken_only_from_standard_file_name(name: str, user: str | None) -> None:
     assert _user(name, "ior", 17) == user
 
 
-def test_without_a_command_no_user_is_known() -> None:
+def test_user_is_unknown_without_command() -> None:
     assert _user("ana__id17_6-2-1-2_1.darshan", None, 17) is None
 
 
 # ---- records
 
 
-def test_records_and_totals_are_of_the_same_counters(tmp_path: Path) -> None:
+def test_records_and_totals_agree(tmp_path: Path) -> None:
     content = posix(BYTES_READ=10, READS=2, F_READ_START_TIMESTAMP=0.5, F_READ_TIME=0.25, FSYNCS=-1) + posix(
         OTHER, -1, BYTES_READ=5, BYTES_WRITTEN=7, OPENS=3, F_META_TIME=1.5
     )
@@ -123,7 +123,7 @@ def test_records_and_totals_are_of_the_same_counters(tmp_path: Path) -> None:
     assert module["record_count"] == 2
 
 
-def test_records_that_cannot_be_are_refused_and_the_others_go_on(tmp_path: Path) -> None:
+def test_impossible_records_are_refused_individually(tmp_path: Path) -> None:
     content = posix(READS=3) + posix(OTHER, READS=-7) + posix(READS=4) + posix(OTHER, 1, BYTES_READ=(1 << 63) - 1)
     tables = tables_of(log(tmp_path, POSIX=content))
     assert tables["trace_records"]["read_count"].to_list() == [3]
@@ -136,11 +136,11 @@ def test_records_that_cannot_be_are_refused_and_the_others_go_on(tmp_path: Path)
 # ---- heat maps
 
 
-def test_heat_maps_have_a_row_for_each_direction(tmp_path: Path) -> None:
+def test_heatmaps_have_a_row_for_each_direction(tmp_path: Path) -> None:
     names = (*NAMES, (8, b"heatmap:POSIX"))
     content = heatmap(8, [1, 2], [3, 4], 0.2) + heatmap(3668870418325792824, [5, 6], [7, 8], 0.2, 3)
     whole = Log(names=names, modules={1: (4, posix()), 15: (1, content)})
-    # The second one's name was made anonymous: its id still tells whose it is.
+    # The second name was anonymized, but its id still identifies the layer.
     named = replace(whole, names=(*names, (3668870418325792824, b"4711")))
     tables = tables_of(named.write(tmp_path / "a.darshan"))
     rows = (
@@ -156,7 +156,7 @@ def test_heat_maps_have_a_row_for_each_direction(tmp_path: Path) -> None:
     assert 8 not in tables["trace_files"]["file_number"].to_list()
 
 
-def test_heat_maps_that_cannot_be_are_refused(tmp_path: Path) -> None:
+def test_impossible_heatmaps_are_refused(tmp_path: Path) -> None:
     names = (*NAMES, (8, b"heatmap:POSIX"))
     content = heatmap(8, [1, 2], [-3, 4]) + heatmap(8, [1, 2], [3, 4], float("nan"), 1) + heatmap(ID, [1, 1], [2, 2])
     whole = Log(names=names, modules={1: (4, posix()), 15: (1, content)}).write(tmp_path / "a.darshan")
@@ -168,7 +168,7 @@ def test_heat_maps_that_cannot_be_are_refused(tmp_path: Path) -> None:
 # ---- requests
 
 
-def test_requests_are_numbered_over_both_layers(tmp_path: Path) -> None:
+def test_requests_are_numbered_across_layers(tmp_path: Path) -> None:
     path = log(
         tmp_path,
         POSIX=posix(),
@@ -196,7 +196,7 @@ def test_requests_are_numbered_over_both_layers(tmp_path: Path) -> None:
         (0, 5, 2.0, 1.0),
     ],
 )
-def test_segments_that_cannot_be_are_refused_and_keep_their_place(tmp_path: Path, bad: Segment) -> None:
+def test_impossible_segments_are_refused_but_keep_their_number(tmp_path: Path, bad: Segment) -> None:
     good = (0, 1, 0.0, 1.0)
     tables = tables_of(log(tmp_path, POSIX=posix(), DXT_POSIX=dxt([good, bad, good], [bad])))
     assert tables["trace_requests"]["request"].to_list() == [0, 2]
@@ -204,7 +204,7 @@ def test_segments_that_cannot_be_are_refused_and_keep_their_place(tmp_path: Path
     assert tables["trace_modules"].filter(module="DXT_POSIX")["record_count"].item() == 1
 
 
-def test_requests_lie_on_the_targets_of_their_file(tmp_path: Path) -> None:
+def test_requests_are_assigned_to_targets_of_their_file(tmp_path: Path) -> None:
     stripes = lustre(ID, (4, (30,), 0, 8), (8, (40, 41), 8, -1)) + lustre(OTHER, (16, (), 0, -1))
     writes = [(0, 1, 0.0, 1.0), (7, 9, 0.0, 1.0), (8, 1, 0.0, 1.0), (16, 1, 0.0, 1.0)]
     content = dxt(writes, []) + dxt(writes[:1], [], 0, b"n1", OTHER)
@@ -212,7 +212,7 @@ def test_requests_lie_on_the_targets_of_their_file(tmp_path: Path) -> None:
     assert tables["trace_requests"]["ost"].to_list() == [30, 30, 41, 40, None]
     files = {row["path"]: row for row in tables["trace_files"].to_dicts()}
     assert (files["/scratch/a/x"]["stripe_bytes"], files["/scratch/a/x"]["osts"]) == (None, [30, 40, 41])
-    # What has stripes lies on Lustre, though the log's mounts, which are not all, say otherwise.
+    # A striped file is on Lustre, even if the log's incomplete list of mounts disagrees.
     assert [files[path]["filesystem_kind"] for path in ("/scratch/a/x", "/nfs/y", "<STDIN>")] == ["lustre"] * 2 + [None]
     assert files["/nfs/y"]["osts"] is None
 
@@ -220,7 +220,7 @@ def test_requests_lie_on_the_targets_of_their_file(tmp_path: Path) -> None:
 # ---- files
 
 
-def test_mounts_are_compared_by_whole_names() -> None:
+def test_mounts_are_matched_by_path_component() -> None:
     mounts = _Mounts({"/": "ext4", "/scratch": "lustre", "/scratch/a": "gpfs", "/net": "nfs"})
     wanted = {
         "/scratch/x": ("/scratch", "lustre"),
@@ -240,13 +240,13 @@ def test_mounts_are_compared_by_whole_names() -> None:
     assert mounts.find_mount(None, is_striped=False) == (None, None)
 
 
-def test_stripes_are_stronger_than_mounts() -> None:
+def test_stripes_take_precedence_over_mounts() -> None:
     mounts = _Mounts({"/": "overlay", "/lus": "lustre"})
     assert mounts.find_mount("/grand/x", is_striped=True) == (None, "lustre")
     assert mounts.find_mount("/lus/x", is_striped=True) == ("/lus", "lustre")
 
 
-def test_names_of_any_bytes_are_data(tmp_path: Path) -> None:
+def test_names_with_arbitrary_bytes_are_kept(tmp_path: Path) -> None:
     names = ((ID, b"/scratch/\xff'; drop table x"), (OTHER, "/tmp/ä\n".encode()))
     path = Log(names=names, modules={1: (4, posix())}).write(tmp_path / "a.darshan")
     assert tables_of(path)["trace_files"]["path"].to_list() == ["/scratch/\\xff'; drop table x", "/tmp/ä\n"]
@@ -255,7 +255,7 @@ def test_names_of_any_bytes_are_data(tmp_path: Path) -> None:
 # ---- damage
 
 
-def test_a_damaged_module_is_told_and_never_asked_for(tmp_path: Path) -> None:
+def test_damaged_module_is_reported_and_not_read(tmp_path: Path) -> None:
     path = log(tmp_path, POSIX=posix(READS=1), DXT_POSIX=dxt([(0, 1, 0.0, 1.0)], []))
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -269,7 +269,7 @@ def test_a_damaged_module_is_told_and_never_asked_for(tmp_path: Path) -> None:
     assert "trace_requests" not in tables
 
 
-def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
+def test_other_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.darshan"
     path.write_text("CC = mpicc\n" * 100)
     with pytest.raises(InputRefused):

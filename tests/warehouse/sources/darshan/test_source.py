@@ -1,4 +1,4 @@
-"""Darshan logs, from the file to landed rows, against what Darshan's own tools say of them."""
+"""Test Darshan logs from file to landed rows, compared with the output of Darshan's tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIRECTIONS = {"read": "read", "write": "written"}
 
 @pytest.fixture(scope="module")
 def landed(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Tables]:
-    """All real logs, landed, as their rows come out of the store's Parquet."""
+    """Land all real logs and return their rows as read from the store's Parquet files."""
     store = Store(tmp_path_factory.mktemp("store"))
     found = {}
     for path in [*(shared_data / "darshan").glob("*.darshan"), *(shared_data / "dxt").glob("*.darshan")]:
@@ -52,11 +52,11 @@ def rows(tables: Tables, name: str) -> pl.DataFrame:
     return tables.get(name, frames.empty(next(table for table in TABLES if table.name == name)))
 
 
-# ---- what Darshan's own tools say
+# ---- comparison with Darshan's tools
 
 
 @pytest.mark.slow
-def test_bytes_of_modules_are_those_of_the_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
+def test_bytes_of_modules_match_darshan_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
     checked = 0
     for row in golden(shared_data):
         records = rows(landed[row["log"]], "trace_records")
@@ -73,7 +73,7 @@ def test_bytes_of_modules_are_those_of_the_parser(shared_data: Path, landed: dic
 
 
 @pytest.mark.slow
-def test_heat_maps_are_those_of_the_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
+def test_heatmaps_match_darshan_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
     checked = 0
     for row in golden(shared_data):
         heatmaps = rows(landed[row["log"]], "trace_heatmaps")
@@ -90,7 +90,7 @@ def test_heat_maps_are_those_of_the_parser(shared_data: Path, landed: dict[str, 
     assert checked == 20
 
 
-def test_segments_are_those_of_the_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
+def test_segments_match_darshan_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
     checked = 0
     for row in golden(shared_data):
         requests = rows(landed[row["log"]], "trace_requests")
@@ -104,7 +104,7 @@ def test_segments_are_those_of_the_parser(shared_data: Path, landed: dict[str, T
     assert checked > 500_000
 
 
-def test_runs_are_those_of_the_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
+def test_runs_match_darshan_parser(shared_data: Path, landed: dict[str, Tables]) -> None:
     for row in golden(shared_data):
         run = landed[row["log"]]["traces"].row(0, named=True)
         modules = rows(landed[row["log"]], "trace_modules")
@@ -120,7 +120,7 @@ def test_runs_are_those_of_the_parser(shared_data: Path, landed: dict[str, Table
         assert modules.filter("is_partial")["outcome"].to_list() == ["partial"] * len(partial_modules)
 
 
-def test_every_module_of_the_real_logs_is_read_but_mpi_itself(landed: dict[str, Tables]) -> None:
+def test_every_module_of_real_logs_is_read_except_mpi(landed: dict[str, Tables]) -> None:
     outcomes = pl.concat([tables["trace_modules"] for tables in landed.values() if "trace_modules" in tables])
     strange = outcomes.filter(~pl.col("outcome").is_in(["sound", "partial"]))
     assert strange["module"].to_list() == ["APMPI"]
@@ -128,17 +128,17 @@ def test_every_module_of_the_real_logs_is_read_but_mpi_itself(landed: dict[str, 
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.rglob("*.darshan")), ids=lambda path: path.name[:25])
-def test_logs_that_come_with_the_wheel_are_read(path: Path) -> None:
+def test_logs_of_the_wheel_are_read(path: Path) -> None:
     tables = tables_of(path)
     assert set(tables["trace_modules"]["outcome"]) <= {"sound", "partial"}
     assert tables["trace_records"].height > 0
 
 
-# ---- what the layers say of each other
+# ---- consistency between layers
 
 
-def test_heat_maps_agree_with_counters_within_their_rounding(landed: dict[str, Tables]) -> None:
-    """Bytes are spread over bins and rounded in each: a byte for each operation and bin it touches, at most."""
+def test_heatmaps_agree_with_counters_within_rounding(landed: dict[str, Tables]) -> None:
+    """Bytes are spread over bins and rounded in each: by at most a byte for each operation and bin."""
     tables = landed["e3sm_io_heatmap_only.darshan"]
     records, heatmaps = tables["trace_records"], tables["trace_heatmaps"]
     assert set(heatmaps["module"]) == {"POSIX", "MPIIO", "STDIO"}
@@ -150,8 +150,8 @@ def test_heat_maps_agree_with_counters_within_their_rounding(landed: dict[str, T
     assert abs(heatmaps.filter(module="MPIIO")["bin_bytes"].list.sum().sum() - (25722208 + 77443304344)) == 5241 + 7
 
 
-def test_heat_maps_agree_with_segments(landed: dict[str, Tables]) -> None:
-    """Where a log has both, each rank's bytes in each bin are those of its segments, spread evenly over their time."""
+def test_heatmaps_agree_with_segments(landed: dict[str, Tables]) -> None:
+    """Each rank's bytes per heat map bin equal its segments, spread evenly over their time."""
     checked = 0
     for tables in landed.values():
         if not {"trace_heatmaps", "trace_requests"} <= tables.keys():
@@ -187,7 +187,7 @@ def spread_over_bins(
         ("ior_posix_fpp_n8_i12_d3", "POSIX", "write", 12),
     ],
 )
-def test_segments_make_the_bursts_that_were_made(
+def test_segments_reproduce_known_bursts(
     shared_data: Path, landed: dict[str, Tables], log: str, module: str, direction: str, bursts: int
 ) -> None:
     requests = landed[f"{log}.darshan"]["trace_requests"].filter(module=module, direction=direction).sort("start_s")
@@ -201,10 +201,10 @@ def test_segments_make_the_bursts_that_were_made(
     assert volumes.tolist() == wanted["bytes"].to_list()
 
 
-# ---- who, where
+# ---- ranks, hosts and targets
 
 
-def test_edges_of_rank_host_and_target(landed: dict[str, Tables]) -> None:
+def test_requests_link_ranks_hosts_and_targets(landed: dict[str, Tables]) -> None:
     (tables,) = (tables for name, tables in landed.items() if name.startswith("jeanbez"))
     run = tables["traces"].row(0, named=True)
     assert (run["user"], run["application"], run["job_id"]) == ("jeanbez", "8_benchmark_parallel", "45195555")
@@ -220,18 +220,18 @@ def test_edges_of_rank_host_and_target(landed: dict[str, Tables]) -> None:
         assert row["ost"] == file["osts"][row["offset_bytes"] // file["stripe_bytes"] % 64]
 
 
-def test_offsets_that_were_not_asked_for_are_unknown(landed: dict[str, Tables]) -> None:
+def test_unrecorded_offsets_are_null(landed: dict[str, Tables]) -> None:
     for name, is_known in (("mpi-io-test-ppc64-3.1.3.darshan", False), ("partial_data_dxt.darshan", True)):
         offsets = landed[name]["trace_requests"].filter(module="MPIIO")["offset_bytes"]
         assert offsets.is_null().all() != is_known
         assert offsets.is_not_null().all() == is_known
 
 
-# ---- one bad log among many
+# ---- isolation of a bad log
 
 
 @pytest.mark.slow
-def test_a_log_that_crashes_the_library_or_hangs_costs_that_log(
+def test_log_that_crashes_or_hangs_library_does_not_affect_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(darshan_rows, "reading", darshan_tables)
@@ -252,7 +252,7 @@ def test_a_log_that_crashes_the_library_or_hangs_costs_that_log(
     assert all(("SIGSEGV" in reason) == ("crashing" in name) for name, reason in refused)
 
 
-def test_damaged_logs_are_landed_as_refused_or_flagged(shared_data: Path, tmp_path: Path) -> None:
+def test_damaged_logs_land_as_refused_or_flagged(shared_data: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     for path in sorted((shared_data / "darshan" / "bad").iterdir()):
         try:
@@ -264,7 +264,7 @@ def test_damaged_logs_are_landed_as_refused_or_flagged(shared_data: Path, tmp_pa
     assert len(landing.ledger(store)) == len(list((shared_data / "darshan" / "bad").iterdir()))
 
 
-# ---- recognizing
+# ---- recognition
 
 
 @pytest.mark.parametrize(
@@ -278,5 +278,5 @@ def test_damaged_logs_are_landed_as_refused_or_flagged(shared_data: Path, tmp_pa
         (b"", False),
     ],
 )
-def test_logs_are_recognized_by_their_start(start: bytes, is_ours: bool) -> None:
+def test_logs_are_recognized_by_their_first_bytes(start: bytes, is_ours: bool) -> None:
     assert source.sniff(Head("a.csv", start)) == is_ours

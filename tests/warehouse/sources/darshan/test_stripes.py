@@ -11,7 +11,7 @@ Component = tuple[int, int, int, int, int, int, int]
 
 
 def stripes(files: list[tuple[int, list[tuple[Component, list[int]]]]]) -> Stripes:
-    """Lay out files (id, [(component, its targets)]) as the records do."""
+    """Lay out files (id, [(component, targets)]) as records do."""
     components = [component for _, parts in files for component, _ in parts]
     osts = [ost for _, parts in files for _, targets in parts for ost in targets]
     return Stripes.from_records(
@@ -40,7 +40,7 @@ def naive(files: list[tuple[int, list[tuple[Component, list[int]]]]], file: int,
     return -1
 
 
-def test_stripes_go_round_the_targets() -> None:
+def test_stripes_are_distributed_round_robin() -> None:
     found = stripes([(7, [plain(10, [3, 1, 2])])])
     assert targets(found, [(7, 0), (7, 9), (7, 10), (7, 29), (7, 30), (8, 0)]) == [3, 3, 1, 2, 3, -1]
     assert found.describe_files() == {7: (10, [3, 1, 2])}
@@ -54,25 +54,25 @@ def test_files_without_stripes_have_no_targets() -> None:
     assert found.describe_files() == {7: (None, None)}
 
 
-def test_each_extent_has_a_layout_of_its_own() -> None:
+def test_each_extent_has_a_separate_layout() -> None:
     first, second = (4, 1, 0, 0, 0, 8, 0), (8, 2, 0, 0, 8, -1, 0)
     found = stripes([(1, [plain(5, [9])]), (2, [(first, [5]), (second, [6, 7])])])
     assert targets(found, [(2, 0), (2, 7), (2, 8), (2, 16), (2, 24), (1, 99)]) == [5, 5, 7, 6, 7, 9]
     assert found.describe_files()[2] == (None, [5, 6, 7])
 
 
-def test_of_mirrors_the_first_stands_for_all() -> None:
+def test_first_mirror_is_used() -> None:
     found = stripes([(1, [((4, 1, 0, 0, 0, -1, 1), [5]), ((4, 1, 0, 0, 0, -1, 2), [6])])])
     assert targets(found, [(1, 0), (1, 100)]) == [5, 5]
 
 
-def test_what_cannot_be_is_unknown() -> None:
+def test_impossible_stripes_are_unknown() -> None:
     found = stripes([(1, [((0, 1, 0, 0, 0, -1, 0), [5])]), (2, [((8, 1, 0, 0, 0, -1, 0), [-1])])])
     assert targets(found, [(1, 0), (2, 0), (2, -1)]) == [-1, -1, -1]
     assert found.describe_files() == {1: (None, [5]), 2: (8, None)}
 
 
-def test_of_two_records_of_a_file_the_first_counts() -> None:
+def test_first_of_duplicate_records_is_used() -> None:
     found = stripes([(2, [plain(8, [4])]), (1, [plain(8, [3])]), (2, [plain(16, [5])])])
     assert targets(found, [(2, 0), (1, 0)]) == [4, 3]
 
@@ -92,7 +92,7 @@ def layouts(draw: st.DrawFn) -> list[tuple[int, list[tuple[Component, list[int]]
 
 @settings(max_examples=examples(60), deadline=None)
 @given(layouts(), st.lists(st.tuples(st.integers(0, 5), st.integers(0, 60)), min_size=1, max_size=20))
-def test_targets_are_those_of_the_obvious_way(
+def test_targets_match_naive_computation(
     files: list[tuple[int, list[tuple[Component, list[int]]]]], requests: list[tuple[int, int]]
 ) -> None:
     wanted = [naive(files, file, offset) for file, offset in requests]

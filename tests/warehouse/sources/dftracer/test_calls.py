@@ -1,4 +1,4 @@
-"""DFTracer's events: how many bytes each function moved, and what each call does to its file."""
+"""Test the bytes that each function of DFTracer's events moved, and the effect of each call on its file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def typed(*rows: dict[str, Any]) -> pl.DataFrame:
         ("read", "reader", {"size": 12}, 12),
     ],
 )
-def test_the_bytes_that_a_call_moved(name: str, cat: str, told: dict[str, int], moved: int | None) -> None:
+def test_moved_bytes_follow_function_and_arguments(
+    name: str, cat: str, told: dict[str, int], moved: int | None
+) -> None:
     rows = typed(row(name, cat, **told)).with_columns(host=pl.lit("node1"))
     assert rows["deed"].item() in ("read", "write")
     assert rows.select(calls.request_bytes()).item() == moved
@@ -61,15 +63,13 @@ def test_the_bytes_that_a_call_moved(name: str, cat: str, told: dict[str, int], 
         ("close", POSIX, {"ret": "1.5"}, "not a number"),
     ],
 )
-def test_a_call_that_does_not_say_what_it_returned_is_refused(
-    name: str, cat: str, told: dict[str, Any], reason: str
-) -> None:
+def test_call_without_return_value_is_refused(name: str, cat: str, told: dict[str, Any], reason: str) -> None:
     found = calls.parse_cells(pl.DataFrame([row(name, cat, **told)], schema=CELLS))
     assert found.rows.is_empty()
     assert reason in found.refused["reason"].item()
 
 
-def test_a_trace_without_metadata_does_not_pass_for_one_at_a_files_end() -> None:
+def test_bytes_are_unknown_without_metadata() -> None:
     rows = typed(row("fgets", STDIO)).with_columns(host_key=pl.lit(None, pl.String))
     assert rows.select(calls.request_bytes()).item() is None
 
@@ -89,9 +89,9 @@ def test_a_trace_without_metadata_does_not_pass_for_one_at_a_files_end() -> None
         ("read", "reader", None),
     ],
 )
-def test_what_a_call_does_to_its_file(name: str, cat: str, deed: str | None) -> None:
+def test_effect_of_call_on_file_follows_its_function(name: str, cat: str, deed: str | None) -> None:
     assert typed(row(name, cat))["deed"].item() == deed
 
 
-def test_counters_of_a_service_are_no_calls() -> None:
+def test_service_counters_are_not_calls() -> None:
     assert typed(row("cpu", "sys", ph="C"), row("cpu", "sys", ph="2")).is_empty()

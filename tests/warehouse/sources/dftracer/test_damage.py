@@ -1,4 +1,4 @@
-"""Damaged traces of DFTracer's: whatever happens to a file, nothing fails, and nothing wrong passes for sound."""
+"""Test damaged DFTracer traces: no damage raises an unexpected error or passes as sound with wrong data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.dftracer_traces import CALLS, FORMS, Form, Process, write_call
 from tests.naive.sources.dftracer.totals import Damaged, totals
 from tests.warehouse.sources.dftracer_landing import landed, moved
 
-#: how many of each of the eight kinds of damage: of the real trace and packed ones, and of each form
+# : number of each of the eight kinds of damage: of real and packed traces, and of each form
 _EACH, _EACH_FORM = 40, 14
 _LINES = 400
 
@@ -38,7 +38,7 @@ def _doubled(content: bytes, rng: random.Random) -> bytes:
 
 
 def _with_value(content: bytes, rng: random.Random, values: tuple[str, ...]) -> bytes:
-    """Give one value of one line another one, wherever it is told."""
+    """Replace a value of a line, at the top level or in `args`."""
     lines = content.split(b"\n")
     place = rng.choice([number for number, line in enumerate(lines) if line.strip().startswith(b"{")])
     event = json.loads(lines[place])
@@ -82,7 +82,7 @@ KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 def _check(path: Path) -> str:
-    """Land a damaged file: it is refused, or says what is wrong, or is as counted line by line."""
+    """Land a damaged file: it is refused, reports a fault, or equals an independent count."""
     try:
         found = landed(path)
     except InputRefused:
@@ -115,7 +115,7 @@ def _of_cm1(shared_data: Path) -> bytes:
     lines = gzip.decompress(next((shared_data / "dftracer" / "cm1").glob("*3537781*")).read_bytes()).split(b"\n")
     naming = [line for line in lines[_LINES:-_LINES] if b'"FH"' in line]
     kept = [*lines[1:_LINES], *naming, *lines[-_LINES:-3]]
-    # the tracer's own count is that of all lines: what is left of them is told anew
+    # the tracer counts all lines, so set the count to the number of kept lines
     end = json.loads(lines[-3])
     end["args"]["num_events"] = len(kept)
     return b"\n".join([b"[", *kept, json.dumps(end).encode(), b"]", b""])
@@ -132,14 +132,14 @@ def _damage(tmp_path: Path, content: bytes, kind: Callable[[bytes, random.Random
     return told
 
 
-def test_a_damaged_trace_neither_fails_nor_passes_for_sound(tmp_path: Path) -> None:
+def test_damaged_trace_is_never_wrongly_sound(tmp_path: Path) -> None:
     assert _damage(tmp_path, _made("new"), _swapped, 3) != {"sound"}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_form_does_however_it_is_damaged(
+def test_damaged_trace_of_any_form_is_never_wrongly_sound(
     tmp_path: Path, form: Form, kind: Callable[[bytes, random.Random], bytes]
 ) -> None:
     assert _damage(tmp_path, _made(form), kind, _EACH_FORM) != {"sound"} or kind is _doubled
@@ -147,12 +147,14 @@ def test_no_form_does_however_it_is_damaged(
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_real_trace_neither(tmp_path: Path, shared_data: Path, kind: Callable[[bytes, random.Random], bytes]) -> None:
+def test_damaged_real_trace_is_never_wrongly_sound(
+    tmp_path: Path, shared_data: Path, kind: Callable[[bytes, random.Random], bytes]
+) -> None:
     assert _damage(tmp_path, _of_cm1(shared_data), kind, _EACH) != {"sound"} or kind is _doubled
 
 
 @pytest.mark.long
-def test_a_packed_trace_neither(tmp_path: Path) -> None:
+def test_damaged_packed_trace_is_refused_or_partial(tmp_path: Path) -> None:
     packed, rng = gzip.compress(_made("new"), mtime=0), random.Random("packed")
     path = tmp_path / "t.pfw.gz"
     told = set()

@@ -1,4 +1,4 @@
-"""What one of DFTracer's files says of its processes: whether they came to an end, and when."""
+"""Test the process ends in DFTracer files: whether and when each process ended."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ def of(*, is_closed: bool = False, is_truncated: bool = False, ended: dict[int, 
     )
 
 
-def test_a_bracket_or_the_ends_of_all_processes_make_a_file_whole() -> None:
+def test_file_is_complete_with_closing_bracket_or_all_process_ends() -> None:
     assert of(is_closed=True).is_complete
     assert of(ended={0: 5, 1: 6}).is_complete
     assert not of(ended={0: 5}).is_complete
     assert not of(is_closed=True, is_truncated=True).is_complete
 
 
-def test_missing_events_are_those_that_the_tracer_counted() -> None:
+def test_missing_events_follow_from_count_of_tracer() -> None:
     found = FileRead("f", 0, processes={0}, event_count=9, numbered_count=8, ending=Ending(is_closed=True))
     assert (found.missing_count, found.is_complete) == (2, False)
     found.are_all_numbered = False
     assert (found.missing_count, found.is_complete) == (0, True)
 
 
-def test_what_lies_far_outside_of_start_and_end_says_nothing() -> None:
+def test_events_far_outside_start_and_end_are_ignored() -> None:
     found = of(ended={0: 5_000, 1: 6_000})
     found.first_us, found.last_us = 50, 7_000
     assert found.edges_us == (50, 7_000)
@@ -38,7 +38,7 @@ def test_what_lies_far_outside_of_start_and_end_says_nothing() -> None:
     assert FileRead("f", 0).edges_us is None
 
 
-def test_calls_are_put_in_order_only_where_layers_overlap() -> None:
+def test_calls_are_sorted_only_if_layers_overlap() -> None:
     found = FileRead("f", 0, has_overlaps=True, layers={2})
     assert not found.needs_order
     found.layers.add(1)

@@ -1,4 +1,4 @@
-"""Lines of DFTracer's files: blocks of any size read alike, and each line that is wrong is refused by itself."""
+"""Test lines of DFTracer's files: block size has no effect, and each invalid line is refused individually."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ BAD = {
 }
 
 
-def test_a_line_that_is_wrong_is_refused_by_itself(tmp_path: Path) -> None:
+def test_invalid_line_is_refused_individually(tmp_path: Path) -> None:
     lines = Process(7).lines_of(CALLS)
     found = one(tmp_path, *lines[:5], *BAD.values(), *lines[5:])
     refused = found["rejects"].sort("line")
@@ -72,7 +72,7 @@ def test_a_line_that_is_wrong_is_refused_by_itself(tmp_path: Path) -> None:
     assert set(found["trace_modules"]["outcome"]) == {"partial"}
 
 
-def test_what_may_be_no_name_is_looked_at_closely(tmp_path: Path) -> None:
+def test_duckdb_reader_declines_blocks_with_doubtful_names(tmp_path: Path) -> None:
     with Engine(tmp_path) as engine:
         for bad in (*NO_NAMES.values(), _called('"a":1').replace('"x"', "true")):
             assert read_with_duckdb(Lines.from_blocks([(0, Block(1, 1, bad.encode()))]), engine) is None
@@ -80,20 +80,20 @@ def test_what_may_be_no_name_is_looked_at_closely(tmp_path: Path) -> None:
         assert read_with_duckdb(Lines.from_blocks([(0, Block(1, 2, "\n".join(good).encode()))]), engine) is not None
 
 
-def test_a_line_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_line_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     lines = Process(7).lines_of(CALLS)
     path = put(tmp_path / "t.pfw", lines)
     path.write_bytes(path.read_bytes().replace(b"\n]", b'\n{"name":"\xff\xfe"}\n{"na\x00me"}\n]'))
     assert landed(path)["rejects"]["reason"].to_list() == ["The line is not UTF-8 text."] * 2
 
 
-def test_a_trace_without_any_event_is_refused(tmp_path: Path) -> None:
+def test_trace_without_events_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="No line"):
         one(tmp_path, "[", "]")
 
 
-def test_a_trace_of_calls_without_sizes_does_not_guess_them(tmp_path: Path) -> None:
-    """DFTRACER_INC_METADATA=0: no event has `args`."""
+def test_calls_without_sizes_have_unknown_bytes(tmp_path: Path) -> None:
+    """With DFTRACER_INC_METADATA=0, no event has `args`."""
     bare = {"id": 1, "name": "write", "cat": "POSIX", "pid": 1, "tid": 1, "ts": EPOCH_US, "dur": 4, "ph": 1}
     found = one(tmp_path, json.dumps(bare))
     assert found["trace_requests"]["request_bytes"].to_list() == [None]
@@ -106,7 +106,7 @@ def test_a_trace_of_calls_without_sizes_does_not_guess_them(tmp_path: Path) -> N
     assert found["trace_records"]["written_bytes"].to_list() == [None]
 
 
-def test_blocks_of_any_size_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "t.pfw.gz", Process(7).lines_of([write_call(20 * at, at) for at in range(60)]))
     whole = landed(path)
     monkeypatch.setattr("iosig.warehouse.sources.dftracer.lines._CHUNK_BYTES", 700)
@@ -116,7 +116,7 @@ def test_blocks_of_any_size_read_alike(tmp_path: Path, monkeypatch: pytest.Monke
     assert all(parts[name].equals(rows) for name, rows in whole.items())
 
 
-def test_a_line_end_in_the_wrong_place_is_told(tmp_path: Path) -> None:
+def test_misplaced_line_end_is_reported(tmp_path: Path) -> None:
     lines = Process(7).lines_of(CALLS)
     content = "\n".join(lines).replace('"cat"', '\n"cat"', 1)
     path = tmp_path / "t.pfw"

@@ -1,4 +1,4 @@
-"""Calls within calls: as the slow twin finds them, whatever the pieces in which the rows come."""
+"""Test nested calls: they match a naive search, however the rows are split into batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = st.lists(
 
 
 def frame(rows: Sequence[Row]) -> pl.DataFrame:
-    """Return rows of (thread, layer, began, lasting, bytes) as they are kept, what encloses before what it encloses."""
+    """Return rows of (thread, layer, start, duration, bytes) sorted so that enclosing calls come first."""
     own = sorted(rows, key=lambda row: (row[0], row[2], -row[3], row[1]))
     names = ("tid", "layer", "ts", "dur", "request_bytes")
     found = pl.DataFrame(own, schema=dict.fromkeys(names, pl.Int64), orient="row")
@@ -34,7 +34,7 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
 
 
 def twin(rows: pl.DataFrame) -> list[bool]:
-    """Return for each call whether any of an outer layer encloses it; of a request, one that tells its bytes."""
+    """Return for each call whether a call of an outer layer encloses it; for a request, a call with known bytes."""
     own = rows.select("tid", "layer", "ts", "dur", "request_bytes").rows()
     return [
         any(
@@ -50,14 +50,14 @@ def twin(rows: pl.DataFrame) -> list[bool]:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(ROWS, st.integers(1, 30))
-def test_calls_within_calls_are_those_of_the_slow_twin(rows: list[Row], piece: int) -> None:
+def test_nested_calls_match_naive_search(rows: list[Row], piece: int) -> None:
     ordered = frame(rows)
     marker = nesting.Nesting()
     found = pl.concat([marker.mark(part) for part in ordered.iter_slices(piece)])
     assert found["is_nested"].to_list() == twin(ordered)
 
 
-def test_rows_come_thread_by_thread_and_once(tmp_path: Path) -> None:
+def test_rows_are_sorted_by_thread_and_unique(tmp_path: Path) -> None:
     rows = frame([(1, 2, 5, 1, 8), (0, 2, 9, 1, 8), (0, 1, 3, 9, 8), (0, 2, 3, 9, 8)])
     rows.write_parquet(tmp_path / "a.parquet")
     rows.head(2).write_parquet(tmp_path / "b.parquet")

@@ -1,4 +1,4 @@
-"""Lines that DuckDB reads at once: they are as those that are read one by one, whatever the lines are."""
+"""Test the reading of lines with DuckDB: results equal reading them individually, for any lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def read(engine: Engine, lines: list[bytes], *, is_careful: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return good and refused lines; those of two inputs, all at once as far as they can be, or one by one."""
+    """Return good and refused lines of two inputs, read with DuckDB where possible or individually."""
     middle = len(lines) // 2
     parts = [part for part in (lines[:middle], lines[middle:]) if part]
     pieces = [
@@ -44,7 +44,7 @@ def read(engine: Engine, lines: list[bytes], *, is_careful: bool) -> tuple[pl.Da
 
 
 def require_alike(engine: Engine, *lines: str | bytes) -> int:
-    """Assert that lines are read at once as they are one by one; return how many are good."""
+    """Assert that reading with DuckDB equals reading line by line; return the number of good lines."""
     content = [line if isinstance(line, bytes) else line.encode() for line in lines]
     (rows, refused), (naive_rows, naive_refused) = (
         read(engine, content, is_careful=is_careful) for is_careful in (False, True)
@@ -59,7 +59,7 @@ def event(name: str = '"read"', ts: str = "1700000000000001", args: str = '"ret"
 
 
 @pytest.mark.parametrize("digits", [1, 7, 8, 9, 15, 16, 17, 18])
-def test_numbers_of_all_lengths(engine: Engine, digits: int) -> None:
+def test_numbers_of_any_length_are_read(engine: Engine, digits: int) -> None:
     values = [10 ** (digits - 1), 10**digits - 1, 5 * 10 ** (digits - 1) + 3 % 10**digits]
     lines = [event('"open"', args=f'"ret":{value}').encode() for value in values]
     rows, refused = read(engine, lines, is_careful=False)
@@ -93,7 +93,7 @@ def test_numbers_of_all_lengths(engine: Engine, digits: int) -> None:
         (b"\x00", False),
     ],
 )
-def test_one_line_among_sound_ones(engine: Engine, line: str | bytes, is_good: bool) -> None:
+def test_odd_line_among_valid_lines_is_read_correctly(engine: Engine, line: str | bytes, is_good: bool) -> None:
     assert require_alike(engine, *[event()] * 9, line, *[event()] * 4) == 13 + is_good
 
 
@@ -117,7 +117,7 @@ _EVENTS = st.lists(st.tuples(_OWN, _ARGS), min_size=1, max_size=4)
 def _require_lines_alike(
     engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, *, is_ascii: bool
 ) -> None:
-    """Read lines of some events, each with other digits many times, some of them damaged, in both ways."""
+    """Read variants of some events with random digits, some damaged, in both ways."""
     rng, lines = random.Random(seed), []
     for own, args in events:
         text = json.dumps(own | {"args": args}, ensure_ascii=is_ascii, separators=(",", ":"))
@@ -132,7 +132,7 @@ def _require_lines_alike(
 
 @settings(max_examples=examples(20), deadline=None)
 @given(events=_EVENTS, seed=st.integers(0, 2**32), is_ascii=st.booleans())
-def test_any_line_is_read_as_by_itself(
+def test_any_line_is_read_as_if_alone(
     engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
 ) -> None:
     _require_lines_alike(engine, events, seed, is_ascii=is_ascii)
@@ -141,7 +141,7 @@ def test_any_line_is_read_as_by_itself(
 @pytest.mark.long
 @settings(max_examples=500, deadline=None)
 @given(events=_EVENTS, seed=st.integers(0, 2**32), is_ascii=st.booleans())
-def test_many_lines_are(
+def test_many_lines_are_read_as_if_alone(
     engine: Engine, events: list[tuple[dict[str, Any], dict[str, Any]]], seed: int, is_ascii: bool
 ) -> None:
     _require_lines_alike(engine, events, seed, is_ascii=is_ascii)
@@ -158,7 +158,7 @@ def _told_of(path: Path) -> dict[str, pl.DataFrame] | str:
 
 
 def _require_alike(path: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Hold a file's rows against those that come of it line by line; return whether it has any."""
+    """Compare a file's rows with the rows read line by line; return whether the file has any."""
     told = []
     for fewest in (2, 1 << 40):
         with monkeypatch.context() as patched:
@@ -183,7 +183,7 @@ def _made(form: Form, rng: random.Random) -> bytes:
 
 
 def _mutated(content: bytes, rng: random.Random) -> bytes:
-    """Change some digits, or signs between them, of a trace."""
+    """Change some digits or punctuation of a trace."""
     changed = bytearray(content)
     for _ in range(rng.choice((1, 2, 9))):
         place = rng.choice([place for place, sign in enumerate(changed) if chr(sign) in '0123456789":,-{}'])
@@ -211,12 +211,12 @@ def test_files_are_read_as_line_by_line(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
-def test_many_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form) -> None:
+def test_many_files_are_read_as_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Form) -> None:
     _hold(tmp_path, monkeypatch, form, 60)
 
 
 @pytest.mark.long
-def test_a_real_trace_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_data: Path) -> None:
+def test_real_trace_is_read_as_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared_data: Path) -> None:
     paths = sorted((shared_data / "dftracer" / "cm1").glob("*"))[:8]
     for path in (*paths, shared_data / "dftracer" / "test-trace.pfw.gz"):
         assert _require_alike(path, monkeypatch)

@@ -1,4 +1,4 @@
-"""A run of DFTracer's: all forms alike, a folder of its files as one trace, and what is not whole is told."""
+"""Test runs of DFTracer: all forms yield equal rows, a folder is a single trace, and incomplete runs are reported."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.budget import one_in
 from tests.dftracer_traces import CALLS, EPOCH_US, FORMS, Form, Process, put, write_call
 from tests.warehouse.sources.dftracer_landing import landed, moved, one
 
-# ---- what lands
+# ---- landed rows
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_all_forms_land_alike(tmp_path: Path, form: Form) -> None:
+def test_all_forms_yield_equal_rows(tmp_path: Path, form: Form) -> None:
     found = one(tmp_path, *Process(7, form).lines_of(CALLS))
     assert moved(found) == {
         ("POSIX", "write", False): 100.0,
@@ -43,7 +43,7 @@ def test_all_forms_land_alike(tmp_path: Path, form: Form) -> None:
     assert set(found["trace_modules"]["is_partial"]) == {False}
 
 
-def test_records_add_up_what_each_process_did_to_each_file(tmp_path: Path) -> None:
+def test_records_are_sums_by_process_and_file(tmp_path: Path) -> None:
     found = one(tmp_path, *Process(7).lines_of(CALLS))
     records, files = found["trace_records"], found["trace_files"]
     number = files.filter(pl.col("path") == "/scratch/out")["file_number"].item()
@@ -54,7 +54,7 @@ def test_records_add_up_what_each_process_did_to_each_file(tmp_path: Path) -> No
     assert (own["open_start_s"], own["close_end_s"]) == (0.0, pytest.approx(1.05e-4))
 
 
-def test_a_folder_is_one_run_of_processes_with_mpis_ranks(tmp_path: Path) -> None:
+def test_folder_is_a_single_run_with_mpi_ranks(tmp_path: Path) -> None:
     for pid, rank in ((900, 1), (901, 0), (902, None)):
         put(tmp_path / f"run-{pid}.pfw.gz", Process(pid, rank=rank).lines_of([write_call(pid, pid)]))
     (tmp_path / "notes.txt").write_text("of another kind")
@@ -65,20 +65,20 @@ def test_a_folder_is_one_run_of_processes_with_mpis_ranks(tmp_path: Path) -> Non
     sizes = dict(tables["trace_requests"].select("rank", "request_bytes").iter_rows())
     assert sizes == {1: 900.0, 0: 901.0, 2: 902.0}
     assert tables["traces"]["process_count"].item() == 3
-    # Times count from the earliest of all.
+    # Times count from the earliest event of all files.
     assert tables["trace_requests"]["start_s"].min() == 0.0
 
 
-def test_one_file_is_an_input_by_itself(tmp_path: Path) -> None:
+def test_single_file_is_not_a_folder_input(tmp_path: Path) -> None:
     put(tmp_path / "run.pfw", Process(1).lines_of(CALLS))
     assert find_folder_source(tmp_path) is None
 
 
-# ---- what is not whole
+# ---- incomplete traces
 
 
 @pytest.mark.parametrize("form", one_in(3, FORMS))
-def test_a_process_without_an_end_is_partial(tmp_path: Path, form: Form) -> None:
+def test_process_without_end_is_partial(tmp_path: Path, form: Form) -> None:
     found = one(tmp_path, *Process(7, form).lines_of(CALLS, is_ended=False))
     modules = found["trace_modules"]
     assert set(modules["outcome"]) == {"partial"}
@@ -87,7 +87,7 @@ def test_a_process_without_an_end_is_partial(tmp_path: Path, form: Form) -> None
     assert moved(found)["POSIX", "write", False] == 100.0
 
 
-def test_what_a_packed_file_holds_before_it_breaks_off_is_partial(tmp_path: Path) -> None:
+def test_truncated_packed_file_is_partial(tmp_path: Path) -> None:
     lines = Process(7).lines_of([write_call(20 * at, at) for at in range(1_000)])
     path = put(tmp_path / "t.pfw.gz", lines)
     path.write_bytes(path.read_bytes()[:-1_500])
@@ -98,7 +98,7 @@ def test_what_a_packed_file_holds_before_it_breaks_off_is_partial(tmp_path: Path
     assert sizes == [float(at) for at in range(len(sizes))]
 
 
-def test_a_flipped_bit_in_a_packed_file_refuses_it(tmp_path: Path) -> None:
+def test_bit_flip_in_packed_file_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path / "t.pfw.gz", Process(7).lines_of(CALLS))
     content = bytearray(path.read_bytes())
     content[-6] ^= 1
@@ -107,7 +107,7 @@ def test_a_flipped_bit_in_a_packed_file_refuses_it(tmp_path: Path) -> None:
         landed(path)
 
 
-def test_a_file_of_a_run_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+def test_unreadable_file_of_run_is_skipped(tmp_path: Path) -> None:
     for pid in (1, 2):
         put(tmp_path / f"{pid}.pfw.gz", Process(pid).lines_of([write_call(0, pid)]))
     content = bytearray((tmp_path / "2.pfw.gz").read_bytes())
@@ -120,7 +120,7 @@ def test_a_file_of_a_run_that_cannot_be_read_is_left_out(tmp_path: Path) -> None
     assert found["rejects"]["reason"].item().startswith("2.pfw.gz is skipped.")
 
 
-def test_an_event_that_is_missing_is_told_by_the_tracers_count(tmp_path: Path) -> None:
+def test_missing_event_is_detected_by_count_of_tracer(tmp_path: Path) -> None:
     lines = Process(7).lines_of([write_call(20 * at, at) for at in range(9)])
     found = one(tmp_path, *lines[:8], *lines[9:])
     (module,) = found["trace_modules"].to_dicts()
@@ -128,14 +128,14 @@ def test_an_event_that_is_missing_is_told_by_the_tracers_count(tmp_path: Path) -
     assert "1 of the written events are missing" in module["reason"]
 
 
-def test_an_event_that_comes_twice_counts_once(tmp_path: Path) -> None:
+def test_duplicate_event_is_counted_once(tmp_path: Path) -> None:
     lines = Process(7).lines_of([write_call(20 * at, 10) for at in range(9)])
     found = one(tmp_path, *lines[:8], lines[7], *lines[8:])
     assert moved(found) == {("POSIX", "write", False): 90.0}
     assert "counted once" in found["trace_modules"]["reason"].item()
 
 
-def test_what_a_child_writes_again_counts_once(tmp_path: Path) -> None:
+def test_events_rewritten_by_forked_child_are_counted_once(tmp_path: Path) -> None:
     parent = [write_call(0, 10), write_call(20, 10)]
     put(tmp_path / "1.pfw", Process(5).lines_of(parent))
     lines = [line for line in Process(5).lines_of(parent) if '"write"' in line]
@@ -143,7 +143,7 @@ def test_what_a_child_writes_again_counts_once(tmp_path: Path) -> None:
     assert moved(landed(tmp_path)) == {("POSIX", "write", False): 27.0}
 
 
-def test_a_call_outside_of_its_processes_life_is_refused(tmp_path: Path) -> None:
+def test_call_outside_lifetime_of_its_process_is_refused(tmp_path: Path) -> None:
     lines = Process(7).lines_of(CALLS)
     far = [place for place, line in enumerate(lines) if '"write"' in line or '"NPZReader.open"' in line][-2:]
     for place in far:
@@ -154,7 +154,7 @@ def test_a_call_outside_of_its_processes_life_is_refused(tmp_path: Path) -> None
     assert set(found["trace_modules"]["outcome"]) == {"partial"}
 
 
-def test_a_hash_of_two_files_names_neither(tmp_path: Path) -> None:
+def test_ambiguous_hash_names_no_file(tmp_path: Path) -> None:
     lines = Process(7).lines_of(CALLS)
     place = next(place for place, line in enumerate(lines) if '"FH"' in line)
     other = json.loads(lines[place])
@@ -166,14 +166,14 @@ def test_a_hash_of_two_files_names_neither(tmp_path: Path) -> None:
     assert "its hash is ambiguous" in found["trace_modules"]["reason"][0]
 
 
-def test_what_no_line_names_is_told(tmp_path: Path) -> None:
+def test_unknown_hosts_and_files_are_reported(tmp_path: Path) -> None:
     lines = [line for line in Process(7).lines_of(CALLS) if '"HH"' not in line and '"/scratch/log"' not in line]
     (reason,) = set(one(tmp_path, *lines)["trace_modules"]["reason"])
     assert "Of 1 processes, the host of 1 is unknown." in reason
     assert "Of 2 calls, the file is unknown: its hash has no name." in reason
 
 
-def test_a_count_of_events_that_is_no_number_is_told(tmp_path: Path) -> None:
+def test_invalid_event_count_is_reported(tmp_path: Path) -> None:
     lines = Process(7).lines_of([write_call(0, 10)])
     place = next(place for place, line in enumerate(lines) if '"num_events"' in line)
     event = json.loads(lines[place])

@@ -1,4 +1,4 @@
-"""DFTracer's traces: recognized in all forms, and as counted line by line."""
+"""Test the recognition of DFTracer traces in all forms, and compare real ones with an independent count."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.dftracer_traces import CALLS, FORMS, Form, Process, put
 from tests.naive.sources.dftracer.totals import totals
 from tests.warehouse.sources.dftracer_landing import landed, moved
 
-# ---- recognized
+# ---- recognition
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_is_recognized_by_its_content(tmp_path: Path, form: Form) -> None:
+def test_every_form_is_recognized_by_content(tmp_path: Path, form: Form) -> None:
     lines = Process(7, form).lines_of(CALLS)
     for name in ("x", "x.pfw.gz"):
         assert recognize(read_head(put(tmp_path / name, lines))).name == "dftracer"
@@ -27,7 +27,7 @@ def test_every_form_is_recognized_by_its_content(tmp_path: Path, form: Form) -> 
 @pytest.mark.parametrize(
     "text", ["", "[\n", '{"name": "x"}\n', '[{"name":"a","cat":"b","pid":1,"tid":1,"ph":"B","ts":1}]', "a,b\n1,2\n"]
 )
-def test_other_content_is_not(text: str) -> None:
+def test_other_content_is_not_recognized(text: str) -> None:
     assert not source.sniff(Head("x", text.encode()))
 
 
@@ -51,10 +51,10 @@ def _same_as_naive(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_training_run_is_as_counted_line_by_line(shared_data: Path) -> None:
+def test_training_run_matches_independent_count(shared_data: Path) -> None:
     _same_as_naive(shared_data / "dftracer" / "test-trace.pfw.gz")
 
 
 @pytest.mark.long
-def test_48_processes_are_as_counted_line_by_line(shared_data: Path) -> None:
+def test_run_of_48_processes_matches_independent_count(shared_data: Path) -> None:
     _same_as_naive(shared_data / "dftracer" / "cm1")

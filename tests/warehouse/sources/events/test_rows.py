@@ -1,4 +1,4 @@
-"""Rows of request events: clocks, layers and cells of any type; what is wrong is said of each row."""
+"""Test rows of request events: clocks, layers and cells of any type; each invalid row has a reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOOD: dict[str, Any] = {
 
 
 def read(*rows: dict[str, Any], clock: Clock = "seconds", zone: str = "UTC") -> tuple[pl.DataFrame, list[str]]:
-    """Return the good rows, and why the others are refused."""
+    """Return the good rows, and the reasons of the refused rows."""
     frame = pl.DataFrame(list(rows), infer_schema_length=None).with_row_index("line", offset=1)
     are_numbered = "layer_number" in frame.columns
     found = sift_rows(
@@ -44,7 +44,7 @@ def read(*rows: dict[str, Any], clock: Clock = "seconds", zone: str = "UTC") -> 
     return found.rows, found.refused["reason"].to_list()
 
 
-def test_texts_become_values() -> None:
+def test_text_is_converted_to_values() -> None:
     rows, refused = read(GOOD | {"bytes": " 1e3 ", "direction": "WRITE", "is_collective": "True", "file": "/a"})
     assert refused == []
     row = rows.row(0, named=True)
@@ -59,7 +59,7 @@ def test_texts_become_values() -> None:
     assert (row["peer"], row["line"]) == (None, 1)
 
 
-def test_typed_columns_become_the_same() -> None:
+def test_typed_columns_are_converted_to_same_values() -> None:
     text, _ = read(GOOD | {"bytes": "5", "is_collective": "1"})
     plain, refused = read(
         GOOD | {"rank": 3.0, "start_s": 1.5, "end_s": 2.5, "bytes": 5, "is_collective": True, "node": 3}
@@ -96,7 +96,7 @@ def test_typed_columns_become_the_same() -> None:
         ({"layer_number": None}, "no layer_number"),
     ],
 )
-def test_what_is_wrong_is_said(change: dict[str, Any], reason: str) -> None:
+def test_invalid_row_has_a_reason(change: dict[str, Any], reason: str) -> None:
     rows, (said,) = read(GOOD | change)
     assert rows.is_empty()
     assert reason in said
@@ -113,7 +113,7 @@ def test_known_layers_need_no_number() -> None:
     assert rows["layer_number"].to_list() == [4, 3, 2, 1, 0]
 
 
-def test_a_layer_has_one_number_and_a_number_one_layer() -> None:
+def test_layer_names_and_numbers_must_be_unique() -> None:
     pairs = [("a", "2"), ("b", "5"), ("a", "2"), ("a", "5"), ("c", "2"), ("b", "5")]
     rows, refused = read(*({**GOOD, "layer": layer, "layer_number": number} for layer, number in pairs))
     assert rows["line"].to_list() == [1, 2, 3, 6]
@@ -131,7 +131,7 @@ def test_a_layer_has_one_number_and_a_number_one_layer() -> None:
         ([None], "seconds"),
     ],
 )
-def test_most_times_say_what_they_are(times: list[object], clock: Clock) -> None:
+def test_clock_is_inferred_from_times(times: list[object], clock: Clock) -> None:
     assert find_clock(pl.Series(times)) == clock
 
 
@@ -151,26 +151,26 @@ def test_instants_are_microseconds_since_1970(began: object, zone: str, expected
 
 
 @pytest.mark.parametrize("began", ["", "yesterday", "2026-03-29T02:30:00", None, datetime(1960, 1, 1)])
-def test_instants_that_are_none(began: object) -> None:
+def test_invalid_instant_is_refused(began: object) -> None:
     good = "2026-03-29T05:00:00" if not isinstance(began, datetime) else datetime(2026, 1, 1)
     rows, (reason,) = read(GOOD | {"start_s": began, "end_s": good}, clock="instants", zone="Europe/Berlin")
     assert rows.is_empty()
     assert "start" in reason
 
 
-def test_epoch_seconds_lie_between_1970_and_2261() -> None:
+def test_epoch_seconds_must_lie_between_1970_and_2261() -> None:
     rows, refused = read(*({**GOOD, "start_s": began, "end_s": 1e10} for began in (1.7e9, -1.0, 1e11)), clock="epoch")
     assert rows["line"].to_list() == []
     assert len(refused) == 3
     assert len(read(GOOD | {"start_s": 1.7e9, "end_s": 1.8e9}, clock="epoch")[0]) == 1
 
 
-def test_columns_without_plain_values_are_refused() -> None:
+def test_columns_of_nested_values_are_refused() -> None:
     with pytest.raises(InputRefused, match="node"):
         read(GOOD | {"node": ["a"]})
 
 
-def test_a_table_must_have_its_columns() -> None:
+def test_table_without_required_columns_is_refused() -> None:
     with pytest.raises(InputRefused, match="no column rank, event"):
         locate([name for name in GOOD if name not in ("rank", "event")])
     assert list(locate([*GOOD, "peer", "x"])) == [*GOOD, "peer"]

@@ -1,4 +1,4 @@
-"""Request events: text and Parquet, any order, any clock; single rows that are wrong cost only themselves."""
+"""Test request events: text and Parquet, any order and clock; invalid rows are refused individually."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GOOD = (
     "storage,s1,0,7,write,,1.8,1.9,100,write,,",
     "application,,3,7,request,,2.0,3.0,50,read,,",
 )
-#: what stays the same, whatever a file looks like
+# : columns that do not depend on the file
 EVENT = [name for name in REQUEST_EVENTS.column_names if name != "trace_id"]
 
 
@@ -54,17 +54,17 @@ def of(tmp_path: Path, *lines: str, header: str = HEADER) -> Tables:
     return landed(put(tmp_path, *lines, header=header))
 
 
-# ---- recognized
+# ---- recognition
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
-def test_a_header_with_our_columns_is_recognized(mark: str) -> None:
+def test_header_with_required_columns_is_recognized(mark: str) -> None:
     content = ("\ufeff" + "\n".join([HEADER, *GOOD])).replace(",", mark).encode()
     assert recognize(Head("x", content)).name == "request-events"
 
 
 @pytest.mark.parametrize("name", source.event_rows.REQUIRED)
-def test_a_header_that_lacks_one_is_not(name: str) -> None:
+def test_header_without_required_column_is_not_recognized(name: str) -> None:
     header = ",".join(column for column in HEADER.split(",") if column != name)
     assert not source.sniff(Head("x", f"{header}\n".encode()))
 
@@ -83,15 +83,15 @@ def test_empty_content_is_not_recognized() -> None:
     assert not source.sniff(Head("x", b"\n"))
 
 
-# ---- what lands
+# ---- landed rows
 
 
-def test_events_land_in_all_tables_of_a_trace(tmp_path: Path) -> None:
+def test_events_fill_all_tables_of_a_trace(tmp_path: Path) -> None:
     found = of(tmp_path, *GOOD)
     events = found["request_events"]
     assert events["event"].to_list() == list(range(7))
     assert events["layer_number"].to_list() == [0, 0, 2, 2, 3, 3, 0]
-    # In the outermost layer the rank stands for the node.
+    # In the outermost layer, the rank stands for the node.
     assert events["node"].to_list() == ["0", "0", "io1", "io1", "s1", "s1", "3"]
     assert events["peer"].to_list() == [None, None, "0", "s1", "io1", None, None]
     assert events["file_number"].to_list() == [0, 0, None, None, None, None, None]
@@ -112,7 +112,7 @@ def test_events_land_in_all_tables_of_a_trace(tmp_path: Path) -> None:
     assert "rejects" not in found
 
 
-def test_text_and_parquet_are_the_same(tmp_path: Path) -> None:
+def test_text_and_parquet_yield_equal_rows(tmp_path: Path) -> None:
     plan = Plan(rank_count=8, skew_s=0.01)
     request_event_files.write(tmp_path / "e.csv", plan)
     request_event_files.write(tmp_path / "e.parquet", plan)
@@ -122,7 +122,7 @@ def test_text_and_parquet_are_the_same(tmp_path: Path) -> None:
         assert rows.equals(parquet[name]), name
 
 
-def test_other_columns_and_their_order_do_not_matter(tmp_path: Path) -> None:
+def test_extra_columns_and_column_order_have_no_effect(tmp_path: Path) -> None:
     plain = of(tmp_path, *GOOD)
     names = HEADER.split(",")
     mixed = pl.read_csv(tmp_path / "events.csv", infer_schema=False).select(reversed(names), note=pl.lit("x"))
@@ -132,7 +132,7 @@ def test_other_columns_and_their_order_do_not_matter(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(GOOD), st.integers(1, 400))
-def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[str], block_bytes: int) -> None:
+def test_events_are_sorted_by_time(tmp_path: Path, lines: list[str], block_bytes: int) -> None:
     whole = of(tmp_path, *GOOD)["request_events"]
     with pytest.MonkeyPatch.context() as patch:
         blocks = text_blocks.blocks
@@ -143,7 +143,7 @@ def test_events_land_by_time_whatever_their_order(tmp_path: Path, lines: list[st
     assert found.drop("event").sort(pl.all()).equals(whole.drop("event").sort(pl.all()))
 
 
-def test_a_large_table_lands_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_table_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iosig.warehouse.sources.rows.traced.BATCH_ROWS", 100)
     monkeypatch.setattr("iosig.warehouse.sources.events.source._PIECE_ROWS", 170)
     path = tmp_path / "e.parquet"
@@ -158,7 +158,7 @@ def test_a_large_table_lands_in_batches(tmp_path: Path, monkeypatch: pytest.Monk
 # ---- clocks
 
 
-def test_instants_count_from_the_first_event(tmp_path: Path) -> None:
+def test_instants_count_from_first_event(tmp_path: Path) -> None:
     at = datetime(2026, 3, 2, 23, 59, 59, tzinfo=UTC)
     lines = []
     for line in GOOD:
@@ -174,7 +174,7 @@ def test_instants_count_from_the_first_event(tmp_path: Path) -> None:
     assert (trace["ended_on"], trace["duration_s"]) == (date(2026, 3, 3), 2.5)
 
 
-def test_epoch_seconds_count_from_the_first_event(tmp_path: Path) -> None:
+def test_epoch_seconds_count_from_first_event(tmp_path: Path) -> None:
     lines = [f"application,,0,{n},request,,{1.7e9 + n},{1.7e9 + n + 0.5},1,read,," for n in (2, 1, 0)]
     found = of(tmp_path, *lines)
     assert found["request_events"]["start_s"].to_list() == [0.0, 1.0, 2.0]
@@ -190,7 +190,7 @@ def test_naive_instants_are_local(tmp_path: Path) -> None:
 # ---- layers
 
 
-def test_numbers_order_the_layers(tmp_path: Path) -> None:
+def test_layers_are_ordered_by_number(tmp_path: Path) -> None:
     header = "layer,layer_number,node,rank,request_id,event,start_s,end_s"
     found = of(tmp_path, "disk,4,d,0,1,write,1,2", "hdf5,1,,0,1,request,0,3", header=header)
     assert found["request_events"].select("layer", "layer_number", "node").rows() == [
@@ -200,16 +200,16 @@ def test_numbers_order_the_layers(tmp_path: Path) -> None:
     assert found["trace_requests"].height == 1
 
 
-def test_only_the_outermost_layer_asks(tmp_path: Path) -> None:
+def test_only_outermost_layer_makes_requests(tmp_path: Path) -> None:
     header = "layer,node,rank,request_id,event,start_s,end_s"
     found = of(tmp_path, "library,x,0,1,request,1,2", "application,,0,1,request,0,3", header=header)
     assert found["trace_requests"]["start_s"].to_list() == [0.0]
 
 
-# ---- what is refused
+# ---- refused rows
 
 
-def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: Path) -> None:
+def test_invalid_lines_are_refused_with_line_number(tmp_path: Path) -> None:
     bad = {
         3: ("application,,x,7,request,,1,2,,,,", "`x` is not a number"),
         4: ("application,,1,7,request,,1,2,,,", "11 fields where 12"),
@@ -230,13 +230,13 @@ def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: 
     assert (module["outcome"], module["reason"]) == ("partial", "6 events were refused.")
 
 
-def test_inner_events_must_say_their_node(tmp_path: Path) -> None:
+def test_inner_event_without_node_is_refused(tmp_path: Path) -> None:
     found = of(tmp_path, *GOOD[:2], GOOD[2].replace("io1", ""))
     assert found["request_events"].height == 2
     assert found["rejects"].select("line", "reason").rows() == [(4, "There is no node.")]
 
 
-def test_parquet_rows_are_refused_with_what_they_hold(tmp_path: Path) -> None:
+def test_refused_parquet_rows_keep_their_values(tmp_path: Path) -> None:
     path = tmp_path / "e.parquet"
     events = request_event_files.planted(Plan(rank_count=2)).events
     events.with_columns(rank=pl.when(pl.int_range(pl.len()) == 4).then(-7).otherwise("rank")).write_parquet(path)
@@ -255,12 +255,12 @@ def test_parquet_rows_are_refused_with_what_they_hold(tmp_path: Path) -> None:
         (("application,,1",), "3 fields where 12"),
     ],
 )
-def test_a_table_without_a_good_row_is_refused_whole(tmp_path: Path, lines: tuple[str, ...], reason: str) -> None:
+def test_table_without_good_rows_is_refused(tmp_path: Path, lines: tuple[str, ...], reason: str) -> None:
     with pytest.raises(InputRefused, match=reason):
         of(tmp_path, *lines)
 
 
-def test_columns_of_another_kind_are_refused(tmp_path: Path) -> None:
+def test_columns_of_wrong_type_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "e.parquet"
     events = request_event_files.planted(Plan(rank_count=2)).events
     events.with_columns(node=pl.concat_list("node")).write_parquet(path)
@@ -270,7 +270,7 @@ def test_columns_of_another_kind_are_refused(tmp_path: Path) -> None:
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from([*GOOD, "", ",,,", '"', "a,b", GOOD[1][:20], GOOD[1] + "\x00", "é" * 30]), max_size=9))
-def test_no_text_is_lost_or_raises_anything_else(tmp_path: Path, lines: list[str]) -> None:
+def test_every_line_is_read_or_refused(tmp_path: Path, lines: list[str]) -> None:
     try:
         found = of(tmp_path, *lines)
     except InputRefused:
@@ -282,7 +282,7 @@ def test_no_text_is_lost_or_raises_anything_else(tmp_path: Path, lines: list[str
 # ---- in the warehouse
 
 
-def test_one_input_reads_it_as_a_trace(tmp_path: Path) -> None:
+def test_open_input_reads_events_as_trace(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
     request_event_files.write(path, Plan(rank_count=4))
     with open_input(path, Settings(), Told(time_zone="UTC")) as found:
@@ -295,7 +295,7 @@ def test_one_input_reads_it_as_a_trace(tmp_path: Path) -> None:
         assert found.signals["volume_bytes"].item() == 32 << 20
 
 
-def test_it_lands_with_its_trace_id(tmp_path: Path) -> None:
+def test_events_land_with_trace_id(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     made = land(store, put(tmp_path, *GOOD), lambda _: Reading(time_zone="UTC")).landing
     parts = {part.table: store.root / part.path for part in made.parts}

@@ -1,4 +1,4 @@
-"""Compressed traces as files: whole or refused, small, and open to other tools."""
+"""Test files of compressed traces: intact or refused, small, and readable by other tools."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def refuses(path: Path, words: str) -> None:
 
 
 def rewritten(path: Path, rows: pa.Table, **metadata: str) -> None:
-    """Write a table as another tool might, with the trace's metadata but for some."""
+    """Write a table as another tool might, with the trace's metadata except for some keys."""
     own = {"format": compressed_traces.FORMAT, "version": "1", "process_count": "8"} | metadata
     pq.write_table(rows.replace_schema_metadata({f"iosig.{key}": text for key, text in own.items()}), path)
 
 
-# ---- there and back
+# ---- round trip
 
 
-def test_what_is_written_is_read(trace: Path) -> None:
+def test_trace_round_trips(trace: Path) -> None:
     frame, metadata = read(trace)
     assert frame.equals(FRAME)
     assert frame.schema == FRAME.schema
@@ -62,13 +62,13 @@ def test_what_is_written_is_read(trace: Path) -> None:
     assert from_frame(frame, 8) == table_one(8)
 
 
-def test_a_trace_without_calls_is_read(tmp_path: Path) -> None:
+def test_trace_without_calls_round_trips(tmp_path: Path) -> None:
     write(tmp_path / "none", FRAME.clear(), {"process_count": "3"})
     frame, metadata = read(tmp_path / "none")
     assert (frame.height, metadata) == (0, {"process_count": "3"})
 
 
-def test_what_lay_there_is_replaced_in_one_step(trace: Path) -> None:
+def test_existing_file_is_replaced_atomically(trace: Path) -> None:
     write(trace, to_frame(file_per_process(4)), {"process_count": "4"})
     assert read(trace)[1] == {"process_count": "4"}
     with pytest.raises(ValueError, match="columns"):
@@ -80,7 +80,7 @@ def test_what_lay_there_is_replaced_in_one_step(trace: Path) -> None:
 @pytest.mark.parametrize(
     "metadata", [{}, {"process_count": "0"}, {"process_count": "x"}, {"process_count": "8", "format": "mine"}]
 )
-def test_metadata_that_cannot_be_is_a_misuse(tmp_path: Path, metadata: dict[str, str]) -> None:
+def test_invalid_metadata_raises_value_error(tmp_path: Path, metadata: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"metadata|process_count"):
         write(tmp_path / "trace", FRAME, metadata)
 
@@ -95,7 +95,7 @@ def test_size_does_not_grow_with_ranks(tmp_path: Path) -> None:
     assert max(sizes) < 20_000
 
 
-def test_what_would_not_be_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_larger_than_limit_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressed_traces, "MOST_BYTES", 1000)
     with pytest.raises(UsageError, match="follows no rule"):
         write(tmp_path / "trace", FRAME, ABOUT)
@@ -105,14 +105,14 @@ def test_what_would_not_be_read_is_not_written(tmp_path: Path, monkeypatch: pyte
 # ---- other tools
 
 
-def test_columns_say_what_they_mean(trace: Path) -> None:
+def test_columns_carry_their_documentation(trace: Path) -> None:
     found = pq.read_schema(trace)
     assert found.names == [column.name for column in COLUMNS]
     assert [found.field(column.name).metadata[b"doc"].decode() for column in COLUMNS] == [one.doc for one in COLUMNS]
     assert found.remove_metadata() == schema().remove_metadata()
 
 
-def test_page_is_what_the_code_declares() -> None:
+def test_page_matches_declared_structures() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert render_page(text) == text, "docs/compressed-traces.md is stale: write page(text) to it"
     assert all(f"### {structure.name}\n" in text for structure in structures())
@@ -121,7 +121,7 @@ def test_page_is_what_the_code_declares() -> None:
         render_page("no marks")
 
 
-def test_the_pages_queries_run_in_duckdb(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_of_page_run_in_duckdb(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trace.parent)
     blocks = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     with duckdb.connect() as connection:
@@ -130,14 +130,14 @@ def test_the_pages_queries_run_in_duckdb(trace: Path, monkeypatch: pytest.Monkey
     assert offsets == [([600, 1560, 2520],)]
 
 
-def test_polars_reads_it(trace: Path) -> None:
+def test_polars_reads_trace(trace: Path) -> None:
     assert pl.read_parquet(trace).equals(FRAME)
 
 
-# ---- what is no such file
+# ---- other files
 
 
-def test_sniffing(trace: Path, tmp_path: Path) -> None:
+def test_only_compressed_traces_are_recognized(trace: Path, tmp_path: Path) -> None:
     assert is_compressed_trace(trace)
     other = tmp_path / "other.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(other)
@@ -168,7 +168,7 @@ def test_other_files_are_refused(trace: Path, tmp_path: Path) -> None:
     refuses(other, "other columns")
 
 
-def test_other_metadata_are_refused(trace: Path) -> None:
+def test_unexpected_metadata_are_refused(trace: Path) -> None:
     rows = pq.read_table(trace)
     rewritten(trace, rows)
     assert read(trace)[1] == {"process_count": "8"}
@@ -182,8 +182,8 @@ def test_other_metadata_are_refused(trace: Path) -> None:
         refuses(trace, words)
 
 
-def test_what_grows_when_it_is_read_is_refused(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row again and again compresses to next to nothing, and one number again and again takes no page to speak of."""
+def test_file_that_expands_beyond_limit_is_refused(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeated rows compress to almost nothing, and a repeated number takes almost no page."""
     rows = pq.read_table(trace)
     rewritten(trace, pa.concat_tables([rows.slice(0, 1)] * 4096).combine_chunks())
     for most, small_pages in ((100_000, False), (1_000_000, True)):
@@ -199,7 +199,7 @@ def test_what_grows_when_it_is_read_is_refused(trace: Path, monkeypatch: pytest.
 
 
 def outcome(path: Path, content: bytes) -> str | None:
-    """Return what is said of a content; None if it is taken for whole. In this process, so that a crash shows."""
+    """Return the error that a content causes, or None if it passes. Runs in this process, so that a crash shows."""
     path.write_bytes(content)
     try:
         compressed_traces._check_file(path)
@@ -211,13 +211,13 @@ def outcome(path: Path, content: bytes) -> str | None:
     return None
 
 
-def test_every_cut_is_told(trace: Path) -> None:
+def test_every_truncation_is_detected(trace: Path) -> None:
     whole = trace.read_bytes()
     for length in random.Random(1).sample(range(len(whole)), 60):
         assert outcome(trace, whole[:length]) is not None
 
 
-def test_flipped_bits_are_told_or_change_nothing(trace: Path) -> None:
+def test_bit_flips_are_detected_or_harmless(trace: Path) -> None:
     whole, chance = trace.read_bytes(), random.Random(2)
     told = 0
     for _ in range(200):
@@ -227,14 +227,14 @@ def test_flipped_bits_are_told_or_change_nothing(trace: Path) -> None:
     assert told > 50
 
 
-def test_flipped_process_count_is_told(trace: Path) -> None:
+def test_flipped_process_count_is_detected(trace: Path) -> None:
     whole = trace.read_bytes()
     place = whole.index(b"iosig.process_count") + len("iosig.process_count")
     place = whole.index(b"8", place)
     assert "damaged" in (outcome(trace, whole[:place] + b"9" + whole[place + 1 :]) or "")
 
 
-def test_damage_reaches_the_user_as_a_refusal(trace: Path) -> None:
+def test_damage_is_reported_as_refusal(trace: Path) -> None:
     whole = bytearray(trace.read_bytes())
     whole[200] ^= 255
     trace.write_bytes(whole)

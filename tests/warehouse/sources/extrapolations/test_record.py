@@ -1,4 +1,4 @@
-"""Records of extrapolations: the same bytes each time, read back as they were, and refused where they are not ours."""
+"""Test records of extrapolations: deterministic bytes, round trips, and refusal of other content."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ def refusal_of(content: object) -> InputRefused:
     return refused.value
 
 
-# ---- what is written is read
+# ---- round trip
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(record=records())
-def test_a_record_is_read_as_it_was_written(record: Record) -> None:
+def test_record_round_trips(record: Record) -> None:
     assert parse(record.text().encode()) == record
     assert parse(record.text().encode()).text() == record.text()
 
 
-def test_the_bytes_do_not_depend_on_the_order_in_which_traces_are_written() -> None:
+def test_serialization_does_not_depend_on_order_of_traces() -> None:
     turned = document() | {"traces": document()["traces"][::-1]}
     assert parse(json.dumps(turned, indent=2).encode()).text() == EXTRAPOLATED.text()
 
 
-def test_a_set_of_traces_is_known_by_their_contents_and_whether_calls_are_nested() -> None:
+def test_trace_set_id_depends_on_contents_and_nesting() -> None:
     renamed = replace(EXTRAPOLATED, traces=tuple(replace(trace, name="x") for trace in EXTRAPOLATED.traces))
     assert renamed.trace_set_id == REFUSED.trace_set_id == EXTRAPOLATED.trace_set_id
     others = [
@@ -78,7 +78,7 @@ def test_a_set_of_traces_is_known_by_their_contents_and_whether_calls_are_nested
     assert len(EXTRAPOLATED.trace_set_id) == 16
 
 
-def test_a_row_says_what_came_of_it() -> None:
+def test_row_of_extrapolated_trace_has_models_and_totals() -> None:
     row = EXTRAPOLATED.row()
     assert json.loads(row["trace_set"]) == ["ior/8/raw", "ior/12/raw", "ior/16/raw", "ior/24/raw"]
     assert json.loads(row["trace_ids"])[0] == sha256("ior/8/raw")[:16]
@@ -89,7 +89,7 @@ def test_a_row_says_what_came_of_it() -> None:
     assert (row["class_count"], row["call_count"], row["written_bytes"]) == (2, 5000, 1 << 40)
 
 
-def test_a_refused_row_says_why_and_has_no_totals() -> None:
+def test_row_of_refused_trace_has_reasons_and_no_totals() -> None:
     row = REFUSED.row()
     assert row["outcome"] == "no_whole_number"
     assert [refused["reason"] for refused in json.loads(row["refused_fields"])] == [
@@ -99,14 +99,14 @@ def test_a_refused_row_says_why_and_has_no_totals() -> None:
     assert {row[name] for name in ("class_count", "call_count", "read_bytes", "written_bytes", "file_count")} == {None}
 
 
-def test_a_total_that_no_column_can_hold_is_null_there_and_kept_in_the_record() -> None:
+def test_total_too_large_for_column_is_null_but_kept_in_record() -> None:
     large = replace(EXTRAPOLATED, totals=Totals(1, 2**63 - 1, 2**63, 2**127 - 1, 0))
     row = large.row()
     assert (row["call_count"], row["read_bytes"], row["written_bytes"]) == (2**63 - 1, None, None)
     assert parse(large.text().encode()).totals.written_bytes == 2**127 - 1
 
 
-# ---- what is none of ours
+# ---- refused content
 
 
 def changed(change: Callable[[dict[str, Any]], object], record: Record = EXTRAPOLATED) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def changed(change: Callable[[dict[str, Any]], object], record: Record = EXTRAPO
 
 
 def put(*place: str | int, value: object) -> dict[str, Any]:
-    """The good record with another value at a place."""
+    """Return the good record with another value at a place."""
     *folders, last = place
 
     def change(found: Any) -> None:
@@ -168,7 +168,7 @@ MALFORMED: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize("name", list(MALFORMED))
-def test_a_damaged_record_is_refused_by_its_place(name: str) -> None:
+def test_damaged_record_is_refused_with_location(name: str) -> None:
     content, told = MALFORMED[name]
     reason = refusal_of(content).reason
     assert reason.startswith("The record of the extrapolation is damaged: ")
@@ -180,29 +180,29 @@ def test_a_damaged_record_is_refused_by_its_place(name: str) -> None:
     [b"", b"{", b"\xff\xfe", b"[" * 200_000, b'{"version":' + b"9" * 5000 + b"}", EXTRAPOLATED.text().encode()[:-1]],
     ids=["empty", "open", "no_text", "deep", "long_number", "cut"],
 )
-def test_what_is_no_json_is_refused(content: bytes) -> None:
+def test_invalid_json_is_refused(content: bytes) -> None:
     assert refusal_of(content).reason.startswith("The record of the extrapolation is not valid JSON")
 
 
 @pytest.mark.parametrize("content", [[], {}, "x", {"format": "other"}, None, {"format": ["iosig-extrapolation"]}])
-def test_json_of_others_is_refused(content: object) -> None:
+def test_other_json_is_refused(content: object) -> None:
     assert refusal_of(content).reason == "The JSON is not a record of an extrapolation."
 
 
 @pytest.mark.parametrize("version", [2, 10**400])
-def test_a_later_version_is_refused_with_the_way_out(version: int) -> None:
+def test_record_of_later_version_is_refused(version: int) -> None:
     refused = refusal_of(document() | {"version": version, "more": 1})
     assert "later version than 1" in refused.reason
 
 
-def test_a_record_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extrapolation_json, "MOST_BYTES", 100)
     assert refusal_of(document()).reason == "The record of the extrapolation is longer than 100 bytes."
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
-def test_any_damage_is_refused_or_harmless(data: st.DataObject) -> None:
+def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     content = bytearray(REFUSED.text().encode())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

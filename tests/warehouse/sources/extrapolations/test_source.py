@@ -1,4 +1,4 @@
-"""Extrapolations as an input: recognized by content, one row each, and nothing landed of what is none."""
+"""Test extrapolations as inputs: recognized by content, a row each, and nothing landed from other files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = pl.DataFrame(compressed_traces.schema().empty_table())
 
 
 def in_trace(path: Path, record: Record | str | None = EXTRAPOLATED) -> Path:
-    """Write what stands for a compressed trace, with a record in its metadata."""
+    """Write a stand-in for a compressed trace with a record in its metadata."""
     text = record.text() if isinstance(record, Record) else record
     known = {} if text is None else {source.METADATA_KEY: text}
     compressed_traces.write(path, ROWS, {"process_count": "1000"} | known)
@@ -43,14 +43,14 @@ def rows_of(path: Path) -> list[dict[str, object]]:
     return frames.require(batch.rows, batch.table).to_dicts()
 
 
-def test_the_contract_has_the_outcomes_that_there_are() -> None:
+def test_contract_has_all_outcomes() -> None:
     assert EXTRAPOLATION_RECORDS.column("outcome").choices == OUTCOMES
 
 
-# ---- recognized
+# ---- recognition
 
 
-def test_a_record_is_recognized_plain_and_compressed(tmp_path: Path) -> None:
+def test_record_is_recognized_plain_and_compressed(tmp_path: Path) -> None:
     plain = in_json(tmp_path / "a")
     packed = tmp_path / "b.csv"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -58,14 +58,14 @@ def test_a_record_is_recognized_plain_and_compressed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("record", [EXTRAPOLATED, None], ids=["extrapolated", "compressed only"])
-def test_a_compressed_trace_is_recognized_plain_and_compressed(tmp_path: Path, record: Record | None) -> None:
+def test_compressed_trace_is_recognized_plain_and_compressed(tmp_path: Path, record: Record | None) -> None:
     plain = in_trace(tmp_path / "a", record)
     packed = tmp_path / "b.csv"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert [recognize(read_head(path)).name for path in (plain, packed)] == ["extrapolations"] * 2
 
 
-def test_other_parquet_is_of_others(tmp_path: Path) -> None:
+def test_other_parquet_is_not_recognized(tmp_path: Path) -> None:
     pl.DataFrame({"node": [0, 1]}).write_parquet(tmp_path / "a.parquet")
     assert recognize(read_head(tmp_path / "a.parquet")).name == "polls-parquet"
     (tmp_path / "cut").write_bytes(in_trace(tmp_path / "whole").read_bytes()[:-9])
@@ -75,30 +75,30 @@ def test_other_parquet_is_of_others(tmp_path: Path) -> None:
     assert not source.sniff(Head("unknown", b"PAR1"))
 
 
-def test_other_json_is_of_others() -> None:
+def test_other_json_is_not_recognized() -> None:
     for start in (b'{"format": "other"}', b'["format": "iosig-extrapolation"]', b"iosig-extrapolation"):
         assert not source.sniff(Head("x", start))
     assert source.sniff(Head("x", b'\n {\n "format" : "iosig-extrapolation"'))
 
 
-# ---- read
+# ---- reading
 
 
-def test_a_trace_and_its_record_alone_give_the_same_row(tmp_path: Path) -> None:
+def test_trace_and_separate_record_give_equal_rows(tmp_path: Path) -> None:
     (row,) = rows_of(in_trace(tmp_path / "trace"))
     assert row == EXTRAPOLATED.row()
     assert rows_of(in_json(tmp_path / "record", EXTRAPOLATED)) == [row]
     assert rows_of(in_json(tmp_path / "refused")) == [REFUSED.row()]
 
 
-def test_the_longest_record_can_be_kept_in_a_trace(tmp_path: Path) -> None:
+def test_longest_record_fits_into_a_trace(tmp_path: Path) -> None:
     room = extrapolation_json.MOST_BYTES - len(EXTRAPOLATED.text().encode())
     (model,) = EXTRAPOLATED.models
     longest = replace(EXTRAPOLATED, models=(replace(model, formula=model.formula + "n" * room),))
     assert rows_of(in_trace(tmp_path / "trace", longest)) == [longest.row()]
 
 
-def test_a_trace_that_was_not_extrapolated_is_refused(tmp_path: Path) -> None:
+def test_trace_without_extrapolation_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match=r"compressed, not extrapolated.*Land the trace"):
         rows_of(in_trace(tmp_path / "trace", None))
 
@@ -106,12 +106,12 @@ def test_a_trace_that_was_not_extrapolated_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "<script>", EXTRAPOLATED.text()[:-1], EXTRAPOLATED.text().replace("1000", "-1")]
 )
-def test_a_damaged_record_in_a_trace_is_refused(tmp_path: Path, text: str) -> None:
+def test_damaged_record_in_trace_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputRefused):
         rows_of(in_trace(tmp_path / "trace", text))
 
 
-def test_no_more_of_a_file_is_read_than_a_record_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_stops_at_maximum_record_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extrapolation_json, "MOST_BYTES", 1 << 16)
     path = tmp_path / "bomb"
     path.write_bytes(gzip.compress(b'{"format":"iosig-extrapolation"' + b" " * (1 << 24)))
@@ -119,10 +119,10 @@ def test_no_more_of_a_file_is_read_than_a_record_may_have(tmp_path: Path, monkey
         rows_of(path)
 
 
-# ---- landed
+# ---- landing
 
 
-def test_it_lands_once_under_its_own_name(tmp_path: Path) -> None:
+def test_trace_lands_once_under_its_file_name(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     path = in_trace(tmp_path / "8")
     first = land(store, path, lambda _: Reading())
@@ -133,7 +133,7 @@ def test_it_lands_once_under_its_own_name(tmp_path: Path) -> None:
     assert pl.read_parquet(store.root / part.path)["source_file"].to_list() == ["8"]
 
 
-def test_a_refused_file_is_landed_as_refused(tmp_path: Path) -> None:
+def test_refused_file_is_landed_as_refused(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     with pytest.raises(InputRefused):
         land(store, in_trace(tmp_path / "trace", "{}"), lambda _: Reading())

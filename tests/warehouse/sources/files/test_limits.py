@@ -1,4 +1,4 @@
-"""Bounds of what one input may take: they hold where they are set, deep within, and are named where they are met."""
+"""Test the limits of an input: they apply from the settings down to the reader, and errors name them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iosig.warehouse.store.store import Store
 LOG = "JobID|User|State|Start|End\n7|ann|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n"
 
 
-def test_limits_hold_within_a_block_and_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_apply_in_context_and_errors_name_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_FREE_BYTES", 1000)
     packed, lines = tmp_path / "packed", tmp_path / "lines"
     packed.write_bytes(gzip.compress(b"x\n" * 5_000))
@@ -30,7 +30,7 @@ def test_limits_hold_within_a_block_and_are_named(tmp_path: Path, monkeypatch: p
     assert current_limits() == Limits()
 
 
-def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
+def test_limits_in_settings_apply_to_landing(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text(LOG + "8|" + "b" * 2000 + "|COMPLETED|2026-03-03T10:00:00Z|2026-03-03T10:20:00Z\n")
     for max_line_bytes, refused_count in ((1024, 1), (4096, 0)):
         settings = Settings.model_validate({"limits": {"max_line_bytes": max_line_bytes}})
@@ -40,7 +40,7 @@ def test_a_sites_limits_hold_for_what_it_lands(tmp_path: Path) -> None:
     assert current_limits() == Limits()
 
 
-def test_a_file_of_empty_lines_is_refused_and_one_of_rows_between_them_is_not(tmp_path: Path) -> None:
+def test_only_files_of_mostly_empty_lines_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\n" + b"\r\n" * 9)
     with (

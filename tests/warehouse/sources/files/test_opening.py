@@ -52,7 +52,7 @@ def lines(folder: Path, content: bytes) -> list[tuple[int, str | None, str]]:
 
 
 @pytest.mark.parametrize("kind", PACKS)
-def test_compression_is_told_by_content_and_not_by_name(tmp_path: Path, kind: str) -> None:
+def test_compression_is_detected_by_content_not_name(tmp_path: Path, kind: str) -> None:
     for name in ("input", "input.gz", "input.zst"):
         path = written(tmp_path, PACKS[kind](CONTENT), name)
         assert compression(path) == kind
@@ -61,7 +61,7 @@ def test_compression_is_told_by_content_and_not_by_name(tmp_path: Path, kind: st
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f", b"BZ", b"(\xb5/", CONTENT, b"PAR1", b"JobID|State\n"])
-def test_what_is_not_compressed_is_read_as_it_is(tmp_path: Path, content: bytes) -> None:
+def test_uncompressed_content_is_read_unchanged(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content, "input.gz")
     assert compression(path) is None
     with open_decompressed(path) as file:
@@ -69,21 +69,21 @@ def test_what_is_not_compressed_is_read_as_it_is(tmp_path: Path, content: bytes)
 
 
 @every_pack
-def test_streams_that_follow_each_other_are_one_content(tmp_path: Path, pack: Pack) -> None:
+def test_concatenated_streams_are_read_as_a_whole(tmp_path: Path, pack: Pack) -> None:
     packed = pack(CONTENT[:100]) + pack(b"") + pack(CONTENT[100:])
     with open_decompressed(written(tmp_path, packed)) as file:
         assert file.read() == CONTENT
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_padding_with_zeros_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Pack) -> None:
+def test_zero_padding_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Pack) -> None:
     monkeypatch.setattr(opening, "_CHUNK_BYTES", 64)
     zeros = b"\x00" * 500
     with open_decompressed(written(tmp_path, pack(CONTENT) + zeros + pack(CONTENT) + zeros)) as file:
         assert file.read() == CONTENT * 2
 
 
-def test_content_larger_than_any_buffer_is_whole(tmp_path: Path) -> None:
+def test_content_larger_than_any_buffer_is_read_completely(tmp_path: Path) -> None:
     content = CONTENT * 200
     for pack in PACKS.values():
         with open_decompressed(written(tmp_path, pack(content))) as file:
@@ -91,7 +91,7 @@ def test_content_larger_than_any_buffer_is_whole(tmp_path: Path) -> None:
 
 
 @every_pack
-def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path, pack: Pack) -> None:
+def test_truncated_file_is_refused(tmp_path: Path, pack: Pack) -> None:
     packed = pack(CONTENT)
     for size in {*range(6, len(packed), 97), *range(len(packed) - 9, len(packed))}:
         with pytest.raises(InputRefused, match="damaged"):
@@ -99,7 +99,7 @@ def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path, pack: Pack) ->
 
 
 @every_pack
-def test_a_cut_or_broken_later_stream_is_refused(tmp_path: Path, pack: Pack) -> None:
+def test_truncated_or_damaged_later_stream_is_refused(tmp_path: Path, pack: Pack) -> None:
     packed = pack(CONTENT)
     for rest in (packed[:3], packed[: len(packed) // 2], b"\x01" + packed[1:], b"text"):
         with pytest.raises(InputRefused, match="damaged"):
@@ -107,11 +107,11 @@ def test_a_cut_or_broken_later_stream_is_refused(tmp_path: Path, pack: Pack) -> 
 
 
 @every_pack
-def test_flipped_bits_are_refused_or_change_nothing(tmp_path: Path, pack: Pack) -> None:
+def test_bit_flips_are_refused_or_harmless(tmp_path: Path, pack: Pack) -> None:
     packed = pack(CONTENT)
     expected = lines(tmp_path, CONTENT)
     refused_count = 0
-    # Without its first bytes the file passes for a plain one.
+    # Without its first bytes, the file passes for uncompressed.
     places = range(6, len(packed), 41)
     for place in places:
         flipped = packed[:place] + bytes([packed[place] ^ 0x55]) + packed[place + 1 :]
@@ -122,7 +122,7 @@ def test_flipped_bits_are_refused_or_change_nothing(tmp_path: Path, pack: Pack) 
     assert refused_count >= len(places) - 2
 
 
-def test_flipped_bits_that_no_checksum_guards_never_escape_as_another_error(tmp_path: Path) -> None:
+def test_bit_flips_without_checksum_raise_only_input_refused(tmp_path: Path) -> None:
     packed = pa.compress(CONTENT, "zstd", asbytes=True)
     for place in range(4, len(packed), 23):
         flipped = packed[:place] + bytes([packed[place] ^ 0x55]) + packed[place + 1 :]
@@ -133,18 +133,18 @@ def test_flipped_bits_that_no_checksum_guards_never_escape_as_another_error(tmp_
         assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
 
 
-def test_lines_before_the_damage_are_given_and_its_place_is_said(tmp_path: Path) -> None:
+def test_lines_before_damage_are_returned_and_error_has_line(tmp_path: Path) -> None:
     found = text_lines(written(tmp_path, gzip.compress(CONTENT)[:-4]))
     assert [next(found)[0] for _ in range(400)] == list(range(1, 401))
     with pytest.raises(InputRefused, match="after line 400"):
         next(found)
 
 
-# ---- the start of a file
+# ---- start of a file
 
 
 @every_pack
-def test_the_head_is_the_decompressed_start(tmp_path: Path, pack: Pack) -> None:
+def test_head_is_decompressed_start(tmp_path: Path, pack: Pack) -> None:
     head = read_head(written(tmp_path, pack(CONTENT * 20), "a.b"), {"polled_at": "ts"})
     assert (head.name, head.start, head.columns) == ("a.b", (CONTENT * 20)[:HEAD_BYTES], {"polled_at": "ts"})
 
@@ -154,28 +154,28 @@ def test_the_head_is_the_decompressed_start(tmp_path: Path, pack: Pack) -> None:
     [b"", gzip.compress(b""), zstandard.compress(b""), bz2.compress(b"")],
     ids=["nothing", "gzip", "zstd", "bzip2"],
 )
-def test_a_file_of_nothing_has_no_head(tmp_path: Path, content: bytes) -> None:
+def test_empty_file_has_no_head(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputRefused, match="empty"):
         read_head(written(tmp_path, content))
     assert lines(tmp_path, content) == []
 
 
 @every_pack
-def test_a_damaged_start_is_refused(tmp_path: Path, pack: Pack) -> None:
+def test_damaged_start_is_refused(tmp_path: Path, pack: Pack) -> None:
     with pytest.raises(InputRefused, match="cannot be read"):
         read_head(written(tmp_path, pack(CONTENT)[:40]))
 
 
-# ---- what tells one file from another
+# ---- content hashes
 
 
-def test_the_hash_is_that_of_the_bytes_on_disk_whatever_the_name(tmp_path: Path) -> None:
+def test_hash_depends_on_stored_bytes_not_name(tmp_path: Path) -> None:
     expected = hashlib.sha256(CONTENT).hexdigest()
     assert content_hash(written(tmp_path, CONTENT, "a")) == content_hash(written(tmp_path, CONTENT, "b")) == expected
     assert content_hash(written(tmp_path, gzip.compress(CONTENT))) != expected
 
 
-def test_an_empty_file_is_told_by_its_name(tmp_path: Path) -> None:
+def test_hash_of_empty_file_depends_on_its_name(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     here, there = written(tmp_path, b"", "a"), written(tmp_path / "other", b"", "a")
     assert content_hash(here) == content_hash(there)
@@ -183,12 +183,12 @@ def test_an_empty_file_is_told_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [".", "absent"])
-def test_what_is_no_file_has_no_hash(tmp_path: Path, name: str) -> None:
+def test_path_that_is_not_a_file_has_no_hash(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputRefused, match="not a file"):
         content_hash(tmp_path / name)
 
 
-def test_the_hash_of_a_folder_is_that_of_the_files_that_count(tmp_path: Path) -> None:
+def test_hash_of_folder_covers_only_given_files(tmp_path: Path) -> None:
     def hashed(files: dict[str, bytes], names: list[str]) -> str:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
@@ -223,7 +223,7 @@ def test_the_hash_of_a_folder_is_that_of_the_files_that_count(tmp_path: Path) ->
         (b"\xef\xbb\xbf", [""]),
     ],
 )
-def test_lines_end_with_lf_or_crlf_and_nothing_else(tmp_path: Path, content: bytes, expected: list[str]) -> None:
+def test_lines_end_only_with_lf_or_crlf(tmp_path: Path, content: bytes, expected: list[str]) -> None:
     assert lines(tmp_path, content) == [(number, text, text) for number, text in enumerate(expected, start=1)]
 
 
@@ -236,7 +236,7 @@ def test_lines_end_with_lf_or_crlf_and_nothing_else(tmp_path: Path, content: byt
         (b"\xed\xa0\x80", "\\xed\\xa0\\x80"),
     ],
 )
-def test_a_line_that_is_no_text_keeps_its_number_and_shows_its_bytes(tmp_path: Path, line: bytes, raw: str) -> None:
+def test_undecodable_line_keeps_its_number_and_escaped_bytes(tmp_path: Path, line: bytes, raw: str) -> None:
     found = lines(tmp_path, b"good\n" + line + b"\r\ngood")
     assert found == [(1, "good", "good"), (2, None, raw), (3, "good", "good")]
 
@@ -244,14 +244,14 @@ def test_a_line_that_is_no_text_keeps_its_number_and_shows_its_bytes(tmp_path: P
 # ---- plain files
 
 
-def test_a_plain_file_is_given_as_it_is(tmp_path: Path) -> None:
+def test_uncompressed_file_is_not_copied(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"content")
     with plain_file(path) as plain:
         assert plain == path
 
 
-def test_a_compressed_file_is_given_decompressed_and_the_copy_vanishes(tmp_path: Path) -> None:
+def test_compressed_file_is_decompressed_to_temporary_copy(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(b"content"))
     with plain_file(path) as plain:
@@ -259,7 +259,7 @@ def test_a_compressed_file_is_given_decompressed_and_the_copy_vanishes(tmp_path:
     assert not plain.exists()
 
 
-def test_a_damaged_file_has_no_plain_copy(tmp_path: Path) -> None:
+def test_damaged_file_has_no_plain_copy(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(b"content" * 1000)[:-4])
     with pytest.raises(InputRefused, match="damaged"), plain_file(path):
@@ -267,7 +267,7 @@ def test_a_damaged_file_has_no_plain_copy(tmp_path: Path) -> None:
 
 
 @every_pack
-def test_what_is_packed_too_tightly_is_refused(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_excessive_expansion_is_refused(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_FREE_BYTES", 1000)
     path = tmp_path / "bomb"
     path.write_bytes(pack(b"x\n" * 200_000))
@@ -278,7 +278,7 @@ def test_what_is_packed_too_tightly_is_refused(pack: Pack, tmp_path: Path, monke
         assert file.read() == CONTENT
 
 
-def test_a_line_that_is_too_long_is_none_and_the_next_one_is_read(tmp_path: Path) -> None:
+def test_overlong_line_is_truncated_and_next_line_is_read(tmp_path: Path) -> None:
     longest = Limits().max_line_bytes
     content = b"a\n" + b"b" * (longest - 1) + b"\n" + b"c" * (3 * longest) + b"\nd\n" + b"e" * (longest + 1)
     found = lines(tmp_path, content)
@@ -305,5 +305,5 @@ def test_a_line_that_is_too_long_is_none_and_the_next_one_is_read(tmp_path: Path
         (b"", b""),
     ],
 )
-def test_the_footer_of_a_parquet_file_is_as_long_as_its_end_says(tmp_path: Path, content: bytes, footer: bytes) -> None:
+def test_parquet_footer_has_length_from_end_of_file(tmp_path: Path, content: bytes, footer: bytes) -> None:
     assert parquet_footer(written(tmp_path, content)) == footer

@@ -33,7 +33,7 @@ def info(name: str, kind: bytes, size: int) -> tarfile.TarInfo:
 
 
 @pytest.mark.parametrize("format_", FORMATS.values(), ids=FORMATS)
-def test_files_come_out_as_they_went_in(format_: int) -> None:
+def test_files_round_trip_in_every_format(format_: int) -> None:
     files = FILES if format_ != tarfile.USTAR_FORMAT else {n: c for n, c in FILES.items() if len(n) < 100}
     packed = tarred(files, format_)
     assert is_tar(packed)
@@ -43,23 +43,23 @@ def test_files_come_out_as_they_went_in(format_: int) -> None:
 @given(
     st.dictionaries(st.text("ab/ä", min_size=1, max_size=200).filter(lambda n: n[-1] != "/"), st.binary(max_size=1100))
 )
-def test_any_files_come_out_as_they_went_in(files: dict[str, bytes]) -> None:
+def test_arbitrary_files_round_trip(files: dict[str, bytes]) -> None:
     for format_ in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
         assert contents(tarred(files, format_)) == files
 
 
-def test_what_is_not_asked_for_is_passed_over() -> None:
+def test_unread_content_is_skipped() -> None:
     stream = TarStream(io.BytesIO(tarred(FILES, tarfile.GNU_FORMAT)))
     assert [(member.name, stream.start(3)) for member in stream] == [(n, c[:3]) for n, c in FILES.items()]
 
 
-def test_folders_links_and_devices_are_no_files() -> None:
+def test_folders_links_and_devices_are_not_regular_files() -> None:
     kinds = (tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE)
     packed = archive(*((info(f"m{index}", kind, 0), b"") for index, kind in enumerate(kinds)))
     assert [member.is_regular for member in TarStream(io.BytesIO(packed))] == [False] * len(kinds)
 
 
-def test_a_real_archive_of_a_folder_is_read(tmp_path: Path) -> None:
+def test_archive_of_real_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "file").write_bytes(b"content")
     with tarfile.open(tmp_path / "a.tar", "w") as out:
@@ -67,7 +67,7 @@ def test_a_real_archive_of_a_folder_is_read(tmp_path: Path) -> None:
     assert contents((tmp_path / "a.tar").read_bytes()) == {"sub": b"", "sub/file": b"content"}
 
 
-def test_an_archive_that_breaks_off_is_refused_wherever_it_does() -> None:
+def test_truncated_archive_is_refused() -> None:
     packed = tarred({"a": b"x" * 700, "b": b"y"})
     end = packed.rindex(b"y") + 512
     for size in range(0, end, 37):
@@ -77,7 +77,7 @@ def test_an_archive_that_breaks_off_is_refused_wherever_it_does() -> None:
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
-def test_headers_cannot_ask_for_memory(kind: bytes) -> None:
+def test_oversized_extended_header_is_refused(kind: bytes) -> None:
     with pytest.raises(InputRefused, match="exceeds the maximum length"):
         contents(archive((info("x", kind, 1 << 40), b"")))
 
@@ -94,12 +94,12 @@ def test_headers_cannot_ask_for_memory(kind: bytes) -> None:
         b"\x00",
     ],
 )
-def test_headers_that_lie_are_refused(record: bytes) -> None:
+def test_invalid_extended_header_is_refused(record: bytes) -> None:
     with pytest.raises(InputRefused, match="damaged"):
         contents(archive((info("x", tarfile.XHDTYPE, len(record)), record), (info("a", tarfile.REGTYPE, 1), b"1")))
 
 
-def test_files_with_holes_are_refused() -> None:
+def test_sparse_files_are_refused() -> None:
     record = b"22 GNU.sparse.major=1\n"
     with pytest.raises(InputRefused, match="sparse"):
         contents(archive((info("x", tarfile.XHDTYPE, len(record)), record), (info("a", tarfile.REGTYPE, 1), b"1")))
@@ -107,9 +107,9 @@ def test_files_with_holes_are_refused() -> None:
         contents(archive((info("a", tarfile.GNUTYPE_SPARSE, 1 << 50), b"")))
 
 
-def test_damage_to_a_header_is_refused() -> None:
+def test_damaged_header_is_refused() -> None:
     packed = tarred({"a": b"x" * 20, "b": b"y"})
-    # Behind the digits of the sum, nothing is looked at.
+    # Bytes after the digits of the checksum are not verified.
     for place in {*range(512)} - {154, 155}:
         damaged = bytearray(packed)
         damaged[place] ^= 0x15
@@ -117,6 +117,6 @@ def test_damage_to_a_header_is_refused() -> None:
             contents(bytes(damaged))
 
 
-def test_a_size_of_gigabytes_takes_none() -> None:
+def test_huge_declared_size_allocates_no_memory() -> None:
     with pytest.raises(InputRefused, match="truncated"):
         contents(archive((info("a", tarfile.REGTYPE, 1 << 42), b"")))

@@ -1,4 +1,4 @@
-"""Lists of hosts as schedulers write them: every host once, or none of a list that is too long or malformed."""
+"""Test the expansion of schedulers' host lists: every host once; no hosts if malformed or too long."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from iosig.warehouse.sources.jobs.host_lists import MAX_HOSTS, expand
         ("x1/0*128", ["x1"]),
     ],
 )
-def test_every_host_is_named_once(hosts: str, expected: list[str]) -> None:
+def test_every_host_is_listed_once(hosts: str, expected: list[str]) -> None:
     assert expand(hosts) == expected
 
 
 @pytest.mark.parametrize("hosts", ["", "cn[1-", "cn[a-b]", "cn[5-1]", "cn[1-999999999999]", "a[1-999]b[1-999]", ",,"])
-def test_what_is_no_list_or_too_long_has_no_hosts(hosts: str) -> None:
+def test_malformed_or_too_long_list_has_no_hosts(hosts: str) -> None:
     assert expand(hosts) is None
 
 
-def test_the_longest_list_is_expanded() -> None:
+def test_list_of_maximum_length_is_expanded() -> None:
     assert len(expand(f"n[1-{MAX_HOSTS - 1}]") or []) == MAX_HOSTS - 1
     assert expand(f"n[1-{MAX_HOSTS}],m[1-2]") is None

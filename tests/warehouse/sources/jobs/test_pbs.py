@@ -59,7 +59,7 @@ def test_only_accounting_records_are_recognized(text: str, expected: bool) -> No
     assert SOURCE.sniff(Head("log", text.encode())) is expected
 
 
-def test_a_torque_record_of_an_ended_job(tmp_path: Path) -> None:
+def test_torque_record_of_ended_job_is_read(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, TORQUE_END)
     assert refused.is_empty()
     assert rows.row(0, named=True) == {
@@ -84,7 +84,7 @@ def test_a_torque_record_of_an_ended_job(tmp_path: Path) -> None:
     }
 
 
-def test_a_pbs_record_with_quoted_values_and_more_chunks_than_hosts(tmp_path: Path) -> None:
+def test_pbs_record_with_quoted_values_is_read(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, PBS_END)
     assert refused.is_empty()
     row = rows.row(0, named=True)
@@ -96,7 +96,7 @@ def test_a_pbs_record_with_quoted_values_and_more_chunks_than_hosts(tmp_path: Pa
     assert row["exit_code"] == "271"
 
 
-def test_what_each_record_type_becomes(tmp_path: Path) -> None:
+def test_record_types_determine_state_and_times(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path,
         "01/02/2024 10:00:00;S;1.s;user=a ctime=1704186000 start=1704186300 exec_host=n1/0",
@@ -120,13 +120,13 @@ def test_what_each_record_type_becomes(tmp_path: Path) -> None:
     ]
 
 
-def test_types_that_describe_no_run_are_left_out(tmp_path: Path) -> None:
+def test_record_types_without_a_run_are_skipped(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, *(f"01/02/2024 10:00:00;{kind};1.s;any text at all" for kind in SKIPPED))
     assert rows.is_empty()
     assert refused.is_empty()
 
 
-def test_sizes_come_from_what_was_given_before_what_was_asked(tmp_path: Path) -> None:
+def test_allocated_sizes_take_precedence_over_requested_sizes(tmp_path: Path) -> None:
     sizes = {
         "exec_host=n1/0-7+n2/0-7 Resource_List.nodect=9": (2, None),
         "exec_host=n[1-4]/0-7 Resource_List.nodect=4": (4, None),
@@ -146,7 +146,7 @@ def test_sizes_come_from_what_was_given_before_what_was_asked(tmp_path: Path) ->
     assert rows.select("node_count", "task_count").rows() == list(sizes.values())
 
 
-def test_the_creation_time_is_the_submission_and_zero_is_no_time(tmp_path: Path) -> None:
+def test_submission_is_creation_time_and_zero_is_null(tmp_path: Path) -> None:
     rows, _ = read_lines(
         tmp_path,
         "01/02/2024 10:00:00;S;1.s;qtime=1704186001 ctime=1704186000 start=0",
@@ -157,7 +157,7 @@ def test_the_creation_time_is_the_submission_and_zero_is_no_time(tmp_path: Path)
     assert rows["started_at"].to_list() == [None] * 3
 
 
-def test_the_record_stamp_is_local_time_and_stands_in_for_a_missing_end(tmp_path: Path) -> None:
+def test_record_time_is_local_and_replaces_missing_end(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path,
         "03/27/2006 00:00:02;E;1.s;start=1143437662 Exit_status=0 resources_used.walltime=00:25:09",
@@ -170,12 +170,12 @@ def test_the_record_stamp_is_local_time_and_stands_in_for_a_missing_end(tmp_path
     assert "occurs twice in America/Chicago" in refused["reason"][0]
 
 
-def test_a_zone_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
+def test_unknown_time_zone_raises_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Mars"):
         read_lines(tmp_path, TORQUE_END, zone="Mars")
 
 
-def test_ten_thousand_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ten_thousand_records_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, *[TORQUE_END, PBS_END] * 5000)
     started = time.perf_counter()
     rows, refused = read_log(SOURCE, path)

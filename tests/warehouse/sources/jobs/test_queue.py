@@ -1,4 +1,4 @@
-"""Cells of what a scheduler says of its queue become rows, whatever words it uses."""
+"""Test the conversion of queue cells into rows, for the vocabularies of all schedulers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def settled(**cells: str | None) -> Sifted:
     ("job_id", "count"),
     [("7", 1), ("7_3", 1), ("7_[4]", 1), ("7_[1-9%2]", 9), ("7_[1-9:2,11,20-21]", 8), ("7_[1-3,5,...]", None)],
 )
-def test_an_array_that_waits_stands_for_its_tasks(job_id: str, count: int | None) -> None:
+def test_pending_array_counts_its_tasks(job_id: str, count: int | None) -> None:
     assert settled(job_id=job_id).rows["run_count"].to_list() == [count]
 
 
@@ -33,7 +33,7 @@ def test_an_array_that_waits_stands_for_its_tasks(job_id: str, count: int | None
     [("5:00", 300), ("59:30", 3_570), ("1:00:00", 3_600), ("2-01:00:00", 176_400), ("1800", 1_800)]
     + [(text, None) for text in ("UNLIMITED", "NOT_SET", "Partition_Limit", "N/A", "")],
 )
-def test_limits_are_seconds_or_none(text: str, seconds: int | None) -> None:
+def test_time_limit_is_in_seconds_or_null(text: str, seconds: int | None) -> None:
     assert settled(time_limit=text).rows["time_limit_s"].to_list() == [seconds]
 
 
@@ -44,13 +44,13 @@ def test_limits_are_seconds_or_none(text: str, seconds: int | None) -> None:
         *(("SI", "RUNNING"), ("CD", None), ("FAILED", None), ("NODE_FAIL", None)),
     ],
 )
-def test_jobs_that_are_over_are_left_out_and_others_have_a_known_state(said: str, state: str | None) -> None:
+def test_ended_jobs_are_skipped_and_states_are_mapped(said: str, state: str | None) -> None:
     found = settled(state=said)
     assert found.rows["queue_state"].to_list() == ([state] if state else [])
     assert found.refused.is_empty()
 
 
-def test_the_start_of_a_job_that_waits_is_expected() -> None:
+def test_start_of_pending_job_is_expected_start() -> None:
     told = {"started_at": "2026-03-01T13:00:00", "eligible_at": "1772366400", "wait_reason": "Priority"}
     waits, runs = settled(**told).rows, settled(**told, state="RUNNING").rows
     hour = AT.replace(hour=13)
@@ -69,7 +69,7 @@ def test_the_start_of_a_job_that_waits_is_expected() -> None:
         ({"node_count": "many"}, "nodes is given as many"),
     ],
 )
-def test_a_cell_that_cannot_be_read_refuses_its_row(cell: dict[str, str | None], reason: str) -> None:
+def test_unreadable_cell_refuses_its_row(cell: dict[str, str | None], reason: str) -> None:
     found = settled(**cell)
     assert found.rows.is_empty()
     assert reason in found.refused["reason"].item()
@@ -77,7 +77,7 @@ def test_a_cell_that_cannot_be_read_refuses_its_row(cell: dict[str, str | None],
     assert found.refused["raw"].item() == "raw"
 
 
-def test_when_an_answer_was_given_is_in_its_name_or_the_time_of_its_file(tmp_path: Path) -> None:
+def test_observation_time_is_taken_from_name_or_modification_time(tmp_path: Path) -> None:
     named, other = tmp_path / "squeue-1772366400.json", tmp_path / "squeue-20260301.json"
     for path in (named, other):
         path.touch()

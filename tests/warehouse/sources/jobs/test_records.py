@@ -9,7 +9,7 @@ from iosig.warehouse.contracts.jobs import JOB_RECORDS
 from iosig.warehouse.sources.jobs.records import settle
 
 
-def test_what_the_contract_forbids_is_refused_by_its_rule() -> None:
+def test_record_that_violates_contract_is_refused() -> None:
     cells = pl.DataFrame({"line": [0, 1, 2], "job_id": ["a", "b", None], "raw": ["zero", "one", "two"]})
     records = settle(cells, "UTC")
     assert records.rows["line"].to_list() == [1]
@@ -20,7 +20,7 @@ def test_what_the_contract_forbids_is_refused_by_its_rule() -> None:
     assert records.refused["remedy"].null_count() == 0
 
 
-def test_a_fault_that_the_source_found_comes_first() -> None:
+def test_fault_found_by_source_takes_precedence() -> None:
     cells = pl.DataFrame(
         {
             "line": [1, 2],
@@ -35,7 +35,7 @@ def test_a_fault_that_the_source_found_comes_first() -> None:
     assert records.rows["state"].to_list() == ["COMPLETED"]
 
 
-def test_instants_are_taken_as_they_are() -> None:
+def test_typed_instants_are_kept() -> None:
     start = datetime(2020, 1, 1, tzinfo=UTC)
     late = datetime(2270, 1, 1, tzinfo=UTC)
     times = pl.Series([start, late], dtype=pl.Datetime("us", "UTC"))
@@ -44,7 +44,7 @@ def test_instants_are_taken_as_they_are() -> None:
     assert records.refused["reason"].to_list() == ["The start time lies outside 1970 to 2261."]
 
 
-def test_no_cells_are_no_records() -> None:
+def test_empty_cells_yield_no_records() -> None:
     records = settle(pl.DataFrame(schema={"line": pl.Int64, "job_id": pl.String, "elapsed": pl.String}), "UTC")
     assert records.rows.schema == frames.schema(JOB_RECORDS)
     assert list(records.batches(JOB_RECORDS)) == []

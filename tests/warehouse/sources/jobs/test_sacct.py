@@ -48,7 +48,7 @@ def utc(text: str) -> datetime:
 # ---- real logs
 
 
-def test_the_24_edison_steps_land_exactly(shared_data: Path) -> None:
+def test_all_24_edison_steps_are_read(shared_data: Path) -> None:
     path = shared_data / "jobs" / "edison-2018-02-09.sacct"
     assert SOURCE.sniff(read_head(path))
     rows, refused = read_log(SOURCE, path)
@@ -71,7 +71,7 @@ def test_the_24_edison_steps_land_exactly(shared_data: Path) -> None:
     assert rows["submitted_at"].null_count() == rows["cluster"].null_count() == 24
 
 
-def test_all_11704_pozidriv_jobs_land(shared_data: Path) -> None:
+def test_all_11704_pozidriv_jobs_are_read(shared_data: Path) -> None:
     path = shared_data / "jobs" / "xdmod-pozidriv.sacct.gz"
     assert SOURCE.sniff(read_head(path))
     rows, refused = read_log(SOURCE, path)
@@ -106,7 +106,7 @@ def test_all_11704_pozidriv_jobs_land(shared_data: Path) -> None:
     )
 
 
-# ---- recognizing
+# ---- recognition
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_only_sacct_is_recognized(text: str, expected: bool) -> None:
     assert SOURCE.sniff(Head("log", text.encode())) is expected
 
 
-def test_a_line_cut_by_the_end_of_the_head_is_not_judged() -> None:
+def test_line_truncated_by_end_of_head_is_ignored() -> None:
     lines = (FORM_21_LINE + "\n").encode()
     start = (lines * (HEAD_BYTES // len(lines) + 1))[:HEAD_BYTES]
     assert SOURCE.sniff(Head("log", start))
@@ -147,7 +147,7 @@ def test_a_line_cut_by_the_end_of_the_head_is_not_judged() -> None:
 # ---- fields
 
 
-def test_fields_are_found_by_name_whatever_their_order_and_case(tmp_path: Path) -> None:
+def test_fields_are_found_by_name_in_any_order_and_case(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path,
         "COMMENT|NTasks|end|Start|QOS|JobName|State|JobID|AllocNodes|NNodes|Submit|ExitCode|NodeList|Cluster|Account|User|Partition",
@@ -176,13 +176,13 @@ def test_fields_are_found_by_name_whatever_their_order_and_case(tmp_path: Path) 
     }
 
 
-def test_job_ids_of_every_kind_are_kept_as_text(tmp_path: Path) -> None:
+def test_job_ids_of_every_form_are_kept(tmp_path: Path) -> None:
     job_ids = ["1", "123_4", "123_[5-9%2]", "123.0", "123.batch", "123.extern", "123+1", "123+1.0"]
     rows, _ = read_lines(tmp_path, "JobID|State", *(f"{job_id}|COMPLETED" for job_id in job_ids))
     assert rows["job_id"].to_list() == job_ids
 
 
-def test_the_raw_job_id_stands_in_where_the_job_id_is_missing(tmp_path: Path) -> None:
+def test_raw_job_id_replaces_missing_job_id(tmp_path: Path) -> None:
     rows, _ = read_lines(
         tmp_path, "JobIDRaw|State", "7|COMPLETED", "JobIDRaw|JobID|State", "8|5_3|COMPLETED", "9||FAILED"
     )
@@ -194,7 +194,7 @@ def test_processors_are_not_tasks(tmp_path: Path) -> None:
     assert rows["task_count"].to_list() == rows["node_count"].to_list() == [None]
 
 
-def test_the_26_and_21_field_forms_may_be_mixed_and_followed_by_a_header(tmp_path: Path) -> None:
+def test_forms_of_26_and_21_fields_and_headers_may_be_mixed(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path, FORM_21_LINE, FORM_26_LINE + "|odd|name", HEADER, "1|bob|RUNNING|2020-01-01T00:00:00|Unknown"
     )
@@ -207,7 +207,7 @@ def test_the_26_and_21_field_forms_may_be_mixed_and_followed_by_a_header(tmp_pat
     assert rows["user"].to_list() == ["alice", "chaff", "bob"]
 
 
-def test_headers_within_the_log_switch_the_order_of_fields(tmp_path: Path) -> None:
+def test_header_within_log_changes_order_of_fields(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path, "JobID|User|State", "1|ann|COMPLETED", "JobID|User|State", "2|bob|FAILED", "State|JobID", "TIMEOUT|3"
     )
@@ -219,26 +219,26 @@ def test_headers_within_the_log_switch_the_order_of_fields(tmp_path: Path) -> No
     ]
 
 
-def test_a_log_appended_to_after_every_job_has_many_headers(tmp_path: Path) -> None:
+def test_log_with_repeated_headers_is_read(tmp_path: Path) -> None:
     lines = [line for number in range(3000) for line in ("JobID|State", f"{number}|COMPLETED")]
     rows, refused = read_lines(tmp_path, *lines)
     assert refused.is_empty()
     assert rows["line"].to_list() == list(range(2, 6001, 2))
 
 
-def test_parsable_output_with_closing_delimiters(tmp_path: Path) -> None:
+def test_parsable_output_with_trailing_delimiters_is_read(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "JobID|State|", "1|COMPLETED|", "2|FAILED")
     assert refused.is_empty()
     assert rows["state"].to_list() == ["COMPLETED", "FAILED"]
 
 
-def test_a_delimiter_in_a_closing_free_text_stays_in_it(tmp_path: Path) -> None:
+def test_delimiter_in_last_free_text_field_is_kept(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "JobID|State|Comment", "1|COMPLETED|a|b", "2|COMPLETED|a|b|c", "3|COMPLETED|a")
     assert rows["comment"].to_list() == ["a|b", "a"]
     assert refused["line"].to_list() == [3]
 
 
-def test_lines_of_a_wrong_width_are_refused(tmp_path: Path) -> None:
+def test_lines_with_wrong_number_of_fields_are_refused(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "JobID|Comment|State", "1|a|COMPLETED", "2|a|b|COMPLETED", "3|a", "x")
     assert rows["line"].to_list() == [2]
     assert refused.select("line", "reason", "raw").rows() == [
@@ -249,14 +249,14 @@ def test_lines_of_a_wrong_width_are_refused(tmp_path: Path) -> None:
     assert refused["remedy"].null_count() == 0
 
 
-def test_a_log_without_header_in_another_form_is_refused_line_by_line(tmp_path: Path) -> None:
+def test_lines_without_header_in_unknown_form_are_refused(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "1|COMPLETED", "2|COMPLETED")
     assert rows.is_empty()
     assert refused["line"].to_list() == [1, 2]
     assert "26 or 21" in refused["reason"][0]
 
 
-def test_empty_cells_are_null_and_a_record_needs_only_its_id(tmp_path: Path) -> None:
+def test_empty_cells_are_null_and_only_job_id_is_required(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, HEADER, "1||||", " 2 | |  |None|", "|bob|COMPLETED||", "", "   ")
     assert rows.select("job_id", "user", "state", "started_at").rows() == [
         ("1", None, None, None),
@@ -265,7 +265,7 @@ def test_empty_cells_are_null_and_a_record_needs_only_its_id(tmp_path: Path) -> 
     assert refused["reason"].to_list() == ["The record has no job id."]
 
 
-def test_no_nodes_is_null(tmp_path: Path) -> None:
+def test_placeholders_for_no_nodes_are_null(tmp_path: Path) -> None:
     rows, _ = read_lines(tmp_path, "JobID|NodeList", "1|None assigned", "2|(null)", "3|", "4|n1")
     assert rows["node_list"].to_list() == [None, None, None, "n1"]
 
@@ -273,19 +273,19 @@ def test_no_nodes_is_null(tmp_path: Path) -> None:
 # ---- states
 
 
-def test_slurms_state_words_are_kept(tmp_path: Path) -> None:
+def test_state_words_of_slurm_are_kept(tmp_path: Path) -> None:
     rows, _ = read_lines(tmp_path, "JobID|State", *(f"1|{state}" for state in STATES))
     assert rows["state"].to_list() == list(STATES)
     rows, _ = read_lines(tmp_path, "JobID|State", *(f"1|{state.lower()}" for state in STATES))
     assert rows["state"].to_list() == list(STATES)
 
 
-def test_short_states_are_spelled_out(tmp_path: Path) -> None:
+def test_short_states_are_expanded(tmp_path: Path) -> None:
     rows, _ = read_lines(tmp_path, "JobID|State", *(f"1|{short}" for short in SHORT_STATES))
     assert rows["state"].to_list() == list(SHORT_STATES.values())
 
 
-def test_who_cancelled_is_taken_from_the_state(tmp_path: Path) -> None:
+def test_cancelling_user_is_extracted_from_state(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "JobID|State", "1|CANCELLED by 123", "2|CANCELLED", "3|CA by root")
     assert refused.is_empty()
     assert rows.select("state", "cancelled_by").rows() == [
@@ -295,7 +295,7 @@ def test_who_cancelled_is_taken_from_the_state(tmp_path: Path) -> None:
     ]
 
 
-def test_unknown_states_are_refused_not_guessed(tmp_path: Path) -> None:
+def test_unknown_states_are_refused(tmp_path: Path) -> None:
     odd = ["FINISHED", "CANCELLED by", "COMPLETED by 12", "C D", "12"]
     rows, refused = read_lines(tmp_path, "JobID|State", *(f"1|{state}" for state in odd), "2|COMPLETED")
     assert rows["job_id"].to_list() == ["2"]
@@ -306,13 +306,13 @@ def test_unknown_states_are_refused_not_guessed(tmp_path: Path) -> None:
 # ---- counts
 
 
-def test_counts_may_carry_slurms_unit(tmp_path: Path) -> None:
+def test_counts_may_have_units(tmp_path: Path) -> None:
     counts = {"0": 0, "128": 128, "2K": 2048, "1M": 1_048_576, "": None}
     rows, _ = read_lines(tmp_path, "JobID|NNodes", *(f"1|{text}" for text in counts))
     assert rows["node_count"].to_list() == list(counts.values())
 
 
-def test_counts_that_slurm_rounded_or_never_writes_are_refused(tmp_path: Path) -> None:
+def test_rounded_or_invalid_counts_are_refused(tmp_path: Path) -> None:
     odd = ["2.50K", "-1", "1e3", "many", "9999999999999999999999", "4G", "٤"]
     rows, refused = read_lines(tmp_path, "JobID|NNodes", *(f"1|{text}" for text in odd))
     assert rows.is_empty()
@@ -325,13 +325,13 @@ def test_counts_that_slurm_rounded_or_never_writes_are_refused(tmp_path: Path) -
 # ---- times
 
 
-def test_an_unknown_end_is_a_run_that_goes_on(tmp_path: Path) -> None:
+def test_unknown_end_means_running(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, HEADER, "1|a|RUNNING|2020-01-01T00:00:00|Unknown")
     assert refused.is_empty()
     assert rows.select("started_at", "ended_at").rows() == [(utc("2020-01-01T00:00:00"), None)]
 
 
-def test_local_times_follow_the_zone_and_doubtful_ones_are_refused(tmp_path: Path) -> None:
+def test_local_times_use_time_zone_and_ambiguous_times_are_refused(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path,
         HEADER,
@@ -350,19 +350,19 @@ def test_local_times_follow_the_zone_and_doubtful_ones_are_refused(tmp_path: Pat
     assert "SLURM_TIME_FORMAT" in refused["remedy"][0]
 
 
-def test_a_zone_that_does_not_exist_is_a_usage_error(tmp_path: Path) -> None:
+def test_unknown_time_zone_raises_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Mars"):
         read_lines(tmp_path, HEADER, zone="Mars")
 
 
-def test_the_end_is_reckoned_from_elapsed_time_for_final_states_only(tmp_path: Path) -> None:
+def test_end_is_computed_from_elapsed_time_only_in_final_states(tmp_path: Path) -> None:
     lines = [f"1|{state}|2020-01-01T00:00:00|1-00:00:01" for state in (*STATES, "")]
     rows, _ = read_lines(tmp_path, "JobID|State|Start|Elapsed", *lines)
     end = utc("2020-01-02T00:00:01")
     assert rows["ended_at"].to_list() == [end if state in FINAL_STATES else None for state in (*STATES, "")]
 
 
-def test_suspended_time_is_added_and_seconds_are_understood(tmp_path: Path) -> None:
+def test_suspended_time_is_added_and_elapsed_seconds_are_read(tmp_path: Path) -> None:
     rows, _ = read_lines(
         tmp_path,
         "JobID|State|Start|Elapsed|Suspended",
@@ -374,7 +374,7 @@ def test_suspended_time_is_added_and_seconds_are_understood(tmp_path: Path) -> N
     assert rows["ended_at"].to_list() == [utc("2020-01-01T00:15:00"), utc("2020-01-01T00:01:30"), None]
 
 
-def test_a_given_end_wins_over_elapsed_time(tmp_path: Path) -> None:
+def test_given_end_takes_precedence_over_elapsed_time(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path,
         "JobID|State|Start|End|Elapsed",
@@ -386,7 +386,7 @@ def test_a_given_end_wins_over_elapsed_time(tmp_path: Path) -> None:
     assert rows["ended_at"].to_list() == [utc("2020-01-01T00:20:00"), None, utc("2020-01-01T00:20:00")]
 
 
-def test_elapsed_time_that_is_no_duration_is_refused_where_it_is_needed(tmp_path: Path) -> None:
+def test_invalid_elapsed_time_is_refused_only_if_needed(tmp_path: Path) -> None:
     rows, refused = read_lines(
         tmp_path,
         "JobID|State|Start|Elapsed",
@@ -397,13 +397,13 @@ def test_elapsed_time_that_is_no_duration_is_refused_where_it_is_needed(tmp_path
     assert "not a duration" in refused["reason"][0]
 
 
-def test_an_end_reckoned_beyond_all_clocks_is_refused(tmp_path: Path) -> None:
+def test_computed_end_out_of_range_is_refused(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, "JobID|State|Start|Elapsed", "1|COMPLETED|2261-12-31T00:00:00|99999-00:00:00")
     assert rows.is_empty()
     assert refused["reason"].to_list() == ["The end time lies outside 1970 to 2261."]
 
 
-def test_a_start_after_the_end_lands_for_the_quality_gate_to_judge(tmp_path: Path) -> None:
+def test_start_after_end_is_left_to_quality_checks(tmp_path: Path) -> None:
     rows, _ = read_lines(tmp_path, HEADER, "1|a|COMPLETED|2020-01-02T00:00:00|2020-01-01T00:00:00")
     assert rows.height == 1
 
@@ -412,7 +412,7 @@ def test_a_start_after_the_end_lands_for_the_quality_gate_to_judge(tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", HEADER, HEADER + "\n" + HEADER + "\n"])
-def test_a_log_without_records_lands_nothing(tmp_path: Path, content: str) -> None:
+def test_log_without_records_yields_no_rows(tmp_path: Path, content: str) -> None:
     path = tmp_path / "log"
     path.write_text(content, encoding="utf-8")
     rows, refused = read_log(SOURCE, path)
@@ -467,7 +467,7 @@ def as_cell(value: object, epoch: bool) -> str:
 
 @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_written_records_read_back_equal_in_any_order_and_choice_of_fields(tmp_path: Path, data: st.DataObject) -> None:
+def test_records_round_trip_with_any_fields_in_any_order(tmp_path: Path, data: st.DataObject) -> None:
     records = data.draw(st.lists(_records, min_size=1, max_size=8))
     chosen = data.draw(st.lists(st.sampled_from(sorted(FIELD_OF)), unique=True, min_size=1))
     names = data.draw(st.permutations(["job_id", *chosen]))
@@ -482,7 +482,7 @@ def test_written_records_read_back_equal_in_any_order_and_choice_of_fields(tmp_p
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hundred_thousand_lines_are_read_in_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = (
         "{}|{}|c|p|q|a|g|1|u|2|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-01T00:00:00|2020-01-02T01:00:00|"
         "1-01:00:00|0:0|COMPLETED|4|64|64|8G|cpu=64|billing=64|2-00:00:00|n[1-4]|name"

@@ -29,7 +29,7 @@ def utc(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-#: Slurm 21.08 and 22.05 (data parsers 0.0.37 and 0.0.38): plain numbers, states as words
+# : Slurm 21.08 and 22.05 (data parsers 0.0.37 and 0.0.38): plain numbers, states as words
 JOB_21_08: Json = {
     "account": "climate",
     "comment": {"administrator": None, "job": "fs=scratch1", "system": None},
@@ -67,7 +67,7 @@ JOB_21_08: Json = {
         },
     ],
 }
-#: Slurm 23.x (0.0.39): a step's id is an object
+# : Slurm 23.x (0.0.39): step ids are objects
 JOB_23_02: Json = JOB_21_08 | {
     "array": {"job_id": 40, "task_id": number(3), "task": ""},
     "het": {"job_id": 0, "job_offset": number(None)},
@@ -90,7 +90,7 @@ JOB_23_02: Json = JOB_21_08 | {
         },
     ],
 }
-#: Slurm 24.x (0.0.40 to 0.0.42): wrapped numbers, states as lists, a step's id as text
+# : Slurm 24.x (0.0.40 to 0.0.42): wrapped numbers, states as lists, step ids as text
 JOB_24_05: Json = JOB_21_08 | {
     "array": {"job_id": 0, "task_id": number(None), "task": ""},
     "het": {"job_id": 41, "job_offset": number(1)},
@@ -144,7 +144,7 @@ def test_only_sacct_json_is_recognized(text: str, expected: bool) -> None:
     assert SOURCE.sniff(Head("log", text.encode())) is expected
 
 
-def test_a_job_of_slurm_21_08_and_its_steps(tmp_path: Path) -> None:
+def test_job_and_steps_of_slurm_21_08_are_read(tmp_path: Path) -> None:
     rows, refused = read_jobs(tmp_path, JOB_21_08)
     assert refused.is_empty()
     assert rows.row(0, named=True) == {
@@ -176,7 +176,7 @@ def test_a_job_of_slurm_21_08_and_its_steps(tmp_path: Path) -> None:
     assert shared.height == 1
 
 
-def test_an_array_task_of_slurm_23_with_object_step_ids(tmp_path: Path) -> None:
+def test_array_task_of_slurm_23_with_object_step_ids_is_read(tmp_path: Path) -> None:
     rows, refused = read_jobs(tmp_path, JOB_23_02)
     assert refused.is_empty()
     assert rows.select("job_id", "state", "cancelled_by", "exit_code", "ended_at").rows() == [
@@ -186,13 +186,13 @@ def test_an_array_task_of_slurm_23_with_object_step_ids(tmp_path: Path) -> None:
     ]
 
 
-def test_who_asked_for_the_end_matters_only_for_cancelled_jobs(tmp_path: Path) -> None:
+def test_kill_request_user_is_used_only_for_cancelled_jobs(tmp_path: Path) -> None:
     rows, refused = read_jobs(tmp_path, {"job_id": 1, "state": {"current": ["COMPLETED"]}, "kill_request_user": "root"})
     assert refused.is_empty()
     assert rows.select("state", "cancelled_by").rows() == [("COMPLETED", None)]
 
 
-def test_a_het_job_of_slurm_24_that_still_runs(tmp_path: Path) -> None:
+def test_running_het_job_of_slurm_24_is_read(tmp_path: Path) -> None:
     rows, refused = read_jobs(tmp_path, JOB_24_05)
     assert refused.is_empty()
     names = ["job_id", "state", "exit_code", "ended_at", "node_list", "comment"]
@@ -202,13 +202,13 @@ def test_a_het_job_of_slurm_24_that_still_runs(tmp_path: Path) -> None:
     ]
 
 
-def test_waiting_array_tasks_keep_their_range(tmp_path: Path) -> None:
+def test_pending_array_tasks_keep_their_range(tmp_path: Path) -> None:
     waiting = {"job_id": 40, "task_id": number(None), "task": "5-9%2"}
     rows, _ = read_jobs(tmp_path, {"job_id": 42, "array": waiting, "state": {"current": ["PENDING"]}, "time": {}})
     assert rows.select("job_id", "state", "started_at").rows() == [("40_[5-9%2]", "PENDING", None)]
 
 
-def test_the_end_is_reckoned_only_where_it_is_absent(tmp_path: Path) -> None:
+def test_end_is_computed_only_if_absent(tmp_path: Path) -> None:
     times = {"start": 1641003593, "elapsed": 600}
     job = {"job_id": 1, "state": "COMPLETED"}
     rows, _ = read_jobs(
@@ -229,13 +229,13 @@ def test_unset_and_infinite_numbers_are_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("job", [5, None, "job", [1]])
-def test_what_is_no_job_is_refused(tmp_path: Path, job: object) -> None:
+def test_value_that_is_not_a_job_is_refused(tmp_path: Path, job: object) -> None:
     rows, refused = read_jobs(tmp_path, job, {"job_id": 1})
     assert rows["line"].to_list() == [2]
     assert refused["raw"].to_list() == [json.dumps(job)]
 
 
-def test_the_steps_of_a_malformed_job_are_refused_one_by_one(tmp_path: Path) -> None:
+def test_steps_of_malformed_job_are_refused_individually(tmp_path: Path) -> None:
     rows, refused = read_jobs(
         tmp_path, JOB_21_08 | {"name": {}}, {"job_id": 7, "steps": [5, {"step": {"id": "7.0"}}, {}]}
     )
@@ -244,7 +244,7 @@ def test_the_steps_of_a_malformed_job_are_refused_one_by_one(tmp_path: Path) -> 
     assert "its job is refused" in refused["reason"][1]
 
 
-def test_a_long_record_is_cut_where_it_is_shown(tmp_path: Path) -> None:
+def test_raw_text_of_long_record_is_truncated(tmp_path: Path) -> None:
     _, refused = read_jobs(tmp_path, {"job_id": None, "name": "x" * 10_000})
     assert refused["raw"].str.len_chars().to_list() == [2000]
 
@@ -263,7 +263,7 @@ def test_a_long_record_is_cut_where_it_is_shown(tmp_path: Path) -> None:
         b'{"jobs": [{"job_id": ' + b"9" * 5000 + b"}]}",
     ],
 )
-def test_what_is_no_job_list_is_refused_whole(tmp_path: Path, content: bytes) -> None:
+def test_document_without_job_list_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "log.json"
     path.write_bytes(content)
     with pytest.raises(InputRefused) as refusal:
@@ -271,14 +271,14 @@ def test_what_is_no_job_list_is_refused_whole(tmp_path: Path, content: bytes) ->
     assert refusal.value.remedy
 
 
-def test_an_empty_export_lands_nothing(tmp_path: Path) -> None:
+def test_empty_export_yields_no_rows(tmp_path: Path) -> None:
     rows, refused = read_jobs(tmp_path)
     assert rows.is_empty()
     assert refused.is_empty()
 
 
 def damaged(value: Any, dice: random.Random) -> Any:
-    """Replace one value somewhere within by one of another kind."""
+    """Replace a random nested value by a value of another type."""
     junk = [None, True, -1, 1e300, "", "x", [], {}, [[]], {"set": 1}, "\ud800", 2**70]
     if not isinstance(value, dict | list) or not value or dice.random() < 0.15:
         return dice.choice(junk)
@@ -288,7 +288,7 @@ def damaged(value: Any, dice: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_record_of_a_damaged_export_lands_or_is_refused(tmp_path: Path, seed: int) -> None:
+def test_every_record_of_damaged_export_is_read_or_refused(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     jobs = [damaged(copy.deepcopy(dice.choice([JOB_21_08, JOB_23_02, JOB_24_05])), dice) for _ in range(30)]
     rows, refused = read_jobs(tmp_path, *jobs)
@@ -313,13 +313,13 @@ def test_every_record_of_a_damaged_export_lands_or_is_refused(tmp_path: Path, se
         max_size=6,
     )
 )
-def test_any_json_is_read_or_refused_record_by_record(tmp_path: Path, jobs: list[object]) -> None:
+def test_arbitrary_json_is_read_or_refused_by_record(tmp_path: Path, jobs: list[object]) -> None:
     rows, refused = read_jobs(tmp_path, *jobs)
     assert rows.height + refused.height >= len(jobs)
 
 
 @pytest.mark.slow
-def test_five_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_five_thousand_jobs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, {"jobs": [JOB_24_05] * 5_000})
     started = time.perf_counter()
     batches = list(SOURCE.read(path, Reading()))

@@ -1,4 +1,4 @@
-"""Slurm asked by its commands: which form it answers in, and what is said where it does not."""
+"""Test queries through Slurm's commands: the form of the reply, and the errors without a reply."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def asked(folder: Path, timeout_s: float = 60.0) -> tuple[str, pl.DataFrame]:
     return source.name, batch.rows.sort("job_id")
 
 
-def test_json_and_text_say_the_same_of_the_jobs_of_a_time(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_sacct_json_and_text_yield_equal_rows(slurm: FakeSlurm, tmp_path: Path) -> None:
     first, rows = asked(tmp_path)
     slurm.tell(has_json=False)
     second, again = asked(tmp_path)
@@ -46,24 +46,24 @@ def test_json_and_text_say_the_same_of_the_jobs_of_a_time(slurm: FakeSlurm, tmp_
     assert rows.select(told).equals(again.select(told))
 
 
-def test_json_that_tells_of_an_error_is_no_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_json_with_errors_falls_back_to_text(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.tell(told_errors=True)
     assert asked(tmp_path)[0] == "sacct"
 
 
-def test_what_a_command_says_where_it_fails_is_told(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_error_message_of_failed_command_is_reported(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.tell(fault="Slurm accounting storage is disabled")
     with pytest.raises(InputRefused, match=r"`sacct` failed: Slurm accounting storage is disabled .*by hand"):
         asked(tmp_path)
 
 
-def test_one_that_does_not_answer_is_ended(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_command_is_killed_after_timeout(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.tell(sleep_s=60)
     with pytest.raises(InputRefused, match=r"`sacct` did not answer within 0\.2 s"):
         asked(tmp_path, timeout_s=0.2)
 
 
-def test_one_that_ignores_sigterm_ends_with_its_children(
+def test_command_ignoring_sigterm_is_killed_with_its_children(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "GRACE_S", 0.2)
@@ -74,13 +74,13 @@ def test_one_that_ignores_sigterm_ends_with_its_children(
     assert is_over(int((tmp_path / "child").read_text()))
 
 
-def test_a_machine_without_the_command_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_command_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputRefused, match="`sacct` is not on this machine"):
         asked(tmp_path)
 
 
-def test_json_and_text_say_the_same_of_what_runs_and_waits(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_squeue_json_and_text_yield_equal_rows(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.add(4, round(AT.timestamp()), limit=30)
     found = []
     for has_json in (True, False):

@@ -1,4 +1,4 @@
-"""Values in Slurm's JSON, in each of their forms."""
+"""Test the parsing of values in all forms of Slurm's JSON."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from iosig.warehouse.sources.rows.documents import MalformedError
         ({"set": False, "number": 7}, None), ({"set": True, "infinite": True, "number": 7}, None), ({"number": 0}, "0"),
     ],
 )  # fmt: skip
-def test_numbers_are_plain_or_wrapped(value: Any, text: str | None) -> None:
+def test_plain_and_wrapped_numbers_are_parsed(value: Any, text: str | None) -> None:
     assert number_of(value, "it") == text
     assert instant_of(value, "it") == (None if text == "0" else text)
 
 
-def test_what_is_neither_is_malformed() -> None:
+def test_other_values_are_malformed_numbers() -> None:
     with pytest.raises(MalformedError, match="it is not a number"):
         number_of({"number": {}}, "it")
 
 
 @pytest.mark.parametrize("said", ["RUNNING", ["RUNNING", "CLOUD"], {"current": "RUNNING"}, {"current": ["RUNNING"]}])
-def test_the_first_word_is_the_state(said: Any) -> None:
+def test_first_word_is_the_state(said: Any) -> None:
     assert state_of(said) == "RUNNING"
 
 
@@ -41,5 +41,5 @@ def test_the_first_word_is_the_state(said: Any) -> None:
         (("9", None, None), ("11", "1"), "11+1"),
     ],
 )
-def test_ids_are_spelled_as_in_text(array: Any, het: Any, spelled: str) -> None:
+def test_job_ids_are_formatted_as_in_text_output(array: Any, het: Any, spelled: str) -> None:
     assert format_job_id("12", array, het) == spelled

@@ -1,4 +1,4 @@
-"""squeue's text: answers one after the other, each with its time; real ones of Slurm 22.05."""
+"""Test squeue's text: consecutive replies with their times, and replies of a real Slurm 22.05."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def batches(path: Path) -> tuple[pl.DataFrame, list[str]]:
     return rows, refused["reason"].to_list()
 
 
-def test_answers_one_after_the_other_are_known_by_their_content_and_have_their_times(tmp_path: Path) -> None:
+def test_consecutive_replies_are_read_with_their_times(tmp_path: Path) -> None:
     path = tmp_path / "queue.txt"
     path.write_text(f"1772366400\n{ANSWER}2026-03-01T12:05:00Z\n{ANSWER}")
     assert recognize(read_head(path)).name == "squeue"
@@ -49,7 +49,7 @@ def test_answers_one_after_the_other_are_known_by_their_content_and_have_their_t
     ]
 
 
-def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
+def test_truncated_or_undated_replies_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "queue-1772366400"
     path.write_text(ANSWER + "5|ann|(null)\n")
     rows, reasons = batches(path)
@@ -65,7 +65,7 @@ def test_what_is_cut_or_of_no_known_time_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_a_real_slurm_says_what_runs_and_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_slurm_reports_running_and_pending_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with slurm() as configuration:
         monkeypatch.setenv("SLURM_CONF", str(configuration))
         told = ["-n2", "--output=/dev/null", "--wrap", "sleep 60", "--comment=fs=scratch"]
@@ -86,7 +86,7 @@ def test_a_real_slurm_says_what_runs_and_waits(tmp_path: Path, monkeypatch: pyte
         assert rows["comment"].to_list() == ["fs=scratch"] * 3
         waits_s = (rows["expected_start_at"] - rows["submitted_at"]).dt.total_seconds().to_list()
         assert (waits_s[0], waits_s[2]) == (None, 3600)
-        # as text it says the same, but for the cluster and when a job may start
+        # the text is equal except for the cluster and the eligible time
         told_in_text = subprocess.run(
             ["squeue", "--all", f"--format={slurm_commands._SQUEUE_FORMAT}"],
             check=True,

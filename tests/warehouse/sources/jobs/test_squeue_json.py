@@ -1,4 +1,4 @@
-"""squeue's JSON, as versions write it: plain values and wrapped ones say the same."""
+"""Test squeue's JSON: plain and wrapped values of different versions yield equal rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(path: Path, *jobs: Any) -> tuple[pl.DataFrame, ...]:
     return gathered(squeue_json.read(path, Reading()), QUEUE_RECORDS)
 
 
-def test_versions_say_the_same(tmp_path: Path) -> None:
+def test_versions_yield_equal_rows(tmp_path: Path) -> None:
     path, found = tmp_path / f"squeue-{SECONDS}.json", []
     for is_new in (False, True):
         rows, refused = read(
@@ -76,9 +76,7 @@ def test_versions_say_the_same(tmp_path: Path) -> None:
         ({"submit_time": {"number": {}}}, "submit_time is not a number"),
     ],
 )
-def test_a_job_that_is_not_as_slurm_writes_it_is_refused_by_itself(
-    tmp_path: Path, broken: dict[str, Any], reason: str
-) -> None:
+def test_malformed_job_is_refused_individually(tmp_path: Path, broken: dict[str, Any], reason: str) -> None:
     rows, refused = read(tmp_path / "squeue.json", job(True), job(False) | broken, "no job")
     assert rows.height == 1
     assert refused["line"].to_list() == [2, 3]

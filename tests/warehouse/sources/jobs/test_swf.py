@@ -49,7 +49,7 @@ def test_only_workload_logs_are_recognized(text: str, expected: bool) -> None:
     assert SOURCE.sniff(Head("log", text.encode())) is expected
 
 
-def test_a_job_with_all_its_fields(tmp_path: Path) -> None:
+def test_job_with_all_fields_is_read(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, *HEADER, "; MaxNodes: 128", "; MaxProcs: 128 (one a node)", "", LINE)
     assert refused.is_empty()
     assert rows.row(0, named=True) == {
@@ -74,13 +74,13 @@ def test_a_job_with_all_its_fields(tmp_path: Path) -> None:
     }
 
 
-def test_processors_are_nodes_only_where_each_node_has_one(tmp_path: Path) -> None:
+def test_processors_are_nodes_only_on_single_processor_nodes(tmp_path: Path) -> None:
     for comments in ((), ("; MaxNodes: 16", "; MaxProcs: 128"), ("; MaxProcs: 128",)):
         rows, _ = read_lines(tmp_path, *HEADER, *comments, LINE)
         assert rows.select("node_count", "task_count").rows() == [(None, 128)]
 
 
-def test_minus_one_is_unknown(tmp_path: Path) -> None:
+def test_negative_sentinel_is_null(tmp_path: Path) -> None:
     rows, refused = read_lines(tmp_path, *HEADER, "4 10 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 2 -1 -1 -1")
     assert refused.is_empty()
     row = rows.row(0, named=True)
@@ -90,7 +90,7 @@ def test_minus_one_is_unknown(tmp_path: Path) -> None:
     assert [row[name] for name in nulls] == [None] * len(nulls)
 
 
-def test_a_run_of_unknown_length_has_a_start_and_no_end(tmp_path: Path) -> None:
+def test_run_of_unknown_duration_has_no_end(tmp_path: Path) -> None:
     rows, _ = read_lines(tmp_path, *HEADER, LINE.replace(" 16 ", " -1 "), LINE.replace(" 16 ", " 0 "))
     start = ZERO + timedelta(seconds=1460)
     assert rows.select("started_at", "ended_at").rows() == [(start, None), (start, start)]
@@ -102,12 +102,12 @@ def test_times_may_have_fractions(tmp_path: Path) -> None:
     assert rows["ended_at"].to_list() == [ZERO + timedelta(seconds=12.75)]
 
 
-def test_states(tmp_path: Path) -> None:
+def test_status_codes_are_mapped_to_states(tmp_path: Path) -> None:
     rows, _ = read_lines(tmp_path, *HEADER, *(LINE.replace(" 1 7", f" {status} 7") for status in STATES))
     assert rows["state"].to_list() == ["FAILED", "COMPLETED", "CANCELLED"]
 
 
-def test_parts_of_a_swapped_job_are_in_its_own_line(tmp_path: Path) -> None:
+def test_parts_of_swapped_job_are_merged_into_preceding_job(tmp_path: Path) -> None:
     part = LINE.replace(" 1 7", " 2 7")
     rows, refused = read_lines(tmp_path, *HEADER, LINE, part, part.replace(" 2 7", " 3 7"), "9" + part[1:])
     assert rows["line"].to_list() == [5]
@@ -131,7 +131,7 @@ def test_parts_of_a_swapped_job_are_in_its_own_line(tmp_path: Path) -> None:
         max_size=10,
     )
 )
-def test_written_jobs_read_back_equal(tmp_path: Path, jobs: list[tuple[int, int, int, int, int, str]]) -> None:
+def test_jobs_round_trip(tmp_path: Path, jobs: list[tuple[int, int, int, int, int, str]]) -> None:
     lines, expected = [], []
     for job, submit, wait, run, processors, status in jobs:
         values = dict.fromkeys(FIELDS, "-1") | {
@@ -153,7 +153,7 @@ def test_written_jobs_read_back_equal(tmp_path: Path, jobs: list[tuple[int, int,
     assert rows.select(names).rows() == expected
 
 
-def test_sixty_thousand_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sixty_thousand_jobs_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, *HEADER, *[LINE] * 60_000)
     started = time.perf_counter()
     rows, refused = read_log(SOURCE, path)

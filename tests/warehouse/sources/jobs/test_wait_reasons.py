@@ -1,4 +1,4 @@
-"""Wait reasons: Slurm's own code stays, what follows it does not."""
+"""Test wait reasons: Slurm's code is kept, the text after it is dropped."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from iosig.warehouse.sources.jobs.wait_reasons import WAIT_REASONS, extract_code
         ("", None),
     ],
 )
-def test_only_a_code_is_kept(reason: str, expected: str | None) -> None:
+def test_only_known_code_is_extracted(reason: str, expected: str | None) -> None:
     assert extract_code(reason) == expected
 
 
-def test_the_codes_that_forecasts_know_are_among_them() -> None:
+def test_wait_reasons_include_codes_used_by_forecasts() -> None:
     assert set(_HELD) <= WAIT_REASONS

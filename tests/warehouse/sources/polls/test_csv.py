@@ -35,7 +35,7 @@ def values(rows: pl.DataFrame) -> list[tuple[object, ...]]:
     return rows.select("polled_at", "controller", "interval_s", "read_bytes_per_s", "write_bytes_per_s", "flag").rows()
 
 
-def test_sound_polls_land_with_the_interval_they_are_apart(tmp_path: Path) -> None:
+def test_interval_is_distance_between_polls(tmp_path: Path) -> None:
     rows, refused = read_input(SOURCE, write(tmp_path, *GOOD))
     assert refused.is_empty()
     assert values(rows) == [
@@ -46,7 +46,7 @@ def test_sound_polls_land_with_the_interval_they_are_apart(tmp_path: Path) -> No
     assert rows["filesystem"].unique().to_list() == ["default"]
 
 
-def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: Path) -> None:
+def test_bad_lines_are_refused_with_line_number_and_others_are_read(tmp_path: Path) -> None:
     bad = {
         3: ("2026-01-01T00:00:02Z,b,x,4", "`x` is not a number"),
         4: ("2026-01-01T00:00:02Z,b,-3,4", "read_bytes_per_s is below 0"),
@@ -83,15 +83,13 @@ def test_every_bad_line_is_refused_with_its_number_and_the_rest_lands(tmp_path: 
         ('2026-01-01T00:00:04Z,"b,c",3,', []),
     ],
 )
-def test_one_line_that_passes_for_sound_is_looked_at_closely(
-    tmp_path: Path, text: str, refused_lines: list[int]
-) -> None:
+def test_single_odd_line_is_parsed_strictly(tmp_path: Path, text: str, refused_lines: list[int]) -> None:
     rows, refused = read_input(SOURCE, write(tmp_path, *GOOD, text))
     assert refused["line"].to_list() == refused_lines
     assert rows.height == len(GOOD) + (not refused_lines)
 
 
-def test_an_empty_rate_is_a_missing_poll(tmp_path: Path) -> None:
+def test_empty_rate_is_a_missing_poll(tmp_path: Path) -> None:
     rows, refused = read_input(SOURCE, write(tmp_path, GOOD[0], "2026-01-01T00:00:04Z,a,,"))
     assert refused.is_empty()
     assert values(rows)[1] == (at(4), "a", 2.0, None, None, "missing")
@@ -99,9 +97,7 @@ def test_an_empty_rate_is_a_missing_poll(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_delimiters_line_ends_quotes_and_a_byte_order_mark_are_understood(
-    tmp_path: Path, end: str, delimiter: str
-) -> None:
+def test_delimiters_line_ends_quotes_and_bom_are_supported(tmp_path: Path, end: str, delimiter: str) -> None:
     lines = [line.replace(",", delimiter).replace("a", '"a"') for line in GOOD]
     path = write(tmp_path, *lines, header="\ufeff" + HEADER.replace(",", delimiter), end=end)
     assert csv.sniff(Head(path.name, path.read_bytes()))
@@ -110,7 +106,7 @@ def test_delimiters_line_ends_quotes_and_a_byte_order_mark_are_understood(
     assert rows["controller"].to_list() == ["a", "b", "a"]
 
 
-def test_columns_may_be_mapped_and_others_are_left_alone(tmp_path: Path) -> None:
+def test_columns_may_be_mapped_and_others_are_ignored(tmp_path: Path) -> None:
     header = "note,ts,ctl,line,r,w,note,dt,fs,read_iops"
     lines = ["x,1767225602,a,7,1,2,y,4,scratch,9", "x,1767225604,a,7,1,2,y,4,,"]
     columns = {
@@ -129,13 +125,13 @@ def test_columns_may_be_mapped_and_others_are_left_alone(tmp_path: Path) -> None
     assert rows["write_iops"].to_list() == [None, None]
 
 
-def test_a_header_alone_lands_nothing(tmp_path: Path) -> None:
+def test_header_only_file_yields_no_rows(tmp_path: Path) -> None:
     rows, refused = read_input(SOURCE, write(tmp_path))
     assert rows.is_empty()
     assert refused.is_empty()
 
 
-def test_a_line_without_an_end_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlong_line_is_refused_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv, "BLOCK_BYTES", 64)
     with apply_limits(Limits(max_line_bytes=128)), pytest.raises(InputRefused, match="longer"):
         read_input(SOURCE, write(tmp_path, *GOOD, "x" * 500))
@@ -152,7 +148,7 @@ def test_a_line_without_an_end_is_refused_in_bounded_memory(tmp_path: Path, monk
         ('"unbalanced,' + HEADER, False),
     ],
 )
-def test_the_header_is_recognized(text: str, expected: bool) -> None:
+def test_header_is_recognized(text: str, expected: bool) -> None:
     assert csv.sniff(Head("x", text.encode())) is expected
     if expected:
         assert recognize(Head("x", text.encode())) is SOURCE
@@ -167,7 +163,7 @@ LINE = st.one_of(ROW, ROW, ROW, st.sampled_from(["", "a,b", ",,,,", "a,b,c,d,"])
 
 @given(st.lists(LINE, max_size=12), st.booleans())
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_blocks_change_nothing_and_cells_are_those_of_the_naive_twin(
+def test_block_size_has_no_effect_and_cells_match_naive_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], has_end: bool
 ) -> None:
     head = ["1767225600,z,1,1", "1767225604,z,1,1"]

@@ -26,28 +26,28 @@ def intervals(times: list[float], edge: Edge) -> list[tuple[float, float] | None
         ("left", [(100, 105), (105, 110), (125, 130), (130, 135), (135, 140)]),
     ],
 )
-def test_an_interval_is_as_long_as_most_also_beside_a_hole(edge: Edge, expected: list[tuple[float, float]]) -> None:
+def test_interval_before_or_after_a_gap_has_the_usual_length(edge: Edge, expected: list[tuple[float, float]]) -> None:
     assert intervals([100, 105, 125, 130, 135], edge) == expected
 
 
-def test_a_short_step_is_as_short_as_it_is() -> None:
+def test_shorter_step_keeps_its_length() -> None:
     assert intervals([100, 105, 107, 112], "right") == [(95, 100), (100, 105), (105, 107), (107, 112)]
     assert intervals([100, 105, 107, 112], "left") == [(100, 105), (105, 107), (107, 112), (112, 117)]
 
 
-def test_a_tie_between_distances_goes_to_the_shorter() -> None:
+def test_tie_between_distances_is_resolved_to_the_shorter() -> None:
     assert intervals([100, 105, 115], "left") == [(100, 105), (105, 110), (115, 120)]
 
 
 @pytest.mark.parametrize("times", [[], [100.0], [100.0, 100.0], [float("nan"), 100.0]])
-def test_fewer_than_two_times_make_no_grid(times: list[float]) -> None:
+def test_fewer_than_two_times_are_refused(times: list[float]) -> None:
     with pytest.raises(InputRefused, match="fewer than two"):
         find_edges(np.array(times, np.float64), "left")
 
 
 @given(st.lists(st.integers(-3, 40), max_size=15), st.sampled_from(["left", "right"]))
 @settings(max_examples=examples(50), deadline=None)
-def test_good_steps_rise_and_intervals_do_not_overlap(times: list[int], edge: Edge) -> None:
+def test_good_steps_increase_and_intervals_do_not_overlap(times: list[int], edge: Edge) -> None:
     kept: list[int] = []
     for time in times:
         if time > max(kept, default=-1):

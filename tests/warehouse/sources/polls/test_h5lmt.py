@@ -26,7 +26,7 @@ WRITE = [[0, 5, 6, 7, 8], [0, 50, 60, 70, 80]]
 
 @pytest.fixture(autouse=True)
 def reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads in this process, which is quicker than in one of its own."""
+    """Read in this process, which is faster than in a child."""
     monkeypatch.setattr(grids, "arrays_from_child", lambda function, *arguments: function(*arguments))
 
 
@@ -39,7 +39,7 @@ def at(step: int) -> datetime:
     return datetime.fromtimestamp(ZERO + 5 * step, UTC)
 
 
-def test_times_are_right_edges_and_the_first_step_is_no_interval(tmp_path: Path) -> None:
+def test_times_are_right_edges_and_first_step_is_dropped(tmp_path: Path) -> None:
     path = archives.pylmt(tmp_path / "a.h5lmt", TIMES, READ, WRITE)
     assert recognize(read_head(path)) is SOURCE
     rows, refused = read_input(SOURCE, path)
@@ -49,14 +49,14 @@ def test_times_are_right_edges_and_the_first_step_is_no_interval(tmp_path: Path)
     assert rows["interval_s"].unique().to_list() == [5.0]
 
 
-def test_bytes_in_the_first_step_are_refused_aloud(tmp_path: Path) -> None:
+def test_bytes_in_first_step_are_refused(tmp_path: Path) -> None:
     path = archives.pylmt(tmp_path / "a.h5lmt", TIMES, [[9, 1, 2, 3, 4], READ[1]], WRITE)
     rows, refused = read_input(SOURCE, path)
     assert rows.height == 8
     assert refused.select("line", "raw").rows() == [(1, "fs1-OST0000: read 9.0, write 0.0")]
 
 
-def test_the_tail_after_the_last_sign_of_life_was_not_recorded(tmp_path: Path) -> None:
+def test_steps_after_last_activity_are_not_recorded(tmp_path: Path) -> None:
     still = [[0, 1, 0, 0, 0], [0, 0, 0, 0, 0]]
     path = archives.pylmt(tmp_path / "a.h5lmt", TIMES, still, np.zeros((2, 5)), load=[1, 1, 0.5, 0, 0])
     rows, _ = read_input(SOURCE, path)
@@ -68,7 +68,7 @@ def test_the_tail_after_the_last_sign_of_life_was_not_recorded(tmp_path: Path) -
     ]
 
 
-def test_a_marked_cell_is_missing_unless_it_holds_bytes(tmp_path: Path) -> None:
+def test_marked_cell_is_missing_unless_it_has_bytes(tmp_path: Path) -> None:
     missing = [[0, 1, 0, 0, 0], [0, 1, 0, 0, 0]]
     read = [[0, 0, 2, 3, float("nan")], [0, 0, 20, 30, 40]]
     path = archives.pylmt(tmp_path / "a.h5lmt", TIMES, read, [[0, 0, 6, 7, 8], WRITE[1]], missing=missing)
@@ -86,7 +86,7 @@ def test_negative_and_infinite_rates_are_refused_by_cell(tmp_path: Path) -> None
     assert refused["raw"][0].startswith("fs1-OST0000: read -1.0")
 
 
-def test_steps_out_of_order_or_doubled_are_refused(tmp_path: Path) -> None:
+def test_unordered_or_duplicate_steps_are_refused(tmp_path: Path) -> None:
     times = [ZERO, ZERO + 5, ZERO + 5, ZERO + 1, ZERO + 10]
     rows, refused = read_input(SOURCE, archives.pylmt(tmp_path / "a.h5lmt", times, READ, WRITE))
     assert refused["line"].to_list() == [3, 4]
@@ -94,15 +94,15 @@ def test_steps_out_of_order_or_doubled_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [-5.0, float("nan"), float("inf"), 1e300])
-def test_times_that_are_none_are_refused(tmp_path: Path, bad: float) -> None:
+def test_invalid_times_are_refused(tmp_path: Path, bad: float) -> None:
     times = [float(ZERO), bad, ZERO + 10.0, ZERO + 15.0, ZERO + 20.0]
     rows, refused = read_input(SOURCE, archives.pylmt(tmp_path / "a.h5lmt", times, READ, WRITE))
     assert refused["line"].to_list() == [2]
-    # The rate of step 3 holds for its own 5 s, not for the 10 s since the last good step.
+    # The rate of step 3 covers 5 s, not the 10 s since the last good step.
     assert rows["interval_s"].unique().to_list() == [5.0]
 
 
-def test_the_file_system_is_the_commands_or_the_archives_or_the_prefix(tmp_path: Path) -> None:
+def test_filesystem_comes_from_option_attribute_or_target_prefix(tmp_path: Path) -> None:
     path = archives.pylmt(tmp_path / "a.h5lmt", TIMES, READ, WRITE, fs="attribute")
     assert read_input(SOURCE, path, Reading("mine"))[0]["filesystem"].unique().to_list() == ["mine"]
     assert read_input(SOURCE, path)[0]["filesystem"].unique().to_list() == ["attribute"]
@@ -127,7 +127,7 @@ def edison(shared_data: Path) -> pl.DataFrame:
     return rows
 
 
-def test_a_real_day_has_its_polls_and_its_unmarked_tail(edison: pl.DataFrame) -> None:
+def test_real_day_has_all_polls_and_an_unrecorded_tail(edison: pl.DataFrame) -> None:
     assert edison.height == 24 * 17_280
     assert edison["filesystem"].unique().to_list() == ["snx11025"]
     tail = edison.filter(flag="not_recorded")
@@ -139,14 +139,14 @@ def test_a_real_day_has_its_polls_and_its_unmarked_tail(edison: pl.DataFrame) ->
     ]
 
 
-def test_a_real_day_holds_every_byte_of_the_archive(edison: pl.DataFrame, shared_data: Path) -> None:
+def test_real_day_has_all_bytes_of_archive(edison: pl.DataFrame, shared_data: Path) -> None:
     with h5py.File(shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", locking=False) as file:
         for direction, group in (("read", "OSTReadGroup/OSTBulkRead"), ("write", "OSTWriteGroup/OSTBulkWrite")):
             rates = edison[f"{direction}_bytes_per_s"] * edison["interval_s"]
             assert rates.sum() == pytest.approx(file[f"{group}DataSet"][:].sum() * 5, rel=1e-12)
 
 
-def test_a_real_day_gives_the_runs_their_bytes(edison: pl.DataFrame, shared_data: Path) -> None:
+def test_real_day_reproduces_known_bytes_of_runs(edison: pl.DataFrame, shared_data: Path) -> None:
     with (shared_data / "lmt" / "edison-join-golden.csv").open(encoding="utf-8") as file:
         golden = list(csv.DictReader(file))
     assert golden

@@ -22,7 +22,7 @@ every_reader = pytest.mark.parametrize("read", [hdf5.pylmt, hdf5.tokio])
 Reader = Callable[[str], Iterator[hdf5.Arrays]]
 
 
-def test_both_layouts_come_out_as_one(tmp_path: Path) -> None:
+def test_both_layouts_yield_equal_arrays(tmp_path: Path) -> None:
     grid, block = hdf5.pylmt(str(archives.pylmt(tmp_path / "a", TIMES, READ, WRITE)))
     assert grid["controllers"].tolist() == archives.NAMES
     assert grid["filesystems"].tolist() == ["fs1", "fs1"]
@@ -40,17 +40,17 @@ def test_both_layouts_come_out_as_one(tmp_path: Path) -> None:
     assert np.array_equal(other["write"], block["write"])
 
 
-def test_what_runs_in_the_child_gives_arrays_of_plain_types(tmp_path: Path) -> None:
+def test_child_yields_arrays_of_plain_types(tmp_path: Path) -> None:
     given = list(hdf5.pylmt(str(archives.pylmt(tmp_path / "a", TIMES, READ, WRITE, missing=np.zeros((2, 5))))))
     assert {array.dtype.kind for arrays in given for array in arrays.values()} <= set("biufU")
 
 
-def test_a_negative_zero_of_tokio_is_missing_and_a_zero_is_not(tmp_path: Path) -> None:
+def test_negative_zero_of_tokio_is_missing_but_zero_is_not(tmp_path: Path) -> None:
     _, block = hdf5.tokio(str(archives.tokio(tmp_path / "a", LEFT, CELLS, CELLS)))
     assert np.isnan(block["read"]).tolist() == [[False, False], [True, False], [False, False]]
 
 
-def test_a_marked_cell_of_pylmt_is_missing_if_neither_direction_has_bytes(tmp_path: Path) -> None:
+def test_marked_cell_of_pylmt_is_missing_only_without_bytes(tmp_path: Path) -> None:
     read, write = [[0, 0, 2], [0, 1, 0]], [[0, 5, 0], [0, 0, 0]]
     marked = archives.pylmt(tmp_path / "a", LEFT, read, write, missing=[[1, 1, 1], [0, 1, 1]])
     _, block = hdf5.pylmt(str(marked))
@@ -58,7 +58,7 @@ def test_a_marked_cell_of_pylmt_is_missing_if_neither_direction_has_bytes(tmp_pa
     assert np.array_equal(np.isnan(block["write"]), np.isnan(block["read"]))
 
 
-def test_a_load_of_another_length_is_no_sign_of_life(tmp_path: Path) -> None:
+def test_load_of_wrong_length_does_not_extend_recording(tmp_path: Path) -> None:
     for load, expected in (([0, 0, 0, 1, 0], 4), ([0, 0, np.nan, 0, 0], 2), ([1, 1, 1, 1, 1, 1], 2)):
         path = archives.pylmt(tmp_path / "a", TIMES, [[0, 1, 0, 0, 0], [0] * 5], np.zeros((2, 5)), load=load)
         assert next(hdf5.pylmt(str(path)))["recorded_count"].tolist() == [expected]
@@ -68,14 +68,14 @@ def test_a_load_of_another_length_is_no_sign_of_life(tmp_path: Path) -> None:
     ("fs", "expected"),
     [(b"scratch", "scratch"), ("scratch", "scratch"), ("", "fs1"), ([b"a", b"b"], "fs1"), (7, "fs1")],
 )
-def test_a_file_system_is_a_text_or_none(tmp_path: Path, fs: object, expected: str) -> None:
+def test_filesystem_attribute_must_be_text(tmp_path: Path, fs: object, expected: str) -> None:
     path = archives.pylmt(tmp_path / "a", TIMES, READ, WRITE)
     with h5py.File(path, "a") as file:
         file["FSStepsGroup/FSStepsDataSet"].attrs["fs"] = fs
     assert next(hdf5.pylmt(str(path)))["filesystems"].tolist() == [expected] * 2
 
 
-def test_tokios_write_columns_are_put_in_the_order_of_the_read_ones(tmp_path: Path) -> None:
+def test_write_columns_of_tokio_are_reordered_like_read_columns(tmp_path: Path) -> None:
     path = archives.tokio(tmp_path / "a", LEFT, CELLS, [[1, 2]] * 3)
     with h5py.File(path, "a") as file:
         file["datatargets/writebytes"].attrs["columns"] = [name.encode() for name in archives.NAMES[::-1]]
@@ -88,7 +88,7 @@ def test_tokios_write_columns_are_put_in_the_order_of_the_read_ones(tmp_path: Pa
 
 
 @every_reader
-def test_a_file_without_the_groups_is_refused_by_name(tmp_path: Path, read: Reader) -> None:
+def test_file_without_datasets_is_refused_with_their_name(tmp_path: Path, read: Reader) -> None:
     with h5py.File(tmp_path / "a", "w") as file:
         file.create_group("FSStepsGroup")
         file.create_group("datatargets")
@@ -98,20 +98,20 @@ def test_a_file_without_the_groups_is_refused_by_name(tmp_path: Path, read: Read
 
 @every_reader
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x89HDF\r\n\x1a\n"])
-def test_what_is_no_hdf5_is_refused(tmp_path: Path, read: Reader, content: bytes) -> None:
+def test_file_that_is_not_hdf5_is_refused(tmp_path: Path, read: Reader, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(InputRefused, match="cannot be read"):
         list(read(str(tmp_path / "a")))
 
 
-def test_links_that_lead_elsewhere_are_refused(tmp_path: Path) -> None:
+def test_external_links_are_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a", "w") as file:
         file["FSStepsGroup/FSStepsDataSet"] = h5py.ExternalLink("absent", "/x")
     with pytest.raises(InputRefused):
         list(hdf5.pylmt(str(tmp_path / "a")))
 
 
-def test_small_blocks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = [1, 1, 0, 1, 0]
     path = archives.pylmt(tmp_path / "a.h5lmt", TIMES, np.zeros((2, 5)), np.zeros((2, 5)), load=load)
     whole = list(hdf5.pylmt(str(path)))
@@ -124,7 +124,7 @@ def test_small_blocks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("fault", ["shape", "names", "doubled", "absent", "text", "group"])
-def test_archives_of_another_shape_are_refused(tmp_path: Path, fault: str) -> None:
+def test_archives_of_wrong_shape_are_refused(tmp_path: Path, fault: str) -> None:
     path = archives.pylmt(tmp_path / "a.h5lmt", TIMES, READ, WRITE)
     with h5py.File(path, "a") as file:
         place = "OSTWriteGroup/OSTBulkWriteDataSet"
@@ -147,7 +147,7 @@ def test_archives_of_another_shape_are_refused(tmp_path: Path, fault: str) -> No
         list(hdf5.pylmt(str(path)))
 
 
-def test_claims_beyond_any_archive_are_refused(tmp_path: Path) -> None:
+def test_excessive_declared_size_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.h5lmt"
     with h5py.File(path, "w") as file:
         file.create_dataset("FSStepsGroup/FSStepsDataSet", (1 << 40,), np.int32, chunks=(1 << 20,))
@@ -155,7 +155,7 @@ def test_claims_beyond_any_archive_are_refused(tmp_path: Path) -> None:
         list(hdf5.pylmt(str(path)))
 
 
-def test_archives_without_throughput_are_refused(tmp_path: Path) -> None:
+def test_tokio_archives_without_throughput_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="datatargets/readbytes"):
         list(hdf5.tokio(str(archives.tokio(tmp_path / "a.hdf5", LEFT, CELLS, CELLS, kind="ops"))))
     with pytest.raises(InputRefused, match="same shape"):

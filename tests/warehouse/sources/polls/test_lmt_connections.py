@@ -1,4 +1,4 @@
-"""Connections to LMT's database: a server that says nothing, or drips, is refused in time."""
+"""Test connections to LMT's database: a silent or slowly dripping server is refused after a timeout."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from iosig.warehouse.sources.protocol import Reading
 from tests.hostile_servers import tcp_server
 
 SHORT = Timeouts(timeout_s=0.3, total_timeout_s=1.0)
-#: the header of a packet of 200 bytes
+# : header of a packet of 200 bytes
 PACKET = b"\xc8\x00\x00\x00"
-#: a whole handshake of MariaDB, which asks for mysql_native_password
+# : complete handshake of MariaDB that requests mysql_native_password
 HANDSHAKE = (
     b"\x0a10.6.1-MariaDB\x00" + b"\x01\x00\x00\x00" + b"a" * 8 + b"\x00" + b"\xff\xf7" + b"\x21" + b"\x02\x00"
     b"\xff\x81" + b"\x15" + b"\x00" * 10 + b"b" * 12 + b"\x00" + b"mysql_native_password\x00"
@@ -30,35 +30,35 @@ def told_of(start: bytes, drip: bytes | None) -> str:
         read_url(f"mysql://ann:secret@127.0.0.1:{port}/lmt", Reading(time_zone="UTC"), None, SHORT)
     assert time.monotonic() - begun_s < 10
     assert "secret" not in str(refused.value)
-    # from the database's own error: who follows it tries again
+    # the cause is the database's error, which makes a follower retry
     assert refused.value.__cause__ is not None
     return str(refused.value)
 
 
-def test_a_silent_server_is_refused_after_the_timeout() -> None:
+def test_silent_server_is_refused_after_timeout() -> None:
     assert "The database did not answer within 0.3 s." in told_of(b"", None)
     assert "live.timeout_s" in told_of(b"", None)
 
 
-def test_a_dripping_server_is_refused_after_the_total_timeout() -> None:
+def test_dripping_server_is_refused_after_total_timeout() -> None:
     said = told_of(PACKET, b"x")
     assert "The database did not complete its answer within 1 s." in said
     assert "live.total_timeout_s" in said
 
 
-def test_a_server_that_falls_silent_or_drips_after_the_handshake_is_refused() -> None:
+def test_server_stalling_after_handshake_is_refused() -> None:
     packet = len(HANDSHAKE).to_bytes(3, "little") + b"\x00" + HANDSHAKE
     assert "did not answer within 0.3 s" in told_of(packet + OK, None)
-    # the answer to the first statement: a packet that never ends
+    # the reply to the first statement is a packet that never ends
     assert "did not complete its answer within 1 s" in told_of(packet + OK + b"\xff\xff\xff\x01", b"x")
 
 
-def test_a_server_of_another_protocol_is_refused() -> None:
+def test_server_of_another_protocol_is_refused() -> None:
     assert "protocol" in told_of(b"\x08\x00\x00\x00xxxxxxxx", None)
     assert "The database cannot be read" in told_of(b"\x01\x00\x00\x00\x0a", None)
 
 
-def test_a_closed_port_is_refused_and_other_drivers_are_not_understood() -> None:
+def test_closed_port_and_unsupported_drivers_are_refused() -> None:
     with pytest.raises(InputRefused, match="unreachable"):
         read_url("mysql://ann@127.0.0.1:1/lmt", Reading(time_zone="UTC"), None, SHORT)
     for url in ("postgresql://127.0.0.1/lmt", "nothing", "mysql+mysqldb://127.0.0.1/lmt"):

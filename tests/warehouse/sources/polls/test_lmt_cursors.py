@@ -1,4 +1,4 @@
-"""Cursors: what was counted before a cut says all that the readings after it need."""
+"""Test cursors: a cursor keeps all state that differences of later readings need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def readings(read: list[int], written: list[int]) -> pl.DataFrame:
 
 @settings(max_examples=examples(100), deadline=None)
 @given(COUNTS, COUNTS, st.integers(1, 11))
-def test_counters_go_on_as_if_they_were_read_whole(read: list[int], written: list[int], cut: int) -> None:
+def test_counter_flags_do_not_depend_on_where_reading_resumes(read: list[int], written: list[int], cut: int) -> None:
     whole = readings(read, written)
     cut = min(cut, whole.height - 1)
     before = summarize_readings(whole[:cut], np.arange(cut) == 0, [7])

@@ -26,11 +26,11 @@ from tests.warehouse.sources.lmt_tables import database
         (b"", False),
     ],
 )
-def test_only_sqlite_with_lmts_table_is_recognized(content: bytes, expected: bool) -> None:
+def test_only_sqlite_with_lmt_tables_is_recognized(content: bytes, expected: bool) -> None:
     assert sniff(Head("x", content)) is expected
 
 
-def test_a_database_lands_from_a_file_and_behind_a_url(tmp_path: Path) -> None:
+def test_database_is_read_from_file_and_url(tmp_path: Path) -> None:
     path = database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])
     assert recognize(read_head(path)) is SOURCE
     rows, refused = read_input(SOURCE, path)
@@ -38,7 +38,7 @@ def test_a_database_lands_from_a_file_and_behind_a_url(tmp_path: Path) -> None:
     assert gathered(read_url(f"sqlite:///{path}", Reading(time_zone="UTC"), None)[0])[0].equals(rows)
 
 
-def test_behind_a_url_it_goes_on_where_it_was_read_to(tmp_path: Path) -> None:
+def test_reading_of_url_resumes_at_cursor(tmp_path: Path) -> None:
     chance = random.Random(4)
     rows = [(ost, ts, chance.randrange(1 << 40), ts << 20) for ts in range(60) for ost in (1, 2)]
     whole = gathered(read_url(f"sqlite:///{database(tmp_path, rows)}", Reading(time_zone="UTC"), None)[0])[0]
@@ -53,7 +53,7 @@ def test_behind_a_url_it_goes_on_where_it_was_read_to(tmp_path: Path) -> None:
     assert read_url(url, Reading(time_zone="UTC"), cursor) == ([], cursor)
 
 
-def test_another_database_behind_the_url_is_read_whole(tmp_path: Path) -> None:
+def test_replaced_database_is_read_from_the_start(tmp_path: Path) -> None:
     _, cursor = read_url(
         f"sqlite:///{database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])}", Reading(time_zone="UTC"), None
     )
@@ -62,7 +62,7 @@ def test_another_database_behind_the_url_is_read_whole(tmp_path: Path) -> None:
     assert gathered(batches)[0].height == 2
 
 
-def test_nothing_is_written_beside_the_input(tmp_path: Path) -> None:
+def test_reading_writes_no_files(tmp_path: Path) -> None:
     path = database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2)])
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = wal")
@@ -71,7 +71,7 @@ def test_nothing_is_written_beside_the_input(tmp_path: Path) -> None:
     assert (sorted(tmp_path.iterdir()), path.read_bytes()) == before
 
 
-def test_a_real_reset_is_a_flagged_gap_and_no_giant_rate(shared_data: Path) -> None:
+def test_real_counter_reset_is_a_flagged_gap(shared_data: Path) -> None:
     path = shared_data / "lmt" / "lmtdb-reset.sqlite3"
     rows, refused = read_input(SOURCE, path, Reading(time_zone="America/Los_Angeles"))
     assert refused.is_empty()

@@ -52,13 +52,13 @@ def on(path: Path, cursor: Cursor | None = None, filesystem: str = "scratch") ->
 
 
 def cells(rows: pl.DataFrame) -> list[tuple[object, ...]]:
-    """Return controller, time and interval [steps], and bytes."""
+    """Return controller, time and interval (in steps), and bytes."""
     steps = [(pl.col(name) - zero) / 5e6 for name, zero in (("polled_us", ZERO.timestamp() * 1e6), ("interval_us", 0))]
     volumes = [pl.col(name) * pl.col("interval_us") / 1e6 for name in ("read_bytes_per_s", "write_bytes_per_s")]
     return rows.sort("controller", "polled_us").select("controller", *steps, *volumes).rows()
 
 
-def test_each_look_tells_what_rose_since_the_last_one(tmp_path: Path) -> None:
+def test_each_read_returns_increases_since_previous_read(tmp_path: Path) -> None:
     path = empty(tmp_path)
     add(path, [(1, 1, 100, 7), (2, 1, 50, 50)])
     first = on(path)
@@ -73,7 +73,7 @@ def test_each_look_tells_what_rose_since_the_last_one(tmp_path: Path) -> None:
     assert second.refused == third.refused == ()
 
 
-def test_a_target_that_is_late_is_waited_for_and_its_bytes_are_not_lost(tmp_path: Path) -> None:
+def test_readings_of_late_target_are_not_lost(tmp_path: Path) -> None:
     path = empty(tmp_path)
     add(path, [(1, 1, 100, 0), (2, 1, 50, 0), (1, 2, 110, 0)])
     first = on(path)
@@ -88,7 +88,7 @@ def test_a_target_that_is_late_is_waited_for_and_its_bytes_are_not_lost(tmp_path
     assert not fourth.refused
 
 
-def test_readings_that_cannot_be_used_are_told_once(tmp_path: Path) -> None:
+def test_unusable_readings_are_reported_once(tmp_path: Path) -> None:
     path = empty(tmp_path)
     add(path, [(1, 1, 100, 0), (2, 1, 100, 0)])
     first = on(path)
@@ -100,7 +100,7 @@ def test_readings_that_cannot_be_used_are_told_once(tmp_path: Path) -> None:
     assert cells(on(path, second.cursor).rows) == [("fs-OST0001", 3, 2, 60, 0), ("fs-OST0002", 3, 1, 0, 0)]
 
 
-def test_a_clock_that_goes_back_is_told_and_no_byte_is_lost(tmp_path: Path) -> None:
+def test_clock_going_back_is_reported_and_no_byte_is_lost(tmp_path: Path) -> None:
     path = empty(tmp_path)
     add(path, [(1, ts, 10 * ts, 0) for ts in range(1, 6)])
     first = on(path)
@@ -112,7 +112,7 @@ def test_a_clock_that_goes_back_is_told_and_no_byte_is_lost(tmp_path: Path) -> N
     assert cells(on(path, second.cursor).rows) == [("fs-OST0001", 7, 2, 40, 0)]
 
 
-def test_it_begins_with_the_polls_after_an_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_begins_after_given_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = empty(tmp_path)
     add(path, [(1, ts, ts, 0) for ts in range(1000, 1500)], {ts: stamp(ts) for ts in range(1000, 1500) if ts % 50 > 3})
     monkeypatch.setattr(lmt_following, "OVERLAP_INSTANTS", 1)
@@ -126,7 +126,7 @@ def test_it_begins_with_the_polls_after_an_instant(tmp_path: Path, monkeypatch: 
         assert len(steps) <= len(expected) + 3
 
 
-def test_much_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_backlog_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = empty(tmp_path)
     add(path, [(1, ts, ts, 0) for ts in range(1, 101)])
     assert len(on(path).rows) == 99
@@ -138,11 +138,11 @@ def test_much_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     while found.is_behind:
         found = on(path, found.cursor)
         pieces.append(len(found.rows))
-    # the last instant of a piece is looked at again with the next one
+    # the last instant of a batch is read again with the next batch
     assert pieces == [39, 39, 21]
 
 
-def test_a_database_that_was_replaced_is_told_and_not_read(tmp_path: Path) -> None:
+def test_replaced_database_is_reported_and_not_read(tmp_path: Path) -> None:
     path = empty(tmp_path)
     add(path, [(1, ts, ts, 0) for ts in range(10, 20)])
     cursor = on(path).cursor
@@ -159,7 +159,7 @@ def test_a_database_that_was_replaced_is_told_and_not_read(tmp_path: Path) -> No
     assert not on(path, cursor).is_replaced
 
 
-def test_a_file_system_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_unknown_filesystem_is_reported_with_known_ones(tmp_path: Path) -> None:
     path = empty(tmp_path)
     add(path, [(1, 1, 1, 1)])
     with pytest.raises(UsageError, match="no target of the file system home; it has those of: scratch"):
@@ -168,7 +168,7 @@ def test_a_file_system_that_is_not_there_is_told_with_those_that_are(tmp_path: P
     assert read_on(engine, "home", Reading("home", "UTC"), begin(engine, ZERO, Reading(time_zone="UTC")))
 
 
-def test_live_files_are_read_only_and_never_made(tmp_path: Path) -> None:
+def test_live_database_is_opened_read_only_and_never_created(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="cannot be read") as error:
         on(tmp_path / "absent.sqlite3")
     assert error.value.__cause__ is not None
@@ -184,7 +184,7 @@ def test_live_files_are_read_only_and_never_made(tmp_path: Path) -> None:
         connection.exec_driver_sql("delete from OST_INFO")
 
 
-def test_a_writer_that_is_at_work_is_not_locked_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_active_writer_is_not_blocked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lmt_following, "_BUSY_S", 0.01)
     path = empty(tmp_path)
     add(path, [(1, 1, 1, 1)])
@@ -200,7 +200,7 @@ def test_a_writer_that_is_at_work_is_not_locked_out(tmp_path: Path, monkeypatch:
     assert cells(on(path, cursor).rows) == [("fs-OST0001", 2, 1, 8, 8)]
 
 
-def test_what_is_no_lmt_database_is_refused_for_good(tmp_path: Path) -> None:
+def test_other_database_is_refused_permanently(tmp_path: Path) -> None:
     path = empty(tmp_path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("drop table OST_DATA")
@@ -218,7 +218,7 @@ def test_what_is_no_lmt_database_is_refused_for_good(tmp_path: Path) -> None:
     counters=st.lists(st.lists(st.integers(0, 60), min_size=2, max_size=14), min_size=1, max_size=2),
     looks=st.sets(st.integers(1, 14), max_size=6),
 )
-def test_looking_often_tells_what_reading_it_whole_does(
+def test_incremental_reads_equal_single_read(
     tmp_path_factory: pytest.TempPathFactory, counters: list[list[int]], looks: set[int]
 ) -> None:
     path = empty(tmp_path_factory.mktemp("live"))

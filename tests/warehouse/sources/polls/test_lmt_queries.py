@@ -28,7 +28,7 @@ def cells(rows: pl.DataFrame) -> list[tuple[object, ...]]:
     return rows.sort("controller", "polled_at").select(columns).rows()
 
 
-def test_counters_become_rates_over_the_real_distance(tmp_path: Path) -> None:
+def test_counters_become_rates_over_actual_intervals(tmp_path: Path) -> None:
     path = database(tmp_path, [(1, 0, 100, 0), (1, 5, 150, 10), (2, 0, 7, 7), (1, 15, 150, 30), (2, 5, 7, 2**62)])
     rows, refused = read_input(SOURCE, path)
     assert refused.is_empty()
@@ -41,7 +41,7 @@ def test_counters_become_rates_over_the_real_distance(tmp_path: Path) -> None:
     assert read_input(SOURCE, path, Reading("mine", "UTC"))[0]["filesystem"].unique().to_list() == ["mine"]
 
 
-def test_a_fall_is_a_flagged_gap_of_both_directions(tmp_path: Path) -> None:
+def test_counter_decrease_is_a_flagged_gap_in_both_directions(tmp_path: Path) -> None:
     readings = [(1, 0, 100, 5), (1, 5, 150, 6), (1, 10, 120, 7), (1, 15, 130, 8), (1, 20, 3, 9), (1, 25, 4, 11)]
     rows, _ = read_input(SOURCE, database(tmp_path, readings))
     assert [row[3:] for row in cells(rows)] == [
@@ -53,20 +53,20 @@ def test_a_fall_is_a_flagged_gap_of_both_directions(tmp_path: Path) -> None:
     ]
 
 
-def test_readings_are_taken_in_the_order_of_time(tmp_path: Path) -> None:
+def test_readings_are_ordered_by_time(tmp_path: Path) -> None:
     times = {1: "2026-01-01 00:00:10", 2: "2026-01-01 00:00:00", 3: "2026-01-01 00:00:05"}
     rows, _ = read_input(SOURCE, database(tmp_path, [(1, 1, 30, 0), (1, 2, 10, 0), (1, 3, 20, 0)], times=times))
     assert [row[1:4] for row in cells(rows)] == [(at(5), 5.0, 2.0), (at(10), 5.0, 2.0)]
 
 
-def test_repeats_count_once_and_contradictions_are_refused(tmp_path: Path) -> None:
+def test_duplicates_count_once_and_contradictions_are_refused(tmp_path: Path) -> None:
     readings = [(1, 0, 10, 0), (1, 0, 10, 0), (1, 5, 20, 0), (1, 5, 21, 0), (1, 10, 40, 0)]
     rows, refused = read_input(SOURCE, database(tmp_path, readings))
     assert [row[3] for row in cells(rows)] == [2.0, 4.0]
     assert refused.select("line", "raw").rows() == [(None, "OST_ID 1, TS_ID 5: read 21, write 0")]
 
 
-def test_readings_that_cannot_be_placed_are_refused(tmp_path: Path) -> None:
+def test_invalid_readings_are_refused(tmp_path: Path) -> None:
     readings = [
         (1, 0, 10, 0),
         (1, 5, None, 0),
@@ -90,7 +90,7 @@ def test_readings_that_cannot_be_placed_are_refused(tmp_path: Path) -> None:
     assert sum("no unique name in OST_INFO" in reason for reason in reasons) == 1
 
 
-def test_local_times_need_the_zone_and_the_repeated_hour_is_refused(tmp_path: Path) -> None:
+def test_local_times_use_time_zone_and_ambiguous_times_are_refused(tmp_path: Path) -> None:
     times = {1: "2026-10-25 01:59:55", 2: "2026-10-25 02:00:00", 3: "2026-10-25 03:00:00"}
     path = database(tmp_path, [(1, 1, 10, 0), (1, 2, 20, 0), (1, 3, 30, 0)], times=times)
     rows, refused = read_input(SOURCE, path, Reading(time_zone="Europe/Berlin"))
@@ -98,7 +98,7 @@ def test_local_times_need_the_zone_and_the_repeated_hour_is_refused(tmp_path: Pa
     assert "twice" in refused["reason"][0]
 
 
-def test_a_file_system_that_is_unknown_or_ambiguous_is_the_default(tmp_path: Path) -> None:
+def test_unknown_or_ambiguous_filesystem_is_default(tmp_path: Path) -> None:
     readings = [(1, 0, 1, 1), (1, 5, 1, 1)]
     both: dict[str, Rows] = {
         "OSS_INFO": [(7, 1, "h"), (7, 2, "h")],
@@ -110,7 +110,7 @@ def test_a_file_system_that_is_unknown_or_ambiguous_is_the_default(tmp_path: Pat
         assert rows["filesystem"].unique().to_list() == ["default"]
 
 
-def test_batches_are_made_of_whole_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_contain_complete_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = database(tmp_path, [(ost, ts, ts, ts) for ost in (1, 2) for ts in range(6)])
     whole = gathered(SOURCE.read(path, Reading(time_zone="UTC")))
     monkeypatch.setattr(lmt_queries, "BATCH_ROWS", 1)
@@ -121,7 +121,7 @@ def test_batches_are_made_of_whole_targets(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("name", ["OST_DATA", "TIMESTAMP_INFO", "OST_INFO", "OSS_INFO", "FILESYSTEM_INFO"])
-def test_a_database_without_its_tables_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_database_without_table_is_refused_with_its_name(tmp_path: Path, name: str) -> None:
     path = database(tmp_path, [(1, 0, 1, 1)])
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"drop table {name}")
@@ -129,7 +129,7 @@ def test_a_database_without_its_tables_is_refused_by_name(tmp_path: Path, name: 
         read_input(SOURCE, path)
 
 
-def test_views_that_could_compute_for_ever_are_not_asked(tmp_path: Path) -> None:
+def test_views_are_not_queried(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
@@ -140,7 +140,7 @@ def test_views_that_could_compute_for_ever_are_not_asked(tmp_path: Path) -> None
         read_input(SOURCE, path)
 
 
-def test_a_table_without_a_column_is_refused_by_name(tmp_path: Path) -> None:
+def test_table_without_column_is_refused_with_its_name(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("alter table OST_DATA drop column WRITE_BYTES")
@@ -148,23 +148,23 @@ def test_a_table_without_a_column_is_refused_by_name(tmp_path: Path) -> None:
         read_input(SOURCE, path)
 
 
-def test_urls_that_no_driver_understands_are_usage_errors_and_show_no_password() -> None:
+def test_invalid_url_raises_usage_error_without_password() -> None:
     for url in ("not a url", "oracle9://me:secret@host/db", "mysql://me:secret@host:port/db"):
         with pytest.raises(UsageError) as error:
             read_url(url, Reading(time_zone="UTC"))
         assert "secret" not in str(error.value)
 
 
-def test_a_server_that_does_not_answer_is_refused_and_shows_no_password() -> None:
+def test_unreachable_server_is_refused_without_password() -> None:
     with pytest.raises(InputRefused) as error:
         read_url("mysql://me:secret@127.0.0.1:1/lmt", Reading(time_zone="UTC"))
     assert "secret" not in str(error.value)
 
 
-# ---- what is ambiguous is not guessed
+# ---- ambiguous readings are refused
 
 
-def test_a_target_of_two_names_is_refused_and_one_of_two_servers_is_not(tmp_path: Path) -> None:
+def test_ambiguous_target_name_is_refused_but_two_servers_are_not(tmp_path: Path) -> None:
     readings = [(1, 0, 1, 1), (1, 5, 2, 2)]
     two_names: dict[str, Rows] = {"OST_INFO": [(1, 7, "a", "h"), (1, 7, "b", "h"), (1, 7, "a", "h")]}
     rows, refused = read_input(SOURCE, database(tmp_path, readings, infos=two_names))
@@ -178,7 +178,7 @@ def test_a_target_of_two_names_is_refused_and_one_of_two_servers_is_not(tmp_path
         assert refused.is_empty()
 
 
-def test_a_poll_of_two_times_is_refused(tmp_path: Path) -> None:
+def test_poll_with_two_times_is_refused(tmp_path: Path) -> None:
     path = database(tmp_path, [(1, 0, 1, 1), (1, 5, 2, 2), (1, 10, 3, 3)])
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
@@ -191,7 +191,7 @@ def test_a_poll_of_two_times_is_refused(tmp_path: Path) -> None:
     assert refused["raw"].to_list() == ["OST_ID 1, TS_ID 5: read 2, write 2"]
 
 
-def test_readings_of_no_target_are_refused(tmp_path: Path) -> None:
+def test_readings_without_target_are_refused(tmp_path: Path) -> None:
     path = database(tmp_path, [(None, 0, 1, 1), (None, 5, 1, 1), ("1", 5, 1, 1), (1, 0, 1, 1), (1, 5, 1, 1)])
     rows, refused = read_input(SOURCE, path)
     assert rows.height == 1
@@ -201,13 +201,13 @@ def test_readings_of_no_target_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "is_counter"), [(20, True), ("20", True), (20.0, True), (20.5, False), ("20.5", False), (b"20", False)]
 )
-def test_a_counter_is_a_whole_number_and_never_cut_to_one(tmp_path: Path, value: object, is_counter: bool) -> None:
+def test_counter_must_be_an_integer(tmp_path: Path, value: object, is_counter: bool) -> None:
     rows, refused = read_input(SOURCE, database(tmp_path, [(1, 0, 10, 0), (1, 5, value, 0), (1, 10, 30, 0)]))
     assert rows["read_bytes_per_s"].to_list() == ([2.0, 2.0] if is_counter else [2.0])
     assert refused.height == (not is_counter)
 
 
-def test_names_from_the_database_are_data(tmp_path: Path) -> None:
+def test_names_from_database_are_not_executed(tmp_path: Path) -> None:
     name = "x'; drop table OST_DATA; --"
     infos: dict[str, Rows] = {"OST_INFO": [(name, 7, f" {name} ", "h")], "FILESYSTEM_INFO": [(1, " ")]}
     rows, refused = read_input(SOURCE, database(tmp_path, [(name, 0, 1, 1), (name, 5, 2, 2)], infos=infos))
@@ -218,7 +218,7 @@ def test_names_from_the_database_are_data(tmp_path: Path) -> None:
 # ---- differences
 
 
-def test_one_reading_or_none_makes_no_poll() -> None:
+def test_fewer_than_two_readings_yield_no_polls() -> None:
     readings = pl.DataFrame({"instant": [at(0)], "READ_BYTES": [7], "WRITE_BYTES": [9]})
     assert compute_polls(readings).is_empty()
     assert compute_polls(readings.clear()).is_empty()

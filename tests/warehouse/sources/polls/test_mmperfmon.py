@@ -23,7 +23,7 @@ FS = "node1|GPFSFilesystem|cluster|{}|gpfs_fs_{}"
 
 
 def query(keys: list[str], cells: list[list[Any]], *, width: int = 3, begin: str = "2019-05-15-12:01:00") -> str:
-    """A query as mmperfmon prints it: so many columns, then the next ones."""
+    """Return a query as mmperfmon prints it, with at most `width` columns per block."""
     first = datetime.strptime(begin, "%Y-%m-%d-%H:%M:%S").replace(tzinfo=UTC)
     text = "\nLegend:\n" + "".join(f" {number}:\t{key}\n" for number, key in enumerate(keys, start=1))
     for start in range(0, len(keys), width):
@@ -43,7 +43,7 @@ def read_text(folder: Path, text: str, reading: Reading | None = None) -> tuple[
 
 
 def totals(text: str) -> Counter[tuple[str, str]]:
-    """What each node and disk or file system moved, in each direction."""
+    """Return the bytes of each node and disk or file system, in each direction."""
     found: Counter[tuple[str, str]] = Counter()
     for whose, direction, _, value in naive.moved(text):
         node, _, *names = whose.split("|")
@@ -63,7 +63,7 @@ def landed(polls: pl.DataFrame) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["mmperfmon-nsdds.txt.gz", "mmperfmon-gpfsNumberOperations.txt.gz"])
-def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
+def test_real_queries_match_totals_of_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "gpfs" / name
     assert recognize(read_head(path)) == SOURCE
     polls, refused = read_input(SOURCE, path)
@@ -76,7 +76,7 @@ def test_real_queries_land_with_the_totals_of_an_independent_count(shared_data: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["micro", "mini"])
-def test_real_archives_land_with_the_totals_of_an_independent_count(shared_data: Path, name: str) -> None:
+def test_real_archives_match_totals_of_independent_count(shared_data: Path, name: str) -> None:
     path = shared_data / "gpfs" / f"mmperfmon.2019-05-15-{name}.tgz"
     assert recognize(read_head(path)) == SOURCE
     polls, refused = read_input(SOURCE, path)
@@ -90,7 +90,7 @@ def test_real_archives_land_with_the_totals_of_an_independent_count(shared_data:
     assert len(+expected) > 50
 
 
-def test_an_archive_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "all.tgz"
     with tarfile.open(path, "w:gz") as packed:
         for number, text in enumerate((good_text(1), good_text(2).rstrip(), good_text(1).replace("d0|", "d9|"))):
@@ -108,14 +108,14 @@ def test_an_archive_is_read_entry_by_entry(tmp_path: Path, monkeypatch: pytest.M
         read_input(SOURCE, path)
 
 
-def test_what_is_no_storage_is_refused_for_that_reason(shared_data: Path) -> None:
+def test_query_without_storage_metrics_is_refused(shared_data: Path) -> None:
     path = shared_data / "gpfs" / "mmperfmon-usage.txt.gz"
     assert recognize(read_head(path)) == SOURCE
     with pytest.raises(InputRefused, match="None of the columns counts bytes"):
         read_input(SOURCE, path)
 
 
-def test_a_bucket_is_a_poll_with_its_right_edge(tmp_path: Path) -> None:
+def test_bucket_is_a_poll_at_its_right_edge(tmp_path: Path) -> None:
     keys = [FS.format("home", name) for name in ("read_ops", "write_ops", "bytes_read", "bytes_written")]
     polls, refused = read_text(
         tmp_path, query([*keys, FS.format("home", "oc")], [[60, 120, 6000, 600, 1], ["null", 0, 0, "null", 2]]),
@@ -133,7 +133,7 @@ def test_a_bucket_is_a_poll_with_its_right_edge(tmp_path: Path) -> None:
     ]
 
 
-def test_reads_and_writes_of_two_queries_are_polls_of_their_own(tmp_path: Path) -> None:
+def test_separate_read_and_write_queries_are_separate_controllers(tmp_path: Path) -> None:
     both = [
         query([DISK.format(disk, metric) for disk in ("d1", "d2")], [[60, 120], [180, 240]])
         for metric in ("bytes_read", "bytes_written")
@@ -165,7 +165,7 @@ def good_text(disks: int = 7) -> str:
         ],
     ),
 )
-def test_a_query_whose_columns_nobody_knows_is_refused_as_a_whole(
+def test_query_with_ambiguous_columns_is_refused_completely(
     tmp_path: Path, old: str, new: str, line: int, reason: str
 ) -> None:
     text = good_text()
@@ -176,29 +176,29 @@ def test_a_query_whose_columns_nobody_knows_is_refused_as_a_whole(
     assert polls["controller"].unique().to_list() == ["nsd1:d0:read"]
 
 
-def test_local_times_that_a_clock_change_repeats_are_refused(tmp_path: Path) -> None:
+def test_ambiguous_local_times_are_refused(tmp_path: Path) -> None:
     text = query([DISK.format("d", "bytes_read")], [[n] for n in range(4)], begin="2019-10-27-02:58:00")
     polls, refused = read_text(tmp_path, text, Reading(time_zone="Europe/Berlin"))
     assert (polls.height, refused["line"].to_list()) == (2, [6, 7])
 
 
-def test_one_bucket_does_not_say_how_long_it_is(tmp_path: Path) -> None:
+def test_single_bucket_is_refused_because_its_length_is_unknown(tmp_path: Path) -> None:
     polls, refused = read_text(tmp_path, query([DISK.format("d", "bytes_read")], [[5]]))
     assert (polls.height, refused.height) == (0, 1)
     assert "one bucket only" in refused["reason"][0]
 
 
-def test_a_key_with_two_values_of_a_bucket_is_refused(tmp_path: Path) -> None:
+def test_key_with_two_values_for_a_bucket_is_refused(tmp_path: Path) -> None:
     polls, refused = read_text(tmp_path, query([DISK.format("d", "bytes_read")] * 2, [[5, 6], [7, 8]]))
     assert (polls.height, refused["reason"].to_list()) == (0, ["A key has two values for one bucket."] * 2)
 
 
-def test_a_query_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlong_query_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mmperfmon, "MOST_BYTES", 500)
     with pytest.raises(InputRefused, match="longer than 500 bytes"):
         read_text(tmp_path, good_text())
 
 
-def test_another_text_is_no_query() -> None:
+def test_other_text_is_not_recognized_as_query() -> None:
     for text in (b"Legend:\nred: 1\n", b"a,b\n1,2\n", b""):
         assert not SOURCE.sniff(Head("x", text))

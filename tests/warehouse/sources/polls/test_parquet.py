@@ -30,7 +30,7 @@ def write(folder: Path, **columns: Any) -> Path:
     return path
 
 
-def test_polls_land(tmp_path: Path) -> None:
+def test_polls_are_read(tmp_path: Path) -> None:
     path = write(tmp_path)
     assert recognize(read_head(path)) is SOURCE
     rows, refused = read_input(SOURCE, path)
@@ -61,7 +61,7 @@ def test_times_may_be_of_any_type(tmp_path: Path, times: pl.Series) -> None:
     assert rows["polled_at"].equals(read_input(SOURCE, write(tmp_path))[0]["polled_at"])
 
 
-def test_naive_times_are_local_and_those_without_meaning_are_refused(tmp_path: Path) -> None:
+def test_naive_times_are_local_and_ambiguous_times_are_refused(tmp_path: Path) -> None:
     times = [datetime(2026, 10, 25, 1), datetime(2026, 10, 25, 2, 30), datetime(2026, 10, 25, 3), None]
     rows, refused = read_input(SOURCE, write(tmp_path, polled_at=times), Reading(time_zone="Europe/Berlin"))
     assert rows["polled_at"].to_list() == [
@@ -73,9 +73,7 @@ def test_naive_times_are_local_and_those_without_meaning_are_refused(tmp_path: P
     assert refused["reason"][1] == "There is no polled_at."
 
 
-def test_bad_rows_are_refused_by_their_ordinal_with_what_they_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_rows_are_refused_with_row_number_and_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "PIECE_ROWS", 2)
     path = write(tmp_path, read_bytes_per_s=["1", "x", None, "-4"], controller=[1, 2, 3, None])
     rows, refused = read_input(SOURCE, path)
@@ -86,9 +84,7 @@ def test_bad_rows_are_refused_by_their_ordinal_with_what_they_hold(
 
 
 @pytest.mark.parametrize("piece_rows", [1, 2])
-def test_an_input_of_several_pieces_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int
-) -> None:
+def test_batch_size_has_no_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_rows: int) -> None:
     path = write(tmp_path, read_bytes_per_s=[1.0, -2.0, 3.0, -4.0])
     whole = read_input(SOURCE, path)
     monkeypatch.setattr(parquet, "PIECE_ROWS", piece_rows)
@@ -97,7 +93,7 @@ def test_an_input_of_several_pieces_is_read_again(
     assert pieces[1].equals(whole[1])
 
 
-def test_other_columns_and_types_are_refused_by_name(tmp_path: Path) -> None:
+def test_wrong_columns_and_types_are_refused_with_their_name(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no column ts"):
         read_input(SOURCE, write(tmp_path), Reading(time_zone="UTC", columns={"polled_at": "ts"}))
     with pytest.raises(InputRefused, match="of type List"):
@@ -107,7 +103,7 @@ def test_other_columns_and_types_are_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("held_rows", [0, 3, 100])
-def test_polls_wait_for_their_interval_or_are_read_again(
+def test_intervals_do_not_depend_on_number_of_buffered_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_rows: int
 ) -> None:
     monkeypatch.setattr(parquet, "HELD_ROWS", held_rows)

@@ -24,7 +24,7 @@ def at(second: float) -> datetime:
 
 
 def table(**columns: Any) -> pl.DataFrame:
-    """A table of two polls, under our names, with the given columns instead or besides."""
+    """Return a table of two polls under the default names, with the given columns added or replaced."""
     given = {
         "polled_at": [ZERO + 2, ZERO + 4],
         "controller": ["a", "b"],
@@ -36,14 +36,14 @@ def table(**columns: Any) -> pl.DataFrame:
 
 
 def parted(rows: pl.DataFrame) -> Sifted:
-    """The rows of a table, the refused ones apart."""
+    """Return the accepted and the refused rows of a table."""
     found = read_rows(rows if "raw" in rows.columns else rows.with_columns(raw=pl.lit("row")), Reading("x"))
     assert found is not None
     return found
 
 
 def piece(*seconds: float, filesystem: str = "x", interval_s: float | None = None, first_line: int = 1) -> Sifted:
-    """Polls of one controller at these seconds."""
+    """Return polls of a controller at these seconds."""
     schema = frames.schema(POLLS)
     rows = pl.DataFrame(
         {
@@ -69,7 +69,7 @@ def intervals(*pieces: Sifted) -> dict[str, list[float]]:
 # ---- columns
 
 
-def test_columns_are_ours_unless_they_are_mapped() -> None:
+def test_columns_have_default_names_unless_mapped() -> None:
     assert locate([*REQUIRED, "other", "read_iops"], Reading(time_zone="UTC")) == {
         name: name for name in (*REQUIRED, "read_iops")
     }
@@ -87,7 +87,7 @@ def test_columns_are_ours_unless_they_are_mapped() -> None:
         (REQUIRED, {"interval_s": "dt"}, "dt"),
     ],
 )
-def test_columns_that_are_absent_are_named(names: tuple[str, ...], columns: dict[str, str], absent: str) -> None:
+def test_missing_columns_are_named(names: tuple[str, ...], columns: dict[str, str], absent: str) -> None:
     with pytest.raises(InputRefused, match=rf"no column {absent}\."):
         locate(names, Reading(time_zone="UTC", columns=columns))
 
@@ -109,7 +109,7 @@ def test_columns_that_are_absent_are_named(names: tuple[str, ...], columns: dict
         ("1767225602.25", 2.25),
     ],
 )
-def test_texts_are_iso_or_epoch_seconds(text: str, second: float) -> None:
+def test_text_times_are_iso_or_epoch_seconds(text: str, second: float) -> None:
     found = instants(pl.Series([text]), "UTC")
     assert found.columns == ["polled_at"]
     assert found["polled_at"].to_list() == [at(second)]
@@ -125,11 +125,11 @@ def test_texts_are_iso_or_epoch_seconds(text: str, second: float) -> None:
         (pl.Series([datetime(2026, 1, 1, 9, 0, 2)]).dt.replace_time_zone("Asia/Tokyo"), 2),
     ],
 )
-def test_times_of_other_types_are_read_as_what_they_are(times: pl.Series, second: float) -> None:
+def test_typed_times_are_converted(times: pl.Series, second: float) -> None:
     assert instants(times, "UTC")["polled_at"].to_list() == [at(second)]
 
 
-def test_what_a_text_says_of_its_zone_wins_over_the_readings() -> None:
+def test_explicit_time_zone_takes_precedence_over_setting() -> None:
     texts = pl.Series(["2026-01-01 00:00:00", "2026-01-01 00:00:00Z", str(ZERO)])
     assert instants(texts, "Asia/Tokyo")["polled_at"].to_list() == [at(-9 * 3600), at(0), at(0)]
     naive = pl.Series([datetime(2026, 1, 1), None])
@@ -137,7 +137,7 @@ def test_what_a_text_says_of_its_zone_wins_over_the_readings() -> None:
 
 
 @pytest.mark.parametrize("of_type", [pl.String, pl.Datetime("us")])
-def test_local_times_that_the_clock_skips_or_repeats_are_refused(of_type: pl.DataType) -> None:
+def test_nonexistent_or_ambiguous_local_times_are_refused(of_type: pl.DataType) -> None:
     times = ["2026-03-29 01:59:58", "2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-10-25 03:00:00"]
     series = pl.Series(times)
     found = instants(series if of_type == pl.String else series.str.to_datetime(time_unit="us"), "Europe/Berlin")
@@ -148,20 +148,20 @@ def test_local_times_that_the_clock_skips_or_repeats_are_refused(of_type: pl.Dat
 
 
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), 1e300, 1767225600000.0])
-def test_numbers_that_are_no_epoch_seconds_are_refused(bad: float) -> None:
+def test_numbers_out_of_range_are_not_epoch_seconds(bad: float) -> None:
     found = instants(pl.Series([ZERO + 0.0, bad, None]), "UTC")
     assert found["polled_at"].to_list() == [at(0), None, None]
     assert found["reason"].is_not_null().to_list() == [False, True, False]
 
 
-def test_repeated_texts_are_read_in_their_places() -> None:
+def test_repeated_texts_are_parsed_in_place() -> None:
     texts = pl.Series([*["1767225601"] * 3, None, None, "x", "1767225602", "1767225601", "x"])
     found = instants(texts, "UTC")
     assert found["polled_at"].to_list() == [at(1)] * 3 + [None] * 3 + [at(2), at(1), None]
     assert found["reason"].is_not_null().to_list() == [text == "x" for text in texts]
 
 
-def test_types_that_are_no_times_refuse_the_input() -> None:
+def test_columns_without_times_are_refused() -> None:
     for times in (pl.Series([True]), pl.Series([[1]]), pl.Series([date(2026, 1, 1) - date(2025, 1, 1)])):
         with pytest.raises(InputRefused, match="poll times are of type"):
             instants(times, "UTC")
@@ -170,19 +170,19 @@ def test_types_that_are_no_times_refuse_the_input() -> None:
 # ---- rows
 
 
-def test_an_unknown_time_zone_is_a_usage_error() -> None:
+def test_unknown_time_zone_raises_usage_error() -> None:
     with pytest.raises(UsageError, match="Mars"):
         convert_types(table(), Reading(time_zone="Mars/Base"))
 
 
-def test_the_file_system_is_the_rows_or_the_readings_or_the_default() -> None:
+def test_filesystem_comes_from_row_setting_or_default() -> None:
     with_column = table(filesystem=[" home ", " "])
     for reading, expected in ((Reading("mine"), "mine"), (Reading(time_zone="UTC"), "default")):
         assert convert_types(with_column, reading)[0]["filesystem"].to_list() == ["home", expected]
         assert convert_types(table(), reading)[0]["filesystem"].to_list() == [expected] * 2
 
 
-def test_rows_that_break_a_rule_are_parted_and_no_rate_is_a_missing_poll() -> None:
+def test_invalid_rows_are_refused_and_missing_rates_are_flagged() -> None:
     rows = table(read_bytes_per_s=["1e3", "fast"], write_bytes_per_s=[None, 4.0], raw=["r1", "r2"])
     found = parted(rows)
     assert found.rows.select("line", "read_bytes_per_s", "write_bytes_per_s", "flag").rows() == [
@@ -208,20 +208,20 @@ def test_rows_that_break_a_rule_are_parted_and_no_rate_is_a_missing_poll() -> No
         ([0, 0.5, 1.0], 0.5),
     ],
 )
-def test_the_interval_is_the_most_common_distance_and_at_a_tie_the_least(seconds: list[float], expected: float) -> None:
+def test_interval_is_most_common_distance_or_smallest_on_ties(seconds: list[float], expected: float) -> None:
     assert intervals(piece(*seconds)) == {"x": [expected]}
     cut = [piece(second, first_line=index + 1) for index, second in enumerate(seconds)]
     assert intervals(*cut) == {"x": [expected]}
 
 
-def test_each_file_system_has_its_own_interval() -> None:
+def test_each_filesystem_has_a_separate_interval() -> None:
     fast, slow = piece(0, 2, 4), piece(0, 10, 20, filesystem="y", first_line=4)
     assert intervals(fast, slow) == {"x": [2.0], "y": [10.0]}
     both = Sifted(pl.concat([slow.rows, fast.rows]).sort("polled_at"), SCHEMA.to_frame())
     assert intervals(both) == {"x": [2.0], "y": [10.0]}
 
 
-def test_an_input_of_one_instant_is_refused_and_a_file_system_of_one_by_row() -> None:
+def test_input_with_single_instant_is_refused() -> None:
     with pytest.raises(InputRefused, match="interval is unknown"):
         intervals(piece(3, 3), piece(5, filesystem="y"))
     rows, refused = gathered(fill_intervals(lambda: iter([piece(0, 2), piece(5, filesystem="y", first_line=3)])))
@@ -229,24 +229,24 @@ def test_an_input_of_one_instant_is_refused_and_a_file_system_of_one_by_row() ->
     assert refused.select("line", "remedy").rows() == [(3, "Add the column interval_s.")]
 
 
-def test_what_a_row_says_of_its_interval_wins() -> None:
+def test_explicit_interval_takes_precedence() -> None:
     assert intervals(piece(3, interval_s=7.0)) == {"x": [7.0]}
     assert intervals(piece(0, 2, 4), piece(6, interval_s=7.0, first_line=4)) == {"x": [2.0, 7.0]}
     mixed = Sifted(pl.concat([piece(0, 2).rows, piece(4, interval_s=7.0).rows]), SCHEMA.to_frame())
     rows, _ = gathered(fill_intervals(lambda: iter([mixed])))
     assert rows["interval_s"].to_list() == [2.0, 2.0, 7.0]
-    # One instant says its interval; it says nothing of the others.
+    # An instant with an interval determines nothing for other rows.
     rows, refused = gathered(fill_intervals(lambda: iter([piece(3, interval_s=7.0), piece(3, first_line=2)])))
     assert (rows.height, refused["line"].to_list()) == (1, [2])
 
 
-def test_a_row_with_a_fault_does_not_count_for_the_interval() -> None:
+def test_refused_row_does_not_affect_interval() -> None:
     rows = table(polled_at=[ZERO, ZERO + 1], read_bytes_per_s=[1.0, -1.0])
     with pytest.raises(InputRefused, match="interval is unknown"):
         list(fill_intervals(lambda: iter([parted(rows)])))
 
 
-def test_pieces_that_say_their_interval_go_out_at_once() -> None:
+def test_batches_with_explicit_intervals_are_not_buffered() -> None:
     def pieces() -> Iterator[Sifted]:
         yield piece(0, 2, interval_s=2.0)
         pytest.fail("the first piece was held back")
@@ -254,7 +254,7 @@ def test_pieces_that_say_their_interval_go_out_at_once() -> None:
     assert next(fill_intervals(pieces)).rows.height == 2
 
 
-def test_refused_rows_go_out_with_their_piece_and_an_empty_input_is_nothing() -> None:
+def test_refused_rows_are_returned_and_empty_input_yields_nothing() -> None:
     refusing = parted(table(controller=[None, "b"]))
     rows, refused = gathered(fill_intervals(lambda: iter([refusing, piece(9)])))
     assert refused["line"].to_list() == [2]
@@ -263,7 +263,7 @@ def test_refused_rows_go_out_with_their_piece_and_an_empty_input_is_nothing() ->
 
 
 @pytest.mark.parametrize(("held_rows", "read_count"), [(100, 1), (5, 1), (4, 2), (0, 2)])
-def test_only_what_cannot_be_held_is_read_again(
+def test_input_is_read_again_only_if_it_exceeds_the_buffer(
     monkeypatch: pytest.MonkeyPatch, held_rows: int, read_count: int
 ) -> None:
     monkeypatch.setattr(polls, "HELD_ROWS", held_rows)

@@ -22,7 +22,7 @@ WRITE = [[0, 0], [5, 5], [10, 10]]
 
 @pytest.fixture
 def in_a_child() -> None:
-    """Marks a test that reads as landing does: in a process of its own, which is slower."""
+    """Mark a test that reads in a child process as landing does, which is slower."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +51,12 @@ def test_left_edges_become_right_edges_and_bytes_become_rates(tmp_path: Path) ->
     assert read_input(SOURCE, path, Reading("mine"))[0]["filesystem"].unique().to_list() == ["mine"]
 
 
-def test_datasets_of_rates_are_taken_as_they_are(tmp_path: Path) -> None:
+def test_datasets_of_rates_are_kept(tmp_path: Path) -> None:
     path = archives.tokio(tmp_path / "a.hdf5", TIMES, READ, WRITE, kind="rates")
     assert cells(read_input(SOURCE, path)[0])[0] == (at(5), 5.0, 0.0, None)
 
 
-def test_a_negative_zero_is_missing_and_a_zero_is_idle(tmp_path: Path) -> None:
+def test_negative_zero_is_missing_but_zero_is_idle(tmp_path: Path) -> None:
     path = archives.tokio(tmp_path / "a.hdf5", TIMES, [[-0.0, 1], [0, 1], [np.nan, 1]], [[-0.0, 1], [0, 1], [5, 1]])
     assert cells(read_input(SOURCE, path)[0]) == [
         (at(5), None, None, "missing"),
@@ -65,21 +65,21 @@ def test_a_negative_zero_is_missing_and_a_zero_is_idle(tmp_path: Path) -> None:
     ]
 
 
-def test_a_hole_in_the_grid_stays_a_hole(tmp_path: Path) -> None:
+def test_gap_in_grid_is_kept(tmp_path: Path) -> None:
     path = archives.tokio(tmp_path / "a.hdf5", [ZERO, ZERO + 20, ZERO + 25], READ, WRITE)
     rows, _ = read_input(SOURCE, path)
     assert [row[0] for row in cells(rows)] == [at(5), at(25), at(30)]
     assert rows["interval_s"].unique().to_list() == [5.0]
 
 
-def test_steps_out_of_order_are_refused(tmp_path: Path) -> None:
+def test_unordered_steps_are_refused(tmp_path: Path) -> None:
     rows, refused = read_input(SOURCE, archives.tokio(tmp_path / "a.hdf5", [ZERO, ZERO + 5, ZERO + 5], READ, WRITE))
     assert rows.height == 4
     assert refused["line"].to_list() == [3]
 
 
 @pytest.mark.usefixtures("in_a_child")
-def test_three_forms_of_the_same_minutes_land_to_the_same_polls(shared_data: Path) -> None:
+def test_three_formats_of_same_data_yield_equal_polls(shared_data: Path) -> None:
     folder = shared_data / "lmt"
     order = ("polled_at", "controller")
     from_tokio, refused = read_input(SOURCE, folder / "snx11025_2018-01-28.hdf5")

@@ -1,4 +1,4 @@
-"""Lines of predictions: a row comes back as it was, and whatever is none is refused with its line and reason."""
+"""Test lines of predictions: rows round-trip, and invalid lines are refused with line and reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 TABLE = PREDICTIONS
 
 
-def test_the_contract_has_the_words_that_there_are() -> None:
+def test_contract_has_all_categories() -> None:
     assert TABLE.column("transition_cause").choices == CAUSES
     assert TABLE.column("next_burst_outcome").choices == OUTCOMES
     known = {*PERIODS.column("outcome").choices, "tentative"}
@@ -37,7 +37,7 @@ def test_the_contract_has_the_words_that_there_are() -> None:
     assert TABLE.column("method").choices == (*PERIODS.column("method").choices, "phases")
 
 
-# ---- there and back
+# ---- round trip
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
 REALS = st.floats(allow_nan=False, allow_infinity=False)
@@ -76,7 +76,7 @@ ROWS = st.fixed_dictionaries({column.name: value_of(column) for column in TABLE.
 
 @settings(max_examples=examples(30), deadline=None)
 @given(ROWS)
-def test_any_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
+def test_row_round_trips(row: dict[str, Any]) -> None:
     line = format_line(row)
     assert line.isascii()
     assert line.isprintable()
@@ -87,7 +87,7 @@ def test_any_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
     assert format_line(back) == line
 
 
-def test_a_line_is_what_the_documents_say() -> None:
+def test_line_has_documented_format() -> None:
     told = json.loads(format_line(prediction(events="rotated,resumed")))
     assert list(told) == ["format", *TABLE.column_names]
     assert told["format"] == "iosig-prediction/1"
@@ -99,7 +99,7 @@ def test_a_line_is_what_the_documents_say() -> None:
     assert json.loads(format_line(prediction(**NO_PERIOD)))["intervals"] == []
 
 
-def test_an_instant_of_another_zone_is_the_same_in_utc() -> None:
+def test_instants_are_converted_to_utc() -> None:
     local = datetime(2026, 2, 9, 1, tzinfo=timezone(timedelta(hours=2)))
     row = prediction() | {"predicted_at": local, "predicted_on": date(2026, 2, 8)}
     assert parse_line(format_line(row))["predicted_at"] == datetime(2026, 2, 8, 23, tzinfo=UTC)
@@ -129,12 +129,12 @@ def test_an_instant_of_another_zone_is_the_same_in_utc() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_row_is_not_written(change: dict[str, Any]) -> None:
+def test_invalid_row_is_not_formatted(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         format_line(prediction() | change)
 
 
-def test_whole_numbers_are_reals_where_reals_are_due() -> None:
+def test_integers_are_converted_to_floats_in_float_columns() -> None:
     checked = check_row(prediction(volume_bytes=5))
     assert isinstance(checked["volume_bytes"], float)
 
@@ -143,7 +143,7 @@ def test_whole_numbers_are_reals_where_reals_are_due() -> None:
 
 
 def read(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the rows and the refused lines of a file, held to their contracts."""
+    """Return the rows and the refused lines of a file, validated against their contracts."""
     found: dict[str, list[dict[str, Any]]] = {"prediction_records": [], "rejects": []}
     for batch in read_batches(path):
         found[batch.table.name] += frames.require(batch.rows, batch.table).to_dicts()
@@ -159,7 +159,7 @@ def changed(**changes: Any) -> str:
     return json.dumps(json.loads(format_line(prediction())) | changes)
 
 
-def test_lines_become_records(tmp_path: Path) -> None:
+def test_lines_are_read_as_records(tmp_path: Path) -> None:
     rows = [prediction(1), job_prediction(2, cluster="ünïcode"), prediction(3, is_final=True)]
     path = written(tmp_path / "a", format_line(rows[0]), "", format_line(rows[1]), format_line(rows[2]))
     found, refused = read(path)
@@ -207,7 +207,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("number", range(len(WRONG)), ids=list(map(str, range(len(WRONG)))))
-def test_a_line_that_is_no_prediction_is_refused_and_the_rest_is_read(number: int, tmp_path: Path) -> None:
+def test_invalid_line_is_refused_and_others_are_read(number: int, tmp_path: Path) -> None:
     line, reason = list(WRONG.items())[number]
     path = written(tmp_path / "a", format_line(prediction(1)), line, format_line(prediction(2)))
     found, (refused,) = read(path)
@@ -219,7 +219,7 @@ def test_a_line_that_is_no_prediction_is_refused_and_the_rest_is_read(number: in
     assert refused["raw"] == line[:2000]
 
 
-def test_a_half_last_line_is_refused(tmp_path: Path) -> None:
+def test_truncated_last_line_is_refused(tmp_path: Path) -> None:
     line = format_line(prediction(2))
     path = written(tmp_path / "a", format_line(prediction(1)), line[: len(line) // 2], end="")
     found, (refused,) = read(path)
@@ -227,13 +227,13 @@ def test_a_half_last_line_is_refused(tmp_path: Path) -> None:
     assert (refused["line"], refused["reason"].split(":")[0]) == (2, "The line breaks off")
 
 
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_line_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(format_line(prediction(1)).encode() + b"\n\xff\xfe\x00{\n")
     found, (refused,) = read(tmp_path / "a")
     assert (len(found), refused["line"]) == (1, 2)
 
 
-def test_long_files_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_file_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prediction_lines, "_BATCH_LINES", 2)
     lines = [format_line(prediction(number)) for number in range(1, 6)]
     path = written(tmp_path / "a", *lines[:2], "{", *lines[2:])

@@ -1,4 +1,4 @@
-"""Predictions as an input: recognized by content, landed by day, once."""
+"""Test predictions as inputs: recognized by content, landed by day, and only once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.prediction_rows import NOON, prediction
 
 
 def printed(path: Path, *evaluations: int, before: str = "") -> Path:
-    """Write what was printed of evaluations that are half a day apart."""
+    """Write the printed lines of evaluations at intervals of half a day."""
     rows = (prediction(each, predicted_at=NOON + timedelta(hours=12 * each)) for each in evaluations)
     path.write_text(before + "".join(f"{format_line(row)}\n" for row in rows), encoding="utf-8")
     return path
@@ -43,7 +43,7 @@ def test_other_json_is_not_recognized() -> None:
         assert not source.sniff(Head("a", content))
 
 
-def test_records_land_once_and_by_day(tmp_path: Path) -> None:
+def test_records_land_once_by_day(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     path = printed(tmp_path / "printed.jsonl", 1, 2, 3, before="cut off}\n")
     first = landed(store, path)

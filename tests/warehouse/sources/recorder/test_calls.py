@@ -37,7 +37,7 @@ def rank_of(rank: int, times: list[tuple[float, float]]) -> Rank:
         ([(float("nan"), 1), (0, float("inf")), (0, 1)], [2]),
     ],
 )
-def test_calls_of_times_that_cannot_be_are_refused(times: list[tuple[float, float]], kept: list[int]) -> None:
+def test_calls_with_impossible_times_are_refused(times: list[tuple[float, float]], kept: list[int]) -> None:
     found = refuse_bad_times(rank_of(2, times), 2)
     assert found.calls["call"].to_list() == kept
     assert [line - 1 for line in found.refused["line"]] == [index for index in range(len(times)) if index not in kept]
@@ -46,7 +46,7 @@ def test_calls_of_times_that_cannot_be_are_refused(times: list[tuple[float, floa
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1, 9), st.floats(-1, 9)), max_size=30))
-def test_what_is_left_is_in_order_and_nothing_is_lost(times: list[tuple[float, float]]) -> None:
+def test_accepted_calls_are_sorted_and_none_is_lost(times: list[tuple[float, float]]) -> None:
     found = refuse_bad_times(rank_of(0, times), 0)
     assert found.calls["start_s"].is_sorted()
     assert (found.calls["end_s"] >= found.calls["start_s"]).all()
@@ -70,7 +70,7 @@ def rows(run: Run) -> dict[str, pl.DataFrame]:
     return {name: pl.concat(parts) for name, parts in found.items()}
 
 
-def test_ranks_are_put_together_to_batches_and_large_ones_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_ranks_are_merged_into_batches_and_large_ones_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced, "BATCH_ROWS", 10)
     sizes = (4, 3, 2, 5, 35, 1)
     run = run_of({rank: [(1.0, 2.0)] * size for rank, size in enumerate(sizes)}, 6)
@@ -79,7 +79,7 @@ def test_ranks_are_put_together_to_batches_and_large_ones_are_cut(monkeypatch: p
     assert pl.concat(batches)["rank"].to_list() == [rank for rank, size in enumerate(sizes) for _ in range(size)]
 
 
-def test_requests_are_numbered_through_all_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_numbered_across_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced, "BATCH_ROWS", 2)
     found = rows(run_of({rank: [(1.0, 2.0)] * 3 for rank in range(4)}, 4))
     assert found["trace_requests"]["request"].to_list() == list(range(12))
@@ -87,18 +87,18 @@ def test_requests_are_numbered_through_all_ranks(monkeypatch: pytest.MonkeyPatch
     assert found["trace_files"]["path"].to_list() == ["f"]
 
 
-def test_the_day_is_that_on_which_the_run_ended() -> None:
+def test_day_is_end_of_run() -> None:
     found = rows(run_of({0: [(1.0, 12.0)], 1: []}, 2))
     for table in ("traces", "trace_modules", "trace_files", "trace_records"):
         assert found[table]["ended_on"].to_list() == [datetime(2026, 1, 2).date()], table
     assert found["traces"]["duration_s"].item() == 12.0
 
 
-def test_a_trace_without_calls_is_a_trace() -> None:
+def test_trace_without_calls_is_valid() -> None:
     assert set(rows(run_of({0: []}, 1))) == {"traces"}
 
 
-def test_ranks_that_fail_are_left_out_and_all_of_them_refuse_the_trace() -> None:
+def test_unreadable_ranks_are_skipped_unless_all_are_unreadable() -> None:
     fault = InputRefused("It is gone.", "Find it.")
     found = rows(run_of({0: fault, 1: [(0, 1)], 2: fault, 3: fault, 5: [(0, 1)]}, 4))
     assert found["rejects"].height == 4
@@ -107,7 +107,7 @@ def test_ranks_that_fail_are_left_out_and_all_of_them_refuse_the_trace() -> None
         rows(run_of({0: fault, 1: fault}, 2))
 
 
-def test_long_lists_of_ranks_are_cut() -> None:
+def test_long_list_of_ranks_is_truncated() -> None:
     said = recorder_calls._describe_missing(run_of({rank: [] for rank in range(0, 100, 2)}, 100))
     assert said.startswith("Ranks 1, 3, 5")
     assert said.endswith("and more")

@@ -56,7 +56,7 @@ def written(path: Path, content: bytes) -> Path:
 # ---- folders
 
 
-def test_a_folder_is_a_trace_by_its_files_and_others_are_none_of_it(tmp_path: Path) -> None:
+def test_folder_is_recognized_by_its_files_and_others_are_ignored(tmp_path: Path) -> None:
     foreign = {"README.md": b"", ".0.txt": b"", "01.cst": b"", "0.cst.bak": b"", "_x.cfg": b"", "0.txt": LINE}
     folder = put(tmp_path / "raw", RAW | foreign)
     (folder / "_text").mkdir()
@@ -78,25 +78,25 @@ def test_a_folder_is_a_trace_by_its_files_and_others_are_none_of_it(tmp_path: Pa
         {"notes.txt": LINE},
     ],
 )
-def test_other_folders_are_no_trace(tmp_path: Path, files: dict[str, bytes]) -> None:
+def test_other_folders_are_not_traces(tmp_path: Path, files: dict[str, bytes]) -> None:
     folder = put(tmp_path / "x", files)
     assert list_trace_files(folder) == ()
     with pytest.raises(InputRefused, match="no Recorder trace"), open_trace(folder):
         pass
 
 
-def test_empty_ranks_and_a_damaged_first_one_do_not_hide_a_trace(tmp_path: Path) -> None:
+def test_trace_with_empty_or_damaged_first_ranks_is_recognized(tmp_path: Path) -> None:
     assert len(list_trace_files(put(tmp_path, {"0.txt": b"", "1.txt": b"junk", "2.txt": LINE}))) == 3
 
 
-def test_what_is_no_folder_or_cannot_be_looked_at_is_no_trace(tmp_path: Path) -> None:
+def test_missing_folder_or_special_file_is_not_a_trace(tmp_path: Path) -> None:
     assert list_trace_files(tmp_path / "absent") == ()
     assert list_trace_files(written(tmp_path / "file", b"")) == ()
     os.mkfifo(put(tmp_path / "pipe", {"recorder.mt": b""}) / "0.cst")
     assert list_trace_files(tmp_path / "pipe") == ()
 
 
-def test_the_raw_form_goes_before_others_beside_it() -> None:
+def test_raw_form_takes_precedence() -> None:
     assert find_form(["0.txt", "0.cst", "recorder.mt"]) == "raw"
     assert find_form(["00.txt"]) == "text"
     assert find_form(["x"]) is None
@@ -114,11 +114,11 @@ def test_the_raw_form_goes_before_others_beside_it() -> None:
         (b"", False),
     ],
 )
-def test_a_text_begins_with_a_call(start: bytes, is_line: bool) -> None:
+def test_text_must_start_with_a_call(start: bytes, is_line: bool) -> None:
     assert is_text(start) == is_line
 
 
-def test_an_export_is_told_by_its_footer(tmp_path: Path) -> None:
+def test_parquet_export_is_recognized_by_its_footer(tmp_path: Path) -> None:
     footer = b"..tstart..tend..func_id..args_10"
     tail = len(footer).to_bytes(4, "little") + b"PAR1"
     assert is_parquet_export(written(tmp_path / "export", b"PAR1" + footer + tail))
@@ -131,7 +131,7 @@ def test_an_export_is_told_by_its_footer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
 @pytest.mark.parametrize("form", ["raw", "text"])
 @pytest.mark.parametrize("folder", ["{}", ".", "/abs/{}", "../../{}", "ios/8/{}"])
-def test_an_archive_is_the_folder_that_was_packed(
+def test_archive_is_read_like_its_folder(
     tmp_path: Path, pack: Callable[[bytes], bytes], form: str, folder: str
 ) -> None:
     files = RAW if form == "raw" else TEXT
@@ -141,7 +141,7 @@ def test_an_archive_is_the_folder_that_was_packed(
     assert [path.name for path in tmp_path.iterdir()] == ["input"]
 
 
-def test_archives_of_other_things_are_no_trace(tmp_path: Path) -> None:
+def test_other_archives_are_not_traces(tmp_path: Path) -> None:
     packed = tarred({"a/log.txt": b"x", "a/0.txt": b"JobID|State", "0.parquet": b"no"})
     assert not is_in_archive(packed)
     with pytest.raises(InputRefused):
@@ -150,18 +150,18 @@ def test_archives_of_other_things_are_no_trace(tmp_path: Path) -> None:
         assert not is_in_archive(start)
 
 
-def test_what_the_tools_made_lies_below_and_is_left_alone(tmp_path: Path) -> None:
+def test_nested_text_export_is_ignored(tmp_path: Path) -> None:
     packed = tarred(below("raw/_text", TEXT) | below("raw", RAW))
     assert found(written(tmp_path / "input", packed)) == ("raw", RAW)
 
 
-def test_several_traces_are_refused(tmp_path: Path) -> None:
+def test_several_traces_in_archive_are_refused(tmp_path: Path) -> None:
     packed = tarred(below("8/raw", RAW) | below("8/text", TEXT))
     with pytest.raises(InputRefused, match="several Recorder traces"):
         found(written(tmp_path / "input", packed))
 
 
-def test_a_name_that_comes_twice_is_refused(tmp_path: Path) -> None:
+def test_duplicate_name_in_archive_is_refused(tmp_path: Path) -> None:
     packed = tarred(below("raw", RAW))[: -tarfile.RECORDSIZE] + tarred({"raw/0.ts": b""})
     whole = tarred(below("raw", RAW))
     end = len(whole.rstrip(b"\x00")) // 512 * 512 + 512
@@ -178,9 +178,7 @@ def test_links_and_devices_are_refused(tmp_path: Path, kind: bytes) -> None:
         found(written(tmp_path / "input", member.tobuf() + tarred(below("raw", RAW))))
 
 
-def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_excessive_expansion_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder_files, "FREE_BYTES", 100_000)
     monkeypatch.setattr(recorder_files, "MAX_EXPANSION_FACTOR", 10)
     for name in ("raw/0.ts", "raw/other"):
@@ -190,7 +188,7 @@ def test_an_archive_that_unpacks_to_far_more_than_it_is_is_refused(
 
 
 @pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
-def test_a_cut_or_hurt_archive_is_refused(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_truncated_or_damaged_archive_is_refused(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     packed = pack(tarred(below("raw", RAW))[:-9000])
     for size in range(600 if pack is bytes else 60, len(packed) - 1200, len(packed) // 7):
         with pytest.raises(InputRefused):
@@ -200,7 +198,7 @@ def test_a_cut_or_hurt_archive_is_refused(tmp_path: Path, pack: Callable[[bytes]
 # ---- files
 
 
-def test_a_file_that_is_too_large_or_missing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_or_missing_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put(tmp_path / "raw", RAW)
     packed = written(tmp_path / "input", tarred(RAW))
     monkeypatch.setattr(recorder_files, "MAX_FILE_BYTES", 10)
@@ -212,7 +210,7 @@ def test_a_file_that_is_too_large_or_missing_is_refused(tmp_path: Path, monkeypa
                 files.read("ug.mt")
 
 
-def test_a_file_that_is_gone_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_file_deleted_during_reading_is_refused(tmp_path: Path) -> None:
     folder = put(tmp_path / "raw", RAW)
     with open_trace(folder) as (_, files):
         (folder / "0.ts").unlink()
@@ -221,7 +219,7 @@ def test_a_file_that_is_gone_meanwhile_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS)
-def test_the_text_of_one_rank_is_told_by_its_name(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_rank_of_single_text_file_is_taken_from_its_name(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = written(tmp_path / "02.txt.x", pack(TEXT["2.txt"]))
     assert found(path) == ("text", {"02.txt": TEXT["2.txt"]})
     with pytest.raises(InputRefused, match="contain the rank"), open_trace(path.rename(tmp_path / "x.txt")):

@@ -26,18 +26,18 @@ def unfold_rules(grammar: Grammar, call_count: int, signature_count: int = 3) ->
         ({-1: [(-7, 2), (-3, 1)], -3: [(0, 1), (1, 1)], -7: [(-3, 2), (2, 1)]}, [0, 1, 0, 1, 2, 0, 1, 0, 1, 2, 0, 1]),
     ],
 )
-def test_rules_are_put_in_where_they_are_named(grammar: Grammar, expected: list[int]) -> None:
+def test_rules_are_expanded_where_referenced(grammar: Grammar, expected: list[int]) -> None:
     assert unfold_rules(grammar, len(expected)) == expected
 
 
 @given(st.lists(st.integers(0, 3), max_size=120))
-def test_any_sequence_comes_back_from_its_grammar(symbols: list[int]) -> None:
+def test_sequence_round_trips_through_grammar(symbols: list[int]) -> None:
     assert unfold_rules(folded(symbols), len(symbols), 4) == symbols
 
 
 @st.composite
 def grammars(draw: st.DrawFn) -> Grammar:
-    """Draw rules that name later ones only, each at least once, as nested as may be."""
+    """Draw rules that reference only later rules, each of them, with deep nesting."""
     count = draw(st.integers(1, 6))
     rules: Grammar = {}
     for rule in range(count):
@@ -48,7 +48,7 @@ def grammars(draw: st.DrawFn) -> Grammar:
 
 
 @given(grammars())
-def test_any_grammar_is_unfolded_as_the_obvious_way_does(grammar: Grammar) -> None:
+def test_unfolding_matches_naive_expansion(grammar: Grammar) -> None:
     expected = sequence(grammar, -1)
     assert unfold_rules(grammar, len(expected)) == expected
     for wrong in (len(expected) - 1, len(expected) + 1):
@@ -56,13 +56,13 @@ def test_any_grammar_is_unfolded_as_the_obvious_way_does(grammar: Grammar) -> No
             unfold_rules(grammar, wrong)
 
 
-def test_a_rule_of_many_is_unfolded_once_and_deep_ones_need_no_deep_stack() -> None:
+def test_deeply_nested_rules_need_no_recursion() -> None:
     depth = 20_000
     chain: Grammar = {-1 - number: [(-2 - number, 1)] for number in range(depth)}
     assert unfold_rules(chain | {-1 - depth: [(1, 5)]}, 5) == [1] * 5
 
 
-def test_exponents_cannot_ask_for_more_than_there_are_time_stamps() -> None:
+def test_exponents_are_limited_by_number_of_time_stamps() -> None:
     bomb: Grammar = {-1 - number: [(-2 - number, 2**31 - 1)] for number in range(30)}
     with pytest.raises(InputRefused, match="more calls than the 1000"):
         unfold_rules(bomb | {-31: [(0, 1)]}, 1000)
@@ -84,12 +84,12 @@ def test_exponents_cannot_ask_for_more_than_there_are_time_stamps() -> None:
         ({-1: [(0, 1)], 4: [(0, 1)]}, "rule 4"),
     ],
 )
-def test_what_is_no_grammar_is_refused(grammar: Grammar, said: str) -> None:
+def test_invalid_grammar_is_refused(grammar: Grammar, said: str) -> None:
     with pytest.raises(InputRefused, match=said):
         unfold_rules(grammar, 4)
 
 
-def test_damaged_files_are_refused_or_mean_something_else_and_never_fail() -> None:
+def test_damaged_grammar_raises_only_input_refused() -> None:
     content = grammar_file(folded([0, 1, 2, 0, 1, 2, 0, 1, 1, 1, 2]))
     for size in range(len(content)):
         with pytest.raises(InputRefused):
@@ -106,7 +106,7 @@ def test_damaged_files_are_refused_or_mean_something_else_and_never_fail() -> No
             continue
 
 
-def test_claims_of_many_rules_or_symbols_take_no_memory() -> None:
+def test_excessive_declared_counts_allocate_no_memory() -> None:
     for numbers in ([2**31 - 1], [-1], [1, -1, 2**31 - 1], [1, -1, -1], [2, -1, 0, -1, 0]):
         with pytest.raises(InputRefused):
             unfold(struct.pack(f"<{len(numbers)}i", *numbers), 5, 3)

@@ -19,7 +19,7 @@ KINDS = {"POSIX": 0, "MPIIO": 1, "MPI": 2, "HDF5": 3, "FTRACE": 4}
 
 
 def table(rank: int, calls: list[Call], *, repeated: bool = False) -> pa.Table:
-    """Return the export of a rank; `repeated` has the columns as lists of one, as the export declares most."""
+    """Return the export of a rank; with `repeated`, columns are single-element lists, as most exports declare."""
     rows = expected(rank, calls)
     texts = [list(call.arguments)[:10] + [""] * max(0, 10 - len(call.arguments)) for call in calls]
     numbers: dict[str, Any] = {
@@ -46,7 +46,7 @@ def packed(found: pa.Table) -> bytes:
 
 
 @pytest.mark.parametrize("repeated", [False, True])
-def test_an_export_is_the_trace_with_coarser_times(tmp_path: Path, repeated: bool) -> None:
+def test_export_equals_trace_with_single_precision_times(tmp_path: Path, repeated: bool) -> None:
     ranks = [calls for calls in made_up(4, seed=4) if calls]
     files = {f"{rank}.parquet": packed(table(rank, calls, repeated=repeated)) for rank, calls in enumerate(ranks)}
     found = calls_of(put(tmp_path, files))
@@ -57,7 +57,7 @@ def test_an_export_is_the_trace_with_coarser_times(tmp_path: Path, repeated: boo
     ]
 
 
-def test_the_times_are_said_to_be_coarse(tmp_path: Path) -> None:
+def test_time_resolution_of_export_is_reported(tmp_path: Path) -> None:
     calls = [Call(2, 0, ("f", "%p", "8"), 0, 1), Call(2, 0, ("f", "%p", "8"), 10_000_000_000, 10_000_000_000)]
     found = tables_of(put(tmp_path, {"0.parquet": packed(table(0, calls))}))
     trace = found["traces"].row(0, named=True)
@@ -68,7 +68,7 @@ def test_the_times_are_said_to_be_coarse(tmp_path: Path) -> None:
     assert "single precision" in module["reason"]
 
 
-def test_arguments_beyond_the_tenth_are_said_to_be_missing(tmp_path: Path) -> None:
+def test_arguments_beyond_the_tenth_are_reported_missing(tmp_path: Path) -> None:
     calls = [Call(5, 0, tuple("abcdefghijkl"), 0, 1), Call(5, 0, tuple("abcdefghij"), 1, 1)]
     found = tables_of(put(tmp_path, {"0.parquet": packed(table(0, calls))}))
     assert found["trace_calls"]["arguments"].to_list() == ["a b c d e f g h i j"] * 2
@@ -107,14 +107,14 @@ def with_column(name: str, values: list[object]) -> pa.Table:
         (packed(with_column("tstart", ["a", "b", "c"])), "values of another type"),
     ],
 )
-def test_what_is_no_export_costs_the_rank(tmp_path: Path, content: bytes, said: str) -> None:
+def test_invalid_export_skips_its_rank(tmp_path: Path, content: bytes, said: str) -> None:
     found = tables_of(put(tmp_path, {"0.parquet": content, "1.parquet": packed(table(1, made_up(1, 3)[0]))}))
     assert found["trace_calls"]["rank"].unique().to_list() == [1]
     assert found["trace_modules"]["outcome"].unique().to_list() == ["partial"]
     assert found["rejects"]["reason"].str.contains(said).any()
 
 
-def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
+def test_damage_raises_only_input_refused(tmp_path: Path) -> None:
     content = packed(GOOD)
     rng = np.random.default_rng(3)
     for _ in range(150):
@@ -126,13 +126,13 @@ def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
             continue
 
 
-def test_times_that_are_no_numbers_are_refused_row_by_row(tmp_path: Path) -> None:
+def test_non_finite_times_are_refused_by_row(tmp_path: Path) -> None:
     damaged = with_column("tend", [0.0, float("nan"), float("inf")])
     found = tables_of(put(tmp_path, {"0.parquet": packed(damaged)}))
     assert found["trace_calls"]["call"].to_list() == [0]
     assert found["rejects"]["line"].to_list() == [2, 3]
 
 
-def test_the_order_is_that_of_the_file_where_times_cannot_tell() -> None:
+def test_file_order_breaks_ties_between_equal_times() -> None:
     rows = pl.DataFrame(pl.from_arrow(GOOD)).with_columns(tstart=pl.lit(5.0), tend=pl.lit(5.0))
     assert convert_rows(0, rows).calls["call"].to_list() == [0, 1, 2]

@@ -28,11 +28,11 @@ def reasons(found: dict[str, object]) -> str:
     return " ".join(found["rejects"]["reason"].to_list())  # type: ignore[index]
 
 
-# ---- whole traces
+# ---- intact traces
 
 
 @every_form
-def test_calls_come_back_with_all_that_is_known_of_them(tmp_path: Path, form: str) -> None:
+def test_calls_have_all_recorded_properties(tmp_path: Path, form: str) -> None:
     found = tables_of(put(tmp_path / "raw", FORMS[form](RANKS)))
     assert found["trace_calls"].drop("trace_id").rows() == [
         row for rank, calls in enumerate(RANKS) for row in expected(rank, calls)
@@ -51,13 +51,13 @@ def test_calls_come_back_with_all_that_is_known_of_them(tmp_path: Path, form: st
 
 @every_form
 @pytest.mark.parametrize("seed", range(8))
-def test_made_up_traces_come_back(tmp_path: Path, form: str, seed: int) -> None:
+def test_synthetic_traces_round_trip(tmp_path: Path, form: str, seed: int) -> None:
     ranks = made_up(5, seed)
     found = calls_of(put(tmp_path / "raw", FORMS[form](ranks)))
     assert found == [row for rank, calls in enumerate(ranks) for row in expected(rank, calls)]
 
 
-def test_the_obvious_decoder_agrees(tmp_path: Path) -> None:
+def test_calls_match_naive_decoder(tmp_path: Path) -> None:
     ranks = [
         [replace(call, function=5) if call.function == naive.USER else call for call in calls]
         for calls in made_up(4, seed=3)
@@ -69,19 +69,19 @@ def test_the_obvious_decoder_agrees(tmp_path: Path) -> None:
         assert [(row[4], row[2], row[5]) for row in found if row[0] == rank] == rows
 
 
-def test_each_rank_of_a_merged_trace_has_its_own_times(tmp_path: Path) -> None:
+def test_ranks_of_merged_trace_have_separate_times(tmp_path: Path) -> None:
     calls = [[Call(5, 0, (), 100 * rank, 100 * rank + 1)] for rank in range(4)]
     files = naive.merged(calls)
     assert [name for name in files if name.endswith(".cfg")] == ["0.cfg"]
     assert [row[6] for row in calls_of(put(tmp_path, files))] == [0.0, 1e-5, 2e-5, 3e-5]
 
 
-def test_threads_tell_signatures_apart_and_are_not_shown(tmp_path: Path) -> None:
+def test_calls_do_not_depend_on_threads(tmp_path: Path) -> None:
     calls = [Call(2, 0, ("f", "%p", "1"), tick, tick, thread=tick % 2) for tick in range(6)]
     assert calls_of(put(tmp_path, naive.separate([calls]))) == expected(0, calls)
 
 
-def test_bytes_that_are_no_text_are_shown(tmp_path: Path) -> None:
+def test_undecodable_bytes_are_escaped(tmp_path: Path) -> None:
     files = naive.separate([[Call(0, 0, ("aÿb", "é"), 0, 1)]])
     files["0.cst"] = files["0.cst"].replace("ÿ".encode(), b"\xff\xfe")
     assert calls_of(put(tmp_path, files))[0][5] == "a\\xff\\xfeb é"
@@ -90,17 +90,17 @@ def test_bytes_that_are_no_text_are_shown(tmp_path: Path) -> None:
 # ---- times
 
 
-def test_times_are_relative_to_the_start_of_the_call_before() -> None:
+def test_times_are_relative_to_start_of_previous_call() -> None:
     began, ceased = read_times(struct.pack("<6I", 10, 30, 5, 6, 0, 4_294_967_295), 1e-7)
     assert began.tolist() == [10e-7, 15e-7, 15e-7]
     assert ceased.tolist() == [30e-7, 16e-7, (15 + 4_294_967_295) / 1e7]
 
 
-def test_a_tick_that_is_no_decimal_is_multiplied() -> None:
+def test_tick_that_is_not_a_power_of_ten_is_multiplied() -> None:
     assert read_times(struct.pack("<2I", 10, 30), 0.3)[1].tolist() == [30 * 0.3]
 
 
-def test_a_call_that_ends_before_it_begins_is_refused_alone(tmp_path: Path) -> None:
+def test_call_that_ends_before_it_begins_is_refused(tmp_path: Path) -> None:
     files = naive.separate([[Call(2, 0, ("f", "%p", "1"), tick, tick) for tick in range(3)]])
     files["0.ts"] = struct.pack("<6I", 0, 0, 4_000_000_000, 5, 1, 1)
     found = tables_of(put(tmp_path, files))
@@ -110,7 +110,7 @@ def test_a_call_that_ends_before_it_begins_is_refused_alone(tmp_path: Path) -> N
     assert found["trace_modules"]["outcome"].to_list() == ["partial"]
 
 
-# ---- damage that costs a rank
+# ---- damage that affects a rank
 
 
 def damaged(files: dict[str, bytes], name: str, content: bytes | None) -> dict[str, bytes]:
@@ -146,7 +146,7 @@ WHOLE = naive.separate(RANKS)
         ("1.cfg", naive.grammar_file({-1: [(1, 2)]}), "unknown symbol"),
     ],
 )
-def test_a_damaged_rank_is_left_out_and_said_to_be(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
+def test_damaged_rank_is_skipped_and_reported(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
     found = tables_of(put(tmp_path, damaged(WHOLE, name, content)))
     assert found["trace_calls"]["rank"].unique().to_list() == [0]
     assert found["traces"]["process_count"].item() == 3
@@ -155,13 +155,13 @@ def test_a_damaged_rank_is_left_out_and_said_to_be(tmp_path: Path, name: str, co
     assert "ranks 1." in found["trace_modules"]["reason"].item()
 
 
-def test_signatures_must_be_as_frequent_as_they_say(tmp_path: Path) -> None:
+def test_signature_counts_must_match_the_calls(tmp_path: Path) -> None:
     files = naive.separate([[Call(0, 0, ("f",), 0, 0), Call(1, 0, ("f",), 0, 0)], RANKS[0]])
     files["0.cfg"] = naive.grammar_file({-1: [(0, 2)]})
     assert "do not match the counts" in reasons(tables_of(put(tmp_path, files)))
 
 
-def test_ranks_without_files_are_named(tmp_path: Path) -> None:
+def test_ranks_without_files_are_reported(tmp_path: Path) -> None:
     files = naive.separate(made_up(6, seed=1, most=20))
     kept = {name: content for name, content in files.items() if name.split(".")[0] not in ("1", "2", "5")}
     found = tables_of(put(tmp_path, kept))
@@ -171,13 +171,13 @@ def test_ranks_without_files_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("claimed", [2, 2**31 - 1])
-def test_a_count_of_ranks_that_lies_makes_the_trace_partial_and_takes_no_time(tmp_path: Path, claimed: int) -> None:
+def test_wrong_number_of_ranks_makes_trace_partial(tmp_path: Path, claimed: int) -> None:
     found = tables_of(put(tmp_path, naive.separate(made_up(4, seed=2)) | {"recorder.mt": naive.metadata(claimed)}))
     assert found["trace_modules"]["outcome"].unique().to_list() == ["partial"]
     assert found["trace_calls"]["rank"].max() < claimed  # type: ignore[operator]
 
 
-def test_a_merged_trace_without_the_times_of_a_rank_lacks_that_rank(tmp_path: Path) -> None:
+def test_rank_without_times_in_merged_trace_is_skipped(tmp_path: Path) -> None:
     files = naive.merged(RANKS)
     del files["1.ts"]
     found = tables_of(put(tmp_path, files))
@@ -185,16 +185,16 @@ def test_a_merged_trace_without_the_times_of_a_rank_lacks_that_rank(tmp_path: Pa
     assert "Ranks 1 of 3" in reasons(found)
 
 
-# ---- damage that costs the trace
+# ---- damage that affects the trace
 
 
 @pytest.mark.parametrize("version", [b"2.4.0", b"3.0.1", b"2.50.0", b"", b"\xff\xff", b"2.5", b"2.5.x"])
-def test_other_versions_are_refused_with_what_can_be_read(tmp_path: Path, version: bytes) -> None:
+def test_unsupported_version_is_refused(tmp_path: Path, version: bytes) -> None:
     with pytest.raises(InputRefused, match=r"only 2\.5 is supported"):
         tables_of(put(tmp_path, WHOLE | {"VERSION": version}))
 
 
-def test_a_trace_without_a_version_is_refused(tmp_path: Path) -> None:
+def test_trace_without_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no file VERSION"):
         tables_of(put(tmp_path, damaged(WHOLE, "VERSION", None)))
 
@@ -218,7 +218,7 @@ def test_a_trace_without_a_version_is_refused(tmp_path: Path) -> None:
         naive.metadata(3)[:28] + struct.pack("<i", 1) + naive.metadata(3)[32:],
     ],
 )
-def test_metadata_that_cannot_be_are_refused(content: bytes) -> None:
+def test_invalid_metadata_are_refused(content: bytes) -> None:
     with pytest.raises(InputRefused):
         read_metadata(content)
 
@@ -235,19 +235,19 @@ def test_metadata_that_cannot_be_are_refused(content: bytes) -> None:
         ("0.cst", b""),
     ],
 )
-def test_a_merged_trace_needs_what_its_ranks_share(tmp_path: Path, name: str, content: bytes | None) -> None:
+def test_merged_trace_without_shared_files_is_refused(tmp_path: Path, name: str, content: bytes | None) -> None:
     with pytest.raises(InputRefused):
         tables_of(put(tmp_path, damaged(naive.merged(RANKS), name, content)))
 
 
-def test_a_trace_of_which_no_rank_can_be_read_is_refused_with_the_first_reason(tmp_path: Path) -> None:
+def test_trace_without_readable_ranks_is_refused_with_first_reason(tmp_path: Path) -> None:
     files = {name: content for name, content in WHOLE.items() if not name.endswith(".cfg")}
     with pytest.raises(InputRefused, match=r"Rank 0 is skipped\. 0\.cfg is missing"):
         tables_of(put(tmp_path, files))
 
 
 @pytest.mark.slow
-def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
+def test_damage_raises_only_input_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     for form in FORMS.values():
         files = form(made_up(2, seed=5, most=25))
@@ -266,7 +266,7 @@ def test_damage_anywhere_never_raises_anything_else(tmp_path: Path) -> None:
             path.unlink()
 
 
-def test_modules_are_told_by_the_order_of_the_functions() -> None:
+def test_modules_are_derived_from_order_of_functions() -> None:
     listed = read_signatures(naive.signatures({Call(7, 0, (), 0, 0).key(): 0}, 0, {0: 1}), naive.FUNCTIONS, 0)
     assert listed.rows.select("function", "module").rows() == [("H5Fopen", "HDF5")]
     without = tuple(name for name in naive.FUNCTIONS if not name.startswith("H5"))

@@ -1,4 +1,4 @@
-"""Requests out of Recorder's calls: arguments, offsets, nesting, sums; real traces and a slow twin."""
+"""Test requests derived from Recorder's calls: arguments, offsets, nesting and sums, against a naive implementation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.warehouse.sources.recorder_calls import found, made, of_archive
 
 RANKS = (8, 12, 16, 24)
 KIB, MIB = 1 << 10, 1 << 20
-#: what the names of functions say of them
+# : operations by parts of function names
 WORDS = {"open": "open", "creat": "open", "close": "close", "seek": "seek", "stat": "stat", "sync": "sync"}
 SAMPLE = [("ios_posix_nn", 8), ("ior_mpiio_inter_coll_romio", 12), ("ios_mpiio_nn", 8), ("ior_posix_random", 16)]
 
@@ -33,7 +33,7 @@ def sizes(*calls: str) -> list[float | None]:
 # ---- POSIX
 
 
-def test_every_posix_request_says_its_bytes() -> None:
+def test_every_posix_request_has_bytes() -> None:
     calls = ["read f %p 10", "write f %p 20", "pread64 f %p 30 5", "pwrite f %p 40 6", "readv f 50 2", "writev f 60 3"]
     calls += ["fread %p 8 9 g", "fwrite %p 2 5 g", "fprintf g 12"]
     requests = found(made(*calls))["trace_requests"]
@@ -56,7 +56,7 @@ def test_offsets_follow_opens_seeks_reads_and_writes() -> None:
     assert offsets(*calls, "pwrite f %p 9 3", "read f %p 1") == [0, 10, 100, 100, 3, 101]
 
 
-def test_files_and_ranks_have_pointers_of_their_own() -> None:
+def test_files_and_ranks_have_separate_file_pointers() -> None:
     one = made("open f 2", "open g 2", "write f %p 10", "write g %p 20", "write f %p 1", "write g %p 2")
     two = made("open f 2", "write f %p 5", "write f %p 5", rank=1)
     assert found(one, two)["trace_requests"]["offset_bytes"].to_list() == [0, 0, 10, 20, 0, 5]
@@ -88,11 +88,11 @@ def test_files_and_ranks_have_pointers_of_their_own() -> None:
         (("open f 2", "write f %p -1", "write f %p 1"), [0, None]),
     ],
 )
-def test_an_offset_that_cannot_be_told_is_null(calls: tuple[str, ...], expected: list[int | None]) -> None:
+def test_undetermined_offset_is_null(calls: tuple[str, ...], expected: list[int | None]) -> None:
     assert offsets(*calls) == expected
 
 
-def test_sums_that_leave_64_bits_are_not_known() -> None:
+def test_sums_beyond_64_bits_are_null() -> None:
     huge = str((1 << 63) - 1)
     assert offsets("open f 2", *[f"lseek f {huge} 1"] * 3, "read f %p 1", "lseek f 2 0", "read f %p 1") == [None, 2]
     assert sizes(f"fwrite %p {huge} {huge} f", f"pwrite f %p {huge} 0") == [None, None]
@@ -101,14 +101,14 @@ def test_sums_that_leave_64_bits_are_not_known() -> None:
 # ---- MPI-IO
 
 
-def test_datatypes_say_the_bytes_and_derived_ones_do_not() -> None:
+def test_basic_datatypes_determine_bytes_and_derived_ones_do_not() -> None:
     calls = [
         f"MPI_File_write_at 0-0 0 %p 3 {name} [0_0]" for name in ("MPI_DOUBLE", "MPI_BYTE", "mine", "MPI_TYPE_UNKNOWN")
     ]
     assert sizes(*calls) == [24, 3, None, None]
 
 
-def test_handles_name_their_file() -> None:
+def test_handles_are_resolved_to_files() -> None:
     opened = "MPI_File_open MPI_COMM_WORLD /data/f 9 %p 0-0"
     tables = found(made(opened, "MPI_File_write 0-0 %p 4 MPI_INT [0_0]", "MPI_File_write 7-7 %p 4 MPI_INT [0_0]"))
     files = tables["trace_files"].select("file_number", "path").rows()
@@ -152,7 +152,7 @@ READ = "MPI_File_read 0-0 %p 2 MPI_INT [0_0]"
         (("MPI_File_open MPI_COMM_SELF f 9 %p MPI_FILE_UNKNOWN", READ.replace("0-0", "MPI_FILE_UNKNOWN")), [None]),
     ],
 )
-def test_offsets_of_mpi_files(calls: tuple[str, ...], expected: list[int | None]) -> None:
+def test_offsets_of_mpi_files_follow_views_and_seeks(calls: tuple[str, ...], expected: list[int | None]) -> None:
     assert offsets(*calls) == expected
 
 
@@ -166,13 +166,13 @@ def test_nonblocking_and_split_requests_are_asynchronous() -> None:
 # ---- nesting
 
 
-def test_a_request_within_a_traced_call_to_files_is_nested_and_not_counted() -> None:
+def test_request_within_file_call_is_nested_and_not_counted() -> None:
     tables = found(made(OPEN, "MPI_File_write 0-0 %p 8 MPI_BYTE [0_0]", "+pwrite f %p 8 0", "pwrite f %p 8 8"))
     assert tables["trace_requests"]["is_nested"].to_list() == [False, True, False]
     assert tables["trace_records"].select("module", "written_bytes").rows() == [("MPIIO", 8), ("POSIX", 8)]
 
 
-def test_deeper_calls_count_where_no_call_to_files_is_around_them() -> None:
+def test_deeper_call_is_nested_only_within_a_file_call() -> None:
     calls = [
         "H5Dwrite 1 2",
         "+MPI_File_write 0-0 %p 8 MPI_BYTE [0_0]",
@@ -185,7 +185,7 @@ def test_deeper_calls_count_where_no_call_to_files_is_around_them() -> None:
     assert found(made("+read f %p 1"))["trace_requests"]["is_nested"].to_list() == [False]
 
 
-def test_nesting_does_not_reach_the_next_rank() -> None:
+def test_nesting_does_not_cross_ranks() -> None:
     calls = pl.concat([made("MPI_File_write 0-0 %p 8 MPI_BYTE [0_0]"), made("+pwrite f %p 8 0", rank=1)])
     assert found(calls)["trace_requests"]["is_nested"].to_list() == [False, False]
 
@@ -193,7 +193,7 @@ def test_nesting_does_not_reach_the_next_rank() -> None:
 # ---- sums
 
 
-def test_records_count_and_time_what_was_done_to_a_file() -> None:
+def test_records_have_counts_and_times_by_file() -> None:
     calls = ["open f 66 420", "lseek f 5 0", "write f %p 10", "read f %p 3", "read f %p 4", "__xstat 1 f %p", "fsync f"]
     (record,) = found(made(*calls, "close f", "umask 18"))["trace_records"].to_dicts()
     counts = {name: record[f"{name}_count"] for name in ("open", "read", "write", "seek", "stat", "sync")}
@@ -204,7 +204,7 @@ def test_records_count_and_time_what_was_done_to_a_file() -> None:
     assert (record["read_time_s"], record["write_time_s"], record["metadata_time_s"]) == (1, 1, 2)
 
 
-def test_a_sum_with_an_unknown_part_is_not_known() -> None:
+def test_sum_with_unknown_term_is_null() -> None:
     opened = "MPI_File_open MPI_COMM_WORLD f 9 %p 0-0"
     (record,) = found(made(opened, "MPI_File_write 0-0 %p 1 mine [0_0]", READ))["trace_records"].to_dicts()
     assert (record["written_bytes"], record["write_count"], record["read_bytes"]) == (None, 1, 8)
@@ -214,7 +214,7 @@ def test_a_sum_with_an_unknown_part_is_not_known() -> None:
 # ---- metadata
 
 
-def test_calls_that_move_no_bytes_say_what_they_do() -> None:
+def test_calls_without_bytes_are_metadata_operations() -> None:
     calls = [
         "open f 66 420",
         "lseek f 5 0",
@@ -248,7 +248,7 @@ def test_calls_that_move_no_bytes_say_what_they_do() -> None:
     assert [paths[number] for number in rows["file_number"]] == [*["f"] * 6, *["g"] * 4]
 
 
-def test_metadata_calls_are_numbered_over_all_parts() -> None:
+def test_metadata_calls_are_numbered_across_parts() -> None:
     rows = found(made("open f 2", "close f"), made("open f 2", rank=1))["trace_metadata"]
     assert rows.select("metadata_call", "rank", "operation").rows() == [(0, 0, "open"), (1, 0, "close"), (2, 1, "open")]
 
@@ -256,27 +256,27 @@ def test_metadata_calls_are_numbered_over_all_parts() -> None:
 # ---- refused
 
 
-def test_malformed_requests_are_refused_and_the_rest_goes_on() -> None:
+def test_malformed_requests_are_refused_individually() -> None:
     tables = found(made("open f 2", "write", "write f", "write f %p ten", "pread f %p 1", "read f %p 1"))
     assert tables["rejects"]["line"].to_list() == [2, 3, 4, 5]
     assert tables["rejects"]["raw"].to_list()[2] == "write ( f %p ten )"
     assert tables["trace_requests"]["offset_bytes"].to_list() == [None]
 
 
-def test_malformed_calls_of_other_kinds_do_no_harm() -> None:
+def test_other_malformed_calls_are_ignored() -> None:
     calls = ["open f", "open", "lseek f", "close", "fcntl f", "fcntl", "MPI_File_open", "MPI_File_set_view 0-0", "dup"]
     tables = found(made(*calls, "write f %p 1", "MPI_File_seek 0-0 x MPI_SEEK_SET", READ))
     assert tables["trace_requests"]["offset_bytes"].to_list() == [None, None]
     assert "rejects" not in tables
 
 
-def test_no_calls_make_nothing() -> None:
+def test_empty_input_yields_no_tables() -> None:
     assert found(made()) == {}
     assert found() == {}
     assert found(made("MPI_Bcast x")) == {}
 
 
-# ---- the slow twin
+# ---- comparison with a naive implementation
 
 POSIX = ("open", "creat", "fopen", "close", "fclose", "read", "write", "readv", "pread", "pwrite", "fread", "fwrite")
 POSIX_ALL = (
@@ -364,12 +364,12 @@ def same_as_twin(calls: pl.DataFrame) -> None:
 
 @settings(max_examples=examples(80), deadline=None)
 @given(st.lists(st.lists(CALLS, max_size=25), min_size=1, max_size=2))
-def test_made_calls_are_as_the_twin_says(ranks: list[list[str]]) -> None:
+def test_requests_of_generated_calls_match_naive_ones(ranks: list[list[str]]) -> None:
     same_as_twin(pl.concat([made(*calls, rank=rank) for rank, calls in enumerate(ranks)]))
 
 
 @pytest.mark.parametrize(("app", "ranks"), SAMPLE)
-def test_real_traces_are_as_the_twin_says(shared_data: Path, app: str, ranks: int) -> None:
+def test_requests_of_real_traces_match_naive_ones(shared_data: Path, app: str, ranks: int) -> None:
     same_as_twin(of_archive(shared_data / "recorder" / app / str(ranks) / "text.tar.zst"))
 
 
@@ -377,7 +377,7 @@ def test_real_traces_are_as_the_twin_says(shared_data: Path, app: str, ranks: in
 
 
 @pytest.mark.parametrize(("app", "ranks"), SAMPLE)
-def test_metadata_calls_of_real_traces_are_as_a_count_of_their_lines(shared_data: Path, app: str, ranks: int) -> None:
+def test_metadata_calls_of_real_traces_match_naive_count(shared_data: Path, app: str, ranks: int) -> None:
     calls = of_archive(shared_data / "recorder" / app / str(ranks) / "text.tar.zst")
     expected: Counter[tuple[int, str, float, bool]] = Counter()
     above: list[tuple[int, bool]] = []
@@ -404,7 +404,7 @@ def own(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
     return tables["trace_requests"].filter(~pl.col("is_nested"))
 
 
-def test_n_to_n_writes_and_reads_a_hundred_blocks(shared_data: Path) -> None:
+def test_n_to_n_trace_writes_and_reads_a_hundred_blocks(shared_data: Path) -> None:
     tables = trace(shared_data, "ios_posix_nn", 8)
     places = own(tables).group_by("rank", "direction", maintain_order=True).agg("offset_bytes", "request_bytes")
     assert places.height == 16
@@ -414,7 +414,7 @@ def test_n_to_n_writes_and_reads_a_hundred_blocks(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-def test_strong_scaling_seeks_where_its_table_says(shared_data: Path, ranks: int) -> None:
+def test_strong_scaling_trace_has_expected_offsets(shared_data: Path, ranks: int) -> None:
     requests = own(trace(shared_data, "ios_strong", ranks))
     expected = [rank * (960 // ranks) + 960 * turn for rank in range(ranks) for turn in range(requests.height // ranks)]
     assert requests["offset_bytes"].to_list() == expected
@@ -422,7 +422,7 @@ def test_strong_scaling_seeks_where_its_table_says(shared_data: Path, ranks: int
 
 
 @pytest.mark.parametrize("app", ["ior_posix_chunk", "ior_posix_fpp", "ior_mpiio_chunk", "ior_mpiio_inter_coll_romio"])
-def test_ior_moves_2_mib_a_rank_in_128_kib(shared_data: Path, app: str) -> None:
+def test_ior_trace_moves_2_mib_per_rank_in_128_kib_requests(shared_data: Path, app: str) -> None:
     tables = trace(shared_data, app, 8)
     moved = own(tables).group_by("rank", "direction").agg(pl.col("request_bytes").sum(), pl.len())
     assert moved.height == 16
@@ -435,7 +435,7 @@ def test_ior_moves_2_mib_a_rank_in_128_kib(shared_data: Path, app: str) -> None:
     assert tables["trace_records"]["read_bytes"].sum() == 16 * MIB
 
 
-def test_a_nested_layer_is_the_same_bytes_and_is_not_counted(shared_data: Path) -> None:
+def test_nested_layer_has_same_bytes_and_is_not_counted(shared_data: Path) -> None:
     tables = trace(shared_data, "ior_mpiio_chunk", 8)
     per_layer = tables["trace_requests"].group_by("module").agg(pl.col("request_bytes").sum())["request_bytes"]
     assert per_layer.to_list() == [32 * MIB] * 2
@@ -443,17 +443,17 @@ def test_a_nested_layer_is_the_same_bytes_and_is_not_counted(shared_data: Path) 
     assert records["read_bytes"].sum() + records["written_bytes"].sum() == 32 * MIB
 
 
-def test_a_view_with_gaps_leaves_offsets_open(shared_data: Path) -> None:
+def test_view_with_gaps_makes_offsets_null(shared_data: Path) -> None:
     requests = own(trace(shared_data, "ios_mpiio_nn", 8))
     assert requests["offset_bytes"].null_count() == requests.height
     assert requests["request_bytes"].null_count() == 0
 
 
-def test_forms_are_unambiguous() -> None:
+def test_request_forms_have_unique_functions() -> None:
     assert recorder_requests.list_forms()["function"].is_unique().all()
 
 
-def test_requests_are_numbered_over_all_parts() -> None:
+def test_requests_are_numbered_across_parts() -> None:
     requests = Requests()
     parts = [*requests.add(made("read f %p 1")), *requests.add(made("read f %p 1", rank=1))]
     assert [part.rows["request"].to_list() for part in parts] == [[0], [1]]

@@ -40,7 +40,7 @@ def ranks_of(path: Path) -> list[SignedRank]:
 
 
 def rows_of(found: SignedRank) -> list[tuple[object, ...]]:
-    """Return a rank's calls as landing has them, after checking their form."""
+    """Return a rank's calls as landed, after checking their form."""
     assert found.order.dtype == np.int32
     assert found.signatures.schema == pl.Schema(
         {"level": pl.Int64, "module": pl.String, "function": pl.String, "arguments": pl.String}
@@ -70,11 +70,11 @@ def signed(calls: list[twin.Call]) -> SignedRank:
     return SignedRank(0, rows, np.array(order, np.int32), times, times + 0.5)
 
 
-# ---- whole traces
+# ---- intact traces
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_run_is_told_of_and_its_ranks_signed(tmp_path: Path, form: str) -> None:
+def test_run_has_metadata_and_signed_ranks(tmp_path: Path, form: str) -> None:
     with open_signed_run(put(tmp_path / "raw", FORMS[form](RANKS))) as run:
         assert (run.version, run.process_count, run.ranks) == ("2.5.0", 3, range(3))
         assert run.started_at is not None
@@ -88,7 +88,7 @@ def test_a_run_is_told_of_and_its_ranks_signed(tmp_path: Path, form: str) -> Non
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_all_forms_are_signed_alike_and_are_what_lands(tmp_path: Path, seed: int) -> None:
+def test_all_forms_have_equal_signatures_and_calls(tmp_path: Path, seed: int) -> None:
     ranks = [calls for calls in made_up(5, seed) if calls]
     wanted = [expected(rank, calls) for rank, calls in enumerate(ranks)]
     raw = ranks_of(put(tmp_path / "raw", naive.separate(ranks)))
@@ -105,7 +105,7 @@ def test_all_forms_are_signed_alike_and_are_what_lands(tmp_path: Path, seed: int
         assert np.allclose(one.start_s, other.start_s, rtol=1e-7)
 
 
-def test_signatures_of_several_threads_and_addresses_are_one(tmp_path: Path) -> None:
+def test_signatures_do_not_depend_on_threads_and_addresses(tmp_path: Path) -> None:
     calls = [Call(2, 0, ("f", "%p", "1"), tick, tick, thread=tick % 2) for tick in range(4)]
     calls += [Call(USER, 0, (address, "solve"), tick, tick) for tick, address in enumerate(("0x1", "0x2"), 4)]
     (found,) = ranks_of(put(tmp_path, naive.separate([calls])))
@@ -114,12 +114,12 @@ def test_signatures_of_several_threads_and_addresses_are_one(tmp_path: Path) -> 
 
 
 def distinct(count: int) -> list[Call]:
-    """Return calls that all differ: first of changing lengths, then many of one length."""
+    """Return distinct calls: first with varying lengths, then many of equal length."""
     sizes = [*(10 ** (place % 7) for place in range(count // 3)), *range(10**6, 10**6 + count - count // 3)]
     return [Call(3, 0, ("f", "%p", str(size), str(place)), place, place) for place, size in enumerate(sizes)]
 
 
-def test_many_signatures_of_like_and_unlike_lengths_are_all_found(tmp_path: Path) -> None:
+def test_many_signatures_of_equal_and_varying_length_are_read(tmp_path: Path) -> None:
     calls = distinct(9000)
     (found,) = ranks_of(put(tmp_path, naive.separate([calls])))
     assert found.order.tolist() == list(range(9000))
@@ -133,7 +133,7 @@ def many_signatures() -> dict[str, bytes]:
 
 @pytest.mark.parametrize("place", [400, 2000, 5000, 8999])
 @pytest.mark.parametrize("length", [-(1 << 31), -16, 0, 14, 30, (1 << 31) - 1])
-def test_a_wrong_length_among_many_signatures_is_refused(
+def test_wrong_length_among_many_signatures_is_refused(
     many_signatures: dict[str, bytes], tmp_path: Path, place: int, length: int
 ) -> None:
     files = many_signatures
@@ -146,7 +146,7 @@ def test_a_wrong_length_among_many_signatures_is_refused(
         ranks_of(put(tmp_path, files | {"0.cst": damaged_}))
 
 
-def test_one_text_by_itself_is_a_run_of_one(tmp_path: Path) -> None:
+def test_single_text_is_a_run_with_a_single_rank(tmp_path: Path) -> None:
     (found,) = ranks_of(put(tmp_path, {"0.txt": texts(RANKS)["0.txt"]}) / "0.txt")
     assert rows_of(found) == expected(0, RANKS[0])
     with pytest.raises(InputRefused, match="no file of rank 0 of 2"):
@@ -181,19 +181,17 @@ RAW = naive.separate(RANKS[:2] + RANKS[:1])
         ("VERSION", b"3.0.0", "has version"),
     ],
 )
-def test_a_raw_trace_that_is_not_whole_is_refused(
-    tmp_path: Path, name: str, content: bytes | None, reason: str
-) -> None:
+def test_incomplete_raw_trace_is_refused(tmp_path: Path, name: str, content: bytes | None, reason: str) -> None:
     with pytest.raises(InputRefused, match=reason):
         ranks_of(put(tmp_path, damaged(name, content)))
 
 
-def test_a_rank_that_is_missing_in_between_is_refused(tmp_path: Path) -> None:
+def test_missing_rank_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="no file of rank 1 of 3"):
         ranks_of(put(tmp_path, {name: text for name, text in texts(RANKS).items() if name != "1.txt"}))
 
 
-def test_refused_lines_refuse_the_rank(tmp_path: Path) -> None:
+def test_refused_line_refuses_the_trace(tmp_path: Path) -> None:
     files = texts(RANKS)
     with pytest.raises(InputRefused, match=r"Rank 1 cannot be read completely\. Call 3: The line is not"):
         ranks_of(put(tmp_path, files | {"1.txt": f"{files['1.txt']!s}damage\n"}))
@@ -208,14 +206,14 @@ def test_refused_lines_refuse_the_rank(tmp_path: Path) -> None:
         ("text", 10**16, 10**16 + 1, "ten years"),
     ],
 )
-def test_impossible_times_refuse_the_rank(tmp_path: Path, form: str, began: int, ceased: int, reason: str) -> None:
+def test_impossible_times_refuse_the_trace(tmp_path: Path, form: str, began: int, ceased: int, reason: str) -> None:
     calls = [*RANKS[0], Call(1, 0, ("f",), began, ceased)]
     files = naive.separate([calls]) if form == "raw" else texts([calls])
     with pytest.raises(InputRefused, match=f"Rank 0 .*Call 4: .*{reason}"):
         ranks_of(put(tmp_path, files))
 
 
-def test_an_export_without_all_arguments_is_refused(tmp_path: Path) -> None:
+def test_export_without_all_arguments_is_refused(tmp_path: Path) -> None:
     calls = [Call(2, 0, tuple("abcdefghijk"), 0, 1)]
     with pytest.raises(InputRefused, match=r"Rank 0 .*first ten arguments"):
         ranks_of(put(tmp_path, {"0.parquet": packed(table(0, calls))}))
@@ -227,7 +225,7 @@ OPEN, WRITE, BARRIER = (0, "MPIIO", "MPI_File_open", "f"), (1, "POSIX", "write",
 SOLVE = (0, "FTRACE", "solve", "")
 
 
-def test_calls_within_calls_are_left_out() -> None:
+def test_nested_calls_are_dropped() -> None:
     found = select_outer_calls(signed([(1, *WRITE[1:]), OPEN, WRITE, WRITE, BARRIER, (2, "POSIX", "read", "f"), OPEN]))
     assert found.signatures["function"].to_list() == ["write", "MPI_File_open", "MPI_Barrier"]
     assert found.signatures["level"].to_list() == [0, 0, 0]
@@ -235,14 +233,14 @@ def test_calls_within_calls_are_left_out() -> None:
     assert found.start_s.tolist() == [0.0, 1.0, 4.0, 6.0]
 
 
-def test_what_the_programs_own_functions_call_is_outer() -> None:
+def test_calls_of_functions_of_the_program_are_outer() -> None:
     found = select_outer_calls(signed([SOLVE, WRITE, (1, *OPEN[1:]), (2, *WRITE[1:]), (0, *WRITE[1:])]))
     assert found.signatures.rows() == [(0, *WRITE[1:]), OPEN]
     assert found.order.tolist() == [0, 1, 0]
     assert found.end_s.tolist() == [1.5, 2.5, 4.5]
 
 
-def test_nothing_is_done_where_all_calls_are_outer() -> None:
+def test_trace_of_outer_calls_is_returned_unchanged() -> None:
     plain = signed([OPEN, BARRIER, OPEN])
     assert select_outer_calls(plain) is plain
     assert select_outer_calls(signed([])).order.size == 0
@@ -262,7 +260,7 @@ calls_within = st.lists(
 
 @settings(max_examples=examples(200), deadline=None)
 @given(calls_within)
-def test_outer_calls_are_those_of_the_obvious_twin(calls: list[twin.Call]) -> None:
+def test_outer_calls_match_naive_selection(calls: list[twin.Call]) -> None:
     found, kept = select_outer_calls(signed(calls)), twin.outer(calls)
     flat, order = twin.signed([(0, *calls[place][1:]) for place in kept])
     assert found.signatures.rows() == flat
@@ -274,7 +272,7 @@ def test_outer_calls_are_those_of_the_obvious_twin(calls: list[twin.Call]) -> No
 
 
 @pytest.mark.parametrize("application", one_in(4, TRACES))
-def test_real_traces_are_what_lands_call_by_call(shared_data: Path, application: str) -> None:
+def test_signed_real_traces_equal_landed_calls(shared_data: Path, application: str) -> None:
     for count in COUNTS:
         path = shared_data / "recorder" / application / str(count) / "raw.tar.zst"
         with open_signed_run(path) as run:

@@ -47,7 +47,7 @@ TRACES = [
 
 
 def landed(tmp_path: Path, *paths: Path) -> list[tuple[str, str | None, str]]:
-    """Land paths; return each input's name below the site, the name it landed under, and its format."""
+    """Land paths; return each input's relative name, the name it landed under, and its format."""
     store = Store(tmp_path / "warehouse")
     found = []
     for arrival in land_paths(store, Settings(), [str(path) for path in paths], Told()):
@@ -57,10 +57,10 @@ def landed(tmp_path: Path, *paths: Path) -> list[tuple[str, str | None, str]]:
     return found
 
 
-# ---- what is a trace
+# ---- recognition
 
 
-def test_archives_and_texts_are_recognized_and_folders_owned(tmp_path: Path) -> None:
+def test_archives_texts_and_folders_are_recognized(tmp_path: Path) -> None:
     for name, content in (("a", tarred(RAW)), ("b", tarred(TEXT)), ("c", TEXT["1.txt"])):
         assert recognize(read_head(put(tmp_path, {name: content}) / name)) is SOURCE
     assert find_folder_source(put(tmp_path / "raw", RAW)) == (SOURCE, tuple(sorted(RAW)))
@@ -69,11 +69,11 @@ def test_archives_and_texts_are_recognized_and_folders_owned(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("start", [b"", b"0.1 0.2\n0.2 0.3\n", LOG.encode(), b"PAR1", b"\x89HDF\r\n\x1a\n" * 100])
-def test_other_content_is_not(start: bytes) -> None:
+def test_other_content_is_not_recognized(start: bytes) -> None:
     assert not SOURCE.sniff(Head("0.txt", start))
 
 
-def test_nothing_heavy_is_imported_to_tell(tmp_path: Path) -> None:
+def test_recognition_imports_no_heavy_modules(tmp_path: Path) -> None:
     folder = put(tmp_path / "raw", RAW)
     code = (
         "import sys; from pathlib import Path; from iosig.warehouse.sources.protocol import Head;"
@@ -87,7 +87,7 @@ def test_nothing_heavy_is_imported_to_tell(tmp_path: Path) -> None:
 # ---- landing
 
 
-def test_traces_within_folders_are_found_and_named(tmp_path: Path) -> None:
+def test_traces_in_nested_folders_are_found_and_named(tmp_path: Path) -> None:
     site = tmp_path / "site"
     put(site / "ios" / "8" / "raw", RAW | {"README": "x"})
     put(site / "ios" / "8" / "raw" / "_text", TEXT)
@@ -105,14 +105,14 @@ def test_traces_within_folders_are_found_and_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_lands_once_whatever_its_name_and_again_when_a_file_differs(tmp_path: Path) -> None:
+def test_folder_lands_again_only_if_its_content_changed(tmp_path: Path) -> None:
     first, second = put(tmp_path / "one", RAW), put(tmp_path / "two", RAW)
     assert [name for _, name, _ in landed(tmp_path, first, second)] == ["one", "one"]
     put(second, {"0.ts": RAW["0.ts"][:-8], "foreign": "x"})
     assert landed(tmp_path, second)[0][1] == "two"
 
 
-def test_rows_name_the_trace_and_its_landing(tmp_path: Path) -> None:
+def test_rows_have_trace_id_and_source_file(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(put(tmp_path / "ios" / "raw", RAW))], Told()))
     (known,) = landing.ledger(store)
@@ -123,14 +123,14 @@ def test_rows_name_the_trace_and_its_landing(tmp_path: Path) -> None:
         assert "source_file" not in rows.columns or rows["source_file"].unique().to_list() == ["ios/raw"]
 
 
-def test_a_folder_that_is_refused_is_told_of(tmp_path: Path) -> None:
+def test_refused_folder_is_recorded_in_ledger(tmp_path: Path) -> None:
     folder = put(tmp_path / "ios" / "raw", RAW | {"VERSION": b"3.0.0"})
     assert landed(tmp_path, folder) == [("ios/raw", None, "refused")]
     (known,) = landing.ledger(Store(tmp_path / "warehouse"))
     assert (known.source_file, known.refused_count) == ("ios/raw", 1)
 
 
-def test_the_form_of_a_folder_can_be_named_and_must_be_there(tmp_path: Path) -> None:
+def test_explicit_format_must_match_the_folder(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     folder = put(tmp_path / "x", TEXT)
     with pytest.raises(InputRefused, match="not a file"):
@@ -138,7 +138,7 @@ def test_the_form_of_a_folder_can_be_named_and_must_be_there(tmp_path: Path) -> 
     assert [name for _, name, _ in landed(tmp_path, folder)] == ["x"]
 
 
-def test_a_rank_of_more_calls_than_fit_into_memory_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_with_too_many_calls_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = [len(calls) for calls in RANKS]
     monkeypatch.setattr(recorder_calls, "MAX_CALLS", max(counts) - 1)
     for name, files in (("raw", RAW), ("text", TEXT)):
@@ -151,7 +151,7 @@ def test_a_rank_of_more_calls_than_fit_into_memory_is_left_out(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("application", one_in(4, TRACES))
-def test_the_raw_trace_is_the_text_record_by_record(shared_data: Path, application: str) -> None:
+def test_raw_and_text_of_real_traces_have_equal_calls(shared_data: Path, application: str) -> None:
     for count in COUNTS:
         folder = shared_data / "recorder" / application / str(count)
         raw, text = calls_of(folder / "raw.tar.zst"), calls_of(folder / "text.tar.zst")
@@ -159,7 +159,7 @@ def test_the_raw_trace_is_the_text_record_by_record(shared_data: Path, applicati
         assert len({row[0] for row in raw}) == count
 
 
-def test_real_folders_and_archives_become_the_same_rows(shared_data: Path, tmp_path: Path) -> None:
+def test_real_folder_and_archive_yield_equal_rows(shared_data: Path, tmp_path: Path) -> None:
     packed = shared_data / "recorder" / "ior_mpiio_inter_coll" / "12" / "raw.tar.zst"
     with pa.input_stream(str(packed), compression="zstd") as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
         archive.extractall(tmp_path, filter="data")

@@ -38,7 +38,7 @@ def refused(content: str) -> list[tuple[int, str]]:
         ("0.0 0.0 open 0 0 ( dä )\r\n", (0, 0, "POSIX", "open", "dä", 0.0, 0.0)),
     ],
 )
-def test_a_line_is_a_call(line: str, expected: tuple[object, ...]) -> None:
+def test_line_is_parsed_as_call(line: str, expected: tuple[object, ...]) -> None:
     assert rows(line) == [expected]
     assert refused(line) == []
 
@@ -65,17 +65,17 @@ def test_a_line_is_a_call(line: str, expected: tuple[object, ...]) -> None:
         " 0.1 0.2 write 0 0 ( f )",
     ],
 )
-def test_a_line_that_is_none_is_refused_with_its_number_and_the_others_stay(line: str) -> None:
+def test_invalid_line_is_refused_with_number_and_others_are_kept(line: str) -> None:
     content = f"{LINE}{line}\n{LINE}"
     assert [row[0] for row in rows(content)] == [0, 2]
     assert refused(content) == [(2, line)]
 
 
-def test_bytes_that_are_no_text_are_shown() -> None:
+def test_undecodable_bytes_are_escaped() -> None:
     assert rows(b"0.1 0.2 open 0 0 ( a\xffb )\n")[0][4] == "a\\xffb"
 
 
-def test_a_file_of_nothing_has_no_calls_and_one_of_no_calls_is_refused() -> None:
+def test_empty_file_has_no_calls_and_other_text_is_refused() -> None:
     assert rows("") == []
     with pytest.raises(InputRefused, match="No line"):
         parse_rank(0, b"JobID|State\n")
@@ -83,7 +83,7 @@ def test_a_file_of_nothing_has_no_calls_and_one_of_no_calls_is_refused() -> None
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.sampled_from([LINE, "nothing\n", "\n", "0.1 0.2 w 0 0 ( ä )\n"]), max_size=30), st.integers(1, 200))
-def test_pieces_change_nothing(lines: list[str], size: int) -> None:
+def test_block_size_has_no_effect(lines: list[str], size: int) -> None:
     content = "".join([LINE, *lines]).encode()
     whole = parse_rank(0, content)
     with pytest.MonkeyPatch.context() as patch:
@@ -97,7 +97,7 @@ def test_pieces_change_nothing(lines: list[str], size: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["{}.txt", "{:03}.txt"])
-def test_text_is_the_same_as_the_raw_trace(tmp_path: Path, name: str) -> None:
+def test_text_yields_same_calls_as_raw_trace(tmp_path: Path, name: str) -> None:
     ranks = made_up(4, seed=9)
     files = {name.format(rank): naive.text(calls) for rank, calls in enumerate(ranks)}
     found = calls_of(put(tmp_path, files))
@@ -105,7 +105,7 @@ def test_text_is_the_same_as_the_raw_trace(tmp_path: Path, name: str) -> None:
     assert found == [row for rank, calls in enumerate(ranks) for row in expected(rank, calls)]
 
 
-def test_what_the_text_does_not_tell_is_null(tmp_path: Path) -> None:
+def test_properties_missing_in_text_are_null(tmp_path: Path) -> None:
     found = tables_of(put(tmp_path, {"0.txt": LINE, "1.txt": ""}))
     trace = found["traces"].row(0, named=True)
     assert (trace["tracer_version"], trace["started_at"], trace["ended_on"]) == (None, None, None)
@@ -113,31 +113,31 @@ def test_what_the_text_does_not_tell_is_null(tmp_path: Path) -> None:
     assert found["trace_modules"]["outcome"].to_list() == ["sound"]
 
 
-def test_the_resolution_is_that_of_the_printed_times(tmp_path: Path) -> None:
+def test_time_resolution_follows_from_printed_digits(tmp_path: Path) -> None:
     found = tables_of(put(tmp_path, {"0.txt": "", "1.txt": "0.001 0.002 write 0 0 ( f %p 1 )\n"}))
     assert found["traces"]["time_resolution_s"].item() == 1e-3
 
 
-def test_a_rank_that_is_missing_or_no_text_makes_the_trace_partial(tmp_path: Path) -> None:
+def test_missing_or_unreadable_rank_makes_trace_partial(tmp_path: Path) -> None:
     found = tables_of(put(tmp_path, {"0.txt": LINE, "2.txt": "junk\n", "4.txt": LINE}))
     reasons = found["rejects"]["reason"].to_list()
     assert reasons == ["Rank 2 is skipped. No line of its file is a call.", "Ranks 1, 3 of 5 without any file."]
     assert found["trace_modules"].select("outcome", "record_count").rows() == [("partial", 2)]
 
 
-def test_refused_lines_make_the_trace_partial(tmp_path: Path) -> None:
+def test_refused_lines_make_trace_partial(tmp_path: Path) -> None:
     found = tables_of(put(tmp_path, {"0.txt": f"{LINE}junk\n{LINE}"}))
     assert found["rejects"].select("line", "raw").rows() == [(2, "junk")]
     assert found["trace_modules"].select("outcome", "reason").rows() == [("partial", "Refused: 1 calls.")]
 
 
 @pytest.mark.parametrize("names", [("0.txt", "00.txt"), ("1.txt", "001.txt")])
-def test_two_files_of_one_rank_are_refused(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_two_files_of_same_rank_are_refused(tmp_path: Path, names: tuple[str, str]) -> None:
     with pytest.raises(InputRefused, match="both of rank"):
         tables_of(put(tmp_path, dict.fromkeys(names, LINE)))
 
 
-def test_lines_are_numbered_by_the_file_and_calls_by_the_lines() -> None:
+def test_calls_are_numbered_by_line() -> None:
     found = parse_rank(0, f"junk\n{LINE}\n{LINE}".encode())
     assert found.calls["call"].to_list() == [1, 3]
     assert found.refused["line"].to_list() == [1, 3]

@@ -8,7 +8,7 @@ from iosig.warehouse.sources.rows import counters
 from tests.budget import examples
 from tests.naive.sources.rows import counters as naive
 
-# Few values, so that falls to the same value and exact recoveries are common.
+# Small values make decreases to equal values and exact recoveries common.
 SMALL = st.lists(st.integers(0, 12), min_size=1, max_size=40)
 LARGE = st.lists(st.integers(0, 2**62), min_size=1, max_size=20)
 
@@ -24,20 +24,20 @@ def confirmed(values: list[int]) -> list[tuple[float, str | None]]:
     return list(zip(rises.tolist(), counters.decode_flags(flags).to_list(), strict=True))
 
 
-def test_a_counter_that_only_rises_has_no_flag() -> None:
+def test_increasing_counter_has_no_flags() -> None:
     assert polled([5, 5, 9, 2**60]) == [None] * 4
     assert confirmed([5, 5, 9]) == [(0, None), (0, None), (4, None)]
 
 
-def test_a_restart_is_a_reset_and_later_traffic_counts() -> None:
+def test_restart_is_a_reset_and_later_increases_count() -> None:
     assert polled([438, 440, 0, 0, 62]) == [None, None, "reset", None, None]
 
 
-def test_a_small_fall_is_a_decrease() -> None:
+def test_small_decrease_is_flagged() -> None:
     assert polled([100, 200, 150, 160]) == [None, None, "decrease", None]
 
 
-def test_one_faulty_low_reading_does_not_pass_for_the_traffic_of_years() -> None:
+def test_recovery_from_faulty_low_reading_is_flagged() -> None:
     assert polled([10**15, 10**15 + 7, 0, 0, 10**15 + 9, 10**15 + 12]) == [
         None,
         None,
@@ -48,16 +48,16 @@ def test_one_faulty_low_reading_does_not_pass_for_the_traffic_of_years() -> None
     ]
 
 
-def test_slow_growth_past_the_value_before_a_reset_counts() -> None:
+def test_slow_growth_past_value_before_reset_counts() -> None:
     assert polled([100, 110, 0, 50, 90, 120]) == [None, None, "reset", None, None, None]
 
 
-def test_counters_do_not_touch_each_other() -> None:
+def test_counters_are_independent() -> None:
     assert polled([500, 600], [3, 4], [1, 0, 900]) == [None, None, None, None, None, "reset", "decrease"]
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_no_reading_and_one_reading_have_no_rise(size: int) -> None:
+def test_fewer_than_two_readings_have_no_increase(size: int) -> None:
     values = np.arange(size, dtype=np.int64)
     assert counters.flag_server_counters(values, values == 0).tolist() == [0] * size
     rises, flags = counters.confirm_increases(values)
@@ -67,19 +67,19 @@ def test_no_reading_and_one_reading_have_no_rise(size: int) -> None:
 
 @given(st.lists(SMALL, min_size=1, max_size=4))
 @settings(max_examples=examples(50), deadline=None)
-def test_polled_equals_its_naive_twin(groups: list[list[int]]) -> None:
+def test_flags_match_naive_implementation(groups: list[list[int]]) -> None:
     assert polled(*groups) == [flag for group in groups for flag in naive.polled(group)]
 
 
 @given(LARGE)
 @settings(max_examples=examples(50), deadline=None)
-def test_what_has_no_flag_rose(values: list[int]) -> None:
+def test_unflagged_deltas_are_not_negative(values: list[int]) -> None:
     flags = polled(values)
     rises = counters.compute_deltas(np.array(values, np.int64)).tolist()
     assert all(rise >= 0 for rise, flag in zip(rises, flags, strict=True) if flag is None)
 
 
-def test_bytes_that_are_taken_back_do_not_count() -> None:
+def test_retracted_bytes_do_not_count() -> None:
     assert confirmed([0, 50, 0, 30, 20, 80]) == [
         (0, None),
         (0, "retracted"),
@@ -90,19 +90,19 @@ def test_bytes_that_are_taken_back_do_not_count() -> None:
     ]
 
 
-def test_a_fall_below_all_before_starts_anew() -> None:
+def test_decrease_below_all_previous_values_is_a_reset() -> None:
     assert confirmed([10, 30, 25, 5, 8]) == [(0, None), (15, "retracted"), (0, "retracted"), (0, "reset"), (3, None)]
 
 
 @given(SMALL)
 @settings(max_examples=examples(50), deadline=None)
-def test_confirmed_equals_its_naive_twin(values: list[int]) -> None:
+def test_confirmed_increases_match_naive_implementation(values: list[int]) -> None:
     assert confirmed(values) == naive.confirmed(values)
 
 
 @given(st.one_of(SMALL, LARGE))
 @settings(max_examples=examples(50), deadline=None)
-def test_confirmed_rises_sum_to_what_each_segment_gained(values: list[int]) -> None:
+def test_confirmed_increases_sum_to_gain_of_each_segment(values: list[int]) -> None:
     found = confirmed(values)
     assert all(rise >= 0 for rise, _ in found)
     assert sum(int(rise) for rise, _ in found) == sum(part[-1] - part[0] for part in naive.segments(values))

@@ -1,4 +1,4 @@
-"""Values of documents: what is as it should be comes back, and what is not is named."""
+"""Test values of documents: valid values are returned, and invalid values are named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.warehouse.sources.rows.documents import MalformedError, flag, items, 
 @pytest.mark.parametrize(
     ("read", "value"), [(text, ""), (text, "ä\U0001f4be"), (flag, False), (items, [1]), (members, {"a": None})]
 )
-def test_what_is_as_it_should_be(read: Callable[[object, str], object], value: object) -> None:
+def test_valid_value_is_returned(read: Callable[[object, str], object], value: object) -> None:
     assert read(value, "a.b") is value
 
 
@@ -27,6 +27,6 @@ def test_what_is_as_it_should_be(read: Callable[[object, str], object], value: o
         (members, [], "is not an object"),
     ],
 )
-def test_what_is_not_is_named(read: Callable[[object, str], object], value: object, said: str) -> None:
+def test_invalid_value_is_named(read: Callable[[object, str], object], value: object, said: str) -> None:
     with pytest.raises(MalformedError, match=rf"^a\.b {said}$"):
         read(value, "a.b")

@@ -10,7 +10,7 @@ from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.engine import Engine
 
 
-def test_rows_of_several_files_come_in_order_and_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_several_files_are_ordered_and_batched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced, "BATCH_ROWS", 2048)
     paths = [tmp_path / "a.parquet", tmp_path / "b=1.parquet"]
     for first, path in enumerate(paths):
@@ -21,7 +21,7 @@ def test_rows_of_several_files_come_in_order_and_in_batches(tmp_path: Path, monk
     assert pl.concat(batches)["number"].to_list() == list(range(10_000))
 
 
-def test_no_engine_is_opened_that_nothing_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_is_opened_lazily(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb, "connect", pytest.fail)
     with Engine(tmp_path) as engine:
         assert engine.scratch == tmp_path

@@ -20,7 +20,7 @@ def fault(column: str, limit: int) -> Fault:
     return Fault(pl.col(column) > limit, pl.format("{} is above {}.", pl.col(column), pl.lit(limit)), "Less.")
 
 
-def test_a_row_says_its_first_fault_and_the_others_stay() -> None:
+def test_row_is_refused_with_its_first_fault() -> None:
     rows = pl.DataFrame({"line": [1, 2, 3, 4], "a": [1, 9, None, 9], "b": [1, 1, 9, 9], "raw": list("wxyz")})
     found = sift(rows, [fault("a", 5), fault("b", 5)])
     assert found.rows.rows() == [(1, 1, 1, "w")]
@@ -31,19 +31,19 @@ def test_a_row_says_its_first_fault_and_the_others_stay() -> None:
     ]
 
 
-def test_rows_without_a_raw_text_are_refused_without_one() -> None:
+def test_rows_without_raw_text_are_refused_without_raw_text() -> None:
     found = sift(pl.DataFrame({"line": [7], "a": [9]}), [fault("a", 5)])
     assert found.refused.rows() == [(7, "9 is above 5.", "Less.", None)]
 
 
-def test_no_fault_and_no_rows_change_nothing() -> None:
+def test_no_faults_or_rows_change_nothing() -> None:
     rows = pl.DataFrame({"line": [1], "a": [1]})
     assert sift(rows, []).rows.equals(rows)
     assert sift(rows, [fault("a", 5)]).refused.is_empty()
     assert sift(rows.clear(), [fault("a", 0)]).refused.is_empty()
 
 
-def test_every_rule_of_a_contract_is_said_in_words() -> None:
+def test_every_rule_of_a_contract_has_a_message() -> None:
     for table in TABLES:
         assert len(build_contract_faults(table)) == len(frames.rules(table))
     names = frames.rules(POLLS)
@@ -55,14 +55,14 @@ def test_every_rule_of_a_contract_is_said_in_words() -> None:
     assert "The flag is not one of the allowed values." in said
 
 
-def test_a_cell_that_is_no_number_is_shown() -> None:
+def test_invalid_number_is_quoted_in_reason() -> None:
     rows = pl.DataFrame({"line": [1, 2, 3], "given": ["x" * 100, None, "4"], "n": [None, None, 4.0]})
     found = sift(rows, [build_number_fault("given", "n")])
     assert found.rows["line"].to_list() == [2, 3]
     assert found.refused["reason"].to_list() == [f"`{'x' * 60}` is not a number; the column is n."]
 
 
-def test_rows_are_held_to_a_table_of_which_they_lack_columns_that_may_be_null() -> None:
+def test_rows_are_validated_and_missing_nullable_columns_added() -> None:
     rows = pl.DataFrame({"line": [1, 2, 3], "controller": ["a", "b", "c"], "reason": [None, "Why.", None],
                          "remedy": [None, "How.", None], "interval_s": [1.0, 1.0, -1.0]})  # fmt: skip
     kept = rows.with_columns(polled_at=pl.lit(datetime(2026, 1, 1, tzinfo=UTC)), filesystem=pl.lit("lake"))

@@ -1,4 +1,4 @@
-"""Items of a list in a document that is never held whole: what json.load says, or a refusal."""
+"""Test items of a list in a streamed JSON document: equal to the result of json.load, or refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(folder: Path, content: bytes) -> list[Any]:
     st.sampled_from([None, 1]),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]),
 )
-def test_items_are_those_of_json_whatever_is_around_them(
+def test_items_equal_result_of_json_load(
     tmp_path_factory: pytest.TempPathFactory,
     listed: list[Any],
     others: dict[str, Any],
@@ -45,7 +45,7 @@ def test_items_are_those_of_json_whatever_is_around_them(
     document = {"jobs": listed} | others if is_first else others | {"jobs": listed}
     content = json.dumps(document, indent=indent, ensure_ascii=False).encode(encoding, "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
-        # an encoding is told by four bytes
+        # detecting the encoding takes four bytes
         patch.setattr(json_items, "_CHUNK_CHARS", chunk + 3)
         assert read(tmp_path_factory.mktemp("json"), content) == json.loads(content)["jobs"]
 
@@ -68,13 +68,13 @@ def test_items_are_those_of_json_whatever_is_around_them(
         (b'{"jobs": [1,' + b"[" * 200_000, "item 2 is nested too deeply"),
     ],
 )
-def test_what_is_no_such_document_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
+def test_document_without_list_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     with pytest.raises(InputRefused) as refusal:
         read(tmp_path, content)
     assert said in str(refusal.value)
 
 
-def test_damage_comes_after_the_items_before_it(tmp_path: Path) -> None:
+def test_damage_is_reported_after_items_before_it(tmp_path: Path) -> None:
     content = gzip.compress(json.dumps({"jobs": [{"n": n} for n in range(400_000)]}).encode())
     (tmp_path / "file").write_bytes(content[: len(content) // 2])
     found: list[Any] = []
@@ -82,7 +82,7 @@ def test_damage_comes_after_the_items_before_it(tmp_path: Path) -> None:
         found.extend(json_items.items(tmp_path / "file", "jobs", "Again."))
 
 
-def test_an_item_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_item_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_items, "_CHUNK_CHARS", 100)
     assert read(tmp_path, json.dumps({"jobs": ["x" * 800]}).encode()) == ["x" * 800]
     with (

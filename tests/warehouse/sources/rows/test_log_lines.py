@@ -23,7 +23,7 @@ def rows(found: list[Sifted]) -> list[tuple[object, ...]]:
     return [row for block in found for row in block.rows.rows()]
 
 
-def test_each_line_says_its_number_and_the_header_above_it(tmp_path: Path) -> None:
+def test_each_line_has_its_number_and_preceding_header(tmp_path: Path) -> None:
     content = b"early\nH0\na\nH1\nb\nH0\n\n  \nc\n"
     (block,) = blocks(written(tmp_path, content), HEADERS.get)
     assert block.rows.columns == ["line", "header", "raw"]
@@ -31,12 +31,12 @@ def test_each_line_says_its_number_and_the_header_above_it(tmp_path: Path) -> No
     assert block.refused.is_empty()
 
 
-def test_without_headers_every_line_counts(tmp_path: Path) -> None:
+def test_without_headers_every_line_is_returned(tmp_path: Path) -> None:
     (block,) = blocks(written(tmp_path, b" H0 \r\n\x0b\nx"))
     assert block.rows.rows() == [(1, None, " H0 "), (3, None, "x")]
 
 
-def test_lines_that_are_no_text_are_refused_with_their_number(tmp_path: Path) -> None:
+def test_lines_that_are_not_utf8_are_refused_with_number(tmp_path: Path) -> None:
     (block,) = blocks(written(tmp_path, b"a\n\xff\nb\x00\nH0\n"), HEADERS.get)
     assert block.rows.rows() == [(1, None, "a")]
     assert block.refused.schema == SCHEMA
@@ -44,12 +44,12 @@ def test_lines_that_are_no_text_are_refused_with_their_number(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"H0\nH1\n"])
-def test_a_log_without_lines_has_no_blocks(tmp_path: Path, content: bytes) -> None:
+def test_log_without_lines_has_no_blocks(tmp_path: Path, content: bytes) -> None:
     assert list(blocks(written(tmp_path, content), HEADERS.get)) == []
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_blocks_are_bounded_and_a_header_holds_across_them(
+def test_blocks_are_bounded_and_header_applies_across_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     path = written(tmp_path, b"a\nH1\nb\n\xff\n\nc\n\xfe\nd\nH0\ne\n")
@@ -61,7 +61,7 @@ def test_blocks_are_bounded_and_a_header_holds_across_them(
     assert [line for block in pieces for line in block.refused["line"]] == [4, 7]
 
 
-def test_damage_is_refused_after_the_blocks_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_refused_after_blocks_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_lines, "BLOCK_LINES", 2)
     found = blocks(written(tmp_path, bz2.compress(b"a\nb\nc\n") + b"BZh9"))
     assert rows([next(found)]) == [(1, None, "a"), (2, None, "b")]
