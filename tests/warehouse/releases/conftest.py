@@ -1,4 +1,4 @@
-"""A warehouse with two small releases."""
+"""Provide a warehouse with two small releases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.warehouse.releasing import FIRST, SECOND, publish
 
 @pytest.fixture(scope="session")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse with two releases; tests copy it."""
+    """Create a warehouse with two releases, which tests copy."""
     store = Store(tmp_path_factory.mktemp("published") / "warehouse")
     publish(store, "first", FIRST, inputs=("l1", "l2"))
     publish(store, "second", SECOND, inputs=("l3",))
@@ -22,6 +22,6 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def two(published: Path, tmp_path: Path) -> Store:
-    """A warehouse with two releases of its own."""
+    """Return a private copy of the warehouse with two releases."""
     shutil.copytree(published, tmp_path / "two", symlinks=True)
     return Store(tmp_path / "two")

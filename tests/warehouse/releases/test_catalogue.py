@@ -1,4 +1,4 @@
-"""Iceberg tables get the ids of their columns in order."""
+"""Test that columns of Iceberg tables have consecutive ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.warehouse.releases import catalogue, releases
 
 
 @pytest.mark.parametrize("table", [*releases.published(), RELEASES], ids=lambda table: table.name)
-def test_columns_have_ids_in_order_and_elements_after_them(table: Table) -> None:
+def test_columns_and_elements_have_consecutive_ids(table: Table) -> None:
     schema = catalogue._iceberg_schema(table)
     count = len(table.columns)
     assert [field.field_id for field in schema.fields] == list(range(1, count + 1))

@@ -1,4 +1,4 @@
-"""Clearing: raw polls of days that are long published go, and nothing that a run may need."""
+"""Test retention: raw polls of days published long ago are deleted unless a run may need them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.slow
 FIRST = date(2018, 2, 1)
 KEEP_DAYS = 10
 
-#: of each landing: the days that it has polls of, how many days ago it came, whether it has a table beside polls or
-#: refused rows, and the release that took it in first, 3 for none
+# : per landing: its days of polls, its age in days, whether it has another table or refused rows, and the index of the
+# first release that contains it (3: none)
 LANDINGS = st.lists(
     st.tuples(
         st.sets(st.integers(0, 4), min_size=1, max_size=2),
@@ -39,14 +39,14 @@ LANDINGS = st.lists(
 
 
 def empty(root: Path) -> Store:
-    """Return a warehouse of this form, without any landing."""
+    """Return a warehouse of the current format without landings."""
     root.mkdir(exist_ok=True)
     mark_form(Store(root))
     return Store(root)
 
 
 def leave(store: Store, number: int, days: set[int], age_days: int, beside: str = "") -> str:
-    """Leave a landing of polls of some days that came so long ago, and return its id."""
+    """Create a landing of polls of some days with the given age and return its id."""
     name = f"{number:016x}"
     folder = store.landed / name
     folder.mkdir(parents=True)
@@ -68,7 +68,7 @@ def leave(store: Store, number: int, days: set[int], age_days: int, beside: str 
 
 
 def there(store: Store) -> set[str]:
-    """Return which landings are there."""
+    """Return the ids of all landings."""
     return {lot.landing_id for lot in landing.ledger(store)}
 
 
@@ -77,7 +77,7 @@ def store(tmp_path: Path) -> Store:
     return empty(tmp_path / "warehouse")
 
 
-def test_old_polls_that_are_released_go_and_close_their_day(store: Store) -> None:
+def test_old_released_polls_are_deleted_and_their_day_closed(store: Store) -> None:
     old, young = leave(store, 1, {0}, 11), leave(store, 2, {1}, 9)
     publish(store, "first", {}, inputs=(old, young))
     cleared = clearing.clear(store, KEEP_DAYS)
@@ -90,7 +90,7 @@ def test_old_polls_that_are_released_go_and_close_their_day(store: Store) -> Non
     assert clearing.closed_days(store) == {FIRST, FIRST + timedelta(days=1)}
 
 
-def test_a_day_goes_as_a_whole(store: Store) -> None:
+def test_day_is_deleted_completely_or_not_at_all(store: Store) -> None:
     both, one = leave(store, 1, {0, 1}, 40), leave(store, 2, {1}, 1)
     alone = leave(store, 3, {2}, 40)
     publish(store, "first", {}, inputs=(both, one, alone))
@@ -99,13 +99,13 @@ def test_a_day_goes_as_a_whole(store: Store) -> None:
 
 
 @pytest.mark.parametrize("beside", ["jobs", "refused"])
-def test_what_holds_more_than_polls_stays(store: Store, beside: str) -> None:
+def test_landing_with_other_tables_or_rejects_is_kept(store: Store, beside: str) -> None:
     publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40, beside), leave(store, 2, {0}, 40)))
     assert clearing.clear(store, KEEP_DAYS).landing_count == 0
 
 
 @pytest.mark.long
-def test_what_a_kept_release_lacks_stays_for_the_run_after_going_back_to_it(store: Store) -> None:
+def test_landing_missing_in_a_kept_release_is_kept(store: Store) -> None:
     first, second = leave(store, 1, {0}, 40), leave(store, 2, {1}, 40)
     publish(store, "first", {}, inputs=(first,))
     publish(store, "second", {}, inputs=(second,))
@@ -116,19 +116,19 @@ def test_what_a_kept_release_lacks_stays_for_the_run_after_going_back_to_it(stor
     assert there(store) == set()
 
 
-def test_before_a_release_nothing_goes(store: Store) -> None:
+def test_nothing_is_deleted_before_first_release(store: Store) -> None:
     leave(store, 1, {0}, 40)
     assert clearing.clear(store, KEEP_DAYS).landing_count == 0
 
 
-def test_nothing_goes_while_somebody_reads(store: Store) -> None:
+def test_nothing_is_deleted_while_a_reader_is_active(store: Store) -> None:
     publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40),))
     with releases.being_read(store):
         assert clearing.clear(store, KEEP_DAYS).landing_count == 0
     assert clearing.clear(store, KEEP_DAYS).landing_count == 1
 
 
-def test_who_was_killed_at_it_is_followed_by_one_that_ends_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_deletion_is_completed_by_next_call(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(store, "first", {}, inputs=(leave(store, 1, {0}, 40), leave(store, 2, {1}, 40)))
 
     def killed(*_: object) -> None:
@@ -143,7 +143,7 @@ def test_who_was_killed_at_it_is_followed_by_one_that_ends_it(store: Store, monk
     assert there(store) == set()
 
 
-def test_a_damaged_list_of_closed_days_is_told(store: Store) -> None:
+def test_damaged_list_of_closed_days_raises_machine_fault(store: Store) -> None:
     (store.root / "closed_days.json").write_text("[")
     with pytest.raises(MachineFault, match="damaged"):
         clearing.closed_days(store)
@@ -152,7 +152,7 @@ def test_a_damaged_list_of_closed_days_is_told(store: Store) -> None:
 @pytest.mark.long
 @settings(max_examples=examples(30), deadline=None)
 @given(found=LANDINGS, keep_count=st.integers(1, 3))
-def test_nothing_goes_that_a_release_or_the_next_run_needs(
+def test_deletion_never_removes_files_needed_by_a_release_or_run(
     tmp_path_factory: pytest.TempPathFactory, found: list[tuple[set[int], int, str, int]], keep_count: int
 ) -> None:
     store = empty(tmp_path_factory.mktemp("warehouse"))

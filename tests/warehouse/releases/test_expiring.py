@@ -1,4 +1,4 @@
-"""Expiring: what nobody keeps goes, and nothing that a kept release names."""
+"""Test expiry: files of expired releases are deleted, except files that a kept release references."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def grown(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five releases: each makes one day anew, and all applications; tests copy it."""
+    """Create five releases, which tests copy; each recomputes a day and all applications."""
     store = Store(tmp_path_factory.mktemp("grown") / "warehouse")
     shutil.copytree(published, store.root, symlinks=True)
     for number in (3, 4, 5):
@@ -36,7 +36,7 @@ def grown(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def five(grown: Path, tmp_path: Path) -> Store:
-    """A warehouse with five releases of its own."""
+    """Return a private copy of the warehouse with five releases."""
     shutil.copytree(grown, tmp_path / "five", symlinks=True)
     return Store(tmp_path / "five")
 
@@ -53,7 +53,7 @@ def jobs(store: Store, release: Release) -> list[object]:
     return keys(store, release, "jobs", "job_id")
 
 
-def test_old_releases_lose_tags_snapshots_and_files_and_the_kept_ones_nothing(five: Store) -> None:
+def test_expired_releases_lose_tags_snapshots_and_files(five: Store) -> None:
     before = {release.release_id: jobs(five, release) for release in releases.history(five)[-2:]}
     old = releases.history(five)[:3]
     freed = expiring.maintain(five, 2)
@@ -76,7 +76,7 @@ def test_old_releases_lose_tags_snapshots_and_files_and_the_kept_ones_nothing(fi
 
 
 @pytest.mark.parametrize("torn", ["", "[", '{"tables/jobs/data/x.parquet": "now"}'])
-def test_files_are_let_go_though_the_list_of_them_is_torn(five: Store, tmp_path: Path, torn: str) -> None:
+def test_files_are_deleted_despite_damaged_deletion_list(five: Store, tmp_path: Path, torn: str) -> None:
     expiring.maintain(five, 2)
     shutil.copytree(five.root, tmp_path / "other", symlinks=True)
     other = Store(tmp_path / "other")
@@ -89,7 +89,7 @@ def test_files_are_let_go_though_the_list_of_them_is_torn(five: Store, tmp_path:
 
 @pytest.mark.long
 @pytest.mark.long
-def test_what_comes_then_is_published_as_ever(five: Store) -> None:
+def test_publishing_works_after_expiry(five: Store) -> None:
     expiring.maintain(five, 1, grace_s=0)
     expiring.remove(five, grace_s=0)
     sixth = publish(five, "n6", {"jobs": {9: ""}})
@@ -103,13 +103,13 @@ def test_what_comes_then_is_published_as_ever(five: Store) -> None:
 
 
 @pytest.mark.long
-def test_nights_wait_until_a_tenth_more_are_there(five: Store) -> None:
+def test_nightly_expiry_waits_for_ten_percent_more_releases(five: Store) -> None:
     assert expiring.maintain(five, 5, is_nightly=True).release_ids == ()
     assert len(expiring.maintain(five, 4, is_nightly=True).release_ids) == 1
     assert len(releases.kept(five)) == 4
 
 
-def test_what_is_pinned_stays_as_long_as_it_is(five: Store) -> None:
+def test_pinned_release_is_kept_until_unpinned(five: Store) -> None:
     first, second = ids(five)[:2]
     today = datetime.now(UTC).date()
     expiring.pin(five, first)
@@ -126,7 +126,7 @@ def test_what_is_pinned_stays_as_long_as_it_is(five: Store) -> None:
 
 
 @pytest.mark.parametrize("text", one_in(4, [b"[1]", b"", b"{torn", b'{"2026": 7}'], slow=4))
-def test_pins_that_cannot_be_read_let_nothing_expire(five: Store, text: bytes) -> None:
+def test_unreadable_pins_prevent_expiry(five: Store, text: bytes) -> None:
     before = releases.history(five)
     five.files.put("pins.json", text)
     with pytest.raises(MachineFault, match="damaged"):
@@ -135,7 +135,7 @@ def test_pins_that_cannot_be_read_let_nothing_expire(five: Store, text: bytes) -
 
 
 @pytest.mark.long
-def test_who_reads_finishes_and_files_wait_for_a_day(five: Store) -> None:
+def test_files_are_deleted_after_readers_finish_and_a_day_passes(five: Store) -> None:
     first = releases.history(five)[0]
     with opened(five, first) as connection:
         expiring.expire(five, 1)
@@ -146,7 +146,7 @@ def test_who_reads_finishes_and_files_wait_for_a_day(five: Store) -> None:
 
 
 @pytest.mark.long
-def test_files_stay_as_many_as_they_are(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_files_stays_bounded(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiring, "_MOST_ROW_FILES", 4)
     counts = []
     for number in range(14):
@@ -163,7 +163,7 @@ def test_files_stay_as_many_as_they_are(two: Store, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.long
-def test_a_table_that_changes_every_night_has_few_manifests(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_that_changes_every_night_has_few_manifests(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "_MAX_MANIFESTS", 4)
     days = range(11, 21)
     for number in days:
@@ -180,7 +180,7 @@ def test_a_table_that_changes_every_night_has_few_manifests(two: Store, monkeypa
 
 
 def forget(store: Store, target: Release, number: int, told: dict[str, list[object]]) -> None:
-    """Have a release give way to one with another day, and tell of that in its place."""
+    """Supersede a release by a release with another day, and update the expected jobs."""
     successor = supersede(store, target, f"f{number}", {"jobs": {9: f"job_id \n f{number}"}})
     left = jobs(store, successor)
     assert {name for name in told.pop(target.release_id) if len(str(name)) > 2} <= {*left}
@@ -206,7 +206,7 @@ STEPS = st.lists(
 @pytest.mark.long
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
-def test_nothing_that_a_kept_release_names_is_ever_removed_but_to_be_forgotten(
+def test_files_of_kept_releases_are_never_deleted(
     steps: list[tuple[str, object]],
     published: Path,
     tmp_path_factory: pytest.TempPathFactory,

@@ -1,4 +1,4 @@
-"""Export: plain files that explain themselves."""
+"""Test the export of self-describing files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.mark.parametrize("name", ["jobs", "samples", "classes"])
-def test_parquet_holds_the_table_with_its_units_and_docs(store: Store, tmp_path: Path, name: str) -> None:
+def test_parquet_export_has_units_and_docs(store: Store, tmp_path: Path, name: str) -> None:
     release, made = releases.find(store, None), table(name)
     path = tmp_path / "new" / f"{name}.parquet"
     count = export_table(store, release, name, path)
@@ -65,7 +65,7 @@ def test_parquet_holds_the_table_with_its_units_and_docs(store: Store, tmp_path:
     assert [path.name for path in path.parent.iterdir()] == [path.name]
 
 
-def test_csv_has_a_header_empty_cells_for_null_and_lists_as_json(store: Store, tmp_path: Path) -> None:
+def test_csv_export_has_header_empty_nulls_and_json_lists(store: Store, tmp_path: Path) -> None:
     release = releases.find(store, None)
     path = tmp_path / "samples.CSV"
     assert export_table(store, release, "samples", path) == 2
@@ -76,7 +76,7 @@ def test_csv_has_a_header_empty_cells_for_null_and_lists_as_json(store: Store, t
     assert found["started_at"][0].startswith("2018-02-09 12:00:00")
 
 
-def test_csv_quotes_what_needs_it(store: Store, tmp_path: Path) -> None:
+def test_csv_export_quotes_special_characters(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     assert export_table(store, releases.find(store, None), "jobs", path) == 3
     found = pl.read_csv(path, infer_schema=False).sort("job_id")
@@ -84,7 +84,7 @@ def test_csv_quotes_what_needs_it(store: Store, tmp_path: Path) -> None:
     assert found["ended_on"].to_list() == ["2018-02-09", "2018-02-09", None]
 
 
-def test_an_empty_table_is_a_header(store: Store, tmp_path: Path) -> None:
+def test_csv_export_of_empty_table_is_a_header(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "rejects.csv"
     assert export_table(store, releases.find(store, None), "rejects", path) == 0
     header = path.read_text().strip().replace('"', "")
@@ -92,7 +92,7 @@ def test_an_empty_table_is_a_header(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "job_records", "releases", "jobs; drop", ""])
-def test_a_table_that_is_not_published_is_named_with_those_that_are(store: Store, tmp_path: Path, name: str) -> None:
+def test_unpublished_table_is_refused_with_list_of_published_tables(store: Store, tmp_path: Path, name: str) -> None:
     with pytest.raises(
         UsageError, match="a release holds applications, attributed_io, attribution_daily, classes"
     ) as refusal:
@@ -101,7 +101,7 @@ def test_a_table_that_is_not_published_is_named_with_those_that_are(store: Store
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_export_that_fails_keeps_the_old_file(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_export_keeps_old_file(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "samples.csv"
     path.write_text("old")
 
@@ -117,7 +117,7 @@ def test_an_export_that_fails_keeps_the_old_file(store: Store, tmp_path: Path, m
     assert [found.name for found in tmp_path.iterdir()] == ["samples.csv"]
 
 
-def test_a_release_that_is_older_than_a_column_can_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_release_older_than_a_column_can_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))
     path = store.builds / "old.parquet"
@@ -132,7 +132,7 @@ def test_a_release_that_is_older_than_a_column_can_be_exported(tmp_path: Path, m
     assert pl.read_parquet(target).select("job_id", "line").rows() == [("1", None)]
 
 
-def test_batches_of_many_kinds_become_one_csv() -> None:
+def test_batches_of_nested_types_are_written_to_csv() -> None:
     schema = pa.schema({"n": pa.int64(), "l": pa.list_(pa.float64()), "s": pa.struct({"a": pa.int64()})})
     batches = [
         pa.record_batch([[1], [[0.5, None]], [{"a": 1}]], schema=schema),
@@ -148,13 +148,13 @@ def test_batches_of_many_kinds_become_one_csv() -> None:
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.duckdb", "x", "x.parquet.gz", ".csv"])
-def test_an_ending_that_is_none_is_told_with_those_that_are(store: Store, tmp_path: Path, name: str) -> None:
+def test_unknown_suffix_is_refused_with_known_suffixes(store: Store, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"\.parquet or \.csv.*--all.*\.duckdb.*--feed.*\.json"):
         export_table(store, releases.find(store, None), "jobs", tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_csv_has_no_formulas_unless_it_is_to_be_raw() -> None:
+def test_csv_export_escapes_formulas_unless_raw() -> None:
     texts = ["=1", "+1", "-1", "@1", "\t1", "\r1", "1=", "", None]
     batch = pa.record_batch({"=n": [-1] * len(texts), "text": texts})
     for is_raw in (False, True):
@@ -167,6 +167,6 @@ def test_csv_has_no_formulas_unless_it_is_to_be_raw() -> None:
         assert found[f"{mark}=n"].to_list() == [-1] * len(texts)
 
 
-def test_numbers_that_json_does_not_have_are_null() -> None:
+def test_non_finite_numbers_are_null_in_json() -> None:
     value = {"a": [1.5, float("nan"), {"b": float("-inf")}], "at": datetime(2018, 2, 9, tzinfo=UTC), "c": (None, True)}
     assert json_text(value) == '{"a": [1.5, null, {"b": null}], "at": "2018-02-09T00:00:00+00:00", "c": [null, true]}'

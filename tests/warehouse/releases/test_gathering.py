@@ -1,4 +1,4 @@
-"""Changes of several tables: all of them or none, each table's once."""
+"""Test transactions over several tables: they are atomic, and each table gets a single new version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = ("applications", "classes")
 
 @pytest.fixture
 def made(tmp_path: Path) -> Store:
-    """A warehouse with two tables without rows."""
+    """Create a warehouse with two empty tables."""
     store = Store(tmp_path)
     with changed_at_once(store) as catalogue:
         store.files.each(lambda name: replace(catalogue, table(name), [], days=None, tag="first"), _NAMES)
@@ -30,7 +30,7 @@ def metadata(store: Store) -> dict[str, list[str]]:
     return {name: sorted(path.name for path in store.tables.glob(f"{name}/metadata/*.json")) for name in _NAMES}
 
 
-def test_a_table_that_changes_several_times_has_one_more_version(made: Store) -> None:
+def test_several_changes_in_transaction_make_a_single_version(made: Store) -> None:
     before = metadata_locations(made)
     assert {len(names) for names in metadata(made).values()} == {1}
     with changed_at_once(made) as catalogue:
@@ -46,7 +46,7 @@ def test_a_table_that_changes_several_times_has_one_more_version(made: Store) ->
     assert {"first", "second", "third"} <= set(told["refs"])
 
 
-def test_after_an_error_nothing_has_changed(made: Store) -> None:
+def test_failed_transaction_changes_nothing(made: Store) -> None:
     before, files = metadata_locations(made), metadata(made)
     with suppress(KeyboardInterrupt), changed_at_once(made) as catalogue:
         tag(catalogue, "classes", replace(catalogue, table("classes"), [], days=None, tag="x").snapshot_id, "second")
@@ -57,7 +57,7 @@ def test_after_an_error_nothing_has_changed(made: Store) -> None:
     assert metadata_locations(made)["classes"] != before["classes"]
 
 
-def test_what_another_one_changed_meanwhile_is_not_changed_again(made: Store) -> None:
+def test_concurrent_change_makes_transaction_fail(made: Store) -> None:
     heads = {name: each.metadata.current_snapshot_id for name, each in open_catalogue(made).all_tables().items()}
 
     def change_moved() -> None:

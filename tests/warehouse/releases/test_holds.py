@@ -1,4 +1,4 @@
-"""A rollback stays in force until the operator ends it."""
+"""Test rollbacks: each stays in force until the operator ends it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish
 
 
-def test_by_default_the_landings_of_later_releases_are_excluded(two: Store) -> None:
+def test_landings_of_later_releases_are_excluded_by_default(two: Store) -> None:
     first, second = releases.history(two)
     release, hold = holds.roll_back(two, first.release_id)
     assert (release.kind, release.parent_release_id) == ("rollback", first.release_id)
@@ -23,14 +23,14 @@ def test_by_default_the_landings_of_later_releases_are_excluded(two: Store) -> N
     assert "`iosig rollback --end`" in hold.sentence
 
 
-def test_a_rollback_forward_lets_its_landings_in_again(two: Store) -> None:
+def test_rollback_to_later_release_includes_its_landings(two: Store) -> None:
     first, second = releases.history(two)
     holds.roll_back(two, first.release_id)
     _, hold = holds.roll_back(two, second.release_id)
     assert hold.landing_ids == ()
 
 
-def test_a_second_rollback_keeps_what_the_first_excluded(two: Store) -> None:
+def test_second_rollback_keeps_exclusions_of_first(two: Store) -> None:
     first = releases.history(two)[0]
     _, before = holds.roll_back(two, first.release_id)
     third = publish(two, "third", {"jobs": {8: ""}}, inputs=("l9",))
@@ -40,7 +40,7 @@ def test_a_second_rollback_keeps_what_the_first_excluded(two: Store) -> None:
     assert hold.since == before.since
 
 
-def test_a_rollback_that_is_in_force_already_is_nothing_to_do(two: Store) -> None:
+def test_repeated_rollback_is_nothing_to_do(two: Store) -> None:
     first = releases.history(two)[0]
     holds.roll_back(two, first.release_id)
     count = len(releases.history(two))
@@ -49,7 +49,7 @@ def test_a_rollback_that_is_in_force_already_is_nothing_to_do(two: Store) -> Non
     assert len(releases.history(two)) == count
 
 
-def test_what_is_excluded_can_be_changed_without_another_release(two: Store) -> None:
+def test_exclusions_can_be_changed_without_another_release(two: Store) -> None:
     first = releases.history(two)[0]
     holds.roll_back(two, first.release_id)
     count = len(releases.history(two))
@@ -62,7 +62,7 @@ def test_what_is_excluded_can_be_changed_without_another_release(two: Store) -> 
     ("excluded", "problem"),
     [({"landing_ids": ["nothing"]}, "no landing nothing"), ({"table_names": ["job"]}, "Did you mean jobs")],
 )
-def test_unknown_exclusions_are_refused_before_anything_changes(
+def test_unknown_exclusions_are_refused_before_any_change(
     two: Store, excluded: dict[str, list[str]], problem: str
 ) -> None:
     first, second = releases.history(two)
@@ -72,7 +72,7 @@ def test_unknown_exclusions_are_refused_before_anything_changes(
     assert releases.current(two) == second
 
 
-def test_ending_drops_it_and_with_tables_waits_for_the_next_run(two: Store) -> None:
+def test_ended_rollback_of_tables_is_kept_until_next_run(two: Store) -> None:
     first = releases.history(two)[0]
     with pytest.raises(NothingToDo, match="No rollback"):
         holds.end(two)
@@ -89,7 +89,7 @@ def test_ending_drops_it_and_with_tables_waits_for_the_next_run(two: Store) -> N
     assert holds.read(two) is None
 
 
-def test_a_rollback_that_fails_leaves_nothing_in_force(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_rollback_is_not_in_force(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = releases.history(two)
 
     def fail(*_: object) -> None:
@@ -102,9 +102,7 @@ def test_a_rollback_that_fails_leaves_nothing_in_force(two: Store, monkeypatch: 
     assert releases.current(two) == second
 
 
-def test_a_rollback_that_is_killed_is_in_force_and_can_be_completed(
-    two: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_rollback_is_in_force_and_can_be_completed(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     first = releases.history(two)[0]
 
     def kill(*_: object) -> None:
@@ -120,7 +118,7 @@ def test_a_rollback_that_is_killed_is_in_force_and_can_be_completed(
     assert holds.in_force(two) == hold
 
 
-def test_ids_name_the_time_of_publication_and_rise_within_a_second(two: Store) -> None:
+def test_release_ids_have_publication_time_and_increase(two: Store) -> None:
     first, second = releases.history(two)
     before = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     ids = [holds.roll_back(two, name)[0].release_id for name in (first.release_id, second.release_id) * 2]
@@ -128,7 +126,7 @@ def test_ids_name_the_time_of_publication_and_rise_within_a_second(two: Store) -
     assert all(name.endswith("Z-rollback") and name > before for name in ids)
 
 
-def test_a_day_selects_the_newest_release_that_computed_it_and_was_not_rolled_back(two: Store) -> None:
+def test_day_selects_newest_release_of_it_not_rolled_back(two: Store) -> None:
     first, second = releases.history(two)
     assert releases.find(two, "2018-02-09") == second
     rolled_back, _ = holds.roll_back(two, first.release_id)
@@ -139,7 +137,7 @@ def test_a_day_selects_the_newest_release_that_computed_it_and_was_not_rolled_ba
         releases.find(two, "2018-03-01")
 
 
-def test_the_newest_data_day_is_carried_on(two: Store) -> None:
+def test_newest_data_day_is_inherited(two: Store) -> None:
     first = releases.history(two)[0]
     assert [release.newest_data_on for release in releases.history(two)] == ["2018-02-09", "2018-02-09"]
     rolled_back, _ = holds.roll_back(two, first.release_id)

@@ -1,4 +1,4 @@
-"""`latest/`: always exactly the current release, whoever reads it with whatever."""
+"""Test `latest/`: it always shows exactly the current release, to any reader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ READERS: dict[str, Callable[[Path], list[str]]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_every_reader_of_files_has_the_rows_of_the_current_release(two: Store, reader: str) -> None:
+def test_every_file_reader_reads_current_release(two: Store, reader: str) -> None:
     jobs = two.root / "latest" / "jobs"
     assert sorted(READERS[reader](jobs)) == ["100", "80", "81", "91", "run"]
     publish(two, "third", {"jobs": {8: "", 10: "job_id \n 101"}})
@@ -43,7 +43,7 @@ def test_every_reader_of_files_has_the_rows_of_the_current_release(two: Store, r
     assert sorted(READERS[reader](jobs)) == ["80", "81", "90", "run"]
 
 
-def test_days_are_folders_and_every_table_is_there(two: Store) -> None:
+def test_days_are_folders_and_every_table_exists(two: Store) -> None:
     latest = two.root / "latest"
     days = sorted(path.name for path in (latest / "jobs").iterdir())
     assert days == ["day=2018-02-08", "day=2018-02-09", "day=2018-02-10", "day=undated"]
@@ -54,7 +54,7 @@ def test_days_are_folders_and_every_table_is_there(two: Store) -> None:
     assert {str(row[0]) for row in seen.fetchall()} == {"2018-02-08", "2018-02-09", "2018-02-10", "undated"}
 
 
-def test_a_table_with_a_column_of_that_name_keeps_it(two: Store) -> None:
+def test_table_with_a_day_column_keeps_it(two: Store) -> None:
     rows = {9: "table_name \n jobs", None: "table_name \n polls"}
     release = publish(two, "third", {"quarantine": rows})
     folder = two.root / "latest" / "quarantine"
@@ -81,7 +81,7 @@ def test_buckets_are_folders(two: Store, tmp_path: Path) -> None:
     assert read(two, fourth, POINTS.name)["offset_s"].to_list() == [12.0], "all buckets are made anew"
 
 
-def test_files_are_links_and_carry_units_and_docs(two: Store) -> None:
+def test_files_are_hard_links_with_units_and_docs(two: Store) -> None:
     publish(two, "third", {"rejects": {None: ""}})
     (linked,) = (two.root / "latest" / "jobs" / "day=2018-02-10").iterdir()
     (own,) = (path for path in releases.files_of(two, releases.find(two, None))["jobs"] if "2018-02-10" in path.name)
@@ -91,14 +91,14 @@ def test_files_are_links_and_carry_units_and_docs(two: Store) -> None:
     assert field.metadata[b"doc"]
 
 
-def test_no_pattern_finds_two_releases_and_no_folder_is_left_of_older_ones(two: Store) -> None:
+def test_only_current_and_previous_views_exist(two: Store) -> None:
     for number in range(3):
         publish(two, f"more{number}", {"jobs": {9: f"job_id \n {number}"}})
     assert sorted(glob.glob("*/jobs", root_dir=two.root)) == ["latest/jobs", "tables/jobs"]
     assert len(list(two.root.glob(".latest-*"))) == 2, "the one before stays for whoever reads it just now"
 
 
-def test_it_is_switched_in_one_step(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_current_release_is_switched_atomically(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     before = READERS["polars"](two.root / "latest" / "jobs")
 
     def fail(*_: object) -> None:
@@ -113,7 +113,7 @@ def test_it_is_switched_in_one_step(two: Store, monkeypatch: pytest.MonkeyPatch)
     assert "91" not in READERS["polars"](two.root / "latest" / "jobs")
 
 
-def test_where_links_cannot_be_files_are_copied(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_copied_where_hard_links_fail(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError
 

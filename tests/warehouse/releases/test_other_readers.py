@@ -1,4 +1,4 @@
-"""Readers that are not ours, each in an environment of its own without a line of iosig: now, by tag, after a move."""
+"""Test other readers in environments without iosig: the current release, a tag, and a relocated warehouse."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 NOW, TAGGED = ["100", "80", "81", "91", "run"], ["80", "81", "90", "run"]
 ICEBERG = ["pyiceberg[sql-sqlite,pyarrow]==0.12.*", "polars>=2"]
-#: what each reader is made of, and how it reads the jobs: {at} is the warehouse, `tag` a release's id or None
+# : packages of each reader, and its code to read the jobs: {at} is the warehouse, `tag` a release id or None
 READERS = {
     "pyiceberg, SQL catalogue": (
         ICEBERG,
@@ -85,7 +85,7 @@ print(json.dumps([sorted(rows), empty, ours]))
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ...], Path]:
-    """The Python of a clean environment for each set of packages; skips where none can be made."""
+    """Create a clean environment for each set of packages and return its Python; skip where that fails."""
     if shutil.which("uv") is None:
         pytest.skip("uv, which makes the environments, is not on this machine")
     made = {}
@@ -103,7 +103,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, ..
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A warehouse with two releases, and a copy of it elsewhere that was relocated."""
+    """Create a warehouse with two releases and a relocated copy."""
     here, moved = (tmp_path_factory.mktemp("readers") / name for name in ("here", "moved ü"))
     publish(Store(here), "first", FIRST, inputs=("l1", "l2"))
     publish(Store(here), "second", SECOND, inputs=("l3",))
@@ -115,7 +115,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("tag", [None, "2018-02-09-first"], ids=["now", "by-tag"])
 @pytest.mark.parametrize("place", ["here", "moved"])
 @pytest.mark.parametrize("name", READERS)
-def test_a_reader_has_the_rows_of_the_release(
+def test_other_reader_reads_rows_of_release(
     name: str,
     place: str,
     tag: str | None,
@@ -126,7 +126,7 @@ def test_a_reader_has_the_rows_of_the_release(
     packages, code = READERS[name]
     python = environments[tuple(packages)]
     command = [str(python), "-c", HEAD + code + TAIL, str(places[place]), json.dumps(tag)]
-    # what another run left in the user's home is none of the environment's
+    # files that an earlier run left in the user's home must have no effect
     home = os.environ | {"HOME": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=home, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Reading: a release is a set of views that explain themselves, and nothing can be done to it."""
+"""Test reading: a release is a set of documented, read-only views."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECOND: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A warehouse with two releases, which no test changes."""
+    """Create a warehouse with two releases, which no test changes."""
     store = Store(tmp_path_factory.mktemp("reading") / "warehouse")
     publish(store, "first", FIRST)
     publish(store, "second", SECOND)
@@ -55,11 +55,11 @@ def connection(store: Store, first: Release) -> Iterator[duckdb.DuckDBPyConnecti
         yield found
 
 
-# ---- what there is
+# ---- contents
 
 
 @pytest.mark.slow
-def test_every_published_table_is_there_be_there_rows_or_not(connection: duckdb.DuckDBPyConnection) -> None:
+def test_every_published_table_exists_even_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
     names = {row[0] for row in connection.sql("show tables").fetchall()}
     assert names == {table.name for table in published()} | {"releases"}
     assert connection.sql("select count(*) from quarantine").fetchall() == [(0,)]
@@ -69,7 +69,7 @@ def test_every_published_table_is_there_be_there_rows_or_not(connection: duckdb.
     assert connection.sql("from jobs").pl().height == 4
 
 
-def test_columns_have_the_types_of_the_contract_with_and_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
+def test_columns_have_types_of_contract_with_and_without_rows(connection: duckdb.DuckDBPyConnection) -> None:
     types: dict[str, dict[str, str]] = {}
     for table in published():
         types[table.name] = dict(zip(table.column_names, map(str, connection.table(table.name).types), strict=True))
@@ -79,7 +79,7 @@ def test_columns_have_the_types_of_the_contract_with_and_without_rows(connection
     assert types["jobs"]["ended_on"] == types["job_io"]["ended_on"] == "DATE"
 
 
-def test_tables_and_columns_say_what_they_are(connection: duckdb.DuckDBPyConnection) -> None:
+def test_tables_and_columns_are_documented(connection: duckdb.DuckDBPyConnection) -> None:
     views = dict(connection.sql("select view_name, comment from duckdb_views() where not internal").fetchall())
     found = connection.sql(
         "select table_name, column_name, comment from duckdb_columns() where not internal"
@@ -99,7 +99,7 @@ def test_times_are_shown_in_utc(connection: duckdb.DuckDBPyConnection) -> None:
     assert shown == [("2018-02-09 12:00:00+00",)]
 
 
-def test_the_releases_are_a_table_too(store: Store, connection: duckdb.DuckDBPyConnection) -> None:
+def test_releases_are_a_table(store: Store, connection: duckdb.DuckDBPyConnection) -> None:
     found = connection.sql("select release_id, kind, snapshots->>'jobs', dates from releases order by created_at")
     assert found.fetchall() == [
         (release.release_id, "run", str(release.snapshots["jobs"]), '["2018-02-09", null]')
@@ -107,7 +107,7 @@ def test_the_releases_are_a_table_too(store: Store, connection: duckdb.DuckDBPyC
     ]
 
 
-def test_an_earlier_release_stays_what_it_was(store: Store, first: Release) -> None:
+def test_earlier_release_is_unchanged(store: Store, first: Release) -> None:
     for release, users in ((first, ["ann", "bob"]), (releases.find(store, None), ["ann", "eve"])):
         with opened(store, release) as connection:
             found = connection.sql("select user from jobs where user is not null order by job_id").fetchall()
@@ -118,9 +118,7 @@ def test_an_earlier_release_stays_what_it_was(store: Store, first: Release) -> N
     "query",
     ["select * from JOBS", 'select * from "jobs"', "from jobs join samples using (job_id)", "describe jobs"],
 )
-def test_only_the_tables_that_a_query_may_mean_are_opened_and_they_suffice(
-    store: Store, first: Release, query: str
-) -> None:
+def test_only_tables_named_in_query_are_opened(store: Store, first: Release, query: str) -> None:
     with opened(store, first, query) as connection:
         assert connection.sql(query).fetchall()
 
@@ -134,13 +132,13 @@ def test_only_the_tables_that_a_query_may_mean_are_opened_and_they_suffice(
         "show all tables",
     ],
 )
-def test_a_query_for_the_tables_sees_them_all(store: Store, first: Release, query: str) -> None:
+def test_query_for_table_names_sees_all_tables(store: Store, first: Release, query: str) -> None:
     with opened(store, first, query) as connection:
         found = str(connection.sql(query).fetchall())
     assert all(f"'{table.name}'" in found for table in published())
 
 
-# ---- what cannot be done
+# ---- isolation
 
 
 @pytest.mark.parametrize(
@@ -167,7 +165,7 @@ def test_a_query_for_the_tables_sees_them_all(store: Store, first: Release, quer
         "from sqlite_scan('{file}', 'a')",
     ],
 )
-def test_the_file_system_is_out_of_reach_whatever_runs(
+def test_queries_cannot_access_the_file_system(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, query: str
 ) -> None:
     secret = tmp_path / "secret.csv"
@@ -183,7 +181,7 @@ def test_the_file_system_is_out_of_reach_whatever_runs(
 
 
 @pytest.mark.slow
-def test_a_file_that_lacks_a_column_reads_as_null_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_column_missing_in_older_file_is_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     later = ("account", "is_application_run", "line")
     old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name not in later))
@@ -224,7 +222,7 @@ def test_differences_are_counted_by_key(store: Store, first: Release) -> None:
     assert count_differences(store, first, first) == []
 
 
-def test_comments_survive_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comments_may_contain_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
     quoted = replace(STALE_DAYS, grain="one row per 'day'; drop", columns=(columns.CLUSTER,))
     with duckdb.connect() as connection:
         reading.rows_of(connection, quoted, []).create_view(quoted.name)
@@ -239,7 +237,7 @@ MUCH = (
 
 
 @pytest.mark.slow
-def test_what_exceeds_the_memory_is_spilled_into_a_folder_of_its_own(
+def test_query_larger_than_memory_spills_to_a_private_folder(
     store: Store, first: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MEMORY_LIMIT", "60MB")

@@ -48,10 +48,8 @@ def store(tmp_path: Path) -> Store:
         ],
     ),
 )
-def test_a_file_that_breaks_its_contract_gets_into_no_release(
-    two: Store, tmp_path: Path, broken: pl.Expr, rule: str
-) -> None:
-    """Whoever wrote it: `write_parquet` is not asked here."""
+def test_file_that_violates_contract_is_not_published(two: Store, tmp_path: Path, broken: pl.Expr, rule: str) -> None:
+    """Publishing validates files from any writer, because `write_parquet` is bypassed here."""
     (made,) = built(tmp_path, JOBS, {9: "job_id \n 92"}).values()
     good = read(two, releases.find(two, None), "jobs")
     rows = pl.read_parquet(made).with_columns(broken)
@@ -65,7 +63,7 @@ def test_a_file_that_breaks_its_contract_gets_into_no_release(
     assert "92" in keys(two, releases.find(two, None), "jobs", "job_id")
 
 
-def test_a_release_says_what_went_into_it(two: Store) -> None:
+def test_release_has_properties_of_its_run(two: Store) -> None:
     first, second = releases.history(two)
     assert releases.current(two) == second
     assert (first.release_id, first.kind, first.verdict) == ("2018-02-09-first", "run", "passed")
@@ -77,7 +75,7 @@ def test_a_release_says_what_went_into_it(two: Store) -> None:
     assert first.created_at < second.created_at
 
 
-def test_before_the_first_release_there_is_none(store: Store) -> None:
+def test_new_warehouse_has_no_release(store: Store) -> None:
     assert releases.history(store) == []
     assert releases.current(store) is None
     assert set(releases.landings_in(store, None)) == set()
@@ -86,7 +84,7 @@ def test_before_the_first_release_there_is_none(store: Store) -> None:
     assert not store.root.exists(), "asking makes nothing"
 
 
-def test_named_days_are_replaced_and_the_others_stay(two: Store) -> None:
+def test_named_days_are_replaced_and_others_are_kept(two: Store) -> None:
     first, second = releases.history(two)
     assert keys(two, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
     assert keys(two, first, "jobs", "job_id") == ["80", "81", "90", "run"], "the first stays as it was"
@@ -95,7 +93,7 @@ def test_named_days_are_replaced_and_the_others_stay(two: Store) -> None:
     assert read(two, second, "jobs").schema == read(two, first, "jobs").schema
 
 
-def test_tables_that_are_not_built_keep_their_snapshot(two: Store) -> None:
+def test_tables_not_built_keep_their_snapshot(two: Store) -> None:
     first, second = releases.history(two)
     changed = {name for name, snapshot in second.snapshots.items() if first.snapshots.get(name) != snapshot}
     assert changed == {"jobs"}
@@ -103,7 +101,7 @@ def test_tables_that_are_not_built_keep_their_snapshot(two: Store) -> None:
 
 
 @pytest.mark.slow
-def test_undated_rows_are_replaced_alone_and_days_can_vanish(two: Store) -> None:
+def test_undated_rows_are_replaced_separately_and_days_can_vanish(two: Store) -> None:
     third = publish(two, "third", {"jobs": {None: "job_id ended_at \n other ."}})
     assert keys(two, third, "jobs", "job_id") == ["100", "80", "81", "91", "other"]
     files = releases.files_of(two, third)["jobs"]
@@ -118,7 +116,7 @@ def test_undated_rows_are_replaced_alone_and_days_can_vanish(two: Store) -> None
 
 
 @pytest.mark.slow
-def test_tables_without_days_are_replaced_whole_and_are_there_before_their_first_row(two: Store) -> None:
+def test_tables_without_days_are_replaced_completely(two: Store) -> None:
     assert read(two, releases.find(two, None), "rejects").is_empty()
     content: dict[str, Any] = {"applications": {None: "application_id \n c/z/3"}, "rejects": {None: "line \n 1"}}
     third = publish(two, "third", content)
@@ -128,10 +126,10 @@ def test_tables_without_days_are_replaced_whole_and_are_there_before_their_first
     assert read(two, fourth, "applications").is_empty()
 
 
-# ---- before it is there
+# ---- early adoption
 
 
-def test_files_that_were_adopted_early_are_in_the_release_and_not_before(two: Store, tmp_path: Path) -> None:
+def test_files_adopted_early_appear_only_with_the_release(two: Store, tmp_path: Path) -> None:
     plan = draft("third", on=releases.current(two))
     early = {"jobs": built(tmp_path, JOBS, {9: "job_id \n 92"})}
     adopted = publishing.adopt_early(two, plan.fingerprint, early)
@@ -146,7 +144,7 @@ def test_files_that_were_adopted_early_are_in_the_release_and_not_before(two: St
 
 
 @pytest.mark.parametrize("is_forgotten", [False, True])
-def test_files_adopted_for_a_release_that_never_came_go(two: Store, tmp_path: Path, is_forgotten: bool) -> None:
+def test_files_adopted_for_an_abandoned_release_are_removed(two: Store, tmp_path: Path, is_forgotten: bool) -> None:
     plan = draft("lost", on=releases.current(two))
     publishing.adopt_early(two, plan.fingerprint, {"jobs": built(tmp_path, JOBS, {9: "job_id \n 92"})})
     if is_forgotten:
@@ -166,7 +164,7 @@ def test_files_adopted_for_a_release_that_never_came_go(two: Store, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_readers_see_the_release_before_until_the_row_is_there(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_see_previous_release_until_commit(two: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     second = releases.find(two, None)
     seen = []
     append = publishing.append_row
@@ -185,7 +183,7 @@ def test_readers_see_the_release_before_until_the_row_is_there(two: Store, monke
 # ---- history
 
 
-def test_a_release_is_found_by_the_start_of_its_id(two: Store) -> None:
+def test_release_is_found_by_prefix_of_its_id(two: Store) -> None:
     first, second = releases.history(two)
     assert releases.find(two, None) == second
     assert releases.find(two, "2018-02-09-f") == first
@@ -196,7 +194,7 @@ def test_a_release_is_found_by_the_start_of_its_id(two: Store) -> None:
 
 
 @pytest.mark.slow
-def test_rollback_makes_an_earlier_release_current_and_keeps_the_later(two: Store) -> None:
+def test_rollback_makes_earlier_release_current_and_keeps_later(two: Store) -> None:
     first, second = releases.history(two)
     again = holds.roll_back(two, first.release_id)[0]
     assert releases.find(two, None) == again
@@ -214,7 +212,7 @@ def test_rollback_makes_an_earlier_release_current_and_keeps_the_later(two: Stor
 
 
 @pytest.mark.slow
-def test_what_is_published_after_a_rollback_builds_on_where_it_went_back_to(two: Store) -> None:
+def test_release_after_rollback_is_based_on_its_target(two: Store) -> None:
     first, second = releases.history(two)
     again = holds.roll_back(two, first.release_id)[0]
     third = publish(two, "third", {"jobs": {8: ""}}, inputs=("l4",))
@@ -226,7 +224,7 @@ def test_what_is_published_after_a_rollback_builds_on_where_it_went_back_to(two:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_table_that_is_younger_than_the_release_gone_back_to_starts_anew(two: Store) -> None:
+def test_table_younger_than_rollback_target_starts_empty(two: Store) -> None:
     first = releases.history(two)[0]
     publish(two, "third", {"series_intervals": {8: "subject_id \n old"}})
     holds.roll_back(two, first.release_id)
@@ -236,9 +234,7 @@ def test_a_table_that_is_younger_than_the_release_gone_back_to_starts_anew(two: 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_table_that_an_older_version_did_not_have_is_empty_until_its_days_are_made(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_missing_in_older_version_is_empty_until_computed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         known = [each for each in releases.published() if each.name != "period_segments"]
         patch.setattr(publishing, "published", lambda: known)
@@ -256,7 +252,7 @@ def test_a_table_that_an_older_version_did_not_have_is_empty_until_its_days_are_
 
 
 @pytest.mark.slow
-def test_the_landings_of_a_release_are_those_of_its_line(two: Store) -> None:
+def test_landings_of_a_release_follow_its_ancestors(two: Store) -> None:
     first, second = releases.history(two)
     assert set(releases.landings_in(two, first)) == {"l1", "l2"}
     assert set(releases.landings_in(two, second)) == {"l1", "l2", "l3"}
@@ -271,9 +267,7 @@ def test_the_landings_of_a_release_are_those_of_its_line(two: Store) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("year", [2017, 2036], ids=["set-back", "ahead"])
-def test_releases_are_in_their_order_whatever_the_clock_says(
-    two: Store, year: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_releases_are_ordered_by_sequence_not_by_clock(two: Store, year: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(publishing, "now_text", lambda: f"{year}-01-01T00:00:00+00:00")
         third = publish(two, "third", {"jobs": {9: "job_id \n 92"}})
@@ -287,10 +281,10 @@ def test_releases_are_in_their_order_whatever_the_clock_says(
     assert releases.history(two)[2:] == [third, fourth], "from the table itself"
 
 
-# ---- the folder
+# ---- indexes, moves and copies
 
 
-def test_indexes_that_are_lost_are_made_anew(two: Store) -> None:
+def test_lost_indexes_are_rebuilt(two: Store) -> None:
     history = releases.history(two)
     files = [releases.files_of(two, release) for release in history]
     for name in ("release_index", "snapshot_files"):
@@ -317,14 +311,14 @@ print(json.dumps([found, "pyiceberg" in sys.modules]))
 
 
 def read_elsewhere(root: Path) -> list[Any]:
-    """Read the jobs of every release in a process that knows nothing, from another folder."""
+    """Read the jobs of every release in a new process that runs in another folder."""
     code = [sys.executable, "-c", READ_ELSEWHERE, str(root)]
     done = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     found: list[Any] = json.loads(done.stdout)
     return found
 
 
-def test_a_moved_warehouse_opens_where_it_is_now_without_any_iceberg_library(two: Store, tmp_path: Path) -> None:
+def test_moved_warehouse_is_readable_without_iceberg_library(two: Store, tmp_path: Path) -> None:
     jobs = [["80", "81", "90", "run"], ["100", "80", "81", "91", "run"]]
     elsewhere = tmp_path / "deep ü" / "moved here"
     elsewhere.parent.mkdir()
@@ -337,7 +331,7 @@ def test_a_moved_warehouse_opens_where_it_is_now_without_any_iceberg_library(two
 
 
 @pytest.mark.slow
-def test_a_copy_goes_on_by_itself(two: Store, tmp_path: Path) -> None:
+def test_copied_warehouse_is_independent(two: Store, tmp_path: Path) -> None:
     copy = Store(tmp_path / "copy")
     shutil.copytree(two.root, copy.root, symlinks=True)
     before = {path: path.stat().st_mtime_ns for path in two.root.rglob("*") if path.is_file()}

@@ -1,4 +1,4 @@
-"""Relocating: a warehouse that was moved or copied is read at once, and by everybody once its metadata are mended."""
+"""Test relocation: iosig reads a moved or copied warehouse at once, other readers after its metadata are rewritten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOBS = ["100", "80", "81", "91", "run"]
 
 @pytest.fixture
 def moved(two: Store, tmp_path: Path) -> Store:
-    """The warehouse, moved to a folder with a blank and a letter that is not ASCII."""
+    """Move the warehouse to a folder with a blank and a non-ASCII letter."""
     elsewhere = tmp_path / "deep ü" / "moved here"
     elsewhere.parent.mkdir()
     relocate(two)
@@ -36,7 +36,7 @@ def static(store: Store) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_moved_warehouse_is_read_at_once_and_by_others_when_it_is_relocated(moved: Store) -> None:
+def test_moved_warehouse_is_readable_by_others_after_relocation(moved: Store) -> None:
     release = releases.find(moved, None)
     for cache in ("release_index", "snapshot_files"):
         shutil.rmtree(moved.root / cache)
@@ -52,7 +52,7 @@ def test_a_moved_warehouse_is_read_at_once_and_by_others_when_it_is_relocated(mo
 
 
 @pytest.mark.slow
-def test_nothing_names_the_folder_of_before(moved: Store, two: Store) -> None:
+def test_no_metadata_name_the_old_folder_after_relocation(moved: Store, two: Store) -> None:
     relocate(moved)
     named = location_of(two).encode()
     for path in moved.root.rglob("*"):
@@ -65,7 +65,7 @@ def test_nothing_names_the_folder_of_before(moved: Store, two: Store) -> None:
                 assert "field-id" in reader.metadata["avro.schema"]
 
 
-def test_lists_tell_the_lengths_of_the_manifests(moved: Store) -> None:
+def test_manifest_lists_have_lengths_of_manifests(moved: Store) -> None:
     relocate(moved)
     for name in ("jobs", "polls_daily", "releases"):
         table = open_catalogue(moved).load_table(("published", name))
@@ -74,7 +74,7 @@ def test_lists_tell_the_lengths_of_the_manifests(moved: Store) -> None:
 
 
 @pytest.mark.slow
-def test_a_copy_that_goes_on_leaves_the_original_alone(two: Store, tmp_path: Path) -> None:
+def test_publishing_in_a_copy_does_not_change_the_original(two: Store, tmp_path: Path) -> None:
     relocate(two)
     copy = Store(tmp_path / "copy")
     shutil.copytree(two.root, copy.root, symlinks=True)
@@ -85,7 +85,7 @@ def test_a_copy_that_goes_on_leaves_the_original_alone(two: Store, tmp_path: Pat
     assert static(two) == JOBS
 
 
-def test_old_releases_are_there_by_their_tags_after_a_move(moved: Store) -> None:
+def test_old_releases_are_readable_by_tag_after_relocation(moved: Store) -> None:
     relocate(moved)
     first = releases.history(moved)[0]
     table = open_catalogue(moved).load_table(("published", "jobs"))
@@ -93,7 +93,7 @@ def test_old_releases_are_there_by_their_tags_after_a_move(moved: Store) -> None
     assert sorted(scanned["job_id"]) == ["80", "81", "90", "run"]
 
 
-def test_damaged_metadata_that_nothing_needs_do_not_stop_a_relocation(moved: Store) -> None:
+def test_damaged_unused_metadata_do_not_prevent_relocation(moved: Store) -> None:
     current = moved.tables / "jobs" / "metadata" / "version-hint.text"
     (old,) = (path for path in current.parent.glob("*.metadata.json") if not path.name.startswith(current.read_text()))
     content = old.read_bytes()[:500]
@@ -105,7 +105,7 @@ def test_damaged_metadata_that_nothing_needs_do_not_stop_a_relocation(moved: Sto
     assert [found.path for found in verifying.verify(moved, is_all=True)] == [old.relative_to(moved.root).as_posix()]
 
 
-def test_a_relocation_that_is_killed_is_no_damage(moved: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_relocation_causes_no_damage(moved: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(*_: object) -> None:
         raise KeyboardInterrupt
 

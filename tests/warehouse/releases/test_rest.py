@@ -1,4 +1,4 @@
-"""A catalogue on an Iceberg REST server: the same releases, whoever reads them and whatever breaks off."""
+"""Test a catalogue on an Iceberg REST server: equal releases for all readers, also after failures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def free_buckets() -> list[str]:
 
 @pytest.fixture
 def wanted(weed: SeaweedFs, free_buckets: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A catalogue of the test's own."""
+    """Return a separate catalogue for each test."""
     for name, value in (weed.environment | {"IOSIG_CACHE": str(tmp_path / "cache")}).items():
         monkeypatch.setenv(name, value)
     if weed.process is None:
@@ -52,14 +52,14 @@ def wanted(weed: SeaweedFs, free_buckets: list[str], tmp_path: Path, monkeypatch
 
 @pytest.fixture
 def served(wanted: Server) -> Store:
-    """A warehouse in the object store whose catalogue is on the server, and one release."""
+    """Create a warehouse in the object store with its catalogue on the server, and a release."""
     store = Store.named(f"s3://iosig/{wanted.warehouse}")
     catalogue_choice.agree(store, wanted)
     publish(store, "first", FIRST, inputs=("l1", "l2"))
     return store
 
 
-def test_what_is_published_with_a_server_is_what_is_published_without(served: Store, wanted: Server) -> None:
+def test_publishing_with_server_equals_publishing_without(served: Store, wanted: Server) -> None:
     second = publish(served, "second", SECOND, inputs=("l3",))
     assert keys(served, second, "jobs", "job_id") == _JOBS
     assert [release.release_id for release in releases.history(served)] == ["2018-02-09-first", "2018-02-09-second"]
@@ -68,7 +68,7 @@ def test_what_is_published_with_a_server_is_what_is_published_without(served: St
     assert PASSWORD not in (served.files.content("catalogue.json") or b"").decode()
 
 
-def test_going_back_superseding_and_expiring_go_by_the_server_too(served: Store) -> None:
+def test_rollback_superseding_and_expiry_use_the_server(served: Store) -> None:
     second = publish(served, "second", SECOND)
     back = holds.roll_back(served, "2018-02-09-first")[0]
     assert keys(served, back, "jobs", "job_id") == ["80", "81", "90", "run"]
@@ -81,7 +81,7 @@ def test_going_back_superseding_and_expiring_go_by_the_server_too(served: Store)
     assert not verify(served, is_all=True)
 
 
-def test_other_readers_find_the_same_rows_by_the_server(served: Store, wanted: Server, weed: SeaweedFs) -> None:
+def test_other_readers_read_equal_rows_from_server(served: Store, wanted: Server, weed: SeaweedFs) -> None:
     from obstore.fsspec import FsspecStore
     from pyiceberg.catalog.rest import RestCatalog
 
@@ -105,7 +105,7 @@ def test_other_readers_find_the_same_rows_by_the_server(served: Store, wanted: S
     assert sorted(before) == ["80", "81", "90", "run"]
 
 
-def test_each_warehouse_has_one_of_the_server_s(served: Store, wanted: Server, tmp_path: Path) -> None:
+def test_each_warehouse_has_a_separate_catalogue(served: Store, wanted: Server, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is that of s3://iosig/tables.*catalogue of its own"):
         catalogue_choice.agree(Store.named("s3://iosig/another"), wanted)
     with pytest.raises(UsageError, match="needs a warehouse in an object store"):
@@ -116,7 +116,7 @@ def test_each_warehouse_has_one_of_the_server_s(served: Store, wanted: Server, t
         catalogue_choice.take_over(served, EMBEDDED)
 
 
-def test_who_has_no_right_is_told_so_without_the_secret(served: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_authentication_failure_is_reported_without_the_secret(served: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYICEBERG_CATALOG__IOSIG__CREDENTIAL", "tester:a wrong one")
     with pytest.raises(MachineFault, match=r"does not answer: .*[Ii]nvalid client") as told:
         releases.history(served)
@@ -124,7 +124,7 @@ def test_who_has_no_right_is_told_so_without_the_secret(served: Store, monkeypat
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
-def test_a_lost_answer_is_asked_for(served: Store, monkeypatch: pytest.MonkeyPatch, is_committed: bool) -> None:
+def test_lost_commit_response_is_resolved(served: Store, monkeypatch: pytest.MonkeyPatch, is_committed: bool) -> None:
     send = rest.RestTables._is_sent_together
 
     def lose(self: rest.RestTables, changes: Any) -> bool:
@@ -148,7 +148,7 @@ def test_a_lost_answer_is_asked_for(served: Store, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("turn", range(3))
 @pytest.mark.parametrize("is_together", [True, False])
-def test_of_two_writers_one_wins_and_the_other_is_told(
+def test_second_of_two_concurrent_writers_is_refused(
     served: Store, monkeypatch: pytest.MonkeyPatch, turn: int, is_together: bool
 ) -> None:
     if not is_together:
@@ -181,7 +181,7 @@ def test_of_two_writers_one_wins_and_the_other_is_told(
 
 
 @pytest.mark.parametrize("moment", [1, 9, 20, 30])
-def test_a_server_that_commits_one_after_the_other_may_be_killed_at_it(
+def test_publishing_killed_between_sequential_commits_is_recoverable(
     served: Store, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     left, post = moment, Session.post
@@ -208,7 +208,7 @@ def test_a_server_that_commits_one_after_the_other_may_be_killed_at_it(
 
 
 @pytest.mark.parametrize("moment", range(5))
-def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
+def test_publishing_is_atomic_when_server_is_killed(
     served: Store, weed: SeaweedFs, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     from iosig.warehouse.releases import snapshots

@@ -1,4 +1,4 @@
-"""A REST catalogue that stays silent, drips or refers to another server: refused in time, and nothing is sent there."""
+"""Test REST catalogues that are silent, drip or redirect: a timeout ends the request, and no token is forwarded."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("drip", "said"), [(None, r"did not answer within 0\.3 s"), (b" ", "did not complete its answer within 1 s")]
 )
-def test_a_server_that_is_silent_or_drips_is_told(drip: bytes | None, said: str) -> None:
+def test_silent_or_dripping_server_is_reported(drip: bytes | None, said: str) -> None:
     begun_s = time.monotonic()
     with tcp_server(_HEAD, drip) as port, pytest.raises(MachineFault, match=said):
         rest.opened(Server("rest", f"http://127.0.0.1:{port}"))
     assert time.monotonic() - begun_s < 15
 
 
-def test_neither_a_redirect_nor_the_servers_configuration_leads_to_another_server() -> None:
+def test_redirects_to_another_server_are_not_followed() -> None:
     empty = json.dumps({"defaults": {}, "overrides": {}}).encode()
     with http_server(lambda _: (200, {}, empty)) as other:
         ways = (
@@ -51,7 +51,7 @@ def test_neither_a_redirect_nor_the_servers_configuration_leads_to_another_serve
     assert other.requests == []
 
 
-def test_a_sound_server_is_read() -> None:
+def test_valid_server_is_read() -> None:
     def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         found = {"namespaces": [["published"]]} if "namespaces" in path else {"defaults": {}, "overrides": {}}
         return 200, {"Content-Type": "application/json"}, json.dumps(found).encode()

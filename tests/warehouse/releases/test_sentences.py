@@ -1,4 +1,4 @@
-"""Sentences: what is wrong with a query is told in the release's own words."""
+"""Test error messages of queries: they use the names of the release."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.Duck
         ("from read_text('/etc/passwd')", "/etc/passwd is out of reach", "Permission"),
     ],
 )
-def test_what_is_wrong_is_told(connection: duckdb.DuckDBPyConnection, query: str, told: str, untold: str) -> None:
+def test_error_message_explains_the_query_error(
+    connection: duckdb.DuckDBPyConnection, query: str, told: str, untold: str
+) -> None:
     with pytest.raises(duckdb.Error) as raised:
         connection.sql(query).fetchall()
     found = sentence(raised.value, query)
@@ -48,14 +50,14 @@ def test_what_is_wrong_is_told(connection: duckdb.DuckDBPyConnection, query: str
     assert found.endswith((".", "!", "?"))
 
 
-def test_a_fault_of_duckdbs_own_is_told_as_one() -> None:
+def test_internal_error_of_duckdb_is_reported_as_such() -> None:
     error = duckdb.InternalException("INTERNAL Error: Attempted to access index 1\n\nStack Trace:\n\n0 x")
     assert sentence(error, "select 1") == (
         "DuckDB broke off at this query, which is a fault of its own: Attempted to access index 1."
     )
 
 
-def test_a_description_is_the_contract() -> None:
+def test_description_of_table_equals_contract() -> None:
     for made in tables():
         found = description(made.name.upper(), dict.fromkeys(made.column_names, "VARCHAR"))
         assert found is not None

@@ -22,7 +22,7 @@ from tests.servers import PASSWORD, PostgreSql, postgresql
 from tests.warehouse.releasing import FIRST, SECOND, draft, keys, publish
 
 
-def test_an_embedded_catalogue_needs_no_note(tmp_path: Path) -> None:
+def test_embedded_catalogue_needs_no_configuration_file(tmp_path: Path) -> None:
     store = Store(tmp_path)
     catalogue_choice.agree(store, None)
     catalogue_choice.agree(store, EMBEDDED)
@@ -30,21 +30,19 @@ def test_an_embedded_catalogue_needs_no_note(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_without_its_library_a_server_is_refused_with_the_line_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_server_library_is_reported_with_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(servers, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="uv sync --extra postgresql"):
         catalogue_choice.agree(Store(tmp_path), Server("postgresql", "postgresql://nowhere/iosig"))
 
 
-def test_a_torn_note_is_told(tmp_path: Path) -> None:
+def test_invalid_configuration_file_raises_machine_fault(tmp_path: Path) -> None:
     (tmp_path / "catalogue.json").write_text('{"kind": "postgresql"}')
     with pytest.raises(MachineFault, match="iosig repair"):
         servers.server_of(Store(tmp_path))
 
 
-def test_nobody_waits_for_ever_for_a_server() -> None:
+def test_server_address_has_a_connection_timeout() -> None:
     assert Server("postgresql", "postgresql://db/iosig").address.endswith("iosig?connect_timeout=10")
     own = "postgresql://db/iosig?sslmode=require&connect_timeout=3"
     assert Server("postgresql", own).address == own
@@ -53,14 +51,14 @@ def test_nobody_waits_for_ever_for_a_server() -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgreSql]:
-    """A PostgreSQL server that all tests of this file share."""
+    """Start a PostgreSQL server that all tests of this module share."""
     with postgresql() as started:
         yield started
 
 
 @pytest.fixture
 def wanted(server: PostgreSql, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Server:
-    """A catalogue of the test's own on the server."""
+    """Return a separate catalogue on the server for each test."""
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     if server.process is None:
         server.start()
@@ -69,7 +67,7 @@ def wanted(server: PostgreSql, monkeypatch: pytest.MonkeyPatch, request: pytest.
 
 @pytest.fixture
 def served(wanted: Server, tmp_path: Path) -> Store:
-    """A warehouse with a catalogue on a server, and one release."""
+    """Create a warehouse with a catalogue on a server, and a release."""
     store = Store(tmp_path / "served")
     catalogue_choice.agree(store, wanted)
     publish(store, "first", FIRST, inputs=("l1", "l2"))
@@ -77,7 +75,7 @@ def served(wanted: Server, tmp_path: Path) -> Store:
 
 
 @pytest.mark.slow
-def test_what_is_published_with_a_server_is_what_is_published_without(served: Store) -> None:
+def test_publishing_with_server_equals_publishing_without(served: Store) -> None:
     second = publish(served, "second", SECOND, inputs=("l3",))
     assert not served.catalogue.exists()
     assert keys(served, second, "jobs", "job_id") == ["100", "80", "81", "91", "run"]
@@ -88,7 +86,7 @@ def test_what_is_published_with_a_server_is_what_is_published_without(served: St
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_going_back_expiring_and_repairing_go_by_the_server_too(served: Store, wanted: Server) -> None:
+def test_rollback_expiry_and_repair_use_the_server(served: Store, wanted: Server) -> None:
     publish(served, "second", SECOND)
     back = holds.roll_back(served, "2018-02-09-first")[0]
     assert keys(served, back, "jobs", "job_id") == ["80", "81", "90", "run"]
@@ -105,7 +103,7 @@ def test_going_back_expiring_and_repairing_go_by_the_server_too(served: Store, w
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_warehouse_moves_to_a_server_and_back(two: Store, wanted: Server) -> None:
+def test_warehouse_moves_to_a_server_and_back(two: Store, wanted: Server) -> None:
     relocate(two)
     known, history = metadata_locations(two), releases.history(two)
     with pytest.raises(UsageError, match="iosig repair"):
@@ -125,7 +123,7 @@ def test_a_warehouse_moves_to_a_server_and_back(two: Store, wanted: Server) -> N
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_copy_does_not_take_the_catalogue_away(served: Store, wanted: Server, tmp_path: Path) -> None:
+def test_copy_does_not_take_over_the_catalogue(served: Store, wanted: Server, tmp_path: Path) -> None:
     copy = Store(tmp_path / "copy")
     shutil.copytree(served.root, copy.root, symlinks=True)
     with pytest.raises(UsageError, match="catalogue of its own"):
@@ -142,7 +140,7 @@ def test_a_copy_does_not_take_the_catalogue_away(served: Store, wanted: Server, 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_moved_warehouse_takes_its_catalogue_along_where_that_is_asked_for(served: Store, tmp_path: Path) -> None:
+def test_moved_warehouse_keeps_its_catalogue_on_request(served: Store, tmp_path: Path) -> None:
     moved = Store(served.root.rename(tmp_path / "moved"))
     assert relocate(moved, is_asked=True)
     assert keys(moved, publish(moved, "second", SECOND), "jobs", "job_id") == ["100", "80", "81", "91", "run"]
@@ -150,7 +148,7 @@ def test_a_moved_warehouse_takes_its_catalogue_along_where_that_is_asked_for(ser
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_two_warehouses_have_no_catalogue_in_common(served: Store, wanted: Server, tmp_path: Path) -> None:
+def test_two_warehouses_cannot_share_a_catalogue(served: Store, wanted: Server, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="a name of its own"):
         catalogue_choice.agree(Store(tmp_path / "other"), wanted)
 
@@ -158,7 +156,7 @@ def test_two_warehouses_have_no_catalogue_in_common(served: Store, wanted: Serve
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("turn", range(5))
-def test_of_two_writers_one_wins_and_the_other_is_told(served: Store, turn: int) -> None:
+def test_second_of_two_concurrent_writers_is_refused(served: Store, turn: int) -> None:
     first = releases.current(served)
     together, outcomes = threading.Barrier(2), {}
 
@@ -184,9 +182,7 @@ def test_of_two_writers_one_wins_and_the_other_is_told(served: Store, turn: int)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_committed", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_whether_a_lost_answer_was_a_yes_is_asked(
-    two: Store, monkeypatch: pytest.MonkeyPatch, is_committed: bool
-) -> None:
+def test_lost_commit_response_is_resolved(two: Store, monkeypatch: pytest.MonkeyPatch, is_committed: bool) -> None:
     commit = publishing._commit
 
     def lose(*arguments: Any) -> None:
@@ -206,7 +202,7 @@ def test_whether_a_lost_answer_was_a_yes_is_asked(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", [2, *(pytest.param(other, marks=pytest.mark.long) for other in (0, 1, 3))])
-def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
+def test_publishing_is_atomic_when_server_is_killed(
     served: Store, server: PostgreSql, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     from iosig.warehouse.releases import snapshots
@@ -237,7 +233,7 @@ def test_a_server_that_is_killed_leaves_the_old_release_or_the_new_one(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_server_that_is_killed_after_its_commit_has_the_new_release(
+def test_commit_before_server_was_killed_is_recognized(
     served: Store, server: PostgreSql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = publishing._commit
@@ -261,7 +257,7 @@ def test_a_server_that_is_killed_after_its_commit_has_the_new_release(
 
 @pytest.mark.extra
 @pytest.mark.parametrize("drip", [None, b"R"])
-def test_a_server_that_is_silent_or_drips_is_told(drip: bytes | None) -> None:
+def test_silent_or_dripping_server_is_reported(drip: bytes | None) -> None:
     pytest.importorskip("psycopg2", reason="the extra `postgresql` is not installed")
     begun_s = time.monotonic()
     # the start of a message of 16 MB: an authentication request that never ends
@@ -272,7 +268,7 @@ def test_a_server_that_is_silent_or_drips_is_told(drip: bytes | None) -> None:
     assert time.monotonic() - begun_s < 10
 
 
-def test_a_statement_without_an_answer_is_told(
+def test_statement_timeout_raises_machine_fault(
     server: PostgreSql, wanted: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sqlalchemy import text

@@ -1,4 +1,4 @@
-"""Statements: what only reads is let through, all else is refused before it runs."""
+"""Test the check of SQL statements: only reading statements are accepted, others are refused before they run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iosig.warehouse.releases.statements import (
     require_reading,
 )
 
-#: table functions that change something, run what no tree shows, or read from an address in memory
+# : table functions that have side effects, run hidden statements, or read from a memory address
 NOT_READING = frozenset(
     """
     arrow_scan arrow_scan_dumb checkpoint create_external_resource deregister_external_resource
@@ -29,7 +29,7 @@ NOT_READING = frozenset(
     register_external_resource register_external_resource_type seq_scan truncate_duckdb_logs which_secret
     """.split()  # noqa: SIM905
 )
-#: functions whose value is another one at each call, and that is all
+# : functions that are volatile but have no side effects
 VARYING = frozenset(
     """
     current_connection_id current_query current_query_id current_transaction_id error gen_random_uuid random sleep_ms
@@ -40,7 +40,7 @@ VARYING = frozenset(
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """Two tables of no rows."""
+    """Create two views and a table without rows."""
     with duckdb.connect() as found:
         found.execute("create view jobs as select 'a' as job_id, 'b' as user where false")
         found.execute("create view samples as select 'a' as job_id where false")
@@ -88,7 +88,7 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRel
         "select (select 1), exists (from jobs), 1 = any (select 1), random(), now()",
     ],
 )
-def test_what_only_reads_is_let_through_and_runs(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_reading_statement_is_accepted_and_runs(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     assert ask(connection, query).fetchall() is not None
 
 
@@ -151,13 +151,13 @@ def test_what_only_reads_is_let_through_and_runs(connection: duckdb.DuckDBPyConn
         "pragma table_info('jobs') = 1",
     ],
 )
-def test_all_else_is_refused_before_it_runs(connection: duckdb.DuckDBPyConnection, query: str) -> None:
+def test_other_statements_are_refused_before_they_run(connection: duckdb.DuckDBPyConnection, query: str) -> None:
     with pytest.raises(UsageError):
         require_reading(connection, query)
 
 
-def test_every_function_of_this_duckdb_is_known(connection: duckdb.DuckDBPyConnection) -> None:
-    """A new version's are looked at before they are let through, or refused."""
+def test_every_function_of_duckdb_is_classified(connection: duckdb.DuckDBPyConnection) -> None:
+    """Functions of a new DuckDB version must be classified as accepted or refused."""
     query = "select distinct function_name from duckdb_functions() where function_type in ('table', 'table_macro')"
     names = {name for (name,) in connection.sql(query).fetchall()}
     assert names == READING_FUNCTIONS | FILE_FUNCTIONS | NOT_READING
@@ -181,7 +181,7 @@ def test_every_function_of_this_duckdb_is_known(connection: duckdb.DuckDBPyConne
         ("pragma table_info('jobs')", None),
     ],
 )
-def test_what_is_described_is_told(connection: duckdb.DuckDBPyConnection, query: str, table: str | None) -> None:
+def test_described_table_is_found(connection: duckdb.DuckDBPyConnection, query: str, table: str | None) -> None:
     assert described_table(connection, query) == table
 
 
@@ -227,9 +227,7 @@ DEEP = {
 
 @pytest.mark.parametrize("name", DEEP)
 @pytest.mark.parametrize("levels", [300, 900, LEVELS])
-def test_a_deep_query_runs_or_is_refused_in_a_sentence(
-    connection: duckdb.DuckDBPyConnection, name: str, levels: int
-) -> None:
+def test_deeply_nested_query_runs_or_is_refused(connection: duckdb.DuckDBPyConnection, name: str, levels: int) -> None:
     before, middle, after = DEEP[name]
     query = f"select {before * levels}{middle}{after * levels}"
     refusals = []
@@ -243,7 +241,7 @@ def test_a_deep_query_runs_or_is_refused_in_a_sentence(
         assert len(refusal) < 200
 
 
-def test_limits_of_a_query_are_where_the_messages_say(connection: duckdb.DuckDBPyConnection) -> None:
+def test_query_limits_match_their_messages(connection: duckdb.DuckDBPyConnection) -> None:
     require_reading(connection, f"select {'(' * MAX_NESTING}1{')' * MAX_NESTING}")
     require_reading(connection, f"select 1 in (1{', 1' * 20_000})")
     require_reading(connection, f"select '{'(' * 10_000}' -- {'(' * 10_000}")

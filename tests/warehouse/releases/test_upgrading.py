@@ -1,6 +1,6 @@
-"""Upgrading: a warehouse of commit 18b5d00 becomes one of this form, with all that it held.
+"""Test upgrades: a warehouse of commit 18b5d00 is converted to the current format with all its content.
 
-`warehouse-18b5d00.tar.zst` holds two nights and a rollback to the first one. Each day has twelve runs on the file
+`warehouse-18b5d00.tar.zst` holds two nights and a rollback to the first night. Each day has twelve runs on the file
 system `scratch`: flash writes and milc reads 300 GB, five bursts of 30 s every 300 s. The second night also landed
 `dxt.darshan`, an example of PyDarshan. The warehouse was made in `/data/iosig`.
 """
@@ -49,7 +49,7 @@ def old(tmp_path: Path) -> Store:
 
 
 def rows(store: Store, release_id: str, name: str) -> pl.DataFrame:
-    """Return the rows of a released table, straight from its files."""
+    """Return the rows of a released table, read directly from its files."""
     files = releases.files_of(store, releases.find(store, release_id))[name]
     return pl.concat([pl.DataFrame(schema=frames.schema(table(name))), *map(pl.read_parquet, files)])
 
@@ -59,7 +59,7 @@ def old_rows(store: Store, name: str) -> pl.DataFrame:
     return pl.concat([pl.read_parquet(path) for path in sorted(store.tables.glob(f"{name}/data/*.parquet"))])
 
 
-def test_an_older_form_is_refused_with_what_to_do(old: Store) -> None:
+def test_older_format_is_refused_with_remedy(old: Store) -> None:
     assert form_of(old) == FORMER
     for ask in (releases.history, landing.ledger):
         with pytest.raises(UsageError, match="iosig upgrade"):
@@ -69,7 +69,7 @@ def test_an_older_form_is_refused_with_what_to_do(old: Store) -> None:
 
 
 @pytest.mark.slow
-def test_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
+def test_upgraded_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
     names = ("signatures", "poll_days", "signature_bursts", "attributed_io", "jobs")
     before = {name: old_rows(old, name) for name in names}
     found = needs(old)
@@ -91,7 +91,7 @@ def test_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
         expected = expected.with_columns(pl.col(c).replace(v) for c, v in values.items() if c in expected.columns)
         assert expected.height > 0, name
         assert not renames.columns_of(present).keys() & set(after.columns), name
-        # the old files hold the rows of all releases
+        # the old files contain the rows of all releases
         assert after.join(expected, on=expected.columns, how="anti", nulls_equal=True).is_empty(), name
     assert set(rows(old, IDS[1], "signatures")["method"]) == {"elastic", "iosi"}
     assert rows(old, IDS[1], "job_io").group_by("estimate_source").len().sort("estimate_source").rows() == [
@@ -107,7 +107,7 @@ def test_releases_keep_ids_rows_and_verdicts(old: Store) -> None:
 
 
 @pytest.mark.slow
-def test_other_readers_find_the_releases(old: Store) -> None:
+def test_other_readers_read_upgraded_releases(old: Store) -> None:
     upgrade(old)
     signatures = StaticTable.from_metadata(str(old.tables / "signatures"))
     for release_id in IDS:
@@ -127,15 +127,13 @@ PLACES = one_in(2, ["_convert_landings", "append_row", "mark_form", "leave_hints
 
 
 def content_of(store: Store) -> dict[str, bytes]:
-    """Return all files of a warehouse, except its locks."""
+    """Return the contents of all files of a warehouse except its locks."""
     paths = (path for path in store.root.rglob("*") if path.is_file() and path.suffix != ".lock")
     return {path.relative_to(store.root).as_posix(): path.read_bytes() for path in paths}
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_failed_upgrade_leaves_the_warehouse_as_it_was(
-    old: Store, place: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_upgrade_leaves_warehouse_unchanged(old: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -148,7 +146,7 @@ def test_a_failed_upgrade_leaves_the_warehouse_as_it_was(
     assert form_of(old) == FORMER
 
 
-def test_a_damaged_landing_is_named(old: Store) -> None:
+def test_damaged_landing_is_named(old: Store) -> None:
     path = next(old.landed.glob("*/trace_requests*.parquet"))
     content = bytearray(path.read_bytes())
     content[200] ^= 1
@@ -160,7 +158,7 @@ def test_a_damaged_landing_is_named(old: Store) -> None:
     assert content_of(old) == before
 
 
-def test_a_warehouse_of_another_version_is_refused_in_a_sentence(old: Store) -> None:
+def test_warehouse_of_another_version_is_refused(old: Store) -> None:
     (old.tables / "job_io_sources").mkdir()
     with pytest.raises(UsageError, match=r"other than commit 18b5d00: land its inputs in a new warehouse\.$"):
         needs(old)
@@ -177,7 +175,7 @@ def test_released_and_landed_files_are_read_only(old: Store) -> None:
     assert all(old.files.sealed(part["path"]).sha256 == part["sha256"] for part in parts)
 
 
-def test_a_newer_form_is_refused_with_what_reads_it(tmp_path: Path) -> None:
+def test_newer_format_is_refused_with_required_version(tmp_path: Path) -> None:
     store = Store(tmp_path / "new")
     write_json({"form": FORM + 1, "read_by": "9.9"}, store.root / "form.json")
     for ask in (releases.history, landing.ledger):

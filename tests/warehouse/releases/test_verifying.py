@@ -1,4 +1,4 @@
-"""Verifying finds every changed byte, and names the file; what can be mended is."""
+"""Test verification and repair: every changed byte is detected, its file is named and repaired where possible."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def flipped(path: Path, place: int) -> None:
 
 
 def files(store: Store) -> list[Path]:
-    """Return the files that a release stands on, each once; of links the first."""
+    """Return the files that releases depend on, without duplicates; of links, only the first."""
     found = [*store.tables.rglob("*.parquet"), *store.tables.rglob("*.avro"), *store.tables.rglob("*.text")]
     found += [path for folder in ("seals", "copies") for path in (store.root / folder).iterdir()]
     found += [*(store.root / "snapshot_files").iterdir(), store.root / "pins.json"]
@@ -52,7 +52,7 @@ def hint(store: Store, table: str) -> str:
     return (store.tables / table / "metadata" / "version-hint.text").read_text()
 
 
-def test_a_sound_warehouse_is_sound_of_every_release(sound: Store) -> None:
+def test_intact_warehouse_passes_verification(sound: Store) -> None:
     told: list[tuple[int, int]] = []
     assert verify(sound, told=lambda *done: told.append(done)) == []
     assert verify(sound, is_all=True) == []
@@ -60,7 +60,7 @@ def test_a_sound_warehouse_is_sound_of_every_release(sound: Store) -> None:
 
 
 @pytest.mark.parametrize("seed", one_in(50, range(50), slow=5))
-def test_a_flipped_bit_is_found_and_named(sound: Store, seed: int) -> None:
+def test_bit_flip_is_detected_and_named(sound: Store, seed: int) -> None:
     draw = random.Random(seed)
     path = draw.choice(files(sound))
     flipped(path, draw.randrange(1 << 20))
@@ -68,7 +68,7 @@ def test_a_flipped_bit_is_found_and_named(sound: Store, seed: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["gone", "cut", "empty"])
-def test_what_is_gone_or_torn_is_found(sound: Store, how: str) -> None:
+def test_missing_or_truncated_file_is_detected(sound: Store, how: str) -> None:
     path = releases.files_of(sound, releases.find(sound, None))["jobs"][0]
     content = path.read_bytes()
     path.unlink()
@@ -80,7 +80,7 @@ def test_what_is_gone_or_torn_is_found(sound: Store, how: str) -> None:
     assert "iosig run" in damage.remedy
 
 
-def test_an_older_release_is_looked_at_where_all_are(sound: Store) -> None:
+def test_older_release_is_verified_only_on_request(sound: Store) -> None:
     first, second = (set(releases.files_of(sound, release)["jobs"]) for release in releases.history(sound))
     (path,) = first - second
     flipped(path, 100)
@@ -88,17 +88,17 @@ def test_an_older_release_is_looked_at_where_all_are(sound: Store) -> None:
     assert [damage.path for damage in verify(sound, is_all=True)] == [path.relative_to(sound.root).as_posix()]
 
 
-# ---- repaired
+# ---- repair
 
 
-def test_torn_caches_cost_nothing(sound: Store) -> None:
+def test_damaged_caches_do_not_prevent_reading(sound: Store) -> None:
     for cache in ("release_index", "snapshot_files"):
         for path in (sound.root / cache).iterdir():
             path.write_text('{"torn')
     assert keys(sound, releases.find(sound, None), "jobs", "job_id") == JOBS
 
 
-def test_links_and_caches_and_seals_are_made_anew(sound: Store) -> None:
+def test_links_caches_and_seals_are_rebuilt(sound: Store) -> None:
     (sound.root / "latest").unlink()
     (sound.root / "snapshot_files" / "older-1.json").write_text("{")
     (sound.root / seals.seal_of(releases.find(sound, None))).write_text("{}")
@@ -125,7 +125,7 @@ def deleted_catalogue(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store) -> None:
+def test_damaged_metadata_restore_last_intact_release(sound: Store) -> None:
     first, second = releases.history(sound)
     damaged_metadata(sound)
     assert verify(sound)
@@ -142,8 +142,8 @@ def test_of_damaged_metadata_the_last_sound_release_comes_back(sound: Store) -> 
 
 @pytest.mark.parametrize("kind", ["snap-*", "*-m[0-9]*"])
 @pytest.mark.parametrize("table_name", ["jobs", "polls_daily"])
-def test_damaged_manifests_are_written_again(sound: Store, table_name: str, kind: str) -> None:
-    """Those of `polls_daily` are the first release's: all releases share them."""
+def test_damaged_manifests_are_rewritten(sound: Store, table_name: str, kind: str) -> None:
+    """The manifests of `polls_daily` belong to the first release and are shared by all releases."""
     before = releases.history(sound)
     for path in sound.tables.glob(f"{table_name}/metadata/{kind}.avro"):
         path.write_bytes(path.read_bytes()[:-20])
@@ -159,7 +159,7 @@ def test_damaged_manifests_are_written_again(sound: Store, table_name: str, kind
     assert verify(sound, is_all=True) == []
 
 
-def test_without_a_list_of_its_files_a_damaged_manifest_has_an_older_release_come_back(sound: Store) -> None:
+def test_damaged_manifest_without_file_list_restores_older_release(sound: Store) -> None:
     first, second = releases.history(sound)
     (path,) = (name for name in checksums.read(sound, seals.seal_of(second)) or {} if "jobs/metadata/snap" in name)
     (sound.root / path).unlink()
@@ -170,7 +170,7 @@ def test_without_a_list_of_its_files_a_damaged_manifest_has_an_older_release_com
 
 
 @pytest.mark.parametrize("damage", [emptied_catalogue, damaged_catalogue, deleted_catalogue])
-def test_a_lost_catalogue_is_refused_and_made_anew_from_the_seals(sound: Store, damage: object) -> None:
+def test_lost_catalogue_is_refused_and_rebuilt_from_seals(sound: Store, damage: object) -> None:
     assert callable(damage)
     before = releases.history(sound)
     damage(sound)
@@ -185,7 +185,7 @@ def test_a_lost_catalogue_is_refused_and_made_anew_from_the_seals(sound: Store, 
     assert verify(sound, is_all=True) == []
 
 
-def test_a_lost_day_is_left_to_the_next_run(sound: Store) -> None:
+def test_lost_day_is_left_to_next_run(sound: Store) -> None:
     path = next(p for p in releases.files_of(sound, releases.find(sound, None))["jobs"] if "2018-02-08" in p.name)
     flipped(path, 50)
     (mended,) = repair(sound)
@@ -193,7 +193,7 @@ def test_a_lost_day_is_left_to_the_next_run(sound: Store) -> None:
     assert losses.losses(sound).days == {DAY.replace(day=8)}
 
 
-def test_all_that_is_damaged_is_kept_aside(sound: Store) -> None:
+def test_damaged_files_are_set_aside(sound: Store) -> None:
     damaged_catalogue(sound)
     content = sound.catalogue.read_bytes()
     repair(sound)
@@ -202,7 +202,7 @@ def test_all_that_is_damaged_is_kept_aside(sound: Store) -> None:
     assert verify(sound) == []
 
 
-def test_metadata_that_no_cache_stands_in_for_are_found_and_mended(sound: Store) -> None:
+def test_damaged_metadata_without_caches_are_repaired(sound: Store) -> None:
     sound.files.remove("release_index", "snapshot_files")
     (path,) = sound.tables.glob(f"releases/metadata/{hint(sound, 'releases')}.metadata.json")
     path.write_bytes(path.read_bytes()[:500])
@@ -214,7 +214,7 @@ def test_metadata_that_no_cache_stands_in_for_are_found_and_mended(sound: Store)
 
 
 @pytest.mark.slow
-def test_where_no_release_is_sound_all_is_set_aside_and_a_new_history_can_begin(sound: Store) -> None:
+def test_without_intact_release_all_tables_are_set_aside(sound: Store) -> None:
     (first,) = (
         path
         for path in sound.tables.glob("releases/data/*")
@@ -233,7 +233,7 @@ def test_where_no_release_is_sound_all_is_set_aside_and_a_new_history_can_begin(
     assert verify(sound, is_all=True) == []
 
 
-def test_a_damaged_journal_is_set_aside(sound: Store) -> None:
+def test_damaged_journal_is_set_aside(sound: Store) -> None:
     sound.journal.write_bytes(b"no journal")
     assert [damage.path for damage in verify(sound)] == ["predictions.sqlite"]
     assert [each.outcome for each in repair(sound)] == ["set aside as damaged/predictions.sqlite"]
@@ -241,8 +241,8 @@ def test_a_damaged_journal_is_set_aside(sound: Store) -> None:
     assert (sound.root / "damaged" / "predictions.sqlite").read_bytes() == b"no journal"
 
 
-def test_every_byte_of_the_catalogue_counts(sound: Store) -> None:
-    """A byte of a free page or of the header changes no table: it is found all the same."""
+def test_every_changed_byte_of_catalogue_is_detected(sound: Store) -> None:
+    """A byte of a free page or of the header changes no table, but is detected."""
     content = sound.catalogue.read_bytes()
     for place in (18, 24, 60, 96, len(content) - 1, *range(100, len(content), 4099)):
         flipped(sound.catalogue, place)
@@ -251,7 +251,7 @@ def test_every_byte_of_the_catalogue_counts(sound: Store) -> None:
     assert verify(sound) == []
 
 
-def test_a_change_of_the_catalogue_that_fails_leaves_its_checksum(sound: Store) -> None:
+def test_failed_change_of_catalogue_keeps_its_checksum(sound: Store) -> None:
     before = checksums.read(sound, checksums.CATALOGUE_SEAL)
     with pytest.raises(ValueError, match="no change"), checksums.changing_catalogue(sound):
         raise ValueError("no change")
@@ -260,7 +260,7 @@ def test_a_change_of_the_catalogue_that_fails_leaves_its_checksum(sound: Store) 
 
 
 @pytest.mark.parametrize("name", ["release_index", "snapshot_files"])
-def test_a_cache_that_says_something_else_is_found(sound: Store, name: str) -> None:
+def test_wrong_cache_is_detected_and_repaired(sound: Store, name: str) -> None:
     for path in (sound.root / name).glob("*.json"):
         path.write_text(path.read_text().replace("2018-02-0", "2018-02-1"))
     assert verify(sound)
@@ -270,15 +270,15 @@ def test_a_cache_that_says_something_else_is_found(sound: Store, name: str) -> N
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"form": 3, "read_by": "0.2"}', '{"form": 1, "read_by": "0.2"}'])
-def test_a_damaged_note_of_the_form_is_written_again(sound: Store, content: str) -> None:
+def test_damaged_format_file_is_rewritten(sound: Store, content: str) -> None:
     (sound.root / "form.json").write_text(content)
     assert [damage.path for damage in verify(sound)] == ["form.json"]
     assert [each.path for each in repair(sound)] == ["form.json"]
     assert verify(sound) == []
 
 
-def test_the_newest_release_without_damaged_data_comes_back(sound: Store) -> None:
-    """A table without days is not computed day by day: an older release has another file of it."""
+def test_newest_release_with_intact_data_is_restored(sound: Store) -> None:
+    """A table without days cannot be recomputed by day, but an older release has another file of it."""
     first = releases.history(sound)[0]
     publish(sound, "third", {"applications": {None: "application_id \n a/x/1"}})
     (path,) = releases.files_of(sound, releases.find(sound, None))["applications"]
@@ -288,7 +288,7 @@ def test_the_newest_release_without_damaged_data_comes_back(sound: Store) -> Non
     assert verify(sound) == []
 
 
-def test_losses_are_kept_until_a_run_settles_them(sound: Store) -> None:
+def test_losses_are_kept_until_settled_by_a_run(sound: Store) -> None:
     losses.add(sound, losses.Losses(landing_ids=frozenset({"l1", "l2"})))
     losses.add(sound, losses.Losses(days=frozenset({None, DAY})))
     assert losses.losses(sound) == losses.Losses(frozenset({None, DAY}), frozenset({"l1", "l2"}))
@@ -308,10 +308,8 @@ def test_losses_are_kept_until_a_run_settles_them(sound: Store) -> None:
         ('"refused_count": 1', '"refused_count": 0'),
     ],
 )
-def test_the_manifest_of_a_landing_that_is_in_no_release_must_fit_its_folder(
-    sound: Store, before: str, after: str
-) -> None:
-    """No seal has its checksum yet: it has one of its own."""
+def test_manifest_of_unreleased_landing_must_match_its_folder(sound: Store, before: str, after: str) -> None:
+    """No seal has its checksum yet, so the manifest has a separate checksum."""
     landed = land_batches(sound, "jobs", "sacct", [rejects([(1, "no job", "none", None)])]).landing
     assert verify(sound) == []
     path = sound.root / landed.manifest

@@ -1,4 +1,4 @@
-"""One small valid input of each format, and what a reader makes of an input that may be damaged."""
+"""Build a small valid input of each format, and read inputs that may be damaged."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ T = 1_772_366_400
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A valid input: the format's name, the file's name and content, and the main table of what it holds.
+    """A valid input: the names of format and file, the content and the main table.
 
-    value: a value that stands once in the content, in the midst of it. document: what a JSON content is made of.
+    `value` occurs once within the content; `document` is the object that a JSON content was written from.
     """
 
     format: str
@@ -62,26 +62,26 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a reader makes of an input: rows by table and rejects, or the refusal that ended the reading."""
+    """The result of reading an input: rows by table and rejects, or the refusal that stopped the reading."""
 
     tables: dict[str, pl.DataFrame]
     rejects: pl.DataFrame
     refusal: InputRefused | None = field(default=None, compare=False)
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a table, in any order, without the place at which each stood."""
+        """Return the rows of a table, in any order, without their positions in the input."""
         places = ("line", "source_file", "request", "call", "event")
         found = self.tables.get(table, pl.DataFrame()).drop(places, strict=False)
         return sorted(map(tuple, map(repr_of, found.rows())))
 
 
 def repr_of(row: tuple[Any, ...]) -> tuple[str, ...]:
-    """Return a row's values as texts, which can be sorted whatever they are."""
+    """Return a row's values as texts, which are sortable for any types."""
     return tuple(map(repr, row))
 
 
 def recognized(sample: Sample, content: bytes) -> str:
-    """Return the name of the format that a content is recognized as."""
+    """Return the name of the recognized format of a content."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / sample.name
         path.write_bytes(content)
@@ -89,9 +89,9 @@ def recognized(sample: Sample, content: bytes) -> str:
 
 
 def read(sample: Sample, content: bytes | None = None, name: str = "") -> Outcome:
-    """Read an input as landing does; whatever it yields meets its contract and can be written as JSON.
+    """Read an input as landing does; its batches must satisfy their contracts and be writable as JSON.
 
-    name: the file's path below a folder of its own, if it is not the sample's.
+    `name` is the file's path below a temporary folder; the default is the sample's name.
     """
     batches: list[Batch] = []
     refusal = None
@@ -308,7 +308,7 @@ def _of_traces() -> list[Sample]:
 
 @cache
 def samples() -> dict[str, Sample]:
-    """Return a sample of each format by its name, with the ending of the file where a format has several."""
+    """Return a sample of each format by name; the file's suffix distinguishes variants of a format."""
     found = [*_of_jobs(), *_of_polls(), *_of_counters(), *_of_traces()]
     formats = [sample.format for sample in found]
     return {
@@ -319,20 +319,19 @@ def samples() -> dict[str, Sample]:
 
 @cache
 def sound(key: str) -> Outcome:
-    """Return what is read of a sample as it is."""
+    """Return the outcome of reading a sample without damage."""
     return read(samples()[key])
 
 
-# ---- what is expected
+# ---- expected outcomes
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a damaged sample should come to.
+    """The expected outcome of a damaged sample.
 
-    refusal: the pattern of the reason, where it is refused. Otherwise: how many rows there are more than of the sample
-    (None: there are none at all), whether they are among those of the sample, how many rows are rejected, and the
-    pattern of each reason.
+    `refusal` is the pattern of the reason if the input is refused. Otherwise: the number of additional rows (None: no
+    rows at all), whether all rows are rows of the sample, the number of rejects, and the pattern of each reason.
     """
 
     refusal: str = ""
@@ -342,7 +341,7 @@ class Expected:
     reason: str = ""
 
     def check(self, key: str, outcome: Outcome) -> None:
-        """Assert that an outcome is the expected one."""
+        """Assert that an outcome equals the expected outcome."""
         if self.refusal:
             assert outcome.refusal is not None
             assert re.search(self.refusal, outcome.refusal.reason)
@@ -360,22 +359,22 @@ class Expected:
 
 
 def same(rejected: int = 0, reason: str = "") -> Expected:
-    """Expect the rows of the sample, and so many rejects."""
+    """Expect the rows of the sample and a number of rejects."""
     return Expected(rejected=rejected, reason=reason)
 
 
 def lost(count: int, rejected: int = 0, reason: str = "") -> Expected:
-    """Expect the rows of the sample without so many of them, and so many rejects."""
+    """Expect all but `count` rows of the sample, and a number of rejects."""
     return Expected(more=-count, rejected=rejected, reason=reason)
 
 
 def none(rejected: int = 0, reason: str = "") -> Expected:
-    """Expect no rows, and so many rejects."""
+    """Expect no rows and a number of rejects."""
     return Expected(more=None, rejected=rejected, reason=reason)
 
 
 def changed(more: int, rejected: int = 0, reason: str = "") -> Expected:
-    """Expect so many rows more than of the sample, with other values, and so many rejects."""
+    """Expect `more` additional rows with different values, and a number of rejects."""
     return Expected(more=more, are_known=False, rejected=rejected, reason=reason)
 
 

@@ -1,8 +1,8 @@
-"""What each format makes of each kind of damage: one table, with a small valid input of each format.
+"""Test the effect of each kind of damage on each format, in a table with a small valid input of each format.
 
-A cell says what is expected: the input is refused, or its rows land without those that are rejected, or they land as
-they were. `changed` marks what no reader of the format can see. Another kind of damage is another entry of `DAMAGE`
-(whole files) or `CHANGES` (values of one format).
+A cell is the expected outcome: the input is refused, its rows are read except for rejected rows, or all rows are read.
+`changed` marks damage that no reader of the format can detect. `DAMAGE` lists damage to files, `CHANGES` damage to
+values of a format.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NO_TEXT = f"{PARQUET} {HDF5} lmt-database tmio-msgpack recorder-tar darshan"
 
 
 def _within(junk: bytes) -> Callable[[Sample], bytes]:
-    """Return damage that puts bytes into the sample's value."""
+    """Return a damage that inserts bytes into the sample's value."""
 
     def damaged(sample: Sample) -> bytes:
         place = sample.content.index(sample.value) + len(sample.value) // 2
@@ -55,7 +55,7 @@ def _within(junk: bytes) -> Callable[[Sample], bytes]:
 
 
 def _with_line(change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[Sample], bytes]:
-    """Return damage to the lines, given where the one with the sample's value is."""
+    """Return a damage to lines; `change` gets the index of the line with the sample's value."""
 
     def damaged(sample: Sample) -> bytes:
         lines = sample.content.splitlines(keepends=True)
@@ -64,7 +64,7 @@ def _with_line(change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[S
     return damaged
 
 
-#: by kind of damage: how it is done, and what is expected of which formats
+# : by kind of damage: its function, and the expected outcome by format
 DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "empty": (
         lambda _: b"",
@@ -125,7 +125,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             "jobstats influx-line": lost(2, 1),
             "ldms-csv": lost(3, 1, "no end"),
             "mmpmon": lost(2, 1, "no end"),
-            # an exporter's text has no end of its own
+            # an exporter's text has no end marker
             "prometheus-prom": changed(0),
             "dftracer": lost(3, 1, "not JSON"),
             "tmio-jsonl": refused("not complete JSON"),
@@ -139,7 +139,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "cut by nine bytes": (
         lambda sample: sample.content[:-9],
         {
-            # the last field may be shorter by itself
+            # the last field may be shorter in a valid log
             "sacct": changed(0),
             "squeue": lost(1, 1, "other fields"),
             "pbs": lost(1, 1, "not key=value"),
@@ -169,7 +169,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         {
             f"{LOGS} {TABLES} {JSON} {NO_TEXT} series jobstats influx-line prometheus-prom": same(),
             "dftracer tmio-jsonl recorder-txt predictions": same(),
-            # what ends within a number would pass for another one
+            # a number that ends early would pass for another number
             "mmperfmon": lost(2, 1, "no end"),
             "ldms-csv mmpmon": lost(1, 1, "no end"),
         },
@@ -326,7 +326,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
         {
             f"{LOGS} {TABLES} ldms-csv": lost(1, 1, "limits.max_line_bytes"),
             "series": changed(-1, 1, "limits.max_line_bytes"),
-            # an item of JSON has a limit of its own
+            # JSON items have a separate limit
             "sacct-json squeue-json prometheus-json": changed(0),
             "predictions": refused("limits.max_line_bytes"),
             "mmperfmon": lost(2, 1, "not a row"),
@@ -359,7 +359,7 @@ DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
             f"{LOGS} polls-csv predictions": refused("damaged after line"),
             "jobstats influx-line ldms-csv mmpmon": refused("damaged after line"),
             "sacct-json squeue-json": refused("not valid JSON"),
-            # what comes before the end is there, and said to be cut
+            # rows before the truncation are read and flagged as partial
             "dftracer": same(),
             "*": refused("damaged|cannot be read"),
         },
@@ -381,7 +381,7 @@ def _cases() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("key", samples())
-def test_a_sample_is_sound_and_recognized_plain_and_packed(key: str) -> None:
+def test_sample_is_sound_and_recognized_plain_and_compressed(key: str) -> None:
     outcome, sample = sound(key), samples()[key]
     assert outcome.refusal is None
     assert outcome.rows(sample.table)
@@ -390,14 +390,14 @@ def test_a_sample_is_sound_and_recognized_plain_and_packed(key: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "key"), list(_cases()))
-def test_damage_is_told_and_nothing_else_is_lost(kind: str, key: str) -> None:
+def test_damage_is_reported_and_other_rows_are_kept(kind: str, key: str) -> None:
     damage, cells = DAMAGE[kind]
     expected = _expected(cells, key)
     assert expected is not None
     expected.check(key, read(samples()[key], damage(samples()[key])))
 
 
-def test_the_table_is_whole() -> None:
+def test_table_of_damage_covers_all_formats() -> None:
     assert {sample.format for sample in samples().values()} == {source.name for source in list_sources()}
     texts = {key for key, sample in samples().items() if sample.value}
     for kind, (_, cells) in DAMAGE.items():
@@ -406,7 +406,7 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("key", "change"), [(key, change) for key, own in CHANGES.items() for change in own])
-def test_a_value_that_cannot_be_costs_its_row(key: str, change: Change) -> None:
+def test_impossible_value_loses_only_its_row(key: str, change: Change) -> None:
     old, replacements, expected = change
     before, there, after = samples()[key].content.decode().rpartition(old)
     assert there, f"the sample has no {old!r}"
@@ -415,33 +415,33 @@ def test_a_value_that_cannot_be_costs_its_row(key: str, change: Change) -> None:
 
 
 @pytest.mark.parametrize("key", samples())
-def test_no_name_of_a_folder_means_anything(key: str) -> None:
+def test_special_characters_in_path_have_no_effect(key: str) -> None:
     sample = samples()[key]
     same().check(key, read(sample, name=f"w[1]*? #%41;\\$HOME'\"=~\n/hive=1/file:/caf\udce9/{sample.name}"))
 
 
 @pytest.mark.parametrize("key", samples())
-def test_the_ending_of_a_name_says_nothing(key: str) -> None:
+def test_suffix_of_file_name_has_no_effect(key: str) -> None:
     sample = samples()[key]
     same().check(key, read(sample, name=f"{sample.name.split('.')[0]}.csv"))
 
 
 @pytest.mark.parametrize("key", samples())
-def test_what_unpacks_to_more_than_the_limit_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expansion_beyond_limit_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sample = samples()[key]
     monkeypatch.setattr(opening, "_FREE_BYTES", 0)
     with apply_limits(Limits(max_expansion_factor=0.1)):
         refused("limits.max_expansion_factor").check(key, read(sample, gzip.compress(sample.content)))
 
 
-# ---- lone surrogates, which JSON can spell and no column can hold
+# ---- lone surrogates, which JSON can represent and columns cannot
 
 
 def _spoilt(document: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield copies of a document, each with a lone surrogate in one name or text, and where that is."""
+    """Yield copies of a document, each with a lone surrogate in a name or text, and its location."""
 
     def places(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        # a line that is no JSON, as a bracket, has no escapes
+        # a line that is not JSON, such as a bracket, has no escapes
         if isinstance(value, str) and value not in ("[", "]"):
             yield path
         elif isinstance(value, dict):
@@ -465,7 +465,7 @@ def _spoilt(document: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 @pytest.mark.parametrize("key", [key for key, sample in samples().items() if sample.document is not None])
-def test_a_lone_surrogate_anywhere_is_no_bug(key: str) -> None:
+def test_lone_surrogate_raises_only_input_refused(key: str) -> None:
     sample = samples()[key]
     spoilt = list(_spoilt(sample.document))
     assert len(spoilt) > 10

@@ -1,4 +1,4 @@
-"""However small the pieces are in which an input is read, the same rows and rejects come of it."""
+"""Test that the block size of readers has no effect on rows and rejects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.warehouse.sources.polls import test_mmperfmon as mmperfmon
 from tests.warehouse.sources.samples import T, read, samples
 
 SECONDS = range(0, 60, 10)
-#: what says more of the formats that know what came before than their samples do
+# : contents that are longer than the samples, for formats with state between blocks
 CONTENTS = {
     "influx-line": "\n# a comment\n" + "".join(influx.job(f"j{n}", at * n, at) for at in SECONDS for n in (1, 2)),
     "jobstats": jobstats.rounds(0, 0, 4096, None, 4096, 8192),
@@ -26,7 +26,7 @@ CONTENTS = {
 }
 _LINES = ("rows.log_lines.BLOCK_LINES",)
 _JOBS = ("jobs.slurm_json._BLOCK_RECORDS",)
-#: what bounds a piece, in bytes or rows
+# : the constants that limit a block, in bytes or rows
 BOUNDS = {
     "sacct": _LINES,
     "pbs": _LINES,
@@ -60,7 +60,7 @@ BOUNDS = {
 
 @pytest.mark.parametrize("size", [3, 300])
 @pytest.mark.parametrize("key", BOUNDS)
-def test_the_size_of_pieces_does_not_matter(monkeypatch: pytest.MonkeyPatch, key: str, size: int) -> None:
+def test_block_size_has_no_effect(monkeypatch: pytest.MonkeyPatch, key: str, size: int) -> None:
     content = CONTENTS[key].encode() if key in CONTENTS else samples()[key].content
     whole = read(samples()[key], content)
     for bound in BOUNDS[key]:

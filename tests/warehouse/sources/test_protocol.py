@@ -1,4 +1,4 @@
-"""The package of sources: every format is found, and finding them imports no library that only one of them needs."""
+"""Test the discovery of sources: every format is found without importing libraries that only a single source needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_module_with_a_source_is_found() -> None:
     assert len({source.name for source in protocol.list_sources()}) == len(declaring)
 
 
-#: a format of polls that nobody has: a file in whatever room of the sources, and nothing else
+# : an invented format of polls: a file in any package of sources is sufficient
 _NEW = """
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +49,7 @@ SOURCE = Source("made-up", "Polls after a line.", "polls", lambda head: head.sta
 """
 
 
-def test_a_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_a_format_takes_a_single_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     room = tmp_path / "made_up"
     room.mkdir()
     (room / "__init__.py").touch()
@@ -66,7 +66,7 @@ def test_a_format_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (landed.format, landed.row_count(), landed.refused_count) == ("made-up", 2, 1)
 
 
-def test_finding_them_imports_nothing_heavy() -> None:
+def test_listing_sources_imports_no_heavy_libraries() -> None:
     probe = f"print(*(set({HEAVY!r}.split()) & sys.modules.keys()))"
     code = f"import sys, iosig.warehouse.sources.protocol as s; s.list_sources(); {probe}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Bytes changed, cut out, put in or doubled at random: nothing fails, and nothing wrong passes for sound."""
+"""Test random damage: nothing raises an unexpected error, and no wrong row passes as sound."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.warehouse.sources.samples import read, samples
 
 
 def _mutated(content: bytes, seed: int) -> bytes:
-    """Return a content with some bytes changed, cut out, put in or doubled; each third one cut short."""
+    """Return a content with random bytes changed, deleted, inserted or repeated; every third content is truncated."""
     dice = random.Random(seed)
     damaged = bytearray(content)
     for _ in range(dice.randint(1, 12)):
@@ -56,7 +56,7 @@ def _mutated(content: bytes, seed: int) -> bytes:
 
 @pytest.mark.parametrize("key", samples())
 @pytest.mark.parametrize("seed", one_in(80, range(80), 40))
-def test_damage_at_random_raises_nothing_but_a_refusal(key: str, seed: int) -> None:
+def test_random_damage_raises_only_input_refused(key: str, seed: int) -> None:
     for number in range(seed, 320, 80):
         outcome = read(samples()[key], _mutated(samples()[key].content, number))
         assert outcome.rejects["reason"].null_count() == outcome.rejects["remedy"].null_count() == 0
@@ -64,8 +64,8 @@ def test_damage_at_random_raises_nothing_but_a_refusal(key: str, seed: int) -> N
 
 @pytest.mark.parametrize(("key", "left_out"), [("sacct", "JobID"), ("pbs", ""), ("swf", ";")])
 @pytest.mark.parametrize("seed", range(12))
-def test_every_line_of_a_damaged_log_lands_or_is_refused(key: str, left_out: str, seed: int) -> None:
-    """But the header, comments, and PBS's records of other kinds."""
+def test_every_line_of_damaged_log_is_read_or_refused(key: str, left_out: str, seed: int) -> None:
+    """Exceptions are the header, comments, and other record types of PBS."""
     sample = samples()[key]
     first, _, jobs = sample.content.partition(b"\n") if left_out else (b"", b"", sample.content)
     content = first + b"\n" + _mutated(jobs * 8, seed)
@@ -84,7 +84,7 @@ Rows = Iterable[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Twin:
-    """A content by its seed, what a naive reader makes of it, and the same of the rows that land."""
+    """A content by seed, the rows of a naive reader, and the comparable landed rows."""
 
     content: Callable[[int], bytes]
     naive: Callable[[bytes], Rows]
@@ -92,7 +92,7 @@ class Twin:
 
 
 def _told(names: Sequence[str], at: str) -> Callable[[Iterable[dict[str, Any]]], Rows]:
-    """Return what makes tuples of counters: of some names, the time, and all counts."""
+    """Return a function that converts counters to tuples of some names, the time and all counts."""
 
     def told(found: Iterable[dict[str, Any]]) -> Rows:
         for each in found:
@@ -126,7 +126,7 @@ def _metrics(rows: pl.DataFrame) -> Rows:
 
 
 def _logged(content: bytes) -> Rows:
-    """What another reader makes of Parquet, which has checksums of nothing here."""
+    """Read with another Parquet reader; this file has no checksums."""
     found = pl.read_parquet(content).filter(operation="write").with_columns(pl.col("timestamp").cast(pl.Int64))
     return ((job, at_ms, value) for at_ms, job, _, value in found.rows())
 
@@ -173,7 +173,7 @@ TWINS = {
 
 @pytest.mark.parametrize("key", TWINS)
 @pytest.mark.parametrize("seed", one_in(160, range(320), 40))
-def test_what_lands_of_a_damaged_file_stands_there(key: str, seed: int) -> None:
+def test_rows_of_damaged_file_match_naive_reader(key: str, seed: int) -> None:
     twin = TWINS[key]
     content = _mutated(twin.content(seed), seed)
     outcome = read(samples()[key], content)

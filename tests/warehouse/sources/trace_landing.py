@@ -1,4 +1,4 @@
-"""Recorder traces put into folders and archives, and read to their end, as landing does."""
+"""Put Recorder traces into folders and archives, and read them completely, as landing does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def put(folder: Path, files: Mapping[str, bytes | str]) -> Path:
 
 
 def tarred(files: Mapping[str, bytes | str], format_: int = tarfile.USTAR_FORMAT) -> bytes:
-    """Return an archive of files; names may have folders."""
+    """Return an archive of files; names may contain folders."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=format_) as archive:
         for name, content in files.items():
@@ -41,7 +41,7 @@ def tables_of(path: Path) -> batch_reading.Tables:
 
 
 def calls_of(path: Path) -> list[tuple[int, int, int, str, str, str, float, float]]:
-    """Return the calls alone, of a trace of which every rank can be read: what is made of them takes longer."""
+    """Return only the calls of a trace with readable ranks, which is faster than all tables."""
     with recorder_files.open_trace(path) as (form, files):
         run = source.get_opener(form)(files)
         frames_ = [run.decode(rank).calls for rank in run.ranks]
@@ -49,7 +49,7 @@ def calls_of(path: Path) -> list[tuple[int, int, int, str, str, str, float, floa
 
 
 def expected(rank: int, calls: Sequence[Call]) -> list[tuple[int, int, int, str, str, str, float, float]]:
-    """Return the rows that the calls of a rank become."""
+    """Return the expected rows of a rank's calls."""
     from tests.naive.recorder_traces import FUNCTIONS, TICKS_PER_S
 
     modules = ("POSIX", "POSIX", "POSIX", "POSIX", "MPIIO", "MPI", "MPIIO", "HDF5")
@@ -65,7 +65,7 @@ def expected(rank: int, calls: Sequence[Call]) -> list[tuple[int, int, int, str,
 
 
 def made_up(rank_count: int, seed: int = 0, most: int = 60) -> list[list[Call]]:
-    """Return ranks of calls of a program that repeats itself, with all kinds of arguments."""
+    """Return the calls of a repetitive program by rank, with all kinds of arguments."""
     chance = random.Random(seed)
     return [_rank(chance, rank, chance.randrange(most)) for rank in range(rank_count)]
 

@@ -1,4 +1,4 @@
-"""Buckets: each row's file is told by Iceberg's hash of one column."""
+"""Test buckets: Iceberg's hash of a column determines each row's file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.sql.given import rows
 
 
 def murmur3(content: bytes) -> int:
-    """MurmurHash3 x86_32 with seed 0, as its author states it."""
+    """MurmurHash3 x86_32 with seed 0, as specified by its author."""
     value, whole = 0, len(content) // 4 * 4
 
     def scrambled(k: int) -> int:
@@ -34,8 +34,8 @@ def murmur3(content: bytes) -> int:
     return value
 
 
-def test_it_is_the_hash_of_the_specification() -> None:
-    # Iceberg table specification, Appendix B: hash of the text "iceberg" is 1210000089
+def test_bucket_hash_matches_iceberg_specification() -> None:
+    # Iceberg table specification, Appendix B: the hash of the text "iceberg" is 1210000089
     assert murmur3(b"iceberg") == 1210000089
     assert bucket_of(pl.Series(["iceberg"])).to_list() == [1210000089 % BUCKET_COUNT]
     assert bucket_of(pl.Series([], dtype=pl.String)).to_list() == []
@@ -43,7 +43,7 @@ def test_it_is_the_hash_of_the_specification() -> None:
 
 @settings(max_examples=examples(100))
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=5))
-def test_of_every_text(texts: list[str]) -> None:
+def test_bucket_of_any_text_matches_naive_hash(texts: list[str]) -> None:
     values = pl.Series([text.encode("utf-8", "replace").decode() for text in texts])
     found = bucket_of(values).to_list()
     assert found == [(murmur3(text.encode()) & 0x7FFFFFFF) % BUCKET_COUNT for text in values]
@@ -51,7 +51,7 @@ def test_of_every_text(texts: list[str]) -> None:
 
 @pytest.fixture
 def parts(tmp_path: Path) -> list[Path]:
-    """Two files of points of forty applications."""
+    """Return two files of points of forty applications."""
     made = []
     for part in range(2):
         lines = (f"a{n}/x/1 {float(second)}" for n in range(part, 40, 2) for second in (0, 1))
@@ -60,7 +60,7 @@ def parts(tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_every_row_is_in_its_bucket_in_order_and_nowhere_else(parts: list[Path], tmp_path: Path) -> None:
+def test_every_row_is_in_exactly_its_bucket_in_order(parts: list[Path], tmp_path: Path) -> None:
     paths = {bucket: tmp_path / "out" / f"{bucket}.parquet" for bucket in range(BUCKET_COUNT)}
     split_parquet(parts, SIGNATURE_POINTS, paths)
     whole = pl.concat(map(pl.read_parquet, parts))
@@ -74,7 +74,7 @@ def test_every_row_is_in_its_bucket_in_order_and_nowhere_else(parts: list[Path],
             assert not path.stat().st_mode & 0o222
 
 
-def test_after_an_error_there_is_no_file(parts: list[Path], tmp_path: Path) -> None:
+def test_failed_split_leaves_no_files(parts: list[Path], tmp_path: Path) -> None:
     paths = {bucket: tmp_path / "out" / f"{bucket}.parquet" for bucket in range(BUCKET_COUNT)}
     parts[1].chmod(0o644)
     parts[1].write_bytes(parts[1].read_bytes()[:-40])

@@ -1,4 +1,4 @@
-"""What a warehouse asks of the place that keeps its files: whole or not at all, whoever else writes."""
+"""Test the file operations that a warehouse requires: atomic, also with concurrent writers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.servers import SeaweedFs, seaweedfs
 
 @pytest.fixture(scope="module")
 def object_store() -> Iterator[SeaweedFs]:
-    """An object store that all tests of this file share."""
+    """Start an object store that all tests of this module share."""
     with seaweedfs() as started:
         yield started
 
 
 @pytest.fixture(params=["folder", pytest.param("objects", marks=pytest.mark.slow)])
 def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
-    """Files in a folder, and in an object store: the same is asked of both."""
+    """Return files in a folder and in an object store, which must behave equally."""
     if request.param == "folder":
         return Folder(tmp_path)
     for name, value in request.getfixturevalue("object_store").environment.items():
@@ -40,7 +40,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return Objects(f"s3://iosig/{uuid.uuid4().hex}", tmp_path)
 
 
-def test_what_is_not_there_is_none_has_no_mark_and_cannot_be_opened(files: Files) -> None:
+def test_missing_file_has_no_content_and_no_mark(files: Files) -> None:
     assert files.content("a/b") is None
     assert files.mark("a/b") == []
     with pytest.raises(FileNotFoundError):
@@ -49,7 +49,7 @@ def test_what_is_not_there_is_none_has_no_mark_and_cannot_be_opened(files: Files
     files.remove("a/*")
 
 
-def test_a_file_is_replaced_whole_and_its_mark_tells(files: Files) -> None:
+def test_file_is_replaced_atomically_and_its_mark_changes(files: Files) -> None:
     files.put("a/b", b"one")
     before = files.mark("a/b")
     files.put("a/b", b"two")
@@ -57,7 +57,7 @@ def test_a_file_is_replaced_whole_and_its_mark_tells(files: Files) -> None:
     assert files.mark("a/b") != before
 
 
-def test_a_star_does_not_pass_a_slash_and_what_is_being_written_is_not_seen(files: Files, tmp_path: Path) -> None:
+def test_star_does_not_match_slash_or_temporary_files(files: Files, tmp_path: Path) -> None:
     for name in ("a/1.json", "a/2.json", "a/b/3.json"):
         files.put(name, b"")
     (tmp_path / "a").mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def test_a_star_does_not_pass_a_slash_and_what_is_being_written_is_not_seen(file
     assert files.matching("*/*/*.json") == ["a/b/3.json"]
 
 
-def test_a_swap_needs_what_was_there(files: Files) -> None:
+def test_swap_succeeds_only_with_current_content(files: Files) -> None:
     assert not files.swap("pointer", b"one", b"two")
     assert files.swap("pointer", None, b"one")
     assert not files.swap("pointer", None, b"two")
@@ -74,7 +74,7 @@ def test_a_swap_needs_what_was_there(files: Files) -> None:
     assert files.content("pointer") == b"two"
 
 
-def test_of_swaps_at_once_each_number_is_given_once(files: Files) -> None:
+def test_concurrent_swaps_give_each_number_once(files: Files) -> None:
     def following(_: int) -> int:
         while True:
             before = files.content("number")
@@ -86,7 +86,7 @@ def test_of_swaps_at_once_each_number_is_given_once(files: Files) -> None:
         assert sorted(threads.map(following, range(60))) == list(range(1, 61))
 
 
-def test_what_is_filled_cannot_be_written_to(files: Files, tmp_path: Path) -> None:
+def test_filled_file_is_read_only(files: Files, tmp_path: Path) -> None:
     with files.filled("a/b") as path:
         path.write_bytes(b"x")
         assert files.content("a/b") is None
@@ -95,7 +95,7 @@ def test_what_is_filled_cannot_be_written_to(files: Files, tmp_path: Path) -> No
         assert not (tmp_path / "a" / "b").stat().st_mode & 0o222
 
 
-def test_a_folder_is_gathered_whole_or_not_at_all_and_once(files: Files) -> None:
+def test_gathered_folder_is_atomic_and_created_once(files: Files) -> None:
     def gather(name: bytes) -> None:
         with files.gathered("landed/1", "last") as folder:
             (folder / "part").write_bytes(name)
@@ -113,7 +113,7 @@ def test_a_folder_is_gathered_whole_or_not_at_all_and_once(files: Files) -> None
     assert files.content("landed/1/part") == b"good"
 
 
-def test_a_view_shows_exactly_its_files_and_the_one_before_stays_for_its_readers(tmp_path: Path) -> None:
+def test_view_has_exactly_its_files_and_readers_keep_previous_view(tmp_path: Path) -> None:
     files = Folder(tmp_path)
     for name in ("data/1", "data/2"):
         files.put(name, name.encode())
@@ -131,7 +131,7 @@ def test_a_view_shows_exactly_its_files_and_the_one_before_stays_for_its_readers
     assert files.shown("latest") is None, "it leads nowhere"
 
 
-def test_a_view_is_known_by_its_label_and_its_places(files: Files, tmp_path: Path) -> None:
+def test_view_is_identified_by_label_and_paths(files: Files, tmp_path: Path) -> None:
     names = ("data/1", "data/2", "made/3")
     for name in names:
         files.put(name, name.encode())
@@ -148,7 +148,7 @@ def test_a_view_is_known_by_its_label_and_its_places(files: Files, tmp_path: Pat
         assert files.showing("latest") == {"polls/x"}
 
 
-def test_copies_are_as_what_is_there(files: Files, tmp_path: Path) -> None:
+def test_fetched_and_pushed_copies_match_the_store(files: Files, tmp_path: Path) -> None:
     files.put("a/1", b"one")
     files.fetch(["a/1", "a/2"])
     assert (tmp_path / "a/1").read_bytes() == b"one"
@@ -163,7 +163,7 @@ def test_copies_are_as_what_is_there(files: Files, tmp_path: Path) -> None:
         assert (reader.seek(5), reader.read(), reader.seek(-4, 2), reader.read(2)) == (5, b"here", 5, b"he")
 
 
-def test_a_file_is_taken_without_another_copy(files: Files, tmp_path: Path) -> None:
+def test_file_is_moved_without_another_copy(files: Files, tmp_path: Path) -> None:
     files.put("builds/1", b"1")
     files.fetch(["builds/1"])
     files.take(tmp_path / "builds/1", "tables/1")
@@ -174,7 +174,7 @@ def test_a_file_is_taken_without_another_copy(files: Files, tmp_path: Path) -> N
     assert (files.content("builds/1"), files.content("tables/1")) == (None, b"1")
 
 
-def test_folders_are_told_by_a_number_that_changes_where_they_are_made_anew(files: Files) -> None:
+def test_folders_have_a_number_that_changes_when_recreated(files: Files) -> None:
     def gather(name: str, content: bytes) -> None:
         with files.gathered(f"landed/{name}", "last") as folder:
             (folder / "last").write_bytes(content)
@@ -192,7 +192,7 @@ def test_folders_are_told_by_a_number_that_changes_where_they_are_made_anew(file
     assert files.folders("landed").keys() == {"2"}
 
 
-def test_what_is_set_aside_is_kept(files: Files) -> None:
+def test_files_set_aside_are_kept(files: Files) -> None:
     files.put("a/b", b"1")
     files.put("a/c/d", b"2")
     assert files.set_aside("a/b") == "damaged/b"
@@ -201,7 +201,7 @@ def test_what_is_set_aside_is_kept(files: Files) -> None:
     assert (files.content("damaged/b"), files.content("damaged/c/d")) == (b"1", b"2")
 
 
-def test_a_mark_is_held_alone_or_shared(files: Files) -> None:
+def test_lock_is_exclusive_or_shared(files: Files) -> None:
     shared = files.held("lock", is_shared=True)
     with shared, files.held("lock", is_shared=True), pytest.raises(Busy), files.held("lock"):
         pass
@@ -209,7 +209,7 @@ def test_a_mark_is_held_alone_or_shared(files: Files) -> None:
         pass
 
 
-def test_a_mark_is_let_go_by_a_process_that_is_killed(files: Files) -> None:
+def test_lock_is_released_when_process_is_killed(files: Files) -> None:
     code = (
         "import os; from pathlib import PosixPath; from iosig.warehouse.store import objects\n"
         "from iosig.warehouse.store.files import Folder; from iosig.warehouse.store.objects import Objects\n"
@@ -217,7 +217,7 @@ def test_a_mark_is_let_go_by_a_process_that_is_killed(files: Files) -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=False)
     if isinstance(files, Objects):
-        # its lease has still to run out
+        # its lease must first expire
         time.sleep(1.2)
     with files.held("lock"):
         pass
@@ -225,7 +225,7 @@ def test_a_mark_is_let_go_by_a_process_that_is_killed(files: Files) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_lease_is_renewed_while_it_is_held(
+def test_lease_is_renewed_until_lock_is_released(
     object_store: SeaweedFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "LEASE_S", 0.6)
@@ -242,22 +242,22 @@ def test_a_lease_is_renewed_while_it_is_held(
     assert files.matching("*") == []
 
 
-def test_nothing_else_renames_links_or_syncs() -> None:
-    # the journal is SQLite's, and holds its own marks
+def test_only_file_modules_rename_remove_or_sync() -> None:
+    # the journal is SQLite's and has separate locks
     ours = re.compile(r"^import (?:os|fcntl|shutil)\b|\.(?:rename|unlink|rmtree|rmdir|symlink_to|hardlink_to)\(", re.M)
     rooms = (Path(files_module.__file__).parent, Path(releases.__file__).parent)
     others = {path.name for room in rooms for path in room.glob("*.py") if ours.search(path.read_text())}
     assert others == {"files.py", "journal.py", "objects.py"}
 
 
-def test_a_seal_is_the_size_and_the_digest(tmp_path: Path) -> None:
+def test_seal_is_size_and_sha256(tmp_path: Path) -> None:
     content = os.urandom(3_000_000)
     sealed = Sealed(len(content), hashlib.sha256(content).hexdigest())
     (tmp_path / "x").write_bytes(content)
     assert Sealed.of(io.BytesIO(content)) == Sealed.of_path(tmp_path / "x") == sealed
 
 
-def test_what_is_done_side_by_side_may_itself_do_so_and_comes_in_order() -> None:
+def test_side_by_side_may_be_nested_and_keeps_order() -> None:
     def doubled(number: int) -> list[int]:
         return files_module.side_by_side(lambda each: 2 * each, range(number), 2)
 
@@ -266,7 +266,7 @@ def test_what_is_done_side_by_side_may_itself_do_so_and_comes_in_order() -> None
     ]
 
 
-def test_nothing_is_under_way_any_more_when_one_of_several_has_failed() -> None:
+def test_side_by_side_waits_for_all_tasks_after_a_failure() -> None:
     ended = []
 
     def fail_or_end_late(number: int) -> None:

@@ -1,4 +1,4 @@
-"""The journal: rows and states come into it together, once, whatever is killed; nobody follows an input twice."""
+"""Test the journal: atomic commits of rows and states that survive kills, and a single follower per input."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows_of(journal: Journal, sequence: int = 0, most: int = 1000) -> list[dict[
 
 @pytest.fixture(autouse=True)
 def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let commits be safe from the end of a process, which is tested here, and not of the machine."""
+    """Skip syncs: these tests need safety from killed processes, not from power failures."""
     monkeypatch.setattr(journal_module, "SYNCHRONOUS", "off")
     monkeypatch.setattr(os, "fsync", os.fstat)
 
@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def filled(path: Path, count: int, followed_id: str = A) -> Journal:
-    """Return a journal with so many rows, a commit each."""
+    """Return a journal with `count` rows, each in a separate commit."""
     journal = Journal(path)
     journal.follow(followed_id)
     for number in range(1, count + 1):
@@ -61,7 +61,7 @@ def filled(path: Path, count: int, followed_id: str = A) -> Journal:
 # ---- rows and states
 
 
-def test_rows_come_back_as_they_were_in_the_order_of_their_commits(path: Path) -> None:
+def test_rows_and_states_are_read_in_order_of_commits(path: Path) -> None:
     rows = [prediction(1, A), job_prediction(1, events="gap,resumed"), prediction(2, A, is_final=True, period_s=None)]
     with Journal(path) as journal:
         for row in rows:
@@ -77,7 +77,7 @@ def test_rows_come_back_as_they_were_in_the_order_of_their_commits(path: Path) -
         assert journal.state("another") is None
 
 
-def test_rows_are_read_piece_by_piece(path: Path) -> None:
+def test_rows_are_read_in_batches(path: Path) -> None:
     with filled(path, 5) as journal:
         first, last = journal.rows_after(0, 2)
         assert (first["evaluation"].to_list(), last) == ([1, 2], 2)
@@ -87,7 +87,7 @@ def test_rows_are_read_piece_by_piece(path: Path) -> None:
         assert (none.equals(frames.empty(PREDICTIONS)), last) == (True, 5)
 
 
-def test_a_state_goes_without_rows_and_rows_without_a_state(path: Path) -> None:
+def test_rows_and_states_may_be_committed_separately(path: Path) -> None:
     with Journal(path) as journal:
         journal.follow(A)
         assert journal.commit([], [State(A, {"polled_at": None, "list": [1, "two"]})]) == 0
@@ -114,9 +114,7 @@ def test_a_state_goes_without_rows_and_rows_without_a_state(path: Path) -> None:
         [{name: value for name, value in prediction(2, A).items() if name != "outcome"}],
     ],
 )
-def test_a_commit_with_a_wrong_or_repeated_row_is_an_error_and_leaves_nothing(
-    rows: list[dict[str, Any]], path: Path
-) -> None:
+def test_commit_with_invalid_or_duplicate_row_changes_nothing(rows: list[dict[str, Any]], path: Path) -> None:
     with filled(path, 1) as journal:
         journal.commit([], [State(A, {"at": 1})])
         with pytest.raises(ContractError):
@@ -126,13 +124,13 @@ def test_a_commit_with_a_wrong_or_repeated_row_is_an_error_and_leaves_nothing(
         assert journal.commit([prediction(2, A)], []) == 2
 
 
-def test_evaluations_count_for_each_direction_by_itself(path: Path) -> None:
+def test_evaluations_are_counted_by_direction(path: Path) -> None:
     with filled(path, 2) as journal:
         journal.commit([prediction(1, A, direction="read"), prediction(3, A)], [])
         assert journal.last_sequence() == 4
 
 
-def test_a_position_that_json_cannot_hold_is_refused(path: Path) -> None:
+def test_position_that_is_not_json_is_refused(path: Path) -> None:
     with Journal(path) as journal:
         journal.follow(A)
         for position in ({"at": float("nan")}, {"at": NOON}):
@@ -141,10 +139,10 @@ def test_a_position_that_json_cannot_hold_is_refused(path: Path) -> None:
         assert journal.last_sequence() == 0
 
 
-# ---- who follows
+# ---- followers
 
 
-def test_only_what_was_claimed_is_committed(path: Path) -> None:
+def test_commit_requires_a_claim(path: Path) -> None:
     with Journal(path) as journal:
         journal.follow(A)
         for rows, states in (([prediction(1, B)], []), ([], [State(B)])):
@@ -152,7 +150,7 @@ def test_only_what_was_claimed_is_committed(path: Path) -> None:
                 journal.commit(rows, states)
 
 
-def test_a_second_follower_of_an_input_is_refused_and_one_of_another_is_not(path: Path) -> None:
+def test_second_follower_of_same_input_is_refused(path: Path) -> None:
     with Journal(path) as first, Journal(path) as second:
         first.follow(A)
         first.follow(A)
@@ -169,14 +167,14 @@ def test_a_second_follower_of_an_input_is_refused_and_one_of_another_is_not(path
             first.commit([prediction(2, A)], [])
 
 
-def test_closing_gives_all_back(path: Path) -> None:
+def test_closing_releases_all_claims(path: Path) -> None:
     with filled(path, 1):
         pass
     with Journal(path) as journal:
         journal.follow(A)
 
 
-def test_any_number_of_inputs_takes_one_open_file(path: Path) -> None:
+def test_any_number_of_claims_takes_no_more_file_descriptors(path: Path) -> None:
     with Journal(path) as journal:
         before = len(os.listdir("/proc/self/fd"))
         for number in range(2000):
@@ -184,7 +182,7 @@ def test_any_number_of_inputs_takes_one_open_file(path: Path) -> None:
         assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_commit_waits_for_another_process_and_gives_up_in_the_end(path: Path) -> None:
+def test_commit_waits_for_lock_until_timeout(path: Path) -> None:
     with filled(path, 1), closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("begin immediate")
         with Journal(path, patience_s=0.05) as journal:
@@ -195,7 +193,7 @@ def test_a_commit_waits_for_another_process_and_gives_up_in_the_end(path: Path) 
             assert journal.commit([prediction(1, B)], []) == 2
 
 
-# ---- killed
+# ---- killed processes
 
 FOLLOWER = """
 import sys
@@ -227,7 +225,7 @@ def follower(path: Path, name: str) -> subprocess.Popen[str]:
 
 
 def require_whole(journal: Journal, names: tuple[str, ...]) -> int:
-    """Assert that every commit is there whole or not at all; return how many there are."""
+    """Assert that every commit is atomic; return the number of rows."""
     rows, _ = journal.rows_after(0, 1_000_000)
     assert rows.select(PREDICTIONS.key).is_unique().all()
     done = {state.followed_id: state for state in journal.states()}
@@ -240,8 +238,8 @@ def require_whole(journal: Journal, names: tuple[str, ...]) -> int:
 
 
 @pytest.mark.slow
-def test_followers_that_are_killed_leave_every_commit_whole_or_not_at_all(path: Path) -> None:
-    """Both begin at once, where no journal is, and again after each kill; what they followed is free then."""
+def test_commits_of_killed_followers_are_atomic(path: Path) -> None:
+    """Both start concurrently without a journal, and again after each kill, which releases their inputs."""
     chance = random.Random(8)
     counts = [0]
     for _ in range(2):
@@ -261,8 +259,8 @@ def test_followers_that_are_killed_leave_every_commit_whole_or_not_at_all(path: 
     assert not list(path.parent.glob(".*.tmp"))
 
 
-def test_what_is_half_written_is_undone_by_the_next(path: Path) -> None:
-    """A hot rollback journal, as a kill within a commit leaves it: the pages are written, the commit is not."""
+def test_interrupted_transaction_is_rolled_back(path: Path) -> None:
+    """A kill within a commit leaves a hot rollback journal: the pages are written, the commit is not."""
     filled(path, 3).close()
     script = f"""
 import os, sqlite3
@@ -280,7 +278,7 @@ os._exit(9)
         assert rows_of(journal) == [prediction(number, A) for number in (1, 2, 3)]
 
 
-# ---- files that are not as they should be
+# ---- damaged files
 
 
 def of_another_version(path: Path) -> None:
@@ -332,7 +330,7 @@ def use(path: Path) -> None:
     ],
     ids=["version", "columns", "foreign", "cut", "overwritten", "short", "noise", "folder"],
 )
-def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_is(make: Callable[[Path], object], path: Path) -> None:
+def test_damaged_or_foreign_file_is_refused_and_unchanged(make: Callable[[Path], object], path: Path) -> None:
     path.parent.mkdir()
     make(path)
     before = path.is_file() and path.read_bytes()
@@ -342,13 +340,13 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_as_it_is(make: Callable[[
     assert (path.is_file() and path.read_bytes()) == before
 
 
-def test_an_empty_file_becomes_a_journal(path: Path) -> None:
+def test_empty_file_becomes_a_journal(path: Path) -> None:
     path.parent.mkdir()
     path.touch()
     filled(path, 1).close()
 
 
-def test_values_that_no_row_has_are_damage(path: Path) -> None:
+def test_row_that_violates_contract_is_reported_as_damage(path: Path) -> None:
     filled(path, 1).close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("update predictions set outcome = 'perhaps'")
@@ -365,11 +363,11 @@ def test_values_that_no_row_has_are_damage(path: Path) -> None:
         ("position = json_set(position, '$.digest', 'x')", "it is damaged"),
         ("position = json_set(position, '$.version', 1)", "it is of another version"),
         ("position = json_set(position, '$.version', 99)", "it is of another version"),
-        # as before there were digests
+        # the format before checksums were added
         ("position = json_extract(position, '$.position')", "it is of another version"),
     ],
 )
-def test_a_state_that_is_not_as_it_was_written_says_so(path: Path, change: str, fault: str) -> None:
+def test_damaged_or_outdated_state_has_a_fault(path: Path, change: str, fault: str) -> None:
     state = State(A, {"at": 17, "predictors": {"write": {"evaluation_count": 3}}}, b"cells")
     with filled(path, 1) as journal:
         journal.commit([], [state])
@@ -382,7 +380,7 @@ def test_a_state_that_is_not_as_it_was_written_says_so(path: Path, change: str, 
 
 
 @pytest.mark.parametrize("stored", ["{", "7", "null", "[]", '{"version": 2}', '{"version": 2, "position": "{"}'])
-def test_a_state_that_is_none_is_damage(path: Path, stored: str) -> None:
+def test_invalid_state_is_reported_as_damage(path: Path, stored: str) -> None:
     filled(path, 1).close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("insert into states values ('x', ?, x'00')", (stored,))
@@ -390,13 +388,13 @@ def test_a_state_that_is_none_is_damage(path: Path, stored: str) -> None:
         journal.state("x")
 
 
-def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_unwritable_path_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputRefused, match="cannot be used"):
         Journal(tmp_path / "file" / "predictions.sqlite")
 
 
-def test_a_full_disk_refuses_the_commit_whole(path: Path) -> None:
+def test_full_disk_refuses_the_commit_atomically(path: Path) -> None:
     with filled(path, 1) as journal:
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 50_000, limits[1]))
@@ -415,7 +413,7 @@ def test_a_full_disk_refuses_the_commit_whole(path: Path) -> None:
 # ---- landing and pruning
 
 
-def test_a_landing_that_broke_off_is_of_the_same_rows(path: Path) -> None:
+def test_interrupted_landing_resumes_with_same_rows(path: Path) -> None:
     with filled(path, 3) as journal:
         rows = journal.begin_landing()
         assert rows == Range(1, 3)
@@ -429,7 +427,7 @@ def test_a_landing_that_broke_off_is_of_the_same_rows(path: Path) -> None:
         assert journal.begin_landing() is None
 
 
-def test_fingerprints_tell_rows_apart(path: Path, tmp_path: Path) -> None:
+def test_fingerprints_distinguish_rows(path: Path, tmp_path: Path) -> None:
     other = Journal(tmp_path / "other.sqlite")
     other.follow(A)
     other.commit([prediction(1, A), prediction(2, A, period_s=8.76)], [])
@@ -439,7 +437,7 @@ def test_fingerprints_tell_rows_apart(path: Path, tmp_path: Path) -> None:
         assert journal.fingerprint(Range(1, 2)) != other.fingerprint(Range(1, 2))
 
 
-def test_pruning_removes_what_was_landed_long_ago_and_nothing_else(path: Path) -> None:
+def test_pruning_removes_only_rows_landed_long_ago(path: Path) -> None:
     with filled(path, 2) as journal:
         assert journal.prune(NOW) == 0
         for landed_at in (NOW, NOW + timedelta(days=1)):
@@ -456,7 +454,7 @@ def test_pruning_removes_what_was_landed_long_ago_and_nothing_else(path: Path) -
         assert journal.state(A) is not None
 
 
-def test_a_pruned_row_cannot_come_again(path: Path) -> None:
+def test_pruned_row_cannot_be_committed_again(path: Path) -> None:
     with filled(path, 2) as journal:
         rows = journal.begin_landing()
         assert rows is not None
@@ -468,7 +466,7 @@ def test_a_pruned_row_cannot_come_again(path: Path) -> None:
         assert journal.begin_landing() == Range(3, 3)
 
 
-def test_commits_are_flushed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_are_synced_to_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     statements: list[str] = []
     connect = sqlite3.connect
@@ -483,11 +481,11 @@ def test_commits_are_flushed(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert {"pragma synchronous = full", "pragma journal_mode = truncate"} <= set(statements)
 
 
-def test_the_journal_of_a_warehouse_has_its_place(tmp_path: Path) -> None:
+def test_journal_of_warehouse_has_a_fixed_path(tmp_path: Path) -> None:
     assert Store(tmp_path).journal == tmp_path / "predictions.sqlite"
 
 
-def test_a_journal_is_one_sqlite_file_that_anyone_can_read(path: Path) -> None:
+def test_journal_is_a_single_sqlite_file(path: Path) -> None:
     filled(path, 1).close()
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         (text,) = connection.execute("select intervals from predictions").fetchone()

@@ -1,4 +1,4 @@
-"""Landing: each input once, whole or not at all, and its refused rows with it."""
+"""Test landing: each input lands once and atomically, together with its refused rows."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def rows(store: Store, landed: Landing, table: str) -> pl.DataFrame:
 
 
 def refused(store: Store) -> pl.DataFrame:
-    """Return the refused rows of all landings that count."""
+    """Return the refused rows of all landings in force."""
     parts = [part for landed in landing.ledger(store) for part in landed.parts if part.table == "rejects"]
     return pl.concat([frames.empty(REJECTS), *(pl.read_parquet(store.root / part.path) for part in parts)])
 
 
-# ---- once
+# ---- deduplication
 
 
-def test_a_file_lands_once_under_whatever_name(store: Store, tmp_path: Path) -> None:
+def test_file_lands_once_under_any_name(store: Store, tmp_path: Path) -> None:
     first = land(store, put(tmp_path, LOG, "monday"))
     assert first.is_new
     assert first.landing.format == "sacct"
@@ -80,7 +80,7 @@ def test_a_file_lands_once_under_whatever_name(store: Store, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", [b"torn", b"0000000000000000", b"flipped"])
-def test_landings_are_in_their_order_whatever_the_clock_says(
+def test_landings_are_ordered_by_sequence_not_by_clock(
     damage: bytes, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class SetBack(datetime):
@@ -100,7 +100,7 @@ def test_landings_are_in_their_order_whatever_the_clock_says(
     assert landing.ledger(store)[-1] == third
 
 
-def test_a_landing_without_its_manifest_is_set_aside_and_its_input_lands_again(store: Store, tmp_path: Path) -> None:
+def test_landing_without_manifest_is_set_aside_and_repeated(store: Store, tmp_path: Path) -> None:
     first = land(store, put(tmp_path, LOG, "monday")).landing
     (store.landed / first.landing_id / "landing.json").unlink()
     again = land(store, put(tmp_path, LOG, "tuesday"))
@@ -109,7 +109,7 @@ def test_a_landing_without_its_manifest_is_set_aside_and_its_input_lands_again(s
     assert len(list((store.root / "damaged" / first.landing_id).iterdir())) == 1, "it is kept"
 
 
-def test_what_another_process_landed_meanwhile_is_not_new(
+def test_file_landed_concurrently_by_another_process_is_not_new(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = landing.write_landing
@@ -125,7 +125,7 @@ def test_what_another_process_landed_meanwhile_is_not_new(
     assert landed.source_file == "tuesday"
 
 
-def test_landed_rows_name_their_file_and_refused_ones_their_landing(store: Store, tmp_path: Path) -> None:
+def test_landed_rows_name_their_file_and_rejects_their_landing(store: Store, tmp_path: Path) -> None:
     landed = land(store, put(tmp_path, LOG + BAD_LINE, "log")).landing
     assert landed.row_count() == 1
     assert landed.refused_count == 1
@@ -137,7 +137,7 @@ def test_landed_rows_name_their_file_and_refused_ones_their_landing(store: Store
     assert reject["remedy"]
 
 
-def test_a_new_warehouse_is_for_its_owner_and_group_until_they_say_otherwise(store: Store, tmp_path: Path) -> None:
+def test_new_warehouse_is_private_unless_permissions_are_changed(store: Store, tmp_path: Path) -> None:
     land(store, put(tmp_path, LOG))
     assert store.root.stat().st_mode & 0o007 == 0
     store.root.chmod(0o755)
@@ -145,7 +145,7 @@ def test_a_new_warehouse_is_for_its_owner_and_group_until_they_say_otherwise(sto
     assert store.root.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_file_of_which_nearly_all_is_refused_is_refused_as_a_whole(store: Store, tmp_path: Path) -> None:
+def test_file_of_mostly_refused_rows_is_refused(store: Store, tmp_path: Path) -> None:
     with apply_limits(Limits(max_refused_count=3)):
         _refuse_as_a_whole(store, tmp_path)
 
@@ -159,7 +159,7 @@ def _refuse_as_a_whole(store: Store, tmp_path: Path) -> None:
     assert land(store, put(tmp_path, many)).landing.refused_count == 5
 
 
-def test_a_folder_that_is_no_input_is_refused(store: Store, tmp_path: Path) -> None:
+def test_folder_that_is_not_an_input_is_refused(store: Store, tmp_path: Path) -> None:
     put(tmp_path, LOG)
     with pytest.raises(InputRefused, match="not a file"):
         land(store, tmp_path)
@@ -176,13 +176,13 @@ def test_a_folder_that_is_no_input_is_refused(store: Store, tmp_path: Path) -> N
         ("ios/rawer.tar", "rawer.tar"),
     ],
 )
-def test_a_trace_is_named_so_that_it_is_told_from_others(tmp_path: Path, name: str, expected: str) -> None:
+def test_trace_name_includes_distinguishing_folders(tmp_path: Path, name: str, expected: str) -> None:
     assert get_input_name(tmp_path / name, get_source("recorder")) == expected
     assert get_input_name(tmp_path / name, get_source("sacct")) == Path(name).name
     assert get_input_name(Path("/8/raw"), get_source("recorder")) == "8/raw"
 
 
-def test_other_content_is_another_landing_and_the_ledger_keeps_their_order(store: Store, tmp_path: Path) -> None:
+def test_different_content_is_another_landing_in_order(store: Store, tmp_path: Path) -> None:
     names = ["z", "a", "m"]
     for number, name in enumerate(names):
         land(store, put(tmp_path, LOG.replace("7|", f"{number}|"), name))
@@ -190,22 +190,22 @@ def test_other_content_is_another_landing_and_the_ledger_keeps_their_order(store
     assert len({landed.landing_id for landed in landing.ledger(store)}) == 3
 
 
-def test_a_landing_is_found_by_its_id(store: Store, tmp_path: Path) -> None:
+def test_landing_is_found_by_its_id(store: Store, tmp_path: Path) -> None:
     landed = land(store, put(tmp_path, LOG)).landing
     assert landing.find(store, landed.landing_id) == landed
     assert landing.find(store, "nothing") is None
 
 
-def test_before_the_first_landing_the_ledger_is_empty(store: Store) -> None:
+def test_ledger_of_new_warehouse_is_empty(store: Store) -> None:
     assert landing.ledger(store) == []
     landing.sweep(store)
     assert not store.root.exists()
 
 
-# ---- anew
+# ---- replacement
 
 
-def test_replace_makes_a_new_generation_and_only_the_latest_counts(store: Store, tmp_path: Path) -> None:
+def test_replace_makes_a_new_generation_that_supersedes_previous(store: Store, tmp_path: Path) -> None:
     path = put(tmp_path, LOG.replace("Z|", "|"))
     utc = land(store, path, time_zone="UTC").landing
     local = land(store, path, replace=True, time_zone="America/Los_Angeles").landing
@@ -221,13 +221,13 @@ def test_replace_makes_a_new_generation_and_only_the_latest_counts(store: Store,
     assert land(store, path, replace=True, time_zone="UTC").landing.generation == 2
 
 
-def test_a_format_that_is_not_known_is_a_usage_error_and_lands_nothing(store: Store, tmp_path: Path) -> None:
+def test_unknown_format_raises_usage_error_and_lands_nothing(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Unknown format 'nonsense'"):
         land(store, put(tmp_path, LOG), format_name="nonsense")
     assert landing.ledger(store) == []
 
 
-# ---- refused whole
+# ---- refused inputs
 
 
 @pytest.mark.parametrize(
@@ -235,9 +235,7 @@ def test_a_format_that_is_not_known_is_a_usage_error_and_lands_nothing(store: St
     [b"", b"\x00\x01\x02 neither log nor polls", gzip.compress(LOG.encode())[:-9]],
     ids=["empty", "foreign", "truncated"],
 )
-def test_a_file_that_cannot_be_read_is_recorded_once_and_tried_again(
-    store: Store, tmp_path: Path, content: bytes
-) -> None:
+def test_unreadable_file_is_recorded_once_and_retried(store: Store, tmp_path: Path, content: bytes) -> None:
     path = put(tmp_path, content)
     for _ in range(3):
         with pytest.raises(InputRefused) as refusal:
@@ -249,14 +247,14 @@ def test_a_file_that_cannot_be_read_is_recorded_once_and_tried_again(
     assert (landed.generation, landed.row_count(), landed.refused_count) == (0, 0, 1)
 
 
-def test_two_empty_files_are_refused_each_under_its_name(store: Store, tmp_path: Path) -> None:
+def test_empty_files_are_refused_separately_by_name(store: Store, tmp_path: Path) -> None:
     for name in ("one", "two"):
         with pytest.raises(InputRefused, match="empty"):
             land(store, put(tmp_path, "", name))
     assert refused(store)["source_file"].to_list() == ["one", "two"]
 
 
-def test_a_refused_file_lands_once_it_can_be_read(store: Store, tmp_path: Path) -> None:
+def test_refused_file_lands_once_readable(store: Store, tmp_path: Path) -> None:
     path = put(tmp_path, LOG)
     with pytest.raises(InputRefused):
         land(store, path, format_name="h5lmt")
@@ -267,7 +265,7 @@ def test_a_refused_file_lands_once_it_can_be_read(store: Store, tmp_path: Path) 
     assert not land(store, path).is_new
 
 
-def test_what_is_no_file_is_refused_and_not_recorded(store: Store, tmp_path: Path) -> None:
+def test_missing_file_or_folder_is_refused_and_not_recorded(store: Store, tmp_path: Path) -> None:
     for path in (tmp_path / "nothing", tmp_path):
         with pytest.raises(InputRefused, match="not a file"):
             land(store, path)
@@ -275,9 +273,7 @@ def test_what_is_no_file_is_refused_and_not_recorded(store: Store, tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", [LOG.partition("\n")[0] + "\n", LOG.partition("\n")[0] + "\n" + BAD_LINE])
-def test_a_file_without_a_good_row_is_tried_again_and_changes_nothing(
-    store: Store, tmp_path: Path, content: str
-) -> None:
+def test_file_without_good_rows_is_retried_without_new_landing(store: Store, tmp_path: Path, content: str) -> None:
     path = put(tmp_path, content)
     first = land(store, path)
     assert first.is_new
@@ -289,8 +285,8 @@ def test_a_file_without_a_good_row_is_tried_again_and_changes_nothing(
     assert [found.name for found in store.landed.iterdir()] == [first.landing.landing_id]
 
 
-def test_a_file_without_a_good_row_lands_once_it_has_one(store: Store, tmp_path: Path) -> None:
-    # Half past one comes twice where summer time ends, unless it is UTC.
+def test_file_without_good_rows_lands_once_it_has_rows(store: Store, tmp_path: Path) -> None:
+    # 01:30 occurs twice at the end of daylight saving time, except in UTC.
     path = put(
         tmp_path, LOG.replace("Z|", "|").replace("2018-02-09T10:00:00", "2018-11-04T01:30:00").replace("02-09", "11-04")
     )
@@ -300,7 +296,7 @@ def test_a_file_without_a_good_row_lands_once_it_has_one(store: Store, tmp_path:
     assert (landed.landing.row_count(), landed.landing.generation) == (1, 1)
 
 
-# ---- whole or not at all
+# ---- atomicity
 
 
 def source(batches: Iterator[Batch]) -> Source:
@@ -312,9 +308,7 @@ def good_batch(job_id: str = "1") -> Batch:
     return Batch(JOB_RECORDS, pl.DataFrame([row], schema=frames.schema(JOB_RECORDS)))
 
 
-def test_a_file_that_breaks_off_lands_nothing_but_its_refusal(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_truncated_file_lands_only_its_refusal(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaking() -> Iterator[Batch]:
         for number in range(5):
             yield good_batch(str(number))
@@ -329,7 +323,7 @@ def test_a_file_that_breaks_off_lands_nothing_but_its_refusal(
     assert len(list(store.landed.iterdir())) == 1
 
 
-def test_a_reader_that_breaks_leaves_nothing(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_reader_leaves_no_files(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def buggy() -> Iterator[Batch]:
         yield good_batch()
         raise ZeroDivisionError
@@ -340,7 +334,7 @@ def test_a_reader_that_breaks_leaves_nothing(store: Store, tmp_path: Path, monke
     assert list(store.landed.iterdir()) == []
 
 
-def test_a_landing_at_work_is_not_swept_away(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_landing_in_progress_is_not_swept(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def swept_meanwhile() -> Iterator[Batch]:
         for number in range(8):
             yield good_batch(str(number))
@@ -354,7 +348,7 @@ def test_a_landing_at_work_is_not_swept_away(store: Store, tmp_path: Path, monke
 # ---- polls
 
 
-def test_polls_are_kept_by_utc_day_in_order_of_time_and_controller(store: Store, tmp_path: Path) -> None:
+def test_polls_are_partitioned_by_utc_day_and_sorted(store: Store, tmp_path: Path) -> None:
     lines = [
         "2018-02-10T00:00:00Z,b,2,1,1",
         "2018-02-09T23:59:58Z,b,2,2,2",
@@ -376,7 +370,7 @@ def test_polls_are_kept_by_utc_day_in_order_of_time_and_controller(store: Store,
     assert landing.ledger(store) == [landed], "the edges survive the manifest"
 
 
-def test_a_part_with_a_repeated_poll_has_no_edges(store: Store, tmp_path: Path) -> None:
+def test_part_with_duplicate_poll_has_no_edges(store: Store, tmp_path: Path) -> None:
     lines = ["2018-02-09T10:00:00Z,a,2,1,1", "2018-02-09T10:00:02Z,a,2,1,1", "2018-02-09T10:00:00Z,a,2,1,1"]
     (part,) = land(store, put(tmp_path, POLLS + "\n".join(lines) + "\n")).landing.parts
     assert (part.first, part.last) == (None, None)
@@ -406,14 +400,14 @@ def part(first: tuple[float, str], last: tuple[float, str]) -> Part:
         ([part((0, "a"), (3, "b")), part((3.5, "a"), (4, "b"))], False),
     ],
 )
-def test_polls_may_repeat_where_the_times_of_two_parts_overlap(parts: list[Part], *, expected: bool) -> None:
+def test_polls_may_repeat_if_time_ranges_of_parts_overlap(parts: list[Part], *, expected: bool) -> None:
     assert may_repeat(parts) is expected
 
 
-# ---- without a file
+# ---- batches without a file
 
 
-def test_batches_from_a_database_land_once_by_their_rows(store: Store) -> None:
+def test_batches_of_a_database_land_once_by_content(store: Store) -> None:
     batches = [good_batch(), rejects([(3, "bad", "mend", "x")]), good_batch("2")]
     first = landing.land_batches(store, "mysql://host/lmt", "lmt-database", batches)
     assert first.is_new

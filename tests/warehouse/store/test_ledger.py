@@ -1,4 +1,4 @@
-"""The ledger: an index that says what the manifests say, or nothing."""
+"""Test the ledger: an index that equals the manifests or is ignored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["land", "anew", "gone", "again", "re
 
 
 def manifest(store: Store, name: str, sequence: int, *, generation: int = 0, table: str = "polls") -> None:
-    """Leave a manifest of a landing that holds one file of a table, and the file's name alone."""
+    """Write a manifest of a landing with a file of a table; the file itself is not written."""
     folder = store.landed / name
     folder.mkdir(parents=True)
     part = {"table": table, "path": f"landed/{name}/{table}-0.parquet", "day": f"2018-02-{1 + sequence % 28:02}"}
@@ -41,7 +41,7 @@ def manifest(store: Store, name: str, sequence: int, *, generation: int = 0, tab
 
 
 def of_manifests(store: Store) -> Ledger:
-    """Read all manifests, without any index."""
+    """Read all manifests without an index."""
     ledger.forget(store)
     folders = store.files.folders("landed")
     rows = ledger._of_folders(store, sorted(folders.items()))
@@ -49,7 +49,7 @@ def of_manifests(store: Store) -> Ledger:
 
 
 def same(one: Ledger, other: Ledger) -> None:
-    """Hold what two ledgers say to be the same."""
+    """Assert that two ledgers are equal."""
     for name in ("landings", "files"):
         assert_frame_equal(getattr(one, name).sort(pl.all()), getattr(other, name).sort(pl.all()))
     assert_frame_equal(one.in_force, other.in_force)
@@ -62,25 +62,25 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def made(root: Path) -> Store:
-    """Return a warehouse of this form, without any landing."""
+    """Return a warehouse of the current format without landings."""
     root.mkdir(exist_ok=True)
     mark_form(Store(root))
     return Store(root)
 
 
 def fill(store: Store, first: int, count: int) -> None:
-    """Leave so many landings."""
+    """Write `count` landings."""
     for number in range(first, first + count):
         manifest(store, f"{number:016x}", number)
 
 
 def segments(store: Store) -> list[int]:
-    """Return how many landings each segment of the index has."""
+    """Return the number of landings in each segment of the index."""
     head = store.files.content(ledger.HEAD)
     return [] if head is None else [segment["landing_count"] for segment in json.loads(head)["segments"]]
 
 
-def test_what_was_read_once_is_not_read_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexed_manifests_are_not_read_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store, 0, 20)
     before = ledger.read(store)
     assert segments(store) == [20]
@@ -96,9 +96,7 @@ def test_what_was_read_once_is_not_read_again(store: Store, monkeypatch: pytest.
 
 @hypothesis_settings(max_examples=examples(20), deadline=None)
 @given(steps=STEPS)
-def test_an_index_says_what_the_manifests_say(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
-) -> None:
+def test_index_equals_manifests(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]) -> None:
     store, last = made(tmp_path_factory.mktemp("warehouse")), 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger, "_WORTH", 2)
@@ -119,7 +117,7 @@ def test_an_index_says_what_the_manifests_say(
     same(told, of_manifests(store)) if steps else None
 
 
-def test_segments_are_few_however_many_nights_there_were(store: Store) -> None:
+def test_number_of_segments_stays_small(store: Store) -> None:
     for night in range(40):
         fill(store, 10 * night, 5)
         ledger.read(store)
@@ -130,7 +128,7 @@ def test_segments_are_few_however_many_nights_there_were(store: Store) -> None:
 
 @pytest.mark.parametrize("what", ["head", "landings", "files"])
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "gone"])
-def test_a_damaged_index_is_as_good_as_none(store: Store, what: str, damage: str) -> None:
+def test_damaged_index_is_ignored_and_rebuilt(store: Store, what: str, damage: str) -> None:
     fill(store, 0, 9)
     before = ledger.read(store)
     path = store.root / (ledger.HEAD if what == "head" else store.files.matching(f"ledger/*{what}*")[0])
@@ -146,7 +144,7 @@ def test_a_damaged_index_is_as_good_as_none(store: Store, what: str, damage: str
     assert ledger.is_true(store)
 
 
-def test_an_index_that_says_something_else_is_damage_and_repaired(store: Store) -> None:
+def test_wrong_index_is_reported_and_repaired(store: Store) -> None:
     land(store, write(store.root.parent / "traces", 9))
     ledger.read(store)
     (segment,) = ledger._indexed(store)[1]
@@ -159,7 +157,7 @@ def test_an_index_that_says_something_else_is_damage_and_repaired(store: Store) 
     assert ledger.read(store).landings["row_count"].sum() == segment.rows.landings["row_count"].sum()
 
 
-def test_a_copied_warehouse_has_another_index(store: Store, tmp_path: Path) -> None:
+def test_copied_warehouse_rebuilds_its_index(store: Store, tmp_path: Path) -> None:
     fill(store, 0, 9)
     ledger.read(store)
     shutil.copytree(store.root, tmp_path / "copy")
@@ -168,7 +166,7 @@ def test_a_copied_warehouse_has_another_index(store: Store, tmp_path: Path) -> N
     assert ledger.is_true(copy)
 
 
-def test_two_that_write_an_index_at_once_leave_one_that_is_true(store: Store) -> None:
+def test_concurrent_index_writers_leave_a_correct_index(store: Store) -> None:
     fill(store, 0, 30)
     with ThreadPoolExecutor(4) as several:
         found = list(several.map(lambda _: ledger.read(store), range(12)))
@@ -178,7 +176,7 @@ def test_two_that_write_an_index_at_once_leave_one_that_is_true(store: Store) ->
     assert ledger.is_true(store)
 
 
-def test_what_a_killed_writer_left_goes_in_time(store: Store) -> None:
+def test_files_of_killed_index_writer_are_removed_eventually(store: Store) -> None:
     fill(store, 0, 9)
     ledger.read(store)
     for name in (f"ledger/{1:010}-0badcafe-files.parquet", f"ledger/{9_000_000_000:010}-0badcafe-files.parquet"):
@@ -189,7 +187,7 @@ def test_what_a_killed_writer_left_goes_in_time(store: Store) -> None:
     assert left == [f"ledger/{9_000_000_000:010}-0badcafe-files.parquet"], "who writes just now is left alone"
 
 
-def test_nobody_needs_the_right_to_write(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_is_readable_without_write_permission(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store, 0, 9)
 
     def refused(*_: object) -> None:
@@ -200,7 +198,7 @@ def test_nobody_needs_the_right_to_write(store: Store, monkeypatch: pytest.Monke
     assert segments(store) == []
 
 
-def test_traces_say_on_which_days_they_ended(store: Store) -> None:
+def test_traces_have_range_of_days_on_which_they_ended(store: Store) -> None:
     land(store, write(store.root.parent / "traces", 9))
     rows = ledger.read(store).files.filter(pl.col("table") == TRACES.name)
     assert rows.select("first_on", "last_on", "is_undated", "is_shared").rows() == [(None, None, True, True)]
@@ -225,7 +223,7 @@ def test_traces_say_on_which_days_they_ended(store: Store) -> None:
     assert rows["is_undated"].to_list() == [True], "of what cannot be read nobody knows"
 
 
-def test_parts_are_those_of_the_landings_asked_for(store: Store, tmp_path: Path) -> None:
+def test_parts_belong_to_requested_landings(store: Store, tmp_path: Path) -> None:
     land(store, write(tmp_path / "traces", 9))
     manifest(store, "f" * 16, 100)
     known = ledger.read(store)
@@ -237,7 +235,7 @@ def test_parts_are_those_of_the_landings_asked_for(store: Store, tmp_path: Path)
     assert list(known.objects(two)) == [landing.find(store, name) for name in two["landing_id"]]
 
 
-def test_a_content_is_known_by_all_of_its_landings(store: Store, tmp_path: Path) -> None:
+def test_content_has_all_of_its_generations(store: Store, tmp_path: Path) -> None:
     paths = write(tmp_path / "traces", 9)
     land(store, paths)
     land(store, paths[:1], replace=True)
@@ -250,7 +248,7 @@ def test_a_content_is_known_by_all_of_its_landings(store: Store, tmp_path: Path)
     assert [one.content_sha256 for one in known.generations(other)] == [other]
 
 
-def test_a_manifest_that_is_damaged_before_it_is_known_is_told(store: Store) -> None:
+def test_damaged_manifest_raises_machine_fault(store: Store) -> None:
     fill(store, 0, 2)
     (store.landed / f"{1:016x}" / "landing.json").write_text("{")
     with pytest.raises(MachineFault, match="damaged"):

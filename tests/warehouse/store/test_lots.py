@@ -1,4 +1,4 @@
-"""Small traces landed together are what each is alone: by content, name, rows and order, whole or not at all."""
+"""Test lots: small traces landed together equal traces landed separately, and a lot is atomic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def together(tmp_path: Path, paths: list[str]) -> Store:
 
 
 def alone(root: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> Store:
-    """Land each trace in a folder of its own."""
+    """Land each trace in a separate folder."""
     store = Store(root)
     with monkeypatch.context() as patch:
         patch.setattr(lots, "FEWEST_INPUTS", 1000)
@@ -45,7 +45,7 @@ def alone(root: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> Stor
 
 
 def known(store: Store) -> list[Landing]:
-    """Return what is known of landings, but where their rows lie and when they came."""
+    """Return all properties of landings except the locations of their rows and the landing times."""
     return [
         replace(lot, landed_at="", lot=None, parts=tuple(sorted((part.table, part.row_count) for part in lot.parts)))
         for lot in landing.ledger(store)
@@ -53,12 +53,12 @@ def known(store: Store) -> list[Landing]:
 
 
 def placed(store: Store, name: str) -> pl.DataFrame:
-    """Return the rows of a table in order; which place a row of a lot has in its file is nobody's concern."""
+    """Return the rows of a table in order, without their positions in the lot's files."""
     return rows(store, table(name)).drop("part_order", "part_row")
 
 
 @pytest.mark.parametrize("name", [each.name for each in TABLES])
-def test_rows_are_those_of_each_alone(
+def test_rows_equal_rows_of_separate_landings(
     name: str, together: Store, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     single = alone(tmp_path / "alone", paths, monkeypatch)
@@ -68,7 +68,7 @@ def test_rows_are_those_of_each_alone(
     assert_frame_equal(placed(together, name), placed(single, name))
 
 
-def test_each_is_known_by_its_content(together: Store, paths: list[str]) -> None:
+def test_each_trace_is_identified_by_content(together: Store, paths: list[str]) -> None:
     landings = landing.ledger(together)
     assert [lot.source_file for lot in landings] == [Path(path).name for path in paths]
     assert [lot.sequence for lot in landings] == list(range(1, 13))
@@ -79,7 +79,7 @@ def test_each_is_known_by_its_content(together: Store, paths: list[str]) -> None
     assert len(list(together.landed.glob("*"))) == 1
 
 
-def test_what_is_landed_anew_takes_the_place_of_its_rows_in_the_lot(together: Store, paths: list[str]) -> None:
+def test_replaced_trace_supersedes_its_rows_in_the_lot(together: Store, paths: list[str]) -> None:
     before = placed(together, "trace_requests")
     land(together, paths[3:4], replace=True)
     after = placed(together, "trace_requests")
@@ -96,7 +96,7 @@ def test_what_is_landed_anew_takes_the_place_of_its_rows_in_the_lot(together: St
     assert sum(frame.height for frame in pl.collect_all(scanned)) == before.height
 
 
-def test_one_that_is_refused_costs_itself_alone(tmp_path: Path, paths: list[str]) -> None:
+def test_refused_trace_does_not_affect_others(tmp_path: Path, paths: list[str]) -> None:
     bad = Path(paths[5])
     bad.write_bytes(b'{"read_sync": {"bandwidth": {"b_rank_avr": 7}}}\n')
     Path(paths[7]).write_bytes(Path(paths[7]).read_bytes() + TORN)
@@ -112,7 +112,7 @@ def test_one_that_is_refused_costs_itself_alone(tmp_path: Path, paths: list[str]
     }
 
 
-def test_what_comes_between_keeps_its_place(tmp_path: Path, paths: list[str]) -> None:
+def test_order_of_inputs_is_kept(tmp_path: Path, paths: list[str]) -> None:
     jobs = tmp_path / "jobs.sacct"
     jobs.write_text(JOBS)
     store = Store(tmp_path / "warehouse")
@@ -126,7 +126,7 @@ def test_what_comes_between_keeps_its_place(tmp_path: Path, paths: list[str]) ->
     assert [lot.lot is None for lot in landing.ledger(store)] == [False] * 9 + [True] * 4
 
 
-def test_a_lot_that_is_full_is_landed(tmp_path: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_lot_is_landed(tmp_path: Path, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lots, "MOST_INPUTS", 10)
     monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
     store = Store(tmp_path / "warehouse")
@@ -135,8 +135,8 @@ def test_a_lot_that_is_full_is_landed(tmp_path: Path, paths: list[str], monkeypa
     assert [lot.source_file for lot in landing.ledger(store)] == [Path(path).name for path in paths]
 
 
-def test_one_that_two_processes_landed_is_there_once(tmp_path: Path, paths: list[str]) -> None:
-    """Each knows nothing of the other's: both looked before either was done."""
+def test_trace_landed_by_two_processes_counts_once(tmp_path: Path, paths: list[str]) -> None:
+    """Both check for known inputs before either has landed."""
     store = Store(tmp_path / "warehouse")
     first, second = lots.Lot(store), lots.Lot(store)
     for lot, own in ((first, paths[:10]), (second, paths[2:])):
@@ -148,7 +148,7 @@ def test_one_that_two_processes_landed_is_there_once(tmp_path: Path, paths: list
     assert landing.find(store, landing.ledger(store)[5].landing_id) == landing.ledger(store)[5]
 
 
-def test_damage_is_found_and_the_inputs_can_be_landed_again(together: Store, paths: list[str]) -> None:
+def test_damaged_lot_is_detected_and_can_be_landed_again(together: Store, paths: list[str]) -> None:
     before = placed(together, "trace_requests")
     (path,) = together.landed.glob("lot-*/trace_requests.parquet")
     content = bytearray(path.read_bytes())
@@ -163,7 +163,7 @@ def test_damage_is_found_and_the_inputs_can_be_landed_again(together: Store, pat
 
 
 @pytest.mark.parametrize("text", [b"{torn", b'{"landings": [{}], "files": {}}', b'{"landings": 7, "files": {}}'])
-def test_a_manifest_that_is_none_is_refused(together: Store, text: bytes) -> None:
+def test_invalid_manifest_of_lot_is_refused(together: Store, text: bytes) -> None:
     (path,) = together.landed.glob("lot-*/landing.json")
     path.unlink()
     path.write_bytes(text)

@@ -1,4 +1,4 @@
-"""SQL models: what they read, and the files that DuckDB writes of their results."""
+"""Test SQL models: the tables that they read, and the files that DuckDB writes from their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.warehouse.store.models import engine, expose, expose_frame, expose_la
 from iosig.warehouse.store.store import write_parquet
 
 
-def test_what_was_landed_before_a_column_came_has_none_of_it(tmp_path: Path) -> None:
+def test_column_missing_in_older_landing_is_null(tmp_path: Path) -> None:
     row = dict.fromkeys(PREDICTION_RECORDS.column_names) | {"predicted_on": date(2026, 1, 1), "probability": 0.5}
     old = pl.DataFrame([row], schema=frames.schema(PREDICTION_RECORDS)).drop("hit_probability", "is_final")
     old.write_parquet(tmp_path / "old.parquet")
@@ -35,7 +35,7 @@ def test_what_was_landed_before_a_column_came_has_none_of_it(tmp_path: Path) -> 
         assert [str(each) for each in found.types[1:3]] == ["DOUBLE", "BOOLEAN"]
 
 
-def test_rows_of_a_built_table_extend_a_table_of_which_nothing_was_landed(tmp_path: Path) -> None:
+def test_built_rows_extend_a_table_without_landed_rows(tmp_path: Path) -> None:
     row = dict.fromkeys(POLLS.column_names) | {"filesystem": "scratch", "written_bytes": 1.0}
     polls = pl.DataFrame([row], schema=frames.schema(POLLS))
     with engine(tmp_path, "1GB") as connection:
@@ -50,7 +50,7 @@ def _told(connection: duckdb.DuckDBPyConnection) -> list[tuple[int]]:
     return connection.sql("select number from samples.runs").fetchall()
 
 
-def test_what_was_made_in_one_engine_is_in_no_other(tmp_path: Path) -> None:
+def test_engines_do_not_share_tables(tmp_path: Path) -> None:
     with engine(tmp_path, "1GB") as first:
         expose_frame(first, "samples", "runs", pl.DataFrame({"number": [1]}))
         with engine(tmp_path, "1GB") as beside:
@@ -61,7 +61,7 @@ def test_what_was_made_in_one_engine_is_in_no_other(tmp_path: Path) -> None:
         _told(later)
 
 
-def test_an_engine_answers_after_one_that_failed_and_in_utc(tmp_path: Path) -> None:
+def test_engine_works_in_utc_after_another_engine_failed(tmp_path: Path) -> None:
     with pytest.raises(duckdb.ConversionException), engine(tmp_path, "1GB") as failing:
         failing.execute("set TimeZone = 'Asia/Tokyo'; select 'no number'::int")
     with engine(tmp_path, "1GB") as connection:
@@ -71,7 +71,7 @@ def test_an_engine_answers_after_one_that_failed_and_in_utc(tmp_path: Path) -> N
 
 # ---- results
 
-#: one column of each type and each kind of rule; the second one may be NULL
+# : a column of each type and for each kind of rule; the second column is nullable
 SMALL = Table(
     name="small",
     layer="stage",
@@ -110,37 +110,35 @@ def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[duck
 
 
 def model(tmp_path: Path, *changes: dict[str, str], then: str = "", of: Table = SMALL) -> None:
-    """Write a model that returns a good row for each change of it."""
+    """Write a model that returns a good row with each of these changes."""
     rows = (", ".join(f"{value} as {name}" for name, value in (GOOD | change).items()) for change in changes)
     text = f"select * from ({' union all '.join('select ' + row for row in rows)}) {then}"
     (tmp_path / "sql" / "stage" / f"{of.name}.sql").write_text(f"-- one row per case\n{text}\n")
 
 
-def test_duckdb_writes_the_file_that_polars_would(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_duckdb_writes_same_file_as_polars(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     model(tmp_path, {"job_id": "'8'"}, {}, {"day": "null", "rates": "null", "polled_at": "null"}, then="order by all")
     assert models.write(connection, SMALL, tmp_path / "duckdb.parquet") == 3
     write_parquet(models.select(connection, SMALL), SMALL, tmp_path / "polars.parquet")
     made, expected = (tmp_path / f"{name}.parquet" for name in ("duckdb", "polars"))
     assert pl.read_parquet(made).equals(pl.read_parquet(expected))
-    # names, types, which columns may be NULL, units and docs
+    # names, types, nullability, units and docs
     assert pq.read_schema(made).equals(pq.read_schema(expected), check_metadata=True)
     assert made.stat().st_mode & 0o222 == 0
     assert {path.name for path in tmp_path.iterdir()} == {"duckdb.parquet", "polars.parquet", "sql", "spill"}
 
 
-def test_later_models_read_a_written_table_from_the_engine(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_later_models_read_written_table_from_engine(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     model(tmp_path, {})
     models.write(connection, SMALL, tmp_path / "a.parquet")
     (tmp_path / "a.parquet").unlink()
     assert connection.sql("select job_id from stage.small").fetchall() == [("7",)]
 
 
-def test_columns_that_may_be_null_are_declared_so_whatever_the_rows(
+def test_nullable_columns_are_declared_independently_of_rows(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    # DuckDB cannot prove of a sum that it is not NULL
+    # DuckDB cannot prove that a sum is not NULL
     model(tmp_path, {}, then="where job_id = (select max(job_id) from (values ('7')) as t(job_id))")
     models.write(connection, SMALL, tmp_path / "a.parquet")
     found = {field.name: field.nullable for field in pq.read_schema(tmp_path / "a.parquet")}
@@ -162,7 +160,7 @@ def test_columns_that_may_be_null_are_declared_so_whatever_the_rows(
         ([{"day": "null::date"}, {"day": "null::date"}, {"day": "null::date"}], "key_unique", 3),
     ],
 )
-def test_a_result_that_breaks_a_rule_is_not_written(
+def test_result_that_violates_a_rule_is_not_written(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, changes: list[dict[str, str]], rule: str, count: int
 ) -> None:
     model(tmp_path, *changes)
@@ -178,8 +176,8 @@ def test_a_result_that_breaks_a_rule_is_not_written(
         assert {path for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_the_kinds_of_rules_are_those_of_contracts() -> None:
-    """The test before has a row for each."""
+def test_kinds_of_rules_are_complete() -> None:
+    """The previous test has a row for each kind."""
     assert {rule.kind for rule in row_rules(SMALL)} == set(get_args(Kind))
 
 
@@ -191,7 +189,7 @@ def test_the_kinds_of_rules_are_those_of_contracts() -> None:
         ({"more": "1"}, r"unknown \['more'\]"),
     ],
 )
-def test_a_result_is_not_cast_to_its_contract(
+def test_result_is_not_cast_to_its_contract(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, change: dict[str, str], message: str
 ) -> None:
     model(tmp_path, change)
@@ -201,7 +199,9 @@ def test_a_result_is_not_cast_to_its_contract(
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_days_are_files_of_their_own(connection: duckdb.DuckDBPyConnection, tmp_path: Path, *, is_sparse: bool) -> None:
+def test_days_are_written_to_separate_files(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, *, is_sparse: bool
+) -> None:
     days = [date(2018, 2, 9), date(2018, 2, 10), None]
     model(tmp_path, {}, {"day": "null"}, {"job_id": "'8'"}, {"day": "date '2018-02-11'"}, then="order by all")
     paths = {day: tmp_path / f"{day}.parquet" for day in days}
@@ -214,7 +214,7 @@ def test_days_are_files_of_their_own(connection: duckdb.DuckDBPyConnection, tmp_
 @pytest.mark.parametrize(
     "name", ["a'b", 'a"b', "~", "a*?[1]", "a\\b", "$path", "{x}", "ü\U0001f600", "\udcff", "a%20b#c"]
 )
-def test_a_folder_may_have_any_name(connection: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
+def test_folder_may_have_any_name(connection: duckdb.DuckDBPyConnection, tmp_path: Path, name: str) -> None:
     model(tmp_path, {})
     path = tmp_path / name / "a.parquet"
     assert models.write(connection, SMALL, path) == 1
@@ -223,7 +223,7 @@ def test_a_folder_may_have_any_name(connection: duckdb.DuckDBPyConnection, tmp_p
     assert connection.sql("select job_id from stage.small").fetchall() == [("7",)]
 
 
-def test_threads_do_not_change_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_threads_does_not_change_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "SQL_ROOT", tmp_path / "sql")
     (tmp_path / "sql" / "stage").mkdir(parents=True)
     values = GOOD | {"job_id": "(i * 7919 % 500009)::varchar", "reported_ratio": "sqrt(i / 300000)"}

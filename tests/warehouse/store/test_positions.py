@@ -1,4 +1,4 @@
-"""Positions: what was read lands once, whenever a call is killed."""
+"""Test positions: input is landed once, even if a call is killed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stored(store: Store) -> list[str]:
     return [one.source_file for one in landing.ledger(store)]
 
 
-def test_what_has_landed_moves_the_position(tmp_path: Path) -> None:
+def test_landing_advances_the_position(tmp_path: Path) -> None:
     store = Store(tmp_path)
     begun = position(store, "a")
     assert (begun.cursor, begun.last()) == (None, None)
@@ -46,7 +46,7 @@ def test_what_has_landed_moves_the_position(tmp_path: Path) -> None:
     assert position(store, "a").last() == last
 
 
-def test_what_is_read_anew_lands_if_it_says_something_else(tmp_path: Path) -> None:
+def test_repeated_read_lands_only_if_content_differs(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for number, is_new in ((1, True), (1, False), (2, True)):
         begun = position(store, "a")
@@ -56,7 +56,7 @@ def test_what_is_read_anew_lands_if_it_says_something_else(tmp_path: Path) -> No
         assert position(store, "a").cursor == {"to": 1}
 
 
-def test_a_position_of_an_older_warehouse_holds(tmp_path: Path) -> None:
+def test_position_has_format_of_older_warehouses(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land(position(store, "a"), 1)
     (path,) = (tmp_path / "positions").iterdir()

@@ -1,4 +1,4 @@
-"""Pseudonyms: equal for equal names, of no use without the key, and in place of every name that a table may hold."""
+"""Test pseudonyms: equal for equal names, not reversible without the key, and applied to every column with names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.warehouse.store.store import Store
 from tests.budget import examples
 
 KEY = b"a key of the site's own, long enough"
-#: texts of landed tables without names: the site's storage and queues, formats, what tracers call things, hashes
+# : text columns of landed tables without names: storage and queues of the site, formats, terms of tracers, hashes
 _NOBODY = {
     *("cluster", "partition", "filesystem", "controller", "layer", "function", "intervals", "phase_state", "events"),
     *("event_kind", "trace_id", "trace_ids", "trace_set_id", "landing_id", "tracer_version", "module", "counters"),
@@ -38,11 +38,11 @@ class Rules:
 
 
 NAMES = Names(Rules(), KEY)
-#: nothing that a sentence of ours could say
+# : texts that no message of iosig contains
 _CLEAR = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=3, max_size=12).map("qx{}ł".format)
 
 
-def test_every_text_of_a_landed_table_hides_names_or_has_none() -> None:
+def test_every_text_column_of_landed_tables_hides_names_or_has_none() -> None:
     landed = [table for table in TABLES if table.layer == "landed"]
     texts = {
         (table.name, column.name)
@@ -72,7 +72,7 @@ def _clear_texts(how: str, name: str) -> str:
 
 @given(name=_CLEAR, other=_CLEAR)
 @settings(max_examples=examples(100), deadline=None)
-def test_no_name_is_left_in_a_row_and_equal_names_stay_equal(name: str, other: str) -> None:
+def test_no_name_remains_and_equal_names_have_equal_pseudonyms(name: str, other: str) -> None:
     for table in (table for table in TABLES if table.layer == "landed"):
         hidden = {column.name: column.hides for column in table.columns if column.hides}
         texts = {column: how for column, how in hidden.items() if how != "uid"}
@@ -90,7 +90,7 @@ def test_no_name_is_left_in_a_row_and_equal_names_stay_equal(name: str, other: s
             assert (first == second) == (name == other or how in ("raw", "comment", "reason"))
 
 
-def test_what_is_joined_by_names_still_is() -> None:
+def test_pseudonymized_columns_can_still_be_joined() -> None:
     jobs = NAMES.hide(JOB_RECORDS, _rows(JOB_RECORDS, user=["ann", "1001"], job_id=["12.batch", "12[4].pbs01"]))
     traces = NAMES.hide(TRACES, _rows(TRACES, user=["ann", None], uid=[7, 1001], job_id=["12", "12"]))
     assert jobs["user"].to_list() == traces["user"].to_list()
@@ -105,7 +105,7 @@ def _rows(table: object, **values: list[object]) -> pl.DataFrame:
     return pl.DataFrame({name: values.get(name, [None, None]) for name in schema}, schema=schema)
 
 
-def test_the_sites_rules_are_asked_before_names_are_hidden() -> None:
+def test_rules_of_settings_are_applied_before_hiding_names() -> None:
     names = Names(Rules(application_pattern=r"^(\w+)-\d+$"), KEY)
     found = names.hide(
         JOB_RECORDS,
@@ -117,7 +117,7 @@ def test_the_sites_rules_are_asked_before_names_are_hidden() -> None:
     assert names.mount("/lustre") == "/lustre"
 
 
-def test_sentences_stay_sentences() -> None:
+def test_messages_remain_readable() -> None:
     said = NAMES.said("`nine` is not a number; the column is node_count.")
     assert re.fullmatch(r"`[a-z2-7]{16}` is not a number; the column is node_count\.", said)
     found = NAMES.hide(
@@ -127,7 +127,7 @@ def test_sentences_stay_sentences() -> None:
     assert found.row(0) == ("There is no end.", NAMES.said("Fill it."), None)
 
 
-def test_nodes_are_joined_in_whatever_form_they_are_written() -> None:
+def test_nodes_have_equal_pseudonyms_in_every_notation() -> None:
     listed = NAMES.nodes("cn[01-02],login")
     assert listed == ",".join(map(NAMES.node, ("cn01", "cn02", "login")))
     assert NAMES.nodes("cn01/0*8+cn02/0-7") == ",".join(map(NAMES.node, ("cn01", "cn02")))
@@ -137,7 +137,7 @@ def test_nodes_are_joined_in_whatever_form_they_are_written() -> None:
     assert NAMES.node("10.1.2.3") != "10.1.2.3"
 
 
-def test_storage_targets_and_codes_of_the_scheduler_stay() -> None:
+def test_storage_targets_and_scheduler_codes_are_kept() -> None:
     assert [NAMES.target(name) for name in ("lake-OST0001", "fs1-MDT0000", "OST001f_UUID")] == [
         "lake-OST0001",
         "fs1-MDT0000",
@@ -148,14 +148,14 @@ def test_storage_targets_and_codes_of_the_scheduler_stay() -> None:
     assert NAMES.reason("ann's turn") is None
 
 
-def test_another_key_makes_other_names_and_none_shows_itself() -> None:
+def test_pseudonyms_depend_on_key_and_key_is_not_shown() -> None:
     other = Names(Rules(), KEY[::-1])
     assert NAMES.name("ann") == NAMES.name("ann") != other.name("ann")
     assert KEY.decode() not in f"{NAMES!r} {NAMES}"
     assert NAMES.name("") == ""
 
 
-def test_a_warehouse_holds_names_or_pseudonyms_of_one_key(tmp_path: Path) -> None:
+def test_warehouse_has_clear_names_or_pseudonyms_of_a_single_key(tmp_path: Path) -> None:
     def told(folder: str, key: bytes | None) -> Names | None:
         return pseudonyms.names_of(Store(tmp_path / folder), Rules(), key)
 

@@ -1,4 +1,4 @@
-"""State documents: every changed byte of one is found, its copy restores it, and a kill damages nothing."""
+"""Test state documents: every changed byte is detected, the copy restores it, and a kill causes no damage."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
 
 @pytest.mark.parametrize("how", DAMAGES)
 @pytest.mark.parametrize("name", [PINS, f"copies/{PINS}", OTHER, f"copies/{OTHER}"])
-def test_damage_is_found_and_restored(store: Store, name: str, how: str) -> None:
+def test_damage_is_detected_and_repaired(store: Store, name: str, how: str) -> None:
     path = store.root / name
     before = path.read_bytes()
     path.unlink()
@@ -51,7 +51,7 @@ def test_damage_is_found_and_restored(store: Store, name: str, how: str) -> None
     assert list(state.problems(store)) == []
 
 
-def test_every_flipped_bit_is_found(store: Store) -> None:
+def test_every_bit_flip_is_detected(store: Store) -> None:
     draw = random.Random(7)
     for name in (PINS, f"copies/{PINS}"):
         path = store.root / name
@@ -64,14 +64,14 @@ def test_every_flipped_bit_is_found(store: Store) -> None:
         path.write_bytes(before)
 
 
-def test_no_copy_passes_for_that_of_another_document(store: Store) -> None:
+def test_copy_of_another_document_is_detected(store: Store) -> None:
     (store.root / "copies" / PINS).write_bytes((store.root / "copies" / OTHER).read_bytes())
     assert [found for found, _ in state.problems(store)] == [f"copies/{PINS}"]
 
 
 @pytest.mark.parametrize("count", range(4))
 @pytest.mark.parametrize("after", [None, {}, {"new": None}])
-def test_a_kill_leaves_the_content_before_or_after_and_no_damage(
+def test_killed_update_leaves_old_or_new_content(
     store: Store, monkeypatch: pytest.MonkeyPatch, count: int, after: dict[str, Any] | None
 ) -> None:
     left = count
@@ -100,7 +100,7 @@ def test_a_kill_leaves_the_content_before_or_after_and_no_damage(
     assert state.has_copies(store)
 
 
-def test_what_has_neither_a_copy_nor_sense_is_set_aside(store: Store) -> None:
+def test_damaged_document_without_copy_is_set_aside(store: Store) -> None:
     (store.root / PINS).write_text("{torn")
     (store.root / "copies" / PINS).unlink()
     assert [outcome for _, outcome in state.mend(store)] == [f"set aside as damaged/{PINS}: there is no copy"]
@@ -108,7 +108,7 @@ def test_what_has_neither_a_copy_nor_sense_is_set_aside(store: Store) -> None:
     assert list(state.problems(store)) == []
 
 
-def test_documents_of_an_older_version_get_copies(store: Store) -> None:
+def test_documents_of_older_version_get_copies(store: Store) -> None:
     for path in (store.root / "copies").rglob("*.json"):
         path.unlink()
     assert not state.has_copies(store)
@@ -118,7 +118,7 @@ def test_documents_of_an_older_version_get_copies(store: Store) -> None:
     assert list(state.problems(store)) == []
 
 
-def test_a_document_that_is_no_json_is_read_from_its_copy(store: Store) -> None:
+def test_invalid_document_is_read_from_its_copy(store: Store) -> None:
     (store.root / PINS).write_text("{torn")
     assert state.read_state(store, PINS) == BEFORE
     assert [found for found, _ in state.problems(store)] == [PINS], "the damage is reported all the same"

@@ -1,4 +1,4 @@
-"""The store: what is written is there whole or not at all."""
+"""Test the store: writes are atomic."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def lying_in(folder: Path) -> list[str]:
 # ---- Parquet and JSON
 
 
-def test_parquet_carries_units_and_docs(tmp_path: Path) -> None:
+def test_parquet_has_units_and_docs(tmp_path: Path) -> None:
     path = write_parquet(ROWS, TICKS, tmp_path / "ticks.parquet")
     written = pq.read_schema(path)
     assert written.metadata[b"grain"].decode() == TICKS.grain
@@ -73,7 +73,7 @@ def test_parquet_carries_units_and_docs(tmp_path: Path) -> None:
     ],
     ids=["lacks", "more", "narrow", "nan", "negative", "null"],
 )
-def test_what_breaks_the_contract_is_not_written(tmp_path: Path, wrong: pl.DataFrame) -> None:
+def test_frame_that_violates_contract_is_not_written(tmp_path: Path, wrong: pl.DataFrame) -> None:
     path = tmp_path / "ticks.parquet"
     with pytest.raises(ContractError, match="filesystem_rates"):
         write_parquet(wrong, TICKS, path)
@@ -84,12 +84,12 @@ def test_what_breaks_the_contract_is_not_written(tmp_path: Path, wrong: pl.DataF
     assert pl.read_parquet(path).equals(ROWS)
 
 
-def test_an_empty_table_is_written_with_its_schema(tmp_path: Path) -> None:
+def test_empty_table_is_written_with_its_schema(tmp_path: Path) -> None:
     path = write_parquet(frames.empty(SAMPLES), SAMPLES, tmp_path / "samples.parquet")
     assert pl.read_parquet(path).schema == frames.schema(SAMPLES)
 
 
-def test_json_is_written_the_same_whatever_the_order_of_keys(tmp_path: Path) -> None:
+def test_json_does_not_depend_on_order_of_keys(tmp_path: Path) -> None:
     first = write_json({"b": 1, "a": [2]}, tmp_path / "1").read_bytes()
     second = write_json({"a": [2], "b": 1}, tmp_path / "2").read_bytes()
     assert first == second
@@ -99,10 +99,10 @@ def test_json_is_written_the_same_whatever_the_order_of_keys(tmp_path: Path) -> 
     assert lying_in(tmp_path) == ["1", "2"]
 
 
-# ---- the lock and the folder
+# ---- lock and folder
 
 
-def test_a_second_writer_is_told_at_once_and_the_lock_ends_with_its_holder(tmp_path: Path) -> None:
+def test_second_writer_fails_at_once_and_lock_is_released(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     with locked(store), pytest.raises(UsageError, match="Another run is writing"), locked(store):
         pytest.fail("two held the lock")
@@ -110,7 +110,7 @@ def test_a_second_writer_is_told_at_once_and_the_lock_ends_with_its_holder(tmp_p
         pass
 
 
-def test_who_holds_the_lock_is_told_and_one_who_waits_gets_it(tmp_path: Path) -> None:
+def test_lock_holder_is_reported_and_waiting_writer_gets_the_lock(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     with locked(store), pytest.raises(UsageError, match=rf"process {os.getpid()} on .+, since 20"), locked(store):
         pytest.fail("two held the lock")
@@ -135,7 +135,7 @@ def test_who_holds_the_lock_is_told_and_one_who_waits_gets_it(tmp_path: Path) ->
     assert order == ["held", "waited"]
 
 
-def test_the_lock_holds_against_other_processes_and_outlives_none_of_them(tmp_path: Path) -> None:
+def test_lock_excludes_other_processes_and_ends_with_its_process(tmp_path: Path) -> None:
     code = (
         "import sys, time; from pathlib import Path; from iosig.warehouse.store.store import Store, locked\n"
         "with locked(Store(Path(sys.argv[1]))): print('held', flush=True); time.sleep(60)"
@@ -154,7 +154,7 @@ def test_the_lock_holds_against_other_processes_and_outlives_none_of_them(tmp_pa
         pass
 
 
-def test_a_warehouse_exists_once_anything_was_landed_or_released(tmp_path: Path) -> None:
+def test_warehouse_exists_after_first_landing_or_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     assert not store.exists
     store.root.mkdir()
@@ -166,7 +166,7 @@ def test_a_warehouse_exists_once_anything_was_landed_or_released(tmp_path: Path)
     assert store.exists
 
 
-def test_parts_are_joined_in_order_with_what_is_kept_of_them(tmp_path: Path) -> None:
+def test_parts_are_joined_in_order_with_metadata(tmp_path: Path) -> None:
     schema = frames.schema(SIGNATURE_BURSTS)
     key = {"application_id": "a", "filesystem": "f", "direction": "read", "method": "iosi"}
     numbers = {"start_s": 1.0, "peak_s": 2.0, "end_s": 3.0, "volume_bytes": 4.0, "support_ratio": None}
@@ -191,7 +191,7 @@ def test_parts_are_joined_in_order_with_what_is_kept_of_them(tmp_path: Path) -> 
     assert pl.read_parquet(nothing).schema == schema
 
 
-def test_a_url_is_a_folder_of_copies_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_url_is_mapped_to_a_private_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
     store = Store.named("s3://bucket/site/")
     assert store == Store.named("s3://bucket/site") != Store.named("s3://bucket/other")
@@ -202,9 +202,7 @@ def test_a_url_is_a_folder_of_copies_that_says_so(tmp_path: Path, monkeypatch: p
     assert (folder.url, folder.name) == (None, str(tmp_path / "folder"))
 
 
-def test_without_its_library_an_object_store_is_refused_with_the_line_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_object_store_library_is_reported_with_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOSIG_CACHE", str(tmp_path))
     monkeypatch.setattr(objects, "find_spec", lambda name: None)
     objects.require_installed.cache_clear()
@@ -212,9 +210,7 @@ def test_without_its_library_an_object_store_is_refused_with_the_line_that_insta
         Store.named("s3://bucket/without-a-library").files.put("a", b"")
 
 
-def test_the_default_warehouse_is_never_within_an_installed_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_default_warehouse_is_never_within_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = Path(__file__).resolve().parents[3]
     assert store_module.default_root() == checkout / "warehouse" / "data"
     monkeypatch.setattr(store_module, "_CHECKOUT", tmp_path / "site-packages")
@@ -225,16 +221,16 @@ def test_the_default_warehouse_is_never_within_an_installed_package(
         assert found == tmp_path / "share" / "iosig" / "warehouse"
 
 
-def test_a_path_may_contain_what_a_url_has_within() -> None:
+def test_path_may_contain_a_scheme_separator() -> None:
     assert Store.named("sites/a://b").root == Path("sites/a://b")
 
 
 @pytest.mark.parametrize("name", ["s3://bucket/a[1]", "s3://bucket/a?b", "s3://bucket/a#b", "s3://bucket/a%20b"])
-def test_a_url_with_a_character_of_other_meaning_is_refused(name: str) -> None:
+def test_url_with_reserved_character_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="means something else in a URL"):
         Store.named(name)
 
 
-def test_a_path_that_is_no_utf8_is_refused() -> None:
+def test_path_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(UsageError, match="must be UTF-8"):
         Store.named("/warehouse/\udcff")

@@ -17,7 +17,7 @@ from iosig.warehouse.sources.rows.rejects import (
 )
 
 
-def test_rows_become_a_batch_of_the_contract() -> None:
+def test_rejects_are_a_batch_of_the_contract() -> None:
     batch = rejects([(3, "Cut.", "Mend it.", "a|b"), (None, "Damaged.", "Fetch it.", None)])
     assert batch.table is REJECTS
     frames.require(batch.rows, REJECTS)
@@ -27,13 +27,13 @@ def test_rows_become_a_batch_of_the_contract() -> None:
     ]
 
 
-def test_no_rows_are_an_empty_batch_of_the_contract() -> None:
+def test_no_rejects_are_an_empty_batch_of_the_contract() -> None:
     assert rejects([]).rows.schema == frames.schema(REJECTS)
     assert rejects([]).rows.is_empty()
 
 
 @pytest.mark.parametrize("character", ["x", "ä", "\U0001f4be"])
-def test_raw_text_is_cut_at_2000_characters_and_not_bytes(character: str) -> None:
+def test_raw_text_is_truncated_at_2000_characters(character: str) -> None:
     assert RAW_LIMIT_CHARS == 2000
     sizes = (0, 1999, 2000, 2001, 100_000)
     batch = rejects([(1, "r", "m", character * size) for size in sizes])
@@ -41,19 +41,19 @@ def test_raw_text_is_cut_at_2000_characters_and_not_bytes(character: str) -> Non
     assert batch.rows["raw"][4] == character * 2000
 
 
-def test_a_frame_may_hold_more_columns_in_any_order_and_a_narrower_line() -> None:
+def test_reject_frame_drops_extra_columns_and_casts_line() -> None:
     rows = pl.DataFrame({"raw": ["x"], "more": [1], "remedy": ["m"], "reason": ["r"], "line": [7]})
     batch = reject_frame(rows.with_columns(pl.col("line").cast(pl.UInt32)))
     frames.require(batch.rows, REJECTS)
     assert batch.rows.equals(rejects([(7, "r", "m", "x")]).rows)
 
 
-def test_what_a_source_knows_is_all_but_what_landing_adds() -> None:
+def test_reject_schema_of_sources_lacks_only_columns_of_landing() -> None:
     schema = frames.schema(REJECTS)
     assert {name: schema[name] for name in schema if name not in ("landing_id", "source_file")} == dict(SCHEMA)
 
 
-def test_of_sifted_rows_there_is_to_land_what_is_there() -> None:
+def test_batches_of_sifted_rows_omit_empty_frames() -> None:
     refused = build_reject_frame([refuse_non_text(3, "\\xff")])
     good = rejects([(1, "r", "m", None)]).rows.with_columns(more=pl.lit(1))
     both = list(Sifted(good, refused).batches(REJECTS))
@@ -62,7 +62,7 @@ def test_of_sifted_rows_there_is_to_land_what_is_there() -> None:
     assert list(Sifted(good.clear(), refused.clear()).batches(REJECTS)) == []
 
 
-def test_rows_are_refused_for_one_reason_or_each_for_its_own() -> None:
+def test_refused_rows_share_a_reason_or_have_separate_reasons() -> None:
     rows = pl.DataFrame(
         {"line": [3, 5], "text": ["x", "y"], "said": ["one.", "two."]}, schema_overrides={"line": pl.Int32}
     )

@@ -1,4 +1,4 @@
-"""Tables in pieces: text and Parquet alike, quickly or row by row, in order, with or without threads."""
+"""Test tables in batches: text and Parquet yield equal rows, fast or row by row, in order, with or without threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def locate(names: Sequence[str]) -> dict[str, str]:
 
 
 def read(rows: pl.DataFrame) -> Sifted | None:
-    """Refuse sevens, and what is not a number."""
+    """Refuse sevens and cells that are not numbers."""
     typed = rows.with_columns(value=pl.col("number").cast(pl.Int64, strict=False))
     seven = Fault(pl.col("value") == 7, pl.lit("Seven."), pl.lit("Take another one."))
     found = sift(typed, [build_number_fault("number", "value"), seven])
@@ -45,7 +45,7 @@ def numbers(pieces: list[Sifted]) -> tuple[list[int], list[tuple[int, str]]]:
 
 @pytest.mark.parametrize("thread_count", [0, 1, 3])
 @pytest.mark.parametrize("block_bytes", [8, 30, 1 << 20])
-def test_a_text_is_read_in_order_and_what_is_wrong_is_shown(
+def test_text_is_read_in_order_and_invalid_rows_are_refused(
     tmp_path: Path, thread_count: int, block_bytes: int
 ) -> None:
     path = tmp_path / "t.csv"
@@ -57,7 +57,7 @@ def test_a_text_is_read_in_order_and_what_is_wrong_is_shown(
 
 
 @pytest.mark.parametrize("piece_rows", [3, 1000])
-def test_parquet_is_read_in_pieces_and_what_is_wrong_is_shown(tmp_path: Path, piece_rows: int) -> None:
+def test_parquet_is_read_in_batches_and_invalid_rows_are_refused(tmp_path: Path, piece_rows: int) -> None:
     path = tmp_path / "t.parquet"
     ROWS.write_parquet(path)
     rows, refused = numbers(list(parquet_pieces(path, locate, read, piece_rows)))
@@ -65,7 +65,7 @@ def test_parquet_is_read_in_pieces_and_what_is_wrong_is_shown(tmp_path: Path, pi
     assert refused == [(8, '{"number":"7"}')]
 
 
-def test_columns_are_known_before_a_table_is_read(tmp_path: Path) -> None:
+def test_column_names_are_read_without_reading_the_table(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     ROWS.write_parquet(path)
     assert parquet_names(path) == ["n", "other"]
@@ -78,13 +78,13 @@ def test_columns_are_known_before_a_table_is_read(tmp_path: Path) -> None:
         list(text_pieces(path, locate, read))
 
 
-def test_empty_cells_are_no_text() -> None:
+def test_empty_cells_are_null() -> None:
     rows = pl.DataFrame({"a": [" x ", "", None], "n": [1, None, 3]})
     found = rows.select(text(rows, "a"), text(rows, "n"), text(rows, "absent").alias("absent"))
     assert found.rows() == [("x", "1", None), (None, None, None), (None, "3", None)]
 
 
-def test_pieces_are_read_a_few_ahead_and_stay_in_order() -> None:
+def test_read_ahead_is_bounded_and_keeps_order() -> None:
     asked: list[int] = []
 
     def pieces() -> Iterator[int]:
@@ -103,14 +103,14 @@ def test_pieces_are_read_a_few_ahead_and_stay_in_order() -> None:
     "cells",
     [["a", "b", "a"], ["a", None, "b c"], [" a", "a", "b\t"], ["a", "", "  "], [None, None], ["ü ", "\xa0b"], []],
 )
-def test_texts_are_stripped_and_empty_ones_are_missing(cells: list[str | None], dtype: pl.DataType) -> None:
+def test_texts_are_stripped_and_empty_texts_are_null(cells: list[str | None], dtype: pl.DataType) -> None:
     rows = pl.DataFrame({"name": pl.Series(cells, dtype=dtype)})
     found = rows.select(found=text(rows, "name"))["found"]
     assert found.dtype == pl.String
     assert found.to_list() == [(cell.strip() or None) if cell else None for cell in cells]
 
 
-def test_pieces_are_gathered_by_their_rows_and_sooner_where_these_are_refused() -> None:
+def test_small_batches_are_merged_and_refused_rows_count_more() -> None:
     def pieces(good: int, refused: int) -> Iterator[Sifted]:
         for number in range(100):
             taken.append(number)

@@ -1,4 +1,4 @@
-"""Blocks of delimited text: cut at lines wherever the block ends, numbered as the file numbers them."""
+"""Test blocks of delimited text: they end with lines and keep the file's line numbers."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def test_blocks_end_with_lines(tmp_path: Path, block_bytes: int, end: bytes) -> 
     assert first == 2 + len(lines)
 
 
-def test_a_header_alone_has_no_blocks(tmp_path: Path) -> None:
+def test_header_only_file_has_no_blocks(tmp_path: Path) -> None:
     assert list(blocks(write(tmp_path, b"a,b"))) == []
 
 
-def test_the_header_of_a_compressed_file(tmp_path: Path) -> None:
+def test_header_of_compressed_file_is_read(tmp_path: Path) -> None:
     assert read_header(write(tmp_path, gzip.compress(b"\xef\xbb\xbfa,b\n1,2\n"))) == Header(("a", "b"), ",")
 
 
-def test_a_cut_compressed_file_is_refused(tmp_path: Path) -> None:
+def test_truncated_compressed_file_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress(b"a,b\n" + bytes(range(48, 58)) * 9999)
     with pytest.raises(InputRefused, match="damaged"):
         list(blocks(write(tmp_path, packed[: len(packed) // 2])))
@@ -56,26 +56,26 @@ def test_a_cut_compressed_file_is_refused(tmp_path: Path) -> None:
         read_header(write(tmp_path, packed[:12]))
 
 
-def test_an_endless_line_is_refused(tmp_path: Path) -> None:
+def test_endless_line_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match=r"longer than 1,048,576 bytes \(limits\.max_line_bytes"):
         list(blocks(write(tmp_path, b"a,b\n" + b"x" * (3 << 20)), 1000))
 
 
-def test_cells_are_numbered_and_each_wrong_line_is_refused() -> None:
+def test_cells_are_numbered_and_invalid_lines_are_refused() -> None:
     content = b'1,2\n3\n\n5,"6,6"\n7,\xff\n8,\x00\n,x\n'
     found = cells(Block(10, 7, content), Header(("a", "b"), ","), COLUMNS)
     assert found.rows.rows() == [("2", "1", 10, "1,2"), ("6,6", "5", 13, '5,"6,6"'), ("x", None, 16, ",x")]
     assert found.refused["line"].to_list() == [11, 14, 15]
 
 
-def test_a_line_longer_than_the_limit_is_refused_by_itself() -> None:
+def test_overlong_line_is_refused_individually() -> None:
     content = b"1,2\n3," + b"x" * (2 << 20) + b"\n4,5\n"
     found = cells(Block(2, 3, content), Header(("a", "b"), ","), COLUMNS)
     assert (found.rows["line"].to_list(), found.refused["line"].to_list()) == ([2, 4], [3])
     assert "limits.max_line_bytes" in found.refused["reason"][0]
 
 
-def test_a_block_of_hardly_anything_but_empty_lines_is_refused() -> None:
+def test_block_of_mostly_empty_lines_is_refused() -> None:
     count = current_limits().max_refused_count + 2
     with pytest.raises(InputRefused, match="are empty"):
         cells(Block(2, count, b"\n" * count), Header(("a", "b"), ","), COLUMNS)
@@ -84,7 +84,7 @@ def test_a_block_of_hardly_anything_but_empty_lines_is_refused() -> None:
 @pytest.mark.parametrize(
     "content", [b"a,b\nc\n", b"a,b\nc", b"a\n\nc\n", b"\n", b"\xef\xbb\xbfa\r\nb\r\n", b"a\x01b\nc\xff\n", b"a b\n\n\n"]
 )
-def test_lines_of_a_block_are_numbered_and_have_no_ends(content: bytes) -> None:
+def test_lines_of_block_are_numbered_without_line_ends(content: bytes) -> None:
     (block,) = [Block(1, content.count(b"\n") + (not content.endswith(b"\n")), content)]
     expected = (
         content.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r", "").removesuffix("\n").split("\n")

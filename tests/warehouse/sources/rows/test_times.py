@@ -34,16 +34,16 @@ def parse_one(text: str | None, zone: str = "UTC") -> tuple[datetime | None, str
         ("2018-02-09T11:14:37,123456789Z", "UTC", datetime(2018, 2, 9, 11, 14, 37, 123_456)),
         ("1518174877", "America/Los_Angeles", datetime(2018, 2, 9, 11, 14, 37)),
         ("1518174877.5", "UTC", datetime(2018, 2, 9, 11, 14, 37, 500_000)),
-        # An offset settles even a time that the local clock shows twice.
+        # An offset resolves even a local time that occurs twice.
         ("2018-11-04T01:30:00-07:00", "America/Los_Angeles", datetime(2018, 11, 4, 8, 30)),
     ],
 )
-def test_times_become_utc_instants(text: str, zone: str, expected: datetime) -> None:
+def test_times_are_converted_to_utc(text: str, zone: str, expected: datetime) -> None:
     assert parse_one(text, zone) == (expected.replace(tzinfo=UTC), None, None)
 
 
 @pytest.mark.parametrize("text", [None, "", "  ", "Unknown", "unknown", "None", "N/A"])
-def test_what_logs_write_for_no_time_is_null_and_no_fault(text: str | None) -> None:
+def test_placeholders_for_no_time_are_null(text: str | None) -> None:
     assert parse_one(text) == (None, None, None)
 
 
@@ -65,7 +65,7 @@ def test_what_logs_write_for_no_time_is_null_and_no_fault(text: str | None) -> N
         "0000-00-00T00:00:00",
     ],
 )
-def test_what_is_no_time_is_refused_with_reason_and_remedy(text: str) -> None:
+def test_invalid_time_is_refused_with_reason_and_remedy(text: str) -> None:
     instant, reason, remedy = parse_one(text)
     assert instant is None
     assert reason == f"The start time {text} is not a time."
@@ -74,14 +74,14 @@ def test_what_is_no_time_is_refused_with_reason_and_remedy(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1969-12-31T23:59:59", "9999-12-31T23:59:59-23:00", "2262-01-01T00:00:00"])
-def test_instants_that_no_other_program_can_hold_are_refused(text: str) -> None:
+def test_instants_outside_supported_range_are_refused(text: str) -> None:
     instant, reason, _ = parse_one(text)
     assert instant is None
     assert reason is not None
     assert "outside 1970 to 2261" in reason
 
 
-def test_skipped_and_repeated_local_times_are_told_apart() -> None:
+def test_nonexistent_and_ambiguous_local_times_have_distinct_reasons() -> None:
     skipped = parse_one("2018-03-11T02:30:00", "America/Los_Angeles")
     repeated = parse_one("2018-11-04T01:30:00", "America/Los_Angeles")
     assert skipped[0] is None
@@ -91,12 +91,12 @@ def test_skipped_and_repeated_local_times_are_told_apart() -> None:
     assert skipped[2] == repeated[2] == "Export the log in UTC or as epoch seconds (for sacct: SLURM_TIME_FORMAT=%s)."
 
 
-def test_a_long_text_is_cut_in_the_reason() -> None:
+def test_long_text_is_truncated_in_reason() -> None:
     assert len(parse_one("x" * 10_000)[1] or "") < 200
 
 
 @pytest.mark.parametrize("dtype", [pl.String, pl.Null])
-def test_columns_without_any_time(dtype: type[pl.DataType]) -> None:
+def test_columns_without_times_are_parsed(dtype: type[pl.DataType]) -> None:
     assert times.parse(pl.Series([], dtype=dtype), "UTC", "end").shape == (0, 3)
     assert times.parse(pl.Series([None, None], dtype=dtype), "UTC", "end")["instant"].null_count() == 2
 
@@ -117,7 +117,7 @@ def test_columns_without_any_time(dtype: type[pl.DataType]) -> None:
         max_size=40,
     ),
 )
-def test_local_times_agree_with_zoneinfo_one_by_one(zone: str, locals_: list[datetime]) -> None:
+def test_local_times_agree_with_zoneinfo(zone: str, locals_: list[datetime]) -> None:
     parsed = times.parse(pl.Series([local.isoformat() for local in locals_]), zone, "end")
     for local, (instant, reason, _) in zip(locals_, parsed.iter_rows(), strict=True):
         expected = to_utc(local, zone)
@@ -131,7 +131,7 @@ def test_local_times_agree_with_zoneinfo_one_by_one(zone: str, locals_: list[dat
 
 @settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=20), st.sampled_from(ZONES))
-def test_any_text_is_an_instant_or_null_or_a_fault(texts: list[str], zone: str) -> None:
+def test_arbitrary_text_is_an_instant_null_or_a_fault(texts: list[str], zone: str) -> None:
     parsed = times.parse(pl.Series(texts), zone, "end")
     assert parsed.height == len(texts)
     assert parsed.filter(pl.col("instant").is_not_null() & pl.col("reason").is_not_null()).is_empty()
@@ -152,23 +152,23 @@ def test_any_text_is_an_instant_or_null_or_a_fault(texts: list[str], zone: str) 
         (None, None),
     ],
 )
-def test_durations_in_slurms_form(text: str | None, expected: timedelta | None) -> None:
+def test_durations_in_slurm_format_are_parsed(text: str | None, expected: timedelta | None) -> None:
     assert times.parse_durations(pl.Series([text], dtype=pl.String)).row(0) == (expected, False)
 
 
 @pytest.mark.parametrize("text", ["1:2", "00:60:00", "-1", "1-00", "99999999-00:00:00", "soon"])
-def test_what_is_no_duration_is_a_fault(text: str) -> None:
+def test_invalid_duration_is_a_fault(text: str) -> None:
     assert times.parse_durations(pl.Series([text])).row(0) == (None, True)
 
 
-def test_a_local_time_needs_a_zone_and_no_other_time_does() -> None:
+def test_only_local_times_require_a_time_zone() -> None:
     with pytest.raises(InputRefused, match="The start time 2026-03-02 10:00:00 has no time zone"):
         times.parse(pl.Series(["1772445600", "2026-03-02 10:00:00"]), None, "start")
     absolute = pl.Series(["1772445600", "2026-03-02T10:00:00Z", "2026-03-02T11:00:00+01:00", "Unknown", "soon"])
     assert times.parse(absolute, None, "start").equals(times.parse(absolute, "Asia/Tokyo", "start"))
 
 
-def test_only_zones_of_local_times_are_recorded() -> None:
+def test_only_time_zones_of_local_times_are_recorded() -> None:
     with times.record_zones() as zones:
         times.parse(pl.Series(["1772445600", "2026-03-02T10:00:00Z", "Unknown"]), "Asia/Tokyo", "start")
         assert zones == set()
@@ -178,7 +178,7 @@ def test_only_zones_of_local_times_are_recorded() -> None:
     assert zones == {"Asia/Tokyo"}
 
 
-def test_zones_are_checked_before_anything_is_read() -> None:
+def test_unknown_time_zone_raises_usage_error() -> None:
     assert times.require_zone(None) is None
     assert times.require_zone("Europe/Berlin") == "Europe/Berlin"
     with pytest.raises(UsageError, match="Mars/Olympus"):

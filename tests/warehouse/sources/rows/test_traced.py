@@ -12,7 +12,7 @@ from iosig.warehouse.sources.rows import traced
 from iosig.warehouse.sources.rows.traced import Coded, Nullable, build_batch, concat_batches
 
 
-def test_known_columns_are_kept_and_the_others_are_null() -> None:
+def test_missing_columns_are_null() -> None:
     batch = build_batch(
         TRACE_FILES,
         {"file_number": np.array([3, 4]), "path": ["a", "b"], "mount": "/scratch"},
@@ -25,42 +25,42 @@ def test_known_columns_are_kept_and_the_others_are_null() -> None:
     assert batch.rows["osts"].null_count() == 2
 
 
-def test_values_alone_are_one_row() -> None:
+def test_scalars_make_a_single_row() -> None:
     batch = build_batch(TRACES, {"tracer": "tmio", "duration_s": 3.5})
     assert batch.rows.height == 1
     assert batch.rows["ended_on"].item() is None
 
 
-def test_no_rows_are_no_rows() -> None:
+def test_empty_columns_make_no_rows() -> None:
     assert build_batch(TRACE_FILES, {"file_number": np.array([], dtype=np.int64), "mount": "/"}).rows.is_empty()
 
 
-def test_a_column_that_the_table_does_not_have_is_a_fault() -> None:
+def test_unknown_column_raises_key_error() -> None:
     with pytest.raises(KeyError, match="speed"):
         build_batch(TRACE_FILES, {"file_number": [1], "speed": [2.0]})
 
 
-def test_columns_of_different_lengths_are_a_fault() -> None:
+def test_columns_of_different_lengths_raise_value_error() -> None:
     with pytest.raises(ValueError, match="not of one length"):
         build_batch(TRACE_FILES, {"file_number": [1, 2], "path": ["a"]})
 
 
 def requests(hosts: list[str], codes: list[int], **others: object) -> Batch:
-    """A request for each code, of which the second has no offset, in a batch that is made late."""
+    """Return a late batch with a request for each code; the second request has no offset."""
     numbers = np.arange(len(codes))
     known = {"request": numbers, "module": "POSIX", "rank": numbers, "direction": Coded(["write", "read"], numbers % 2)}
     known |= {"host": Coded(hosts, np.array(codes)), "offset_bytes": Nullable(numbers * 10, numbers != 1)}
     return build_batch(TRACE_REQUESTS, known | others, datetime(2026, 1, 1 + len(codes), tzinfo=UTC))
 
 
-def test_texts_by_code_and_values_that_are_not_known() -> None:
+def test_coded_and_nullable_values_are_decoded() -> None:
     found = requests(["a", "b"], [1, 0, 1]).rows
     assert found["host"].to_list() == ["b", "a", "b"]
     assert found["direction"].to_list() == ["write", "read", "write"]
     assert found["offset_bytes"].to_list() == [0, None, 20]
 
 
-def test_rows_of_batches_are_joined_in_order_however_they_are_given() -> None:
+def test_batches_of_mixed_kinds_are_concatenated_in_order() -> None:
     given = [
         requests(["a", "b"], [1, 0, 1]),
         requests(["c"], [0], request_bytes=np.array([2.5])),
@@ -77,7 +77,7 @@ def test_rows_of_batches_are_joined_in_order_however_they_are_given() -> None:
     assert_frame_equal(concat_batches(given[:1]), given[0].rows)
 
 
-def test_rows_are_numbered_over_batches_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_numbered_across_batches_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced, "BATCH_ROWS", 2)
     numbering = traced.Numbering()
     known = pl.DataFrame({"rank": [0, 1, 2], "direction": ["read"] * 3})
@@ -88,7 +88,7 @@ def test_rows_are_numbered_over_batches_table_by_table(monkeypatch: pytest.Monke
     assert numbering.counts == {"trace_requests": 6}
 
 
-def test_files_have_the_numbers_that_they_are_given() -> None:
+def test_files_have_given_numbers() -> None:
     (batch,) = traced.build_file_batches({"/a": 4, None: 0})
     assert batch.rows.select("file_number", "path").rows() == [(4, "/a"), (0, None)]
     assert list(traced.build_file_batches({})) == []

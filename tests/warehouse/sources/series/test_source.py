@@ -61,7 +61,7 @@ def test_bare_columns_may_be_rates_or_volumes(tmp_path: Path) -> None:
     ]
 
 
-def test_a_header_names_rates_and_counters_of_both_directions(tmp_path: Path) -> None:
+def test_header_names_rates_and_counters_of_both_directions(tmp_path: Path) -> None:
     text = "line,read_bytes_per_s,time_s,write_bytes,note\nx,1,10,100,y\nx,,20,130,y\nx,3,30,,y\nx,4,40,190,y\n"
     rows, refused = read_series(write(tmp_path, text))
     assert refused.is_empty()
@@ -75,7 +75,7 @@ def test_a_header_names_rates_and_counters_of_both_directions(tmp_path: Path) ->
     ]
 
 
-def test_a_header_may_be_mapped_and_be_told_that_bytes_are_volumes(tmp_path: Path) -> None:
+def test_header_may_be_mapped_and_bytes_may_be_volumes(tmp_path: Path) -> None:
     path = write(tmp_path, "t v\n10 100\n20 50\n")
     rows, _ = read_series(path, Reading(value="volume", columns={"time_s": "t", "write_bytes": "v"}))
     assert cells(rows) == [("write", 10.0, 10.0, 10.0, None), ("write", 20.0, 10.0, 5.0, None)]
@@ -96,14 +96,14 @@ def test_iso_times_become_seconds_since_1970(tmp_path: Path, first: str, second:
 
 
 @pytest.mark.parametrize("first", ["1970-01-02", "1970-01-02T01:00:00"])
-def test_iso_times_without_a_zone_are_refused(tmp_path: Path, first: str) -> None:
+def test_iso_times_without_time_zone_are_refused(tmp_path: Path, first: str) -> None:
     path = write(tmp_path, f"{first},5\n1970-01-03,5\n")
     with pytest.raises(InputRefused, match="has no time zone") as error:
         read_series(path, Reading(value="rate"))
     assert "--time-zone Europe/Berlin" in error.value.remedy
 
 
-def test_bad_rows_are_refused_and_the_next_interval_reaches_back_over_them(tmp_path: Path) -> None:
+def test_bad_rows_are_refused_and_next_interval_spans_them(tmp_path: Path) -> None:
     text = "0 100\n10 x\n20 -5\n20 300\n15 200\n20 300\nnan 5\nsoon 5\n30\n40 500\n50 inf\n"
     rows, refused = read_series(write(tmp_path, text))
     assert cells(rows) == [("read", 40.0, 40.0, 10.0, None)]
@@ -112,29 +112,29 @@ def test_bad_rows_are_refused_and_the_next_interval_reaches_back_over_them(tmp_p
     assert refused["reason"].to_list()[3] == "The time is not later than all earlier times."
 
 
-def test_a_refused_rate_does_not_lengthen_the_next_interval(tmp_path: Path) -> None:
+def test_refused_rate_does_not_lengthen_next_interval(tmp_path: Path) -> None:
     rows, refused = read_series(write(tmp_path, "0 1\n10 -1\n20 x\n30 4\n"), Reading(value="rate"))
     assert cells(rows) == [("read", 0.0, 10.0, 1.0, None), ("read", 30.0, 10.0, 4.0, None)]
     assert refused["line"].to_list() == [2, 3]
 
 
-def test_one_rate_alone_has_no_interval(tmp_path: Path) -> None:
+def test_single_rate_has_no_interval(tmp_path: Path) -> None:
     rows, refused = read_series(write(tmp_path, "0 1\n"), Reading(value="rate"))
     assert rows.is_empty()
     assert refused["reason"].to_list() == ["There is no interval_s."]
 
 
-def test_counters_above_what_a_float_holds_are_exact(tmp_path: Path) -> None:
+def test_counters_beyond_float_precision_are_exact(tmp_path: Path) -> None:
     rows, _ = read_series(write(tmp_path, f"0 {2**60}\n1 {2**60 + 1}\n2 {2**60 + 3}\n"))
     assert rows["bytes_per_s"].to_list() == [1.0, 2.0]
 
 
-def test_a_reset_is_a_gap_and_a_retraction_counts_once(tmp_path: Path) -> None:
+def test_reset_is_a_gap_and_retraction_counts_once(tmp_path: Path) -> None:
     rows, _ = read_series(write(tmp_path, "0 100\n1 150\n2 120\n3 5\n4 9\n"))
     assert [row[3:] for row in cells(rows)] == [(20.0, "retracted"), (0.0, "retracted"), (None, "reset"), (4.0, None)]
 
 
-def test_what_is_no_series_is_refused(tmp_path: Path) -> None:
+def test_invalid_series_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="Neither a header"):
         read_series(write(tmp_path, "a b c\nd e f\n"))
     with pytest.raises(InputRefused, match="more than once"):
@@ -157,7 +157,7 @@ def test_what_is_no_series_is_refused(tmp_path: Path) -> None:
         (".csv", ".csv"),
     ],
 )
-def test_the_subject_is_the_name_without_suffixes(name: str, expected: str) -> None:
+def test_subject_is_file_name_without_suffixes(name: str, expected: str) -> None:
     assert subject(name) == expected
 
 
@@ -172,7 +172,7 @@ def test_the_subject_is_the_name_without_suffixes(name: str, expected: str) -> N
         ("trends_python.csv", "unstated"),
     ],
 )
-def test_the_direction_is_a_word_of_the_name(name: str, expected: str) -> None:
+def test_direction_is_a_word_of_file_name(name: str, expected: str) -> None:
     assert find_direction(name) == expected
 
 
@@ -198,7 +198,7 @@ def test_only_series_are_recognized(text: str, expected: bool) -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 20)), min_size=2, max_size=30))
 @settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_volumes_are_what_the_naive_twin_confirms(tmp_path: Path, readings: list[tuple[int, int]]) -> None:
+def test_volumes_match_naive_confirmed_increases(tmp_path: Path, readings: list[tuple[int, int]]) -> None:
     times = np.cumsum([gap for gap, _ in readings])
     values = [value for _, value in readings]
     path = write(tmp_path, "".join(f"{time} {value}\n" for time, value in zip(times, values, strict=True)))
@@ -211,14 +211,14 @@ def test_volumes_are_what_the_naive_twin_confirms(tmp_path: Path, readings: list
 
 
 def quarters(rows: pl.DataFrame) -> list[float]:
-    """Bytes in four equal parts of the series, an interval's bytes shared by time."""
+    """Return the bytes in four equal parts of the series; an interval's bytes are split in proportion to time."""
     ends, widths = rows["time_s"].to_numpy(), rows["interval_s"].to_numpy()
     total = np.concatenate([[0.0], np.cumsum(rows["bytes_per_s"].to_numpy() * widths)])
     edges = np.linspace(ends[0] - widths[0], ends[-1], 5)
     return list(np.diff(np.interp(edges, np.concatenate([[ends[0] - widths[0]], ends]), total)))
 
 
-def test_real_series_all_land_with_the_bytes_that_their_counters_gained(shared_data: Path) -> None:
+def test_real_series_have_bytes_gained_by_their_counters(shared_data: Path) -> None:
     folder = shared_data / "ccr-gpfs"
     golden = pl.read_csv(folder / "golden.tsv", separator="\t")
     assert not sniff(read_head(folder / "golden.tsv"))
@@ -237,7 +237,7 @@ def test_real_series_all_land_with_the_bytes_that_their_counters_gained(shared_d
             assert moved == pytest.approx(known["total"][0], rel=1e-12)
 
 
-def test_a_real_counter_that_falls_29_times_counts_what_it_confirmed(shared_data: Path) -> None:
+def test_real_counter_with_29_decreases_has_confirmed_bytes(shared_data: Path) -> None:
     rows, _ = read_series(shared_data / "ccr-gpfs" / "ub-hpc-writes-6519766.csv")
     assert rows["direction"].unique().to_list() == ["write"]
     assert rows["bytes_per_s"].min() == 0.0

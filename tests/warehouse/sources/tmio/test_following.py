@@ -1,4 +1,4 @@
-"""A followed TMIO trace: whole, killed anywhere, rotated, truncated, replaced; what it says at its end."""
+"""Test the following of a TMIO trace: growing, killed at any point, rotated, truncated, replaced, and its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def polled(feed: TmioFeed) -> list[Flush]:
 
 
 def again(feed: TmioFeed, position: Any) -> TmioFeed:
-    """Return what a new process makes of a position."""
+    """Return a feed that resumes at a position, as a new process would."""
     return TmioFeed(feed._path, json.loads(json.dumps(position)))
 
 
@@ -49,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("name", "count"), [("8.jsonl", 16), ("384.msgpack", 9)])
-def test_a_real_trace_that_grows_and_is_killed_after_each_flush(
+def test_growing_real_trace_survives_kill_after_each_flush(
     shared_data: Path, path: Path, name: str, count: int
 ) -> None:
     content = (shared_data / "tmio" / name).read_bytes()
@@ -69,15 +69,15 @@ def test_a_real_trace_that_grows_and_is_killed_after_each_flush(
     assert [flush.position for flush in found] == [flush.position for flush in expected]
 
 
-def test_a_trace_goes_by_the_name_that_it_lands_with(tmp_path: Path) -> None:
+def test_trace_has_name_of_its_landing(tmp_path: Path) -> None:
     assert TmioFeed(tmp_path / "hacc" / "8.jsonl").name == "hacc/8.jsonl"
     assert TmioFeed(tmp_path / "hacc" / "trace.jsonl").name == "trace.jsonl"
 
 
-# ---- one after the other
+# ---- consecutive flushes
 
 
-def test_a_trace_that_is_not_there_yet(path: Path) -> None:
+def test_missing_trace_yields_no_flushes_until_it_appears(path: Path) -> None:
     feed = TmioFeed(path)
     assert (feed.poll(), feed.is_behind, feed.pending()) == ([], False, [])
     appended(path, FLUSH)
@@ -85,14 +85,14 @@ def test_a_trace_that_is_not_there_yet(path: Path) -> None:
     assert (flush.events, flush.until_s, flush.measured) == ((), 3, None)
 
 
-def test_a_trace_that_never_came_has_an_end(path: Path) -> None:
+def test_trace_that_never_appeared_has_an_end(path: Path) -> None:
     feed = TmioFeed(path)
     (flush,) = feed.finish()
     assert (flush.events, dict(flush.moves)) == (("end",), {})
     assert feed.finish() == again(feed, flush.position).finish() == []
 
 
-def test_the_end_is_told_once_and_the_run_may_go_on(path: Path) -> None:
+def test_end_is_reported_once_and_run_may_continue(path: Path) -> None:
     appended(path, FLUSH + LINE[:30])
     feed = TmioFeed(path)
     flushes = feed.finish()
@@ -106,7 +106,7 @@ def test_the_end_is_told_once_and_the_run_may_go_on(path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_a_last_line_without_its_end_counts(path: Path, is_restarted: bool) -> None:
+def test_last_line_without_line_end_counts(path: Path, is_restarted: bool) -> None:
     appended(path, FLUSH + LINE[:-1])
     feed = TmioFeed(path)
     first, last = feed.finish()
@@ -118,7 +118,7 @@ def test_a_last_line_without_its_end_counts(path: Path, is_restarted: bool) -> N
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_what_was_handed_over_in_quiet_comes_once(path: Path, is_restarted: bool) -> None:
+def test_pending_requests_are_returned_once(path: Path, is_restarted: bool) -> None:
     transfers, record = line_of(("read_async_t", [(8.0, 0.0, 1.0)])), line_of(("read_async_b", [(4.0, 0.0, 2.0)]))
     appended(path, transfers)
     feed = TmioFeed(path)
@@ -132,17 +132,17 @@ def test_what_was_handed_over_in_quiet_comes_once(path: Path, is_restarted: bool
     assert joined([late]) == {"write": [(1, 3, 6)]}
 
 
-def test_refused_lines_are_told(path: Path) -> None:
+def test_refused_lines_are_reported(path: Path) -> None:
     appended(path, LINE + b"hello\n" + IO_TIME)
     (flush,) = TmioFeed(path).poll()
     assert (flush.events, [line for line, _ in flush.refused]) == (("refused",), [2])
 
 
-# ---- what happens to the file
+# ---- changes of the file
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_a_rotation_in_the_middle_of_a_flush_loses_nothing(path: Path, tmp_path: Path, is_restarted: bool) -> None:
+def test_rotation_within_a_flush_loses_nothing(path: Path, tmp_path: Path, is_restarted: bool) -> None:
     read = line_of(("read_sync", [(5.0, 3.0, 1.0)]))
     appended(path, FLUSH + LINE)
     feed = TmioFeed(path)
@@ -155,7 +155,7 @@ def test_a_rotation_in_the_middle_of_a_flush_loses_nothing(path: Path, tmp_path:
     assert joined([second]) == {"read": [(3, 4, 5)], "write": [(1, 3, 6)]}
 
 
-def test_a_flush_that_ends_with_the_old_file_is_not_of_the_new_one(path: Path, tmp_path: Path) -> None:
+def test_flush_at_end_of_rotated_file_is_separate(path: Path, tmp_path: Path) -> None:
     appended(path, LINE)
     feed = TmioFeed(path)
     assert feed.poll() == []
@@ -170,7 +170,9 @@ def test_a_flush_that_ends_with_the_old_file_is_not_of_the_new_one(path: Path, t
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 @pytest.mark.parametrize("event", ["replaced", "truncated"])
-def test_another_content_begins_anew(path: Path, tmp_path: Path, event: str, is_restarted: bool) -> None:
+def test_replaced_or_truncated_file_is_read_from_start(
+    path: Path, tmp_path: Path, event: str, is_restarted: bool
+) -> None:
     other = line_of(("read_sync", [(5.0, 3.0, 1.0)])) + IO_TIME
     appended(path, FLUSH + LINE)
     feed = TmioFeed(path)
@@ -182,7 +184,7 @@ def test_another_content_begins_anew(path: Path, tmp_path: Path, event: str, is_
         os.truncate(path, 0)
     path.write_bytes(other + other)
     flushes = polled(feed)
-    # What waited of the old content is told, if it was read.
+    # Pending flushes of the old content are returned if they were read.
     assert [flush.events for flush in flushes] == [*([()] if not is_restarted else []), (event,), ()]
     assert joined(flushes[-2:]) == {"read": [(3, 4, 5)] * 2}
     assert [flush.position["line"] for flush in flushes[-2:]] == [2, 4]
@@ -190,7 +192,7 @@ def test_another_content_begins_anew(path: Path, tmp_path: Path, event: str, is_
         assert list(map(plain, polled(again(feed, flushes[0].position)))) == list(map(plain, flushes[1:]))
 
 
-def test_json_lines_may_be_followed_by_arrays(path: Path, tmp_path: Path) -> None:
+def test_json_lines_may_be_replaced_by_arrays(path: Path, tmp_path: Path) -> None:
     appended(path, FLUSH)
     feed = TmioFeed(path)
     (first,) = feed.poll()
@@ -207,7 +209,7 @@ def test_json_lines_may_be_followed_by_arrays(path: Path, tmp_path: Path) -> Non
     assert third.events == ("replaced",)
 
 
-def test_what_cannot_be_followed_is_refused_until_it_is_another_file(path: Path, tmp_path: Path) -> None:
+def test_unsupported_file_is_refused_until_replaced(path: Path, tmp_path: Path) -> None:
     for content, word in (
         (json.dumps(json.loads(LINE), indent=1).encode(), "iosig period"),
         (gzip.compress(LINE), "plain"),
@@ -226,12 +228,12 @@ def test_what_cannot_be_followed_is_refused_until_it_is_another_file(path: Path,
         assert (flush.events, feed.poll()) == (("replaced",), [])
 
 
-# ---- anything at any moment
+# ---- random interruptions
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(LINES, LINES, HOSTILE), min_size=1, max_size=12).map(b"".join), st.data())
-def test_growth_and_kills_at_any_moment_change_nothing(tmp_path: Path, content: bytes, data: st.DataObject) -> None:
+def test_growth_and_kills_at_any_point_change_nothing(tmp_path: Path, content: bytes, data: st.DataObject) -> None:
     path = tmp_path / "trace"
     content = LINE + content
     path.write_bytes(content)
@@ -244,7 +246,7 @@ def test_growth_and_kills_at_any_moment_change_nothing(tmp_path: Path, content: 
         appended(path, content[place : place + size])
         place += size
         flushes = polled(feed)
-        # What was not written down before the kill comes again.
+        # Flushes that were not recorded before the kill are returned again.
         kept = data.draw(st.integers(0, len(flushes))) if data.draw(st.booleans()) else None
         found += flushes[:kept]
         if kept is not None:
@@ -257,13 +259,13 @@ SINGLE = st.lists(st.sampled_from([1.0, 2.5, 1e9]), min_size=1, max_size=8)
 
 
 def timed(rates: list[float]) -> list[bytes]:
-    """Return lines of one phase each, at times of their own as in any run."""
+    """Return lines of a phase each, at distinct times as in any run."""
     return [line_of(("write_sync", [(rate, float(number), 1.0)])) for number, rate in enumerate(rates)]
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SINGLE.map(timed), st.data())
-def test_rotations_between_lines_lose_and_double_nothing(
+def test_rotations_between_lines_lose_and_duplicate_nothing(
     tmp_path: Path, lines: list[bytes], data: st.DataObject
 ) -> None:
     path = tmp_path / "trace"
@@ -296,10 +298,8 @@ def test_rotations_between_lines_lose_and_double_nothing(
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(SINGLE.map(timed), min_size=1, max_size=4), st.data())
-def test_runs_that_replace_each_other_are_told_apart(
-    tmp_path: Path, runs: list[list[bytes]], data: st.DataObject
-) -> None:
-    """Each run's trace is put in place of the one before: each comes whole, its first flush with the event."""
+def test_consecutive_runs_are_distinguished(tmp_path: Path, runs: list[list[bytes]], data: st.DataObject) -> None:
+    """Each run's trace replaces the previous trace; all flushes are returned, and the first has the event."""
     path = tmp_path / "trace"
     path.unlink(missing_ok=True)
     feed, found = TmioFeed(path), list[list[Flush]]()
@@ -313,7 +313,7 @@ def test_runs_that_replace_each_other_are_told_apart(
             (tmp_path / "new").write_bytes(content)
             (tmp_path / "new").replace(path)
         flushes = polled(feed) + feed.pending()
-        # The run before was quiet, and handed over: nothing of it is left.
+        # The previous run's pending flushes were already returned, so nothing of it remains.
         event = () if not number else ("truncated" if in_place else "replaced",)
         assert [flush.events for flush in flushes] == [event, *[()] * (len(flushes) - 1)]
         assert len(flushes) == len(lines) + 1

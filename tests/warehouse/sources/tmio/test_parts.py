@@ -1,4 +1,4 @@
-"""Flushes of TMIO out of JSON and MessagePack: bounds, cuts, hostile sizes, any bytes at all."""
+"""Test the parsing of TMIO's flushes from JSON and MessagePack: limits, truncation, hostile sizes, arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def array(mode: str, *phases: object, total: int = 0) -> list[object]:
 # ---- MessagePack
 
 
-def test_phases_keep_their_exact_bytes(tmp_path: Path) -> None:
+def test_phases_have_exact_bytes(tmp_path: Path) -> None:
     content = msgpack.packb(array("write_sync", phase(3, 0, 1), phase(7, 2, 2), total=10))
     (part,) = of(tmp_path, content)
     assert isinstance(part, Part)
@@ -51,20 +51,20 @@ def test_phases_keep_their_exact_bytes(tmp_path: Path) -> None:
     )
 
 
-def test_asynchronous_phases_last_until_the_transfer_was_over(tmp_path: Path) -> None:
+def test_asynchronous_phases_end_with_their_transfer(tmp_path: Path) -> None:
     (part,) = of(tmp_path, msgpack.packb(array("read_async", phase(3, 0, 1))))
     assert isinstance(part, Part)
     assert (part.mode, part.end_s.tolist()) == ("read_async", [1])
 
 
-def test_times_that_are_none_are_left_out(tmp_path: Path) -> None:
+def test_invalid_times_are_dropped(tmp_path: Path) -> None:
     (part,) = of(tmp_path, msgpack.packb(["io_time", 2.5, float("nan"), "x", 4]))
     assert isinstance(part, Part)
     assert (part.mode, part.stated) == ("io_time", {"delta_t_agg": 2.5, "delta_t_ara": 4.0})
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
-def test_a_cut_array_is_refused_and_the_others_stay(tmp_path: Path, cut: int) -> None:
+def test_truncated_array_is_refused_and_others_are_kept(tmp_path: Path, cut: int) -> None:
     content = msgpack.packb(array("write_sync", phase(3, 0, 1)))
     first, second = of(tmp_path, content + content[:-cut])
     assert isinstance(first, Part)
@@ -85,7 +85,7 @@ def test_a_cut_array_is_refused_and_the_others_stay(tmp_path: Path, cut: int) ->
         array("read_sync", [1, 2]),
     ],
 )
-def test_an_array_of_another_kind_is_refused(tmp_path: Path, item: object) -> None:
+def test_other_array_is_refused(tmp_path: Path, item: object) -> None:
     good = msgpack.packb(array("write_sync"))
     kinds = [type(part) for part in of(tmp_path, msgpack.packb(array("read_sync")) + msgpack.packb(item) + good)]
     assert kinds == [Part, Refusal, Part]
@@ -103,7 +103,7 @@ def test_an_array_of_another_kind_is_refused(tmp_path: Path, item: object) -> No
         b"\x92\xa9read_sync" + b"\xc9\xff\xff\xff\xff\x01",
     ],
 )
-def test_lying_sizes_cost_no_memory(tmp_path: Path, content: bytes) -> None:
+def test_excessive_declared_sizes_allocate_no_memory(tmp_path: Path, content: bytes) -> None:
     good = msgpack.packb(array("write_sync", phase(1, 0, 1)))
     found = of(tmp_path, good + content)
     assert isinstance(found[0], Part)
@@ -113,9 +113,7 @@ def test_lying_sizes_cost_no_memory(tmp_path: Path, content: bytes) -> None:
 # ---- JSON
 
 
-def test_an_object_above_the_bound_is_refused_and_the_rest_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oversized_object_is_refused_and_others_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tmio_parts, "MAX_OBJECT_BYTES", 1000)
     good = b'{"read_sync": {}}'
     long = b'{"read_sync": {"note": "' + b"x" * 3000 + b'"}}'
@@ -127,7 +125,7 @@ def test_an_object_above_the_bound_is_refused_and_the_rest_goes_on(
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_flushes(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_number_of_flushes(tmp_path: Path) -> None:
     numbers = np.arange(2000.0).tolist()
     flush = {"read_sync": {"bandwidth": {"b_rank_avr": numbers, "t_rank_s": numbers, "t_rank_e": numbers}}}
     line = json.dumps(flush).encode() + b"\n"
@@ -149,7 +147,7 @@ def test_memory_does_not_grow_with_the_flushes(tmp_path: Path) -> None:
     st.binary(max_size=300),
     st.sampled_from([b"", b'{"read_sync": ', b"\x9e\xa9read_sync", struct.pack(">BI", 0xDD, 14)]),
 )
-def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes, start: bytes) -> None:
+def test_arbitrary_bytes_are_read_or_refused(tmp_path: Path, content: bytes, start: bytes) -> None:
     path = tmp_path / "trace"
     path.write_bytes(start + content)
     try:
@@ -160,7 +158,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes, start: by
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_any_flaw_in_a_good_trace_is_survived(tmp_path: Path, data: st.DataObject) -> None:
+def test_damaged_trace_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     packed = msgpack.packb(array("write_sync", phase(3, 0, 1), total=3)) * 3
     plain = (
         b'{"write_sync": {"total_bytes": 3, "bandwidth": {"b_rank_avr": [3], "t_rank_s": [0], "t_rank_e": [1]}}}\n' * 3

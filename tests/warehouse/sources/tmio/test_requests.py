@@ -1,4 +1,4 @@
-"""Requests of TMIO's flushes as the slow twin has them, whole and in any number of flushes."""
+"""Test that requests of TMIO's flushes equal a naive implementation, for any number of flushes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def written(path: Path, flushes: list[list[tuple[float, float, float]]]) -> None
 
 @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.tuples(NUMBERS, TIMES, TIMES), max_size=8), min_size=1, max_size=4))
-def test_requests_equal_the_slow_twins(tmp_path: Path, flushes: list[list[tuple[float, float, float]]]) -> None:
+def test_requests_match_naive_implementation(tmp_path: Path, flushes: list[list[tuple[float, float, float]]]) -> None:
     path = tmp_path / "trace"
     written(path, flushes)
     found = tables_of(requests.read(path))
@@ -42,7 +42,7 @@ def test_requests_equal_the_slow_twins(tmp_path: Path, flushes: list[list[tuple[
     assert found["trace_modules"]["outcome"].to_list() == ["partial" if refused else "sound"]
 
 
-def test_large_traces_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_trace_is_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traced, "BATCH_ROWS", 100)
     path = tmp_path / "trace"
     written(path, [[(1.0, at, at + 1) for at in range(70)]] * 7)

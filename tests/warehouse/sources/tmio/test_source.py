@@ -1,4 +1,4 @@
-"""TMIO traces: what is recognized, what lands, what is refused; the real ones by FTIO's own sums and spans."""
+"""Test TMIO traces: recognition, landed rows and refusals; real traces against FTIO's sums and time spans."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def trace(tables: Tables) -> dict[str, Any]:
         ("custom.json", 4, {"write": 32}, 1.68e9, 5e6, 21.5),
     ],
 )
-def test_real_traces_land_whole_and_once(
+def test_real_traces_match_ftio(
     shared_data: Path, name: str, ranks: int, counts: dict[str, int], volume: float, precision: float, window_s: float
 ) -> None:
     path = shared_data / "tmio" / name
@@ -74,7 +74,7 @@ def test_real_traces_land_whole_and_once(
     assert "rejects" not in tables
 
 
-def test_custom_json_with_whole_seconds_lands(shared_data: Path, tmp_path: Path) -> None:
+def test_custom_json_with_integer_seconds_is_read(shared_data: Path, tmp_path: Path) -> None:
     document = json.loads((shared_data / "tmio" / "custom.json").read_text())
     bandwidth = document["write_sync"]["bandwidth"]
     for name in ("t_rank_s", "t_rank_e"):
@@ -83,7 +83,7 @@ def test_custom_json_with_whole_seconds_lands(shared_data: Path, tmp_path: Path)
     assert tables["trace_requests"]["start_s"].to_list() == bandwidth["t_rank_s"]
 
 
-# ---- recognizing
+# ---- recognition
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_custom_json_with_whole_seconds_lands(shared_data: Path, tmp_path: Path)
         (b"time,read_sync\n", False),
     ],
 )
-def test_sniffing(start: bytes, expected: bool) -> None:
+def test_traces_are_recognized_by_content(start: bytes, expected: bool) -> None:
     assert source.sniff(Head("any", start)) is expected
 
 
-# ---- what lands
+# ---- landed rows
 
 
-def test_bytes_are_the_mean_rate_times_the_duration(tmp_path: Path) -> None:
+def test_bytes_are_mean_rate_times_duration(tmp_path: Path) -> None:
     document = {"write_sync": mode([10.0, 4], [0, 1.5], [2, 3.0], total_bytes=26, number_of_ranks=2)}
     tables = of(tmp_path, json.dumps(document))
     (first, second) = tables["trace_requests"].to_dicts()
@@ -120,7 +120,7 @@ def test_bytes_are_the_mean_rate_times_the_duration(tmp_path: Path) -> None:
     assert (trace(tables)["process_count"], trace(tables)["duration_s"]) == (2, 3)
 
 
-def test_all_modes_of_one_object_land(tmp_path: Path) -> None:
+def test_all_modes_of_an_object_are_read(tmp_path: Path) -> None:
     modes = ("read_sync", "write_sync", "read_async_t", "write_async_t")
     document = {name: mode([1], [place], [place + 1]) for place, name in enumerate(modes)}
     requests = of(tmp_path, json.dumps(document))["trace_requests"]
@@ -132,7 +132,7 @@ def test_all_modes_of_one_object_land(tmp_path: Path) -> None:
     ]
 
 
-def test_requirements_are_the_same_requests_as_the_transfers(tmp_path: Path) -> None:
+def test_requirements_and_transfers_are_counted_once(tmp_path: Path) -> None:
     flush = {"read_async_t": mode([8], [0], [1]), "read_async_b": mode([4], [0], [2])}
     later = {"read_async_b": mode([4], [10], [12]), "read_async_t": mode([8], [10], [11])}
     only = {"read_async_b": mode([4], [20], [22])}
@@ -142,7 +142,7 @@ def test_requirements_are_the_same_requests_as_the_transfers(tmp_path: Path) -> 
     assert tables["trace_requests"]["request_bytes"].to_list() == [8, 8, 8]
 
 
-def test_requirements_that_differ_in_number_are_told(tmp_path: Path) -> None:
+def test_mismatched_number_of_requirements_is_reported(tmp_path: Path) -> None:
     tables = of(
         tmp_path, json.dumps({"read_async_t": mode([8], [0], [1]), "read_async_b": mode([4, 1], [0, 1], [2, 3])})
     )
@@ -150,7 +150,7 @@ def test_requirements_that_differ_in_number_are_told(tmp_path: Path) -> None:
     assert (module(tables)["outcome"], "read_async_b has 2" in module(tables)["reason"]) == ("partial", True)
 
 
-def test_flushes_follow_each_other(tmp_path: Path) -> None:
+def test_consecutive_flushes_are_merged(tmp_path: Path) -> None:
     lines = [
         json.dumps({"write_sync": mode([5], [at], [at + 1], total_bytes=5, number_of_ranks=at + 1)}) for at in range(4)
     ]
@@ -161,31 +161,31 @@ def test_flushes_follow_each_other(tmp_path: Path) -> None:
     assert json.loads(module(tables)["counters"]) == {"write_sync.total_bytes": 20, "io_time.delta_t_rank0": 7}
 
 
-def test_plain_rates_land_without_a_direction(tmp_path: Path) -> None:
+def test_rates_without_mode_have_no_direction(tmp_path: Path) -> None:
     plain = {"b_rank_avr": [2], "t_rank_s": [0], "t_rank_e": [3]}
     for document in (plain, {"bandwidth": plain}):
         requests = of(tmp_path, json.dumps(document))["trace_requests"]
         assert requests.select("direction", "request_bytes").rows() == [("unstated", 6)]
 
 
-def test_single_requests_land_where_there_are_no_phases(tmp_path: Path) -> None:
+def test_single_requests_are_used_without_phases(tmp_path: Path) -> None:
     bandwidth = {"b_rank_avr": [], "b_ind": [2], "t_ind_s": [1], "t_ind_e": [2]}
     assert of(tmp_path, json.dumps({"read_sync": {"bandwidth": bandwidth}}))["trace_requests"].height == 1
 
 
-def test_steps_of_the_whole_application_hold_until_the_next_one(tmp_path: Path) -> None:
+def test_steps_of_application_last_until_next_step(tmp_path: Path) -> None:
     bandwidth = {"b_overlap_avr": [5, 0, 7, 0], "t_overlap": [1, 3, 4, 6]}
     requests = of(tmp_path, json.dumps({"read_sync": {"bandwidth": bandwidth}}))["trace_requests"]
     assert requests.select("start_s", "end_s", "request_bytes").rows() == [(1, 3, 10), (4, 6, 14)]
 
 
-def test_a_request_too_short_for_its_times_is_of_unknown_size(tmp_path: Path) -> None:
+def test_request_shorter_than_time_resolution_has_unknown_size(tmp_path: Path) -> None:
     tables = of(tmp_path, json.dumps({"read_sync": mode([5e9, 0, 2], [1, 1, 1], [1, 1, 2], total_bytes=5002)}))
     assert tables["trace_requests"]["request_bytes"].to_list() == [None, 0, 2]
     assert module(tables)["outcome"] == "sound"
 
 
-def test_no_requests_are_no_fault(tmp_path: Path) -> None:
+def test_trace_without_requests_is_sound(tmp_path: Path) -> None:
     tables = of(tmp_path, json.dumps({"read_sync": mode([], [], [], total_bytes=0)}))
     assert "trace_requests" not in tables
     assert (module(tables)["outcome"], module(tables)["record_count"], trace(tables)["duration_s"]) == (
@@ -201,7 +201,7 @@ def test_no_requests_are_no_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stated", "outcome"), [(2.0e3, "sound"), (2.01e3, "sound"), (2.02e3, "partial"), (0, "partial")]
 )
-def test_totals_that_disagree_beyond_rounding_are_told(tmp_path: Path, stated: float, outcome: str) -> None:
+def test_totals_that_disagree_beyond_rounding_are_reported(tmp_path: Path, stated: float, outcome: str) -> None:
     tables = of(tmp_path, json.dumps({"write_sync": mode([1000, 1000], [0, 5], [1, 6], total_bytes=stated)}))
     assert module(tables)["outcome"] == outcome
     assert (module(tables)["reason"] is None) == (outcome == "sound")
@@ -225,9 +225,7 @@ def test_totals_that_disagree_beyond_rounding_are_told(tmp_path: Path, stated: f
         ("[1]", "0", "1", "its rate or its bytes"),
     ],
 )
-def test_a_bad_request_is_refused_and_the_rest_lands(
-    tmp_path: Path, rate: str, start: str, end: str, word: str
-) -> None:
+def test_bad_request_is_refused_and_others_are_read(tmp_path: Path, rate: str, start: str, end: str, word: str) -> None:
     content = '{"read_sync": {"bandwidth": {"b_rank_avr": [1, %s], "t_rank_s": [0, %s], "t_rank_e": [1, %s]}}}'
     tables = of(tmp_path, "\n" + content % (rate, start, end))
     assert tables["trace_requests"].height == 1
@@ -259,7 +257,7 @@ GOOD = json.dumps({"write_sync": mode([1], [0], [1])})
         ('{"read_sync": {"bandwidth": {"b_rank_avr": [nan], "t_rank_s": [1], "t_rank_e": [2]}}}', "not complete JSON"),
     ],
 )
-def test_a_bad_line_is_refused_and_the_rest_lands(tmp_path: Path, line: str, word: str) -> None:
+def test_bad_line_is_refused_and_others_are_read(tmp_path: Path, line: str, word: str) -> None:
     for number, content in (
         (1, f"{line}\n{GOOD}\n{GOOD}\n"),
         (2, f"{GOOD}\n{line}\n{GOOD}\n"),
@@ -275,6 +273,6 @@ def test_a_bad_line_is_refused_and_the_rest_lands(tmp_path: Path, line: str, wor
 @pytest.mark.parametrize(
     "content", [b"", b"\n\n", b"{", b'{"read_sync": [', b"hello\nworld\n", b"\xc1", b"\x9e\xaaread_asyn"]
 )
-def test_what_cannot_be_read_at_all_is_refused_whole(tmp_path: Path, content: bytes) -> None:
+def test_unreadable_file_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(InputRefused):
         of(tmp_path, content)

@@ -1,4 +1,4 @@
-"""TMIO's flushes out of pieces of any size: the same as at once, as the slow twin's, and as the batch reader's."""
+"""Test the stream of TMIO's flushes: independent of chunk sizes, and equal to a naive and to the batch reader."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LINE = line_of(ONE)
 
 
 def fed(content: bytes, sizes: list[int], stream: TmioStream | None = None) -> list[StreamedFlush]:
-    """Feed content in pieces of these sizes, over and over, to its end."""
+    """Feed content in chunks of these sizes, cyclically, to its end."""
     stream = stream or TmioStream()
     found: list[StreamedFlush] = []
     place = turn = 0
@@ -56,12 +56,12 @@ def at_once(content: bytes) -> list[StreamedFlush]:
 SIZES = st.lists(st.integers(1, 90), min_size=1, max_size=6)
 
 
-# ---- the same however it arrives
+# ---- independence of chunk sizes
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.one_of(LINES, LINES, HOSTILE), max_size=12).map(b"".join), SIZES, st.integers(0, 40))
-def test_lines_give_the_same_flushes_in_any_pieces(content: bytes, sizes: list[int], cut: int) -> None:
+def test_flushes_of_lines_do_not_depend_on_chunk_sizes(content: bytes, sizes: list[int], cut: int) -> None:
     content = LINE + content[: max(len(content) - cut, 0)]
     assert list(map(plain, fed(content, sizes))) == list(map(plain, at_once(content)))
 
@@ -72,7 +72,7 @@ def test_lines_give_the_same_flushes_in_any_pieces(content: bytes, sizes: list[i
     SIZES,
     st.integers(0, 9),
 )
-def test_arrays_give_the_same_flushes_in_any_pieces(arrays: list[bytes], sizes: list[int], cut: int) -> None:
+def test_flushes_of_arrays_do_not_depend_on_chunk_sizes(arrays: list[bytes], sizes: list[int], cut: int) -> None:
     content = array_of(*ONE) + b"".join(arrays)
     content = content[: len(content) - cut] if cut < len(content) else content
     assert list(map(plain, fed(content, sizes))) == list(map(plain, at_once(content)))
@@ -80,7 +80,7 @@ def test_arrays_give_the_same_flushes_in_any_pieces(arrays: list[bytes], sizes: 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.one_of(LINES, LINES, HOSTILE), max_size=12).map(b"".join), st.data())
-def test_a_stream_goes_on_after_any_flush(content: bytes, data: st.DataObject) -> None:
+def test_stream_resumes_after_any_flush(content: bytes, data: st.DataObject) -> None:
     content = LINE + content
     whole = at_once(content)
     place = data.draw(st.integers(0, len(whole) - 1))
@@ -100,17 +100,17 @@ def test_a_stream_goes_on_after_any_flush(content: bytes, data: st.DataObject) -
         max_size=12,
     )
 )
-def test_flushes_equal_the_slow_twins(lines: list[bytes]) -> None:
+def test_flushes_match_naive_implementation(lines: list[bytes]) -> None:
     content = b"".join(lines)
     assert [requests_of(flush.moves) for flush in at_once(content)] == naive.flushes(content.decode())
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(GOOD_PHASES, min_size=1, max_size=4), st.data())
-def test_what_is_handed_over_early_counts_once(
+def test_pending_requests_are_counted_once(
     flushes: list[list[tuple[float, float, float]]], data: st.DataObject
 ) -> None:
-    """Wherever pending() cuts flushes, their transfers and the second record of these are not both counted."""
+    """A transfer and the second record of it are not both counted, wherever pending() splits flushes."""
     stream, found = TmioStream(), []
     for phases in flushes:
         modes = data.draw(st.permutations(["read_async_t", "read_async_b", "read_sync"]))
@@ -126,7 +126,7 @@ def test_what_is_handed_over_early_counts_once(
 
 
 def batch(path: Path) -> dict[str, list[tuple[float, float, float | None]]]:
-    """Return all requests that land, by direction."""
+    """Return all landed requests by direction."""
     rows = pl.concat([b.rows for b in source.read(path, Reading()) if b.table.name == "trace_requests"])
     wanted = rows.select("direction", "start_s", "end_s", "request_bytes").iter_rows()
     found: dict[str, list[tuple[float, float, float | None]]] = {}
@@ -136,7 +136,7 @@ def batch(path: Path) -> dict[str, list[tuple[float, float, float | None]]]:
 
 
 @pytest.mark.parametrize(("name", "count"), [("8.jsonl", 16), ("384.msgpack", 9)])
-def test_real_traces_have_the_requests_that_land(shared_data: Path, name: str, count: int) -> None:
+def test_real_traces_have_the_landed_requests(shared_data: Path, name: str, count: int) -> None:
     path = shared_data / "tmio" / name
     content, landed = path.read_bytes(), batch(path)
     whole = at_once(content)
@@ -154,15 +154,15 @@ def test_real_traces_have_the_requests_that_land(shared_data: Path, name: str, c
     assert list(map(plain, fed(content, sizes))) == list(map(plain, whole))
 
 
-def test_a_real_trace_byte_by_byte(shared_data: Path) -> None:
+def test_real_trace_is_read_byte_by_byte(shared_data: Path) -> None:
     content = (shared_data / "tmio" / "8.jsonl").read_bytes()[:50_000]
     assert list(map(plain, fed(content, [1]))) == list(map(plain, at_once(content)))
 
 
-# ---- what a flush is
+# ---- flush boundaries
 
 
-def test_a_flush_is_over_after_io_time_and_before_a_mode_that_comes_again() -> None:
+def test_flush_ends_after_io_time_or_before_repeated_mode() -> None:
     stream = TmioStream()
     assert stream.feed(LINE) == []
     (first,) = stream.feed(LINE)
@@ -173,18 +173,18 @@ def test_a_flush_is_over_after_io_time_and_before_a_mode_that_comes_again() -> N
     assert stream.finish() == []
 
 
-def test_rates_without_a_mode_are_a_flush() -> None:
+def test_rates_without_mode_are_a_flush() -> None:
     line = b'{"b_rank_avr": [4], "t_rank_s": [1], "t_rank_e": [3]}\n'
     first, second = TmioStream().feed(line * 2)
     assert requests_of(first.moves) == requests_of(second.moves) == {"unstated": [(1, 3, 8)]}
 
 
-def test_a_phase_without_a_duration_has_an_unknown_size() -> None:
+def test_phase_without_duration_has_unknown_size() -> None:
     (flush,) = at_once(line_of(("read_sync", [(5.0, 1.0, 0.0), (0.0, 2.0, 0.0)])))
     assert requests_of(flush.moves) == {"read": [(1, 1, None), (2, 2, 0)]}
 
 
-def test_pending_parts_are_a_flush_and_what_follows_is_another() -> None:
+def test_pending_requests_are_a_separate_flush() -> None:
     transfers, record = line_of(("read_async_t", [(8.0, 0.0, 1.0)])), line_of(("read_async_b", [(4.0, 0.0, 2.0)]))
     for first, second in ((transfers, record), (record, transfers)):
         stream = TmioStream()
@@ -196,10 +196,10 @@ def test_pending_parts_are_a_flush_and_what_follows_is_another() -> None:
         assert (dict(late.moves), math.isnan(late.until_s), dict(late.seen)) == ({}, True, {})
 
 
-# ---- lines that are not whole, or bad
+# ---- incomplete or invalid lines
 
 
-def test_a_half_written_line_waits_and_counts_at_the_end_if_it_is_whole() -> None:
+def test_incomplete_line_waits_and_counts_at_end_if_valid() -> None:
     stream = TmioStream()
     assert stream.feed(LINE[:-1]) == []
     assert stream.pending() is None
@@ -210,7 +210,7 @@ def test_a_half_written_line_waits_and_counts_at_the_end_if_it_is_whole() -> Non
     assert flush.line == 2
 
 
-def test_a_cut_line_is_refused_at_the_end_and_taken_if_its_rest_comes() -> None:
+def test_truncated_line_is_refused_at_end_but_read_once_complete() -> None:
     stream = TmioStream()
     stream.feed(LINE + IO_TIME + LINE[:40])
     (flush,) = stream.finish()
@@ -219,7 +219,7 @@ def test_a_cut_line_is_refused_at_the_end_and_taken_if_its_rest_comes() -> None:
     assert requests_of(flush.moves) == {"write": [(1, 3, 6)]}
 
 
-def test_bad_lines_are_refused_and_the_rest_goes_on() -> None:
+def test_bad_lines_are_refused_and_others_are_read() -> None:
     bad = [b"hello", b"[1]", b'{"other": 1}', b'{"read_sync": 7}', b'{"io_time": {}, "io_time": {}}', b"[" * 99_999]
     (flush,) = TmioStream().feed(b"\n".join(bad) + b"\n\n\xef\xbb\xbf" + LINE + IO_TIME)
     assert [line for line, _ in flush.refused] == [1, 2, 3, 4, 5, 6]
@@ -227,7 +227,7 @@ def test_bad_lines_are_refused_and_the_rest_goes_on() -> None:
     assert (len(flush.moves), flush.line) == (1, 9)
 
 
-def test_bad_requests_are_refused_one_by_one_up_to_a_bound() -> None:
+def test_reported_bad_requests_are_limited() -> None:
     phases = [(1.0, 0.0, 1.0), *[(-1.0, 0.0, 1.0)] * 50, (2.0, 0.0, 1.0)]
     (flush,) = at_once(line_of(("read_sync", phases)))
     assert requests_of(flush.moves) == {"read": [(0, 1, 1), (0, 1, 2)]}
@@ -236,13 +236,13 @@ def test_bad_requests_are_refused_one_by_one_up_to_a_bound() -> None:
     assert flush.refused[-1] == (1, "read_sync: 30 more requests are invalid.")
 
 
-def test_endless_bad_lines_are_handed_over_by_the_thousand() -> None:
+def test_bad_lines_are_returned_in_batches_of_a_thousand() -> None:
     flushes = fed(LINE + b"x\n" * 2500, [777])
     assert [len(flush.refused) for flush in flushes] == [1000, 1000, 500]
     assert [len(flush.moves) for flush in flushes] == [1, 0, 0]
 
 
-def test_a_line_that_is_too_long_is_skipped_to_its_end() -> None:
+def test_overlong_line_is_skipped_to_its_end() -> None:
     content = LINE + b'{"read_sync": "' + b"x" * 5000 + b'"}\n' + IO_TIME
     for sizes in ([1], [100], [10_000]):
         (flush,) = fed(content, sizes, TmioStream(max_object_bytes=500))
@@ -251,7 +251,7 @@ def test_a_line_that_is_too_long_is_skipped_to_its_end() -> None:
     assert ([line for line, _ in flush.refused], flush.end) == ([1], 0)
 
 
-def test_a_line_without_an_end_takes_no_memory() -> None:
+def test_endless_line_takes_bounded_memory() -> None:
     stream = TmioStream(max_object_bytes=1 << 16)
     piece = b"x" * (1 << 16)
     tracemalloc.start()
@@ -262,7 +262,7 @@ def test_a_line_without_an_end_takes_no_memory() -> None:
     assert most < 1 << 19
 
 
-def test_an_array_that_is_too_large_ends_the_trace_for_good() -> None:
+def test_oversized_array_ends_the_stream() -> None:
     content = array_of(*ONE) + array_of("read_sync", [(1.0, 1.0, 1.0)] * 50) + array_of(*ONE)
     seen = [fed(content, sizes, TmioStream(max_object_bytes=500)) for sizes in ([1], [100], [10_000])]
     assert [plain(flush) for flush in seen[0]] == [plain(flush) for flush in seen[1]] == [plain(seen[2][0])]
@@ -271,24 +271,24 @@ def test_an_array_that_is_too_large_ends_the_trace_for_good() -> None:
     assert TmioStream(offset=flush.end, form=flush.form).feed(array_of(*ONE) * 2) == []
 
 
-def test_broken_arrays_are_told_once() -> None:
+def test_broken_array_is_reported_once() -> None:
     stream = TmioStream()
     (flush,) = stream.feed(array_of(*ONE) + b"\xc1" + array_of(*ONE))
     assert (flush.form, flush.end, len(flush.refused)) == ("broken", len(array_of(*ONE)), 1)
     assert stream.feed(array_of(*ONE) + PACKED_IO_TIME) == stream.finish() == []
 
 
-def test_a_cut_array_is_refused_at_the_end() -> None:
+def test_truncated_array_is_refused_at_end() -> None:
     content = array_of(*ONE)
     (flush,) = at_once(content + msgpack.packb(["read_sync", *range(5)])[:-1])
     assert (flush.end, [line for line, _ in flush.refused]) == (len(content), [2])
 
 
-# ---- one JSON document
+# ---- a single JSON document
 
 
 @pytest.mark.parametrize("sizes", [[1], [10], [5000]], ids=str)
-def test_a_document_of_many_lines_is_no_stream(shared_data: Path, sizes: list[int]) -> None:
+def test_multiline_json_document_is_refused(shared_data: Path, sizes: list[int]) -> None:
     with pytest.raises(InputRefused, match="iosig period"):
         fed((shared_data / "tmio" / "custom.json").read_bytes(), sizes)
     for indent in (0, 1, 4):
@@ -296,14 +296,14 @@ def test_a_document_of_many_lines_is_no_stream(shared_data: Path, sizes: list[in
             fed(json.dumps(json.loads(LINE), indent=indent).encode(), sizes)
 
 
-def test_a_first_line_that_is_cut_is_refused_and_the_rest_goes_on() -> None:
+def test_truncated_first_line_is_refused_and_others_are_read() -> None:
     (flush,) = TmioStream().feed(LINE[:60] + b"\n" + LINE + IO_TIME)
     assert ([line for line, _ in flush.refused], len(flush.moves)) == ([1], 1)
     (flush,) = at_once(b"{\n")
     assert (flush.refused[0][0], flush.end) == (1, 2)
 
 
-def test_a_file_that_goes_on_in_another_has_its_last_line_taken() -> None:
+def test_last_line_of_rotated_file_is_read() -> None:
     stream = TmioStream()
     stream.feed(LINE)
     before, last = stream.end_file()
