@@ -1,4 +1,4 @@
-"""One engine for all models: each test replaces the tables that its model reads."""
+"""Provide an engine for all models; each test replaces the tables that its model reads."""
 
 from __future__ import annotations
 

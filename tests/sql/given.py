@@ -1,8 +1,8 @@
-"""Given these rows, expect those: small tables written as text, filled and held to the contracts.
+"""Run models on small tables written as text, filled with defaults and validated against the contracts.
 
 A table is a header and rows of words; `.` is NULL. Instants are `10:00:00` on the ninth of February 2018 or
-`10T00:00:02` on the tenth, dates are days of that month, lists are `1,.,3`. Columns that a text does not
-name get a harmless value.
+`10T00:00:02` on the tenth, dates are days of that month, lists are `1,.,3`. Columns that a text does not name get a
+default value.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ DAY = date(2018, 2, 9)
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 DAYS = [DAY.replace(day=number) for number in range(1, 29)]
 
-#: what the engine gives a model beside the contract's columns
+# : columns that the engine adds to the contract's columns
 LANDED = {"part_order": pl.Int64, "part_row": pl.Int64, "landing_id": pl.String}
 SUBJECT = ("subject_id", "filesystem", "direction")
-#: tables that a step makes from its settings and its work item
+# : tables that a step builds from its settings and its work item
 FRAMES: dict[str, dict[str, Any]] = {
     "settings.filesystem_aliases": {"name": pl.String, "filesystem": pl.String},
     "settings.partition_filesystems": {"partition": pl.String, "filesystem": pl.String},
@@ -63,7 +63,7 @@ _HARMLESS: dict[str, Any] = {
 }
 _RUN = {"ended_on": DAY, "started_at": NOON - timedelta(hours=1), "ended_at": NOON}
 _GRID = {"interval_s": 2.0, "step_us": 2_000_000, "phase_us": 0, "expected_controller_count": 1}
-#: columns that may be NULL and would, if they were, make the row one that models leave out
+# : nullable columns that are set by default, because models exclude rows where they are NULL
 _FILLED: dict[str, dict[str, Any]] = {
     "stage.jobs": _RUN,
     "samples.runs": _RUN | _GRID | {"filesystem": "filesystem", "first_step": 1, "last_step": 10},
@@ -79,7 +79,7 @@ _BY_DTYPE: dict[Any, Any] = {
 
 
 class Select(Protocol):
-    """What the fixture `select` is: it runs a model on tables given by `layer.name`, all others empty."""
+    """The fixture `select`: it runs a model on tables given by `layer.name`, with all other tables empty."""
 
     def __call__(self, model: Table, given: Mapping[str, str | pl.DataFrame], /, **parameters: Any) -> pl.DataFrame: ...
 
@@ -87,7 +87,7 @@ class Select(Protocol):
 def select(
     connection: duckdb.DuckDBPyConnection, model: Table, given: Mapping[str, str | pl.DataFrame], parameters: Any
 ) -> pl.DataFrame:
-    """Run a model and hold its result to the contract: schema, rules and key."""
+    """Run a model and validate its result against the contract: schema, rules and key."""
     unread = given.keys() - set(inputs(model))
     assert not unread, f"{model.name} does not read {unread}"
     for name in inputs(model):
@@ -102,7 +102,7 @@ def select(
 
 
 def select_alone(model: Table, given: Mapping[str, str | pl.DataFrame], **parameters: Any) -> pl.DataFrame:
-    """Do the same in an engine of its own, for tests without the fixture."""
+    """Run a model in a separate engine, for tests without the fixture."""
     with TemporaryDirectory() as folder, models.engine(Path(folder), "1GB") as connection:
         return select(connection, model, given, parameters)
 
@@ -123,12 +123,12 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def rows(name: str, text: str) -> pl.DataFrame:
-    """Read a text as rows of a table, the columns that it does not name filled."""
+    """Parse a text as rows of a table and fill the columns that it does not name."""
     return filled(name, _words(text, schema(name)))
 
 
 def filled(name: str, given: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of a table, the columns that they lack filled with harmless values."""
+    """Return rows of a table with missing columns filled with defaults."""
     columns = schema(name)
     counted = {"part_row": range(given.height), "line": range(1, given.height + 1)}
     full = given.with_columns(
@@ -183,17 +183,17 @@ def _value(word: str, dtype: Any) -> Any:
 
 
 def at(word: str) -> datetime:
-    """Return the instant that a word stands for."""
+    """Parse an instant."""
     day, _, time = word.rpartition("T")
     return datetime.fromisoformat(f"2018-02-{int(day or 9):02d}T{time}+00:00")
 
 
 def expect(found: pl.DataFrame, text: str) -> None:
-    """Assert that the rows are those of the text, in its order, in the columns that it names."""
+    """Assert that the rows equal the rows of the text, in order, in the named columns."""
     expected = _words(text, dict(found.schema))
     assert_frame_equal(found.select(expected.columns), expected, rel_tol=1e-12, abs_tol=1e-12)
 
 
 def shuffled(frame: pl.DataFrame, seeds: Sequence[int] = (1, 2, 3)) -> list[pl.DataFrame]:
-    """Return the same rows in other orders."""
+    """Return the rows in three random orders."""
     return [frame.sample(fraction=1, shuffle=True, seed=seed) for seed in seeds]

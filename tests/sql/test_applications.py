@@ -1,4 +1,4 @@
-"""samples.applications: the sample sets that there are."""
+"""Test samples.applications: the sets of samples."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ JOBS = "stage.jobs"
 JOB_IO = "samples.job_io_sources"
 
 
-def test_a_sample_is_a_run_that_some_file_system_and_direction_measured(select: Select) -> None:
+def test_samples_are_measured_runs_of_any_filesystem_and_direction(select: Select) -> None:
     found = select(
         APPLICATIONS,
         {
@@ -42,7 +42,7 @@ def test_a_sample_is_a_run_that_some_file_system_and_direction_measured(select: 
     )
 
 
-def test_what_is_no_finished_run_of_a_known_application_is_in_no_set(select: Select) -> None:
+def test_only_finished_runs_of_known_applications_are_counted(select: Select) -> None:
     found = select(
         APPLICATIONS,
         {
@@ -63,7 +63,7 @@ def test_what_is_no_finished_run_of_a_known_application_is_in_no_set(select: Sel
     )
 
 
-def test_names_with_slashes_do_not_merge_two_applications(select: Select) -> None:
+def test_names_with_slashes_do_not_merge_applications(select: Select) -> None:
     jobs = """
         job_id  started_at  ended_at  user  application  node_count
         1       10:00:00    11:00:00  a/b   c            1

@@ -1,4 +1,4 @@
-"""transforms.attributed_io: attributed bytes of a minute are at most those of its polls that nothing else explains."""
+"""Test transforms.attributed_io: attributed bytes of a minute do not exceed the unexplained bytes of its polls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACED, MINUTES = "transforms.placed_io", "transforms.polled_minutes"
 TOMORROW = DAY.replace(day=10)
 
 
-def test_bytes_of_a_poll_are_spread_over_its_time(select: Select) -> None:
+def test_bytes_of_poll_are_spread_over_its_interval(select: Select) -> None:
     ticks = """
         polled_at interval_s read_bytes written_bytes
         10:00:30  60         60         .
@@ -42,14 +42,14 @@ def test_bytes_of_a_poll_are_spread_over_its_time(select: Select) -> None:
     )
 
 
-def test_polls_after_a_long_gap_reach_back_one_day(select: Select) -> None:
+def test_poll_after_long_gap_covers_at_most_24_hours(select: Select) -> None:
     ticks = "polled_at interval_s read_bytes \n 10T10:00:00 864000 1440"
     found = select(POLLED_MINUTES, {"stage.filesystem_rates": ticks})
     assert (found.height, found["minute_at"].min()) == (1440, at("10:01:00"))
     assert found["measured_bytes"].unique().to_list() == [1.0]
 
 
-def test_days_take_what_counters_traces_and_earlier_days_leave(select: Select) -> None:
+def test_attribution_is_limited_by_counters_traces_and_earlier_days(select: Select) -> None:
     given = {
         MINUTES: """
             filesystem direction minute_at measured_bytes
@@ -86,7 +86,7 @@ def test_days_take_what_counters_traces_and_earlier_days_leave(select: Select) -
     )
 
 
-def test_several_series_of_a_run_add_up_and_older_rows_are_told_by_their_certainty(select: Select) -> None:
+def test_series_of_a_run_are_summed_and_old_rows_get_a_source(select: Select) -> None:
     given = {
         MINUTES: "filesystem direction minute_at measured_bytes \n lake write 10:01:00 100",
         PLACED: """
@@ -127,7 +127,7 @@ def limited(minutes: pl.DataFrame, placed: pl.DataFrame, days: list[date]) -> pl
 
 @given(st.lists(_BYTES, min_size=3, max_size=3), st.lists(_ROW, min_size=1, max_size=12))
 @settings(max_examples=examples(60), deadline=None)
-def test_no_minute_has_more_than_its_polls_and_what_is_known_stays(
+def test_attribution_never_exceeds_polls_and_known_bytes_are_kept(
     measured: list[float], drawn: list[tuple[str, int, int, float]]
 ) -> None:
     of_minute = [at(f"10:0{minute}:00") for minute in range(1, 4)]
@@ -156,7 +156,7 @@ def test_no_minute_has_more_than_its_polls_and_what_is_known_stays(
         explained = own.filter(pl.col("estimate_source") != "attributed")["attributed_bytes"].sum()
         attributed = own.filter(pl.col("estimate_source") == "attributed")["attributed_bytes"].sum()
         assert attributed <= max(0.0, polled - explained) * (1 + 1e-6) + 1
-    # one night after the other comes to the same, whether the first one is limited again or not
+    # consecutive nights give equal results, whether the first night is limited again or not
     first = limited(minutes, placed.filter(pl.col("ended_on") == DAY), [DAY])
     second = pl.concat([first, placed.filter(pl.col("ended_on") == TOMORROW)])
     again = limited(minutes, second, [DAY, TOMORROW])
@@ -166,7 +166,7 @@ def test_no_minute_has_more_than_its_polls_and_what_is_known_stays(
         assert twice == pytest.approx(once, rel=1e-6, abs=1.0)
 
 
-def test_the_order_of_rows_does_not_matter(select: Select) -> None:
+def test_order_of_rows_has_no_effect(select: Select) -> None:
     minutes = rows(MINUTES, "filesystem direction minute_at measured_bytes \n lake write 10:01:00 50")
     text = "\n".join(f"{9 + job % 2} {job} lake write 10:01:00 {0.1 * job} 1 9 0.5 attributed" for job in range(1, 40))
     head = (

@@ -1,4 +1,4 @@
-"""transforms.attribution_daily: what was polled, and what of it is explained."""
+"""Test transforms.attribution_daily: polled and attributed bytes by day."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def attribution_daily(
     return select(ATTRIBUTION_DAILY, {MINUTES: minutes, EXPLAINED: explained}, days=days)
 
 
-def test_each_minute_is_held_against_its_polls(select: Select) -> None:
+def test_each_minute_is_compared_with_its_polls(select: Select) -> None:
     given = {
         TICKS: """
             filesystem polled_at interval_s read_bytes written_bytes
@@ -53,7 +53,7 @@ def test_each_minute_is_held_against_its_polls(select: Select) -> None:
     )
 
 
-def test_a_minute_is_of_the_day_of_its_right_edge(select: Select) -> None:
+def test_minute_belongs_to_day_of_its_right_edge(select: Select) -> None:
     given = {
         TICKS: """
             polled_at   interval_s read_bytes written_bytes
@@ -81,7 +81,7 @@ def test_a_minute_is_of_the_day_of_its_right_edge(select: Select) -> None:
     assert attribution_daily(select, given[TICKS], given[EXPLAINED], DAYS).height == 4
 
 
-def test_the_order_of_rows_is_nothing_to_it(select: Select) -> None:
+def test_order_of_rows_has_no_effect(select: Select) -> None:
     ticks = rows(TICKS, "polled_at interval_s written_bytes \n 10:00:30 30 100 \n 10:01:00 30 200 \n 10:02:00 60 11")
     text = "\n".join(f"{job} write 10:0{1 + job % 2}:00 {0.1 * job} {1 / job}" for job in range(1, 30))
     explained = rows(EXPLAINED, f"job_id direction minute_at attributed_bytes confidence \n {text}")

@@ -1,4 +1,4 @@
-"""samples.client_io: what a traced run moved, on which file system."""
+"""Test samples.client_io: bytes of traced runs by file system."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNALS = "samples.trace_signals"
 ALIASES = "settings.filesystem_aliases"
 
 
-def test_bytes_are_the_file_systems_of_their_files(select: Select) -> None:
+def test_bytes_belong_to_filesystem_of_their_files(select: Select) -> None:
     given: dict[str, Any] = {
         JOBS: "trace_id cluster job_id job_started_at started_at duration_s \n t edison 7 10:00:00 10:00:01 10",
         COUNTERS: "trace_id module is_counted \n t POSIX yes \n t STDIO yes \n t MPIIO no",
@@ -51,7 +51,7 @@ def test_bytes_are_the_file_systems_of_their_files(select: Select) -> None:
     )
 
 
-def test_totals_alone_have_no_file_system_and_a_peak_is_that_of_the_signal(select: Select) -> None:
+def test_totals_have_no_filesystem_and_peak_of_signal(select: Select) -> None:
     given = {
         JOBS: "trace_id traced_job_id started_at duration_s \n t 99 . 4 \n u . . .",
         COUNTERS: "trace_id module is_counted read_bytes written_bytes \n t MPIIO yes 40 . \n u MPIIO yes 1 2",
@@ -73,7 +73,7 @@ def test_totals_alone_have_no_file_system_and_a_peak_is_that_of_the_signal(selec
     )
 
 
-def test_a_run_that_moved_nothing_says_so_and_one_that_was_not_read_says_nothing(select: Select) -> None:
+def test_idle_run_has_zero_bytes_and_unreadable_run_has_no_rows(select: Select) -> None:
     given = {
         JOBS: "trace_id duration_s \n idle 5 \n unread 5",
         COUNTERS: "trace_id module is_counted outcome \n idle POSIX yes sound \n unread POSIX no unreadable",
@@ -86,7 +86,7 @@ def test_a_run_that_moved_nothing_says_so_and_one_that_was_not_read_says_nothing
     )
 
 
-def test_bytes_of_no_stated_direction_are_neither_read_nor_written(select: Select) -> None:
+def test_bytes_without_direction_are_separate(select: Select) -> None:
     given = {
         JOBS: "trace_id duration_s \n t 10",
         COUNTERS: "trace_id module is_counted \n t MPIIO yes",
@@ -101,7 +101,7 @@ def test_bytes_of_no_stated_direction_are_neither_read_nor_written(select: Selec
     )
 
 
-def test_one_request_of_unknown_size_and_the_volume_is_not_known(select: Select) -> None:
+def test_volume_with_a_request_of_unknown_size_is_null(select: Select) -> None:
     given = {
         JOBS: "trace_id duration_s \n t 10",
         COUNTERS: "trace_id module is_counted \n t MPIIO yes \n t STDIO yes",

@@ -1,4 +1,4 @@
-"""stage.counter_job_totals, counters_daily, counter_polls: what counters that servers keep by job come to."""
+"""Test stage.counter_job_totals, counters_daily and counter_polls: sums of counters that servers keep by job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READ = """
 # ---- jobs
 
 
-def test_a_job_has_what_rose_on_all_targets(select: Select) -> None:
+def test_job_totals_are_sums_over_targets(select: Select) -> None:
     given = {
         RISES: """
             job_key target interval_started_at  interval_ended_at read_bytes written_bytes open_count flag
@@ -51,7 +51,7 @@ def test_a_job_has_what_rose_on_all_targets(select: Select) -> None:
 # ---- days
 
 
-def test_a_day_has_what_was_read_and_what_jobs_moved(select: Select) -> None:
+def test_day_has_counts_of_scrapes_and_bytes_of_jobs(select: Select) -> None:
     given = {
         SCRAPES: READ,
         TARGETS: """
@@ -82,7 +82,7 @@ def test_a_day_has_what_was_read_and_what_jobs_moved(select: Select) -> None:
     )
 
 
-def test_a_day_of_which_nothing_rose_counts_zero(select: Select) -> None:
+def test_day_without_deltas_has_zero_counts(select: Select) -> None:
     found = select(COUNTERS_DAILY, {SCRAPES: READ}, days=[DAY])
     expect(found, "job_key_count sample_count unknown_delta_count gap_count read_bytes \n 0 0 0 0 0")
     assert found["missing_ratio"].to_list() == [pytest.approx(1 - 4 / 17280)]
@@ -92,7 +92,7 @@ def test_a_day_of_which_nothing_rose_counts_zero(select: Select) -> None:
     ("is_first", "is_last", "expected"),
     [(True, True, 1), (False, True, 7), (True, False, 8634), (False, False, 8640)],
 )
-def test_the_data_begin_within_the_first_day_and_end_within_the_last(
+def test_expected_scrapes_cover_only_part_of_first_and_last_day(
     select: Select, is_first: bool, is_last: bool, expected: int
 ) -> None:
     other = DAY - timedelta(days=9), DAY + timedelta(days=9)
@@ -108,14 +108,14 @@ def test_the_data_begin_within_the_first_day_and_end_within_the_last(
     assert 0 <= found["missing_ratio"].item() <= 1
 
 
-def test_a_file_system_that_was_read_once_is_not_told_of(select: Select) -> None:
+def test_filesystem_scraped_once_has_no_row(select: Select) -> None:
     once = (
         "target is_job_scrape previous_at scraped_at \n a yes . 00:00:05 \n b yes . 00:00:05 \n a no 00:00:00 00:00:05"
     )
     assert select(COUNTERS_DAILY, {SCRAPES: once}, days=[DAY]).is_empty()
 
 
-def test_of_intervals_that_are_equally_frequent_the_least_counts(select: Select) -> None:
+def test_shortest_of_equally_frequent_intervals_is_used(select: Select) -> None:
     scrapes = rows(
         SCRAPES,
         """
@@ -131,7 +131,7 @@ def test_of_intervals_that_are_equally_frequent_the_least_counts(select: Select)
 # ---- totals as polls
 
 
-def test_totals_are_polls_between_scrapes(select: Select) -> None:
+def test_totals_become_polls_between_scrapes(select: Select) -> None:
     given = {
         SCRAPES: """
             component target is_job_scrape previous_at scraped_at
@@ -173,9 +173,7 @@ def test_totals_are_polls_between_scrapes(select: Select) -> None:
     ("components", "taken"),
     [("ost mdt server client", "ost mdt"), ("client server", "server"), ("client", "client"), ("mdt client", "mdt")],
 )
-def test_targets_count_before_their_servers_and_these_before_clients(
-    select: Select, components: str, taken: str
-) -> None:
+def test_targets_take_precedence_over_servers_over_clients(select: Select, components: str, taken: str) -> None:
     names = components.split()
     given = {
         SCRAPES: "component target is_job_scrape previous_at scraped_at filesystem \n"

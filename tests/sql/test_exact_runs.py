@@ -1,4 +1,4 @@
-"""samples.run_counter_deltas, exact_runs and exact_io: which rises are of which run, and whether all are known."""
+"""Test samples.run_counter_deltas, exact_runs and exact_io: assignment of deltas to runs, and completeness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONE_JOB = "job_id started_at ended_at \n 7 10:00:00 10:01:00"
 ONE_KEY = "filesystem job_key scheduler_id \n lake 7 7"
 
 
-def test_rises_of_all_targets_are_the_runs_own_and_what_comes_late_too(select: Select) -> None:
+def test_deltas_of_all_targets_belong_to_the_run_even_if_late(select: Select) -> None:
     rises = """
         filesystem component target job_key interval_started_at  interval_ended_at written_bytes flag
         lake       ost       o0     7       10:00:00 10:00:10 5             .
@@ -37,7 +37,7 @@ def test_rises_of_all_targets_are_the_runs_own_and_what_comes_late_too(select: S
     )
 
 
-def test_steps_of_a_job_have_what_rose_while_they_ran_and_say_where_two_did(select: Select) -> None:
+def test_delta_across_steps_belongs_to_first_and_is_flagged(select: Select) -> None:
     jobs = """
         job_id parent_job_id started_at ended_at
         7.0    7             10:00:00   10:01:00
@@ -76,9 +76,7 @@ TWO_MACHINES = """
 
 
 @pytest.mark.parametrize(("other", "is_alone"), [("big", "yes"), ("small", "no")])
-def test_of_two_machines_jobs_of_one_id_it_is_that_of_the_machine_that_is_known_on_the_file_system(
-    select: Select, other: str, is_alone: str
-) -> None:
+def test_job_id_on_two_clusters_belongs_to_known_cluster(select: Select, other: str, is_alone: str) -> None:
     keys = "filesystem job_key scheduler_id \n lake 7 7 \n lake 8 8 \n lake 9 9"
     rises = """
         filesystem job_key interval_started_at  interval_ended_at written_bytes
@@ -100,7 +98,7 @@ def test_of_two_machines_jobs_of_one_id_it_is_that_of_the_machine_that_is_known_
     )
 
 
-def test_a_restart_of_a_target_that_a_run_used_may_have_lost_some(select: Select) -> None:
+def test_restart_of_used_target_makes_deltas_uncertain(select: Select) -> None:
     gaps = """
         filesystem component target is_job_scrape interval_started_at  interval_ended_at flag
         lake       ost       o0     yes           10:00:40 10:00:50 restarted
@@ -113,7 +111,7 @@ def test_a_restart_of_a_target_that_a_run_used_may_have_lost_some(select: Select
     expect(found, "interval_ended_at written_bytes is_sure \n 10:00:10 5 yes \n 10:00:50 0 no")
 
 
-def test_what_nobody_read_for_too_long_may_have_lost_some_unless_it_says_that_it_is_the_same(select: Select) -> None:
+def test_lost_scrapes_make_deltas_uncertain_unless_counter_continued(select: Select) -> None:
     gaps = """
         filesystem component target is_job_scrape interval_started_at  interval_ended_at flag
         lake       ost       o0     yes           10:00:20 10:00:50 lost_scrapes
@@ -140,9 +138,7 @@ def test_what_nobody_read_for_too_long_may_have_lost_some_unless_it_says_that_it
         ("09:59:00", "10:00:59", "incomplete"),
     ],
 )
-def test_a_run_is_measured_where_it_was_counted_all_the_time(
-    select: Select, first: str, last: str, outcome: str
-) -> None:
+def test_run_is_measured_only_if_counted_throughout(select: Select, first: str, last: str, outcome: str) -> None:
     days = f"filesystem scraped_on interval_s coverage_started_at coverage_ended_at \n lake 9 10 {first} {last}"
     given = {
         RUNS: """
@@ -170,7 +166,7 @@ def test_a_run_is_measured_where_it_was_counted_all_the_time(
         ("restarted", "09:50:00", "10:00:10", "measured"),
     ],
 )
-def test_a_run_that_began_while_nothing_was_scraped_may_lack_some(
+def test_run_started_during_lost_scrapes_is_incomplete(
     select: Select, flag: str, first: str, last: str, outcome: str
 ) -> None:
     gaps = f"filesystem is_job_scrape interval_started_at interval_ended_at flag \n lake yes {first} {last} {flag}"
@@ -183,7 +179,7 @@ def test_a_run_that_began_while_nothing_was_scraped_may_lack_some(
     assert select(EXACT_RUNS, given)["outcome"].to_list() == [outcome]
 
 
-def test_volumes_have_what_came_late_and_peaks_are_of_steps(select: Select) -> None:
+def test_volumes_include_late_deltas_and_peaks_are_of_steps(select: Select) -> None:
     given = {
         "samples.exact_runs": "job_id started_at filesystem interval_s step_count \n 7 10:00:00 lake 10 2",
         "samples.exact_samples": """

@@ -1,4 +1,4 @@
-"""stage.extrapolations: of each set of traces and rank count, the last word."""
+"""Test stage.extrapolations: the latest record of each set of traces and rank count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDS = """
     """
 
 
-def test_the_last_landed_record_of_a_set_and_rank_count_counts(select: Select) -> None:
+def test_last_landed_record_of_set_and_rank_count_wins(select: Select) -> None:
     for given in shuffled(rows("landed.extrapolation_records", RECORDS)):
         found = select(EXTRAPOLATIONS, {"landed.extrapolation_records": given})
         expect(
@@ -29,7 +29,7 @@ def test_the_last_landed_record_of_a_set_and_rank_count_counts(select: Select) -
         )
 
 
-def test_rows_of_one_file_count_in_their_order(select: Select) -> None:
+def test_later_row_of_same_file_wins(select: Select) -> None:
     records = """
         part_row  trace_set_id  process_count  outcome
         0         a             8              extrapolated
@@ -39,5 +39,5 @@ def test_rows_of_one_file_count_in_their_order(select: Select) -> None:
     expect(found, "outcome \n no_exact_model")
 
 
-def test_without_records_there_are_none(select: Select) -> None:
+def test_empty_input_yields_no_rows(select: Select) -> None:
     assert select(EXTRAPOLATIONS, {}).is_empty()

@@ -1,4 +1,4 @@
-"""stage.faulty_polls: what is kept out of the sums is named, with the rule that it breaks."""
+"""Test stage.faulty_polls: polls excluded from sums are listed with the rule that they violate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ POLLS = "landed.polls"
 REPEATED = "stage.repeated_polls"
 
 
-def test_a_rate_above_the_limit_is_faulty_and_one_at_the_limit_is_not(select: Select) -> None:
+def test_rate_above_limit_is_faulty_and_rate_at_limit_is_not(select: Select) -> None:
     polls = """
         controller  read_bytes_per_s  write_bytes_per_s
         at          100               100
@@ -27,7 +27,7 @@ def test_a_rate_above_the_limit_is_faulty_and_one_at_the_limit_is_not(select: Se
     assert found["day"].unique().to_list() == [DAY]
 
 
-def test_without_a_limit_only_what_no_sum_can_hold_is_implausible(select: Select) -> None:
+def test_without_limit_only_overflowing_rates_are_faulty(select: Select) -> None:
     polls = """
         controller  interval_s  read_bytes_per_s  write_bytes_per_s
         fast        2           1e12              1e12
@@ -38,7 +38,7 @@ def test_without_a_limit_only_what_no_sum_can_hold_is_implausible(select: Select
     assert [json.loads(row)["controller"] for row in found["row_json"]] == ["absurd", "long"]
 
 
-def test_every_poll_that_contradicts_the_kept_one_is_named(select: Select) -> None:
+def test_polls_that_contradict_the_kept_poll_are_listed(select: Select) -> None:
     polls = """
         landing_id  controller  read_bytes_per_s  write_bytes_per_s
         first       c1          1                 2
@@ -59,7 +59,7 @@ def test_every_poll_that_contradicts_the_kept_one_is_named(select: Select) -> No
     assert {json.loads(row)["landing_id"] for row in found["row_json"]} == {"third", "fourth"}
 
 
-def test_a_poll_may_break_both_rules(select: Select) -> None:
+def test_poll_may_violate_both_rules(select: Select) -> None:
     found = select(
         FAULTY_POLLS,
         {
@@ -71,7 +71,7 @@ def test_a_poll_may_break_both_rules(select: Select) -> None:
     assert found["rule"].to_list() == ["polls_agree", "rate_within_limit"]
 
 
-def test_the_row_is_kept_as_it_was_landed(select: Select) -> None:
+def test_row_is_listed_as_landed(select: Select) -> None:
     polls = """
         landing_id  filesystem  controller  polled_at       interval_s  read_bytes_per_s  write_bytes_per_s
         abc         lake        c'"1        10T00:00:00.5   2.5         101.25            .
@@ -89,6 +89,6 @@ def test_the_row_is_kept_as_it_was_landed(select: Select) -> None:
     }
 
 
-def test_a_faulty_poll_that_came_twice_in_one_file_is_one_row(select: Select) -> None:
+def test_duplicate_faulty_poll_is_a_single_row(select: Select) -> None:
     polls = "read_bytes_per_s \n 999 \n 999"
     assert select(FAULTY_POLLS, {POLLS: polls}, max_controller_bytes_per_s=100.0).height == 1

@@ -1,4 +1,4 @@
-"""stage.filesystem_rates: the polls that count, with how many controllers there should have been."""
+"""Test stage.filesystem_rates: the polls in force, with the expected number of controllers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iosig.warehouse.contracts.polls import TICKS
 from tests.sql.given import Select, expect
 
 
-def test_instants_without_any_value_are_left_out(select: Select) -> None:
+def test_instants_without_values_are_dropped(select: Select) -> None:
     found = select(
         TICKS,
         {

@@ -1,4 +1,4 @@
-"""samples.grid_steps: a file system's traffic on a regular grid, with not a byte more or less."""
+"""Test samples.grid_steps: a file system's traffic on a regular grid, with all bytes conserved."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.sql.given import DAY, Select, at, expect, filled
 RUNS = "samples.runs"
 TICKS = "stage.filesystem_rates"
 S = 1_000_000
-#: the number of the step of 2 s that ends at 10:00:00
+# : number of the step of 2 s that ends at 10:00:00
 TEN = int(at("10:00:00").timestamp()) // 2
 
 
 def runs(first: int, last: int, step_us: int = 2 * S, phase_us: int = 0, controllers: int = 1) -> str:
-    """Return a run that needs these steps, both included."""
+    """Return a run that needs these steps, inclusive."""
     return f"""
         first_step  last_step  step_us    phase_us    expected_controller_count
         {first}     {last}     {step_us}  {phase_us}  {controllers}
@@ -56,7 +56,7 @@ def test_polls_on_the_grid_are_its_steps_and_gaps_are_null(select: Select) -> No
     )
 
 
-def test_a_poll_that_makes_up_for_a_hole_is_shared_by_time(select: Select) -> None:
+def test_poll_over_a_gap_is_distributed_by_time(select: Select) -> None:
     ticks = """
         polled_at  interval_s  controller_count  read_bytes
         10:00:00   2           1                 8
@@ -68,7 +68,7 @@ def test_a_poll_that_makes_up_for_a_hole_is_shared_by_time(select: Select) -> No
     assert found["reported_ratio"].to_list() == [1] * 7
 
 
-def test_polls_off_the_grid_are_cut_at_its_edges(select: Select) -> None:
+def test_polls_off_the_grid_are_split_at_its_edges(select: Select) -> None:
     ticks = """
         polled_at      interval_s  controller_count  read_bytes
         10:00:00.5     2           1                 100
@@ -79,7 +79,7 @@ def test_polls_off_the_grid_are_cut_at_its_edges(select: Select) -> None:
     assert found["reported_ratio"].to_list() == [0.75, 1, 0.25]
 
 
-def test_controllers_that_are_polled_at_different_instants_add_up(select: Select) -> None:
+def test_controllers_polled_at_different_instants_are_summed(select: Select) -> None:
     ticks = """
         polled_at   interval_s  controller_count  read_bytes
         10:00:02    2           1                 10
@@ -91,7 +91,7 @@ def test_controllers_that_are_polled_at_different_instants_add_up(select: Select
     expect(found, "read_bytes_per_s reported_ratio \n 10 1")
 
 
-def test_polls_that_overlap_report_no_more_than_all_controllers(select: Select) -> None:
+def test_reported_ratio_of_overlapping_polls_is_at_most_1(select: Select) -> None:
     ticks = """
         polled_at  interval_s  controller_count  read_bytes
         10:00:00   2           1                 10
@@ -101,8 +101,8 @@ def test_polls_that_overlap_report_no_more_than_all_controllers(select: Select) 
     expect(found, "read_bytes_per_s reported_ratio \n 15 1")
 
 
-def test_each_grid_of_a_file_system_has_its_own_steps(select: Select) -> None:
-    # Runs of one grid share its steps, from the first that any of them needs to the last.
+def test_each_grid_of_filesystem_has_separate_steps(select: Select) -> None:
+    # Runs with the same grid share its steps, from the first to the last needed step.
     grids = f"""
         filesystem  job_id  first_step   last_step    step_us   phase_us  expected_controller_count
         a           1       {TEN}        {TEN + 1}    2000000   0         1
@@ -126,7 +126,7 @@ def test_each_grid_of_a_file_system_has_its_own_steps(select: Select) -> None:
     )
 
 
-def test_only_the_runs_of_the_asked_days_need_steps(select: Select) -> None:
+def test_only_runs_of_requested_days_need_steps(select: Select) -> None:
     of_days = f"""
         job_id  ended_on  step_us  phase_us  expected_controller_count  first_step  last_step
         1       9         2000000  0         1                          {TEN}       {TEN}
@@ -137,7 +137,7 @@ def test_only_the_runs_of_the_asked_days_need_steps(select: Select) -> None:
     assert select(GRID_STEPS, {RUNS: of_days}, days=[]).is_empty()
 
 
-def test_a_poll_of_years_costs_no_more_than_the_steps_that_are_asked_for(select: Select) -> None:
+def test_poll_of_years_costs_only_the_requested_steps(select: Select) -> None:
     ticks = "polled_at interval_s controller_count read_bytes \n 11:00:00 1e8 1 100000000"
     began = time.process_time()
     found = select(GRID_STEPS, {RUNS: runs(TEN, TEN + 9), TICKS: ticks})
@@ -147,7 +147,7 @@ def test_a_poll_of_years_costs_no_more_than_the_steps_that_are_asked_for(select:
 
 @st.composite
 def polled(draw: st.DrawFn) -> list[naive.Poll]:
-    """Polls one after the other, with holes, of any length and phase."""
+    """Draw consecutive polls with gaps, of any length and phase."""
     lengths = draw(st.lists(st.integers(1, 12 * S), min_size=1, max_size=25))
     holes = draw(st.lists(st.integers(0, 4 * S), min_size=len(lengths), max_size=len(lengths)))
     volumes = draw(st.lists(st.none() | st.integers(0, 10**13), min_size=len(lengths), max_size=len(lengths)))
@@ -172,7 +172,7 @@ def ticks_of(polls: list[naive.Poll], controllers: int) -> pl.DataFrame:
 
 @settings(max_examples=budget.examples(12), deadline=None)
 @examples(polled(), st.sampled_from([S // 2, 2 * S, 5 * S]), st.integers(0, 5 * S), st.integers(1, 3))
-def test_every_byte_is_in_one_step(
+def test_bytes_are_conserved_across_steps(
     select: Select, polls: list[naive.Poll], step_us: int, phase_us: int, controllers: int
 ) -> None:
     phase_us %= step_us

@@ -1,4 +1,4 @@
-"""transforms.classes, periods, inference_checks: measured answers, those of traces, inferred ones, and agreement."""
+"""Test transforms.classes, periods and inference_checks: measured, traced and inferred results, and their agreement."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ COVERING = "transforms.covering_traces"
 RUNS, CLASS_ROWS, PERIOD_ROWS = "transforms.inference_runs", "transforms.classes", "transforms.periods"
 
 
-def test_an_answer_is_measured_else_traced_else_inferred(select: Select) -> None:
-    """Of each method, for periods; a subject without a time of start is never another one."""
+def test_period_is_measured_or_traced_or_inferred(select: Select) -> None:
+    """This holds for each method of periods; a subject without a start time is never replaced."""
     given = {
         "transforms.measured_periods": """
             subject_kind cluster subject_id started_at filesystem direction ended_on basis     method     outcome
@@ -69,7 +69,7 @@ def given_day() -> object:
     return DAY
 
 
-def test_classes_are_chosen_alike(select: Select) -> None:
+def test_class_is_measured_or_traced_or_inferred(select: Select) -> None:
     given = {
         "transforms.measured_classes": """
             subject_kind cluster subject_id started_at filesystem direction basis   outcome       label
@@ -103,7 +103,7 @@ def test_classes_are_chosen_alike(select: Select) -> None:
 
 
 def compared(select: Select, measured: str, inferred: str, **more: str) -> list[str | None]:
-    """Return how periods agree, each given as outcome and seconds."""
+    """Return the agreement of two periods, each given as outcome and seconds."""
     columns = "subject_kind cluster subject_id started_at filesystem direction basis is_default outcome period_s"
     run = "job cluster job_id 12:00:00 filesystem read"
     measured_rows = [f"{of} counted yes {measured}" for of in (run, run.replace("job_id", "other"))]
@@ -128,19 +128,19 @@ def compared(select: Select, measured: str, inferred: str, **more: str) -> list[
         ("aperiodic .", "no_io .", "aperiodic"),
     ],
 )
-def test_periods_agree_to_a_tenth_and_harmonics_do_not(
+def test_periods_agree_within_ten_percent_and_not_for_harmonics(
     select: Select, measured: str, inferred: str, agreement: str
 ) -> None:
     assert compared(select, measured, inferred) == [agreement]
 
 
 @pytest.mark.parametrize("unknown", ["too_short .", "no_data ."])
-def test_an_unknown_period_is_not_compared(select: Select, unknown: str) -> None:
+def test_unknown_period_is_not_compared(select: Select, unknown: str) -> None:
     assert compared(select, "periodic 100", unknown) == []
     assert compared(select, unknown, "periodic 100") == []
 
 
-def test_classes_are_compared_of_runs_with_a_trusted_signature_and_a_measured_answer(select: Select) -> None:
+def test_classes_are_compared_for_reliable_signatures_only(select: Select) -> None:
     columns = "subject_kind cluster subject_id started_at filesystem direction basis label"
     inferred = [f"job cluster {job} 12:00:00 filesystem read inferred START" for job in (1, 2, 3, 4)]
     given = {

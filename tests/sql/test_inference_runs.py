@@ -1,4 +1,4 @@
-"""transforms.inference_runs, covering_traces, inference_bursts: what is known of the runs of a day."""
+"""Test transforms.inference_runs, covering_traces and inference_bursts: known properties of the runs of a day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNATURE = """
     """
 
 
-def test_a_run_has_what_is_known_of_it_and_of_its_signature(select: Select) -> None:
+def test_run_has_properties_of_job_and_signature(select: Select) -> None:
     given = {
         SAMPLES: "job_id application_id \n 1 wave \n 2 doubtful \n 3 rare \n 4 . \n 5 idle \n 6 untold \n 7 wave",
         EXACT: "job_id application_id \n 1 wave \n 8 wave",
@@ -60,12 +60,12 @@ def test_a_run_has_what_is_known_of_it_and_of_its_signature(select: Select) -> N
     )
 
 
-def test_the_threshold_is_a_parameter(select: Select) -> None:
+def test_correlation_threshold_is_a_parameter(select: Select) -> None:
     given = {SAMPLES: "job_id application_id \n 2 doubtful", SIGNATURES: SIGNATURE}
     assert select(INFERENCE_RUNS, given, min_expected_correlation=0.5)["refusal"].to_list() == [None]
 
 
-def test_a_run_has_the_default_period_of_its_application(select: Select) -> None:
+def test_run_has_default_period_of_its_application(select: Select) -> None:
     given = {
         SAMPLES: "job_id application_id \n 1 wave \n 2 doubtful",
         SIGNATURES: SIGNATURE,
@@ -84,7 +84,7 @@ def test_a_run_has_the_default_period_of_its_application(select: Select) -> None
     )
 
 
-def test_a_sample_is_used_if_it_is_in_the_set_and_no_outlier(select: Select) -> None:
+def test_training_runs_are_in_the_set_and_not_outliers(select: Select) -> None:
     signatures = rows(SIGNATURES, "application_id is_default outcome expected_correlation \n wave yes extracted 0.8")
     given = {
         EXACT: "job_id application_id \n 1 wave \n 2 wave \n 3 wave",
@@ -98,7 +98,7 @@ def test_a_sample_is_used_if_it_is_in_the_set_and_no_outlier(select: Select) -> 
     expect(select(INFERENCE_RUNS, given), "job_id is_training_run \n 1 yes \n 2 no \n 3 no")
 
 
-def test_the_order_of_rows_is_nothing_to_it(select: Select) -> None:
+def test_order_of_rows_has_no_effect(select: Select) -> None:
     text = "\n".join(f"1 10:{minute:02d}:00 {0.1 * minute}" for minute in range(1, 40))
     attributed = rows(ATTRIBUTED, f"job_id minute_at attributed_bytes \n {text}")
     given = {SAMPLES: "job_id application_id \n 1 wave", SIGNATURES: SIGNATURE}
@@ -106,7 +106,7 @@ def test_the_order_of_rows_is_nothing_to_it(select: Select) -> None:
     assert all(each.equals(first) for each in others)
 
 
-def test_bursts_are_those_of_signatures_that_answer(select: Select) -> None:
+def test_bursts_belong_to_default_reliable_signatures(select: Select) -> None:
     given = {
         RUNS: "job_id application_id refusal \n 1 wave . \n 2 wave . \n 3 rare no_signature",
         SIGNATURES: "application_id method is_default \n wave mean yes \n wave iosi no \n rare mean yes",
@@ -115,7 +115,7 @@ def test_bursts_are_those_of_signatures_that_answer(select: Select) -> None:
     expect(select(INFERENCE_BURSTS, given), "application_id method burst \n wave mean 0 \n wave mean 1")
 
 
-def test_a_trace_covers_a_run_that_it_lasts_for_on_its_only_file_system(select: Select) -> None:
+def test_trace_covers_run_if_long_enough_on_a_single_filesystem(select: Select) -> None:
     given = {
         RUNS: """
             job_id filesystem direction duration_s

@@ -1,4 +1,4 @@
-"""transforms.job_io: one estimate for each run, file system and direction, and no byte twice."""
+"""Test transforms.job_io: a single estimate per run, file system and direction, without counting a byte twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.sql.given import Select, expect
 SOURCES, ATTRIBUTED = "samples.job_io_sources", "transforms.attributed_io"
 
 
-def test_counters_come_first_then_traces_then_attribution(select: Select) -> None:
+def test_counters_precede_traces_and_traces_precede_attribution(select: Select) -> None:
     sources = """
         job_id started_at filesystem direction source   trace_id outcome    filesystem_bytes own_bytes
         1      10:00:00   lake       write     server   .        measured   9                .
@@ -55,7 +55,7 @@ def test_counters_come_first_then_traces_then_attribution(select: Select) -> Non
     )
 
 
-def test_bytes_that_a_trace_does_not_place_are_in_a_row_of_their_own_and_nowhere_else(select: Select) -> None:
+def test_bytes_without_filesystem_are_in_a_separate_row(select: Select) -> None:
     sources = """
         job_id started_at filesystem direction source   trace_id outcome  filesystem_bytes own_bytes
         1      10:00:00   lake       write     server   .        measured 9                .
@@ -101,7 +101,7 @@ def test_bytes_that_a_trace_does_not_place_are_in_a_row_of_their_own_and_nowhere
     )
 
 
-def test_own_bytes_above_the_file_systems_are_flagged(select: Select) -> None:
+def test_estimate_above_filesystem_bytes_is_flagged(select: Select) -> None:
     sources = """
         job_id started_at filesystem direction source   trace_id filesystem_bytes own_bytes metadata_operation_count
         1      10:00:00   lake       write     server   .        9                .         .
@@ -124,7 +124,7 @@ def test_own_bytes_above_the_file_systems_are_flagged(select: Select) -> None:
     )
 
 
-def test_a_trace_that_ends_on_another_day_is_in_its_runs_row(select: Select) -> None:
+def test_trace_that_ends_on_another_day_is_in_row_of_its_run(select: Select) -> None:
     sources = """
         ended_on job_id started_at filesystem direction source trace_id filesystem_bytes own_bytes
         9        1      10:00:00   lake       write     client a        .                5

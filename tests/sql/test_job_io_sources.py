@@ -1,4 +1,4 @@
-"""samples.job_io_sources: what polls, counters and traces say of a run, in one table."""
+"""Test samples.job_io_sources: polls, counters and traces of a run in a single table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iosig.warehouse.contracts.job_io import JOB_IO_SOURCES
 from tests.sql.given import Select, expect
 
 
-def test_both_sides_are_there_and_say_whose_they_are(select: Select) -> None:
+def test_all_sources_are_listed_with_their_name(select: Select) -> None:
     found = select(
         JOB_IO_SOURCES,
         {

@@ -1,4 +1,4 @@
-"""stage.jobs: one truth per run out of all that logs said of it."""
+"""Test stage.jobs: a single row per run from all records of job logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.sql.given import DAY, Select, expect, rows, shuffled
 RECORDS = "landed.job_records"
 
 
-def test_the_end_of_a_run_replaces_the_record_of_it_running(select: Select) -> None:
+def test_ended_record_replaces_running_record(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -24,7 +24,7 @@ def test_the_end_of_a_run_replaces_the_record_of_it_running(select: Select) -> N
     expect(found, "job_id ended_at state duration_s ended_on \n 7 11:00:00 COMPLETED 3600 9")
 
 
-def test_an_end_is_kept_though_an_older_export_is_landed_after_it(select: Select) -> None:
+def test_ended_record_is_kept_after_landing_an_older_export(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -38,7 +38,7 @@ def test_an_end_is_kept_though_an_older_export_is_landed_after_it(select: Select
     expect(found, "job_id ended_at state \n 7 11:00:00 COMPLETED")
 
 
-def test_what_was_landed_last_is_the_latest_word_and_within_a_file_the_last_line(select: Select) -> None:
+def test_last_landed_record_wins_and_last_line_within_a_file(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -54,7 +54,7 @@ def test_what_was_landed_last_is_the_latest_word_and_within_a_file_the_last_line
     expect(found, "job_id ended_at node_count line \n 7 10:30:00 3 5")
 
 
-def test_a_requeued_job_has_a_run_for_each_start(select: Select) -> None:
+def test_requeued_job_has_a_run_for_each_start(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -75,7 +75,7 @@ def test_a_requeued_job_has_a_run_for_each_start(select: Select) -> None:
     )
 
 
-def test_a_pending_record_is_superseded_by_the_run_on_its_own_cluster_only(select: Select) -> None:
+def test_pending_record_is_superseded_only_on_same_cluster(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -99,7 +99,7 @@ def test_a_pending_record_is_superseded_by_the_run_on_its_own_cluster_only(selec
     )
 
 
-def test_a_cluster_that_is_not_named_is_the_default_one(select: Select) -> None:
+def test_unnamed_cluster_is_the_default_cluster(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -113,7 +113,7 @@ def test_a_cluster_that_is_not_named_is_the_default_one(select: Select) -> None:
     expect(found, "cluster job_id ended_at \n default 7 11:00:00")
 
 
-def test_what_ids_say(select: Select) -> None:
+def test_job_kind_and_parent_are_parsed_from_job_id(select: Select) -> None:
     said = """
         job_id               job_kind     parent_job_id
         123                  allocation   .
@@ -138,7 +138,7 @@ def test_what_ids_say(select: Select) -> None:
     expect(select(JOBS, {RECORDS: records}), said)
 
 
-def test_steps_are_the_runs_of_a_job_that_has_numbered_ones(select: Select) -> None:
+def test_numbered_steps_are_the_runs_of_a_job(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -162,7 +162,7 @@ def test_steps_are_the_runs_of_a_job_that_has_numbered_ones(select: Select) -> N
     assert runs == ["1.0", "1.1", "2", "3+0", "3+1.0", "4_1"]
 
 
-def test_a_step_inherits_what_only_its_job_says(select: Select) -> None:
+def test_step_inherits_missing_properties_of_its_job(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -187,7 +187,7 @@ def test_a_step_inherits_what_only_its_job_says(select: Select) -> None:
     )
 
 
-def test_a_step_inherits_the_latest_word_on_its_job_whatever_the_order_of_rows(select: Select) -> None:
+def test_step_inherits_latest_record_of_its_job(select: Select) -> None:
     records = rows(
         RECORDS,
         """
@@ -203,7 +203,7 @@ def test_a_step_inherits_the_latest_word_on_its_job_whatever_the_order_of_rows(s
         expect(found, "job_id submitted_at account \n 1.0 11:00:00 late")
 
 
-def test_the_sites_patterns_name_the_application_and_the_file_system(select: Select) -> None:
+def test_patterns_extract_application_and_filesystem(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -229,7 +229,7 @@ def test_the_sites_patterns_name_the_application_and_the_file_system(select: Sel
     )
 
 
-def test_only_the_asked_days_are_made_and_the_endless_only_if_asked_for(select: Select) -> None:
+def test_only_requested_days_and_undated_jobs_are_selected(select: Select) -> None:
     records = """
         job_id  started_at   ended_at
         1       8T23:00:00   8T23:59:59
@@ -245,7 +245,7 @@ def test_only_the_asked_days_are_made_and_the_endless_only_if_asked_for(select: 
     assert undated["job_id"].to_list() == ["4"]
 
 
-def test_a_run_that_ends_before_it_starts_has_no_duration(select: Select) -> None:
+def test_run_that_ends_before_it_starts_has_no_duration(select: Select) -> None:
     found = select(
         JOBS,
         {
@@ -260,7 +260,7 @@ def test_a_run_that_ends_before_it_starts_has_no_duration(select: Select) -> Non
     expect(found.sort("job_id"), "job_id duration_s \n 1 . \n 2 0 \n 3 0.25")
 
 
-def test_hostile_names_are_data(select: Select) -> None:
+def test_hostile_names_are_kept_as_data(select: Select) -> None:
     hostile = ["x'; drop table jobs; --", '"; select 1', "$days", "../../etc", "\\1 (.*", "ü\U0001f600", "fs=a b"]
     records = pl.concat(
         rows(RECORDS, f"job_id started_at ended_at \n {number} 10:00:00 11:00:00").with_columns(
@@ -275,5 +275,5 @@ def test_hostile_names_are_data(select: Select) -> None:
     assert found["filesystem"].to_list() == [None] * 6 + ["a"]
 
 
-def test_without_records_there_are_no_jobs(select: Select) -> None:
+def test_empty_input_yields_no_rows(select: Select) -> None:
     assert select(JOBS, {}).is_empty()

@@ -1,4 +1,4 @@
-"""samples.kept_subjects, joint_subjects, joint_runs: whose signatures stay, and whose are found together."""
+"""Test samples.kept_subjects, joint_subjects and joint_runs: kept signatures, and signatures fitted jointly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUBJECTS, SAMPLES, JOBS = "samples.joint_subjects", "samples.samples", "stage.jo
 HEAD = "application_id job_id source ended_on"
 
 
-# ---- what stays
+# ---- kept sets
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,17 @@ HEAD = "application_id job_id source ended_on"
         ("a 1 server 9", "b 1 server 9", False),
     ],
 )
-def test_a_set_stays_with_the_same_samples_of_days_that_are_not_recomputed(
-    select: Select, sets: str, base: str, is_kept: bool
-) -> None:
+def test_set_is_kept_if_its_samples_and_days_are_unchanged(select: Select, sets: str, base: str, is_kept: bool) -> None:
     given = {SETS: f"{HEAD} \n {sets}", BASE: f"{HEAD} \n {base}"}
     found = select(KEPT_SUBJECTS, given, days=[DAYS[9]])
     assert found["application_id"].to_list() == ["a"] * is_kept
 
 
-def test_without_a_base_release_no_set_stays(select: Select) -> None:
+def test_without_base_release_no_set_is_kept(select: Select) -> None:
     assert select(KEPT_SUBJECTS, {SETS: f"{HEAD} \n a 1 server 9"}, days=[]).is_empty()
 
 
-# ---- what is found together
+# ---- joint sets
 
 
 def joint(select: Select, sets: str | pl.DataFrame, known: str = "") -> list[str]:
@@ -71,7 +69,7 @@ RUNS = """
         ("    a              2      11:00:00   60         .\n", "", False),
     ],
 )
-def test_sets_of_enough_short_runs_that_polls_saw_are_found_together(
+def test_sets_of_enough_short_polled_runs_are_fitted_jointly(
     select: Select, before: str, after: str, is_joint: bool
 ) -> None:
     found = joint(select, RUNS.replace(before, after) if before else RUNS)
@@ -88,7 +86,7 @@ def test_sets_of_enough_short_runs_that_polls_saw_are_found_together(
         ("10:00:00", "11:01:00", 2, "elastic", True),
     ],
 )
-def test_those_with_runs_since_the_last_time_are_found_again(
+def test_sets_with_new_runs_are_fitted_again(
     select: Select, first: str, last: str, count: int, method: str, is_joint: bool
 ) -> None:
     head = "application_id method first_run_started_at last_run_ended_at sample_count"
@@ -96,7 +94,7 @@ def test_those_with_runs_since_the_last_time_are_found_again(
     assert bool(joint(select, RUNS, known)) == is_joint
 
 
-def test_of_too_many_the_latest_are_taken_names_break_ties(select: Select) -> None:
+def test_latest_sets_are_selected_and_names_break_ties(select: Select) -> None:
     lines = [
         f"{name} {job} 1{hour}:00:00 60 lake"
         for name, hour in (("d", 3), ("c", 2), ("b", 2), ("a", 1))
@@ -107,10 +105,10 @@ def test_of_too_many_the_latest_are_taken_names_break_ties(select: Select) -> No
     assert joint(select, sets) == ["a", "b", "d"]
 
 
-# ---- who was there
+# ---- overlapping runs
 
 
-def test_runs_are_there_that_overlap_a_sample_of_their_file_system(select: Select) -> None:
+def test_joint_runs_overlap_a_sample_on_same_filesystem(select: Select) -> None:
     edges = {1: (0, 5), 2: (6, 9), 3: (9, 12), 4: (12, 40), 5: (21, 29), 6: (35, 36), 7: (-5, 60), 8: (10, 20)}
     noon = at("12:00:00")
     jobs = pl.DataFrame(

@@ -1,4 +1,4 @@
-"""Answers of the base release that stay valid: those of unchanged signatures, and of other kinds of subjects."""
+"""Test the reuse of rows of the base release: rows of unchanged signatures, and of other kinds of subjects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIGNATURES, POINTS = "transforms.signatures", "transforms.signature_points"
 CURVES, PERIODS = "transforms.signature_curves", "transforms.kept_periods"
 
 
-def test_the_curve_of_a_default_signature_is_kept_if_the_base_release_has_it_with_an_answer(select: Select) -> None:
+def test_curve_is_kept_if_unchanged_and_analysed_in_base_release(select: Select) -> None:
     signatures = """
         application_id  filesystem  direction  method  is_default  outcome
         same            lake        read       robust  yes         extracted
@@ -65,7 +65,7 @@ def test_the_curve_of_a_default_signature_is_kept_if_the_base_release_has_it_wit
     )
 
 
-def test_rows_stay_by_their_kind_and_those_of_applications_by_their_signature(select: Select) -> None:
+def test_rows_are_kept_by_kind_and_applications_by_signature(select: Select) -> None:
     curves = "application_id filesystem direction is_kept \n a lake read yes \n b lake read no"
     released = """
         subject_kind  subject_id  cluster  filesystem  direction  outcome
@@ -81,7 +81,7 @@ def test_rows_stay_by_their_kind_and_those_of_applications_by_their_signature(se
         assert select(model, {CURVES: curves, base: released}, subject_kinds=[]).is_empty()
 
 
-def test_segments_and_nodes_stay_with_their_rows_of_periods(select: Select) -> None:
+def test_segments_and_nodes_are_kept_with_their_periods(select: Select) -> None:
     periods = """
         subject_kind  subject_id  cluster  filesystem  direction  method      outcome
         job           a           .        lake        read       null_tested  periodic

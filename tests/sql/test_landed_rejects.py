@@ -1,4 +1,4 @@
-"""landed.rejects: what every landing refused."""
+"""Test landed.rejects: refused rows of all landings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iosig.warehouse.contracts.quality import REJECTS
 from tests.sql.given import Select, expect
 
 
-def test_refused_rows_are_told_with_their_landing_in_the_order_of_lines(select: Select) -> None:
+def test_rejects_have_their_landing_and_are_ordered_by_line(select: Select) -> None:
     rejects = """
         landing_id  line  reason  raw
         b           2     late    x|y

@@ -1,4 +1,4 @@
-"""samples.metadata_io: operations of each run, by the target that counted them."""
+"""Test samples.metadata_io: operations of each run by the counting target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_TARGETS = """
     """
 
 
-def test_operations_are_of_the_run_whose_the_interval_is(select: Select) -> None:
+def test_operations_belong_to_the_run_of_their_interval(select: Select) -> None:
     given = {
         KEYS: TWO_NAMES,
         RISES: OF_TARGETS,
@@ -50,7 +50,7 @@ def test_operations_are_of_the_run_whose_the_interval_is(select: Select) -> None
     )
 
 
-def test_servers_of_data_do_not_count_metadata_operations(select: Select) -> None:
+def test_data_targets_do_not_count_metadata_operations(select: Select) -> None:
     jobs = "job_id started_at ended_at \n 7 10:00:00 10:01:00"
     found = select(RUN_COUNTER_DELTAS, {"stage.jobs": jobs, KEYS: TWO_NAMES, RISES: OF_TARGETS})
     expect(
@@ -67,7 +67,7 @@ def test_servers_of_data_do_not_count_metadata_operations(select: Select) -> Non
     assert found["metadata_operation_count"].to_list() == [None]
 
 
-def test_a_run_without_operations_has_none_where_any_are_counted_and_else_nobody_knows(select: Select) -> None:
+def test_missing_operation_counts_are_zero_only_where_others_are_counted(select: Select) -> None:
     runs = """
         job_id started_at filesystem interval_s step_count
         7      10:00:00   lake       10         2

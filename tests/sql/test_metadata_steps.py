@@ -1,4 +1,4 @@
-"""samples.metadata_runs, metadata_spans, metadata_steps, counted_samples: what is joined before runs are judged."""
+"""Test samples.metadata_runs, metadata_spans, metadata_steps and counted_samples: joins before the analysis of runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CALLS, GRIDS, TRACES = "landed.trace_metadata", "samples.metadata_grids", "stage
 RUNS, RISES, JOBS, EXACT = "samples.exact_runs", "samples.run_counter_deltas", "stage.jobs", "samples.exact_samples"
 
 
-def test_a_traced_run_lasts_to_its_last_call_at_least(select: Select) -> None:
+def test_traced_run_lasts_until_its_last_call(select: Select) -> None:
     given = {
         TRACES: "trace_id duration_s \n a 10 \n b 10 \n c . \n d 10 \n e -3",
         CALLS: "trace_id metadata_call end_s \n a 0 3 \n a 1 5 \n b 0 12 \n c 0 4 \n e 0 -1 \n x 0 9",
@@ -18,7 +18,7 @@ def test_a_traced_run_lasts_to_its_last_call_at_least(select: Select) -> None:
     expect(select(METADATA_SPANS, given), "trace_id lasting_s \n a 10 \n b 12 \n c 4 \n e 0")
 
 
-def test_calls_are_counted_by_kind_and_step_and_all_together(select: Select) -> None:
+def test_calls_are_counted_by_kind_and_step_and_in_total(select: Select) -> None:
     given = {
         GRIDS: "trace_id interval_s step_count \n a 2 5",
         CALLS: """
@@ -47,7 +47,7 @@ def test_calls_are_counted_by_kind_and_step_and_all_together(select: Select) -> 
     )
 
 
-def test_runs_have_their_operations_where_any_are_known_of_their_machine(select: Select) -> None:
+def test_run_has_operation_count_where_its_cluster_is_counted(select: Select) -> None:
     given = {
         RUNS: "cluster job_id filesystem step_us \n c 1 lake 1 \n c 2 lake 1 \n c 1 pond 1 \n d 1 lake 1",
         RISES: """
@@ -65,7 +65,7 @@ def test_runs_have_their_operations_where_any_are_known_of_their_machine(select:
     )
 
 
-def test_samples_of_which_all_was_counted_have_their_job(select: Select) -> None:
+def test_completely_counted_samples_have_their_job(select: Select) -> None:
     given = {
         EXACT: """
             job_id application_id outcome      direction sample_bytes_per_s

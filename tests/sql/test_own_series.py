@@ -1,4 +1,4 @@
-"""samples.own_series: runs whose own bytes are known over time."""
+"""Test samples.own_series: runs with known client-side traffic over time."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ TRACED = """
     """
 
 
-def test_counted_signals_of_a_trace_are_the_series_of_its_run(select: Select) -> None:
+def test_counted_signals_of_a_trace_are_series_of_its_run(select: Select) -> None:
     expect(select(OWN_SERIES, GIVEN), TRACED)
 
 
-def test_counters_that_miss_nothing_come_before_a_trace(select: Select) -> None:
+def test_complete_counters_take_precedence_over_a_trace(select: Select) -> None:
     exact = """
         job_id filesystem direction grid_started_at interval_s sample_bytes_per_s outcome
         1      lake       write     11:59:50        10         7,.                measured
@@ -63,7 +63,7 @@ def test_counters_that_miss_nothing_come_before_a_trace(select: Select) -> None:
         (SIGNALS, "heatmap ", "interval"),
     ],
 )
-def test_a_trace_without_place_or_shape_in_time_is_none(select: Select, name: str, before: str, after: str) -> None:
+def test_trace_without_filesystem_or_time_has_no_series(select: Select, name: str, before: str, after: str) -> None:
     changed = GIVEN[name].replace(before, after)
     assert changed != GIVEN[name]
     assert select(OWN_SERIES, GIVEN | {name: changed}).is_empty()

@@ -1,4 +1,4 @@
-"""The inputs of patterns: summed polls, summed explained bytes, and the runs that may have used a file system."""
+"""Test the inputs of patterns: summed polls, summed attributed bytes, and runs that may have used a file system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TICKS, JOBS = "stage.filesystem_rates", "stage.jobs"
 PARTITIONS = "settings.partition_filesystems"
 
 
-def test_polls_of_one_instant_are_summed_by_direction(select: Select) -> None:
+def test_polls_of_an_instant_are_summed_by_direction(select: Select) -> None:
     ticks = """
         filesystem  polled_at  interval_s  read_bytes  written_bytes
         lake        12:00:10   10          5           .
@@ -33,7 +33,7 @@ def test_polls_of_one_instant_are_summed_by_direction(select: Select) -> None:
     )
 
 
-def test_explained_bytes_of_all_runs_are_summed_by_minute(select: Select) -> None:
+def test_attributed_bytes_are_summed_by_minute(select: Select) -> None:
     attributed = """
         job_id  filesystem  direction  minute_at  attributed_bytes
         1       lake        read       12:01:00   5
@@ -52,7 +52,7 @@ def test_explained_bytes_of_all_runs_are_summed_by_minute(select: Select) -> Non
     )
 
 
-def test_a_run_may_have_used_its_own_file_system_or_those_of_its_partition_or_all(select: Select) -> None:
+def test_filesystems_of_a_run_come_from_job_or_partition_or_are_all(select: Select) -> None:
     jobs = """
         job_id  user  application  node_count  filesystem  partition  is_application_run
         own     a/b   ior          8           pond        batch      yes

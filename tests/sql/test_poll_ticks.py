@@ -1,4 +1,4 @@
-"""stage.poll_ticks: all controllers of a file system together, and what befell their polls."""
+"""Test stage.poll_ticks: sums over the controllers of a file system, and counts of faulty polls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ POLLS = "landed.polls"
 REPEATED = "stage.repeated_polls"
 
 
-def test_controllers_are_summed_in_whole_bytes(select: Select) -> None:
+def test_bytes_of_controllers_are_summed_as_integers(select: Select) -> None:
     found = select(
         POLL_TICKS,
         {
@@ -35,7 +35,7 @@ def test_controllers_are_summed_in_whole_bytes(select: Select) -> None:
     )
 
 
-def test_a_gap_is_no_zero(select: Select) -> None:
+def test_gap_is_null_and_not_zero(select: Select) -> None:
     found = select(
         POLL_TICKS,
         {
@@ -60,7 +60,7 @@ def test_a_gap_is_no_zero(select: Select) -> None:
     )
 
 
-def test_an_implausible_poll_is_in_no_sum(select: Select) -> None:
+def test_implausible_poll_is_excluded_from_sums(select: Select) -> None:
     polls = """
         controller  read_bytes_per_s  write_bytes_per_s
         c1          100               100
@@ -79,7 +79,7 @@ def test_an_implausible_poll_is_in_no_sum(select: Select) -> None:
     )
 
 
-def test_bytes_that_no_sum_can_hold_are_implausible_without_any_limit(select: Select) -> None:
+def test_overflowing_bytes_are_implausible_without_a_limit(select: Select) -> None:
     found = select(
         POLL_TICKS,
         {
@@ -123,13 +123,13 @@ def test_repeated_polls_count_once(select: Select) -> None:
     )
 
 
-def test_the_day_is_that_of_the_right_edge(select: Select) -> None:
+def test_day_is_that_of_the_right_edge(select: Select) -> None:
     polls = "polled_at read_bytes_per_s \n 9T23:59:59.999999 1 \n 10T00:00:00 1"
     expect(select(POLL_TICKS, {POLLS: polls}), "polled_on \n 9 \n 10")
 
 
-def test_sums_are_the_same_whatever_the_order_of_rows(select: Select) -> None:
-    # Sums of these doubles would differ in their last digits.
+def test_order_of_rows_has_no_effect(select: Select) -> None:
+    # Floating-point sums of these values would differ in their last digits.
     lines = [f"c{number} {number * 1e7 + 1 / (number + 3)} {1 / (number + 1)}" for number in range(60)]
     polls = rows(POLLS, "controller read_bytes_per_s write_bytes_per_s \n" + "\n".join(lines))
     first = select(POLL_TICKS, {POLLS: polls})

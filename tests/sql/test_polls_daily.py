@@ -1,4 +1,4 @@
-"""stage.polls_daily: a day of polls in one row, and what of it is missing."""
+"""Test stage.polls_daily: a row per day of polls, with its missing ratio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLLS = "landed.polls"
 TICKS = "stage.poll_ticks"
 
 
-def test_the_day_is_told_by_its_most_common_interval(select: Select) -> None:
+def test_most_common_interval_determines_expected_polls(select: Select) -> None:
     found = select(
         POLLS_DAILY,
         {
@@ -40,7 +40,7 @@ def test_the_day_is_told_by_its_most_common_interval(select: Select) -> None:
     expect(found.tail(1), "written_bytes peak_bytes_per_s missing_ratio \n .  0  " + str(1 - 1 / 17280))
 
 
-def test_where_intervals_or_phases_tie_the_smallest_counts(select: Select) -> None:
+def test_smallest_interval_and_phase_win_ties(select: Select) -> None:
     found = select(
         POLLS_DAILY,
         {
@@ -52,11 +52,11 @@ def test_where_intervals_or_phases_tie_the_smallest_counts(select: Select) -> No
             """,
         },
     )
-    # Both instants vote for the phase in steps of two seconds.
+    # Both instants vote for the phase on a grid of two seconds.
     expect(found, "interval_s grid_phase_s \n 2 1")
 
 
-def test_what_befell_the_polls_is_summed(select: Select) -> None:
+def test_counts_of_faulty_polls_are_summed(select: Select) -> None:
     found = select(
         POLLS_DAILY,
         {
@@ -77,7 +77,7 @@ def test_what_befell_the_polls_is_summed(select: Select) -> None:
     )
 
 
-def test_more_polls_than_due_miss_nothing(select: Select) -> None:
+def test_surplus_polls_have_a_missing_ratio_of_zero(select: Select) -> None:
     found = select(
         POLLS_DAILY,
         {
@@ -93,14 +93,14 @@ def test_more_polls_than_due_miss_nothing(select: Select) -> None:
     expect(found, "poll_count expected_poll_count missing_ratio \n 3 2 0")
 
 
-def test_at_least_one_poll_is_due_of_each_controller(select: Select) -> None:
+def test_expected_polls_include_a_poll_per_controller(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n 06:00:00 200000 {}"
     for count, missing_ratio in ((1, 0.5), (0, 1)):
         given = {POLLS: "controller \n c1 \n c2", TICKS: ticks.format(count)}
         expect(select(POLLS_DAILY, given), f"expected_poll_count missing_ratio \n 2 {missing_ratio}")
 
 
-def test_controllers_at_one_instant_peak_together(select: Select) -> None:
+def test_rates_of_controllers_at_same_instant_are_summed_for_peak(select: Select) -> None:
     found = select(
         POLLS_DAILY,
         {
@@ -116,7 +116,7 @@ def test_controllers_at_one_instant_peak_together(select: Select) -> None:
     expect(found, "peak_bytes_per_s \n 40")
 
 
-def test_without_polls_there_is_no_day(select: Select) -> None:
+def test_empty_input_yields_no_days(select: Select) -> None:
     assert select(POLLS_DAILY, {}).is_empty()
 
 
@@ -133,7 +133,7 @@ _HOURLY = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:00:
         ((None, None), 24, "no"),
     ],
 )
-def test_where_the_data_begin_or_end_only_the_time_that_they_cover_counts(
+def test_only_covered_time_counts_on_first_and_last_day(
     select: Select, span: tuple[Any, Any], expected_poll_count: int, is_partial_day: str
 ) -> None:
     given = {POLLS: "controller \n c1", TICKS: _HOURLY}
@@ -145,7 +145,7 @@ def test_where_the_data_begin_or_end_only_the_time_that_they_cover_counts(
     )
 
 
-def test_the_first_day_of_a_file_system_is_partial_and_that_of_others_is_not(select: Select) -> None:
+def test_first_day_of_a_filesystem_is_partial(select: Select) -> None:
     controllers = "filesystem controller \n new c1 \n old c2"
     ticks = "polled_at filesystem interval_s controller_count \n" + "\n".join(
         f"{hour:02}:00:00 {name} 3600 1" for name in ("new", "old") for hour in range(6, 24)
@@ -155,13 +155,13 @@ def test_the_first_day_of_a_file_system_is_partial_and_that_of_others_is_not(sel
     expect(found, "filesystem missing_ratio is_partial_day \n new 0 yes \n old 0.25 no")
 
 
-def test_polls_that_are_missing_within_a_partial_day_are_missing(select: Select) -> None:
+def test_missing_polls_within_a_partial_day_are_counted(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n 06:00:00 3600 1 \n 17:00:00 3600 1"
     found = select(POLLS_DAILY, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
     expect(found, f"expected_poll_count missing_ratio \n 12 {1 - 2 / 12}")
 
 
-def test_a_whole_first_day_is_not_partial(select: Select) -> None:
+def test_complete_first_day_is_not_partial(select: Select) -> None:
     ticks = "polled_at interval_s controller_count \n" + "\n".join(f"{hour:02}:59:59 3600 1" for hour in range(24))
     found = select(POLLS_DAILY, {POLLS: "controller \n c1", TICKS: ticks}, first_polled_on=DAY, last_polled_on=DAY)
     expect(found, "expected_poll_count missing_ratio is_partial_day \n 24 0 no")

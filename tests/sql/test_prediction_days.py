@@ -1,4 +1,4 @@
-"""stage.predictions and stage.faulty_predictions: the first record of an evaluation counts, what differs is named."""
+"""Test stage.predictions and faulty_predictions: the first record of an evaluation wins, deviations are listed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def day(number: int) -> dict[str, object]:
     return {"days": [DAY.replace(day=number)]}
 
 
-def test_the_first_record_of_an_evaluation_counts(select: Select) -> None:
+def test_first_record_of_an_evaluation_wins(select: Select) -> None:
     for given in shuffled(records()):
         found = select(PREDICTIONS, {RECORDS: given}, **day(9))
         expect(
@@ -50,17 +50,17 @@ def test_the_first_record_of_an_evaluation_counts(select: Select) -> None:
         )
 
 
-def test_a_repeat_on_another_day_is_no_second_row(select: Select) -> None:
+def test_repeated_record_on_another_day_is_dropped(select: Select) -> None:
     assert select(PREDICTIONS, {RECORDS: records()}, **day(10))["evaluation"].to_list() == [3]
     assert 3 not in select(PREDICTIONS, {RECORDS: records()}, **day(9))["evaluation"].to_list()
 
 
-def test_records_that_differ_from_the_first_are_named_and_repeats_are_not(select: Select) -> None:
+def test_deviating_records_are_listed_but_not_repetitions(select: Select) -> None:
     for given in shuffled(records()):
         found = select(FAULTY_PREDICTIONS, {RECORDS: given}, **day(9))
         told = [json.loads(row) for row in found["row_json"]]
         named = {(each["landing_id"], each["prediction"]["evaluation"]) for each in told}
-        # the day is a part of the row: the same evaluation on another day differs
+        # the day is a part of the row, so the same evaluation on another day differs
         assert named == {("second", 2), ("third", 2), ("third", 3)}
         assert found["rule"].unique().to_list() == ["predictions_agree"]
         assert found["table_name"].unique().to_list() == ["prediction_records"]
@@ -68,15 +68,15 @@ def test_records_that_differ_from_the_first_are_named_and_repeats_are_not(select
     assert select(FAULTY_PREDICTIONS, {RECORDS: records()}, **day(10)).is_empty()
 
 
-def test_one_landing_may_repeat_itself(select: Select) -> None:
+def test_records_repeated_within_a_landing_are_compared(select: Select) -> None:
     given = records(f"{KEY} \n 0 0 l 9 a write 1 1.0 \n 0 1 l 9 a write 1 2.0 \n 0 2 l 9 a write 1 1.0")
     expect(select(PREDICTIONS, {RECORDS: given}, **day(9)), "period_s \n 1.0")
     (told,) = select(FAULTY_PREDICTIONS, {RECORDS: given}, **day(9))["row_json"]
     assert json.loads(told)["prediction"]["period_s"] == 2.0
 
 
-def test_a_difference_in_any_column_is_one(select: Select) -> None:
-    """Every column is compared: one that is forgotten in the model would show here."""
+def test_difference_in_any_column_is_detected(select: Select) -> None:
+    """A column that the model forgets to compare would fail here."""
     names = [name for name in PREDICTIONS.column_names if name not in KEY.split()] + ["period_s"]
     lines = [f"0 {number} l 9 a write {number} 1.0" for number in range(len(names))]
     first = records("\n".join([KEY, *lines]))
@@ -90,7 +90,7 @@ def test_a_difference_in_any_column_is_one(select: Select) -> None:
 
 
 def _other(line: pl.DataFrame, name: str) -> pl.Series:
-    """Return another value of a column."""
+    """Return a different value of a column."""
     declared = PREDICTIONS.column(name)
     value = line[name].item()
     others: dict[str, Any] = {
@@ -103,6 +103,6 @@ def _other(line: pl.DataFrame, name: str) -> pl.Series:
     return pl.Series(name, [others[declared.dtype]], line[name].dtype)
 
 
-def test_without_records_there_are_none(select: Select) -> None:
+def test_empty_input_yields_no_rows(select: Select) -> None:
     for table in (PREDICTIONS, FAULTY_PREDICTIONS):
         assert select(table, {}).is_empty()

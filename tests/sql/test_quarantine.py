@@ -1,4 +1,4 @@
-"""quality.quarantine: the quarantined rows of this run, and those of the base release that it did not compute again."""
+"""Test quality.quarantine: rows quarantined in this run, and rows of the base release for days not rebuilt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ JOBS, POLLS, PREDICTIONS = "quality.faulty_jobs", "stage.faulty_polls", "stage.f
 RELEASED, REBUILT = "released.quarantine", "run.rebuilt_days"
 
 
-def test_rows_of_all_tables_are_joined(select: Select) -> None:
+def test_rows_of_all_tables_are_combined(select: Select) -> None:
     header = "day table_name rule row_json"
     given = {
         JOBS: f"{header} \n 2 jobs ends_after_start a \n . jobs ends_after_start b",
@@ -28,7 +28,7 @@ def test_rows_of_all_tables_are_joined(select: Select) -> None:
     )
 
 
-def test_a_rebuilt_day_drops_the_released_rows_of_the_rebuilt_table_only(select: Select) -> None:
+def test_rebuilt_day_drops_released_rows_of_its_table_only(select: Select) -> None:
     released = """
         day  table_name  row_json
         2    jobs        dropped

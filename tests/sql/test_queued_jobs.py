@@ -1,4 +1,4 @@
-"""stage.queued_jobs: one row per job and time at which the scheduler was asked."""
+"""Test stage.queued_jobs: a row per job and time of query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.sql.given import DAY, Select, expect
 RECORDS = "landed.queue_records"
 
 
-def test_of_two_answers_of_one_instant_the_last_one_counts(select: Select) -> None:
+def test_last_record_of_same_instant_wins(select: Select) -> None:
     found = select(
         QUEUED_JOBS,
         {
@@ -32,7 +32,7 @@ def test_of_two_answers_of_one_instant_the_last_one_counts(select: Select) -> No
     )
 
 
-def test_applications_and_file_systems_are_found_as_those_of_runs(select: Select) -> None:
+def test_application_and_filesystem_are_extracted(select: Select) -> None:
     found = select(
         QUEUED_JOBS,
         {

@@ -1,4 +1,4 @@
-"""stage.repeated_polls: several polls of one controller and instant become one, and what differs is counted."""
+"""Test stage.repeated_polls: duplicate polls of a controller and instant are merged, and conflicts are counted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.sql.given import Select, expect, rows, shuffled
 POLLS = "landed.polls"
 
 
-def test_a_poll_that_came_once_is_not_repeated(select: Select) -> None:
+def test_single_poll_is_not_repeated(select: Select) -> None:
     found = select(
         REPEATED_POLLS,
         {
@@ -26,7 +26,7 @@ def test_a_poll_that_came_once_is_not_repeated(select: Select) -> None:
     assert found.is_empty()
 
 
-def test_identical_polls_merge(select: Select) -> None:
+def test_identical_polls_are_merged(select: Select) -> None:
     found = select(
         REPEATED_POLLS,
         {
@@ -47,7 +47,7 @@ def test_identical_polls_merge(select: Select) -> None:
     )
 
 
-def test_of_polls_that_conflict_the_first_landed_is_kept(select: Select) -> None:
+def test_first_landed_of_conflicting_polls_is_kept(select: Select) -> None:
     polls = rows(
         POLLS,
         """
@@ -68,7 +68,7 @@ def test_of_polls_that_conflict_the_first_landed_is_kept(select: Select) -> None
         )
 
 
-def test_a_value_beats_a_gap_and_a_gap_conflicts_with_nothing(select: Select) -> None:
+def test_value_takes_precedence_over_gap_without_conflict(select: Select) -> None:
     found = select(
         REPEATED_POLLS,
         {
@@ -92,7 +92,7 @@ def test_a_value_beats_a_gap_and_a_gap_conflicts_with_nothing(select: Select) ->
     )
 
 
-def test_a_poll_that_knows_one_direction_less_conflicts(select: Select) -> None:
+def test_poll_with_a_missing_direction_conflicts(select: Select) -> None:
     found = select(
         REPEATED_POLLS,
         {
@@ -106,7 +106,7 @@ def test_a_poll_that_knows_one_direction_less_conflicts(select: Select) -> None:
     expect(found, "read_bytes_per_s write_bytes_per_s conflicting_poll_count \n 8 . 1")
 
 
-def test_the_same_controller_name_on_another_file_system_is_another_controller(select: Select) -> None:
+def test_controllers_are_distinguished_by_filesystem(select: Select) -> None:
     found = select(
         REPEATED_POLLS,
         {
@@ -132,7 +132,7 @@ def test_the_same_controller_name_on_another_file_system_is_another_controller(s
     )
 
 
-def test_a_rate_beyond_all_reason_is_compared_like_any_other(select: Select) -> None:
+def test_absurd_rates_are_compared_like_others(select: Select) -> None:
     polls = rows(POLLS, "read_bytes_per_s write_bytes_per_s \n 1e300 1 \n 1e300 1 \n 1e308 1")
     found = select(REPEATED_POLLS, {POLLS: polls})
     expect(found, "read_bytes_per_s duplicate_poll_count conflicting_poll_count \n 1e300 1 1")

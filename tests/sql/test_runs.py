@@ -1,4 +1,4 @@
-"""samples.runs: which runs there are to measure, on which file systems, on which grid."""
+"""Test samples.runs: the runs to measure, their file systems and their grids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def microseconds(word: str) -> int:
     return int(at(word).timestamp() * 1e6)
 
 
-def test_a_job_uses_its_own_file_system_where_it_is_known(select: Select) -> None:
+def test_known_filesystem_of_job_is_used(select: Select) -> None:
     found = select(
         RUNS,
         {
@@ -29,11 +29,11 @@ def test_a_job_uses_its_own_file_system_where_it_is_known(select: Select) -> Non
             PARTITIONS: "partition filesystem \n mapped pond",
         },
     )
-    # The polls of `sea` were never landed: the run is there and has no grid.
+    # No polls of `sea` were landed, so its run has no grid.
     expect(found, "job_id filesystem expected_controller_count \n other sea . \n own lake 3")
 
 
-def test_a_job_of_unknown_file_system_uses_those_of_its_partition_else_all(select: Select) -> None:
+def test_unknown_filesystem_is_replaced_by_partition_or_all(select: Select) -> None:
     found = select(
         RUNS,
         {
@@ -63,12 +63,12 @@ def test_a_job_of_unknown_file_system_uses_those_of_its_partition_else_all(selec
     )
 
 
-def test_without_any_polls_a_run_has_no_file_system_and_no_grid(select: Select) -> None:
+def test_run_without_polls_has_no_filesystem_and_no_grid(select: Select) -> None:
     found = select(RUNS, {JOBS: "job_id ended_at \n 1 12:00:00"})
     expect(found, "job_id filesystem interval_s step_us first_step last_step \n 1 . . . . .")
 
 
-def test_the_grid_has_the_steps_whose_right_edge_is_in_the_run_or_a_step_after_it(select: Select) -> None:
+def test_grid_has_steps_that_end_in_the_run_or_a_step_later(select: Select) -> None:
     jobs = """
         job_id  started_at  ended_at
         a       10:00:00    10:00:00
@@ -86,17 +86,17 @@ def test_the_grid_has_the_steps_whose_right_edge_is_in_the_run_or_a_step_after_i
     assert edges == {"a": [0, 0], "b": [0, 2], "c": [0, 2], "d": [0, 4], "e": [0, 10], "f": [2, 2]}
 
 
-def test_the_grid_lies_on_the_polls(select: Select) -> None:
+def test_grid_is_aligned_with_polls(select: Select) -> None:
     jobs = "started_at ended_at \n 10:00:00 10:00:05"
     polls_daily = "interval_s grid_phase_s controller_count \n 5 3.5 1"
     found = select(RUNS, {JOBS: jobs, POLLS_DAILY: polls_daily})
     expect(found, "interval_s step_us phase_us \n 5 5000000 3500000")
     edges = [found[name].item() * 5_000_000 + 3_500_000 for name in STEPS]
-    # [10:00:00, 10:00:10) holds the edges at 3.5 s and 8.5 s.
+    # [10:00:00, 10:00:10) contains the edges at 3.5 s and 8.5 s.
     assert edges == [microseconds("10:00:03.5"), microseconds("10:00:08.5")]
 
 
-def test_a_run_over_several_days_has_the_spacing_of_the_last_and_the_most_controllers(select: Select) -> None:
+def test_run_over_days_has_last_interval_and_most_controllers(select: Select) -> None:
     jobs = "started_at ended_at ended_on \n 8T10:00:00 10T10:00:00 10"
     polls_daily = """
         polled_on  interval_s  controller_count
@@ -109,8 +109,8 @@ def test_a_run_over_several_days_has_the_spacing_of_the_last_and_the_most_contro
     expect(found, "interval_s expected_controller_count \n 5 4")
 
 
-def test_a_poll_that_ends_after_midnight_measures_a_run_that_ended_before(select: Select) -> None:
-    # Its right edge, at 00:00:00, lies within the interval after the end.
+def test_poll_ending_after_midnight_measures_run_ending_before(select: Select) -> None:
+    # Its right edge, at 00:00:00, lies within an interval after the end.
     jobs = """
         job_id  started_at  ended_at
         late    23:00:00    23:59:58.5
@@ -123,7 +123,7 @@ def test_a_poll_that_ends_after_midnight_measures_a_run_that_ended_before(select
     expect(found, "job_id interval_s expected_controller_count \n early 5 1 \n late 5 3")
 
 
-def test_only_application_runs_with_sane_times_are_runs(select: Select) -> None:
+def test_only_application_runs_with_valid_times_are_selected(select: Select) -> None:
     jobs = """
         job_id    started_at  ended_at  is_application_run
         good      10:00:00    11:00:00  yes
@@ -133,7 +133,7 @@ def test_only_application_runs_with_sane_times_are_runs(select: Select) -> None:
     assert select(RUNS, {JOBS: jobs})["job_id"].to_list() == ["good"]
 
 
-def test_what_ran_beside_the_runs_of_the_day_is_there_and_nothing_else(select: Select) -> None:
+def test_runs_overlapping_runs_of_the_day_are_selected(select: Select) -> None:
     jobs = """
         job_id   started_at   ended_at    ended_on
         today    9T10:00:00   9T12:00:00  9
@@ -147,13 +147,13 @@ def test_what_ran_beside_the_runs_of_the_day_is_there_and_nothing_else(select: S
     assert select(RUNS, {JOBS: jobs}, days=[DAY.replace(day=20)]).is_empty()
 
 
-def test_a_running_job_has_no_grid(select: Select) -> None:
+def test_running_job_has_no_grid(select: Select) -> None:
     jobs = "job_id started_at ended_at ended_on \n running 10:00:00 . . \n today 10:00:00 12:00:00 9"
     found = select(RUNS, {JOBS: jobs, POLLS_DAILY: "controller_count \n 1"})
     expect(found.filter(found["job_id"] == "running"), "filesystem step_us first_step \n filesystem . .")
 
 
-def test_an_application_needs_all_of_its_parts(select: Select) -> None:
+def test_application_requires_all_of_its_parts(select: Select) -> None:
     jobs = rows(
         JOBS,
         """

@@ -1,4 +1,4 @@
-"""The joins around samples: where a run's steps lie among the steps of grids, and pairs of cut and exact samples."""
+"""Test the joins of samples: positions of runs in the grid's steps, and pairs of cut and exact samples."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tests.sql.given import Select, at, expect
 RUNS, GRID_STEPS = "samples.runs", "samples.grid_steps"
 EXACT, SAMPLES = "samples.exact_samples", "samples.samples"
 S = 1_000_000
-#: the step of 2 s that ends at 10:00:00
+# : number of the step of 2 s that ends at 10:00:00
 TEN = int(at("10:00:00").timestamp()) // 2
 
 
-def test_a_run_has_the_place_of_its_first_step_in_both_directions(select: Select) -> None:
+def test_run_has_position_of_its_first_step_in_both_directions(select: Select) -> None:
     runs = f"""
         job_id  filesystem  step_us  phase_us  first_step  last_step
         1       lake        {2 * S}  0         {TEN}       {TEN + 1}
@@ -45,7 +45,7 @@ def test_a_run_has_the_place_of_its_first_step_in_both_directions(select: Select
     )
 
 
-def test_pairs_compare_the_bytes_of_both_samples(select: Select) -> None:
+def test_pairs_compare_bytes_of_both_samples(select: Select) -> None:
     exact = """
         job_id  filesystem  direction  interval_s  sample_bytes_per_s
         1       lake        read       2           1,2,.

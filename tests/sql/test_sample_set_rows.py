@@ -1,4 +1,4 @@
-"""samples.sample_sets: the latest samples of each application, all on steps of one length."""
+"""Test samples.sample_sets: the latest samples of each application, all with equal step length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PARAMETERS: dict[str, object] = {"signature_window_days": 90, "max_sample_count"
 
 
 def given(runs: list[tuple[str, str, str, int]], **changed: dict[str, str]) -> dict[str, str]:
-    """Runs of job_id, start, application_id and node count, which all wrote to one file system for 100 s."""
+    """Return runs of (job_id, start, application_id, node count) that all wrote to a file system for 100 s."""
     samples = [
         f"{job} {at} 9 lake write {name} {changed.get(job, {}).get('interval_s', '2')}" for job, at, name, _ in runs
     ]
@@ -28,7 +28,7 @@ def given(runs: list[tuple[str, str, str, int]], **changed: dict[str, str]) -> d
     }
 
 
-def test_a_set_holds_what_is_known_of_its_runs(select: Select) -> None:
+def test_set_has_properties_of_its_runs(select: Select) -> None:
     found = select(
         SAMPLE_SETS,
         given([("2", "11:00:00", "ann/vasp/8", 8), ("1", "10:00:00", "ann/vasp/8", 8)]),
@@ -44,7 +44,7 @@ def test_a_set_holds_what_is_known_of_its_runs(select: Select) -> None:
     )
 
 
-def test_what_was_not_measured_or_does_not_last_is_in_no_set(select: Select) -> None:
+def test_unmeasured_or_zero_length_runs_are_in_no_set(select: Select) -> None:
     found = select(
         SAMPLE_SETS,
         given(
@@ -56,13 +56,13 @@ def test_what_was_not_measured_or_does_not_last_is_in_no_set(select: Select) -> 
     expect(found, "application_id job_id")
 
 
-def test_the_latest_runs_steps_are_those_of_the_set(select: Select) -> None:
+def test_samples_must_have_step_length_of_latest_run(select: Select) -> None:
     runs = [(str(number), f"1{number}:00:00", "ann/vasp/8", 8) for number in range(4)]
     found = select(SAMPLE_SETS, given(runs, **{"1": {"interval_s": "5"}}), **PARAMETERS)
     assert found["job_id"].to_list() == ["0", "2", "3"]
 
 
-def test_only_so_many_samples_and_none_that_are_too_old(select: Select) -> None:
+def test_number_and_age_of_samples_are_limited(select: Select) -> None:
     runs = [(str(number), f"{10 + number}T00:00:00", "ann/vasp/8", 8) for number in range(6)]
     most = select(SAMPLE_SETS, given(runs), **(PARAMETERS | {"max_sample_count": 2}))
     assert most["job_id"].to_list() == ["4", "5"]
@@ -70,7 +70,7 @@ def test_only_so_many_samples_and_none_that_are_too_old(select: Select) -> None:
     assert window["job_id"].to_list() == ["2", "3", "4", "5"]
 
 
-def test_sets_over_all_sizes_are_there_if_wanted_and_there_are_several(select: Select) -> None:
+def test_merged_sets_exist_only_for_several_node_counts(select: Select) -> None:
     runs = [
         ("1", "10:00:00", "ann/vasp/16", 16),
         ("2", "11:00:00", "ann/vasp/8", 8),

@@ -1,4 +1,4 @@
-"""stage.series_intervals: one value per subject, direction and time."""
+"""Test stage.series_intervals: a single value per subject, direction and time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SERIES = "landed.series"
 EPOCH = 1518134400  # 2018-02-09T00:00:00Z
 
 
-def test_a_subject_belongs_as_a_whole_to_the_day_of_its_end(select: Select) -> None:
+def test_all_rows_of_a_subject_are_in_the_day_of_its_end(select: Select) -> None:
     found = select(
         SERIES_INTERVALS,
         {
@@ -32,7 +32,7 @@ def test_a_subject_belongs_as_a_whole_to_the_day_of_its_end(select: Select) -> N
     )
 
 
-def test_what_was_landed_last_is_the_latest_word_whatever_the_order_of_rows(select: Select) -> None:
+def test_last_landed_value_wins_in_any_order_of_rows(select: Select) -> None:
     series = rows(
         SERIES,
         """
@@ -56,7 +56,7 @@ def test_what_was_landed_last_is_the_latest_word_whatever_the_order_of_rows(sele
         )
 
 
-def test_a_series_on_its_own_clock_is_undated_and_made_only_if_asked_for(select: Select) -> None:
+def test_series_with_relative_times_is_undated_and_optional(select: Select) -> None:
     series = f"subject_id time_s \n own 3600 \n dated {EPOCH + 3600} \n later {EPOCH + 90000}"
     both = select(SERIES_INTERVALS, {SERIES: series}, days=[DAY], has_undated=True)
     assert both["subject_id"].to_list() == ["dated", "own"]
@@ -64,12 +64,12 @@ def test_a_series_on_its_own_clock_is_undated_and_made_only_if_asked_for(select:
     assert dated["subject_id"].to_list() == ["dated"]
 
 
-def test_times_that_are_no_date_leave_the_series_undated(select: Select) -> None:
+def test_times_too_small_for_a_date_leave_the_series_undated(select: Select) -> None:
     times = "subject_id time_s \n before_its_zero -5 \n early 999999999"
     found = select(SERIES_INTERVALS, {SERIES: times})
     expect(found, times)
     assert found["ended_on"].null_count() == 2
 
 
-def test_without_series_there_are_no_intervals(select: Select) -> None:
+def test_empty_input_yields_no_intervals(select: Select) -> None:
     assert select(SERIES_INTERVALS, {}).is_empty()

@@ -1,4 +1,4 @@
-"""samples.server_io: what the file system moved while a job ran."""
+"""Test samples.server_io: traffic of the file system while a job ran."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ TEN = int(at("10:00:00").timestamp()) * S
 
 
 def measured(select: Select, runs: str, ticks: str, direction: str = "read", samples: str = "") -> pl.DataFrame:
-    """Return one direction of `server_io`."""
+    """Return the rows of a direction of `server_io`."""
     found = select(SERVER_IO, {RUNS: runs, TICKS: ticks, SAMPLES: samples})
     assert found.height == 2 * rows(RUNS, runs).height
     return found.filter(pl.col("direction") == direction).sort("job_id", "filesystem")
 
 
-# ---- which polls are a run's
+# ---- polls of a run
 
 
-def test_a_poll_belongs_if_its_right_edge_is_in_the_run_or_an_interval_after_it(select: Select) -> None:
-    # Each on a file system of its own; the run lasts from 10:00:00 to 10:00:10.
+def test_poll_belongs_if_it_ends_in_run_or_an_interval_later(select: Select) -> None:
+    # Each poll is on a separate file system; the run lasts from 10:00:00 to 10:00:10.
     edges = [
         ("09:59:59.999999", "2", False),
         ("10:00:00", "2", True),
@@ -58,7 +58,7 @@ def test_a_poll_belongs_if_its_right_edge_is_in_the_run_or_an_interval_after_it(
     expect(measured(select, runs, ticks), f"outcome volume_bytes poll_count \n {expected}")
 
 
-def test_a_run_of_no_length_has_the_poll_in_which_it_lies(select: Select) -> None:
+def test_run_of_zero_length_has_its_surrounding_poll(select: Select) -> None:
     ticks = """
         polled_at  controller_count  read_bytes
         09:59:58   1                 1
@@ -74,8 +74,8 @@ def test_a_run_of_no_length_has_the_poll_in_which_it_lies(select: Select) -> Non
     expect(measured(select, runs, ticks), "job_id volume_bytes \n between 100 \n on_edge 10")
 
 
-def test_polls_of_other_lengths_in_one_window(select: Select) -> None:
-    # Every 2 s, then one of 10 s that makes up for a hole, then every 5 s.
+def test_polls_of_different_lengths_are_combined(select: Select) -> None:
+    # Polls every 2 s, then a poll of 10 s over a gap, then polls every 5 s.
     ticks = """
         polled_at  interval_s  controller_count  read_bytes
         09:59:58   2           1                 1
@@ -101,7 +101,7 @@ def test_polls_of_other_lengths_in_one_window(select: Select) -> None:
     )
 
 
-def test_each_direction_knows_its_own_gaps(select: Select) -> None:
+def test_each_direction_has_separate_gaps(select: Select) -> None:
     ticks = """
         polled_at  controller_count  read_bytes  written_bytes
         10:00:00   2                 4           .
@@ -125,7 +125,7 @@ def test_each_direction_knows_its_own_gaps(select: Select) -> None:
     )
 
 
-def test_no_bytes_are_no_gap(select: Select) -> None:
+def test_zero_bytes_are_not_a_gap(select: Select) -> None:
     ticks = "polled_at controller_count read_bytes \n 10:00:00 1 0"
     runs = "started_at ended_at \n 10:00:00 10:00:00"
     expect(
@@ -134,7 +134,7 @@ def test_no_bytes_are_no_gap(select: Select) -> None:
     )
 
 
-def test_a_run_without_polls_has_an_outcome_and_no_values(select: Select) -> None:
+def test_run_without_polls_has_an_outcome_and_no_values(select: Select) -> None:
     ticks = "filesystem polled_at controller_count read_bytes \n a 10:00:00 1 9"
     runs = """
         job_id     filesystem  started_at  ended_at  step_us  expected_controller_count  first_step  last_step
@@ -153,14 +153,14 @@ def test_a_run_without_polls_has_an_outcome_and_no_values(select: Select) -> Non
     )
 
 
-def test_a_poll_on_a_day_without_a_grid_measures_nothing(select: Select) -> None:
-    # A poll of hours that ends on the next day: what of it was the run's is not known.
+def test_poll_on_a_day_without_a_grid_is_not_used(select: Select) -> None:
+    # A poll of hours that ends on the next day: the run's part of it is unknown.
     ticks = "polled_at interval_s controller_count read_bytes \n 10T03:00:00 14400 1 9"
     runs = "started_at ended_at step_us expected_controller_count \n 23:00:00 23:59:00 . ."
     expect(measured(select, runs, ticks), "outcome volume_bytes missing_ratio poll_count \n no_polls . . 0")
 
 
-def test_each_file_system_counts_for_itself(select: Select) -> None:
+def test_filesystems_are_measured_separately(select: Select) -> None:
     ticks = """
         filesystem  polled_at  controller_count  read_bytes
         a           10:00:00   1                 3
@@ -170,7 +170,7 @@ def test_each_file_system_counts_for_itself(select: Select) -> None:
     expect(measured(select, runs, ticks), "filesystem volume_bytes \n a 3 \n b 5")
 
 
-def test_only_the_asked_days_are_made(select: Select) -> None:
+def test_only_requested_days_are_selected(select: Select) -> None:
     runs = rows(RUNS, "job_id ended_on \n 1 8 \n 2 9 \n 3 . \n 4 10").with_columns(
         ended_at=pl.when(pl.col("ended_on").is_not_null()).then("ended_at")
     )
@@ -182,7 +182,7 @@ def test_only_the_asked_days_are_made(select: Select) -> None:
 # ---- rates
 
 
-def test_the_mean_is_over_the_time_that_the_polls_cover(select: Select) -> None:
+def test_mean_covers_only_polled_time(select: Select) -> None:
     ticks = """
         polled_at  interval_s  controller_count  read_bytes
         10:00:02   2           4                 80
@@ -193,7 +193,7 @@ def test_the_mean_is_over_the_time_that_the_polls_cover(select: Select) -> None:
     expect(measured(select, runs, ticks), "volume_bytes mean_bytes_per_s \n 180 30")
 
 
-def test_the_mean_does_not_depend_on_whether_controllers_are_polled_together(select: Select) -> None:
+def test_mean_does_not_depend_on_synchronous_polling(select: Select) -> None:
     together = """
         polled_at    controller_count  read_bytes
         10:00:02     2                 40
@@ -211,7 +211,7 @@ def test_the_mean_does_not_depend_on_whether_controllers_are_polled_together(sel
         expect(measured(select, runs, ticks), "volume_bytes mean_bytes_per_s missing_ratio \n 80 20 0")
 
 
-def test_the_peak_is_the_highest_step_of_the_sample(select: Select) -> None:
+def test_peak_is_maximum_of_sample(select: Select) -> None:
     samples = """
         direction  started_at  filesystem  sample_bytes_per_s
         read       10:00:00    filesystem  1,.,9,4
@@ -223,10 +223,10 @@ def test_the_peak_is_the_highest_step_of_the_sample(select: Select) -> None:
     expect(measured(select, runs, ticks, "write", samples), "peak_bytes_per_s mean_bytes_per_s \n 2 2")
 
 
-# ---- the others
+# ---- concurrent runs
 
 
-def test_the_others_are_those_that_share_time_on_the_same_file_system(select: Select) -> None:
+def test_concurrent_runs_overlap_on_same_filesystem(select: Select) -> None:
     runs = """
         job_id   filesystem  started_at  ended_at
         long     a           10:00:00    12:00:00
@@ -257,12 +257,12 @@ def test_the_others_are_those_that_share_time_on_the_same_file_system(select: Se
     )
 
 
-# ---- against the naive twin
+# ---- comparison with a naive implementation
 
 
 @st.composite
 def polls(draw: st.DrawFn) -> list[naive.Poll]:
-    """Polls of one file system: of lengths that differ, one after the other with holes, or overlapping."""
+    """Draw polls of a file system with different lengths: consecutive, with gaps, or overlapping."""
     lengths = draw(st.lists(st.sampled_from([1, 2 * S, 5 * S, 10 * S]), min_size=1, max_size=20))
     steps = draw(st.lists(st.sampled_from([0, 1, S, 2 * S, 5 * S]), min_size=len(lengths), max_size=len(lengths)))
     values = draw(
@@ -281,7 +281,7 @@ def polls(draw: st.DrawFn) -> list[naive.Poll]:
 
 
 def runs_of(times: list[tuple[str | None, int, int | None]]) -> tuple[list[naive.Run], pl.DataFrame]:
-    """Return runs of (file system, start [s], duration [s]) for the twin and for the model."""
+    """Return runs of (file system, start [s], duration [s]) for the naive implementation and the model."""
     runs = [
         naive.Run(place, TEN + start * S, None if length is None else TEN + (start + length) * S)
         for place, start, length in times
@@ -314,7 +314,7 @@ def ticks_of(found: list[naive.Poll]) -> pl.DataFrame:
 
 @settings(max_examples=budget.examples(10), deadline=None)
 @examples(polls(), st.lists(st.tuples(st.just("filesystem"), st.integers(-9, 60), st.integers(0, 30)), min_size=5))
-def test_volumes_are_those_of_the_naive_twin(
+def test_volumes_match_naive_implementation(
     select: Select, found: list[naive.Poll], times: list[tuple[str | None, int, int | None]]
 ) -> None:
     runs, frame = runs_of(times)
@@ -338,7 +338,7 @@ def test_volumes_are_those_of_the_naive_twin(
         max_size=40,
     )
 )
-def test_concurrent_runs_are_those_of_the_naive_twin(
+def test_concurrent_runs_match_naive_implementation(
     select: Select, times: list[tuple[str | None, int, int | None]]
 ) -> None:
     runs, frame = runs_of(times)
@@ -348,7 +348,7 @@ def test_concurrent_runs_are_those_of_the_naive_twin(
     assert found["concurrent_job_count"].to_list() == [naive.concurrent_count(runs, place) for place in ended]
 
 
-# ---- with the sample that is cut for it
+# ---- consistency with samples
 
 
 def sampled(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
@@ -370,7 +370,7 @@ def sampled(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     st.sampled_from([0, 1, 700_000, 1_999_999]),
 )
 @example([naive.Poll(TEN, 1, 1, 0), naive.Poll(TEN + 1, 1, 1, 1)], [("filesystem", 0, 0)] * 5, 1)
-def test_volume_mean_and_peak_agree_wherever_the_polls_lie(
+def test_volume_mean_and_peak_are_consistent(
     select: Select, found: list[naive.Poll], times: list[tuple[str | None, int, int | None]], phase_us: int
 ) -> None:
     ticks = ticks_of(found)

@@ -1,4 +1,4 @@
-"""transforms.exact_pairs, traced_applications: which runs are compared with which signatures."""
+"""Test transforms.exact_pairs and traced_applications: runs paired with signatures for comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXACT, SETS, SIGNATURES = "samples.exact_samples", "samples.sample_sets", "trans
 JOBS, SAMPLES = "stage.trace_jobs", "samples.samples"
 
 
-def test_exact_samples_have_the_default_signature_of_their_application(select: Select) -> None:
+def test_exact_samples_are_paired_with_default_signature(select: Select) -> None:
     signatures = rows(
         SIGNATURES,
         """
@@ -51,7 +51,7 @@ def test_exact_samples_have_the_default_signature_of_their_application(select: S
     )
 
 
-def test_traces_belong_to_the_application_of_their_run(select: Select) -> None:
+def test_traces_belong_to_application_of_their_run(select: Select) -> None:
     given = {
         JOBS: """
             trace_id cluster job_id job_started_at

@@ -1,4 +1,4 @@
-"""stage.stale_days: no day too few, or a release keeps what is no longer true."""
+"""Test stage.stale_days: every day with changed inputs is stale, or a release would keep outdated rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stale(
     longest_interval_s: float = 2.0,
     counter_days: dict[int, float] | None = None,
 ) -> list[int | None]:
-    """Return the stale days, as days of February 2018, in order; None comes last."""
+    """Return the stale days as sorted days of February 2018, with None last."""
     days = [date(2018, 2, number) for number in poll_days or []]
     reaches = counter_days or {}
     stale_days = select(
@@ -40,7 +40,7 @@ def stale(
     return [day and day.day for day in found]
 
 
-def test_the_day_of_a_new_record_is_stale_and_no_other(select: Select) -> None:
+def test_only_day_of_a_new_record_is_stale(select: Select) -> None:
     records = """
         landing_id  job_id  started_at  ended_at
         old         1       7T10:00:00  7T11:00:00
@@ -51,7 +51,7 @@ def test_the_day_of_a_new_record_is_stale_and_no_other(select: Select) -> None:
     assert stale(select, {RECORDS: records}, ["neither"]) == []
 
 
-def test_a_later_record_that_moves_the_end_makes_the_old_day_stale_too(select: Select) -> None:
+def test_record_that_moves_the_end_makes_both_days_stale(select: Select) -> None:
     records = """
         landing_id  cluster  job_id  started_at  ended_at
         old         .        1       7T10:00:00  7T11:00:00
@@ -61,15 +61,15 @@ def test_a_later_record_that_moves_the_end_makes_the_old_day_stale_too(select: S
     assert stale(select, {RECORDS: records}, ["new"]) == [7, 9]
 
 
-def test_a_job_that_runs_or_waits_makes_the_undated_rows_stale(select: Select) -> None:
+def test_running_or_pending_job_makes_undated_rows_stale(select: Select) -> None:
     running = "landing_id job_id started_at ended_at \n new 1 7T10:00:00 ."
     assert stale(select, {RECORDS: running}, ["new"]) == [None]
     ended = running + "\n newer 1 7T10:00:00 7T12:00:00"
     assert stale(select, {RECORDS: ended}, ["newer"]) == [7, None]
 
 
-def test_a_step_that_comes_later_makes_its_jobs_day_stale(select: Select) -> None:
-    # The job is no run of its own once a numbered step of it is known, and steps inherit from it.
+def test_later_step_makes_day_of_its_job_stale(select: Select) -> None:
+    # A job with a known numbered step is not a separate run, and steps inherit from it.
     records = """
         landing_id  job_id  started_at  ended_at
         first       1       7T10:00:00  8T11:00:00
@@ -92,7 +92,7 @@ def test_a_step_that_comes_later_makes_its_jobs_day_stale(select: Select) -> Non
     ],
     ids=["within", "across", "last second", "within an interval", "before", "after", "running"],
 )
-def test_late_polls_make_the_days_stale_on_which_a_run_that_they_measure_ends(
+def test_late_polls_make_days_of_measured_runs_stale(
     select: Select, started: str, ended: str, expected: list[int]
 ) -> None:
     records = f"landing_id job_id started_at ended_at \n old 1 {started} {ended}"
@@ -100,9 +100,7 @@ def test_late_polls_make_the_days_stale_on_which_a_run_that_they_measure_ends(
 
 
 @pytest.mark.parametrize(("reach_s", "days"), [(600.0, [7]), (599.0, []), (90_000.0, [6, 7])])
-def test_counters_tell_of_jobs_that_ended_before_so_far_as_they_reach(
-    select: Select, reach_s: float, days: list[int]
-) -> None:
+def test_counters_make_days_within_their_reach_stale(select: Select, reach_s: float, days: list[int]) -> None:
     records = """
         landing_id  job_id  started_at  ended_at
         old         1       7T10:00:00  7T23:50:00
@@ -111,7 +109,7 @@ def test_counters_tell_of_jobs_that_ended_before_so_far_as_they_reach(
     assert stale(select, {RECORDS: records}, ["new"], counter_days={8: reach_s}) == days
 
 
-def test_a_new_series_makes_the_day_of_its_end_stale(select: Select) -> None:
+def test_new_series_makes_day_of_its_end_stale(select: Select) -> None:
     series = f"""
         landing_id  subject_id  time_s
         new         a           {EPOCH - 1}
@@ -123,7 +121,7 @@ def test_a_new_series_makes_the_day_of_its_end_stale(select: Select) -> None:
     assert stale(select, {SERIES: series}, ["old"]) == [14]
 
 
-def test_a_series_that_goes_on_makes_the_day_of_its_old_end_stale_too(select: Select) -> None:
+def test_extended_series_makes_day_of_its_old_end_stale(select: Select) -> None:
     series = f"""
         landing_id  subject_id  time_s
         older       a           {EPOCH - 86400}
@@ -133,14 +131,14 @@ def test_a_series_that_goes_on_makes_the_day_of_its_old_end_stale_too(select: Se
     assert {9, 10} <= set(stale(select, {SERIES: series}, ["new"]))
 
 
-def test_a_series_of_times_beyond_all_calendars_has_no_day(select: Select) -> None:
-    # Milliseconds since 1970 read as seconds, and nonsense.
+def test_series_outside_calendar_has_no_day(select: Select) -> None:
+    # Milliseconds since 1970 read as seconds, and an absurd value.
     for time_s in ("1518134400000", "1e300"):
         series = f"landing_id subject_id time_s \n new a {time_s}"
         assert stale(select, {SERIES: series}, ["new"]) == [None]
 
 
-def test_nothing_landed_makes_nothing_stale(select: Select) -> None:
+def test_empty_input_makes_only_poll_days_stale(select: Select) -> None:
     nothing: dict[str, Any] = {}
     assert stale(select, nothing, ["new"]) == []
     assert stale(select, nothing, [], poll_days=[8]) == [8]
@@ -151,7 +149,7 @@ def test_nothing_landed_makes_nothing_stale(select: Select) -> None:
 TRACES = "landed.traces"
 
 
-def test_the_day_of_a_new_trace_is_stale(select: Select) -> None:
+def test_day_of_a_new_trace_is_stale(select: Select) -> None:
     traces = """
         landing_id  trace_id  ended_on
         old         a         7
@@ -161,7 +159,7 @@ def test_the_day_of_a_new_trace_is_stale(select: Select) -> None:
     assert stale(select, {TRACES: traces}, ["new"]) == [8, None]
 
 
-def test_a_trace_is_joined_anew_when_its_job_comes(select: Select) -> None:
+def test_new_job_makes_days_of_matching_traces_stale(select: Select) -> None:
     records = """
         landing_id  job_id  user  started_at  ended_at
         new         7.0     .     7T10:00:00  8T11:00:00

@@ -1,4 +1,4 @@
-"""What every SQL file is: one SELECT that says what its rows are, and asks for nothing that nobody gives."""
+"""Test the style of SQL files: a single documented SELECT that uses only provided tables and parameters."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ from iosig.warehouse.store import models
 from tests.sql import given
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
-#: tables of a layer that SQL makes which come from code instead
+# : tables that code computes, in layers of SQL models
 NOT_OF_SQL = {METADATA_GRIDS, SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
 NOT_OF_SQL |= {COUNTER_LAST_VALUES, COUNTER_DELTAS, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
-#: what is joined of computed tables
+# : tables of transforms that SQL joins
 OF_TRANSFORMS = {ATTRIBUTION_DAILY, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
 OF_TRANSFORMS |= {EXACT_PAIRS, TRACED_APPLICATIONS, INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
 OF_TRANSFORMS |= {EXPLAINED_MINUTES, POLLED_TRAFFIC, SIGNATURE_CURVES}
 OF_TRANSFORMS |= {KEPT_CLASSES, KEPT_PERIODS, KEPT_SEGMENTS, KEPT_NODES}
-#: what `iosig.flows.steps.plan` gives, where it asks for stale days
+# : parameters that `iosig.flows.steps.plan` passes to the model of stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
-#: landed tables that are published as they are
+# : landed tables that are published unchanged
 LANDED_AND_PUBLISHED = {REJECTS, TRACE_HEATMAPS}
 #: tables of checks that SQL joins
 OF_QUALITY = {QUARANTINE}
@@ -68,7 +68,7 @@ each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 def statement(path: Path) -> str:
-    """Return a file's SQL without comments and texts."""
+    """Return a file's SQL without comments and string literals."""
     return re.sub(r"'[^']*'", "''", re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8")))
 
 
@@ -77,7 +77,7 @@ def declared(path: Path) -> Table:
 
 
 @each_file
-def test_the_first_line_says_what_the_contract_says(path: Path) -> None:
+def test_first_line_matches_contract(path: Path) -> None:
     made = declared(path)
     assert path.parent.name == made.layer
     first = path.read_text(encoding="utf-8").partition("\n")[0]
@@ -85,7 +85,7 @@ def test_the_first_line_says_what_the_contract_says(path: Path) -> None:
 
 
 @each_file
-def test_a_file_is_one_select(path: Path) -> None:
+def test_file_is_a_single_select(path: Path) -> None:
     statements = duckdb.extract_statements(path.read_text(encoding="utf-8"))
     assert [found.type for found in statements] == [duckdb.StatementType.SELECT]
     assert ";" not in statement(path)
@@ -99,7 +99,7 @@ def test_keywords_are_lower_case(path: Path) -> None:
 
 
 @each_file
-def test_a_file_is_no_template(path: Path) -> None:
+def test_file_is_not_a_template_and_is_formatted(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert not re.search(r"\{\{|\}\}|\{%|%\(|%s|\$\{", text)
     assert "\t" not in text
@@ -109,17 +109,17 @@ def test_a_file_is_no_template(path: Path) -> None:
 
 
 @each_file
-def test_a_file_asks_only_for_parameters_that_are_given(path: Path, tmp_path: Path) -> None:
+def test_file_uses_only_provided_parameters(path: Path, tmp_path: Path) -> None:
     item = WorkItem("", "", "", (), (), (), Settings(), "", "")
     given_ones = set(StepContext(tmp_path, item).parameters()) | OF_PLANNING
     asked = set(re.findall(r"\$(\w+)", statement(path)))
     assert asked <= given_ones
-    # `models.select` gives a parameter wherever its name occurs.
+    # `models.select` passes a parameter wherever its name occurs, even in a comment.
     assert not [name for name in given_ones - asked if f"${name}" in path.read_text(encoding="utf-8")]
 
 
 @each_file
-def test_a_file_reads_only_tables_that_there_are(path: Path) -> None:
+def test_file_reads_only_existing_tables(path: Path) -> None:
     own = f"{path.parent.name}.{path.stem}"
     for name in given.inputs(declared(path)):
         layer, _, short = name.partition(".")
@@ -132,7 +132,7 @@ def test_a_file_reads_only_tables_that_there_are(path: Path) -> None:
             assert name != own or layer == "landed"
 
 
-def test_every_table_of_sql_has_a_file_and_every_file_a_table() -> None:
+def test_every_sql_table_has_a_file_and_vice_versa() -> None:
     of_sql = {made for made in TABLES if made.layer in ("stage", "samples")} - NOT_OF_SQL
     of_sql |= LANDED_AND_PUBLISHED | OF_TRANSFORMS | OF_QUALITY
     assert {models.model_path(made) for made in of_sql} == set(FILES)

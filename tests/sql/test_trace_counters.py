@@ -1,4 +1,4 @@
-"""stage.trace_counters: what each module counted, which of them count, how much the finer ones hold."""
+"""Test stage.trace_counters: counts by module, the counted modules, and the coverage of requests and heat maps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def counted(select: Select, modules: str, *, jobs: str = ONE_DARSHAN, **given: s
     return select(TRACE_COUNTERS, {MODULES: modules, JOBS: jobs} | {places[k]: v for k, v in given.items()})
 
 
-def test_files_and_ranks_add_up(select: Select) -> None:
+def test_counts_are_summed_over_files_and_ranks(select: Select) -> None:
     found = counted(
         select,
         "trace_id module outcome record_count \n t POSIX sound 3",
@@ -42,7 +42,7 @@ def test_files_and_ranks_add_up(select: Select) -> None:
     expect(found, "read_end_s record_count is_counted covered_ratio \n 7 3 yes .")
 
 
-def test_of_layers_that_pass_the_same_bytes_on_one_counts(select: Select) -> None:
+def test_lowest_layer_with_same_bytes_is_counted(select: Select) -> None:
     modules = """
         trace_id  module       outcome
         plain     MPIIO        sound
@@ -77,7 +77,7 @@ def test_of_layers_that_pass_the_same_bytes_on_one_counts(select: Select) -> Non
     )
 
 
-def test_where_the_lower_layer_is_partial_and_holds_less_the_upper_one_counts(select: Select) -> None:
+def test_upper_layer_is_counted_if_partial_lower_layer_has_less(select: Select) -> None:
     modules = """
         trace_id  module  outcome  is_partial
         less      POSIX   partial  yes
@@ -105,7 +105,7 @@ def test_where_the_lower_layer_is_partial_and_holds_less_the_upper_one_counts(se
     )
 
 
-def test_what_single_requests_and_heat_maps_hold_of_the_counted_bytes(select: Select) -> None:
+def test_coverage_of_requests_and_heatmaps_is_computed(select: Select) -> None:
     found = counted(
         select,
         """
@@ -144,7 +144,7 @@ def test_what_single_requests_and_heat_maps_hold_of_the_counted_bytes(select: Se
     )
 
 
-def test_a_tracer_of_requests_alone_is_counted_by_them_and_nested_ones_only_once(select: Select) -> None:
+def test_traces_of_requests_are_counted_without_nested_requests(select: Select) -> None:
     found = counted(
         select,
         "trace_id module outcome \n t MPIIO sound \n t POSIX sound",
@@ -167,7 +167,7 @@ def test_a_tracer_of_requests_alone_is_counted_by_them_and_nested_ones_only_once
     )
 
 
-def test_a_module_that_was_not_read_counts_nothing_and_says_why(select: Select) -> None:
+def test_unread_module_counts_nothing_and_has_a_reason(select: Select) -> None:
     found = counted(
         select, "trace_id module outcome reason \n t DXT_POSIX unsupported version_2 \n t POSIX unreadable damaged"
     )

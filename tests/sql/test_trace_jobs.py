@@ -1,4 +1,4 @@
-"""stage.trace_jobs: to which job a trace belongs."""
+"""Test stage.trace_jobs: the assignment of traces to jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def matched(select: Select, traces: str, jobs: str) -> pl.DataFrame:
     return select(TRACE_JOBS, {TRACES: traces, JOBS: jobs}).sort("trace_id")
 
 
-def test_the_id_tells_within_the_time_and_a_minute_for_the_clocks(select: Select) -> None:
+def test_job_id_matches_within_run_time_plus_a_minute(select: Select) -> None:
     traces = """
         trace_id  job_id  started_at  ended_at
         inside    7       10:10:00    10:50:00
@@ -42,7 +42,7 @@ def test_the_id_tells_within_the_time_and_a_minute_for_the_clocks(select: Select
     )
 
 
-def test_a_trace_is_of_the_step_that_ran_then(select: Select) -> None:
+def test_trace_belongs_to_step_running_at_its_time(select: Select) -> None:
     traces = """
         trace_id  job_id  process_count  started_at  ended_at
         first     7       8              10:10:00    10:20:00
@@ -58,7 +58,7 @@ def test_a_trace_is_of_the_step_that_ran_then(select: Select) -> None:
     expect(matched(select, traces, jobs), "trace_id job_match job_id \n first job_id 7.0 \n second job_id 7.1")
 
 
-def test_of_steps_at_one_time_only_the_size_tells_which(select: Select) -> None:
+def test_concurrent_steps_are_distinguished_only_by_size(select: Select) -> None:
     jobs = """
         job_id  task_count  started_at  ended_at
         7.0     8           10:00:00    11:00:00
@@ -82,7 +82,7 @@ def test_of_steps_at_one_time_only_the_size_tells_which(select: Select) -> None:
     )
 
 
-def test_array_tasks_servers_and_requeued_jobs(select: Select) -> None:
+def test_array_tasks_server_names_and_requeued_jobs_are_matched(select: Select) -> None:
     jobs = """
         job_id        started_at  ended_at
         41.pbs.site   10:00:00    11:00:00
@@ -110,7 +110,7 @@ def test_array_tasks_servers_and_requeued_jobs(select: Select) -> None:
     )
 
 
-def test_where_ids_differ_the_users_only_run_by_then_is_it(select: Select) -> None:
+def test_different_id_matches_single_run_of_user_at_that_time(select: Select) -> None:
     jobs = """
         job_id  user  task_count  started_at  ended_at
         1       ann   8           10:00:00    11:00:00
@@ -141,7 +141,7 @@ def test_where_ids_differ_the_users_only_run_by_then_is_it(select: Select) -> No
     )
 
 
-def test_only_the_wanted_days_traces(select: Select) -> None:
+def test_only_traces_of_requested_days_are_selected(select: Select) -> None:
     traces = "trace_id ended_on \n dated 9 \n undated ."
     undated = select(TRACE_JOBS, {TRACES: traces}, days=[], has_undated=True)
     dated = select(TRACE_JOBS, {TRACES: traces}, has_undated=False)

@@ -1,4 +1,4 @@
-"""stage.unattributed_counter_io: what servers counted under names of which no job is known."""
+"""Test stage.unattributed_counter_io: bytes counted under names without a known job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of extrapolations made up for tests: one that gave a trace, one that was refused."""
+"""Build records of extrapolations: an extrapolated trace and a refused trace."""
 
 from __future__ import annotations
 

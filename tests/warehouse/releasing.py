@@ -1,4 +1,4 @@
-"""Small releases: tables given as text, built into files and published."""
+"""Build and publish small releases from tables given as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.sql.given import DAY, rows
 
 _NUMBER = count()
 
-#: a table's days as text; a day with an empty text has no rows any more
+# : a table's days as text; a day with an empty text has no more rows
 Content = Mapping[int | None, str]
 
 FIRST: dict[str, Content] = {
@@ -34,7 +34,7 @@ SECOND: dict[str, Content] = {"jobs": {9: "job_id \n 91", 10: "job_id \n 100"}}
 
 
 def on(number: int | None) -> date | None:
-    """Return a day of February 2018, None for none."""
+    """Return a day of February 2018, or None."""
     return None if number is None else DAY.replace(day=number)
 
 
@@ -55,7 +55,7 @@ def built(folder: Path, made: Table, content: Content) -> dict[date | None, Path
 def draft(
     name: str, inputs: tuple[str, ...] = (), removed: tuple[str, ...] = (), *, on: Release | None = None
 ) -> Draft:
-    """Return a release that waits to be published."""
+    """Return a draft of a release."""
     return Draft(
         release_id=f"2018-02-09-{name}",
         fingerprint=f"{name}0123",
@@ -77,7 +77,7 @@ def publish(store: Store, name: str, content: Mapping[str, Content], *, inputs: 
 
 
 def supersede(store: Store, old: Release, name: str, content: Mapping[str, Content]) -> Release:
-    """Have a release give way to one with other tables, and take the old one away; return the successor."""
+    """Supersede a release by a release with other tables and remove the old release; return the successor."""
     folder = store.builds / name
     files = {known: built(folder, table(known), days) for known, days in content.items()}
     successor = superseding.supersede(store, old, draft(name), files, {}, "to test it")
@@ -93,13 +93,13 @@ def read(store: Store, release: Release, name: str) -> pl.DataFrame:
 
 
 def keys(store: Store, release: Release, name: str, column: str) -> list[object]:
-    """Return one column of a table of a release, sorted."""
+    """Return a sorted column of a table of a release."""
     return sorted(read(store, release, name)[column].to_list())
 
 
 @contextmanager
 def opened_tables(tables: Mapping[str, Content]) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open DuckDB on tables, as on a release, without publishing one."""
+    """Open DuckDB on tables, as on a release, without publishing."""
     with connected() as connection:
         for name, content in tables.items():
             (one,) = content.values()

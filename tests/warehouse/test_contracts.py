@@ -1,4 +1,4 @@
-"""Contracts: each column declared once, its name telling its unit; Polars and Arrow say the same."""
+"""Test contracts: each column is declared once, its name implies its unit, and the Polars and Arrow schemas agree."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from iosig.warehouse.contracts.rules import RowRule, row_rules
 from iosig.warehouse.contracts.samples import SAMPLES
 from iosig.warehouse.errors import ContractError
 
-#: each column once, whether or not a table may leave it NULL
+# : distinct columns, regardless of nullability
 DECLARED = {replace(column, nullable=False) for made in TABLES for column in made.columns}
-#: words whose columns hold one of a closed list, which differs from table to table; samples, which are a set's runs or
-#: a signal's values; times on the clock of what the row is about; and confidences of a table's method
+# : names with table-specific meaning: categories; samples, as runs of a set or values of a signal; clock times of the
+# row's subject; confidences of a table's method
 OF_THEIR_TABLE = {"outcome", "kind", "method", "flag", "basis", "estimate_source", "sample_count"}
 OF_THEIR_TABLE |= {"start_s", "end_s", "confidence"}
 
@@ -36,12 +36,12 @@ each_table = pytest.mark.parametrize("made", TABLES, ids=lambda made: made.name)
 # ---- declarations
 
 
-def test_a_name_stands_for_one_quantity() -> None:
+def test_name_stands_for_a_single_quantity() -> None:
     names = [column.name for column in DECLARED]
     assert {name for name in names if names.count(name) > 1} <= OF_THEIR_TABLE
 
 
-def test_only_columns_that_several_nouns_have_are_shared() -> None:
+def test_only_columns_of_several_nouns_are_shared() -> None:
     users: dict[Column, set[str]] = defaultdict(set)
     for noun in (value for value in vars(contracts).values() if isinstance(value, ModuleType)):
         for made in (value for value in vars(noun).values() if isinstance(value, Table)):
@@ -51,7 +51,7 @@ def test_only_columns_that_several_nouns_have_are_shared() -> None:
     assert shared == {column for column, nouns in users.items() if len(nouns) > 1}
 
 
-#: numbers that tell things apart, or whose unit another column tells
+# : identifying numbers, and numbers with their unit in another column
 NUMBERED = {
     "sequence",
     *(
@@ -74,8 +74,8 @@ NUMBERED = {
 }
 
 
-def test_a_name_tells_the_unit() -> None:
-    # What a count counts may be said otherwise: reads are operations.
+def test_name_implies_unit() -> None:
+    # The unit of a count may differ from its name: reads are operations.
     told = [column for column in DECLARED if not column.name.endswith("_count")]
     promised = {column.name: Column(column.name, column.dtype, column.doc).unit for column in told}
     assert {name: unit for name, unit in promised.items() if unit} == {
@@ -88,7 +88,7 @@ def test_a_name_tells_the_unit() -> None:
     assert [column.name for column in ratios if (column.low, column.high) != (0, 1)] == []
 
 
-def test_a_name_tells_the_type() -> None:
+def test_name_implies_type() -> None:
     columns_ = DECLARED
     instants = {column.name for column in columns_ if column.dtype == "instant"}
     assert instants == {column.name for column in columns_ if column.name.endswith("_at")}
@@ -111,7 +111,7 @@ def test_docs_are_sentences() -> None:
     assert [name for name, doc in docs.items() if re.search(r"  |\bTODO\b|\bTBD\b", doc)] == []
 
 
-def test_names_are_plain() -> None:
+def test_names_are_snake_case() -> None:
     plain = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
     assert [column.name for column in DECLARED if not plain.fullmatch(column.name)] == []
 
@@ -126,7 +126,7 @@ def test_bounds_and_choices_fit_the_type() -> None:
 
 
 @each_table
-def test_a_table_is_whole(made: Table) -> None:
+def test_table_has_valid_key_grain_and_partition(made: Table) -> None:
     assert len(set(made.column_names)) == len(made.columns)
     assert set(made.key) <= set(made.column_names)
     assert re.fullmatch(r"one row per [^\n]*[^.\n]", made.grain)
@@ -148,7 +148,7 @@ def test_table_names_are_unique_and_found() -> None:
 
 
 @each_table
-def test_polars_and_arrow_agree(made: Table) -> None:
+def test_polars_and_arrow_schemas_agree(made: Table) -> None:
     as_arrow = arrow.schema(made)
     assert as_arrow.names == list(frames.schema(made)) == list(made.column_names)
     assert pl.DataFrame(as_arrow.empty_table()).schema == frames.schema(made)
@@ -156,7 +156,7 @@ def test_polars_and_arrow_agree(made: Table) -> None:
 
 
 @each_table
-def test_arrow_fields_carry_units_and_docs(made: Table) -> None:
+def test_arrow_fields_have_units_and_docs(made: Table) -> None:
     as_arrow = arrow.schema(made)
     assert as_arrow.metadata[b"grain"].decode() == made.grain
     assert as_arrow.metadata[b"key"].decode().split(",") == list(made.key)
@@ -212,7 +212,7 @@ def frame(*changes: dict[str, Any]) -> pl.DataFrame:
         ({"reported_ratios": [None, float("nan")]}, "reported_ratios_finite"),
     ],
 )
-def test_a_row_that_breaks_a_rule_is_parted_from_the_good_ones(change: dict[str, Any], rule: str) -> None:
+def test_row_that_violates_a_rule_is_split_off(change: dict[str, Any], rule: str) -> None:
     mixed = frame({}, change, {})
     good, bad = frames.split(mixed, SMALL)
     assert good.height == 2
@@ -235,7 +235,7 @@ def test_a_row_that_breaks_a_rule_is_parted_from_the_good_ones(change: dict[str,
     ],
     ids=str,
 )
-def test_what_breaks_no_rule_is_good(change: dict[str, Any]) -> None:
+def test_row_at_limits_of_rules_is_valid(change: dict[str, Any]) -> None:
     found = frame(change)
     assert frames.require(found, SMALL) is found
     good, bad = frames.split(found, SMALL)
@@ -244,7 +244,7 @@ def test_what_breaks_no_rule_is_good(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("made", [made for made in TABLES if row_rules(made)], ids=lambda made: made.name)
-def test_duckdb_finds_rows_that_break_any_rule_of_any_table(made: Table, tmp_path: Path) -> None:
+def test_duckdb_detects_violations_of_every_rule(made: Table, tmp_path: Path) -> None:
     good = {column.name: _good(column) for column in made.columns}
     broken = [good | {rule.column.name: _broken(rule)} for rule in row_rules(made)]
     for rows, path in (([good], tmp_path / "good.parquet"), ([good, *broken], tmp_path / "broken.parquet")):
@@ -277,7 +277,7 @@ def _broken(rule: RowRule) -> Any:
     return [None, value] if rule.column.dtype in ("reals", "ints") else value
 
 
-def test_a_row_that_breaks_several_rules_is_named_after_the_first() -> None:
+def test_row_that_violates_several_rules_is_named_after_first() -> None:
     _, bad = frames.split(frame({"state": "?", "node_count": -1}), SMALL)
     assert bad["rule"].to_list() == ["state_known"]
 
@@ -292,7 +292,7 @@ def test_a_row_that_breaks_several_rules_is_named_after_the_first() -> None:
         ("* replace (polled_at::timestamp as polled_at)", "polled_at is TIMESTAMP, not TIMESTAMP WITH TIME ZONE"),
     ],
 )
-def test_columns_of_a_file_must_be_those_of_the_contract(change: str, message: str, tmp_path: Path) -> None:
+def test_columns_of_file_must_match_contract(change: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     frame({}).write_parquet(path)
     duckdb.sql(f"select {change} from read_parquet('{path}')").write_parquet(str(tmp_path / "other.parquet"))
@@ -301,7 +301,7 @@ def test_columns_of_a_file_must_be_those_of_the_contract(change: str, message: s
         files.require_file(tmp_path / "other.parquet", SMALL)
 
 
-def test_an_empty_frame_meets_every_contract() -> None:
+def test_empty_frame_satisfies_every_contract() -> None:
     for made in TABLES:
         assert frames.require(frames.empty(made), made).is_empty()
 
@@ -316,7 +316,7 @@ def test_an_empty_frame_meets_every_contract() -> None:
         ([pl.all().exclude("node_count"), pl.col("node_count").cast(pl.String)], "node_count is String, not Int64"),
     ],
 )
-def test_columns_must_be_those_of_the_contract(change: Any, message: str | None) -> None:
+def test_columns_of_frame_must_match_contract(change: Any, message: str | None) -> None:
     selected = frame({}).with_columns(reported_ratios=pl.lit(None, pl.List(pl.Float64))).select(change)
     if message is None:
         frames.require_schema(selected.schema, SMALL)
@@ -328,7 +328,7 @@ def test_columns_must_be_those_of_the_contract(change: Any, message: str | None)
             hold(selected, SMALL)
 
 
-def test_a_narrower_number_or_another_time_unit_is_no_silent_cast() -> None:
+def test_types_are_not_cast_implicitly() -> None:
     narrow = frame({}).with_columns(pl.col("node_count").cast(pl.Int32))
     naive = frame({}).with_columns(pl.col("polled_at").dt.replace_time_zone(None))
     coarse = frame({}).with_columns(pl.col("polled_at").dt.cast_time_unit("ms"))

@@ -1,4 +1,4 @@
-"""Each engine reads the one file that a path names, whatever is in the path and whatever lies beside it."""
+"""Test that each engine reads exactly the named file, for any characters in the path and any neighbouring files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NAMES = (
     "a\nb",
     "é",
 )
-#: what a pattern would match, or what breaks DuckDB's listing of the folder
+# : names that a pattern would match, or that break DuckDB's listing of the folder
 NEIGHBOURS = ("a1", "ab", "axb", "\\*", "b")
 READ = "from read_parquet($path, hive_partitioning = false)"
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,12 +56,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_duckdb_and_polars_read_the_file_that_is_named(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_duckdb_and_polars_read_the_named_file(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     number = NAMES.index(name)
     monkeypatch.chdir(folder)
-    # a relative path, too: `~` and `file:` mean something at its start
+    # also relative paths: `~` and `file:` are special at the start
     for path in (folder / name / "rows.parquet", Path(name, "rows.parquet")):
         rows = duckdb.execute(READ, {"path": engine_paths.duckdb_path(path)}).fetchall()
         assert rows == [(number,)]
@@ -71,7 +69,7 @@ def test_duckdb_and_polars_read_the_file_that_is_named(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stored_pattern_matches_the_named_file_alone(name: str, tmp_path: Path) -> None:
+def test_stored_pattern_matches_only_the_named_file(name: str, tmp_path: Path) -> None:
     for number, folder in enumerate((name, "a1", "ab", "axb")):
         (tmp_path / folder).mkdir()
         pl.DataFrame({"number": [number]}).write_parquet((tmp_path / folder / "rows.parquet").open("wb"))
@@ -81,15 +79,15 @@ def test_a_stored_pattern_matches_the_named_file_alone(name: str, tmp_path: Path
         assert duckdb.execute(READ, {"path": pattern}).fetchall() == [(0,)]
 
 
-def test_no_query_of_duckdb_takes_folders_for_columns() -> None:
-    """A warehouse may lie in a folder such as `day=1`, which DuckDB takes for a column of Hive's."""
+def test_no_duckdb_query_uses_hive_partitioning() -> None:
+    """A warehouse may lie in a folder such as `day=1`, which DuckDB takes for a Hive partition column."""
     texts = (path.read_text() for room in (*house.ROOMS, "sql") for path in (ROOT / room).rglob("*.*[ly]"))
     calls = [call for text in texts for call in re.findall(r"(?<![.\w])read_parquet\([${][^)]*\)", text)]
     assert len(calls) >= 7
     assert [call for call in calls if "hive_partitioning = false" not in call] == []
 
 
-def test_a_name_that_is_no_utf8_is_reached_through_a_link(folder: Path) -> None:
+def test_path_that_is_not_utf8_is_read_through_a_link(folder: Path) -> None:
     path = folder / "\udcff" / "rows.parquet"
     pl.DataFrame({"number": [1]}).write_parquet(path.open("wb"))
     assert not engine_paths.is_utf8(path)
@@ -97,7 +95,7 @@ def test_a_name_that_is_no_utf8_is_reached_through_a_link(folder: Path) -> None:
     assert engine_paths.read_parquet(path).rows() == [(1,)]
 
 
-def test_messages_name_the_path_that_the_user_knows(folder: Path) -> None:
+def test_error_messages_have_the_original_path(folder: Path) -> None:
     path = folder / "a[1]" / "missing.parquet"
     with pytest.raises(duckdb.Error) as raised:
         duckdb.execute("from read_parquet($path)", {"path": engine_paths.duckdb_path(path)})
@@ -105,7 +103,7 @@ def test_messages_name_the_path_that_the_user_knows(folder: Path) -> None:
     assert str(path) in engine_paths.original_paths(str(raised.value))
 
 
-def test_links_disappear_with_the_process(tmp_path: Path) -> None:
+def test_links_are_removed_when_the_process_exits(tmp_path: Path) -> None:
     code = "from iosig.warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
     run = [sys.executable, "-c", code]
     link = subprocess.run(run, env=os.environ | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True)
@@ -114,7 +112,7 @@ def test_links_disappear_with_the_process(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_special_folder_for_temporary_files_is_passed_over(tmp_path: Path) -> None:
+def test_temporary_folder_with_special_characters_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "t[1]").mkdir()
     code = "from iosig.warehouse.engine_paths import duckdb_path; print(duckdb_path('/x/a[1]/b.parquet'))"
     environment = os.environ | {"TMPDIR": str(tmp_path / "t[1]")}
@@ -123,7 +121,7 @@ def test_a_special_folder_for_temporary_files_is_passed_over(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sqlite_and_sqlalchemy_open_the_file_that_is_named(name: str, folder: Path) -> None:
+def test_sqlite_and_sqlalchemy_open_the_named_file(name: str, folder: Path) -> None:
     path = folder / name / "rows.sqlite"
     engine = sa.create_engine(engine_paths.sqlalchemy_uri(path))
     with engine.begin() as connection:
@@ -137,7 +135,7 @@ def test_sqlite_and_sqlalchemy_open_the_file_that_is_named(name: str, folder: Pa
 
 
 @given(st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1))
-def test_a_location_names_its_path(name: str) -> None:
+def test_iceberg_location_round_trips(name: str) -> None:
     location = engine_paths.iceberg_location(Path("/warehouse") / name.lstrip("/"))
     scheme, host, path = WarehouseFileIO.parse_location(location)
     assert (scheme, host, path) == ("file", "", str(Path("/warehouse") / name.lstrip("/")))
@@ -146,5 +144,5 @@ def test_a_location_names_its_path(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "is_url"), [("s3://bucket/a", True), ("S3://bucket", True), ("a/b://c", False), ("/a/s3://c", False)]
 )
-def test_a_url_begins_with_its_scheme(text: str, is_url: bool) -> None:
+def test_url_starts_with_its_scheme(text: str, is_url: bool) -> None:
     assert engine_paths.is_url(text) is is_url

@@ -1,4 +1,4 @@
-"""Stopping in order, and the end of a process at once."""
+"""Test orderly interruption and immediate termination of a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from iosig.warehouse.interrupts import Stop, interrupted_by, is_interrupt, signal_errors_kept, stopped_by_signals
 
 
-def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
+def test_stop_can_be_set_by_a_signal_during_wait() -> None:
     for _ in range(300):
         stop = Stop()
         before = signal.signal(signal.SIGALRM, lambda *_, stop=stop: stop.set())
@@ -26,7 +26,7 @@ def test_a_signal_may_set_it_whatever_the_wait_is_about() -> None:
             signal.signal(signal.SIGALRM, before)
 
 
-def test_one_signal_stops_in_order_and_the_next_one_at_once() -> None:
+def test_first_signal_stops_in_order_and_second_kills() -> None:
     stop, before = Stop(), signal.getsignal(signal.SIGTERM)
     with stopped_by_signals(stop):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -35,8 +35,8 @@ def test_one_signal_stops_in_order_and_the_next_one_at_once() -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_an_interrupt_ends_a_query_that_does_not_look_for_it() -> None:
-    """DuckDB does so where it streams a result, or not, by its version."""
+def test_interrupt_ends_a_running_query() -> None:
+    """Whether DuckDB itself stops while it streams a result depends on its version."""
     connection, before = duckdb.connect(), (signal.set_wakeup_fd(-1), signal.getsignal(signal.SIGINT))
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt), interrupted_by(connection.interrupt):
@@ -44,7 +44,7 @@ def test_an_interrupt_ends_a_query_that_does_not_look_for_it() -> None:
     assert (signal.set_wakeup_fd(before[0]), signal.getsignal(signal.SIGINT)) == (-1, before[1])
 
 
-def test_what_is_not_interrupted_ends_as_ever() -> None:
+def test_uninterrupted_query_returns_or_raises_normally() -> None:
     connection = duckdb.connect()
     with interrupted_by(connection.interrupt):
         assert connection.execute("select 1").fetchall() == [(1,)]
@@ -61,12 +61,12 @@ def test_what_is_not_interrupted_ends_as_ever() -> None:
         (duckdb.ProgrammingError("Interrupted"), False),
     ],
 )
-def test_what_duckdb_makes_of_an_interrupt_is_told_from_faults(error: Exception, is_one: bool) -> None:
+def test_interrupts_are_distinguished_from_faults(error: Exception, is_one: bool) -> None:
     assert is_interrupt(error) == is_one
 
 
 class Terminated(BaseException):
-    """What a handler raises."""
+    """The exception that a handler raises."""
 
 
 def raise_terminated(*_: object) -> None:
@@ -80,21 +80,21 @@ def divide_after_alarm(divisor: int) -> float:
 
 class TestSignalErrorsKept:
     @pytest.mark.slow
-    def test_a_query_raises_what_the_handler_raised(self) -> None:
+    def test_query_raises_exception_of_signal_handler(self) -> None:
         connection, before = duckdb.connect(), signal.signal(signal.SIGALRM, raise_terminated)
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.2)
             with pytest.raises(Terminated), signal_errors_kept():
-                # of bounded length, should a version of DuckDB not look for signals
+                # of bounded duration, in case a version of DuckDB ignores signals
                 connection.sql("select sum(a.range * b.range) from range(1000000) a, range(10000) b").fetchall()
         finally:
             signal.signal(signal.SIGALRM, before)
 
-    def test_an_interrupt_without_a_signal_stays_an_error(self) -> None:
+    def test_interrupt_without_a_signal_is_not_changed(self) -> None:
         with pytest.raises(RuntimeError, match="Query interrupted"), signal_errors_kept():
             raise RuntimeError("Query interrupted")
 
-    def test_another_error_stays_even_after_a_signal(self) -> None:
+    def test_other_error_after_a_signal_is_not_changed(self) -> None:
         before = signal.signal(signal.SIGALRM, lambda *_: None)
         try:
             with pytest.raises(ZeroDivisionError), signal_errors_kept():
@@ -102,7 +102,7 @@ class TestSignalErrorsKept:
         finally:
             signal.signal(signal.SIGALRM, before)
 
-    def test_it_leaves_signals_as_they_were(self) -> None:
+    def test_wakeup_file_descriptor_is_restored(self) -> None:
         before = signal.set_wakeup_fd(-1)
         signal.set_wakeup_fd(before)
         with signal_errors_kept():
@@ -131,7 +131,7 @@ sys.exit(3)
 @pytest.mark.parametrize(
     ("code", "ends_with", "last"), [(5, 5, []), (None, 3, ["taken apart"])], ids=["at once", "as ever"]
 )
-def test_a_process_that_is_left_at_once_takes_nothing_apart(code: int | None, ends_with: int, last: list[str]) -> None:
+def test_immediate_exit_skips_destructors(code: int | None, ends_with: int, last: list[str]) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", _LEAVING.format(code=code)], capture_output=True, text=True, check=False
     )

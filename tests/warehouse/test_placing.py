@@ -1,4 +1,4 @@
-"""Placing: a file or a folder is there whole or not at all."""
+"""Test atomic writes of files and folders."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from iosig.warehouse.placing import SyncedStream, make_read_only, moved_into_pla
 
 
 class Killed(BaseException):
-    """What no handler of ours catches."""
+    """An exception that no handler of iosig catches."""
 
 
 def lying_in(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def test_only_in_a_scratch_folder_nobody_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_scratch_folder_skips_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited = []
     monkeypatch.setattr(os, "fsync", waited.append)
 
@@ -39,7 +39,7 @@ def test_only_in_a_scratch_folder_nobody_waits_for_the_disk(tmp_path: Path, monk
     assert len(waited) == 4
 
 
-def test_a_file_appears_when_it_is_whole_and_in_folders_that_were_not_there(tmp_path: Path) -> None:
+def test_file_appears_atomically_and_folders_are_created(tmp_path: Path) -> None:
     target = tmp_path / "new" / "deep" / "file"
     with moved_into_place(target) as temporary:
         temporary.write_text("half")
@@ -50,9 +50,7 @@ def test_a_file_appears_when_it_is_whole_and_in_folders_that_were_not_there(tmp_
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, Killed])
-def test_after_an_error_the_old_file_is_intact_and_nothing_else_is_left(
-    tmp_path: Path, error: type[BaseException]
-) -> None:
+def test_failed_write_keeps_old_file_and_leaves_no_temporary(tmp_path: Path, error: type[BaseException]) -> None:
     target = tmp_path / "file"
     target.write_text("old")
 
@@ -67,7 +65,7 @@ def test_after_an_error_the_old_file_is_intact_and_nothing_else_is_left(
     assert lying_in(tmp_path) == ["file"]
 
 
-def test_a_folder_appears_with_all_that_is_in_it_or_not_at_all(tmp_path: Path) -> None:
+def test_folder_appears_atomically(tmp_path: Path) -> None:
     target = tmp_path / "folder"
 
     def interrupted() -> None:
@@ -85,7 +83,7 @@ def test_a_folder_appears_with_all_that_is_in_it_or_not_at_all(tmp_path: Path) -
     assert lying_in(tmp_path) == ["folder", "folder/deep", "folder/deep/file"]
 
 
-def test_a_folder_that_is_there_is_not_replaced(tmp_path: Path) -> None:
+def test_existing_folder_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "folder"
     target.mkdir()
     (target / "old").write_text("old")
@@ -100,7 +98,7 @@ def test_a_folder_that_is_there_is_not_replaced(tmp_path: Path) -> None:
     assert lying_in(tmp_path) == ["folder", "folder/old"]
 
 
-def test_two_writers_of_one_file_do_not_mix(tmp_path: Path) -> None:
+def test_concurrent_writers_do_not_mix(tmp_path: Path) -> None:
     target = tmp_path / "file"
     with moved_into_place(target) as first, moved_into_place(target) as second:
         assert first != second
@@ -110,13 +108,13 @@ def test_two_writers_of_one_file_do_not_mix(tmp_path: Path) -> None:
     assert lying_in(tmp_path) == ["file"]
 
 
-def test_a_writer_that_wrote_nothing_is_an_error(tmp_path: Path) -> None:
+def test_writer_that_wrote_nothing_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), moved_into_place(tmp_path / "file"):
         pass
     assert lying_in(tmp_path) == []
 
 
-def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+def test_only_temporaries_of_killed_writers_are_swept(tmp_path: Path) -> None:
     (tmp_path / ".file.0a.tmp").touch()
     (tmp_path / ".folder.0b.tmp" / "deep").mkdir(parents=True)
     (tmp_path / "kept.tmp").touch()
@@ -126,7 +124,7 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("mode", "left"), [(0o644, 0o444), (0o600, 0o400), (0o664, 0o444), (0o444, 0o444)])
-def test_read_only_gives_nobody_a_right(tmp_path: Path, mode: int, left: int) -> None:
+def test_make_read_only_adds_no_permissions(tmp_path: Path, mode: int, left: int) -> None:
     path = tmp_path / "file"
     path.touch()
     path.chmod(mode)
@@ -136,7 +134,7 @@ def test_read_only_gives_nobody_a_right(tmp_path: Path, mode: int, left: int) ->
 
 @pytest.fixture
 def little_room() -> Iterator[None]:
-    """Let no file grow beyond 100 bytes: what is beyond is written in part first, as on a disk that gets full."""
+    """Limit file sizes to 100 bytes; a write beyond the limit is partial, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     yield
@@ -144,7 +142,7 @@ def little_room() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("little_room")
-def test_a_stream_never_writes_a_part_in_silence(tmp_path: Path) -> None:
+def test_partial_write_raises_an_error(tmp_path: Path) -> None:
     with SyncedStream(tmp_path / "whole", "xb") as file:
         assert file.write(b"x" * 100) == 100
     with pytest.raises(OSError, match="File too large") as told, SyncedStream(tmp_path / "part", "xb") as file:
@@ -153,7 +151,7 @@ def test_a_stream_never_writes_a_part_in_silence(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("little_room")
-def test_a_place_is_named_that_is_full(tmp_path: Path) -> None:
+def test_error_of_full_disk_names_the_target(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="File too large") as told, moved_into_place(tmp_path / "file") as temporary:
         temporary.write_bytes(b"x" * 101)
     assert told.value.filename == str(tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Text from outside as it is shown: nothing in it controls a terminal or the direction of text."""
+"""Test the sanitization of displayed text: no character controls a terminal or the text direction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from iosig.warehouse.errors import InputRefused, IosigError, MachineFault
 from iosig.warehouse.printable import MARK, escaped, one_line, printable
 
-#: what has been used against terminals and readers
+# : sequences used in attacks on terminals and readers
 HOSTILE = {
     "escape": "\x1b[2J",
     "title": "\x1b]0;title\x07",
@@ -27,7 +27,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
-def test_control_characters_are_replaced_and_text_stays(hostile: str) -> None:
+def test_control_characters_are_replaced_and_text_is_kept(hostile: str) -> None:
     said = printable(f"größe 数 {hostile}end\n\tnext")
     assert said.startswith("größe 数 ")
     assert said.endswith("end\n\tnext")
@@ -37,7 +37,7 @@ def test_control_characters_are_replaced_and_text_stays(hostile: str) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
-def test_an_error_is_shown_without_them_and_keeps_its_parts(hostile: str) -> None:
+def test_message_of_error_is_sanitized_and_its_reason_is_not(hostile: str) -> None:
     for error in (
         IosigError(f"said {hostile}"),
         MachineFault(f"said {hostile}"),
@@ -46,12 +46,12 @@ def test_an_error_is_shown_without_them_and_keeps_its_parts(hostile: str) -> Non
         for one in (error, pickle.loads(pickle.dumps(error))):
             assert hostile not in str(one)
             assert MARK in f"{one}"
-    # rows keep what was there
+    # rows keep the original text
     assert InputRefused(f"said {hostile}", "Do.").reason == f"said {hostile}"
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
-def test_json_keeps_its_meaning(hostile: str) -> None:
+def test_escaped_json_keeps_its_meaning(hostile: str) -> None:
     document = json.dumps({"name": f"a{hostile}"}, ensure_ascii=False)
     assert escaped(document).isprintable()
     assert json.loads(escaped(document)) == json.loads(document)

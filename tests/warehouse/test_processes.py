@@ -1,4 +1,4 @@
-"""Worker processes: their environment, their end, lost ones, results in order, and frozen imports."""
+"""Test worker processes: environment, shutdown, lost workers, ordered results and frozen imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import is_over, wait_until
 
 
 def what_is_there(_: int) -> tuple[dict[str, str], list[str]]:
-    """Return a worker's environment, and the libraries that were imported before it was set."""
+    """Return a worker's environment, and the libraries imported before it was set."""
     return dict(os.environ), [name for name in ("numpy", "polars", "duckdb") if name in sys.modules]
 
 
@@ -27,7 +27,7 @@ def what_is_there(_: int) -> tuple[dict[str, str], list[str]]:
     ("said", "heard"),
     [
         (None, "dirty_decay_ms:10000,muzzy_decay_ms:10000"),
-        # what Polars says when it is imported
+        # the value that Polars sets on import
         ("dirty_decay_ms:500,muzzy_decay_ms:1000", "dirty_decay_ms:10000,muzzy_decay_ms:10000"),
         (
             "dirty_decay_ms:500,muzzy_decay_ms:1000,dirty_decay_ms:7",
@@ -35,7 +35,7 @@ def what_is_there(_: int) -> tuple[dict[str, str], list[str]]:
         ),
     ],
 )
-def test_a_process_has_its_share_of_the_cores_and_keeps_memory_unless_the_user_says_otherwise(
+def test_worker_environment_has_thread_count_and_memory_settings(
     monkeypatch: pytest.MonkeyPatch, said: str | None, heard: str
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 7)
@@ -55,13 +55,13 @@ def test_a_process_has_its_share_of_the_cores_and_keeps_memory_unless_the_user_s
 
 @pytest.fixture
 def thawed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note that what there is would be frozen: all of the tests' own things would be."""
+    """Record calls of gc.freeze instead of freezing the objects of the test session."""
     noted: list[str] = []
     monkeypatch.setattr(gc, "freeze", lambda: noted.append("frozen"))
     return noted
 
 
-def test_what_is_kept_is_not_looked_through_and_the_rest_is_again(thawed: list[str]) -> None:
+def test_imports_are_frozen_and_garbage_collection_is_restored(thawed: list[str]) -> None:
     with processes.kept():
         assert not gc.isenabled()
     assert (gc.isenabled(), thawed) == (True, ["frozen"])
@@ -71,8 +71,8 @@ def test_what_is_kept_is_not_looked_through_and_the_rest_is_again(thawed: list[s
 
 
 @pytest.mark.slow
-def test_a_process_that_keeps_what_it_imported_ends_in_silence() -> None:
-    """DuckDB's bindings tell on stderr of each of their things that nobody looked through at the end."""
+def test_process_with_frozen_imports_exits_silently() -> None:
+    """DuckDB's bindings print leaked objects to stderr if they are not collected at exit."""
     script = "\n".join(
         [
             "from iosig.warehouse import processes",
@@ -85,7 +85,7 @@ def test_a_process_that_keeps_what_it_imported_ends_in_silence() -> None:
     assert (ended.stdout, ended.stderr) == ("", "")
 
 
-#: works, tells which process does, and is then either killed or interrupted
+# : starts a pool, prints the process id of a worker, and is then killed or interrupted
 _AT_WORK = """
 import os, time
 from iosig.warehouse import processes
@@ -97,29 +97,29 @@ with processes.pool(2) as pool:
 
 
 def at_work(then: str) -> tuple[subprocess.Popen[str], int]:
-    """Return a process that works with others, and one of those."""
+    """Start a process with a pool; return the process and the id of a worker."""
     command, pipe = [sys.executable, "-c", _AT_WORK.format(then=then)], subprocess.PIPE
     started = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
     assert started.stdout is not None
     return started, int(started.stdout.readline())
 
 
-def test_none_is_left_of_a_killed_process() -> None:
+def test_workers_exit_when_their_parent_is_killed() -> None:
     started, worker = at_work("sleeping.result()")
     with started:
         started.kill()
     wait_until(lambda: is_over(worker), "its end")
 
 
-def test_an_interrupted_process_waits_for_none() -> None:
+def test_interrupted_process_does_not_wait_for_workers() -> None:
     started, worker = at_work("raise KeyboardInterrupt")
     with started:
         assert started.wait(timeout=60) != 0
     wait_until(lambda: is_over(worker), "its end")
 
 
-def test_an_interrupt_at_the_terminal_is_for_who_started_them() -> None:
-    """Every process of the terminal gets it."""
+def test_workers_ignore_sigint() -> None:
+    """Every process of the terminal receives the signal."""
     started, worker = at_work("input(); print(pool.submit(os.getpid).result()); raise KeyboardInterrupt")
     os.kill(worker, signal.SIGINT)
     told, _ = started.communicate("now\n")
@@ -129,7 +129,7 @@ def test_an_interrupt_at_the_terminal_is_for_who_started_them() -> None:
 # ---- calls
 
 
-def test_results_come_in_the_order_of_the_tasks_of_which_few_are_under_way() -> None:
+def test_results_are_in_task_order_with_limited_concurrency() -> None:
     started: list[int] = []
 
     class Counting(Executor):
@@ -146,7 +146,7 @@ def test_results_come_in_the_order_of_the_tasks_of_which_few_are_under_way() -> 
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_reported_and_replaced() -> None:
+def test_crashed_worker_is_reported_and_replaced() -> None:
     with processes.pool(2) as executor:
         with pytest.raises(BrokenProcessPool):
             executor.submit(os._exit, 9).result()

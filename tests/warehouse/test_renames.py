@@ -1,4 +1,4 @@
-"""The map of renamed names: each name in it is a present one, and no former one is left."""
+"""Test the map of renamed names: every target is a current name, and no former name is left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHOICES = {choice for table in TABLES for column in table.columns for choice in 
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield all commands with their names, as `plot map`."""
+    """Yield all commands with their names, such as `plot map`."""
     waiting: list[tuple[str, click.Command]] = [("", iosig)]
     while waiting:
         name, command = waiting.pop()
@@ -34,7 +34,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
             waiting += [(f"{name} {each}".strip(), own) for each, own in found if own is not None]
 
 
-def test_tables_and_columns_have_the_present_names() -> None:
+def test_renamed_tables_and_columns_exist() -> None:
     assert set(renames.TABLES.values()) <= BY_NAME.keys()
     assert not renames.TABLES.keys() & BY_NAME.keys()
     assert set(renames.COLUMNS.values()) <= COLUMNS
@@ -45,7 +45,7 @@ def test_tables_and_columns_have_the_present_names() -> None:
         assert not own.keys() & names
 
 
-def test_values_have_the_present_names() -> None:
+def test_renamed_values_exist() -> None:
     for column, values in renames.VALUES.items():
         choices = {each for table in TABLES for own in table.columns if own.name == column for each in own.choices}
         assert set(values.values()) <= choices
@@ -57,7 +57,7 @@ def test_values_have_the_present_names() -> None:
             assert not values.keys() & choices
 
 
-def test_settings_have_the_present_names() -> None:
+def test_renamed_settings_exist() -> None:
     sections = names_of(Settings)
     fields = {f"{section}.{field}" for section, model in sections.items() for field in names_of(model)}
     assert set(renames.SETTINGS.values()) <= fields
@@ -65,7 +65,7 @@ def test_settings_have_the_present_names() -> None:
     assert renames.SETTING_VALUES.keys() <= fields
 
 
-def test_options_and_commands_have_the_present_names() -> None:
+def test_renamed_options_and_commands_exist() -> None:
     found = dict(commands())
     for name, options in renames.OPTIONS.items():
         own = [command for path, command in found.items() if path.partition(" ")[0] == name]
@@ -75,13 +75,13 @@ def test_options_and_commands_have_the_present_names() -> None:
     assert set(renames.COMMANDS.values()) <= found.keys()
 
 
-def test_json_fields_have_the_present_names() -> None:
+def test_renamed_json_fields_exist() -> None:
     text = json.dumps(schemas())
     assert [new for new in renames.JSON_FIELDS.values() if f'"{new}"' not in text] == []
     assert [old for old in renames.JSON_FIELDS if f'"{old}": {{' in text] == []
 
 
-def test_checks_have_the_present_names() -> None:
+def test_renamed_checks_exist() -> None:
     checks = {rule.name for table in TABLES for rule in suites.declared(table)}
     assert set(renames.CHECKS.values()) <= checks
     assert not renames.CHECKS.keys() & checks
@@ -98,11 +98,11 @@ def test_checks_have_the_present_names() -> None:
         ("methd", ["method"], " Did you mean method?"),
     ],
 )
-def test_an_unknown_name_is_answered_with_its_present_name(name: str, known: list[str], expected: str) -> None:
+def test_former_name_is_reported_with_its_replacement(name: str, known: list[str], expected: str) -> None:
     assert meant(name, known) == expected
 
 
-def test_settings_are_converted_by_section_and_field() -> None:
+def test_settings_are_renamed_by_section_and_field() -> None:
     former = {
         "watch": {"silent_ratio": 4.0},
         "periods": {"methods": ["controlled", "dft"], "server_window_levels": 3, "z_score": 2.0},

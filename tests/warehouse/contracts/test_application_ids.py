@@ -1,4 +1,4 @@
-"""Ids of applications: the same from values, in frames, in SQL and in the model that publishes them."""
+"""Test application ids: equal from values, in frames, in SQL and in the model that publishes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = [("ann", "ior", 4), ("site/bob", "a/b", 1), (None, "ior", 4), ("ann", Non
 IDS = ["ann/ior/4", "site%2Fbob/a/b/1", None, None, None]
 
 
-def test_ids_are_the_same_from_values_frames_and_sql() -> None:
+def test_ids_from_values_frames_and_sql_are_equal() -> None:
     schema = {"user": pl.String, "application": pl.String, "node_count": pl.Int64}
     frame = pl.DataFrame(ROWS, schema=schema, orient="row")
     assert [application_id_of(*row) for row in ROWS] == IDS
@@ -33,14 +33,14 @@ def test_ids_are_the_same_from_values_frames_and_sql() -> None:
         assert connection.sql(f"select {APPLICATION_ID_SQL} from runs").fetchall() == [(each,) for each in IDS]
 
 
-def test_ids_are_those_that_are_published(tmp_path: Path) -> None:
+def test_ids_equal_published_ids(tmp_path: Path) -> None:
     jobs = "user application node_count \n site/bob a/b 1"
     with models.engine(tmp_path, "1GB") as connection:
         rows = select(connection, APPLICATIONS, {"stage.jobs": jobs}, {})
     assert rows["application_id"].to_list() == [application_id_of("site/bob", "a/b", 1)]
 
 
-def test_parts_of_an_id() -> None:
+def test_parts_of_an_id_are_extracted() -> None:
     assert "site%2Fbob/a/b/1".startswith(user_prefix("site/bob"))
     assert without_node_count("site%2Fbob/a/b/1") == "site%2Fbob/a/b"
     assert all_node_counts("ann/ior/4") == all_node_counts("ann/ior/*") == "ann/ior/*"

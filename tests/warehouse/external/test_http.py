@@ -1,4 +1,4 @@
-"""HTTP requests: every one ends in time, and none reaches a server that was not configured."""
+"""Test HTTP requests: every request ends within its timeouts, and no request reaches an unconfigured server."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
     ],
     ids=["silent", "no HTTP", "dripping header", "dripping body", "silent body"],
 )
-def test_a_request_ends_whatever_the_server_does(start: bytes, drip: bytes | None, said: str) -> None:
+def test_request_ends_for_any_behaviour_of_server(start: bytes, drip: bytes | None, said: str) -> None:
     begun_s = time.monotonic()
     with tcp_server(start, drip) as port, pytest.raises(RequestFailed, match=said):
         fetch("GET", f"http://127.0.0.1:{port}/", SHORT, io.BytesIO())
     assert time.monotonic() - begun_s < 10
 
 
-def test_a_timeout_is_told_apart_from_other_failures() -> None:
+def test_timeout_is_distinguished_from_other_failures() -> None:
     with tcp_server() as port, pytest.raises(TimedOut):
         fetch("GET", f"http://127.0.0.1:{port}/", SHORT, None)
     with pytest.raises(RequestFailed, match="Connection refused") as failed:
@@ -41,7 +41,7 @@ def test_a_timeout_is_told_apart_from_other_failures() -> None:
     assert not isinstance(failed.value, TimedOut)
 
 
-def test_a_redirect_on_the_same_server_is_followed_with_its_credentials() -> None:
+def test_redirect_on_same_server_is_followed_with_credentials() -> None:
     def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return (302, {"Location": "/new"}, b"") if path == "/old" else (200, {}, b"body")
 
@@ -56,7 +56,7 @@ def test_a_redirect_on_the_same_server_is_followed_with_its_credentials() -> Non
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_to_another_server_is_refused_before_anything_is_sent(status: int) -> None:
+def test_redirect_to_another_server_is_refused(status: int) -> None:
     with http_server(lambda _: (200, {}, b"")) as other:
         target = f"{other.url}/steal"
         with (
@@ -67,7 +67,7 @@ def test_a_redirect_to_another_server_is_refused_before_anything_is_sent(status:
     assert other.requests == []
 
 
-def test_the_scheme_and_the_port_belong_to_the_server() -> None:
+def test_scheme_and_port_identify_the_server() -> None:
     for target in ("https://127.0.0.1", "//127.0.0.1:1", "http://127.0.0.1:1@evil.example/", "http://evil\x1b[2J/"):
         with (
             http_server(lambda _, target=target: (302, {"Location": target}, b"")) as server,  # type: ignore[misc]
@@ -77,7 +77,7 @@ def test_the_scheme_and_the_port_belong_to_the_server() -> None:
         assert "\x1b" not in str(failed.value)
 
 
-def test_redirects_come_to_an_end() -> None:
+def test_number_of_redirects_is_limited() -> None:
     with (
         http_server(lambda path: (302, {"Location": path + "x"}, b"")) as server,
         pytest.raises(RequestFailed, match="redirects more than 5 times"),
@@ -85,6 +85,6 @@ def test_redirects_come_to_an_end() -> None:
         fetch("GET", server.url + "/", SHORT, None)
 
 
-def test_the_origin_of_a_url_has_no_default_port_and_no_user() -> None:
+def test_origin_of_url_omits_default_port_and_user() -> None:
     assert origin_of("http://user:secret@Host:80/path?q") == origin_of("http://host") == "http://host"
     assert origin_of("https://[::1]:8443/x") == "https://[::1]:8443"

@@ -1,4 +1,4 @@
-"""Child processes: whatever a command starts or ignores, nothing of it is alive after its timeout."""
+"""Test child processes: no process that a command started is alive after its timeout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iosig.warehouse.external.processes import end_group, run
 
 @pytest.fixture
 def stubborn(tmp_path: Path) -> Iterator[Path]:
-    """A command that ignores SIGTERM and starts a grandchild that does so, too; both note their process ids."""
+    """Create a command that, like its grandchild, ignores SIGTERM; both record their process ids."""
     command = tmp_path / "stubborn"
     command.write_text(
         f"#!{sys.executable}\n"
@@ -53,7 +53,7 @@ def _wait_for(count: int, folder: Path) -> list[int]:
     return pids
 
 
-def test_a_timeout_ends_the_command_and_its_grandchildren(tmp_path: Path, stubborn: Path) -> None:
+def test_timeout_ends_command_and_grandchildren(tmp_path: Path, stubborn: Path) -> None:
     begun_s = time.monotonic()
     with pytest.raises(subprocess.TimeoutExpired):
         run([str(stubborn)], timeout_s=2, grace_s=0.2)
@@ -62,7 +62,7 @@ def test_a_timeout_ends_the_command_and_its_grandchildren(tmp_path: Path, stubbo
     assert not [pid for pid in _pids(tmp_path) if _is_alive(pid)]
 
 
-def test_grandchildren_end_although_the_leader_has_ended(tmp_path: Path, stubborn: Path) -> None:
+def test_grandchildren_are_ended_after_leader_has_exited(tmp_path: Path, stubborn: Path) -> None:
     process = subprocess.Popen([str(stubborn)], start_new_session=True)
     pids = _wait_for(2, tmp_path)
     os.kill(process.pid, signal.SIGKILL)
@@ -71,7 +71,7 @@ def test_grandchildren_end_although_the_leader_has_ended(tmp_path: Path, stubbor
     assert not [pid for pid in pids if _is_alive(pid)]
 
 
-def test_sigterm_comes_first(tmp_path: Path) -> None:
+def test_sigterm_is_sent_first(tmp_path: Path) -> None:
     script = f"trap 'echo ended > {tmp_path}/said; exit 0' TERM; touch {tmp_path}/pid-0; while :; do sleep 0.05; done"
     process = subprocess.Popen(["bash", "-c", script], start_new_session=True)
     _wait_for(1, tmp_path)
@@ -79,7 +79,7 @@ def test_sigterm_comes_first(tmp_path: Path) -> None:
     assert (tmp_path / "said").read_text() == "ended\n"
 
 
-def test_a_grandchild_that_keeps_the_output_open_does_not_delay_the_answer(tmp_path: Path) -> None:
+def test_grandchild_with_open_output_does_not_delay_the_result(tmp_path: Path) -> None:
     script = f"sleep 30 & echo $! > {tmp_path}/left; cat; echo bad >&2; exit 3"
     begun_s = time.monotonic()
     with (tmp_path / "answer").open("wb") as file:

@@ -1,4 +1,4 @@
-"""A followed file: growth, truncation, rotation, replacement, in one process or over several, and what is no file."""
+"""Test a followed file: growth, truncation, rotation, replacement, in a process or across several, and other paths."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.following.files import EDGE_BYTES, FollowedFile, Position
 from tests.budget import examples
 
-#: distinct at every place
+# : distinct content at every offset
 TEXT = b"".join(b"%06d\n" % number for number in range(4000))
 
 
 def all_of(followed: FollowedFile) -> list[tuple[str | None, bytes]]:
-    """Return what comes until nothing is new, joined from event to event."""
+    """Read all new content, joined between events."""
     found: list[tuple[str | None, bytes]] = []
     while True:
         piece = followed.read()
@@ -34,7 +34,7 @@ def all_of(followed: FollowedFile) -> list[tuple[str | None, bytes]]:
 
 
 def again(followed: FollowedFile, most_bytes: int = 1 << 20) -> FollowedFile:
-    """Return what another process makes of the position."""
+    """Return a follower that resumes at the position, as a new process would."""
     position = followed.position
     known = Position.from_dict(json.loads(json.dumps(position.to_dict()))) if position else None
     return FollowedFile(followed.path, known, most_bytes)
@@ -57,7 +57,7 @@ def followed_to(path: Path, content: bytes, restarted: bool) -> FollowedFile:
     return again(followed) if restarted else followed
 
 
-def test_what_was_appended_comes_once_and_in_bounds(path: Path) -> None:
+def test_appended_content_is_read_once_in_bounded_reads(path: Path) -> None:
     path.write_bytes(TEXT)
     followed = FollowedFile(path, max_read_bytes=1000)
     first = followed.read()
@@ -70,20 +70,20 @@ def test_what_was_appended_comes_once_and_in_bounds(path: Path) -> None:
     assert all_of(followed) == [(None, b"more")]
 
 
-def test_where_nothing_is_new_the_file_is_not_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_file_is_not_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     followed = followed_to(path, TEXT, False)
     monkeypatch.setattr(os, "open", None)
     assert followed.read() is None
 
 
-def test_no_descriptor_is_kept(path: Path) -> None:
+def test_no_file_descriptor_is_kept(path: Path) -> None:
     before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
     kept = [followed_to(path, TEXT, False) for _ in range(5)]
     assert len(kept) == 5
     assert (len(os.listdir("/proc/self/fd")) if before else 0) == before
 
 
-def test_a_file_that_is_not_there_is_nothing_new(path: Path, restarted: bool) -> None:
+def test_missing_file_has_no_new_content(path: Path, restarted: bool) -> None:
     followed = FollowedFile(path)
     assert followed.read() is None
     path.write_bytes(b"")
@@ -97,7 +97,7 @@ def test_a_file_that_is_not_there_is_nothing_new(path: Path, restarted: bool) ->
 
 
 @pytest.mark.parametrize("size", [5, 3000, EDGE_BYTES, len(TEXT)])
-def test_truncated_in_place(path: Path, restarted: bool, size: int) -> None:
+def test_file_truncated_in_place_is_read_from_start(path: Path, restarted: bool, size: int) -> None:
     followed = followed_to(path, TEXT[:size], restarted)
     with path.open("r+b") as file:
         file.truncate()
@@ -105,13 +105,13 @@ def test_truncated_in_place(path: Path, restarted: bool, size: int) -> None:
     assert all_of(followed) == [("truncated", b"new" + TEXT)]
 
 
-def test_truncated_to_less(path: Path, restarted: bool) -> None:
+def test_file_truncated_to_fewer_bytes_is_read_from_start(path: Path, restarted: bool) -> None:
     followed = followed_to(path, TEXT, restarted)
     os.truncate(path, 700)
     assert all_of(followed) == [("truncated", TEXT[:700])]
 
 
-def test_an_emptied_file_is_judged_once_it_has_content(path: Path, restarted: bool) -> None:
+def test_emptied_file_is_classified_once_it_has_content(path: Path, restarted: bool) -> None:
     followed = followed_to(path, TEXT, restarted)
     os.truncate(path, 0)
     assert all_of(followed) == all_of(followed) == []
@@ -123,8 +123,8 @@ def test_an_emptied_file_is_judged_once_it_has_content(path: Path, restarted: bo
     assert all_of(followed) == [("truncated", b"other")]
 
 
-def test_a_longer_content_that_ends_otherwise_is_another_one(path: Path, restarted: bool) -> None:
-    """The same first bytes, the same inode, and a size that has grown: the last bytes that were read tell."""
+def test_longer_file_with_changed_end_counts_as_truncated(path: Path, restarted: bool) -> None:
+    """First bytes and inode are equal and the size has grown; only the last bytes read have changed."""
     followed = followed_to(path, TEXT, restarted)
     changed = TEXT[:-10] + b"something else that is longer"
     with path.open("r+b") as file:
@@ -132,7 +132,7 @@ def test_a_longer_content_that_ends_otherwise_is_another_one(path: Path, restart
     assert all_of(followed) == [("truncated", changed)]
 
 
-def test_replaced(path: Path, tmp_path: Path, restarted: bool) -> None:
+def test_replaced_file_is_read_from_start(path: Path, tmp_path: Path, restarted: bool) -> None:
     followed = followed_to(path, TEXT, restarted)
     (tmp_path / "new").write_bytes(b"other" + TEXT)
     (tmp_path / "new").replace(path)
@@ -140,7 +140,7 @@ def test_replaced(path: Path, tmp_path: Path, restarted: bool) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 100, EDGE_BYTES + 1, len(TEXT)])
-def test_a_growing_file_that_is_written_anew_goes_on(path: Path, tmp_path: Path, restarted: bool, size: int) -> None:
+def test_rewritten_file_with_same_start_continues(path: Path, tmp_path: Path, restarted: bool, size: int) -> None:
     followed = followed_to(path, TEXT[:size], restarted)
     for content in (TEXT[:size], TEXT[:size] + b"more"):
         (tmp_path / "new").write_bytes(content)
@@ -148,7 +148,7 @@ def test_a_growing_file_that_is_written_anew_goes_on(path: Path, tmp_path: Path,
         assert all_of(followed) == ([(None, b"more")] if content.endswith(b"more") else [])
 
 
-def test_rotated(path: Path, tmp_path: Path, restarted: bool) -> None:
+def test_rotated_file_is_read_to_its_end(path: Path, tmp_path: Path, restarted: bool) -> None:
     path.write_bytes(TEXT)
     followed = FollowedFile(path, max_read_bytes=1000)
     followed.read()
@@ -158,7 +158,7 @@ def test_rotated(path: Path, tmp_path: Path, restarted: bool) -> None:
     assert all_of(followed) == [(None, TEXT[1000:]), ("rotated", b"next")]
 
 
-def test_a_rotated_file_is_read_until_the_next_one_has_content(path: Path, tmp_path: Path, restarted: bool) -> None:
+def test_rotated_file_is_read_until_next_file_has_content(path: Path, tmp_path: Path, restarted: bool) -> None:
     followed = followed_to(path, TEXT, restarted)
     old = tmp_path / "trace.1"
     path.rename(old)
@@ -175,7 +175,7 @@ def test_a_rotated_file_is_read_until_the_next_one_has_content(path: Path, tmp_p
     assert all_of(followed) == [(None, b"last"), ("rotated", b"next")]
 
 
-def test_a_rotation_after_a_few_bytes_that_both_files_begin_with(path: Path, tmp_path: Path, restarted: bool) -> None:
+def test_rotation_is_detected_despite_equal_first_bytes(path: Path, tmp_path: Path, restarted: bool) -> None:
     followed = followed_to(path, b"{", restarted)
     with path.open("ab") as file:
         file.write(b"old")
@@ -184,9 +184,7 @@ def test_a_rotation_after_a_few_bytes_that_both_files_begin_with(path: Path, tmp
     assert all_of(followed) == [(None, b"old"), ("rotated", b"{new")]
 
 
-def test_a_growing_file_that_is_written_anew_beside_its_backup_goes_on(
-    path: Path, tmp_path: Path, restarted: bool
-) -> None:
+def test_rewritten_file_with_backup_continues(path: Path, tmp_path: Path, restarted: bool) -> None:
     for size in (9, 5000):
         followed = followed_to(path, TEXT[:size], restarted)
         path.rename(tmp_path / "trace~")
@@ -194,10 +192,8 @@ def test_a_growing_file_that_is_written_anew_beside_its_backup_goes_on(
         assert all_of(followed) == [(None, TEXT[size:])]
 
 
-def test_an_unrelated_file_with_the_number_of_the_old_one_is_no_rotation(
-    path: Path, tmp_path: Path, restarted: bool
-) -> None:
-    """A file system gives the inode of a file that is gone to the next one that is made."""
+def test_reused_inode_of_unrelated_file_is_not_a_rotation(path: Path, tmp_path: Path, restarted: bool) -> None:
+    """A file system may reuse the inode of a deleted file for the next file."""
     followed = followed_to(path, TEXT[:9], restarted)
     path.rename(tmp_path / "other")
     (tmp_path / "other").write_bytes(b"something else")
@@ -205,7 +201,7 @@ def test_an_unrelated_file_with_the_number_of_the_old_one_is_no_rotation(
     assert all_of(followed) == [(None, TEXT[9:])]
 
 
-def test_an_event_stays_with_the_start_of_the_file(path: Path, tmp_path: Path) -> None:
+def test_event_belongs_to_start_of_file(path: Path, tmp_path: Path) -> None:
     followed = followed_to(path, TEXT, False)
     path.rename(tmp_path / "trace.1")
     path.write_bytes(b"next")
@@ -216,7 +212,7 @@ def test_an_event_stays_with_the_start_of_the_file(path: Path, tmp_path: Path) -
     assert all_of(later) == [("rotated", b"next")]
 
 
-def test_a_place_within_a_piece_is_a_position(path: Path) -> None:
+def test_offset_within_a_read_is_a_valid_position(path: Path) -> None:
     path.write_bytes(TEXT)
     followed = FollowedFile(path, max_read_bytes=6000)
     pieces = [piece for _ in range(4) if (piece := followed.read())]
@@ -228,7 +224,7 @@ def test_a_place_within_a_piece_is_a_position(path: Path) -> None:
         pieces[1].position(0)
 
 
-def test_a_link_is_followed_to_where_it_leads(path: Path, tmp_path: Path, restarted: bool) -> None:
+def test_symlink_is_followed_to_its_target(path: Path, tmp_path: Path, restarted: bool) -> None:
     (tmp_path / "runs").mkdir()
     first, second = tmp_path / "runs" / "1", tmp_path / "runs" / "2"
     path.symlink_to(first)
@@ -242,10 +238,10 @@ def test_a_link_is_followed_to_where_it_leads(path: Path, tmp_path: Path, restar
     assert all_of(followed) == [(None, b"rest"), ("rotated", b"second")]
 
 
-# ---- what is refused
+# ---- refused paths
 
 
-def test_what_is_no_file_is_refused_and_never_blocks(path: Path, tmp_path: Path) -> None:
+def test_special_file_is_refused_without_blocking(path: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     listening = socket.socket(socket.AF_UNIX)
@@ -263,7 +259,7 @@ def test_what_is_no_file_is_refused_and_never_blocks(path: Path, tmp_path: Path)
         followed.read()
 
 
-def test_a_pipe_that_takes_the_place_just_now_does_not_block(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipe_that_replaces_the_file_does_not_block(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     followed = followed_to(path, TEXT, False)
     with path.open("ab") as file:
         file.write(b"more")
@@ -274,7 +270,7 @@ def test_a_pipe_that_takes_the_place_just_now_does_not_block(path: Path, monkeyp
     assert followed.read() is None
 
 
-def test_a_file_that_may_not_be_read_is_refused_until_it_may(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_is_refused_until_readable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(TEXT)
     followed = FollowedFile(path)
 
@@ -288,7 +284,7 @@ def test_a_file_that_may_not_be_read_is_refused_until_it_may(path: Path, monkeyp
     assert all_of(followed) == [(None, TEXT)]
 
 
-# ---- anything in any order
+# ---- random sequences
 
 STEPS = st.lists(
     st.tuples(
@@ -300,8 +296,10 @@ STEPS = st.lists(
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, most_bytes=st.sampled_from([3, 50, 1 << 20]))
-def test_whatever_happens_each_byte_comes_once(tmp_path: Path, steps: list[tuple[str, bool]], most_bytes: int) -> None:
-    """After each step all is read, perhaps by another process; what comes is what the step has written."""
+def test_each_byte_is_read_once_for_any_sequence_of_changes(
+    tmp_path: Path, steps: list[tuple[str, bool]], most_bytes: int
+) -> None:
+    """After each step all content is read, perhaps by another process; the result is the content of the step."""
     path = tmp_path / "trace"
     for old in tmp_path.iterdir():
         old.unlink()
@@ -320,7 +318,7 @@ def test_whatever_happens_each_byte_comes_once(tmp_path: Path, steps: list[tuple
             (tmp_path / "new").write_bytes(content)
             (tmp_path / "new").replace(path)
         elif step == "remove":
-            # The inode must not come again: the new file would pass for a truncated one.
+            # The inode must not be reused, or the new file would pass for a truncated file.
             path.replace(tmp_path.parent / f"{tmp_path.name} {number}")
             assert all_of(followed) == []
             continue

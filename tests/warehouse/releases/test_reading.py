@@ -177,7 +177,7 @@ def test_queries_cannot_access_the_file_system(
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
 
 
-# ---- releases that are older than the contract
+# ---- releases older than the contract
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Releases: all of a run at once or nothing of it, and every earlier one for ever."""
+"""Test releases: a run is published atomically, and every earlier release stays readable."""
 
 from __future__ import annotations
 

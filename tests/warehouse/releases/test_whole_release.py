@@ -1,4 +1,4 @@
-"""A whole release for other readers: as plain files, linked where that can be, and as a DuckDB file."""
+"""Test exports of a complete release: as files, hard-linked where possible, and as a DuckDB file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ COUNTS = {"jobs": 4, "quarantine": 2, "applications": 2}
 
 @pytest.fixture(scope="module", autouse=True)
 def no_waiting_for_the_disk() -> Iterator[None]:
-    """Let files be safe only from the end of a process, not of the machine: a release has thirty."""
+    """Skip syncs: the thirty files of a release need safety from killed processes only."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(os, "fsync", os.fstat)
         yield
@@ -54,7 +54,7 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A warehouse with two releases, in a folder whose name has all that a name can have."""
+    """Create a warehouse with two releases in a folder with special characters in its name."""
     store = Store(tmp_path_factory.mktemp("it's day=1") / "warehouse")
     publish(store, "first", CONTENT)
     publish(store, "second", {"applications": {None: "application_id \n eve/x/1"}})
@@ -82,11 +82,11 @@ def files_in(folder: Path, made: Table) -> list[Path]:
     return sorted((folder / made.name).rglob("*.parquet"))
 
 
-# ---- plain files
+# ---- files
 
 
 @pytest.mark.slow
-def test_every_table_is_there_with_its_rows_and_its_schema(store: Store, first: Release, exported: Path) -> None:
+def test_every_table_is_exported_with_rows_and_schema(store: Store, first: Release, exported: Path) -> None:
     for made in published():
         files = files_in(exported, made)
         assert files, made.name
@@ -103,7 +103,7 @@ def test_every_table_is_there_with_its_rows_and_its_schema(store: Store, first: 
     assert names == {"README.txt", "release.json", *(made.name for made in published())}
 
 
-def test_days_are_folders_that_are_called_as_no_column_is(exported: Path) -> None:
+def test_folders_of_days_do_not_shadow_a_column(exported: Path) -> None:
     days = ["2018-02-08", "2018-02-09", "undated"]
     assert sorted(path.name for path in (exported / "jobs").iterdir()) == [f"day={day}" for day in days]
     assert sorted(path.name for path in (exported / "quarantine").iterdir()) == days[1:]
@@ -112,7 +112,7 @@ def test_days_are_folders_that_are_called_as_no_column_is(exported: Path) -> Non
 
 
 @pytest.mark.parametrize("name", one_in(4, ["jobs", "quarantine", "applications", "samples"]))
-def test_every_reader_reads_a_folder_as_it_is(store: Store, first: Release, exported: Path, name: str) -> None:
+def test_every_reader_reads_an_exported_folder(store: Store, first: Release, exported: Path, name: str) -> None:
     made, folder = table(name), exported / name
     count = read(store, first, name).height
     names = list(made.column_names)
@@ -125,7 +125,9 @@ def test_every_reader_reads_a_folder_as_it_is(store: Store, first: Release, expo
         assert (arranged.count_rows(), arranged.schema.names[: len(names)]) == (count, names)
 
 
-def test_files_are_the_releases_own_unless_copied(store: Store, first: Release, exported: Path, tmp_path: Path) -> None:
+def test_exported_files_are_hard_links_unless_copied(
+    store: Store, first: Release, exported: Path, tmp_path: Path
+) -> None:
     export_folder(store, first, tmp_path / "copy", is_copied=True)
     for name in COUNTS:
         own = {path.stat().st_ino for path in releases.files_of(store, first)[name]}
@@ -137,7 +139,7 @@ def test_files_are_the_releases_own_unless_copied(store: Store, first: Release, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [errno.EXDEV, errno.EPERM, errno.EMLINK])
-def test_what_cannot_be_linked_is_copied(
+def test_files_that_cannot_be_linked_are_copied(
     store: Store, first: Release, tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -148,7 +150,7 @@ def test_what_cannot_be_linked_is_copied(
     assert counts["jobs"] == pl.read_parquet(files_in(tmp_path / "out", JOBS)).height == COUNTS["jobs"]
 
 
-def test_it_says_which_release_it_is(first: Release, exported: Path) -> None:
+def test_export_names_its_release(first: Release, exported: Path) -> None:
     words = (exported / "README.txt").read_text()
     assert words.startswith(f"Release {first.release_id} of iosig")
     assert all(made.grain in words for made in published())
@@ -161,7 +163,7 @@ def test_it_says_which_release_it_is(first: Release, exported: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_empty_folder_is_filled_and_any_other_refused(store: Store, first: Release, tmp_path: Path) -> None:
+def test_existing_target_is_refused_unless_an_empty_folder(store: Store, first: Release, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     export_folder(store, first, tmp_path / "empty")
     assert (tmp_path / "empty" / "README.txt").is_file()
@@ -173,7 +175,7 @@ def test_an_empty_folder_is_filled_and_any_other_refused(store: Store, first: Re
 
 
 @pytest.mark.slow
-def test_after_an_error_nothing_is_left(
+def test_failed_export_leaves_no_files(
     store: Store, first: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def break_off(*_: object) -> str:
@@ -192,7 +194,7 @@ def test_after_an_error_nothing_is_left(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_files_that_are_older_than_a_column_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_older_than_a_column_are_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     old = replace(JOBS, columns=tuple(column for column in JOBS.columns if column.name != "line"))
     path = store.builds / "old.parquet"
@@ -216,11 +218,11 @@ def test_files_that_are_older_than_a_column_are_written_anew(tmp_path: Path, mon
         assert connection.sql("select job_id, line from jobs order by all").fetchall() == [("1", None), ("2", 1)]
 
 
-# ---- a DuckDB file
+# ---- DuckDB file
 
 
 @pytest.mark.parametrize("is_copied", one_in(2, [False, True]))
-def test_a_database_holds_the_release(store: Store, first: Release, tmp_path: Path, is_copied: bool) -> None:
+def test_database_has_all_tables_of_release(store: Store, first: Release, tmp_path: Path, is_copied: bool) -> None:
     path = tmp_path / "new" / "ALL.DUCKDB"
     counts = export_database(store, first, path, is_copied=is_copied)
     assert [found.name for found in path.parent.iterdir()] == [path.name]
@@ -239,7 +241,7 @@ def test_a_database_holds_the_release(store: Store, first: Release, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_copied", [False, True])
-def test_a_database_explains_itself(store: Store, first: Release, tmp_path: Path, is_copied: bool) -> None:
+def test_database_is_documented(store: Store, first: Release, tmp_path: Path, is_copied: bool) -> None:
     export_database(store, first, tmp_path / "all.duckdb", is_copied=is_copied)
     with duckdb.connect(tmp_path / "all.duckdb", read_only=True) as connection:
         query = "select table_name, column_name, comment from duckdb_columns() where not internal"
@@ -253,7 +255,7 @@ def test_a_database_explains_itself(store: Store, first: Release, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_copies_need_the_warehouse_no_longer_and_views_do(store: Store, first: Release, tmp_path: Path) -> None:
+def test_only_copies_are_independent_of_the_warehouse(store: Store, first: Release, tmp_path: Path) -> None:
     for is_copied in (False, True):
         export_database(store, first, tmp_path / "all.duckdb", is_copied=is_copied)
         with duckdb.connect(tmp_path / "all.duckdb", read_only=True) as connection:
@@ -266,7 +268,7 @@ def test_copies_need_the_warehouse_no_longer_and_views_do(store: Store, first: R
 
 
 @pytest.mark.parametrize("name", ["all.parquet", "all.db", "all", "-"])
-def test_another_ending_is_refused(store: Store, first: Release, tmp_path: Path, name: str) -> None:
+def test_unknown_suffix_of_database_is_refused(store: Store, first: Release, tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"\.duckdb.*--output FOLDER"):
         export_database(store, first, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

@@ -129,7 +129,7 @@ CHANGES: dict[str, list[Change]] = {
         ("20,77", ("20,77,1",), changed(-1, 1, "3 fields where 2")),
         ("20,77", ("x,77", "nan,77", "inf,77", "1e400,77"), changed(-1, 1, "not a number")),
         ("20,77", ("-5,77", "10,77"), changed(-1, 1, "not later than all earlier")),
-        # the counter was reset, or took bytes back
+        # the counter was reset or retracted bytes
         ("20,77", ("20,3", "20,0"), changed(0)),
         ("time_s,write_bytes", ("time_s,write_bytes,write_bytes",), refused("more than once")),
     ],

@@ -174,7 +174,7 @@ def test_regions_without_fault_are_unchanged(shared_data: Path, tmp_path: Path, 
         assert len(log) == len(original) or any(region.fault for region in layout.regions), (name, seed)
 
 
-# ---- the whole source
+# ---- complete source
 
 
 @dataclass(frozen=True)

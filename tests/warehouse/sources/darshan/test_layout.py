@@ -428,7 +428,7 @@ def without_partial(layout: Layout) -> tuple[Region, ...]:
     return tuple(replace(region, is_partial=False, version=None) for region in layout.regions)
 
 
-# ---- bounds
+# ---- limits
 
 
 def test_memory_is_bounded(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_status_codes_are_mapped_to_states(tmp_path: Path) -> None:
     assert rows["state"].to_list() == ["FAILED", "COMPLETED", "CANCELLED"]
 
 
-def test_parts_of_swapped_job_are_merged_into_preceding_job(tmp_path: Path) -> None:
+def test_parts_of_swapped_job_are_skipped_after_its_line(tmp_path: Path) -> None:
     part = LINE.replace(" 1 7", " 2 7")
     rows, refused = read_lines(tmp_path, *HEADER, LINE, part, part.replace(" 2 7", " 3 7"), "9" + part[1:])
     assert rows["line"].to_list() == [5]

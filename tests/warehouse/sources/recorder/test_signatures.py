@@ -191,7 +191,7 @@ def test_missing_rank_is_refused(tmp_path: Path) -> None:
         ranks_of(put(tmp_path, {name: text for name, text in texts(RANKS).items() if name != "1.txt"}))
 
 
-def test_refused_line_refuses_the_trace(tmp_path: Path) -> None:
+def test_refused_line_refuses_its_rank(tmp_path: Path) -> None:
     files = texts(RANKS)
     with pytest.raises(InputRefused, match=r"Rank 1 cannot be read completely\. Call 3: The line is not"):
         ranks_of(put(tmp_path, files | {"1.txt": f"{files['1.txt']!s}damage\n"}))
@@ -206,7 +206,7 @@ def test_refused_line_refuses_the_trace(tmp_path: Path) -> None:
         ("text", 10**16, 10**16 + 1, "ten years"),
     ],
 )
-def test_impossible_times_refuse_the_trace(tmp_path: Path, form: str, began: int, ceased: int, reason: str) -> None:
+def test_impossible_times_refuse_the_rank(tmp_path: Path, form: str, began: int, ceased: int, reason: str) -> None:
     calls = [*RANKS[0], Call(1, 0, ("f",), began, ceased)]
     files = naive.separate([calls]) if form == "raw" else texts([calls])
     with pytest.raises(InputRefused, match=f"Rank 0 .*Call 4: .*{reason}"):
