@@ -25,10 +25,10 @@ DAY = date(2018, 2, 9)
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 DAYS = [DAY.replace(day=number) for number in range(1, 29)]
 
-# : columns that the engine adds to the contract's columns
+#: columns that the engine adds to the contract's columns
 LANDED = {"part_order": pl.Int64, "part_row": pl.Int64, "landing_id": pl.String}
 SUBJECT = ("subject_id", "filesystem", "direction")
-# : tables that a step builds from its settings and its work item
+#: tables that a step builds from its settings and its work item
 FRAMES: dict[str, dict[str, Any]] = {
     "settings.filesystem_aliases": {"name": pl.String, "filesystem": pl.String},
     "settings.partition_filesystems": {"partition": pl.String, "filesystem": pl.String},
@@ -63,7 +63,7 @@ _HARMLESS: dict[str, Any] = {
 }
 _RUN = {"ended_on": DAY, "started_at": NOON - timedelta(hours=1), "ended_at": NOON}
 _GRID = {"interval_s": 2.0, "step_us": 2_000_000, "phase_us": 0, "expected_controller_count": 1}
-# : nullable columns that are set by default, because models exclude rows where they are NULL
+#: nullable columns that are set by default, because models exclude rows where they are NULL
 _FILLED: dict[str, dict[str, Any]] = {
     "stage.jobs": _RUN,
     "samples.runs": _RUN | _GRID | {"filesystem": "filesystem", "first_step": 1, "last_step": 10},

@@ -17,7 +17,7 @@ from tests.sql.given import DAY, Select, at, expect, filled
 RUNS = "samples.runs"
 TICKS = "stage.filesystem_rates"
 S = 1_000_000
-# : number of the step of 2 s that ends at 10:00:00
+#: number of the step of 2 s that ends at 10:00:00
 TEN = int(at("10:00:00").timestamp()) // 2
 
 

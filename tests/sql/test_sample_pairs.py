@@ -8,7 +8,7 @@ from tests.sql.given import Select, at, expect
 RUNS, GRID_STEPS = "samples.runs", "samples.grid_steps"
 EXACT, SAMPLES = "samples.exact_samples", "samples.samples"
 S = 1_000_000
-# : number of the step of 2 s that ends at 10:00:00
+#: number of the step of 2 s that ends at 10:00:00
 TEN = int(at("10:00:00").timestamp()) // 2
 
 

@@ -45,17 +45,17 @@ from iosig.warehouse.store import models
 from tests.sql import given
 
 FILES = sorted(models.SQL_ROOT.rglob("*.sql"))
-# : tables that code computes, in layers of SQL models
+#: tables that code computes, in layers of SQL models
 NOT_OF_SQL = {METADATA_GRIDS, SAMPLES, TRACE_SIGNALS, EXACT_SAMPLES, SAMPLE_CHECKS}
 NOT_OF_SQL |= {COUNTER_LAST_VALUES, COUNTER_DELTAS, COUNTER_GAPS, TIMED_SCRAPES, COUNTER_TARGETS, JOB_KEYS}
-# : tables of transforms that SQL joins
+#: tables of transforms that SQL joins
 OF_TRANSFORMS = {ATTRIBUTION_DAILY, ATTRIBUTED_IO, POLLED_MINUTES, JOB_IO, CLASSES, PERIODS}
 OF_TRANSFORMS |= {EXACT_PAIRS, TRACED_APPLICATIONS, INFERENCE_RUNS, INFERENCE_BURSTS, COVERING_TRACES, INFERENCE_CHECKS}
 OF_TRANSFORMS |= {EXPLAINED_MINUTES, POLLED_TRAFFIC, SIGNATURE_CURVES}
 OF_TRANSFORMS |= {KEPT_CLASSES, KEPT_PERIODS, KEPT_SEGMENTS, KEPT_NODES}
-# : parameters that `iosig.flows.steps.plan` passes to the model of stale days
+#: parameters that `iosig.flows.steps.plan` passes to the model of stale days
 OF_PLANNING = {"landings", "poll_days", "longest_interval_s", "counter_days", "counter_reaches_s"}
-# : landed tables that are published unchanged
+#: landed tables that are published unchanged
 LANDED_AND_PUBLISHED = {REJECTS, TRACE_HEATMAPS}
 #: tables of checks that SQL joins
 OF_QUALITY = {QUARANTINE}

@@ -21,7 +21,7 @@ from tests.sql.given import DAY, rows
 
 _NUMBER = count()
 
-# : a table's days as text; a day with an empty text has no more rows
+#: a table's days as text; a day with an empty text has no more rows
 Content = Mapping[int | None, str]
 
 FIRST: dict[str, Content] = {

@@ -23,10 +23,10 @@ from iosig.warehouse.contracts.rules import RowRule, row_rules
 from iosig.warehouse.contracts.samples import SAMPLES
 from iosig.warehouse.errors import ContractError
 
-# : distinct columns, regardless of nullability
+#: distinct columns, regardless of nullability
 DECLARED = {replace(column, nullable=False) for made in TABLES for column in made.columns}
-# : names with table-specific meaning: categories; samples, as runs of a set or values of a signal; clock times of the
-# row's subject; confidences of a table's method
+#: names with table-specific meaning: categories; samples, as runs of a set or values of a signal; clock times of the
+#: row's subject; confidences of a table's method
 OF_THEIR_TABLE = {"outcome", "kind", "method", "flag", "basis", "estimate_source", "sample_count"}
 OF_THEIR_TABLE |= {"start_s", "end_s", "confidence"}
 
@@ -51,7 +51,7 @@ def test_only_columns_of_several_nouns_are_shared() -> None:
     assert shared == {column for column, nouns in users.items() if len(nouns) > 1}
 
 
-# : identifying numbers, and numbers with their unit in another column
+#: identifying numbers, and numbers with their unit in another column
 NUMBERED = {
     "sequence",
     *(

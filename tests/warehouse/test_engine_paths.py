@@ -38,7 +38,7 @@ NAMES = (
     "a\nb",
     "é",
 )
-# : names that a pattern would match, or that break DuckDB's listing of the folder
+#: names that a pattern would match, or that break DuckDB's listing of the folder
 NEIGHBOURS = ("a1", "ab", "axb", "\\*", "b")
 READ = "from read_parquet($path, hive_partitioning = false)"
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ import pytest
 from iosig.warehouse.errors import InputRefused, IosigError, MachineFault
 from iosig.warehouse.printable import MARK, escaped, one_line, printable
 
-# : sequences used in attacks on terminals and readers
+#: sequences used in attacks on terminals and readers
 HOSTILE = {
     "escape": "\x1b[2J",
     "title": "\x1b]0;title\x07",

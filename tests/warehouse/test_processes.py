@@ -85,7 +85,7 @@ def test_process_with_frozen_imports_exits_silently() -> None:
     assert (ended.stdout, ended.stderr) == ("", "")
 
 
-# : starts a pool, prints the process id of a worker, and is then killed or interrupted
+#: starts a pool, prints the process id of a worker, and is then killed or interrupted
 _AT_WORK = """
 import os, time
 from iosig.warehouse import processes

@@ -14,7 +14,7 @@ from iosig.warehouse.errors import InputRefused
 from iosig.warehouse.following.files import EDGE_BYTES, FollowedFile, Position
 from tests.budget import examples
 
-# : distinct content at every offset
+#: distinct content at every offset
 TEXT = b"".join(b"%06d\n" % number for number in range(4000))
 
 

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.slow
 FIRST = date(2018, 2, 1)
 KEEP_DAYS = 10
 
-# : per landing: its days of polls, its age in days, whether it has another table or refused rows, and the index of the
-# first release that contains it (3: none)
+#: per landing: its days of polls, its age in days, whether it has another table or refused rows, and the index of the
+#: first release that contains it (3: none)
 LANDINGS = st.lists(
     st.tuples(
         st.sets(st.integers(0, 4), min_size=1, max_size=2),

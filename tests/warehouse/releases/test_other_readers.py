@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 NOW, TAGGED = ["100", "80", "81", "91", "run"], ["80", "81", "90", "run"]
 ICEBERG = ["pyiceberg[sql-sqlite,pyarrow]==0.12.*", "polars>=2"]
-# : packages of each reader, and its code to read the jobs: {at} is the warehouse, `tag` a release id or None
+#: packages of each reader, and its code to read the jobs: {at} is the warehouse, `tag` a release id or None
 READERS = {
     "pyiceberg, SQL catalogue": (
         ICEBERG,

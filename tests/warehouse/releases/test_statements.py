@@ -20,7 +20,7 @@ from iosig.warehouse.releases.statements import (
     require_reading,
 )
 
-# : table functions that have side effects, run hidden statements, or read from a memory address
+#: table functions that have side effects, run hidden statements, or read from a memory address
 NOT_READING = frozenset(
     """
     arrow_scan arrow_scan_dumb checkpoint create_external_resource deregister_external_resource
@@ -29,7 +29,7 @@ NOT_READING = frozenset(
     register_external_resource register_external_resource_type seq_scan truncate_duckdb_logs which_secret
     """.split()  # noqa: SIM905
 )
-# : functions that are volatile but have no side effects
+#: functions that are volatile but have no side effects
 VARYING = frozenset(
     """
     current_connection_id current_query current_query_id current_transaction_id error gen_random_uuid random sleep_ms

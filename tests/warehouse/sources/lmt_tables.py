@@ -15,7 +15,7 @@ create table OSS_INFO (OSS_ID, FILESYSTEM_ID, HOSTNAME);
 create table FILESYSTEM_INFO (FILESYSTEM_ID, FILESYSTEM_NAME);
 """
 
-# : as LMT creates them (lmt-utils, scripts/create_lmt.sql), reduced to the columns that are read
+#: as LMT creates them (lmt-utils, scripts/create_lmt.sql), reduced to the columns that are read
 MARIADB_TABLES = (
     "create table FILESYSTEM_INFO (FILESYSTEM_ID int auto_increment primary key, FILESYSTEM_NAME varchar(128))",
     "create table OSS_INFO (OSS_ID int auto_increment primary key, FILESYSTEM_ID int, HOSTNAME varchar(128))",

@@ -64,7 +64,7 @@ def _with_line(change: Callable[[list[bytes], int], list[bytes]]) -> Callable[[S
     return damaged
 
 
-# : by kind of damage: its function, and the expected outcome by format
+#: by kind of damage: its function, and the expected outcome by format
 DAMAGE: dict[str, tuple[Callable[[Sample], bytes], dict[str, Expected]]] = {
     "empty": (
         lambda _: b"",

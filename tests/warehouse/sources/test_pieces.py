@@ -15,7 +15,7 @@ from tests.warehouse.sources.polls import test_mmperfmon as mmperfmon
 from tests.warehouse.sources.samples import T, read, samples
 
 SECONDS = range(0, 60, 10)
-# : contents that are longer than the samples, for formats with state between blocks
+#: contents that are longer than the samples, for formats with state between blocks
 CONTENTS = {
     "influx-line": "\n# a comment\n" + "".join(influx.job(f"j{n}", at * n, at) for at in SECONDS for n in (1, 2)),
     "jobstats": jobstats.rounds(0, 0, 4096, None, 4096, 8192),
@@ -26,7 +26,7 @@ CONTENTS = {
 }
 _LINES = ("rows.log_lines.BLOCK_LINES",)
 _JOBS = ("jobs.slurm_json._BLOCK_RECORDS",)
-# : the constants that limit a block, in bytes or rows
+#: the constants that limit a block, in bytes or rows
 BOUNDS = {
     "sacct": _LINES,
     "pbs": _LINES,

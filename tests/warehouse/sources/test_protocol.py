@@ -24,7 +24,7 @@ def test_every_module_with_a_source_is_found() -> None:
     assert len({source.name for source in protocol.list_sources()}) == len(declaring)
 
 
-# : an invented format of polls: a file in any package of sources is sufficient
+#: an invented format of polls: a file in any package of sources is sufficient
 _NEW = """
 from collections.abc import Iterator
 from pathlib import Path

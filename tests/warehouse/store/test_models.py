@@ -71,7 +71,7 @@ def test_engine_works_in_utc_after_another_engine_failed(tmp_path: Path) -> None
 
 # ---- results
 
-# : a column of each type and for each kind of rule; the second column is nullable
+#: a column of each type and for each kind of rule; the second column is nullable
 SMALL = Table(
     name="small",
     layer="stage",

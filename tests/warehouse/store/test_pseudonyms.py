@@ -22,7 +22,7 @@ from iosig.warehouse.store.store import Store
 from tests.budget import examples
 
 KEY = b"a key of the site's own, long enough"
-# : text columns of landed tables without names: storage and queues of the site, formats, terms of tracers, hashes
+#: text columns of landed tables without names: storage and queues of the site, formats, terms of tracers, hashes
 _NOBODY = {
     *("cluster", "partition", "filesystem", "controller", "layer", "function", "intervals", "phase_state", "events"),
     *("event_kind", "trace_id", "trace_ids", "trace_set_id", "landing_id", "tracer_version", "module", "counters"),
@@ -38,7 +38,7 @@ class Rules:
 
 
 NAMES = Names(Rules(), KEY)
-# : texts that no message of iosig contains
+#: texts that no message of iosig contains
 _CLEAR = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=3, max_size=12).map("qx{}ł".format)
 
 

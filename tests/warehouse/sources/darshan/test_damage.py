@@ -20,10 +20,10 @@ from iosig.warehouse.sources.protocol import Reading
 from tests.budget import one_in
 
 Tables = dict[str, pl.DataFrame]
-# : per log, equally many of every kind of damage
+#: per log, equally many of every kind of damage
 SEEDS = 91
 WHEEL = Path(str(files("darshan"))) / "examples" / "example_logs" / "ior_hdf5_example.darshan"
-# : with DXT of the newest format; with heat maps; of an old format in the other byte order
+#: with DXT of the newest format; with heat maps; of an old format in the other byte order
 REAL = (
     "dxt/ior_mpiio_shared_n8_i8_d3.darshan",
     "darshan/treddy_runtime_heatmap_inactive_ranks.darshan",

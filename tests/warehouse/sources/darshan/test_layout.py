@@ -27,7 +27,7 @@ FORMATS = ("3.00", "3.10", "3.20", "3.21", "3.41")
 SHIPPED = sorted(path for path in Path(str(files("darshan"))).rglob("*.darshan") if path.is_file())
 PROCESSES = 4
 ID = 0xFEDCBA9876543210
-# : by module: its version in format 3.41 and its number there
+#: by module: its version in format 3.41 and its number there
 NEW = {"POSIX": (4, 1), "MPI-IO": (3, 2), "H5D": (2, 4), "LUSTRE": (2, 8), "DXT_POSIX": (1, 10), "HEATMAP": (1, 15)}
 
 

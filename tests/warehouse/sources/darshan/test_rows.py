@@ -16,7 +16,7 @@ from tests.warehouse.sources.darshan_tables import tables_of
 
 OTHER = 5
 NAMES = ((ID, b"/scratch/a/x"), (OTHER, b"/nfs/y"), (1, b"<STDIN>"))
-# : (offset, length, start, end)
+#: (offset, length, start, end)
 Segment = tuple[int, int, float, float]
 
 

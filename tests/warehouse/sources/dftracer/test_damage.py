@@ -15,7 +15,7 @@ from tests.dftracer_traces import CALLS, FORMS, Form, Process, write_call
 from tests.naive.sources.dftracer.totals import Damaged, totals
 from tests.warehouse.sources.dftracer_landing import landed, moved
 
-# : number of each of the eight kinds of damage: of real and packed traces, and of each form
+#: number of each of the eight kinds of damage: of real and packed traces, and of each form
 _EACH, _EACH_FORM = 40, 14
 _LINES = 400
 

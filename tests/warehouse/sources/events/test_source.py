@@ -36,7 +36,7 @@ GOOD = (
     "storage,s1,0,7,write,,1.8,1.9,100,write,,",
     "application,,3,7,request,,2.0,3.0,50,read,,",
 )
-# : columns that do not depend on the file
+#: columns that do not depend on the file
 EVENT = [name for name in REQUEST_EVENTS.column_names if name != "trace_id"]
 
 

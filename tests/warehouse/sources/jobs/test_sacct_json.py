@@ -29,7 +29,7 @@ def utc(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-# : Slurm 21.08 and 22.05 (data parsers 0.0.37 and 0.0.38): plain numbers, states as words
+#: Slurm 21.08 and 22.05 (data parsers 0.0.37 and 0.0.38): plain numbers, states as words
 JOB_21_08: Json = {
     "account": "climate",
     "comment": {"administrator": None, "job": "fs=scratch1", "system": None},
@@ -67,7 +67,7 @@ JOB_21_08: Json = {
         },
     ],
 }
-# : Slurm 23.x (0.0.39): step ids are objects
+#: Slurm 23.x (0.0.39): step ids are objects
 JOB_23_02: Json = JOB_21_08 | {
     "array": {"job_id": 40, "task_id": number(3), "task": ""},
     "het": {"job_id": 0, "job_offset": number(None)},
@@ -90,7 +90,7 @@ JOB_23_02: Json = JOB_21_08 | {
         },
     ],
 }
-# : Slurm 24.x (0.0.40 to 0.0.42): wrapped numbers, states as lists, step ids as text
+#: Slurm 24.x (0.0.40 to 0.0.42): wrapped numbers, states as lists, step ids as text
 JOB_24_05: Json = JOB_21_08 | {
     "array": {"job_id": 0, "task_id": number(None), "task": ""},
     "het": {"job_id": 41, "job_offset": number(1)},

@@ -14,9 +14,9 @@ from iosig.warehouse.sources.protocol import Reading
 from tests.hostile_servers import tcp_server
 
 SHORT = Timeouts(timeout_s=0.3, total_timeout_s=1.0)
-# : header of a packet of 200 bytes
+#: header of a packet of 200 bytes
 PACKET = b"\xc8\x00\x00\x00"
-# : complete handshake of MariaDB that requests mysql_native_password
+#: complete handshake of MariaDB that requests mysql_native_password
 HANDSHAKE = (
     b"\x0a10.6.1-MariaDB\x00" + b"\x01\x00\x00\x00" + b"a" * 8 + b"\x00" + b"\xff\xf7" + b"\x21" + b"\x02\x00"
     b"\xff\x81" + b"\x15" + b"\x00" * 10 + b"b" * 12 + b"\x00" + b"mysql_native_password\x00"

@@ -17,7 +17,7 @@ from tests.warehouse.sources.recorder_calls import found, made, of_archive
 
 RANKS = (8, 12, 16, 24)
 KIB, MIB = 1 << 10, 1 << 20
-# : operations by parts of function names
+#: operations by parts of function names
 WORDS = {"open": "open", "creat": "open", "close": "close", "seek": "seek", "stat": "stat", "sync": "sync"}
 SAMPLE = [("ios_posix_nn", 8), ("ior_mpiio_inter_coll_romio", 12), ("ios_mpiio_nn", 8), ("ior_posix_random", 16)]
 

@@ -12,7 +12,7 @@ from tests.budget import examples
 from tests.naive.sources.rows.times import to_utc
 
 ZONES = ["America/Los_Angeles", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kolkata", "UTC"]
-# : days on which the clock of a zone changes
+#: days on which the clock of a zone changes
 CHANGES = ["2018-03-11", "2018-11-04", "2017-03-26", "2017-10-29", "2019-04-07", "2019-10-06", "2024-02-29"]
 
 
