@@ -1,4 +1,4 @@
-"""A small site to advise at noon: two file systems with polls, jobs that run there, and signatures of three of them."""
+"""A small site for advice at noon: two file systems with polls, their jobs, and signatures of three jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.flows.signature_releases import Made, publish as publish_signatures
 from tests.sql.given import NOON
 from tests.warehouse.releasing import publish
 
-#: what `late` asks for: a burst of two minutes, one minute after its start, and one four minutes later
+# I/O of `late`: one burst of two minutes, one minute after its start, and one four minutes later
 LATE = Made(application_id="ana/late/16", bursts=((60, 180, 3e9), (300, 420, 3e9)), seconds=600)
 MADE = (
     LATE,
@@ -42,7 +42,7 @@ TICKS = """
     scratch    09:01:30  30         60000000000 150000000000
     projects   09:00:30  30         3000000000  0
 """
-#: whose, where, since and until when (minutes from noon)
+# columns: application, file system, start and end (minutes from noon)
 JOBS = (
     ("500", "eve", "ckpt", 8, "scratch", -5, None),
     ("501", "eve", "other", 8, "scratch", -5, None),
@@ -56,7 +56,7 @@ POLL_S = 10
 
 
 def at(minutes: float) -> datetime:
-    """Return an instant so many minutes after noon."""
+    """Return the instant that is `minutes` after noon."""
     return NOON + timedelta(minutes=minutes)
 
 
@@ -74,7 +74,7 @@ def land_site(store: Store, folder: Path) -> None:
 
 
 def _polls() -> pl.DataFrame:
-    """Return polls of two controllers of each file system: 1 and 0.25 GB/s, ckpt's bursts on top."""
+    """Return polls of two controllers per file system: 1 and 0.25 GB/s, plus the bursts of ckpt."""
     rows: list[tuple[Any, ...]] = []
     for second in range(-1800 + POLL_S, POLL_S, POLL_S):
         # 500 began at -300 s, 503 at -900 s; both write 2 GB/s for 30 s, and 503 4 GB/s from -540 to -420 s
@@ -88,7 +88,7 @@ def _polls() -> pl.DataFrame:
 
 
 def publish_site(store: Store) -> None:
-    """Publish the signatures, and what file systems did once."""
+    """Publish the signatures, and earlier traffic of the file systems."""
     publish_signatures(
         store, "signatures", [replace(made, told={"last_run_ended_at": NOON} | made.told) for made in MADE]
     )

@@ -1,4 +1,4 @@
-"""A release in which three minutes of a file system's traffic are attributed, or its tables alone."""
+"""A release with three minutes of attributed file-system traffic, or its tables alone."""
 
 from __future__ import annotations
 

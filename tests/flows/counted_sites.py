@@ -1,4 +1,4 @@
-"""A small site whose servers count by job: two targets, a scrape every ten seconds around midnight."""
+"""A small site whose servers count bytes per job: two targets, a scrape every ten seconds around midnight."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LASTING_S = 7200.0
 
 @dataclass(frozen=True)
 class Counted:
-    """What collectors told of the site, and what its jobs moved in truth on each target."""
+    """Counters as the collectors scraped them, and the bytes that each job truly moved."""
 
     samples: pl.DataFrame
     scrapes: pl.DataFrame
@@ -30,7 +30,7 @@ class Counted:
 
 
 def counted(seed: int = 1, target_count: int = 2, lost_ratio: float = 0.0, restart_ratio: float = 0.0) -> Counted:
-    """Let a site count for two hours around midnight; its jobs are called 0 to 4."""
+    """Simulate two hours around midnight; jobs are named 0 to 4."""
     samples, scrapes, moved = [], [], dict[str, int]()
     for number in range(target_count):
         rng = np.random.default_rng([seed, number])
@@ -45,7 +45,7 @@ def counted(seed: int = 1, target_count: int = 2, lost_ratio: float = 0.0, resta
 
 
 def land(store: Store, counters: Counted, name: str = "stats.txt") -> str:
-    """Land them as a reader would; of a UTC day its first scrape has all entries."""
+    """Land the counters as a reader would; the first scrape of each UTC day lists all entries."""
     batches = [Batch(COUNTER_SAMPLES, counters.samples), Batch(SCRAPES, counters.scrapes)]
     return landing.land_batches(store, name, "jobstats", batches).landing.landing_id
 

@@ -1,7 +1,8 @@
-"""What crashes leave: copies of a folder, taken while an operation works on it, before each change that must last.
+"""Snapshots of a folder at the moments where a crash could interrupt an operation.
 
-The operation is not disturbed, so one pass gives all moments, and no handler of an exception tidies up. A copy is what
-a killed process leaves, or what a power cut leaves: there, names and bytes that were not synced are absent or torn.
+The operation runs undisturbed while the folder is copied before each durable change. So one pass yields every moment,
+and no exception handler tidies up. A snapshot shows what a killed process leaves, or what a power cut leaves: names and
+bytes that were not synced are then absent or torn.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from iosig.warehouse.store.files import Folder
 
 @dataclass
 class Disk:
-    """What is on disk for good: files as they were when they were synced, folders with the names that they had then."""
+    """State of a disk after a power cut: files as of their last fsync, and folders with the names they had then."""
 
     files: dict[int, tuple[int, int]] = field(default_factory=dict)
     folders: dict[int, set[str]] = field(default_factory=dict)
 
     def hold(self, path: Path) -> None:
-        """Take a file or folder to be on disk as it is now."""
+        """Record the current state of a file or folder as durable."""
         status = path.stat()
         if path.is_dir():
             self.folders[status.st_ino] = set(os.listdir(path))
@@ -36,13 +37,13 @@ class Disk:
             self.files[status.st_ino] = (status.st_size, status.st_mtime_ns)
 
     def hold_all(self, root: Path) -> None:
-        """Take all that lies in a folder to be on disk."""
+        """Record everything in a folder as durable."""
         for path in (root, *root.rglob("*")):
             if not path.is_symlink():
                 self.hold(path)
 
     def left(self, root: Path, into: Path) -> None:
-        """Copy what is left after a cut."""
+        """Copy the state that survives a power cut."""
         into.mkdir()
         names = self.folders.get(root.stat().st_ino, set())
         for path in root.iterdir():
@@ -64,13 +65,13 @@ class Disk:
 
 
 def _is_sqlites(path: Path) -> bool:
-    """Return whether SQLite looks after a file itself, beneath what can be seen here."""
+    """Return whether SQLite syncs the file itself, invisibly to this module."""
     return ".sqlite" in path.name
 
 
 @dataclass
 class Wrecks:
-    """Copies of `root` at moments that are evenly spread over an operation: `max_count` of them, or half as many."""
+    """Snapshots of `root` at moments spread evenly over an operation: at most `max_count`, at least half as many."""
 
     root: Path
     folder: Path
@@ -83,7 +84,7 @@ class Wrecks:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> None:
-        """Note a moment, and copy the folder if it is among those that are kept."""
+        """Count a moment, and copy the folder if the moment is selected."""
         if self.moment_count % self._step == 0 and self.root.is_dir():
             path = self.folder / str(self.moment_count)
             if self.is_power_cut:
@@ -99,7 +100,7 @@ class Wrecks:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Take copies of what this block does: before each sync, and before files are removed."""
+        """Take a snapshot before each sync and each removal of files within the block."""
         if self.root.is_dir():
             self.disk.hold_all(self.root)
         fsync, remove = os.fsync, Folder.remove
@@ -121,13 +122,13 @@ class Wrecks:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(os, "fsync", synced)
             patch.setattr(Folder, "remove", removed)
-            # threads that write while a copy is made would have it hold what comes later
+            # other threads must not write during the copy, or it would contain later changes
             patch.setattr(Folder, "thread_count", 1)
             yield
 
 
 def _copy(root: Path, into: Path) -> None:
-    """Copy a folder in which other threads may still move temporary files."""
+    """Copy a folder in which other threads may still rename temporary files."""
 
     def copy(source: str, target: str) -> Any:
         with suppress(FileNotFoundError):
@@ -140,7 +141,7 @@ def _copy(root: Path, into: Path) -> None:
 def wrecks_of(
     root: Path, folder: Path, operation: Callable[[], object], max_count: int, *, is_power_cut: bool = False
 ) -> list[Path]:
-    """Have an operation work on a folder to its end; return copies of the folder from the first moment to the last."""
+    """Run an operation to its end and return snapshots of the folder, from the first moment to the last."""
     folder.mkdir()
     wrecks = Wrecks(root, folder, max_count, is_power_cut)
     with wrecks.taken():

@@ -1,4 +1,4 @@
-"""Machines that fail (small disks, missing rights and memory), and the command in a process of its own on them."""
+"""Faulty machines (small disks, missing permissions or memory), and the command as a separate process on them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 _COMMAND = (sys.executable, "-c", "from iosig.cli import main; main()")
 _PATIENCE_S = 300.0
-#: prctl's PR_CAPBSET_DROP, and what lets root pass over rights: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+# prctl's PR_CAPBSET_DROP, and the capabilities with which root bypasses permissions: CAP_DAC_OVERRIDE,
+# CAP_DAC_READ_SEARCH
 _DROP, _OVERRIDES = 24, (1, 2)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A command that has ended: its exit code and what it printed."""
+    """A finished command: its exit code and its output."""
 
     code: int
     out: str
@@ -35,16 +36,16 @@ class Ended:
 
     @property
     def sentence(self) -> str:
-        """What it said last, of a fault: the line that begins with the command's name."""
+        """The last line on standard error that begins with the command's name."""
         told = [line for line in self.err.splitlines() if line.startswith("iosig: ")]
         return told[-1].removeprefix("iosig: ") if told else ""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """How a command is run: with the rights of a user though root runs it, limits, and variables of its environment.
+    """How to run a command: with the permissions of a user even under root, with limits and environment variables.
 
-    A limit is that of `resource`, by its name; a variable that is None is not there.
+    Limits are named as in `resource`. A variable that is None is unset.
     """
 
     has_rights_of_root: bool = True
@@ -58,7 +59,7 @@ class Machine:
         printed_to: IO[str] | int = subprocess.PIPE,
         meanwhile: Callable[[int], None] = lambda _: None,
     ) -> Ended:
-        """Run the command there until it ends; `meanwhile` gets the number of its process."""
+        """Run the command until it ends; `meanwhile` receives its process id."""
         process = subprocess.Popen(
             [*_COMMAND, *map(str, arguments)],
             cwd=folder,
@@ -75,7 +76,7 @@ class Machine:
         return Ended(process.returncode, out or "", err)
 
     def _environment(self) -> dict[str, str]:
-        # as a job that nobody looks at is run: no server
+        # run as an unattended job does: without a server
         known = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
         path = os.pathsep.join([str(ROOT), *filter(None, [known.get("PYTHONPATH")])])
         told: Mapping[str, str | None] = known | {"PYTHONPATH": path} | dict(self.variables)
@@ -91,12 +92,12 @@ class Machine:
 
 
 SOUND = Machine()
-#: root passes over rights: where it runs, it does without those of its rights that let it
+# root bypasses permissions, so the command drops the capabilities for that
 USER = Machine(has_rights_of_root=False)
 
 
 def kill_children(process: int) -> None:
-    """Kill the processes that a process starts, as a system does that runs out of memory, once they are there."""
+    """Kill the child processes of a process as soon as they exist, as the kernel does when memory runs out."""
     own = Path(f"/proc/{process}/task/{process}/children")
     deadline = time.monotonic() + _PATIENCE_S
     while time.monotonic() < deadline and own.exists():
@@ -108,7 +109,7 @@ def kill_children(process: int) -> None:
 
 
 def _mount(*arguments: object) -> None:
-    """Mount, or skip the test where that may not be done."""
+    """Mount, or skip the test if mounting is not permitted."""
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("only root can mount")
     done = subprocess.run(["mount", *map(str, arguments)], capture_output=True, text=True)
@@ -127,13 +128,13 @@ class Disk:
     folder: Path
 
     def resize(self, size_bytes: int) -> None:
-        """Give it another size."""
+        """Change its size."""
         _mount("-o", f"remount,size={size_bytes}", self.folder)
 
 
 @contextmanager
 def disk(folder: Path, size_bytes: int) -> Iterator[Disk]:
-    """Have a small disk in a folder, which is made."""
+    """Mount a small disk on a new folder."""
     folder.mkdir(parents=True)
     _mount("-t", "tmpfs", "-o", f"size={size_bytes},mode=755", "tmpfs", folder)
     try:
@@ -144,7 +145,7 @@ def disk(folder: Path, size_bytes: int) -> Iterator[Disk]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Have a folder on a file system that can only be read."""
+    """Mount a read-only file system on a folder."""
     _mount("--bind", folder, folder)
     try:
         _mount("-o", "remount,bind,ro", folder)
@@ -154,6 +155,6 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 def size_on_disk(folder: Path) -> int:
-    """Return what the files of a folder take on a disk, each once however many names it has [bytes]."""
+    """Return the disk usage of a folder [bytes]; hard links count once."""
     found = {status.st_ino: status.st_blocks * 512 for status in map(Path.lstat, folder.rglob("*"))}
     return sum(found.values())

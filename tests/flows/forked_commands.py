@@ -1,4 +1,4 @@
-"""Real processes of the command that start at once: forked off one that has imported everything."""
+"""Commands as real processes that start at the same time, forked from a process that has imported everything."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ for line in sys.stdin:
 
 
 class Commands:
-    """Starts commands, each in a process of its own, from a process that is there until the block is left."""
+    """Starts each command in its separate process, forked from a parent that lives until the block ends."""
 
     def __enter__(self) -> Self:
-        """Start what they are forked from; their journals do not wait for the disk: SIGKILL takes nothing from it."""
+        """Start the parent; journals skip fsync, because SIGKILL loses nothing that was written."""
         self._server = subprocess.Popen(
             [sys.executable, "-c", _SERVER],
             cwd=ROOT,
@@ -67,15 +67,15 @@ class Commands:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        """End it."""
+        """Stop the parent."""
         self._server.communicate()
 
     def start(self, argv: Sequence[object], out: Path | None, err: Path) -> int:
-        """Start a command, whose output is appended to files, or goes where nobody reads; return its process id."""
+        """Start a command with output appended to files, or discarded; return its process id."""
         return int(self._told({"argv": [str(each) for each in argv], "out": out and str(out), "err": str(err)}))
 
     def wait(self, process: int) -> int:
-        """Return the exit code of a process once it has ended; that of a signal is negative."""
+        """Wait for a process and return its exit code; that of a signal is negative."""
         return int(self._told({"wait": process}))
 
     def _told(self, asked: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""TMIO traces in JSON Lines that are written flush by flush, in whole lines and in parts of lines."""
+"""TMIO traces in JSON Lines, written flush by flush, in complete or partial lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Phase = list[tuple[float, float, float]]
 
 
 def requests(start_s: float, count: int = 6, volume_bytes: float = 1e6) -> Phase:
-    """Return requests of half a second each, a tenth apart: rate, start, end."""
+    """Return requests of 0.5 s each, 0.1 s apart: rate, start, end."""
     return [(volume_bytes / 0.5, start_s + 0.1 * k, start_s + 0.1 * k + 0.5) for k in range(count)]
 
 
 def line_of(modes: dict[str, Phase]) -> bytes:
-    """Return a flush as one line."""
+    """Return a flush as a JSON line."""
     document: dict[str, Any] = {}
     for mode, phase in modes.items():
         rates, starts, ends = zip(*phase, strict=True) if phase else ((), (), ())
@@ -27,7 +27,7 @@ def line_of(modes: dict[str, Phase]) -> bytes:
 
 
 def flushes(count: int, *, first_s: float = 0.0, seed: int = 1) -> Iterator[bytes]:
-    """Yield flushes of several modes, of phases 10 s apart and, from the half on, 20 s."""
+    """Yield flushes of several modes; phases are 10 s apart and, in the second half, 20 s."""
     chance = random.Random(seed)
     start_s = first_s
     for number in range(count):
@@ -41,18 +41,18 @@ def flushes(count: int, *, first_s: float = 0.0, seed: int = 1) -> Iterator[byte
 
 
 def written(path: Path, content: bytes) -> Path:
-    """Return the path of a file with this content."""
+    """Write a file and return its path."""
     path.write_bytes(content)
     return path
 
 
 def trace(path: Path, count: int = 8, **more: Any) -> Path:
-    """Return the path of a trace that is there whole."""
+    """Write a complete trace and return its path."""
     return written(path, b"".join(flushes(count, **more)))
 
 
 def write_bit_by_bit(path: Path, content: Sequence[bytes], pause_s: float, seed: int = 1) -> None:
-    """Append flushes to a file, each in up to three pieces that end anywhere."""
+    """Append flushes to a file, each in up to three pieces cut at random."""
     chance = random.Random(seed)
     with path.open("ab", buffering=0) as file:
         for flush in content:

@@ -1,4 +1,4 @@
-"""A release of a few runs of each kind, and a series, or its tables alone."""
+"""A release with a few runs of each kind and a series, or its tables alone."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A quality gate that refuses every release while a file exists: a start-up hook for processes that a test starts."""
+"""A start-up hook for child processes: the quality gate refuses every release while a file exists."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-#: environment variable with the path of that file
+# environment variable with the path of that file
 REFUSED_WHILE = "GATE_FAILS"
 _HOOK = """
 import importlib.abc, importlib.util, os, sys
@@ -34,6 +34,6 @@ if "GATE_FAILS" in os.environ:
 
 
 def install_refusing_gate(folder: Path) -> None:
-    """Write the hook into a new folder, which is to stand in PYTHONPATH of the processes."""
+    """Write the hook into a new folder, which belongs on PYTHONPATH of the processes."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(_HOOK)

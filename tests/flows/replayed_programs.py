@@ -1,4 +1,4 @@
-"""Programs to replay: written as recorder2text's lines, and executed by one process without any of its own."""
+"""Programs to replay: written as lines of recorder2text, and executed by a single process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def module_of(function: str) -> str:
 
 
 def write_trace(folder: Path, programs: Sequence[Sequence[Line]], gap_s: float = 0.001) -> Path:
-    """Write (function, arguments) of each rank as text, one call of half a gap after each gap."""
+    """Write (function, arguments) of each rank as text, with one call of half a gap after each gap."""
     folder.mkdir(parents=True)
     for rank, lines in enumerate(programs):
         text = "".join(
@@ -64,7 +64,7 @@ def scripts_of(programs: Sequence[Sequence[Line]], way: Way = "posix", spent_s: 
 
 
 def used_by(made: Sequence[Written]) -> Uses:
-    """Return what all ranks do to files."""
+    """Return the file accesses of all ranks."""
     found = Uses()
     for one in made:
         found.add(uses(one))
@@ -74,7 +74,7 @@ def used_by(made: Sequence[Written]) -> Uses:
 def executed(
     folder: Path, programs: Sequence[Sequence[Line]], *, spent_s: float = 0.0
 ) -> tuple[list[Done], Order, Uses]:
-    """Replay programs in this process, all ranks by turns, under an existing folder; timed where anything is spent."""
+    """Replay programs in this process, rank by rank, below an existing folder; timed if any time is spent."""
     made = scripts_of(programs, spent_s=spent_s)
     order = ordered(visits(one.script for one in made), len(programs))
     used = used_by(made)

@@ -1,4 +1,4 @@
-"""Synthetic sites whose servers count by job: landed, and made samples of, beside what was served in truth."""
+"""Synthetic sites whose servers count per job: landed, sampled, and paired with the served bytes as ground truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.samples import EXACT_SAMPLES
 from iosig.warehouse.contracts.types import Table
 from iosig.warehouse.store.store import Store
 
-#: faults by the dozen: in a few hours each kind comes up
+# fault rates high enough that each kind occurs within a few hours
 FAULTS = {"restarts_per_day": 10.0, "lost_ratio": 0.05, "outages_per_day": 10.0, "outage_s": (300.0, 2000.0)}
 _STEPS = (
     "counter ends", "counters", "stage polls", "stage jobs", "stage traces", "traces", "samples", "exact samples",
@@ -33,7 +33,7 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Served:
-    """What was made of a site: rows of `exact_io` and `exact_samples`; and the site and its servers."""
+    """Results for a site: rows of `exact_io` and `exact_samples`, the site and its servers."""
 
     site: Site
     form: Form
@@ -42,7 +42,7 @@ class Served:
     exact_samples: pl.DataFrame
 
     def moved(self) -> pl.DataFrame:
-        """Return what was moved in truth: job_id, target, job_key, polled_at, direction, moved_bytes, is_lost."""
+        """Return the bytes truly moved: job_id, target, job_key, polled_at, direction, moved_bytes, is_lost."""
         ways = {"read_bytes": "read", "written_bytes": "write"}
         index = ["job_id", "target", "job_key", "polled_at", "is_lost"]
         known = self.statistics.moved.filter(pl.col("job_id").is_not_null())
@@ -53,7 +53,7 @@ class Served:
         )
 
     def beside_truth(self) -> pl.DataFrame:
-        """Return exact_io with true_bytes, lost_bytes, and is_traceless: nothing can tell of any loss."""
+        """Return exact_io with true_bytes, lost_bytes, and is_traceless: the loss cannot be detected."""
         told = self.moved().join(self._lost(), on=["target", "job_key", "polled_at"], how="left")
         truth = told.group_by("job_id", "direction").agg(
             true_bytes=pl.col("moved_bytes").sum(),
@@ -66,10 +66,10 @@ class Served:
         )
 
     def _lost(self) -> pl.DataFrame:
-        """Return what was lost, and whether nothing can tell: target, job_key, polled_at, is_traceless.
+        """Return lost bytes and whether the loss is undetectable: target, job_key, polled_at, is_traceless.
 
-        An entry that was not seen in use for most of the cleanup interval before may have been dropped; one that does
-        not say since when it counts may be the same, unless it is there again soon, and fell.
+        An entry that was unused for most of the cleanup interval may have been dropped. An entry without a start time
+        may be the same, unless it reappears soon with a lower value.
         """
         entry, counts = ["target", "job_key"], ["written_bytes", "read_bytes"]
         read = self.statistics.readings.select(*entry, *counts, "scraped_at", "sampled_at").sort("scraped_at")
@@ -94,7 +94,7 @@ class Served:
 def landed(
     folder: Path, form: Form, seed: int, days: float, params: JobStatisticsParams, application_count: int = 8
 ) -> tuple[Store, Site, JobStatistics]:
-    """Let a site be served for some time, and land its job logs, its polls and what its servers say."""
+    """Simulate a site for some time; land its job logs, its polls and the statistics of its servers."""
     short = [one for one in APPLICATIONS if one.duration_s < 2600][:application_count]
     applications = [replace(one, run_count=max(2, int(10 * days))) for one in short]
     site = simulate(SiteParams(seed=seed, days=days, controller_count=2, fault_level=0), applications)
@@ -110,7 +110,7 @@ def landed(
 def served(
     folder: Path, form: Form, seed: int, days: float, params: JobStatisticsParams, application_count: int = 8
 ) -> Served:
-    """Land a site as `landed` does, and make samples of it."""
+    """Land a site as `landed` does, and compute its samples."""
     store, site, statistics = landed(folder, form, seed, days, params, application_count)
     run = begin_run(store, Settings(), make_plan(store, Settings()))
     list(build(run, Engine(), steps=[step for step in STEPS if step.name in _STEPS]))

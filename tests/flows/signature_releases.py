@@ -1,4 +1,4 @@
-"""Releases with signatures in them, made by hand: applications with bursts, their samples, and what methods said."""
+"""Hand-made releases with signatures: applications with bursts, their samples, and the result of each method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEP_S = 2.0
 
 
 def curve(bursts: Sequence[tuple[int, int, float]], seconds: int = 300) -> np.ndarray:
-    """Return a rate per second: bursts from one second to another at a rate, nothing between."""
+    """Return a rate per second: bursts between two seconds at a rate, and 0 elsewhere."""
     rates = np.zeros(seconds)
     for started, ended, rate in bursts:
         rates[started:ended] = rate
@@ -33,9 +33,9 @@ def curve(bursts: Sequence[tuple[int, int, float]], seconds: int = 300) -> np.nd
 
 @dataclass(frozen=True)
 class Made:
-    """One application's signature by one method; bursts are (first second, last second, bytes per second).
+    """The signature of an application by a method; bursts are (first second, last second, bytes per second).
 
-    samples: what storage saw of each run; exact: what servers counted of it, of which the set is made then.
+    samples: server-side rates of each run. exact: counted rates of each run, from which the sample set is then made.
     """
 
     application_id: str = "ana/ior_a/16"
@@ -65,13 +65,13 @@ class Made:
 
     @property
     def jobs(self) -> list[str]:
-        # other applications have other jobs
+        # each application has jobs with different ids
         first = 1000 * (sum(self.application_id.encode()) % 900 + 100)
         return [str(first + number) for number in range(self.run_count)]
 
     @property
     def run_rates(self) -> list[np.ndarray]:
-        """What storage saw of each run."""
+        """Server-side rates of each run."""
         if self.samples is not None:
             return list(self.samples)
         steps = curve(self.bursts, self.seconds).reshape(-1, int(STEP_S)).mean(axis=1)
@@ -92,7 +92,7 @@ def publish(store: Store, name: str, made: Sequence[Made]) -> Release:
 
 
 def _frames(made: Sequence[Made]) -> dict[str, pl.DataFrame]:
-    # the first one of a subject says what its samples are
+    # the first entry of a subject defines its samples
     subjects = {(one.application_id, one.filesystem, one.direction): one for one in reversed(made)}
     runs = [_runs(one, one.run_rates) for one in subjects.values()]
     counted = [_runs(one, one.exact) for one in subjects.values() if one.exact is not None]
@@ -175,7 +175,7 @@ def _bursts(one: Made) -> pl.DataFrame:
 
 
 def _runs(one: Made, run_rates: Sequence[np.ndarray]) -> pl.DataFrame:
-    """Return rows that hold what `samples`, `exact_samples` and `sample_sets` say of each run, of its rates."""
+    """Return the rows of each run that `samples`, `exact_samples` and `sample_sets` share, with its rates."""
     rows = [
         {
             "application_id": one.application_id,

@@ -1,4 +1,4 @@
-"""A small site over many nights, whose inputs come late, twice, wrong, never or broken, as a seed draws it."""
+"""A small site over many nights, with inputs that are late, duplicated, wrong, missing or broken, as a seed decides."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from iosig.warehouse.releases.releases import published
 from iosig.warehouse.store.store import Store
 
 FIRST = datetime(2026, 3, 2, tzinfo=UTC)
-#: what may befall inputs, and what may befall the machine that does the nights
+# faults of inputs, and faults of the machine that runs the nights
 OF_INPUTS = ("late", "doubled", "corrected", "missing", "hostile", "unreadable")
 OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at once", "database down")
 _HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
-#: what is said of the release before, and of landings: it depends on how many releases there were
+# columns about the previous release and landings: they depend on the number of releases
 _HISTORY = ("is_changed", "change_correlation", "relative_volume_change", "added_burst_count", "removed_burst_count")
-#: traffic is attributed by the signatures of its night, which get better as nights go by; so is what is left of it
+# traffic is attributed by the signatures of its night, which improve over time; unattributed traffic changes with them
 _OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS, UNATTRIBUTED_PATTERNS)
 _BY_SIGNATURES = ("attributed_bytes", "unattributed_bytes", "excess_own_bytes", "confidence")
 
 
 def drawn(seed: int, night_count: int, kinds: Sequence[str] = (*OF_INPUTS, *OF_MACHINE)) -> dict[int, str]:
-    """Draw on which night what befalls the site: each kind once, not on the first nor on the last two nights."""
+    """Draw the night of each fault: each kind occurs once, never on the first or the last two nights."""
     nights = random.Random(seed).sample(range(1, night_count - 2), len(kinds))
     return dict(zip(nights, kinds, strict=True))
 
 
 @dataclass
 class Site:
-    """A site's inbox, and all that came into it, in order."""
+    """A site's inbox, and everything that arrived there, in order."""
 
     folder: Path
     faults: dict[int, str]
     seed: int
-    #: of each night, the files that came: where they lie in the inbox, and what is in them
+    # files that arrived on each night: their path in the inbox, and their content
     came: list[list[tuple[str, bytes]]] = field(default_factory=list)
     _late: list[tuple[int, str, bytes]] = field(default_factory=list)
 
     def night(self) -> str | None:
-        """Let a night's files come, and return what befalls it."""
+        """Deliver the files of a night, and return its fault."""
         number = len(self.came)
         fault = self.faults.get(number)
         jobs, polls = f"{number:02}-jobs.sacct", f"{number:02}-polls.csv"
@@ -99,7 +99,7 @@ class Site:
 
 
 def counters(seed: int, night_count: int) -> Iterator[list[tuple[datetime, list[tuple[int, int]]]]]:
-    """Yield what LMT's database has of each night: at each instant what two targets have read and written so far."""
+    """Yield LMT's database of each night: bytes read and written so far by two targets, at each instant."""
     chance, totals = random.Random(f"counters {seed}"), [[0, 0], [0, 0]]
     for number in range(night_count):
         night = []
@@ -112,14 +112,14 @@ def counters(seed: int, night_count: int) -> Iterator[list[tuple[datetime, list[
 
 
 def undisturbed(site: Site, root: Path, *databases: str) -> Store:
-    """Return a warehouse that got the same inputs in the same order, and made all days at once."""
+    """Return a warehouse that received the same inputs in the same order, and built all days in a single run."""
     store, inbox = Store(root / "warehouse"), root / "inbox"
     inbox.mkdir(parents=True)
     for files in site.came:
         for name, content in files:
             (inbox / name).write_bytes(content)
         list(land_paths(store, Settings(), [str(inbox)], Told()))
-        # what was landed is not looked at again
+        # landed inputs are not read again
         shutil.rmtree(inbox)
         inbox.mkdir()
     list(land_paths(store, Settings(), databases, Told()))
@@ -128,7 +128,7 @@ def undisturbed(site: Site, root: Path, *databases: str) -> Store:
 
 
 def contents(store: Store) -> dict[str, list[str]]:
-    """Every row of every table of the current release but for what depends on how many releases there were."""
+    """Every row of every table of the current release, without columns that depend on the number of releases."""
     found = {}
     with opened(store, releases.find(store, None)) as connection:
         for table in published():
@@ -147,13 +147,13 @@ def contents(store: Store) -> dict[str, list[str]]:
 
 
 def refused(store: Store) -> pl.DataFrame:
-    """Return the refused rows of the current release."""
+    """Return the rejected rows of the current release."""
     with opened(store, releases.find(store, None)) as connection:
         rows: pl.DataFrame = connection.sql("select source_file, line, reason from rejects").pl()
         return rows
 
 
 def open_again(folder: Path) -> None:
-    """Let files be read that nobody might read, so that a test's folder can be removed."""
+    """Restore read permission, so that a test's folder can be removed."""
     for path in folder.glob("*-closed"):
         os.chmod(path, 0o600)

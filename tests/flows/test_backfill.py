@@ -1,4 +1,4 @@
-"""Backfill: every requested day is computed once, however often the backfill is stopped."""
+"""Backfill computes every requested day once, however often it is interrupted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def backfilled(store: Store, settings: Settings, since: date, until: date, day_c
 
 @bounded(max_examples=examples(50))
 @given(st.dates(date(2000, 1, 1), date(2030, 1, 1)), st.dates(date(2000, 1, 1), date(2030, 1, 1)), st.integers(1, 400))
-def test_each_day_is_in_one_range(one: date, other: date, day_count: int) -> None:
+def test_day_ranges_cover_each_day_once(one: date, other: date, day_count: int) -> None:
     since, until = sorted((one, other))
     found = day_ranges(since, until, day_count)
     assert (found[0].since, found[-1].until) == (since, until)
@@ -45,7 +45,7 @@ def test_each_day_is_in_one_range(one: date, other: date, day_count: int) -> Non
     assert all((days.until - days.since).days + 1 == day_count for days in found[:-1])
 
 
-def test_days_in_the_wrong_order_are_told() -> None:
+def test_day_ranges_refuse_days_in_the_wrong_order() -> None:
     with pytest.raises(UsageError, match=r"since \(2026-03-10\) comes after"):
         day_ranges(LAST, FIRST, 1)
 
@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[date, date]]:
-    """Ranges that were run, the third of which fails at first; the second has no data."""
+    """Ranges that were run; the third fails at first, and the second has no data."""
     found: list[tuple[date, date]] = []
 
     def run(*_: object, since: date, until: date, **__: Any) -> str:
@@ -77,7 +77,7 @@ def days(found: list[DayRange]) -> list[tuple[int, int, bool]]:
 
 
 @pytest.mark.usefixtures("checks_here")
-def test_one_that_was_stopped_goes_on_where_it_was(asked: list[tuple[date, date]], store: Store) -> None:
+def test_interrupted_backfill_resumes_at_the_failed_range(asked: list[tuple[date, date]], store: Store) -> None:
     ended: list[DayRange] = []
     with pytest.raises(MachineFault):
         ended.extend(backfilled(store, Settings(), FIRST, LAST, 4))
@@ -90,7 +90,7 @@ def test_one_that_was_stopped_goes_on_where_it_was(asked: list[tuple[date, date]
 
 @pytest.mark.usefixtures("checks_here")
 @pytest.mark.parametrize("changed", ["until", "chunk", "settings"])
-def test_other_words_begin_anew(asked: list[tuple[date, date]], store: Store, changed: str) -> None:
+def test_changed_arguments_restart_the_backfill(asked: list[tuple[date, date]], store: Store, changed: str) -> None:
     with pytest.raises(MachineFault):
         list(backfilled(store, Settings(), FIRST, LAST, 4))
     until = date(2026, 3, 9) if changed == "until" else LAST
@@ -102,7 +102,7 @@ def test_other_words_begin_anew(asked: list[tuple[date, date]], store: Store, ch
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
-def test_its_releases_come_to_what_one_run_makes(site: Store, tmp_path: Path) -> None:
+def test_backfill_releases_equal_a_single_run(site: Store, tmp_path: Path) -> None:
     shutil.copytree(site.root, tmp_path / "whole")
     whole = Store(tmp_path / "whole")
     release = module.run_inline(whole, Settings(), tell)

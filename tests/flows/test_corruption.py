@@ -1,6 +1,6 @@
-"""Every kind of damage to every kind of file is found by `verify`, and the next run after `repair` works.
+"""`verify` finds every kind of damage to every kind of file, and the next run after `repair` works.
 
-Kinds of file, each with eight kinds of damage, in a warehouse where it was made and in one that was moved.
+Eight kinds of damage to each kind of file, in a warehouse at its original path and in a moved warehouse.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _land(store: Store, *paths: Path) -> None:
 
 
 def _write_more_jobs(folder: Path, number: int) -> Path:
-    """Write a job log with one more run like the last one of the small site."""
+    """Write a job log with one more run like the last run of the small site."""
     header, *rows = (folder / "jobs.sacct").read_text().splitlines()
     path = folder / f"jobs-{number}.sacct"
     path.write_text(f"{header}\n{rows[-1].replace('103|', f'{number}|')}\n")
@@ -48,7 +48,7 @@ def _write_more_jobs(folder: Path, number: int) -> Path:
 
 
 class Site:
-    """Inputs, and a warehouse with two releases of them: the second one has one more run."""
+    """Inputs, and a warehouse with two releases of them: the second release has one more run."""
 
     def __init__(self, root: Path) -> None:
         self.inputs = root / "site"
@@ -70,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 def _contents(store: Store) -> dict[str, list[str]]:
-    """All rows of tables that tell of runs and their traffic, in an order of their own."""
+    """All rows of tables about runs and their traffic, sorted."""
     tables = ("jobs", "job_io", "applications", "signatures", "polls_daily", "rejects")
     with opened(store, releases.find(store, None)) as connection:
         return {name: sorted(map(str, connection.sql(f'select t from "{name}" as t').fetchall())) for name in tables}
@@ -78,7 +78,7 @@ def _contents(store: Store) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def undamaged(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What the run after an undamaged warehouse releases."""
+    """Contents of the next release of an undamaged warehouse."""
     store = Store(tmp_path_factory.mktemp("undamaged") / "warehouse")
     shutil.copytree(site.store.root, store.root, symlinks=True)
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -88,7 +88,7 @@ def undamaged(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return _contents(store)
 
 
-# ---- files: each function returns the file to damage, and another one of its kind
+# ---- files: each function returns the file to damage, and another file of its kind
 
 
 def _metadata(store: Store) -> tuple[Path, Path]:
@@ -141,7 +141,7 @@ def _catalogue(store: Store) -> tuple[Path, Path]:
     return store.catalogue, other
 
 
-#: state documents, with contents that change nothing in a night
+# state documents, with contents that have no effect on a night
 STATE: dict[str, Any] = {
     "pins.json": {"20260303T000000Z-run": None},
     "rollback.json": asdict(Hold("20260303T000000Z-run", "2026-03-03T00:00:00+00:00", (), (), None)),
@@ -174,7 +174,7 @@ FILES: dict[str, Callable[[Store], tuple[Path, Path]]] = {
 }
 
 
-# ---- damage: each function returns what the file holds then
+# ---- damage: each function returns the new content of the file
 
 
 def _flipped(content: bytes, _: bytes, draw: random.Random) -> bytes:
@@ -184,7 +184,7 @@ def _flipped(content: bytes, _: bytes, draw: random.Random) -> bytes:
 
 
 def _zeroed(content: bytes, _: bytes, draw: random.Random) -> bytes:
-    """Zero a page, or half of a file that is smaller; not one of zeros."""
+    """Zero a page, or half of a smaller file; the page must not be zero already."""
     size = min(_PAGE, len(content) // 2)
     starts = [start for start in range(0, len(content) - size + 1, size) if any(content[start : start + size])]
     start = draw.choice(starts)
@@ -204,7 +204,7 @@ DAMAGES: dict[str, Callable[[bytes, bytes, random.Random], bytes | None]] = {
 
 
 def _damage(path: Path, content: bytes | None) -> None:
-    # links of it in other folders are the same file: it is replaced for all of them
+    # hard links in other folders are the same file, so it is replaced for all of them
     path.chmod(0o644)
     if content is None:
         path.unlink()
@@ -213,7 +213,7 @@ def _damage(path: Path, content: bytes | None) -> None:
 
 
 CASES = [(file, damage, is_moved) for file in FILES for damage in DAMAGES for is_moved in (False, True)]
-#: `.ci/run` has time for few of the cases
+# `.ci/run` has time for few of the cases
 _SLOW = {("table metadata", "flipped", True), ("catalogue", "halved", False), ("rollback.json", "removed", True)}
 
 
@@ -225,7 +225,7 @@ def _marks(case: tuple[str, str, bool]) -> list[pytest.MarkDecorator]:
     ("file", "damage", "is_moved"),
     [pytest.param(*case, marks=_marks(case)) for case in CASES],
 )
-def test_damage_is_found_and_the_run_after_repair_works(
+def test_damage_is_found_and_next_run_after_repair_works(
     site: Site,
     undamaged: dict[str, list[str]],
     tmp_path: Path,
@@ -250,7 +250,7 @@ def test_damage_is_found_and_the_run_after_repair_works(
     mended = repair(store)
     assert mended
     if path.name in STATE:
-        # nothing else has changed: there is no need to run
+        # the other files are unchanged, so a run is not needed
         assert path.read_bytes() == before
         assert verify(store) == []
         return

@@ -1,4 +1,4 @@
-"""Counters through the night: what lands becomes rises, day by day, whatever comes in which order."""
+"""The night turns landed server counters into daily deltas, whatever the order of arrival."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def night(store: Store) -> list[str]:
 
 
 @pytest.mark.long
-def test_days_sum_to_what_was_moved_and_a_late_day_makes_the_next_anew(tmp_path: Path) -> None:
+def test_daily_deltas_equal_moved_bytes_and_late_day_rebuilds_the_next(tmp_path: Path) -> None:
     site = counted_sites.counted()
     is_late = pl.col("scraped_at") < counted_sites.MIDNIGHT
     store = Store(tmp_path / "warehouse")
@@ -62,9 +62,9 @@ def test_days_sum_to_what_was_moved_and_a_late_day_makes_the_next_anew(tmp_path:
 
 
 @pytest.mark.long
-def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path: Path) -> None:
+def test_target_totals_serve_as_polls_unless_the_file_system_is_polled(tmp_path: Path) -> None:
     site = counted_sites.counted()
-    # all that a target counts, which does not change in every scrape
+    # the total of a target, which does not change in every scrape
     names = pl.col("total_written_bytes")
     totals = site.samples.filter(pl.col("job_key") == "0").with_columns(
         job_key=pl.lit(None, pl.String), total_written_bytes=names
@@ -76,7 +76,7 @@ def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path:
     days = query(store, "select controller_count, interval_s, poll_count, written_bytes from polls_daily order by all")
     assert [row[:2] for row in days.rows()] == [(2, 10.0), (2, 10.0)]
     assert sum(days["poll_count"]) == 2 * 720
-    # a fall of totals is a gap, and no traffic
+    # a decrease of totals is a gap, and not traffic
     assert 0 < sum(days["written_bytes"]) <= site.moved["0"]
     polls = tmp_path / "polls.csv"
     lines = [f"2026-03-03T00:00:{second}Z,c0,work,1,1" for second in (10, 20, 30)]
@@ -88,7 +88,7 @@ def test_totals_of_targets_are_polls_unless_the_file_system_was_polled(tmp_path:
 
 
 @pytest.mark.long
-def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) -> None:
+def test_metadata_operations_equal_server_counts(tmp_path: Path) -> None:
     site = counted_sites.counted()
     opens = pl.col("total_written_bytes")
     samples = site.samples.with_columns(
@@ -136,7 +136,7 @@ def test_metadata_operations_are_the_servers_to_the_operation(tmp_path: Path) ->
 
 @pytest.mark.long
 @pytest.mark.parametrize(("seed", "form", "interval_s", "faults"), [(3, "new", 60.0, {}), (5, "old", 10.0, FAULTS)])
-def test_what_is_measured_is_what_jobs_did_in_truth(
+def test_measured_operation_counts_equal_the_truth(
     tmp_path: Path, seed: int, form: Form, interval_s: float, faults: dict[str, Any]
 ) -> None:
     params = JobStatisticsParams(mdt_count=2, interval_s=interval_s, **faults)
@@ -151,7 +151,7 @@ def test_what_is_measured_is_what_jobs_did_in_truth(
     assert measured["done_count"].sum() > 0
 
 
-def test_a_night_tells_whose_bytes_were_whose_to_the_byte(tmp_path: Path) -> None:
+def test_night_attributes_counted_bytes_exactly(tmp_path: Path) -> None:
     params = JobStatisticsParams(interval_s=60.0, ost_count=2)
     store, site, statistics = served_sites.landed(tmp_path, "new", 3, 0.06, params, application_count=1)
     night(store)
@@ -164,7 +164,7 @@ def test_a_night_tells_whose_bytes_were_whose_to_the_byte(tmp_path: Path) -> Non
     truth = moved.unpivot(["read", "write"], index="job_id").filter(pl.col("value") > 0)
     assert len(found) > 1
     assert found == {(job_id, direction): value for job_id, direction, value in truth.rows()}
-    # every run of which both are known is held against what was cut out of shared traffic, which is more
+    # every run with exact bytes is compared with its sample of shared traffic, which is larger
     checks = query(store, "select min(overestimation_factor), count(*) from sample_checks where exact_bytes > 0").row(0)
     assert checks[0] > 1
     assert checks[1] == len(found)

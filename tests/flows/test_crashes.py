@@ -1,9 +1,9 @@
-"""Killed at any moment, every operation is resumed: tables are equal, and readers see the old release or the new one.
+"""Every operation is resumed after a kill at any moment, and readers see the old release or the new release.
 
-The table below has a row for each operation. A kill is tried before each change of the warehouse that must last; a few
-moments are tried in each tier, sixteen in the long one, and 64 with `IOSIG_TEST_EXAMPLES=full`. SQLite's own writes are
-tested in `tests/warehouse/store/test_journal.py`, commands as processes in `tests/cli/test_predict_processes.py`,
-servers and object stores in the tests of each.
+The table below has a row for each operation. A kill is tried before each durable change of the warehouse: a few moments
+in each tier, sixteen in the long tier, and 64 with `IOSIG_TEST_EXAMPLES=full`. `tests/warehouse/store/test_journal.py`
+tests SQLite's writes, `tests/cli/test_predict_processes.py` tests commands as processes, and the tests of servers and
+object stores test their crashes.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from tests.warehouse.store.test_positions import batch
 
 Change = Callable[[Store], object]
 
-#: the most moments of an operation that are tried in the long tier
+# maximum number of moments of an operation in the long tier
 MAX_COUNT = 64 if os.environ.get("IOSIG_TEST_EXAMPLES") == "full" else 16
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One row of the table.
+    """A row of the table.
 
-    prepare: makes the warehouse. read: what readers get, which is that from before or that from after at each moment.
-    resume: what is done after the crash; the operation itself by default. is_gradual: several things are read, and each
-    is that from before or that from after. is_quick: a few moments run in the first tier. is_long: all run in the last.
+    prepare: builds the warehouse. read: the readers' view, which equals the view before or after at each moment.
+    resume: what runs after the crash, by default the operation itself. is_gradual: several values are read, and each
+    equals its value before or after. is_quick: a few moments run in the first tier. is_long: all run in the last tier.
     """
 
     name: str
@@ -69,11 +69,11 @@ class Operation:
     is_long: bool = False
 
     def is_whole(self, seen: Any, before: Any, after: Any) -> bool:
-        """Return whether readers see what was there before, or all of what is new."""
+        """Return whether readers see the old state, or all of the new state."""
         return seen in (before, after) or (self.is_gradual and all(each in (*before, *after) for each in seen))
 
 
-# ---- what readers get
+# ---- readers' views
 
 
 def landed(store: Store) -> Any:
@@ -82,7 +82,7 @@ def landed(store: Store) -> Any:
 
 
 def released(store: Store) -> Any:
-    """Of each release that is kept the checksums of each table's files."""
+    """Checksums of each table's files, for each release that is kept."""
     found = []
     for release in releases.kept(store):
         files = releases.files_of(store, release)
@@ -102,7 +102,7 @@ def predicted(store: Store) -> Any:
 
 
 def without_user(store: Store) -> Any:
-    """Of each release all rows, but for what tells of landings."""
+    """All rows of each release, without columns about landings."""
     return [(release.sequence, release.kind, test_forget.rows(store, release)) for release in releases.history(store)]
 
 
@@ -110,7 +110,7 @@ def _read(operation: Operation, store: Store) -> Any:
     try:
         return operation.read(store)
     except IosigError as error:
-        # an older form, or damaged metadata
+        # an older format, or damaged metadata
         return type(error)
 
 
@@ -240,7 +240,7 @@ def _publish_other(store: Store) -> None:
 def _roll_back_once_more(store: Store) -> None:
     with suppress(NothingToDo):
         holds.roll_back(store, "2018-02-09-second")
-    # the files of a release that never came go with the next run
+    # the next run removes the files of an unpublished release
     publishing.abandon(store)
 
 
@@ -312,9 +312,7 @@ def _resumed(operation: Operation, store: Store) -> Any:
 
 
 @pytest.mark.parametrize(("operation", "max_count", "is_power_cut"), CASES)
-def test_what_a_crash_leaves_is_resumed(
-    operation: Operation, max_count: int, is_power_cut: bool, tmp_path: Path
-) -> None:
+def test_killed_operation_is_resumed(operation: Operation, max_count: int, is_power_cut: bool, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     operation.prepare(store)
     before = _read(operation, store)
@@ -345,14 +343,14 @@ def _check(operation: Operation, store: Store, before: Any, after: Any, expected
 
 
 def _undisturbed(operation: Operation, store: Store, folder: Path) -> Any:
-    """Return what resuming comes to where the operation never began."""
+    """Return the result of resuming when the operation never began."""
     other = Store(folder / "undisturbed" / store.root.name)
     shutil.copytree(store.root, other.root, symlinks=True) if store.root.exists() else None
     return _resumed(operation, other)
 
 
 def _left_over(store: Store) -> set[str]:
-    """What a crash has left for good: half landings, and data files that no release has and nothing will remove."""
+    """Files that a crash leaves for good: partial landings, and data files that no release has and no run removes."""
     landing.sweep(store)
     files = [releases.files_of(store, release) for release in releases.kept(store)]
     names = {path for tables in files for paths in tables.values() for path in paths}
@@ -363,7 +361,7 @@ def _left_over(store: Store) -> set[str]:
 
 
 def _unfinished(store: Store) -> set[str]:
-    """What the next run, or forgetting again, leaves beside a release that was published right before the crash."""
+    """Files that the next run or forget leaves if a release was published right before the crash."""
     current = releases.current(store)
     successors = [release for release in releases.kept(store) if release.kind == "forget"]
     return {links.LATEST, *map(seals.seal_of, [current, *successors])} if current else set()

@@ -1,4 +1,4 @@
-"""Workers of Dask: the same tables, what is lost is done again, what cannot be done is named, strangers are refused."""
+"""Dask workers build the same tables, retry lost items, name failing items, and refuse other programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.servers import Dask, dask, free_port, slurm
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Dask]:
-    """A scheduler and two workers, which all tests of this file share."""
+    """A scheduler and two workers, shared by all tests of this file."""
     with dask(2) as started:
         yield started
 
@@ -46,7 +46,7 @@ def settings(cluster: Dask) -> Settings:
 
 
 def worked(context: StepContext) -> int:
-    """Do what the item's name says."""
+    """Behave as the item's name says."""
     place = context.root / context.item.name
     if context.item.name == "poison":
         os._exit(9)
@@ -66,7 +66,7 @@ def items(*names: str) -> list[WorkItem]:
 
 
 def results(engine: executors.Engine, root: Path, *names: str) -> Iterator[ItemResult]:
-    """Execute items, yield their results as they come, and raise the first failure when all have ended."""
+    """Execute items, yield results as they complete, and raise the first failure after all have ended."""
     failures = []
     for future in as_completed([engine.submit(item, root) for item in items(*names)]):
         if (error := future.exception()) is None:
@@ -84,12 +84,10 @@ def digests(store: Store, release: Release) -> dict[str, list[str]]:
     }
 
 
-# ---- what needs no workers
+# ---- without workers
 
 
-def test_without_dask_it_is_refused_with_the_line_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_dask_names_the_command_that_installs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     engine = EngineSettings(executor="dask", scheduler="tcp://127.0.0.1:1")
     with (
@@ -100,7 +98,7 @@ def test_without_dask_it_is_refused_with_the_line_that_installs_it(
 
 
 @pytest.mark.extra
-def test_without_slurm_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_slurm_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
     monkeypatch.setenv("PATH", str(tmp_path))
     with (
@@ -110,14 +108,14 @@ def test_without_slurm_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         pass
 
 
-def test_a_scheduler_is_named_where_and_only_where_it_is_asked(tmp_path: Path) -> None:
+def test_dask_executor_and_scheduler_require_each_other(tmp_path: Path) -> None:
     for text in ('executor = "dask"', 'scheduler = "tcp://head:8786"'):
         (tmp_path / "iosig.toml").write_text(f"[engine]\n{text}\n")
         with pytest.raises(UsageError, match="executor = 'dask' and scheduler go together"):
             load(None, tmp_path)
 
 
-def test_inline_is_this_process(tmp_path: Path) -> None:
+def test_inline_executor_runs_in_this_process(tmp_path: Path) -> None:
     with executors.opened(Settings(engine=EngineSettings(executor="inline")), tmp_path) as engine:
         assert sorted(done.name for done in results(engine, tmp_path, *"abcde")) == list("abcde")
     assert {(tmp_path / name).read_text() for name in "abcde"} == {str(os.getpid())}
@@ -138,7 +136,7 @@ def test_documented_environment_gives_the_configuration_of_the_code() -> None:
         assert f"export {name}={value}" in list(dask_workers._exported())
 
 
-def test_a_call_needs_the_file_that_shows_the_warehouse_and_looks_for_it_once(tmp_path: Path) -> None:
+def test_call_checks_once_that_the_worker_sees_the_warehouse(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with dask_workers._origin(store) as unseen:
         store.files.remove(unseen.token)
@@ -153,7 +151,7 @@ def test_a_call_needs_the_file_that_shows_the_warehouse_and_looks_for_it_once(tm
 
 
 @pytest.mark.extra
-def test_a_call_after_the_scheduler_has_closed_the_connection_is_a_machine_fault(tmp_path: Path) -> None:
+def test_closed_scheduler_connection_is_a_machine_fault(tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra `dask` is not installed")
     from distributed.client import ClosedClientError
 
@@ -167,7 +165,7 @@ def test_a_call_after_the_scheduler_has_closed_the_connection_is_a_machine_fault
 
 
 @pytest.mark.extra
-def test_a_call_whose_starts_cannot_be_counted_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_call_fails_if_its_starts_cannot_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 
     class LostCall:
@@ -190,9 +188,7 @@ def test_a_call_whose_starts_cannot_be_counted_fails(tmp_path: Path, monkeypatch
     assert isinstance(future.exception(timeout=5), OSError)
 
 
-def test_the_root_of_a_warehouse_in_an_object_store_is_that_of_the_worker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_object_store_root_is_resolved_on_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Store(tmp_path / "object store").files
     folder.put("builds/a.workers", b"")
     monkeypatch.setattr(Store, "files", folder)
@@ -204,11 +200,11 @@ def test_the_root_of_a_warehouse_in_an_object_store_is_that_of_the_worker(
     assert origin.call("call", os.path.join, roots[0], "jobs") == str(roots[1] / "jobs")
 
 
-# ---- what does
+# ---- with workers
 
 
 @pytest.mark.slow
-def test_what_is_lost_is_done_again_and_what_cannot_be_done_is_named(
+def test_lost_item_is_retried_and_item_that_kills_workers_is_named(
     cluster: Dask, settings: Settings, tmp_path: Path
 ) -> None:
     (tmp_path / "slow.once").touch()
@@ -222,7 +218,7 @@ def test_what_is_lost_is_done_again_and_what_cannot_be_done_is_named(
 
 
 def _with_a_kill(done: Iterator[object], begun: Path) -> Iterator[object]:
-    """Kill the worker that executes the slow item once, and go on."""
+    """Kill the worker that executes the slow item once, and continue."""
     for count, one in enumerate(done):
         if not count:
             while not begun.exists():
@@ -233,7 +229,7 @@ def _with_a_kill(done: Iterator[object], begun: Path) -> Iterator[object]:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_worker_that_is_another_program_is_refused(
+def test_worker_with_another_program_is_refused(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_workers, "program", lambda: "iosig 7")
@@ -246,7 +242,7 @@ def test_a_worker_that_is_another_program_is_refused(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings, tmp_path: Path) -> None:
+def test_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings, tmp_path: Path) -> None:
     with executors.opened(settings, tmp_path) as engine:
         shutil.rmtree(tmp_path / "builds")
         with pytest.raises(MachineFault, match="does not see"):
@@ -255,7 +251,7 @@ def test_a_worker_that_does_not_see_the_warehouse_is_refused(settings: Settings,
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_faults_and_words_of_workers_come_here(
+def test_worker_exceptions_and_warnings_reach_the_client(
     settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with executors.opened(settings, tmp_path) as engine:
@@ -270,7 +266,9 @@ def test_faults_and_words_of_workers_come_here(
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_where_nobody_answers_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_scheduler_or_missing_workers_is_a_machine_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dask_workers, "_PATIENCE_S", 1.0)
     engine = EngineSettings(executor="dask", scheduler=f"tcp://127.0.0.1:{free_port()}")
     with (
@@ -285,7 +283,7 @@ def test_where_nobody_answers_it_is_told(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.long
-def test_the_release_is_that_of_one_machine(
+def test_dask_release_equals_the_release_of_one_machine(
     settings: Settings, landed_site: Store, checked_night: Night, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "warehouse")
@@ -297,7 +295,7 @@ def test_the_release_is_that_of_one_machine(
 
 
 @pytest.mark.long
-def test_large_files_land_by_workers_as_they_do_here(
+def test_large_files_landed_by_workers_equal_local_landing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(iosig.streams.landing, "_LARGE_BYTES", 1)
@@ -322,13 +320,13 @@ def test_large_files_land_by_workers_as_they_do_here(
 
 
 class _Killed(BaseException):
-    """What no step may survive."""
+    """An exception that no step may catch."""
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("whom", ["worker", "scheduler", "flow"])
 @pytest.mark.parametrize("moment", range(1, 24, 3))
-def test_killed_at_any_moment_a_run_makes_the_same_release(
+def test_run_killed_at_any_moment_publishes_the_same_release(
     whom: str, moment: int, landed_site: Store, checked_night: Night, tmp_path: Path
 ) -> None:
     store = Store(tmp_path / "warehouse")
@@ -379,7 +377,7 @@ echo 7
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_slurm_is_asked_for_what_the_settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_job_is_submitted_with_the_configured_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -416,7 +414,7 @@ def _ended(pid: int) -> None:
 
 
 @pytest.mark.long
-def test_by_slurm_the_release_is_that_of_one_machine(
+def test_slurm_release_equals_the_release_of_one_machine(
     landed_site: Store, checked_night: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")

@@ -1,4 +1,4 @@
-"""The demo's files: what a site would have, no more and no less than was simulated."""
+"""The demo's files match a site's files, and contain exactly the simulated data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def cells(path: Path) -> pl.DataFrame:
     return pl.DataFrame([line.split("|") for line in lines], schema=header.split("|"), orient="row")
 
 
-def test_one_log_a_night_and_one_file_of_polls_a_day(site: Site, tmp_path: Path) -> None:
+def test_demo_writes_a_job_log_per_night_and_a_poll_file_per_day(site: Site, tmp_path: Path) -> None:
     written = write_site(site, tmp_path)
     assert [str(path.relative_to(tmp_path)) for path in written] == [
         "jobs/sacct_2026-03-02.txt",
@@ -51,7 +51,7 @@ def test_one_log_a_night_and_one_file_of_polls_a_day(site: Site, tmp_path: Path)
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(written)
 
 
-def test_files_of_single_days_are_those_of_all(site: Site, tmp_path: Path) -> None:
+def test_files_of_single_days_equal_those_of_all_days(site: Site, tmp_path: Path) -> None:
     every = write_site(site, tmp_path / "every")
     for place, day in enumerate(days_of(site)):
         own = write_site(site, tmp_path / "own", days=[day])
@@ -59,7 +59,7 @@ def test_files_of_single_days_are_those_of_all(site: Site, tmp_path: Path) -> No
         assert [path.read_bytes() for path in own] == [every[place].read_bytes(), every[place + 2].read_bytes()]
 
 
-def test_the_polls_come_back_as_they_were(site: Site, tmp_path: Path) -> None:
+def test_polls_are_read_back_unchanged(site: Site, tmp_path: Path) -> None:
     files = [path for path in write_site(site, tmp_path) if path.suffix == ".parquet"]
     back = pl.concat([pl.read_parquet(path) for path in files])
     assert back.columns == ["polled_at", "controller", "filesystem", "read_bytes_per_s", "write_bytes_per_s"]
@@ -67,7 +67,7 @@ def test_the_polls_come_back_as_they_were(site: Site, tmp_path: Path) -> None:
     assert_frame_equal(back.drop("filesystem"), site.polls)
 
 
-def test_a_poll_that_arrives_after_midnight_is_in_the_next_days_file(site: Site, tmp_path: Path) -> None:
+def test_poll_arriving_after_midnight_is_in_the_file_of_the_next_day(site: Site, tmp_path: Path) -> None:
     midnight = DAY + timedelta(days=1)
     late = site.polls.with_row_index().with_columns(
         polled_at=pl.when(pl.col("index") == 50).then(midnight - timedelta(seconds=4)).otherwise("polled_at")
@@ -84,7 +84,7 @@ def _with_polls(site: Site, polls: pl.DataFrame) -> Site:
     return replace(site, polls=polls)
 
 
-def test_the_logs_tell_of_every_job_and_its_end(site: Site, tmp_path: Path) -> None:
+def test_job_logs_list_every_job_and_its_end(site: Site, tmp_path: Path) -> None:
     logs = [path for path in write_site(site, tmp_path) if path.suffix == ".txt"]
     told = pl.concat([cells(path) for path in logs])
     assert told.columns == list(SACCT_FIELDS)
@@ -113,7 +113,7 @@ def _job(submitted: float, started: float, ended: float | None) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def test_a_log_knows_nothing_of_the_next_day() -> None:
+def test_job_log_knows_nothing_of_the_next_day() -> None:
     job = _job(20, 25, 50)
     nights = [sacct_lines(job, DAY + timedelta(days=n), DAY + timedelta(days=n + 1)) for n in range(4)]
     assert nights[0] == ["7|ior|ana|prj|batch|titan|2|32|2026-03-02T20:00:00|Unknown|Unknown|PENDING|0:0"]
@@ -132,7 +132,7 @@ def test_a_log_knows_nothing_of_the_next_day() -> None:
     )
 
 
-def test_the_sacct_source_reads_the_logs_without_a_refusal(site: Site, tmp_path: Path) -> None:
+def test_sacct_source_reads_the_logs_without_rejects(site: Site, tmp_path: Path) -> None:
     for path in write_site(site, tmp_path)[:2]:
         assert sacct.sniff(Head(path.name, path.read_bytes()[:HEAD_BYTES]))
         batches = list(sacct.read(path, Reading(time_zone="UTC")))
@@ -140,7 +140,7 @@ def test_the_sacct_source_reads_the_logs_without_a_refusal(site: Site, tmp_path:
         assert sum(batch.rows.height for batch in batches) == cells(path).height
 
 
-def test_faults_are_one_cut_line_and_one_torn_file(site: Site, tmp_path: Path) -> None:
+def test_faults_are_a_truncated_line_and_a_truncated_file(site: Site, tmp_path: Path) -> None:
     whole, faulty = tmp_path / "whole", tmp_path / "faulty"
     before, after = write_site(site, whole), write_site(site, faulty, with_faults=True)
     assert len(after) == len(before) + 1
@@ -157,7 +157,7 @@ def test_faults_are_one_cut_line_and_one_torn_file(site: Site, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_the_second_file_system_has_its_own_jobs_and_what_its_servers_counted(tmp_path: Path) -> None:
+def test_second_file_system_has_separate_jobs_and_server_counters(tmp_path: Path) -> None:
     exact, statistics = exact_site(1)
     write_site(exact, tmp_path, filesystem=EXACT_FILESYSTEM)
     written = write_statistics(statistics, tmp_path)
@@ -170,7 +170,7 @@ def test_the_second_file_system_has_its_own_jobs_and_what_its_servers_counted(tm
     assert polled["filesystem"].unique().to_list() == [EXACT_FILESYSTEM]
 
 
-def test_the_true_classes_are_those_that_the_shapes_show(site: Site) -> None:
+def test_true_classes_match_the_shapes_of_applications(site: Site) -> None:
     found = classes_truth(site)
     assert found.height == 2 * len(APPLICATIONS)
     assert (found["outcome"] == "classified").all()
@@ -186,5 +186,5 @@ def test_the_true_classes_are_those_that_the_shapes_show(site: Site) -> None:
     assert set(labels.values()) == {"START", "END", "HILL", "CANYON", "UNIFORM", "OTHER", "NO_USAGE"}
 
 
-def test_a_site_without_applications_has_no_true_classes() -> None:
+def test_site_without_applications_has_no_true_classes() -> None:
     assert classes_truth(simulate(SiteParams(days=0.1, controller_count=1), ())).is_empty()

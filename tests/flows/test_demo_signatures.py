@@ -1,4 +1,4 @@
-"""The demo's comparison of signatures with what the applications do alone."""
+"""The demo compares default signatures with the true isolated I/O of its applications."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def row(compared: pl.DataFrame, application: str, direction: str) -> dict[str, o
     )
 
 
-# ---- the truth
+# ---- ground truth
 
 
-def test_truth_is_in_each_direction_with_its_bursts(site: Site) -> None:
+def test_truth_lists_bursts_per_application_and_direction(site: Site) -> None:
     found = {(true.application_id, true.direction): true for true in signatures_truth(site)}
     assert len(found) == 6
     writer = found["a%2Fb/writer/4", "write"]
@@ -64,7 +64,7 @@ def test_truth_is_in_each_direction_with_its_bursts(site: Site) -> None:
     assert not found["a%2Fb/writer/4", "read"].bytes_per_s.any()
 
 
-def test_true_bursts_peak_where_the_curve_does() -> None:
+def test_true_bursts_peak_with_the_curve() -> None:
     site = simulate(SiteParams(days=0.05, controller_count=1), APPLICATIONS)
     for true in signatures_truth(site):
         assert len(true.bursts) == sum(burst.direction == true.direction for burst in true.application.bursts)
@@ -74,15 +74,15 @@ def test_true_bursts_peak_where_the_curve_does() -> None:
         assert np.allclose(true.bytes_per_s[true.bursts.peak_s.astype(int)], tops, rtol=0.05)
 
 
-def test_truth_of_a_site_without_applications() -> None:
+def test_truth_of_site_without_applications_is_empty() -> None:
     assert signatures_truth(simulate(SiteParams(days=0.05, controller_count=1), ())) == []
 
 
-# ---- found beside it
+# ---- comparison with the truth
 
 
 @pytest.mark.slow
-def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame) -> None:
+def test_default_signature_is_compared_with_the_truth(compared: pl.DataFrame) -> None:
     found = row(compared, "writer", "write")
     assert (found["outcome"], found["method"]) == ("extracted", "robust")
     assert (found["burst_count"], found["true_burst_count"]) == (2, 2)
@@ -92,7 +92,7 @@ def test_the_default_signature_is_held_against_the_truth(compared: pl.DataFrame)
     assert 0.6 < float(str(found["cross_correlation"])) < 0.95
 
 
-def test_a_perfect_signature_is_perfect(site: Site) -> None:
+def test_exact_signature_has_correlation_1_and_no_missed_bursts(site: Site) -> None:
     from iosig.cli.demo import _compare_signature
     from iosig.transforms.signatures.signature import Signature
 
@@ -103,20 +103,20 @@ def test_a_perfect_signature_is_perfect(site: Site) -> None:
     assert (found["missed_burst_count"], found["false_burst_count"], found["expected_correlation"]) == (0, 0, 0.9)
 
 
-def test_what_was_not_found_is_missed(compared: pl.DataFrame) -> None:
+def test_bursts_without_signature_are_missed(compared: pl.DataFrame) -> None:
     for name, direction, outcome in (("reader", "read", "too_few_samples"), ("absent", "write", None)):
         found = row(compared, name, direction)
         assert (found["outcome"], found["burst_count"], found["missed_burst_count"]) == (outcome, 0, 1)
         assert found["volume_bytes"] is found["correlation"] is None
 
 
-def test_a_signature_where_nothing_is_moved_is_false(compared: pl.DataFrame) -> None:
+def test_signature_without_true_bursts_counts_as_false(compared: pl.DataFrame) -> None:
     found = row(compared, "reader", "write")
     assert (found["outcome"], found["true_burst_count"], found["false_burst_count"]) == ("extracted", 0, 1)
     assert found["cross_correlation"] is None
 
 
-def test_table_leaves_out_what_rightly_has_no_signature(
+def test_table_omits_idle_directions_without_signature(
     compared: pl.DataFrame, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _show_signatures(compared)

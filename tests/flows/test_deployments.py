@@ -1,4 +1,4 @@
-"""The nightly flow under Prefect: the same release as inline, with an artifact; one test server a session."""
+"""The nightly Prefect flow publishes the same release as inline, with an artifact; tests share a test server."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def prefect_server() -> Iterator[None]:
     from prefect.settings import PREFECT_SERVER_ANALYTICS_ENABLED, temporary_settings
     from prefect.testing.utilities import prefect_test_harness
 
-    # The server would ask the network to tell that it runs.
+    # The server would send telemetry over the network when it starts.
     with temporary_settings({PREFECT_SERVER_ANALYTICS_ENABLED: False}), prefect_test_harness(120):
         yield
 
 
 @pytest.fixture(autouse=True)
 def warehouse_of_the_flow(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Name the test's warehouse where the flow finds it: in the environment."""
+    """Set the test's warehouse in the environment, where the flow looks for it."""
     monkeypatch.delenv("IOSIG_SETTINGS", raising=False)
     if "site" in request.fixturenames:
         monkeypatch.setenv("IOSIG_WAREHOUSE", str(request.getfixturevalue("site").root))
@@ -44,7 +44,7 @@ def warehouse_of_the_flow(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
-def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Path) -> None:
+def test_flow_publishes_the_same_release_as_inline(site: Store, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
@@ -69,7 +69,7 @@ def test_the_flow_makes_the_release_that_inline_makes(site: Store, tmp_path: Pat
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
 @pytest.mark.long
-def test_work_that_is_done_is_not_done_again(
+def test_completed_work_is_cached_after_a_failed_publication(
     site: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from prefect.client.orchestration import get_client
@@ -91,7 +91,7 @@ def test_work_that_is_done_is_not_done_again(
     assert "Cached" in states
 
 
-# ---- what goes wrong
+# ---- failures
 
 
 def refuse(_: StepContext) -> int:
@@ -105,8 +105,8 @@ def sleep(_: StepContext) -> int:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
-class TestTold:
-    def test_a_failed_gate_is_a_sentence_and_an_artifact(
+class TestFailures:
+    def test_failed_gate_is_reported_in_one_sentence_and_as_artifact(
         self, site: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         from prefect.client.orchestration import get_client
@@ -135,7 +135,7 @@ class TestTold:
         ],
     )
     @pytest.mark.long
-    def test_what_cannot_be_is_told_before_anything_starts(
+    def test_invalid_parameters_and_settings_fail_before_any_step(
         self,
         site: Store,
         monkeypatch: pytest.MonkeyPatch,
@@ -151,7 +151,7 @@ class TestTold:
         assert state.is_failed()
         assert state.message.startswith(sentence)
 
-    def test_parameters_are_checked_as_they_are_given(self, site: Store) -> None:
+    def test_parameter_types_are_validated(self, site: Store) -> None:
         from prefect.exceptions import ParameterTypeError
 
         from iosig.flows.night_flows import nightly
@@ -159,7 +159,9 @@ class TestTold:
         with pytest.raises(ParameterTypeError, match="since"):
             nightly(since="yesterday")
 
-    def test_what_may_pass_is_tried_again(self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_machine_faults_are_retried_and_usage_errors_are_not(
+        self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         from iosig.flows import tasks
         from iosig.flows.night_flows import nightly
 
@@ -177,7 +179,7 @@ class TestTold:
         assert (state.is_failed(), state.message, len(tries)) == (True, "and now a fault of ours", 3)
 
     @pytest.mark.long
-    def test_a_step_that_takes_too_long_fails(
+    def test_step_that_exceeds_its_timeout_fails(
         self, site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from iosig.flows.night_flows import nightly
@@ -190,7 +192,7 @@ class TestTold:
         assert time.monotonic() - began < 15
 
     @pytest.mark.long
-    def test_a_night_waits_for_another_and_says_who_it_was(self, site: Store) -> None:
+    def test_night_waits_for_the_lock_and_names_its_holder(self, site: Store) -> None:
         from iosig.flows.night_flows import nightly
 
         with locked(site):
@@ -204,7 +206,7 @@ class TestTold:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
-def test_all_flows_are_deployed_and_take_no_other_warehouses_place(tmp_path: Path) -> None:
+def test_all_flows_are_deployed_without_replacing_other_warehouses(tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
 
@@ -248,7 +250,7 @@ def test_all_flows_are_deployed_and_take_no_other_warehouses_place(tmp_path: Pat
     assert (properties["backfill"]["since"]["format"], properties["backfill"]["chunk_days"]["minimum"]) == ("date", 1)
 
 
-def test_deployments_of_earlier_versions_find_the_flow() -> None:
+def test_entry_point_of_earlier_deployments_finds_the_flow() -> None:
     from iosig.flows import deployments
     from iosig.flows.night_flows import nightly
 
@@ -257,7 +259,7 @@ def test_deployments_of_earlier_versions_find_the_flow() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server", "quick_checks")
-def test_the_other_flows_do_what_their_commands_do(site: Store, tmp_path: Path) -> None:
+def test_other_flows_match_their_commands(site: Store, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
 
     from iosig.flows.night_flows import backfill, nightly

@@ -1,4 +1,4 @@
-"""Real logs of a real machine, all the way: Edison's job log joined with the polls of one of its file systems."""
+"""Real logs end to end: Edison's job log joined with the polls of one of its file systems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def job_io(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> pl.Da
 
 
 @pytest.mark.long
-def test_the_volumes_are_those_of_the_golden_join(job_io: pl.DataFrame, shared_data: Path) -> None:
+def test_volumes_equal_the_golden_join(job_io: pl.DataFrame, shared_data: Path) -> None:
     golden = pl.read_csv(shared_data / "lmt" / "edison-join-golden.csv")
     assert golden.height == 4
     for row in golden.iter_rows(named=True):
@@ -44,7 +44,7 @@ def test_the_volumes_are_those_of_the_golden_join(job_io: pl.DataFrame, shared_d
             assert volume / 2**30 == pytest.approx(row[column], rel=1e-9, abs=0)
 
 
-def test_runs_on_other_file_systems_get_none_of_it(job_io: pl.DataFrame) -> None:
+def test_runs_on_other_file_systems_have_no_volumes(job_io: pl.DataFrame) -> None:
     others = job_io.filter(pl.col("filesystem") != "snx11025")
     assert others["job_id"].n_unique() == 16
     assert set(others["outcome"]) == {"no_polls"}
@@ -53,13 +53,13 @@ def test_runs_on_other_file_systems_get_none_of_it(job_io: pl.DataFrame) -> None
     assert set(others["estimate_source"]) == {"none"}
 
 
-def test_gaps_are_told(job_io: pl.DataFrame) -> None:
+def test_missing_polls_are_reported_as_missing_ratio(job_io: pl.DataFrame) -> None:
     on_scratch1 = job_io.filter(pl.col("filesystem") == "snx11025")
     assert on_scratch1["filesystem_bytes"].null_count() == 0
     assert on_scratch1["missing_ratio"].max() > 0.1, "one run has a hole in its polls"
 
 
-def test_bursts_of_an_hour_are_found_in_the_traffic_of_a_day(shared_data: Path) -> None:
+def test_hour_of_periodic_bursts_is_found_in_a_day_of_polls(shared_data: Path) -> None:
     found = find_periods(
         shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt",
         Settings(),
@@ -73,5 +73,5 @@ def test_bursts_of_an_hour_are_found_in_the_traffic_of_a_day(shared_data: Path) 
     began, ended = (datetime.fromtimestamp(found.zero_s + row[f"window_{end}_s"], UTC) for end in ("start", "end"))
     assert datetime(2018, 2, 9, 13, 52, tzinfo=UTC) < began < datetime(2018, 2, 9, 13, 55, tzinfo=UTC)
     assert datetime(2018, 2, 9, 14, 48, tzinfo=UTC) < ended < datetime(2018, 2, 9, 14, 52, tzinfo=UTC)
-    # Of the about 205 GiB of a burst, what is above the mean rate.
+    # Of the about 205 GiB of a burst, the bytes above the mean rate.
     assert row["bytes_per_period"] == pytest.approx(205 * 2**30, rel=0.15)

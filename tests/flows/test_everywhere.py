@@ -1,4 +1,4 @@
-"""Nights of real logs, wherever they are made: the same tables, byte by byte, on every store, catalogue and engine."""
+"""Nights of real logs yield byte-identical tables on every store, catalogue and engine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.long
 _ROOT = Path(__file__).resolve().parents[2]
 _NAMES = '[filesystems]\nscratch1 = "snx11025"\n\n[time_zones]\nsacct = "UTC"\n'
 _EDISON = ("lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct")
-#: what lands in a night
+# inputs of each night
 NIGHTS = {"edison": _EDISON, "mixed": (*_EDISON, "tmio", "dxt", "ccr-gpfs")}
 
 
 def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: str) -> dict[str, list[str]]:
-    """Land a night's logs and run it, by the command alone; return what each table's files hold."""
+    """Land the logs of a night and run it through the command; return the digests of each table's files."""
     folder.mkdir()
     told = folder / "settings.toml"
     told.write_text(_NAMES + settings)
@@ -44,7 +44,7 @@ def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: 
     }
 
 
-#: a warehouse and what settings say of it
+# a warehouse URL and its settings
 _Place = Iterator[tuple[str, str]]
 
 
@@ -67,7 +67,7 @@ def _slurm(folder: Path, monkeypatch: pytest.MonkeyPatch, *_: object) -> _Place:
 
 @contextmanager
 def _in_a_store(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, catalogue: str) -> _Place:
-    """A store with a catalogue on a server, and two workers that share no folder."""
+    """Set up an object store with a catalogue on a server, and two workers that share no folder."""
     for name, value in (weed.environment | {"PGPASSWORD": PASSWORD, "IOSIG_CACHE": str(folder)}).items():
         monkeypatch.setenv(name, value)
     with dask(0) as cluster:
@@ -97,7 +97,7 @@ def _postgresql(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, 
 
 
 _Opening = Callable[[Path, pytest.MonkeyPatch, SeaweedFs, str], AbstractContextManager[tuple[str, str]]]
-#: where a night is made -> what opens it, and how the run is called: under Prefect where it is not `--inline`
+# name -> function that sets up the warehouse, and options of the run: without `--inline`, the run uses Prefect
 PLACES: dict[str, tuple[_Opening, tuple[str, ...]]] = {
     "processes": (_processes, ("--inline",)),
     "rest": (_rest, ("--inline",)),
@@ -108,7 +108,7 @@ PLACES: dict[str, tuple[_Opening, tuple[str, ...]]] = {
 
 @pytest.fixture(scope="module")
 def weed() -> Iterator[SeaweedFs]:
-    """A store with a bucket of tables for each night."""
+    """An object store with a bucket of tables for each night."""
     with seaweedfs(*NIGHTS) as started:
         yield started
 
@@ -125,13 +125,13 @@ def inputs(night: str, shared_data: Path) -> tuple[Path, ...]:
 
 @pytest.fixture(scope="module")
 def embedded(inputs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What a folder with SQLite holds that one process made."""
+    """Digests of a local SQLite warehouse that a single process built."""
     folder = tmp_path_factory.mktemp("embedded")
     return made(str(folder / "warehouse"), '[engine]\nexecutor = "inline"\n', inputs, folder / "of", "--inline")
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_the_tables_are_those_of_one_process(
+def test_tables_equal_those_of_a_single_process(
     place: str,
     inputs: tuple[Path, ...],
     embedded: dict[str, list[str]],

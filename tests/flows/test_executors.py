@@ -1,4 +1,4 @@
-"""Executors: equal results and errors in this process and in others, which never outlive their block."""
+"""Executors return equal results and errors inline and in processes, and no process outlives its block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.nights import Night
 
 
 def check_of(root: Path, row_count: int, into: str) -> WorkItem:
-    """Return the check of so many refused rows, which are written for it."""
+    """Return a check item on `row_count` rejected rows, which are written first."""
     texts = ("landing_id", "source_file", "reason", "remedy")
     rows = frames.empty(REJECTS).clear(n=row_count).with_columns(pl.lit("x").alias(name) for name in texts)
     rows = rows.with_columns(line=pl.int_range(1, row_count + 1, dtype=pl.Int64))
@@ -44,7 +44,7 @@ def check_of(root: Path, row_count: int, into: str) -> WorkItem:
 
 
 @pytest.mark.slow
-def test_a_process_of_its_own_checks_as_this_one_does(tmp_path: Path) -> None:
+def test_check_in_a_process_equals_inline_and_lost_process_is_replaced(tmp_path: Path) -> None:
     here, there = (check_of(tmp_path, 3, f"{place}.parquet") for place in ("here", "there"))
     expected = Engine().run(here, tmp_path)
     with with_processes() as engine:
@@ -67,7 +67,7 @@ def test_a_process_of_its_own_checks_as_this_one_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_block_that_ends_early_does_not_wait_for_the_process_that_checks() -> None:
+def test_block_that_ends_early_does_not_wait_for_the_check_process() -> None:
     with with_processes():
         assert len(multiprocessing.active_children()) == 1
     assert multiprocessing.active_children() == []
@@ -100,7 +100,7 @@ def items(root: Path, *names: str) -> list[WorkItem]:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_items_that_read_much_are_executed_in_processes_that_stay_and_others_in_this_one(
+def test_large_items_run_in_persistent_processes_and_small_items_inline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
@@ -118,7 +118,7 @@ def test_items_that_read_much_are_executed_in_processes_that_stay_and_others_in_
         engine.run(items(tmp_path, "later")[0], tmp_path)
     assert (tmp_path / "small").read_text() == f"{os.getpid()} None"
     workers = {tuple((tmp_path / name).read_text().split()) for name in names}
-    # each has its share of seven cores
+    # each process uses its share of seven cores
     assert {threads for _, threads in workers} == {"3"}
     assert str(os.getpid()) not in {process for process, _ in workers}
     assert len(workers) <= 2
@@ -131,14 +131,14 @@ def time_out(_: StepContext) -> int:
 
 
 @pytest.mark.parametrize("timeout_s", [None, 60.0])
-def test_a_timeout_within_an_item_is_not_the_time_limit(timeout_s: float | None, tmp_path: Path) -> None:
+def test_timeout_error_of_an_item_is_not_the_time_limit(timeout_s: float | None, tmp_path: Path) -> None:
     item = replace(items(tmp_path, "late")[0], function=f"{time_out.__module__}:{time_out.__name__}")
     with pytest.raises(TimeoutError, match="the server did not answer"):
         Engine(timeout_s=timeout_s).run(item, tmp_path)
 
 
 @pytest.mark.slow
-def test_an_item_that_exceeds_the_time_limit_ends_with_its_process_and_the_next_one_runs(tmp_path: Path) -> None:
+def test_item_over_the_time_limit_is_killed_and_the_next_item_runs(tmp_path: Path) -> None:
     with with_processes(1, timeout_s=4.0) as engine:
         start_s = time.monotonic()
         with pytest.raises(TimedOut, match="slow took longer than 4 s"):
@@ -149,7 +149,7 @@ def test_an_item_that_exceeds_the_time_limit_ends_with_its_process_and_the_next_
 
 
 class _Killed(BaseException):
-    """What no step may survive."""
+    """An exception that no step may catch."""
 
 
 def _digests(store: Store, release: Release) -> dict[str, list[str]]:
@@ -161,7 +161,7 @@ def _digests(store: Store, release: Release) -> dict[str, list[str]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("worker_count", "done_count"), list(product((1, 4), range(1, 24, 4))))
-def test_killed_after_any_piece_the_next_run_makes_the_same_release(
+def test_run_killed_after_any_item_publishes_the_same_release(
     worker_count: int,
     done_count: int,
     landed_site: Store,

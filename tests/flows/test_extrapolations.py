@@ -1,4 +1,4 @@
-"""Extrapolations through the night: published whole, the last word of each, with the reasons of what was refused."""
+"""The night publishes the latest extrapolation for each set of traces and rank count, with reasons of refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ask(store: Store, release: Release, query: str = "from extrapolations") -> l
 
 @dataclass(frozen=True)
 class Nights:
-    """A night of a trace and a refusal, and one of a better extrapolation where the refusal was."""
+    """Two nights: an extrapolated trace and a refusal, then a successful extrapolation in place of the refusal."""
 
     store: Store
     first: Release
@@ -55,7 +55,7 @@ class Nights:
 
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Nights:
-    """Two nights; nothing but extrapolations was ever landed. Not to be changed."""
+    """Two nights on which only extrapolations were landed; must not be changed."""
     store = Store(tmp_path_factory.mktemp("extrapolations") / "warehouse")
     land(store, EXTRAPOLATED, "ior-1000.parquet")
     land(store, REFUSED, "ior-28.parquet")
@@ -66,22 +66,22 @@ def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
 
 @pytest.fixture
 def warehouse(nights: Nights, tmp_path: Path) -> Store:
-    """A copy of the warehouse after both nights, to be changed at will."""
+    """A copy of the warehouse after both nights, which tests may change."""
     shutil.copytree(nights.store.root, tmp_path / "warehouse")
     return Store(tmp_path / "warehouse")
 
 
-# ---- what is published
+# ---- published rows
 
 
 @pytest.mark.long
-def test_each_set_of_traces_and_rank_count_is_a_row(nights: Nights) -> None:
+def test_each_trace_set_and_rank_count_has_one_row(nights: Nights) -> None:
     refused, done = sorted(ask(nights.store, nights.first), key=lambda row: str(row["process_count"]), reverse=True)
     assert done == EXTRAPOLATED.row() | {"source_file": "ior-1000.parquet"}
     assert refused == REFUSED.row() | {"source_file": "ior-28.parquet"}
 
 
-def test_a_later_result_takes_the_place_of_an_earlier_one(nights: Nights) -> None:
+def test_later_extrapolation_replaces_an_earlier_one(nights: Nights) -> None:
     outcomes = {row["process_count"]: row["outcome"] for row in ask(nights.store, nights.second)}
     assert outcomes == {28: "extrapolated", 1000: "extrapolated"}
     differing = count_differences(nights.store, nights.first, nights.second)
@@ -89,17 +89,17 @@ def test_a_later_result_takes_the_place_of_an_earlier_one(nights: Nights) -> Non
     assert {name for name, *_ in differing} == {"extrapolations", "quality", "quality_daily"}
 
 
-def test_another_night_has_nothing_to_do(nights: Nights) -> None:
+def test_third_night_has_nothing_to_do(nights: Nights) -> None:
     with pytest.raises(NothingToDo, match=nights.second.release_id):
         run(nights.store)
 
 
-# ---- what comes later
+# ---- later landings
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_landing_the_file_of_the_trace_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
+def test_trace_file_landed_elsewhere_gives_the_same_row(nights: Nights, tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "ior-1000.parquet", Store(tmp_path / "elsewhere")
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
     (arrival,) = land_paths(elsewhere, Settings(), [str(path)], Told())
@@ -108,7 +108,9 @@ def test_landing_the_file_of_the_trace_elsewhere_gives_the_same_row(nights: Nigh
 
 
 @pytest.mark.long
-def test_landing_the_file_where_its_record_is_changes_nothing(warehouse: Store, nights: Nights, tmp_path: Path) -> None:
+def test_trace_file_landed_in_addition_to_its_record_changes_nothing(
+    warehouse: Store, nights: Nights, tmp_path: Path
+) -> None:
     path = tmp_path / "ior-1000.parquet"
     compressed_traces.write(path, ROWS, {"process_count": "1000", METADATA_KEY: EXTRAPOLATED.text()})
     list(land_paths(warehouse, Settings(), [str(path)], Told()))
@@ -116,7 +118,7 @@ def test_landing_the_file_where_its_record_is_changes_nothing(warehouse: Store, 
 
 
 @pytest.mark.long
-def test_a_night_of_jobs_and_polls_keeps_them(warehouse: Store, landed_site: Store, nights: Nights) -> None:
+def test_night_of_jobs_and_polls_keeps_extrapolations(warehouse: Store, landed_site: Store, nights: Nights) -> None:
     list(land_paths(warehouse, Settings(), [str(landed_site.root.parent / "site")], Told()))
     third = run(warehouse)
     assert ask(warehouse, third) == ask(warehouse, nights.second)
@@ -128,14 +130,14 @@ def test_a_night_of_jobs_and_polls_keeps_them(warehouse: Store, landed_site: Sto
     assert ask(warehouse, fourth, "from jobs order by all") == ask(warehouse, third, "from jobs order by all")
 
 
-def test_it_can_be_taken_back(warehouse: Store, nights: Nights) -> None:
+def test_extrapolation_can_be_rolled_back(warehouse: Store, nights: Nights) -> None:
     holds.roll_back(warehouse, nights.first.release_id)
     current = releases.current(warehouse)
     assert current is not None
     assert ask(warehouse, current) == ask(warehouse, nights.first)
 
 
-def test_a_damaged_record_costs_only_itself(warehouse: Store, tmp_path: Path) -> None:
+def test_damaged_record_is_refused_and_others_land(warehouse: Store, tmp_path: Path) -> None:
     good, bad = tmp_path / "1-good", tmp_path / "2-bad"
     good.write_text(replace(EXTRAPOLATED, process_count=3).text())
     bad.write_text(EXTRAPOLATED.text().replace('"extrapolated"', '"perhaps"'))
@@ -145,17 +147,17 @@ def test_a_damaged_record_costs_only_itself(warehouse: Store, tmp_path: Path) ->
     assert "outcome is none of" in arrivals[1].refusal.reason
 
 
-def test_a_record_is_no_trace_to_be_classified(tmp_path: Path) -> None:
+def test_extrapolation_record_cannot_be_classified_as_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "record"
     path.write_text(EXTRAPOLATED.text())
     with pytest.raises(InputRefused, match="neither a series nor a trace"):
         classify_input(path, Settings(), Told())
 
 
-# ---- as people see it
+# ---- commands and documentation
 
 
-def test_the_documented_query_lists_refused_fields_with_their_reasons(nights: Nights, cli: Cli) -> None:
+def test_documented_query_lists_refused_fields_with_reasons(nights: Nights, cli: Cli) -> None:
     page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
     (line,) = [line for line in page.splitlines() if line.startswith("iosig sql") and "refused_fields" in line]
     _, *arguments = shlex.split(line)
@@ -169,7 +171,7 @@ def test_the_documented_query_lists_refused_fields_with_their_reasons(nights: Ni
     }
 
 
-def test_they_can_be_exported(nights: Nights, cli: Cli, tmp_path: Path) -> None:
+def test_extrapolations_can_be_exported(nights: Nights, cli: Cli, tmp_path: Path) -> None:
     target = tmp_path / "extrapolations.parquet"
     code, _, _ = cli("--warehouse", nights.store.root, "export", "extrapolations", "--output", target)
     assert code == 0
@@ -179,14 +181,14 @@ def test_they_can_be_exported(nights: Nights, cli: Cli, tmp_path: Path) -> None:
     assert pl.read_csv(table)["rank_counts"].to_list() == ["[8, 12, 16, 24]"] * 2
 
 
-def test_a_summary_tells_of_them_in_a_line(nights: Nights) -> None:
+def test_summary_counts_extrapolations_in_one_line(nights: Nights) -> None:
     with opened(nights.store, nights.first) as connection:
         assert extrapolations(connection) == [
             "1 of 2 extrapolations gave a trace; `iosig sql 'from extrapolations'` lists them."
         ]
 
 
-def test_without_any_nothing_is_said_of_them() -> None:
+def test_summary_without_extrapolations_is_empty() -> None:
     with duckdb.connect() as connection:
         connection.execute("create table extrapolations (outcome varchar)")
         assert extrapolations(connection) == []

@@ -1,4 +1,4 @@
-"""Whose fault it is: faults of the machine are told in a sentence with exit code 6, bugs are not hidden."""
+"""Machine faults end in one sentence with exit code 6, and bugs are not disguised as faults."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path("/data/iosig")
 
 
 class _ConnectError(Exception):
-    """As the library of Prefect's client raises it, which is none of ours."""
+    """A look-alike of the exception of Prefect's HTTP client."""
 
     __module__ = "httpx"
 
@@ -65,7 +65,9 @@ class _ConnectError(Exception):
         (sqlite3.DatabaseError("database disk image is malformed"), "holds a database that is damaged"),
     ],
 )
-def test_faults_of_the_machine_are_sentences(error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_faults_are_reported_in_one_sentence(
+    error: BaseException, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     fault = machine_fault(error, ROOT)
     assert isinstance(fault, MachineFault)
@@ -83,11 +85,11 @@ def test_faults_of_the_machine_are_sentences(error: BaseException, told: str, mo
         duckdb.BinderException("Referenced column not found"),
     ],
 )
-def test_bugs_stay_bugs(error: Exception) -> None:
+def test_bugs_are_not_machine_faults(error: Exception) -> None:
     assert machine_fault(error, ROOT) is None
 
 
-def test_what_a_fault_came_of_tells_too() -> None:
+def test_cause_of_an_exception_is_considered() -> None:
     error = KeyError("x")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device", "/data/iosig/x")
     assert "no space is left" in str(machine_fault(error, ROOT))
@@ -96,7 +98,7 @@ def test_what_a_fault_came_of_tells_too() -> None:
 # ---- through the command
 
 
-def test_a_full_disk_while_landing_leaves_nothing(
+def test_full_disk_during_landing_leaves_nothing(
     cli: Cli, landed_site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
@@ -111,7 +113,7 @@ def test_a_full_disk_while_landing_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_a_damaged_manifest_is_named(cli: Cli, site: Store) -> None:
+def test_damaged_landing_manifest_is_named(cli: Cli, site: Store) -> None:
     manifest = next(site.landed.glob("*/landing.json"))
     manifest.write_text('{"torn')
     code, _, err = cli("--warehouse", site.root, "run", "--inline")
@@ -122,7 +124,7 @@ def test_a_damaged_manifest_is_named(cli: Cli, site: Store) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", one_in(2, ["flipped", "torn"]))
-def test_a_damaged_released_file_is_refused_by_name(how: str, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+def test_damaged_data_file_is_refused_by_name(how: str, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
     root = tmp_path / "warehouse"
     shutil.copytree(checked_night.store.root, root, symlinks=True)
     path = next((root / "tables" / "job_io" / "data").glob("*.parquet"))
@@ -139,7 +141,7 @@ def test_a_damaged_released_file_is_refused_by_name(how: str, cli: Cli, checked_
 
 
 @pytest.mark.parametrize("content", [None, b"{torn", b"{}", b"[]"])
-def test_a_form_that_nothing_tells_is_made_anew_by_repair(content: bytes | None, cli: Cli, site: Store) -> None:
+def test_repair_recreates_a_missing_or_damaged_format_file(content: bytes | None, cli: Cli, site: Store) -> None:
     path = site.root / "form.json"
     known = path.read_bytes()
     path.unlink()
@@ -155,7 +157,7 @@ def test_a_form_that_nothing_tells_is_made_anew_by_repair(content: bytes | None,
     assert cli("--warehouse", site.root, "releases")[0] == 0
 
 
-def test_an_amount_of_memory_that_is_none_is_refused(cli: Cli, site: Store) -> None:
+def test_invalid_memory_limit_is_refused(cli: Cli, site: Store) -> None:
     (site.root / "iosig.toml").write_text('[engine]\nmemory_limit = "plenty"\n')
     code, _, err = cli("--warehouse", site.root, "run", "--inline")
     assert code == 2
@@ -174,7 +176,9 @@ def test_an_amount_of_memory_that_is_none_is_refused(cli: Cli, site: Store) -> N
         (OSError, "When reading x: AWS Error ACCESS_DENIED during HeadObject", "AWS Error ACCESS_DENIED"),
     ],
 )
-def test_what_an_object_store_says_is_told(kind: type[Exception], text: str, told: str, tmp_path: Path) -> None:
+def test_object_store_errors_are_reported_without_debug_output(
+    kind: type[Exception], text: str, told: str, tmp_path: Path
+) -> None:
     (tmp_path / ".url").write_text("s3://bucket/site")
     fault = machine_fault(kind(text), tmp_path)
     assert isinstance(fault, MachineFault)

@@ -1,4 +1,4 @@
-"""Forgetting: what goes is in no byte any more, and every release is what it had been without it from the start."""
+"""Forgetting removes data from every byte and release, as if they had never landed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OWN_QUEUED = "49|zoequill|batch|PENDING|N/A|8||never\n"
 
 
 def write_nights(folder: Path, *, with_user: bool) -> list[Path]:
-    """Write what comes on three nights: the small site; jobs of several users; more, with a trace of a user's file."""
+    """Write the inputs of three nights: the small site, jobs of several users, and a trace of a user's file."""
     write_small_site(folder / "0")
     for night in (1, 2):
         (folder / str(night)).mkdir()
@@ -59,7 +59,7 @@ def work(store: Store, nights: list[Path]) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Path:
-    """A warehouse after three nights with the user's data, beside what came on them; not to be changed."""
+    """A warehouse with the user's data after three nights, next to their inputs; must not be changed."""
     folder = tmp_path_factory.mktemp("nights")
     work(Store(folder / "with"), write_nights(folder / "site", with_user=True))
     return folder / "with"
@@ -67,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None
 
 @pytest.fixture(scope="module")
 def without(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Store:
-    """A warehouse after the same nights that never had any of the user's; not to be changed."""
+    """A warehouse after the same nights without the user's data; must not be changed."""
     folder = tmp_path_factory.mktemp("without")
     work(Store(folder / "without"), write_nights(folder / "site", with_user=False))
     return Store(folder / "without")
@@ -80,7 +80,7 @@ def store(made: Path, tmp_path: Path) -> Store:
 
 
 def rows(store: Store, release: Release) -> dict[str, list[str]]:
-    """Every row of every table of a release but for what tells of landings and of its history."""
+    """Every row of every table of a release, without columns about landings and its history."""
     found = {}
     with opened(store, release) as connection:
         for table in published():
@@ -94,7 +94,7 @@ def rows(store: Store, release: Release) -> dict[str, list[str]]:
     return found
 
 
-#: what was said of the release before, which is not asked anew
+# columns about the previous release, which forgetting does not recompute
 _ABOUT_BEFORE = (
     "is_changed",
     "change_correlation",
@@ -121,7 +121,7 @@ def assert_as_without(store: Store, without: Store) -> None:
 
 
 @pytest.mark.long
-def test_a_users_data_are_in_no_byte_and_no_release(store: Store, without: Store) -> None:
+def test_forgotten_user_is_in_no_byte_and_no_release(store: Store, without: Store) -> None:
     before = releases.history(store)
     assert any(USER in text for _, text in texts_of(store.root))
     forget_data(store, user=USER)
@@ -139,7 +139,7 @@ def test_a_users_data_are_in_no_byte_and_no_release(store: Store, without: Store
 
 
 @pytest.mark.long
-def test_nights_go_on_and_what_was_forgotten_does_not_land_again(store: Store, made: Path) -> None:
+def test_nights_continue_and_forgotten_data_are_refused(store: Store, made: Path) -> None:
     forget_data(store, user=USER)
     with pytest.raises(NothingToDo):
         nightly.run_inline(store, Settings(), lambda *_: None)
@@ -158,7 +158,7 @@ def test_nights_go_on_and_what_was_forgotten_does_not_land_again(store: Store, m
 
 
 @pytest.mark.long
-def test_a_landing_goes_from_every_release(store: Store, tmp_path: Path) -> None:
+def test_forgotten_landing_is_removed_from_every_release(store: Store, tmp_path: Path) -> None:
     night = write_nights(tmp_path / "site", with_user=True)[1]
     (gone,) = [one for one in landing.ledger(store) if one.source_file == "jobs.sacct" and one.sequence == 3]
     forget_data(store, landing_id=gone.landing_id)
@@ -175,7 +175,7 @@ def test_a_landing_goes_from_every_release(store: Store, tmp_path: Path) -> None
 
 
 @pytest.mark.long
-def test_rolled_back_pinned_and_expired_releases_lose_it_too(store: Store, without: Store) -> None:
+def test_rolled_back_pinned_and_expired_releases_are_cleaned(store: Store, without: Store) -> None:
     second = releases.history(store)[1]
     holds.roll_back(store, second.release_id)
     expiring.pin(store, second.release_id)
@@ -191,7 +191,7 @@ def test_rolled_back_pinned_and_expired_releases_lose_it_too(store: Store, witho
 
 
 @pytest.mark.long
-def test_one_that_was_killed_is_ended_before_another_begins(
+def test_interrupted_forget_must_be_completed_first(
     store: Store, without: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kill(*_: object) -> None:
@@ -209,7 +209,7 @@ def test_one_that_was_killed_is_ended_before_another_begins(
 
 
 @pytest.mark.slow
-def test_the_command_says_what_would_go_and_what_is_out_of_its_reach(cli: Cli, store: Store) -> None:
+def test_dry_run_reports_changes_and_unreachable_copies(cli: Cli, store: Store) -> None:
     before = {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()}
     ours = ("--warehouse", store.root, "forget")
     code, out, _ = cli(*ours, "--user", USER, "--dry-run")

@@ -1,4 +1,4 @@
-"""Inputs whose names mean something to a glob, a URL or an encoding land as they do under plain names."""
+"""Inputs with names that are special to a glob, a URL or an encoding land as they do under plain names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.store.store import Store
 
-#: of each kind of reader one, by its path below the folder of real measurements
+# one input per kind of reader, by its path below the folder of real measurements
 INPUTS = (
     *("lmt/lmtdb-reset.sqlite3", "lmt/snx11025_2018-01-28.h5lmt", "lmt/snx11025_2018-01-28.hdf5"),
     *("dftracer/test-trace.pfw.gz", "tmio/8.jsonl", "tmio/384.msgpack"),
@@ -27,7 +27,7 @@ NAMES = ("w[1]*? #%41;\\$HOME'\"=~\n", "a[1]", "hive=1", "file:", "caf\udce9")
 
 
 def landed(shared_data: Path, folder: Path, prefix: str) -> list[tuple[str, int]]:
-    """Land the inputs from a folder under names that begin with a prefix; return the format and rows of each."""
+    """Land inputs from a folder under names with a prefix; return the format and rows of each."""
     folder.mkdir(parents=True)
     paths = []
     for name in INPUTS:
@@ -45,7 +45,7 @@ def landed(shared_data: Path, folder: Path, prefix: str) -> list[tuple[str, int]
         store = Store(folder.parent / "warehouse" / str(len(found)))
         arrivals = list(land_paths(store, Settings(), [str(path)], Told(time_zone="UTC", filesystem="lake")))
         landings = [arrival.landed.landing for arrival in arrivals if arrival.landed is not None]
-        # beside a recorded run lies a page that is no input
+        # the folder of a recorded run also holds a page that is no input
         assert len(landings) >= 1, [arrival.refusal for arrival in arrivals]
         found.append((landings[0].format, sum(landing.row_count() for landing in landings)))
     return found
@@ -55,7 +55,7 @@ def landed(shared_data: Path, folder: Path, prefix: str) -> list[tuple[str, int]
     "name",
     [pytest.param(name, marks=pytest.mark.long if place else pytest.mark.slow) for place, name in enumerate(NAMES)],
 )
-def test_an_input_of_a_hostile_name_lands_as_under_a_plain_one(name: str, shared_data: Path, tmp_path: Path) -> None:
+def test_input_with_a_hostile_name_lands_as_under_a_plain_name(name: str, shared_data: Path, tmp_path: Path) -> None:
     expected = landed(shared_data, tmp_path / "plain" / "in", "")
     assert landed(shared_data, tmp_path / "other" / name, name) == expected
     assert sorted(os.listdir(tmp_path / "other")) == sorted([name, "warehouse"])

@@ -1,4 +1,4 @@
-"""A night in folders whose names mean something to a glob, a shell, a URL, SQL or Hive."""
+"""A night in folders with names that are special to a glob, a shell, a URL, SQL or Hive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iosig.warehouse.releases import releases
 from iosig.warehouse.store.store import Store
 from tests.nights import Cli, Night, write_small_site
 
-#: a folder's name, and the name of a neighbour that it would match or be read as
+# a folder's name, and the name of a neighbour that it could match or be mistaken for
 NAMES = {
     "w[1]*? #%41;\\$HOME'\"=~\n": "w1x",
     "a[1]": "a1",
@@ -121,7 +121,7 @@ def plain(
 
 
 @pytest.mark.slow
-def test_a_night_in_a_folder_of_special_characters_makes_the_same_tables(
+def test_folder_name_with_special_characters_does_not_change_tables(
     checked_night: Night,
     landed_site: Store,
     cli: Cli,
@@ -146,7 +146,7 @@ def test_a_night_in_a_folder_of_special_characters_makes_the_same_tables(
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_tier(place)) for place, name in enumerate(NAMES)])
-def test_a_night_in_a_hostile_folder_makes_the_same_tables(
+def test_hostile_folder_names_do_not_change_tables(
     name: str,
     cli: Cli,
     plain: dict[str, dict[str, pl.DataFrame]],
@@ -158,7 +158,7 @@ def test_a_night_in_a_hostile_folder_makes_the_same_tables(
     write_small_site(base / name / "in")
     decoy = base / NAMES[name]
     shutil.copytree(tmp_path / "plain" / "folder", decoy)
-    # a table that took in the neighbour's rows would have these
+    # a table that included the neighbour's rows would fail on these files
     for path in decoy.rglob("*.parquet"):
         path.chmod(0o644)
         path.write_bytes(b"not a Parquet file")

@@ -1,4 +1,4 @@
-"""Signatures found together through the nights: when it is due, what stays, and that the same nights give the same."""
+"""Joint signatures over several nights: when they are due, how long they are kept, and that they are reproducible."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, true_curve
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_checks_throughout")]
 
 ALL = {"calm": CALM, "busy": BUSY, "sparse": SPARSE, "dense": DENSE}
-#: a slot of a run [min], as dense as the site of the tests of `iosig.transforms.joint.extraction`
+# slot length of a run [min], with the density of the site in the tests of `iosig.transforms.joint.extraction`
 SLOT_MIN = 1000 / 60
-#: what is written at a rate of 1
+# bytes per second of rate 1
 UNIT = GB / 4
 
 
 def ran(first_min: float, count: int, seed: int) -> list[Ran]:
-    """Return so many runs of each application, one after the other, each anywhere in its slot."""
+    """Return `count` consecutive runs of each application, each at a random place in its slot."""
     rng = np.random.default_rng(seed)
     return [
         Ran(
@@ -46,7 +46,7 @@ def ran(first_min: float, count: int, seed: int) -> list[Ran]:
 
 @dataclass(frozen=True)
 class Nights:
-    """A site's nights: one of many runs, one on which finding together is due, and one on which it is not."""
+    """Three nights of a site: many runs, a night with joint extraction due, and a night without."""
 
     store: Store
     releases: tuple[Release, Release, Release]
@@ -81,11 +81,11 @@ def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
     return made(tmp_path_factory.mktemp("joint"))
 
 
-def test_the_first_release_has_none(nights: Nights) -> None:
+def test_first_release_has_no_joint_signatures(nights: Nights) -> None:
     assert {method for _, method in nights.signatures(0)} == {"elastic", "iosi"}
 
 
-def test_where_it_is_due_it_is_the_default_and_nearer(nights: Nights) -> None:
+def test_due_joint_signature_is_default_and_closer_to_the_truth(nights: Nights) -> None:
     found = nights.signatures(1)
     joint = {name: row for (name, method), row in found.items() if method == "joint"}
     assert len(joint) >= 2
@@ -108,18 +108,18 @@ def test_each_subject_has_one_default(nights: Nights, night: int) -> None:
     assert set(told["n"]) == {1}
 
 
-def test_what_was_found_stays_until_it_is_due_again(nights: Nights) -> None:
+def test_joint_signatures_are_kept_until_due_again(nights: Nights) -> None:
     before, after = (nights.signatures(night) for night in (1, 2))
     joint = [key for key in before if key[1] == "joint"]
     assert joint == [key for key in after if key[1] == "joint"]
     assert all(after[key]["is_default"] and not after[key]["is_changed"] for key in joint)
     assert nights.points(2).equals(nights.points(1))
-    # the plain ones are made of the new runs
+    # other methods use the new runs
     name = joint[0][0]
     assert after[name, "elastic"]["last_run_ended_at"] > after[joint[0]]["last_run_ended_at"]
 
 
-def test_bytes_are_attributed_by_them(nights: Nights) -> None:
+def test_attribution_uses_joint_signatures(nights: Nights) -> None:
     name = next(name for name, method in nights.signatures(1) if method == "joint")
     told = nights.rows(
         f"select max(confidence) as most from attributed_io where application_id like '%/{name}/%' "
@@ -129,7 +129,7 @@ def test_bytes_are_attributed_by_them(nights: Nights) -> None:
     assert told["most"].item() <= nights.signatures(1)[name, "joint"]["expected_correlation"] + 1e-9
 
 
-def test_the_same_nights_give_the_same(nights: Nights, tmp_path: Path) -> None:
+def test_same_nights_give_the_same_signatures(nights: Nights, tmp_path: Path) -> None:
     again = made(tmp_path)
     for night in range(3):
         for table in ("signatures", "signature_points", "signature_bursts"):

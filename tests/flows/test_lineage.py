@@ -1,4 +1,4 @@
-"""Lineage: what the steps declare, what their SQL reads, and that both agree."""
+"""Lineage agrees with the declarations of steps and the tables that their SQL reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_every_published_table_has_a_lineage() -> None:
     assert {table.name for table in published()} <= {found.table.name for found in lineage()}
 
 
-def test_models_read_only_what_their_steps_declare() -> None:
+def test_models_read_only_tables_that_their_steps_declare() -> None:
     declared = {
         step.name: {f"{table.layer}.{table.name}" for source in step.reads for table in source.tables}
         | {f"{table.layer}.{table.name}" for table in step.writes}
@@ -31,7 +31,7 @@ def test_models_read_only_what_their_steps_declare() -> None:
         assert not undeclared, (found.name, undeclared)
 
 
-def test_lineage_leads_from_landed_tables_to_estimates_and_back() -> None:
+def test_lineage_connects_landed_tables_and_estimates_both_ways() -> None:
     before, after = upstream("transforms.job_io"), downstream("stage.filesystem_rates")
     assert before[:2] == ["samples.job_io_sources", "transforms.attributed_io"]
     assert {"landed.polls", "landed.job_records", "transforms.polled_minutes", "stage.filesystem_rates"} <= set(before)
@@ -39,23 +39,23 @@ def test_lineage_leads_from_landed_tables_to_estimates_and_back() -> None:
     assert "transforms.job_io" not in before
 
 
-def test_columns_follow_from_sql() -> None:
+def test_column_lineage_is_derived_from_sql() -> None:
     columns = {column.column: column.sources for column in columns_of(APPLICATIONS)}
     assert columns["application_id"] == ("stage.jobs.application", "stage.jobs.node_count", "stage.jobs.user")
     assert columns["first_run_started_at"] == ("stage.jobs.started_at",)
     assert columns_of(SIGNATURES) == [], "Python computes it"
-    # landed tables have columns that tell the order of landing beside the declared ones
+    # landed tables have additional columns with the order of landing
     assert tuple(column.column for column in columns_of(SERIES_INTERVALS)) == SERIES_INTERVALS.column_names
 
 
 @pytest.mark.long
-def test_the_columns_of_every_model_are_known() -> None:
+def test_columns_of_every_model_match_its_schema() -> None:
     for table in TABLES:
         if model_path(table).is_file():
             assert tuple(column.column for column in columns_of(table)) == table.column_names, table.name
 
 
-def test_an_unknown_table_is_refused_with_similar_names() -> None:
+def test_unknown_table_is_refused_with_similar_names() -> None:
     assert lineage_of("job_io").step == "job i/o"
     with pytest.raises(UsageError, match=r"No run writes a table job_oi\. Similar: job_io"):
         lineage_of("job_oi")

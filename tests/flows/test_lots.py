@@ -1,4 +1,4 @@
-"""Nights over small traces that were landed together: what they publish does not depend on it."""
+"""Nights publish the same tables whether small traces were landed together or separately."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from tests.small_traces import land, write
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
-def test_a_night_and_its_queries_are_those_of_each_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traces_landed_together_and_separately_give_equal_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = write(tmp_path / "traces", 12)
     together, single = Store(tmp_path / "together"), Store(tmp_path / "single")
     land(together, paths)
@@ -45,7 +47,7 @@ def test_a_night_and_its_queries_are_those_of_each_alone(tmp_path: Path, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
-def test_networks_in_chunks_of_runs_are_those_of_all_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_built_in_chunks_equal_those_built_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found: dict[bool, dict[str, pl.DataFrame]] = {}
     names: dict[bool, list[str]] = {}
     for is_divided in (False, True):

@@ -1,4 +1,4 @@
-"""docs/many-machines.md: what it says to type does it. Addresses, secrets and the size of machines are the test's."""
+"""Commands of docs/many-machines.md work as documented, with the addresses, secrets and machine sizes of the test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 _PAGE = (Path(__file__).resolve().parents[2] / "docs" / "many-machines.md").read_text(encoding="utf-8")
 _IOSIG = "import sys; from iosig.cli import main; sys.argv[0] = 'iosig'; main()"
-#: what the page calls: `uv run` runs what is installed here, and nothing is installed anew
+# programs that the page calls: `uv run` uses the installed environment without changing it
 _PROGRAMS = {
     "uv": '[ $1 = run ] && shift && exec "$@"\n[ $1 = sync ]',
     "dask": f'exec {sys.executable} -m dask "$@"',
@@ -30,13 +30,13 @@ _PROGRAMS = {
 
 
 def blocks(heading: str, kind: str) -> list[str]:
-    """Return the blocks of a kind in a section of the page."""
+    """Return the code blocks of a kind in a section of the page."""
     section = _PAGE.split(f"# {heading}\n", 1)[1].split("\n#", 1)[0]
     return re.findall(rf"```{kind}\n(.*?)```", section, re.DOTALL)
 
 
 def with_own(text: str, own: Mapping[str, str]) -> str:
-    """Return a text with the test's own addresses in place of the page's, each of which has to be there."""
+    """Return a text in which the test's addresses replace those of the page, each of which must occur."""
     for theirs, ours in own.items():
         assert theirs in text, theirs
         text = text.replace(theirs, ours)
@@ -44,7 +44,7 @@ def with_own(text: str, own: Mapping[str, str]) -> str:
 
 
 def typed(lines: str, folder: Path, **environment: str) -> str:
-    """Type lines into a shell that knows nothing but them and where programs are; return what it prints."""
+    """Run lines in a shell with a minimal environment; return its output."""
     programs = folder / "bin"
     programs.mkdir()
     for name, body in _PROGRAMS.items():
@@ -60,7 +60,7 @@ def typed(lines: str, folder: Path, **environment: str) -> str:
         try:
             code = shell.wait()
         finally:
-            # what it left in the background is of its session
+            # background processes of the shell belong to its session
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)
     assert code == 0, err.read_text()
@@ -70,12 +70,12 @@ def typed(lines: str, folder: Path, **environment: str) -> str:
 
 @pytest.fixture
 def landed(tmp_path: Path) -> str:
-    """What lands a small site and makes a release of it, with what is shown of it."""
+    """Commands that land a small site, publish a release and show some of it."""
     write_small_site(tmp_path / "site")
     return f'iosig land {tmp_path / "site"}\niosig run\niosig sql "from jobs" --format csv\n'
 
 
-def test_a_catalogue_on_a_postgresql_server(landed: str, tmp_path: Path) -> None:
+def test_documented_postgresql_catalogue_works(landed: str, tmp_path: Path) -> None:
     if shutil.which("createdb") is None:
         pytest.skip("createdb is not on this machine (Debian: postgresql-client)")
     (lines,) = blocks("The catalogue on a PostgreSQL server", "sh")
@@ -93,7 +93,7 @@ def test_a_catalogue_on_a_postgresql_server(landed: str, tmp_path: Path) -> None
     assert '"kind": "postgresql"' in (tmp_path / "data" / "catalogue.json").read_text(), "it is on the server"
 
 
-def test_a_store_with_a_rest_catalogue(tmp_path: Path) -> None:
+def test_documented_object_store_with_rest_catalogue_works(tmp_path: Path) -> None:
     (store,) = blocks("A warehouse in an object store", "sh")
     (secret,) = blocks("Its catalogue on an Iceberg REST server", "sh")
     (settings,) = blocks("Its catalogue on an Iceberg REST server", "toml")
@@ -118,7 +118,7 @@ def test_a_store_with_a_rest_catalogue(tmp_path: Path) -> None:
     assert "s3d" in done, "the jobs are shown"
 
 
-def test_dask(landed: str, tmp_path: Path) -> None:
+def test_documented_dask_cluster_works(landed: str, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the extra `dask` is not installed")
     (lines,) = blocks("Work on many machines: Dask", "sh")
     (settings,) = blocks("Work on many machines: Dask", "toml")
@@ -130,7 +130,7 @@ def test_dask(landed: str, tmp_path: Path) -> None:
     assert "s3d" in done, "the jobs are shown"
 
 
-def test_slurm(landed: str, tmp_path: Path) -> None:
+def test_documented_slurm_jobs_work(landed: str, tmp_path: Path) -> None:
     pytest.importorskip("dask_jobqueue", reason="the extra `dask` is not installed")
     (settings,) = blocks("Work on many machines: Slurm", "toml")
     own = {"job_count = 4": "job_count = 1", "worker_count = 8": "worker_count = 2", '"32GB"': '"3GB"'}

@@ -1,4 +1,4 @@
-"""Networks through the night: every traced run has its line, bytes are kept, a re-run changes nothing."""
+"""The night publishes a row per traced run and its network, conserves bytes, and re-runs change nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "networks-sql.md"
 MB = 1_000_000.0
 NAMES = tuple(table.name for table in networks.TABLES)
 SHARED_LOG = "hdf5_diagonal_write_bytes_range_dxt.darshan"
-#: a file on four targets, and one of which nothing is known
+# a file on four targets, and a file without layout
 STRIPED = build_batch(
     TRACE_FILES,
     {
@@ -67,7 +67,7 @@ def ask(store: Store, release: Release, query: str) -> list[dict[str, Any]]:
 
 
 def striped_run() -> list[Batch]:
-    """Sixteen ranks on four hosts use four targets, across stripes; target 5 is slow, and one request very long."""
+    """Sixteen ranks on four hosts use four targets, across stripes; target 5 is slow, and one request is very long."""
     requests = []
     for number in range(480):
         rank, stripe = number % 16, number // 16 % 4
@@ -90,7 +90,7 @@ def striped_run() -> list[Batch]:
 
 
 def shipped_log() -> Path:
-    """Return a log with single requests that comes with the Darshan wheel."""
+    """Return the log with single requests that ships with the Darshan wheel."""
     found = find_spec("darshan")
     assert found is not None
     assert found.origin is not None
@@ -110,7 +110,7 @@ class Night:
 
 
 def real_logs(request: pytest.FixtureRequest) -> list[Path]:
-    """Return a real log of ranks that write, where it is on the machine."""
+    """Return a real log of writing ranks, if the machine has it."""
     try:
         return [Path(request.getfixturevalue("shared_data")) / "darshan" / SHARED_LOG]
     except pytest.skip.Exception:
@@ -118,7 +118,7 @@ def real_logs(request: pytest.FixtureRequest) -> list[Path]:
 
 
 def events_table(path: Path) -> Path:
-    """Write eight ranks' requests as they go by two I/O nodes to a storage node, which writes them."""
+    """Write requests of eight ranks that pass through two I/O nodes to a storage node, which writes them."""
     lines = ["layer,node,rank,request_id,event,peer,start_s,end_s,bytes,direction"]
     for number in range(64):
         rank, at_s = number % 8, 0.1 * number
@@ -134,7 +134,7 @@ def events_table(path: Path) -> Path:
 
 
 def made_up_traces(store: Store) -> dict[str, str]:
-    """Land a trace with a network and one without; return their ids by name."""
+    """Land a trace with a network and a trace without; return their ids by name."""
     return {
         "striped": land(store, "striped", striped_run()),
         "counters only": land(store, "counters only", trace(started_min=40, modules={"POSIX": {}})),
@@ -142,7 +142,7 @@ def made_up_traces(store: Store) -> dict[str, str]:
 
 
 def landed_traces(store: Store, logs: list[Path]) -> dict[str, str]:
-    """Land traces made up, of the wheel, and of the real logs where they are; return their ids by name."""
+    """Land synthetic traces, the wheel's log, and the real logs if present; return their ids by name."""
     ids = made_up_traces(store)
     for arrival in land_paths(store, Settings(), [str(path) for path in (shipped_log(), *logs)], Told()):
         assert arrival.landed is not None
@@ -154,17 +154,17 @@ def landed_traces(store: Store, logs: list[Path]) -> dict[str, str]:
 def made(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest, quick_checks_throughout: None
 ) -> Night:
-    """A night of traces with networks and without; not to be changed."""
+    """A night of traces with and without networks; must not be changed."""
     store = Store(tmp_path_factory.mktemp("networks") / "warehouse")
     events = events_table(tmp_path_factory.mktemp("events") / "events.csv")
     ids = landed_traces(store, [events, *real_logs(request)])
     return Night(store, run(store), ids)
 
 
-# ---- what is published
+# ---- published rows
 
 
-def test_every_trace_has_its_line(made: Night) -> None:
+def test_every_trace_has_one_row_in_network_runs(made: Night) -> None:
     found = {row["trace_id"]: row for row in made.ask("from network_runs")}
     assert set(found) == set(made.ids.values())
     assert found[made.ids["counters only"]]["outcome"] == "no_requests"
@@ -176,14 +176,14 @@ def test_every_trace_has_its_line(made: Night) -> None:
     assert striped["ended_on"].isoformat() == "2026-03-03"
 
 
-def test_a_trace_without_network_is_in_no_other_table(made: Night) -> None:
+def test_trace_without_network_is_in_no_other_table(made: Night) -> None:
     for name in NAMES[1:]:
         (row,) = made.ask(f"select count(*) as n from {name} where trace_id = '{made.ids['counters only']}'")
         assert row["n"] == 0, name
 
 
 @pytest.mark.parametrize("table", networks.TABLES, ids=NAMES)
-def test_checks_hold(made: Night, table: Table) -> None:
+def test_network_tables_pass_their_checks(made: Night, table: Table) -> None:
     found = pl.DataFrame(made.ask(f"from {table.name}"), schema=frames.schema(table), infer_schema_length=None)
     assert frames.require(found, table).select(table.key).is_unique().all()
     # the real check, which the night's fixture replaces
@@ -191,7 +191,7 @@ def test_checks_hold(made: Night, table: Table) -> None:
     assert failed["expectation"].to_list() == []
 
 
-def test_bytes_over_edges_are_those_of_the_requests(made: Night) -> None:
+def test_bytes_over_edges_equal_requested_bytes(made: Night) -> None:
     over_edges = made.ask(
         "select trace_id, hop, sum(read_bytes) as read_bytes, sum(written_bytes) as written_bytes, "
         "sum(transfer_count) as transfers from network_edges where time_kind = 'service_time' group by all order by all"
@@ -214,7 +214,7 @@ def test_bytes_over_edges_are_those_of_the_requests(made: Night) -> None:
         assert row["transfers"] >= expected["requests"]
 
 
-def test_histograms_hold_each_transfer_once(made: Night) -> None:
+def test_histograms_count_each_transfer_once(made: Night) -> None:
     (row,) = made.ask(
         "select sum(transfer_count) as transfers, sum(list_sum(time_counts)) as timed, "
         "sum(list_sum(size_counts)) as sized from network_edges "
@@ -223,7 +223,7 @@ def test_histograms_hold_each_transfer_once(made: Night) -> None:
     assert row == {"transfers": 481, "timed": 481, "sized": 480}
 
 
-def test_a_trace_of_events_has_latencies(made: Night) -> None:
+def test_event_trace_has_latencies(made: Night) -> None:
     found = made.ask(
         "select hop, source_layer, target_layer, time_kind, sum(transfer_count) as transfers, "
         "sum(transfer_time_s) as time_s, sum(written_bytes) as written_bytes from network_edges "
@@ -234,7 +234,7 @@ def test_a_trace_of_events_has_latencies(made: Night) -> None:
         ("latency", 64, 64 * 4096),
         ("write_time", 64, 64 * 4096),
     ]
-    # to the first event of the I/O node; from its send's start to the receive's end; a write's own time
+    # until the first event of the I/O node; from the start of its send to the end of the receive; duration of a write
     assert [row["time_s"] for row in found] == pytest.approx([64 * 0.01, 64 * 0.02, 64 * 0.05])
 
 
@@ -246,7 +246,7 @@ def test_real_logs_have_networks(made: Night, shared_data: Path, name: str) -> N
     assert row["request_count"] > 0
 
 
-def test_patterns_are_of_every_window_and_of_all_together(made: Night) -> None:
+def test_patterns_cover_single_windows_and_the_whole_run(made: Night) -> None:
     found = made.ask(f"from network_patterns where trace_id = '{made.ids['striped']}' and metric = 'time'")
     assert {(row["source_layer"], row["target_layer"]) for row in found} == {("rank", "host"), ("host", "target")}
     assert [row["hop"] for row in found if row["is_whole_run"]] in ([0, 1], [1, 0])
@@ -261,17 +261,17 @@ def test_bottlenecks_name_their_nodes(made: Night) -> None:
     assert (first["start_s"], first["value"]) == (3.0, 2.0)
 
 
-# ---- again, and otherwise
+# ---- repeated nights and other settings
 
 
-def test_a_second_night_has_nothing_to_do(made: Night) -> None:
+def test_second_night_has_nothing_to_do(made: Night) -> None:
     with pytest.raises(NothingToDo, match=made.release.release_id):
         run(made.store)
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_networks_that_are_turned_off_come_later_the_same(
+def test_disabled_networks_are_built_later_with_equal_results(
     made: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store(tmp_path / "warehouse")
@@ -289,7 +289,7 @@ def test_networks_that_are_turned_off_come_later_the_same(
         assert ask(store, later, query) == made.ask(query), name
 
 
-def test_a_night_without_traces_takes_no_step(landed_site: Store, made: Night) -> None:
+def test_night_without_traces_skips_the_network_step(landed_site: Store, made: Night) -> None:
     run = Run(landed_site, Settings(), make_plan(landed_site, Settings()))
     assert run.plan.job_days
     assert Schedule(run, [networks.STEP]).pop() is None
@@ -308,7 +308,7 @@ def landed_of(made: Night, name: str) -> dict[str, list[pl.LazyFrame]]:
     }
 
 
-def test_settings_make_a_network_coarser(made: Night) -> None:
+def test_settings_limit_windows_and_nodes_of_a_network(made: Night) -> None:
     settings = NetworkSettings(window_count=4, max_node_count=2)
     found = networks.network_rows_of(JOB | {"process_count": 16}, landed_of(made, "striped"), settings)
     (row,) = found[NETWORK_RUNS].to_dicts()
@@ -317,10 +317,10 @@ def test_settings_make_a_network_coarser(made: Night) -> None:
     assert found[NETWORK_EDGES]["written_bytes"].sum() == fine["n"]
 
 
-# ---- what fails
+# ---- failures
 
 
-#: a traced run as the step knows it
+# a traced run as the step sees it
 JOB: dict[str, Any] = {"ended_on": None, "trace_id": "t", "source_file": "f", "process_count": 2}
 NOTHING: dict[str, list[Path]] = {table.name: [] for table in networks.LANDED}
 
@@ -335,7 +335,7 @@ NOTHING: dict[str, list[Path]] = {table.name: [] for table in networks.LANDED}
         (OverflowError("too large"), "too large"),
     ],
 )
-def test_a_trace_that_fails_has_its_line_with_the_reason(
+def test_failing_trace_has_a_row_with_the_reason(
     fault: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -348,7 +348,7 @@ def test_a_trace_that_fails_has_its_line_with_the_reason(
     assert reason in row["reason"]
 
 
-def test_a_full_disk_is_no_fault_of_a_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_not_blamed_on_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -372,7 +372,7 @@ def test_a_full_disk_is_no_fault_of_a_trace(monkeypatch: pytest.MonkeyPatch) -> 
     ],
     ids=["huge", "endless", "far", "backwards", "empty", "unknown", "matched", "all-ranks", "late"],
 )
-def test_strange_requests_have_their_line(strange: dict[str, Any], outcomes: set[str], tmp_path: Path) -> None:
+def test_malformed_requests_still_yield_a_row(strange: dict[str, Any], outcomes: set[str], tmp_path: Path) -> None:
     usual = {"host": "n1", "file_number": 1, "offset_bytes": 0, "direction": "write", "start_s": 0.0, "end_s": 1.0}
     batches = [*trace(started_min=5, requests=[usual | strange] * 2), STRIPED]
     landed = NOTHING | {
@@ -389,7 +389,7 @@ def test_strange_requests_have_their_line(strange: dict[str, Any], outcomes: set
         assert found[NETWORK_EDGES].filter(hop=0)["transfer_count"].sum() == 2
 
 
-# ---- the page of queries
+# ---- queries of the documentation page
 
 
 def queries() -> Iterator[tuple[str, str]]:
@@ -408,7 +408,7 @@ QUERIES = list(queries())
 
 
 @pytest.mark.parametrize("place", range(len(QUERIES)), ids=[title.replace(" ", "-") for title, _ in QUERIES])
-def test_a_query_of_the_page_answers(made: Night, place: int) -> None:
+def test_documented_query_returns_rows(made: Night, place: int) -> None:
     title, query = QUERIES[place]
     assert query == query.lower()
     found = made.ask(query)
@@ -420,13 +420,13 @@ def answers(made: Night, title: str) -> list[list[dict[str, Any]]]:
     return [made.ask(query) for known, query in QUERIES if known == title]
 
 
-def test_the_slowest_target_is_found(made: Night) -> None:
+def test_documented_query_finds_the_slowest_target(made: Night) -> None:
     slowest = [row for row in answers(made, "Storage targets")[0] if row["target_node"].startswith("OST")]
     assert slowest[0]["target_node"] == "OST 5"
     assert sum(row["transfers"] for row in slowest if row["runs"] == 1) >= 480
 
 
-def test_the_quantile_is_that_of_the_requests_within_a_bin(made: Night) -> None:
+def test_documented_quantile_is_within_a_bin_of_the_exact_quantile(made: Night) -> None:
     told = {row["target_node"]: row["p95_s"] for row in answers(made, "Histograms")[0]}
     (row,) = made.ask(
         "select quantile_disc(end_s - start_s, 0.95) as p95_s from trace_requests "
@@ -435,7 +435,7 @@ def test_the_quantile_is_that_of_the_requests_within_a_bin(made: Night) -> None:
     assert 2 ** (-1 / 4) <= told["OST 5"] / row["p95_s"] <= 2 ** (1 / 4)
 
 
-def test_the_page_is_answered_by_the_command(made: Night, cli: Cli) -> None:
+def test_documented_query_runs_through_the_command(made: Night, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", made.store.root, "sql", QUERIES[0][1], "--format", "jsonl")
     assert code == 0
     assert json.loads(out.splitlines()[0])["target_node"]

@@ -1,4 +1,4 @@
-"""The night as a whole: what it makes, that it can be repeated, and that it survives being killed anywhere."""
+"""The night as a whole: its tables, repeated runs, late inputs, quarantine and the quality gate."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(store: Store, settings: Settings | None = None, **days: date) -> Release
 
 
 def contents(store: Store, release: Release) -> dict[str, Any]:
-    """Every row of every table of a release, in an order of its own."""
+    """Every row of every table of a release, sorted."""
     found = {}
     with opened(store, release) as connection:
         for table in published():
@@ -49,14 +49,14 @@ def contents(store: Store, release: Release) -> dict[str, Any]:
 
 
 def described(release: Release) -> Release:
-    """Remove from a release what differs between two equal runs: the time of publication and snapshot ids."""
+    """Remove fields that differ between two equal runs: the time of publication and snapshot ids."""
     return replace(release, release_id="", created_at="", snapshots=dict.fromkeys(release.snapshots, 0))
 
 
-# ---- what it makes
+# ---- published tables
 
 
-def test_a_night_makes_every_table(checked_night: Night) -> None:
+def test_night_publishes_every_table(checked_night: Night) -> None:
     site, release = checked_night.store, checked_night.release
     assert release.verdict == "passed", "both days are partial: the data begin and end within them"
     assert release.dates == tuple(day.isoformat() for day in DAYS)
@@ -79,7 +79,7 @@ def test_a_night_makes_every_table(checked_night: Night) -> None:
     assert applications["sample_count"].to_list() == [2, 2]
 
 
-def test_traffic_of_the_file_system_gives_no_class_to_a_run(checked_night: Night) -> None:
+def test_file_system_traffic_alone_does_not_classify_a_run(checked_night: Night) -> None:
     with opened(checked_night.store, checked_night.release) as connection:
         answers = [
             connection.sql(f"select distinct subject_kind, basis, outcome from {table}").fetchall()
@@ -88,12 +88,12 @@ def test_traffic_of_the_file_system_gives_no_class_to_a_run(checked_night: Night
     assert answers == [[("job", "inferred", "no_signature")]] * 2
 
 
-# ---- what comes after it
+# ---- later runs
 
 
 @pytest.fixture(scope="module")
 def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """The small site after one night of both days, without checks; not to be changed."""
+    """The small site after one night of both days, without checks; must not be changed."""
     store = Store(tmp_path_factory.mktemp("both-days") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -103,7 +103,7 @@ def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> N
 
 @pytest.fixture(scope="module")
 def first_day(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """The small site after a night of its first day alone; not to be changed."""
+    """The small site after a night of its first day alone; must not be changed."""
     store = Store(tmp_path_factory.mktemp("first-day") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -112,9 +112,9 @@ def first_day(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> N
 
 
 @pytest.mark.usefixtures("quick_checks")
-class TestRepeated:
+class TestRepeatedRuns:
     @pytest.mark.slow
-    def test_a_second_run_has_nothing_to_do(self, both_days: Night, tmp_path: Path) -> None:
+    def test_second_run_has_nothing_to_do(self, both_days: Night, tmp_path: Path) -> None:
         site = both_days.copy(tmp_path / "warehouse")
         with pytest.raises(NothingToDo, match=both_days.release.release_id):
             run(site)
@@ -122,7 +122,7 @@ class TestRepeated:
 
     @pytest.mark.long
     @pytest.mark.long
-    def test_other_settings_make_every_day_anew(self, both_days: Night, tmp_path: Path) -> None:
+    def test_changed_settings_rebuild_every_day(self, both_days: Night, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         settings = Settings.model_validate({"classes": {"min_duration_s": 7200}})
         second = run(site, settings)
@@ -135,7 +135,7 @@ class TestRepeated:
 
     @pytest.mark.slow
     @pytest.mark.long
-    def test_a_range_leaves_the_rest_for_the_next_run(self, first_day: Night, tmp_path: Path) -> None:
+    def test_day_range_leaves_other_days_for_the_next_run(self, first_day: Night, tmp_path: Path) -> None:
         first = first_day.release
         assert first.dates == (DAYS[0].isoformat(),)
         assert first.input_count == 0, "both files hold the second day too"
@@ -145,14 +145,14 @@ class TestRepeated:
 
     @pytest.mark.slow
     @pytest.mark.long
-    def test_one_day_at_a_time_gives_what_both_days_give(
+    def test_day_by_day_runs_equal_one_run_of_both_days(
         self, both_days: Night, first_day: Night, tmp_path: Path
     ) -> None:
         other = first_day.copy(tmp_path / "other")
         both, apart = contents(both_days.store, both_days.release), contents(other, run(other, since=DAYS[1]))
         assert both == apart
 
-    def test_the_first_run_on_an_older_release_computes_every_day(
+    def test_first_run_on_a_converted_release_computes_every_day(
         self, both_days: Night, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = both_days.store
@@ -164,7 +164,7 @@ class TestRepeated:
             make_plan(store, Settings(), since=DAYS[1])
 
     @pytest.mark.slow
-    def test_late_polls_renew_only_what_they_concern(self, both_days: Night, tmp_path: Path) -> None:
+    def test_late_polls_rebuild_only_affected_days(self, both_days: Night, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         late = tmp_path / "late.csv"
         late.write_text(
@@ -180,7 +180,7 @@ class TestRepeated:
         assert volumes == [5430e6, 5430e6, 5480e6, 5430e6]
 
     @pytest.mark.slow
-    def test_a_day_whose_polls_were_cleared_stays_as_it_is(self, both_days: Night, tmp_path: Path) -> None:
+    def test_day_with_removed_polls_is_not_recomputed(self, both_days: Night, tmp_path: Path) -> None:
         site, first = both_days.copy(tmp_path / "warehouse"), both_days.release
         cleared = clearing.clear(site, -1)
         assert (cleared.landing_count, cleared.days) == (1, DAYS)
@@ -199,11 +199,11 @@ class TestRepeated:
         }  # fmt: skip
         assert verify(site) == []
 
-    def test_two_runs_at_once_are_refused(self, site: Store) -> None:
+    def test_concurrent_run_is_refused(self, site: Store) -> None:
         with iosig.warehouse.store.store.locked(site), pytest.raises(UsageError, match="Another run"):
             run(site)
 
-    def test_nothing_landed_is_told(self, tmp_path: Path) -> None:
+    def test_empty_warehouse_is_refused_with_a_hint_to_land(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="iosig land"):
             run(Store(tmp_path / "empty"))
 
@@ -222,7 +222,7 @@ def test_each_kind_of_input_is_optional(kind: str, rows: dict[str, int], landed_
     assert found["samples"] == []
 
 
-# ---- where polls begin
+# ---- first polls of a file system
 
 
 def _land_second_filesystem(store: Store, folder: Path, *hours: int) -> None:
@@ -237,7 +237,7 @@ def _land_second_filesystem(store: Store, folder: Path, *hours: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
-def test_a_file_system_that_begins_later_misses_nothing_before(site: Store, tmp_path: Path) -> None:
+def test_file_system_added_later_has_no_gap_before_its_first_poll(site: Store, tmp_path: Path) -> None:
     _land_second_filesystem(site, tmp_path, 1)
     assert "new" in make_plan(site, Settings()).beginnings[DAYS[1]]
     days = "select polled_on, missing_ratio, is_partial_day from polls_daily where filesystem = 'new' order by all"
@@ -252,8 +252,8 @@ def test_a_file_system_that_begins_later_misses_nothing_before(site: Store, tmp_
 
 
 @pytest.mark.slow
-def test_other_settings_for_some_days_are_a_warning(both_days: Night) -> None:
-    """The release records the settings of the run, so no later run would compute the other days again."""
+def test_changed_settings_for_some_days_raise_a_warning(both_days: Night) -> None:
+    """The release records the settings of the run, so no later run would recompute the other days."""
     store, other = both_days.store, Settings.model_validate({"classes": {"min_duration_s": 1}})
     (warning,) = make_plan(store, other, since=DAYS[1]).warnings
     assert both_days.release.release_id in warning
@@ -262,12 +262,12 @@ def test_other_settings_for_some_days_are_a_warning(both_days: Night) -> None:
     assert make_plan(store, Settings(), since=DAYS[1]).warnings == ()
 
 
-# ---- the gate
+# ---- quality gate
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
-def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -> None:
+def test_rows_that_break_a_rule_are_quarantined(site: Store, tmp_path: Path) -> None:
     log = tmp_path / "wrong.sacct"
     log.write_text(
         "JobID|User|JobName|NNodes|Start|End|State\n900|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
@@ -283,7 +283,7 @@ def test_rows_that_break_a_rule_are_in_quarantine(site: Store, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
-def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_path: Path) -> None:
+def test_implausible_and_contradictory_polls_are_quarantined(site: Store, tmp_path: Path) -> None:
     polls = tmp_path / "wrong.csv"
     polls.write_text(
         "polled_at,controller,interval_s,read_bytes_per_s,write_bytes_per_s\n"
@@ -301,7 +301,7 @@ def test_implausible_and_contradicting_polls_are_in_quarantine(site: Store, tmp_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
-def test_a_critical_failure_stops_the_release(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_critical_failure_blocks_the_release(site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     check = iosig.expectations.gate.check
 
     def broken(table: Any, frame: pl.DataFrame, parameters: Any) -> iosig.expectations.gate.Checked:

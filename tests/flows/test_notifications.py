@@ -1,4 +1,4 @@
-"""Each problem is told once when it begins and once when it is over, whatever happens to the telling."""
+"""Each problem is notified once when it begins and once when it ends, even if a delivery fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LATE, DISK = Problem("late", "Two inputs wait."), Problem("disk", "It is full.")
 
 @dataclass
 class Hook:
-    """A webhook on the loopback: what was posted to it, and what it answers."""
+    """A webhook on the loopback interface: the posted messages, and the status with which it answers."""
 
     url: str = ""
     posted: list[dict[str, str]] = field(default_factory=list)
@@ -67,7 +67,7 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def test_each_is_told_once_and_once_more_when_it_is_over(store: Store, hook: Hook) -> None:
+def test_problem_is_notified_when_it_begins_and_when_it_ends(store: Store, hook: Hook) -> None:
     settings = AlertSettings()
     for at, problems in ((NOON, [LATE]), (NOON + DAY, [LATE, DISK]), (NOON + 2 * DAY, [DISK]), (NOON + 3 * DAY, [])):
         assert tell(store, settings, problems, at) == []
@@ -83,7 +83,7 @@ def test_each_is_told_once_and_once_more_when_it_is_over(store: Store, hook: Hoo
     assert hook.posted[-1]["state"] == "begun", "it has come again"
 
 
-def test_what_could_not_be_told_is_told_the_next_time(store: Store, hook: Hook) -> None:
+def test_failed_notification_is_retried_on_the_next_run(store: Store, hook: Hook) -> None:
     hook.answer = 503
     (fault,) = tell(store, AlertSettings(), [LATE], NOON)
     assert fault == "The webhook of IOSIG_WEBHOOK_URL did not take it: it answered 503."
@@ -92,14 +92,14 @@ def test_what_could_not_be_told_is_told_the_next_time(store: Store, hook: Hook) 
     assert len(hook.posted) == 2
 
 
-def test_an_address_that_is_wrong_is_not_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_webhook_url_is_not_shown(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("http://127.0.0.1:1/secret", "no address, secret", "http://[secret"):
         monkeypatch.setenv("IOSIG_WEBHOOK_URL", url)
         (fault,) = tell(store, AlertSettings(), [LATE], NOON)
         assert "secret" not in fault
 
 
-def test_a_webhook_that_is_silent_drips_or_redirects_is_told_in_time(
+def test_silent_slow_or_redirecting_webhook_fails_within_the_timeout(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifications, "_TIMEOUTS", Timeouts(timeout_s=0.3, total_timeout_s=1.0))
@@ -122,7 +122,7 @@ def test_a_webhook_that_is_silent_drips_or_redirects_is_told_in_time(
     assert time.monotonic() - begun_s < 20
 
 
-def test_a_mail_program_that_hangs_ends_with_all_that_it_started(
+def test_hanging_mail_program_is_killed_with_its_children(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("IOSIG_WEBHOOK_URL", raising=False)
@@ -135,7 +135,7 @@ def test_a_mail_program_that_hangs_ends_with_all_that_it_started(
     assert is_over(int((tmp_path / "child").read_text()))
 
 
-def test_slack_gets_a_text(store: Store, hook: Hook) -> None:
+def test_slack_format_posts_a_text(store: Store, hook: Hook) -> None:
     tell(store, AlertSettings(webhook_format="slack"), [LATE], NOON)
     assert hook.posted == [{"text": f"iosig, {store.root}: Two inputs wait."}]
     tell(store, AlertSettings(webhook_format="slack"), [], NOON)
@@ -149,7 +149,9 @@ def sendmail(folder: Path, ends_with: int = 0) -> Path:
     return path
 
 
-def test_mail_goes_through_sendmail(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mail_is_sent_through_sendmail_without_header_injection(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("IOSIG_WEBHOOK_URL", raising=False)
     settings = AlertSettings(mail_to=["ops@example.org", "night@example.org"], sendmail=sendmail(tmp_path))
     hostile = Problem("silent a\nBcc: everybody@example.org", "Nothing lands.")
@@ -165,7 +167,7 @@ def test_mail_goes_through_sendmail(store: Store, tmp_path: Path, monkeypatch: p
     assert "FileNotFoundError" in tell(store, missing, [hostile, LATE], NOON)[0]
 
 
-def test_what_was_told_is_made_anew_where_it_is_torn(store: Store, hook: Hook) -> None:
+def test_truncated_notification_state_is_recreated(store: Store, hook: Hook) -> None:
     (store.root / "notices.json").write_text("{torn")
     assert tell(store, AlertSettings(), [LATE], NOON) == []
     assert len(hook.posted) == 1
@@ -181,9 +183,7 @@ def test_what_was_told_is_made_anew_where_it_is_torn(store: Store, hook: Hook) -
         (GateFailed("refused"), []),
     ],
 )
-def test_after_a_run_it_is_told_how_it_went(
-    store: Store, hook: Hook, failure: Exception | None, told: list[str]
-) -> None:
+def test_outcome_of_a_run_is_notified(store: Store, hook: Hook, failure: Exception | None, told: list[str]) -> None:
     warned: list[str] = []
 
     def run() -> None:
@@ -199,7 +199,7 @@ def test_after_a_run_it_is_told_how_it_went(
     assert ([one["sentence"] for one in hook.posted], warned) == (told, [])
 
 
-def test_nothing_is_done_where_nobody_is_to_be_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warehouse_is_not_read_without_a_recipient(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IOSIG_WEBHOOK_URL", raising=False)
 
     def asked(*_: object) -> Callable[..., None]:
@@ -211,7 +211,7 @@ def test_nothing_is_done_where_nobody_is_to_be_told(store: Store, monkeypatch: p
     assert not (store.root / "notices.json").exists()
 
 
-def test_what_was_told_of_a_full_disk_is_noted_in_the_room_that_was_kept(
+def test_state_is_saved_in_reserved_space_when_the_disk_is_full(
     store: Store, hook: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (store.root / "landed").mkdir()

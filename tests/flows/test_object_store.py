@@ -1,4 +1,4 @@
-"""A warehouse in an object store, with its catalogue on a server: the same release, whoever does the work."""
+"""A warehouse in an object store with its catalogue on a server holds the same release, whichever engine runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def server() -> Iterator[PostgreSql]:
 
 @pytest.fixture
 def environment(weed: SeaweedFs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What says where the servers are, and who asks."""
+    """Environment with the addresses of the servers and credentials."""
     told = weed.environment | {"PGPASSWORD": PASSWORD, "IOSIG_CACHE": str(tmp_path / "cache")}
     for name, value in told.items():
         monkeypatch.setenv(name, value)
@@ -88,7 +88,7 @@ def run(store: Store, settings: Settings) -> Release:
         return nightly.run_inline(store, settings, lambda *_: None, engine=engine)
 
 
-def test_the_release_is_that_of_a_folder_and_is_read_without_copies(
+def test_release_equals_that_of_a_folder_and_is_read_without_copies(
     store: Store, catalogue: CatalogueSettings, checked_night: Night, tmp_path: Path
 ) -> None:
     settings = Settings(catalogue=catalogue)
@@ -114,7 +114,7 @@ def test_the_release_is_that_of_a_folder_and_is_read_without_copies(
     assert again.has("data_docs/index.html")
 
 
-def test_other_readers_find_the_same_rows(
+def test_other_readers_see_the_same_rows(
     store: Store, catalogue: CatalogueSettings, environment: dict[str, str]
 ) -> None:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -132,7 +132,7 @@ def test_other_readers_find_the_same_rows(
     assert table.snapshot_by_name(release.release_id) is not None, "each release is a tag"
 
 
-def test_with_a_rest_catalogue_it_is_the_same(
+def test_release_with_rest_catalogue_equals_that_of_a_folder(
     store: Store, weed: SeaweedFs, checked_night: Night, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = tmp_path / "settings.toml"
@@ -156,7 +156,7 @@ def test_with_a_rest_catalogue_it_is_the_same(
     assert PASSWORD not in out + err
 
 
-def test_by_workers_that_share_no_folder_it_is_the_same(
+def test_release_by_workers_without_shared_folder_is_the_same(
     store: Store, catalogue: CatalogueSettings, checked_night: Night, tmp_path: Path
 ) -> None:
     with dask(0) as cluster:
@@ -176,7 +176,7 @@ def _wait_for(address: str, count: int) -> None:
         client.wait_for_workers(count, timeout=60)
 
 
-def test_the_command_takes_a_url(
+def test_commands_accept_a_url_as_warehouse(
     store: Store, catalogue: CatalogueSettings, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = tmp_path / "settings.toml"
@@ -191,7 +191,7 @@ def test_the_command_takes_a_url(
     assert PASSWORD not in out + err
 
 
-def test_settings_forgetting_and_following_a_run_work_there(
+def test_settings_forget_and_predict_work_in_an_object_store(
     store: Store, catalogue: CatalogueSettings, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = f'[catalogue]\nkind = "postgresql"\nuri = "{catalogue.uri}"\nname = "{catalogue.name}"\n'
@@ -206,7 +206,7 @@ def test_settings_forgetting_and_following_a_run_work_there(
     assert cli("run")[0] == 0
     count = ("sql", "select count(*) as jobs from jobs where \"user\" = 'zoequill'", "--format", "csv")
     assert cli(*count)[1].split() == ['"jobs"', "4"]
-    # what each command finds it finds in the store
+    # each command must find its data in the store
     shutil.rmtree(tmp_path / "cache")
     code, out, err = cli("predict", "--job", "102", "--json")
     assert code in (0, 5), err
@@ -224,13 +224,13 @@ def test_settings_forgetting_and_following_a_run_work_there(
     assert pl.read_parquet([again.here(path) for path in last])["user"].to_list() == ["ann"] * 4
 
 
-def test_one_writes_at_a_time_and_who_crashed_loses_it(
+def test_lock_is_exclusive_and_expires_after_a_crash(
     store: Store, catalogue: CatalogueSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(objects, "LEASE_S", 1.5)
     with locked(store), pytest.raises(UsageError, match="Another run is writing"), locked(store):
         pass
-    # what a writer leaves that is killed: a lease that nobody renews
+    # a killed writer leaves a lease that is no longer renewed
     left = json.dumps({"id": "gone", "host": "elsewhere", "process": 1, "until": time.time() + 1.0}).encode()
     store.files.put("lock", left)
     with pytest.raises(UsageError, match="Another run is writing"), locked(store):
@@ -240,7 +240,7 @@ def test_one_writes_at_a_time_and_who_crashed_loses_it(
 
 
 @pytest.mark.parametrize("moment", [2, 12, 23])
-def test_a_store_that_stands_still_is_waited_for_or_told(
+def test_stalled_store_is_retried_or_reported(
     store: Store,
     catalogue: CatalogueSettings,
     checked_night: Night,
@@ -259,7 +259,7 @@ def test_a_store_that_stands_still_is_waited_for_or_told(
     broken: Exception | None = None
     try:
         nightly.run_inline(store, settings, at_the_moment)
-    except Exception as error:  # whatever a library makes of it
+    except Exception as error:  # libraries raise exceptions of various types
         broken = error
     waking[0].join()
     if broken is not None:
@@ -272,7 +272,7 @@ def test_a_store_that_stands_still_is_waited_for_or_told(
 
 
 @pytest.mark.parametrize("seconds", [0, 60])
-def test_of_two_nights_at_once_one_wins_and_the_other_waits_or_is_told(
+def test_concurrent_night_waits_for_the_lock_or_is_refused(
     store: Store,
     catalogue: CatalogueSettings,
     checked_night: Night,
@@ -315,7 +315,7 @@ def test_of_two_nights_at_once_one_wins_and_the_other_waits_or_is_told(
 
 
 def _on_a_machine_called(name: str) -> list[str]:
-    """Return how to start a program with another host's name, nothing where one has no right to."""
+    """Return the command prefix for another host name, or nothing without the permission for it."""
     start = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name]
     try:
         return start if subprocess.run([*start, "true"], capture_output=True, check=False).returncode == 0 else []
@@ -324,7 +324,7 @@ def _on_a_machine_called(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("moment", range(1, 24, 3))
-def test_killed_at_any_moment_the_store_keeps_the_old_or_has_the_new(
+def test_store_killed_at_any_moment_keeps_the_previous_state(
     store: Store,
     catalogue: CatalogueSettings,
     checked_night: Night,
@@ -352,7 +352,7 @@ def test_killed_at_any_moment_the_store_keeps_the_old_or_has_the_new(
     assert not verify(store, is_all=True)
 
 
-def test_what_a_killed_landing_left_is_landed_again(
+def test_files_of_a_killed_landing_are_landed_again(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "late.sacct").write_text((tmp_path / "site" / "jobs.sacct").read_text().replace("|ann|", "|bob|"))

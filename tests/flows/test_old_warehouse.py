@@ -1,4 +1,4 @@
-"""A warehouse of commit 18b5d00 can be moved, upgraded, read and run again; `test_upgrading.py` says what it holds."""
+"""A warehouse of commit 18b5d00 can be moved, upgraded, read and run; `test_upgrading.py` describes its contents."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def old_warehouse(tmp_path: Path, cli: Cli) -> Path:
     return folder
 
 
-def test_an_old_warehouse_is_upgraded_where_it_lies(tmp_path: Path, cli: Cli) -> None:
+def test_old_warehouse_is_upgraded_in_place(tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "iosig"
     unpack(Store(folder))
     code, _, error = cli("--warehouse", folder, "sql", "from jobs")
@@ -82,9 +82,7 @@ def _write_third_day(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_night_runs_on_an_upgraded_warehouse(
-    old_warehouse: Path, cli: Cli, tmp_path: Path, checks_here: None
-) -> None:
+def test_night_runs_on_an_upgraded_warehouse(old_warehouse: Path, cli: Cli, tmp_path: Path, checks_here: None) -> None:
     _write_third_day(tmp_path)
     assert cli("--warehouse", old_warehouse, "land", tmp_path / "jobs.sacct", tmp_path / "polls.csv")[0] == 0
     code, _, error = cli("--warehouse", old_warehouse, "run", "--since", "2026-03-04")

@@ -1,4 +1,4 @@
-"""Periods through the night: of jobs, series and traced runs, by every method, with a reason where there is none."""
+"""The night finds periods of jobs, series and traced runs by every method, or gives a reason."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def land_traces(store: Store) -> dict[str, str]:
             "bursts",
             trace(modules={"POSIX": {}, "DXT_POSIX": {}}, records=[timed], requests=bursts(**WRITE), **known),
         ),
-        # Every other burst is of another module: together they come every 20 s.
+        # Every other burst belongs to another module; together the bursts recur every 20 s.
         "layers": land(
             store,
             "layers",
@@ -55,7 +55,7 @@ def land_traces(store: Store) -> dict[str, str]:
                 **known,
             ),
         ),
-        # Three nodes write 2 s after one another.
+        # Three nodes start writing 2 s apart.
         "nodes": land(
             store,
             "nodes",
@@ -99,14 +99,14 @@ def write_calls(folder: Path) -> Path:
 
 
 def write_series(path: Path) -> Path:
-    """Write a node's rates of two hours: a minute of writing every ten, and no reading."""
+    """Write a node's rates of two hours: a minute of writing every ten minutes, and no reading."""
     rows = [f"{30 * k},0,{1e9 if k % 20 in (5, 6) else 0}" for k in range(1, 241)]
     path.write_text("time_s,read_bytes_per_s,write_bytes_per_s\n" + "\n".join(rows) + "\n")
     return path
 
 
 def write_several(path: Path) -> Path:
-    """Write a node's rates of a day: bursts each ten minutes, then each 35 and a half."""
+    """Write a node's rates of a day: bursts every 10 minutes, then every 35.5 minutes."""
     rows = [f"{30 * k},0,{1e9 if k % (20 if k < 1200 else 71) in (5, 6) else 0}" for k in range(1, 2880)]
     path.write_text("time_s,read_bytes_per_s,write_bytes_per_s\n" + "\n".join(rows) + "\n")
     return path
@@ -116,7 +116,7 @@ def write_several(path: Path) -> Path:
 def released(
     landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None
 ) -> tuple[dict[str, pl.DataFrame], dict[str, str]]:
-    """The tables of periods of a night with the small site's jobs, two series, and traces; the traces' ids by name."""
+    """Period tables of a night with the small site's jobs, two series, and traces; the traces' ids by name."""
     folder = tmp_path_factory.mktemp("periods")
     store = Store(folder / "warehouse")
     shutil.copytree(landed_site.root, store.root)
@@ -157,7 +157,7 @@ def test_every_subject_has_a_row_for_each_method(found: tuple[pl.DataFrame, dict
 
 
 @pytest.mark.parametrize("name", ["bursts", "layers"])
-def test_a_traced_run_has_the_period_of_its_bursts(name: str, found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+def test_traced_run_has_the_period_of_its_bursts(name: str, found: tuple[pl.DataFrame, dict[str, str]]) -> None:
     rows, traces = found
     row = default(rows, traces[name], "write")
     assert row["outcome"] == "periodic"
@@ -166,7 +166,7 @@ def test_a_traced_run_has_the_period_of_its_bursts(name: str, found: tuple[pl.Da
     assert row["basis"] == "traced"
 
 
-def test_short_bursts_are_compared_exactly(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+def test_characterization_of_short_bursts_is_exact(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
     rows, traces = found
     (row,) = rows.filter(subject_id=traces["bursts"], direction="write", method="dft").iter_rows(named=True)
     assert row["sampling_hz"] == 1.0
@@ -178,7 +178,7 @@ def test_short_bursts_are_compared_exactly(found: tuple[pl.DataFrame, dict[str, 
 
 
 @pytest.mark.parametrize(("name", "outcome"), [("counters", "interval_only"), ("unsized", "unknown_sizes")])
-def test_bytes_that_nothing_tells_over_time_have_no_period(
+def test_bytes_without_time_or_size_have_no_period(
     name: str, outcome: str, found: tuple[pl.DataFrame, dict[str, str]]
 ) -> None:
     rows, traces = found
@@ -189,13 +189,13 @@ def test_bytes_that_nothing_tells_over_time_have_no_period(
     assert all(column.null_count() == untold.height for column in answers)
 
 
-def test_what_reads_nothing_has_no_io(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+def test_subject_without_reads_has_no_read_io(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
     rows, traces = found
     assert default(rows, traces["bursts"], "read")["outcome"] == "no_io"
     assert default(rows, "node7", "read")["outcome"] == "no_io"
 
 
-def test_a_series_has_its_own_clock(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+def test_series_period_uses_its_sampling_interval(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
     row = default(found[0], "node7", "write")
     assert row["period_s"] == pytest.approx(600.0, rel=1e-3)
     assert row["sampling_hz"] == pytest.approx(1 / 30)
@@ -210,14 +210,14 @@ def test_jobs_of_unknown_applications_have_no_period(found: tuple[pl.DataFrame, 
     assert set(jobs["outcome"]) == {"no_signature"}
 
 
-def test_candidates_rebuild_the_cosine(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
+def test_candidates_describe_the_cosine(found: tuple[pl.DataFrame, dict[str, str]]) -> None:
     (row,) = found[0].filter(subject_id="node7", direction="write", method="dft").iter_rows(named=True)
     assert row["candidates"][0] == row["frequency_hz"]
     assert len(row["candidates"]) == len(row["candidate_amplitudes_bytes_per_s"]) == len(row["candidate_phases_rad"])
     assert row["mean_bytes_per_s"] == pytest.approx(1e8)
 
 
-def test_what_is_periodic_has_segments_and_its_row_is_that_with_most_bytes(
+def test_periodic_row_is_its_segment_with_most_bytes(
     released: tuple[dict[str, pl.DataFrame], dict[str, str]],
 ) -> None:
     tables, traces = released
@@ -233,19 +233,19 @@ def test_what_is_periodic_has_segments_and_its_row_is_that_with_most_bytes(
     assert traces["bursts"] in main["subject_id"]
 
 
-def test_a_series_of_two_rhythms_has_two_segments(
+def test_series_with_two_rhythms_has_two_segments(
     released: tuple[dict[str, pl.DataFrame], dict[str, str]],
 ) -> None:
     own = released[0]["period_segments"].filter(subject_id="node8", direction="write").sort("segment")
     assert own["period_s"].to_list() == pytest.approx([600, 2130], rel=1e-3)
     assert own["window_end_s"][0] <= own["window_start_s"][1] + 600
     assert own["burst_width_s"].to_list() == [60, 60]
-    # a burst or two more or less where one rhythm follows the other
+    # a burst or two more or less at the change of rhythm
     assert own["segment_bytes"].to_list() == pytest.approx([60 * 6e10, 24 * 6e10], rel=0.15)
     assert own["segment_bytes"].sum() == pytest.approx(84 * 6e10, rel=0.02)
 
 
-def test_nodes_have_their_periods_and_are_as_late_as_they_are(
+def test_nodes_have_periods_and_lags(
     released: tuple[dict[str, pl.DataFrame], dict[str, str]],
 ) -> None:
     nodes, traces = released[0]["node_periods"].sort("host"), released[1]
@@ -259,7 +259,7 @@ def test_nodes_have_their_periods_and_are_as_late_as_they_are(
     assert (own["false_alarm_probability"] < 1e-6).all()
 
 
-def test_metadata_calls_have_periods_of_their_own(released: tuple[dict[str, pl.DataFrame], dict[str, str]]) -> None:
+def test_metadata_calls_have_separate_periods(released: tuple[dict[str, pl.DataFrame], dict[str, str]]) -> None:
     rows, traces = released[0]["metadata_periods"].sort("operation_group"), released[1]
     assert set(rows["trace_id"]) == {traces["calls"]}
     assert rows["operation_group"].to_list() == ["all", "open", "seek"]
@@ -272,12 +272,12 @@ def test_metadata_calls_have_periods_of_their_own(released: tuple[dict[str, pl.D
         assert row["false_alarm_probability"] < 0.01
     (seeks,) = rows.filter(operation_group="seek").iter_rows(named=True)
     assert (seeks["period_s"], seeks["segment_periods_s"]) == (None, None)
-    # what the ranks write has no period
+    # the ranks' writes have no period
     assert default(released[0]["periods"], traces["calls"], "write")["outcome"] == "aperiodic"
 
 
 @pytest.mark.long
-def test_only_the_methods_that_are_set_are_published(tmp_path: Path) -> None:
+def test_only_configured_methods_are_published(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(write_series(tmp_path / "node7.csv"))], Told()))
     settings = Settings(periods=PeriodSettings(methods=["merged", "null_tested"]))

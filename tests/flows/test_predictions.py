@@ -1,4 +1,4 @@
-"""Predictions through the night: landed from the journal once, published by day, never twice; and asked for."""
+"""The night lands predictions from the journal once and publishes them by day, and documented queries answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(store: Store, query: str, release: Release | None = None) -> list[dict[s
 
 
 def commit(store: Store, rows: Sequence[dict[str, Any]]) -> None:
-    """Commit rows as a follower does, each of its own."""
+    """Commit each row in a separate transaction, as a follower does."""
     with Journal(store.journal) as journal:
         for row in rows:
             journal.follow(row["followed_id"])
@@ -80,7 +80,7 @@ def files(store: Store, release: Release, table: str = "predictions") -> dict[da
 
 
 def on(day: int, evaluation: int, followed_id: str = "/a", **changes: Any) -> dict[str, Any]:
-    """A prediction of some day after the first."""
+    """A prediction `day` days after the first day."""
     return prediction(evaluation, followed_id, predicted_at=NOON + day * DAY + timedelta(seconds=evaluation), **changes)
 
 
@@ -90,7 +90,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def landed_counts(store: Store) -> list[int]:
-    """Return how many rows each landing holds, in the order of landing."""
+    """Return the number of rows of each landing, in the order of landing."""
     return [lot.row_count() for lot in landing.ledger(store)]
 
 
@@ -98,7 +98,7 @@ def land_journal(store: Store, settings: Settings | None = None) -> list[Arrival
     return list(predictions.land_journal(store, settings or Settings()))
 
 
-# ---- the table
+# ---- published table
 
 FIRST = (on(0, 1, **NO_PERIOD), on(0, 2), job_prediction(1), on(5, 1, "/b"))
 LATER = (on(1, 3), job_prediction(2, predicted_at=NOON + DAY))
@@ -106,13 +106,13 @@ LATER = (on(1, 3), job_prediction(2, predicted_at=NOON + DAY))
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_rows_of_the_journal_and_of_files_are_published_once_and_by_day(store: Store, tmp_path: Path) -> None:
+def test_rows_of_journal_and_files_are_published_once_and_by_day(store: Store, tmp_path: Path) -> None:
     commit(store, FIRST)
     path = printed(tmp_path / "a.jsonl", FIRST[:2])
     land(store, path)
     first = run(store)
     assert published(store) == sorted(FIRST, key=lambda row: (row["predicted_at"], row["followed_id"]))
-    # one of them differs from what is known on its own day, and one is of another day
+    # one row contradicts the known row of its day, and another is of the next day
     land(store, printed(tmp_path / "b.jsonl", [on(0, 1, period_s=7.0), on(1, 2), on(1, 3)]))
     (tmp_path / "cut.jsonl").write_text('{"format":"iosig-prediction/1","predic')
     assert [each.has_refusals for each in land_paths(store, Settings(), [str(tmp_path / "cut.jsonl")], Told())] == [
@@ -140,7 +140,7 @@ def test_rows_of_the_journal_and_of_files_are_published_once_and_by_day(store: S
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_what_is_landed_anew_gives_way_to_what_then_is_first(store: Store, tmp_path: Path) -> None:
+def test_replaced_landing_yields_to_the_next_earliest_row(store: Store, tmp_path: Path) -> None:
     path = printed(tmp_path / "a.jsonl", [on(0, 1)])
     land(store, path)
     land(store, printed(tmp_path / "b.jsonl", [on(1, 1), on(1, 2)]))
@@ -153,8 +153,8 @@ def test_what_is_landed_anew_gives_way_to_what_then_is_first(store: Store, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: Path) -> None:
-    """A day that has polls, jobs and quarantine keeps them when predictions of it come; others are not made anew."""
+def test_new_predictions_rebuild_only_the_predictions_of_their_days(landed_site: Store, tmp_path: Path) -> None:
+    """A day keeps its polls, jobs and quarantine when predictions of it arrive; other days are not recomputed."""
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     settings = Settings.model_validate({"polls": {"max_controller_bytes_per_s": 2.05e6}})
@@ -175,10 +175,10 @@ def test_days_of_predictions_leave_all_else_alone(landed_site: Store, tmp_path: 
     assert len(published(store)) == 2
 
 
-# ---- the journal, landed
+# ---- landing of the journal
 
 
-def test_the_journal_keeps_rows_for_some_time_and_states_for_good(store: Store) -> None:
+def test_landed_rows_are_pruned_from_the_journal_and_states_are_kept(store: Store) -> None:
     commit(store, FIRST)
     land_journal(store)
     with Journal(store.journal) as journal:
@@ -192,7 +192,7 @@ def test_the_journal_keeps_rows_for_some_time_and_states_for_good(store: Store) 
     assert landed_counts(store) == [len(FIRST), len(LATER)]
 
 
-def test_a_follower_goes_on_meanwhile(store: Store) -> None:
+def test_follower_commits_while_the_journal_is_landed(store: Store) -> None:
     with Journal(store.journal) as journal:
         journal.follow("/a")
         for evaluation in (1, 2):
@@ -201,7 +201,7 @@ def test_a_follower_goes_on_meanwhile(store: Store) -> None:
     assert landed_counts(store) == [1, 1]
 
 
-def test_a_damaged_journal_costs_only_itself(store: Store) -> None:
+def test_damaged_journal_is_refused_and_left_unchanged(store: Store) -> None:
     store.root.mkdir()
     content = b"SQLite format 3\x00 but no further"
     store.journal.write_bytes(content)
@@ -211,7 +211,7 @@ def test_a_damaged_journal_costs_only_itself(store: Store) -> None:
     assert store.journal.read_bytes() == content
 
 
-def test_a_journal_that_was_made_anew_is_landed_from_its_beginning(store: Store) -> None:
+def test_recreated_journal_is_landed_from_its_beginning(store: Store) -> None:
     commit(store, FIRST)
     land_journal(store)
     store.journal.unlink()
@@ -220,23 +220,23 @@ def test_a_journal_that_was_made_anew_is_landed_from_its_beginning(store: Store)
     assert landed_counts(store) == [len(FIRST), 2]
 
 
-def test_without_a_journal_there_is_nothing_to_land(store: Store) -> None:
+def test_missing_journal_lands_nothing(store: Store) -> None:
     assert land_journal(store) == []
     assert not store.root.exists()
 
 
-# ---- asked for
+# ---- documented queries
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A warehouse with what was followed."""
+    """A warehouse and the release with its predictions."""
 
     store: Store
 
 
 def followed_rows() -> Iterator[dict[str, Any]]:
-    """Yield a run with bursts 10 s apart, then 20 s, and a job of a small site that runs on."""
+    """Yield predictions of a run with bursts 10 s apart, then 20 s, and of a running job of a small site."""
     starts = [0.0, 10.0, 20.0, 30.0, 50.0, 70.0, 90.0]
     for number, (start, period) in enumerate(zip(starts, [0, 0, 10, 10, 10, 20, 20], strict=True), start=1):
         known = {"period_s": float(period), "frequency_hz": 1 / period} if period else NO_PERIOD
@@ -268,7 +268,7 @@ def followed_rows() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def followed(landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: None) -> Followed:
-    """The small site's warehouse, in which a trace and a job were followed. Not to be changed."""
+    """The small site's warehouse, in which a trace and a job were followed. Must not be changed."""
     store = Store(tmp_path_factory.mktemp("followed") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     rows = list(followed_rows())
@@ -282,7 +282,7 @@ def followed(landed_site: Store, tmp_path_factory: pytest.TempPathFactory, quick
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_checks_hold(followed: Followed) -> None:
+def test_only_incomplete_inputs_break_the_checks(followed: Followed) -> None:
     found = pl.DataFrame(published(followed.store), schema=frames.schema(PREDICTIONS))
     assert frames.require(found, PREDICTIONS).select(PREDICTIONS.key).is_unique().all()
     # the real check, which the night's fixture replaces
@@ -307,12 +307,12 @@ QUERIES = dict(queries())
 
 @pytest.mark.slow
 @pytest.mark.parametrize("title", list(QUERIES), ids=[title.replace(" ", "-") for title in QUERIES])
-def test_a_query_of_the_page_answers(followed: Followed, title: str) -> None:
+def test_documented_query_returns_rows(followed: Followed, title: str) -> None:
     assert ask(followed.store, QUERIES[title]), "the night has what it asks for"
 
 
 @pytest.mark.slow
-def test_the_last_word_is_the_last_evaluation(followed: Followed) -> None:
+def test_latest_evaluation_is_returned_per_followed_input(followed: Followed) -> None:
     told = ask(followed.store, QUERIES["Latest evaluation"])
     assert [(row["followed_id"], row["period_s"], row["is_final"]) for row in told] == [
         ("edison/101 on snx11025", 8.75, False),
@@ -321,7 +321,7 @@ def test_the_last_word_is_the_last_evaluation(followed: Followed) -> None:
 
 
 @pytest.mark.slow
-def test_next_bursts_are_told_in_utc(followed: Followed) -> None:
+def test_next_bursts_are_returned_as_utc_times(followed: Followed) -> None:
     (told,) = ask(followed.store, QUERIES["Next bursts"])
     row = job_prediction(1)
     ahead = timedelta(seconds=row["next_burst_start_s"] - row["window_end_s"])
@@ -329,14 +329,14 @@ def test_next_bursts_are_told_in_utc(followed: Followed) -> None:
 
 
 @pytest.mark.slow
-def test_accuracy_is_of_what_came_next(followed: Followed) -> None:
-    """Predicted 30, 40, 60, 90; the next began at 30, 50, 70, 90."""
+def test_accuracy_compares_predictions_with_the_next_burst(followed: Followed) -> None:
+    """Predicted 30, 40, 60, 90; the bursts began at 30, 50, 70, 90."""
     (told,) = ask(followed.store, QUERIES["Accuracy"])
     assert (told["predictions"], told["median_error_s"], told["within_ratio"]) == (4, 5.0, 0.5)
 
 
 @pytest.mark.slow
-def test_changes_and_phases_are_told_with_their_times(followed: Followed) -> None:
+def test_changes_and_phases_are_returned_with_durations(followed: Followed) -> None:
     (changed,) = ask(followed.store, QUERIES["Changes"])
     assert (changed["period_before_s"], changed["period_s"], changed["detection_delay_s"]) == (10.0, 20.0, 42.0)
     phases = [row for row in ask(followed.store, QUERIES["Phases"]) if row["followed_id"] == "/scratch/ior.jsonl"]
@@ -349,7 +349,7 @@ def test_changes_and_phases_are_told_with_their_times(followed: Followed) -> Non
 
 
 @pytest.mark.slow
-def test_inputs_beside_and_contradictions(followed: Followed) -> None:
+def test_input_events_nightly_comparison_and_contradictions_are_returned(followed: Followed) -> None:
     assert [(row["event"], row["inputs"]) for row in ask(followed.store, QUERIES["Inputs"])] == [
         ("refused", 1),
         ("rotated", 1),
@@ -361,7 +361,7 @@ def test_inputs_beside_and_contradictions(followed: Followed) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_answer_and_export(followed: Followed, cli: Cli, tmp_path: Path) -> None:
+def test_predictions_can_be_queried_and_exported(followed: Followed, cli: Cli, tmp_path: Path) -> None:
     query = ["sql", "select count(*) as n from predictions", "--format", "jsonl"]
     code, out, _ = cli("--warehouse", followed.store.root, *query)
     assert (code, json.loads(out)) == (0, {"n": 8})
@@ -370,12 +370,12 @@ def test_the_commands_answer_and_export(followed: Followed, cli: Cli, tmp_path: 
     assert pl.read_parquet(target).columns == list(PREDICTIONS.column_names)
 
 
-def test_the_gate_looks_at_predictions(store: Store) -> None:
-    """A wrong row is told, and does not stop the release: no night is to wait for another's file."""
+def test_checks_of_predictions_never_block_the_release(store: Store) -> None:
+    """A wrong row raises a warning only: no night should wait for a file of another user."""
     assert {rule.severity for rule in suites.declared(PREDICTIONS)} == {"warning", "info"}
 
 
 @pytest.mark.slow
-def test_a_night_leaves_the_journal_readable_to_others(followed: Followed) -> None:
+def test_other_readers_can_open_the_journal_after_a_night(followed: Followed) -> None:
     with closing(sqlite3.connect(f"{followed.store.journal.as_uri()}?mode=ro", uri=True)) as connection:
         assert connection.execute("select count(*) from predictions").fetchone() == (8,)

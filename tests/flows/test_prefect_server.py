@@ -1,4 +1,4 @@
-"""The Prefect server of a warehouse: its password is its owner's alone, and goes to no other user's server."""
+"""The Prefect server of a warehouse keeps its password private and never sends it to servers of other users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.servers import free_port
 
 @dataclass
 class Listener:
-    """An HTTP server on the loopback: what it answers with a password, and which it received."""
+    """An HTTP server on the loopback interface: its status, and the authorization headers that it received."""
 
     port: int = 0
     status: int = 200
@@ -67,7 +67,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_it_is_on_the_port_of_the_settings_and_in_the_warehouse(tmp_path: Path) -> None:
+def test_port_comes_from_settings_and_folder_from_the_warehouse(tmp_path: Path) -> None:
     settings = Settings.model_validate({"schedule": {"server_port": 4321}})
     server = PrefectServer.of(Store(tmp_path / "warehouse"), settings)
     assert server.api_url == "http://127.0.0.1:4321/api"
@@ -76,7 +76,7 @@ def test_it_is_on_the_port_of_the_settings_and_in_the_warehouse(tmp_path: Path) 
 
 
 class TestPassword:
-    def test_only_the_owner_can_read_it_whatever_the_umask(self, tmp_path: Path) -> None:
+    def test_password_file_is_private_whatever_the_umask(self, tmp_path: Path) -> None:
         before = os.umask(0)
         try:
             server = PrefectServer(tmp_path / "prefect", 4200)
@@ -89,7 +89,7 @@ class TestPassword:
         assert len(password) >= 40
         assert [path.name for path in server.folder.iterdir()] == ["password"]
 
-    def test_it_stays_and_each_warehouse_has_another(self, server: PrefectServer, tmp_path: Path) -> None:
+    def test_password_is_stable_and_differs_between_warehouses(self, server: PrefectServer, tmp_path: Path) -> None:
         before = server.auth_string()
         server.create_password()
         assert server.auth_string() == before
@@ -97,7 +97,7 @@ class TestPassword:
         other.create_password()
         assert other.auth_string() != before
 
-    def test_of_many_at_once_all_get_the_same(self, tmp_path: Path) -> None:
+    def test_concurrent_creation_yields_one_password(self, tmp_path: Path) -> None:
         server = PrefectServer(tmp_path / "prefect", 4200)
 
         def create(_: int) -> str:
@@ -107,21 +107,21 @@ class TestPassword:
         with ThreadPoolExecutor(8) as pool:
             assert len(set(pool.map(create, range(32)))) == 1
 
-    def test_one_that_others_can_read_is_refused(self, server: PrefectServer) -> None:
+    def test_password_readable_by_others_is_refused(self, server: PrefectServer) -> None:
         server.password_file.chmod(0o640)
         with pytest.raises(UsageError, match=r"Other users can read the password in .* Remove the file"):
             server.auth_string()
 
-    def test_an_empty_one_is_refused(self, server: PrefectServer) -> None:
+    def test_empty_password_is_refused(self, server: PrefectServer) -> None:
         server.password_file.write_text("")
         with pytest.raises(UsageError, match=r"is empty\. Remove it"):
             server.auth_string()
 
-    def test_before_the_first_start_there_is_none(self, tmp_path: Path) -> None:
+    def test_missing_password_asks_for_the_first_start(self, tmp_path: Path) -> None:
         with pytest.raises(MachineFault, match=r"never started.*iosig serve"):
             PrefectServer(tmp_path, 4200).auth_string()
 
-    def test_programs_do_not_inherit_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_credentials_are_hidden_from_child_processes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in CREDENTIALS:
             monkeypatch.setenv(name, "secret")
         hide_credentials()
@@ -131,7 +131,7 @@ class TestPassword:
 
 
 class TestState:
-    def test_one_that_takes_the_password_runs(self, server: PrefectServer, listener: Listener) -> None:
+    def test_server_that_accepts_the_password_is_running(self, server: PrefectServer, listener: Listener) -> None:
         running = PrefectServer(server.folder, listener.port)
         assert running.state() == "running"
         running.require_running()
@@ -144,7 +144,7 @@ class TestState:
             (404, "port in use", r"Port \d+ of 127\.0\.0\.1 is in use.*server_port"),
         ],
     )
-    def test_another_server_is_told_apart(
+    def test_server_that_refuses_the_password_is_distinguished(
         self, server: PrefectServer, listener: Listener, status: int, state: str, sentence: str
     ) -> None:
         listener.status = status
@@ -153,19 +153,19 @@ class TestState:
         with pytest.raises(MachineFault, match=sentence):
             other.require_running()
 
-    def test_one_that_is_down_is_told(self, server: PrefectServer) -> None:
+    def test_server_that_is_down_is_reported(self, server: PrefectServer) -> None:
         assert server.state() == "not running"
         with pytest.raises(MachineFault, match=r"does not answer. Start it with `iosig serve`"):
             server.require_running()
 
-    def test_another_users_server_never_receives_the_password(
+    def test_server_of_another_user_never_receives_the_password(
         self, server: PrefectServer, listener: Listener, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(prefect_server, "is_own_listener", lambda _: False)
         assert PrefectServer(server.folder, listener.port).state() == "port in use"
         assert listener.received == []
 
-    def test_the_listeners_user_is_known(self, listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_owner_of_a_listening_port_is_detected(self, listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
         assert is_own_listener(listener.port)
         if os.geteuid() != 0:
             pytest.skip("a listener of root counts as own: only root can try another user")
@@ -176,7 +176,7 @@ class TestState:
             assert not is_own_listener(int(other.stdout.readline()))
             other.communicate(b"")
 
-    def test_a_proxy_is_not_asked(
+    def test_proxy_is_bypassed(
         self, server: PrefectServer, listener: Listener, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{listener.port}")
@@ -186,20 +186,20 @@ class TestState:
 
 
 class TestStart:
-    def test_a_port_in_use_is_one_sentence(self, server: PrefectServer) -> None:
+    def test_port_in_use_is_reported_in_one_sentence(self, server: PrefectServer) -> None:
         with socket.socket() as other:
             other.bind(("127.0.0.1", server.port))
             other.listen()
             with pytest.raises(MachineFault, match=rf"^Port {server.port} of 127\.0\.0\.1 is in use.*server_port"):
                 server.started(Stop()).__enter__()
 
-    def test_a_server_that_fails_names_its_log(self, server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failing_server_names_its_log(self, server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(prefect_server, "_PREFECT", "import sys; sys.exit('no database')")
         with pytest.raises(MachineFault, match=r"did not start. Its messages are in .*server\.log"):
             server.started(Stop()).__enter__()
         assert (server.folder / "server.log").read_text() == "no database\n"
 
-    def test_a_stop_while_it_starts_ends_it(self, server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_stop_during_startup_ends_the_server(self, server: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(prefect_server, "_PREFECT", "import time; time.sleep(60)")
         stop = Stop()
         stop.set()
@@ -210,13 +210,13 @@ class TestStart:
 
 
 @pytest.mark.parametrize("url", ["http://[", "foo", "ftp://host/api", "http://", "http://host:none/api"])
-def test_an_address_that_is_no_url_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_api_url_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", url)
     with pytest.raises(UsageError, match="is not a URL such as"):
         named_api_url()
 
 
-def test_without_an_address_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_api_url_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     assert named_api_url() is None
     monkeypatch.setenv("PREFECT_API_URL", "https://prefect.example.org/api")

@@ -1,4 +1,4 @@
-"""A site that wants no names: after landing, following and a night none is in any byte of the warehouse."""
+"""A pseudonymized warehouse holds no name in any byte after landing, following and a night."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.flows import growing_traces
 from tests.nights import Cli, write_small_site
 
 KEY = "0123456789abcdef0123456789abcdef"
-#: who and what must not be found: user, account, job, comment, who cancelled, in an id, in a file's name and in a row
+# words that must not be found: user, account, job, comment, canceller, and names within an id, a file name and a row
 CLEAR = ("quillzoe", "grantx77", "secretjob", "wordsofhers", "killroyq", "pbsofzoe", "zoesfile", "brokenzoe")
 
 
 def write_site(folder: Path) -> None:
-    """Write the small site with jobs whose rows name people, one of them refused, and a series of somebody's."""
+    """Write the small site with jobs whose rows name people, one of them refused, and a series of a user."""
     write_small_site(folder)
     jobs = folder / "jobs.sacct"
     jobs.rename(folder / "zoesfile.sacct")
@@ -45,7 +45,7 @@ def write_site(folder: Path) -> None:
 
 
 def texts_of(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of every file of a warehouse, its bytes as text, and the cells of those that are packed."""
+    """Yield the name of every file of a warehouse, its bytes as text, and the cells of compressed files."""
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
         yield name, name
@@ -62,9 +62,7 @@ def texts_of(root: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.usefixtures("checks_here")
 @pytest.mark.slow
-def test_no_name_is_in_any_byte_of_a_private_warehouse(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pseudonymized_warehouse_contains_no_name(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_site(tmp_path / "site")
     (tmp_path / "quillzoe").mkdir()
     trace = growing_traces.trace(tmp_path / "quillzoe" / "zoesfile.jsonl", 4)
@@ -91,7 +89,7 @@ def test_no_name_is_in_any_byte_of_a_private_warehouse(
     assert cli(*ours, "sql", "--format", "csv", "select count(*) as n from predictions")[1].splitlines()[1] > "0"
 
 
-def test_a_clear_warehouse_would_have_been_found_out(tmp_path: Path) -> None:
+def test_clear_warehouse_contains_every_name(tmp_path: Path) -> None:
     write_site(tmp_path / "site")
     list(land_paths(Store(tmp_path / "warehouse"), Settings(), [str(tmp_path / "site")], Told()))
     found = {word for _, text in texts_of(tmp_path / "warehouse") for word in CLEAR if word in text}
@@ -103,7 +101,7 @@ def test_a_clear_warehouse_would_have_been_found_out(tmp_path: Path) -> None:
 
 @dataclass(frozen=True)
 class Person:
-    """Names of one site; those of its twin have the same roles."""
+    """Names of one site; the names of its twin have the same roles."""
 
     user: str
     account: str
@@ -126,7 +124,7 @@ TWINS = (
 
 
 def write_twin(folder: Path, one: Person) -> list[Path]:
-    """Write inputs of many formats that name users, accounts, jobs, files, programs and nodes wherever they can."""
+    """Write inputs of many formats that name users, accounts, jobs, files, programs and nodes wherever possible."""
     own = folder / one.folder
     write_small_site(own)
     (own / "jobs.sacct").unlink()
@@ -198,7 +196,7 @@ def write_twin(folder: Path, one: Person) -> list[Path]:
 
 @dataclass(frozen=True)
 class TwinNight:
-    """A warehouse, all that its commands printed, and the pages that they wrote."""
+    """A warehouse, the output of its commands, and the pages that they wrote."""
 
     root: Path
     printed: str
@@ -230,9 +228,7 @@ def _night_of(cli: Cli, folder: Path, one: Person) -> TwinNight:
 
 @pytest.mark.usefixtures("checks_here")
 @pytest.mark.long
-def test_twin_warehouses_differ_in_pseudonyms_and_show_no_name(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_twin_warehouses_differ_only_in_pseudonyms(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOSIG_PRIVACY_KEY", KEY)
     nights = [_night_of(cli, tmp_path / str(place), one) for place, one in enumerate(TWINS)]
     for night, one in zip(nights, TWINS, strict=True):
@@ -254,7 +250,7 @@ def test_twin_warehouses_differ_in_pseudonyms_and_show_no_name(
         values = [set(of[table][column].drop_nulls()) for of in (first, second)]
         assert values[0] != values[1], (table, column)
         assert all(values), (table, column)
-    # what is joined by nodes still is; codes of the scheduler and storage targets stay
+    # joins by node still work; codes of the scheduler and storage targets stay
     for of in (first, second):
         nodes = {node for nodes in of["job_records"]["node_list"].drop_nulls() for node in nodes.split(",")}
         assert set(of["trace_requests"]["host"].drop_nulls()) == nodes
@@ -270,7 +266,7 @@ def _landed_of(root: Path) -> dict[str, pl.DataFrame]:
     return {name: pl.concat(frames) for name, frames in found.items()}
 
 
-def test_the_key_is_asked_for_and_must_be_its_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_privacy_key_is_required_and_must_be_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def key_of(**said: object) -> bytes | None:
         return Settings.model_validate({"privacy": {"is_pseudonymized": True} | said}).privacy.key()
 

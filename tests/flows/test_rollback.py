@@ -1,4 +1,4 @@
-"""Nights after a rollback: nothing that was rolled back comes again until the rollback is ended."""
+"""Nights after a rollback ignore rolled-back landings until the rollback ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD, BAD = 1e6, 1e9
 
 @pytest.fixture(autouse=True)
 def _quick(quick_checks: None) -> None:
-    """Check nothing: which landings count is asked here."""
+    """Skip the checks: these tests are about which landings count."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def night(store: Store, settings: Settings | None = None) -> Release:
 
 
 def peaks(store: Store) -> Mapping[int, float]:
-    """Return the peak rate of each day of the current release, without its zeros."""
+    """Return the peak rate of each day of the current release, ignoring zeros."""
     with opened(store, releases.find(store, None)) as connection:
         rows = connection.sql("select day(polled_on), peak_bytes_per_s / 2 from polls_daily order by all").fetchall()
     return dict(rows)
@@ -59,7 +59,7 @@ def days(store: Store) -> list[tuple[int, int, float, bool]]:
 
 
 @pytest.mark.slow
-def test_what_was_rolled_back_is_published_only_after_the_end(store: Store, tmp_path: Path) -> None:
+def test_rolled_back_landings_are_published_after_the_rollback_ends(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1)
     first = night(store)
     bad = land(store, tmp_path, 2, BAD)
@@ -79,7 +79,7 @@ def test_what_was_rolled_back_is_published_only_after_the_end(store: Store, tmp_
 
 
 @pytest.mark.long
-def test_a_kept_table_stays_and_catches_up_after_the_end(store: Store, tmp_path: Path) -> None:
+def test_frozen_table_is_kept_and_catches_up_after_the_rollback(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1)
     night(store)
     land(store, tmp_path, 2, BAD)
@@ -102,7 +102,7 @@ def test_a_kept_table_stays_and_catches_up_after_the_end(store: Store, tmp_path:
 
 
 @pytest.mark.long
-def test_a_run_with_other_settings_is_refused_unless_the_operator_chose(store: Store, tmp_path: Path) -> None:
+def test_changed_settings_are_refused_unless_landings_are_named(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1)
     night(store)
     bad = land(store, tmp_path, 2, BAD)
@@ -118,7 +118,7 @@ def test_a_run_with_other_settings_is_refused_unless_the_operator_chose(store: S
 
 
 @pytest.mark.slow
-def test_the_command_rolls_back_and_ends_it(store: Store, tmp_path: Path, cli: Cli) -> None:
+def test_rollback_command_begins_and_ends_a_rollback(store: Store, tmp_path: Path, cli: Cli) -> None:
     land(store, tmp_path, 1)
     night(store)
     land(store, tmp_path, 2, BAD)
@@ -141,7 +141,7 @@ def test_the_command_rolls_back_and_ends_it(store: Store, tmp_path: Path, cli: C
 
 
 @pytest.mark.long
-def test_a_former_last_day_is_whole_once_later_days_are_there(store: Store, tmp_path: Path) -> None:
+def test_partial_last_day_becomes_whole_when_later_days_land(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1)
     land(store, tmp_path, 2, hours=12)
     night(store)
@@ -152,7 +152,7 @@ def test_a_former_last_day_is_whole_once_later_days_are_there(store: Store, tmp_
 
 
 @pytest.mark.slow
-def test_the_only_day_is_counted_again_once_a_second_one_is_there(store: Store, tmp_path: Path) -> None:
+def test_only_day_is_recounted_when_a_second_day_lands(store: Store, tmp_path: Path) -> None:
     land(store, tmp_path, 1, hours=12)
     night(store)
     assert days(store) == [(1, 72, 0.0, True)]

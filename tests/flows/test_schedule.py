@@ -1,4 +1,4 @@
-"""The order of work items: each starts when the items that it reads from are complete, and none before."""
+"""Work items start as soon as the items that they depend on are complete, and never earlier."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def step(
     is_needed: Callable[[Any, Day], bool] = lambda run, day: True,
     chunk_count: int | None = None,
 ) -> Step:
-    """Return a step that writes the table of its name, for each of some days, or for all together, in some chunks."""
+    """Return a step that writes the table of its name, per day or for all days together, optionally in chunks."""
     chunks = None if chunk_count is None else [Chunk((), (f"key{number}",)) for number in range(chunk_count)]
     inputs = (Input(tuple(map(table, reads)), lambda run, day: (), wait),)
     return Step(
@@ -66,7 +66,7 @@ def step(
 
 
 def run_of(complete: Sequence[str] = ()) -> Run:
-    """Return a run of which some items are complete."""
+    """Return a run with some complete items."""
     stub = SimpleNamespace(
         settings=Settings(),
         plan=SimpleNamespace(poll_span=(None, None), beginnings={}),
@@ -113,7 +113,7 @@ def executed(
     return order
 
 
-def test_a_day_waits_for_its_own_day_and_a_whole_step_for_all() -> None:
+def test_daily_item_waits_for_its_day_and_undated_item_for_all() -> None:
     steps = [step("a"), step("b", "a"), step("c", "b", days=None, wait="all")]
     schedule = Schedule(run_of(), steps)
     first = [schedule.pop() for _ in range(4)]
@@ -128,7 +128,7 @@ def test_a_day_waits_for_its_own_day_and_a_whole_step_for_all() -> None:
     assert executed(steps)[-1] == "c"
 
 
-def test_days_that_a_table_decides_are_known_when_it_is_complete() -> None:
+def test_days_from_a_table_are_known_when_the_table_is_complete() -> None:
     decided: list[Day] = []
 
     def needed(_: Any, day: Day) -> bool:
@@ -143,12 +143,12 @@ def test_days_that_a_table_decides_are_known_when_it_is_complete() -> None:
     assert decided == list(DAYS)
 
 
-def test_items_that_are_not_needed_and_steps_without_days_hold_nothing_up() -> None:
+def test_unneeded_items_and_steps_without_days_do_not_block() -> None:
     steps = [step("a", is_needed=lambda run, day: False), step("b", "a", days=()), step("c", "a", "b", days=None)]
     assert executed(steps) == ["c"]
 
 
-def test_a_step_reads_its_own_table_of_the_base_release_without_waiting() -> None:
+def test_step_that_reads_its_table_of_the_base_release_does_not_wait() -> None:
     assert executed([step("a", "a", "elsewhere", wait="all", days=None)]) == ["a"]
 
 
@@ -162,7 +162,7 @@ def test_complete_items_are_cached() -> None:
 # ---- chunks
 
 
-def test_several_chunks_are_items_and_the_last_item_joins_them() -> None:
+def test_chunks_are_separate_items_joined_by_the_last() -> None:
     schedule = Schedule(run_of(), [step("a", days=DAYS[:1], chunk_count=3), step("b", "a", days=DAYS[:1])])
     chunks = [schedule.pop() for _ in range(3)]
     assert schedule.pop() is None
@@ -191,7 +191,7 @@ def test_several_chunks_are_items_and_the_last_item_joins_them() -> None:
 
 
 @pytest.mark.parametrize("chunk_count", [0, 1])
-def test_a_single_chunk_and_the_join_are_one_item(chunk_count: int) -> None:
+def test_single_chunk_is_executed_with_the_join(chunk_count: int) -> None:
     schedule = Schedule(run_of(), [step("a", days=None, chunk_count=chunk_count)])
     ready = schedule.pop()
     assert ready is not None
@@ -200,7 +200,7 @@ def test_a_single_chunk_and_the_join_are_one_item(chunk_count: int) -> None:
     assert bool(ready.item.chunk_function) == bool(chunk_count)
 
 
-def test_chunks_that_an_earlier_run_has_completed_are_cached_and_those_of_a_complete_item_are_not_asked_for() -> None:
+def test_completed_chunks_are_cached_and_skipped_for_complete_items() -> None:
     steps = [step("a", days=DAYS[:2], chunk_count=2)]
     schedule = Schedule(run_of(complete=(f"a {DAYS[0]}", f"a {DAYS[1]} 2/2")), steps)
     found = [schedule.pop() for _ in range(3)]
@@ -209,7 +209,7 @@ def test_chunks_that_an_earlier_run_has_completed_are_cached_and_those_of_a_comp
     ]  # fmt: skip
 
 
-def test_chunks_of_a_failed_one_run_and_are_not_joined() -> None:
+def test_failed_chunk_lets_others_run_and_prevents_the_join() -> None:
     order: list[str] = []
     steps = [step("a", days=None, chunk_count=3), step("b", "a", days=None), step("c", days=None)]
     with pytest.raises(WorkerLost, match=r"^a 2/3$"):
@@ -218,7 +218,7 @@ def test_chunks_of_a_failed_one_run_and_are_not_joined() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 9])
-def test_what_depends_on_a_failed_item_is_not_started_and_the_rest_is(limit: int) -> None:
+def test_dependents_of_a_failed_item_do_not_start(limit: int) -> None:
     steps = [step("a"), step("b", "a"), step("c", "b", days=None), step("d", days=None)]
     order: list[str] = []
     with pytest.raises(WorkerLost, match=f"^a {DAYS[0]}$"):
@@ -227,7 +227,7 @@ def test_what_depends_on_a_failed_item_is_not_started_and_the_rest_is(limit: int
         executed(steps, 1, fails=[f"a {DAYS[0]}", f"a {DAYS[2]}"])
 
 
-def test_items_that_a_broken_pool_has_lost_are_named() -> None:
+def test_items_lost_with_a_broken_pool_are_named() -> None:
     steps = [step("a", days=None), step("b", days=None), step("c", days=None)]
     with pytest.raises(WorkerLost, match=r"^The workers of 'b' ended; .*engine.worker_count"):
         executed(steps, 3, fails=["b"], error=BrokenProcessPool)
@@ -237,7 +237,7 @@ def test_items_that_a_broken_pool_has_lost_are_named() -> None:
 
 @given(data=st.data())
 @settings(max_examples=examples(200), deadline=None)
-def test_every_item_of_any_graph_starts_once_after_all_that_it_waits_for(data: st.DataObject) -> None:
+def test_items_of_any_graph_start_once_after_their_dependencies(data: st.DataObject) -> None:
     names = [f"s{number}" for number in range(data.draw(st.integers(1, 7)))]
     steps, counts = [], dict[str, int]()
     for place, name in enumerate(names):
@@ -271,7 +271,7 @@ def test_every_item_of_any_graph_starts_once_after_all_that_it_waits_for(data: s
                         assert order.index(producer.item_name(other)) < order.index(begun)
 
 
-def test_every_table_that_a_step_reads_is_written_by_an_earlier_one_or_landed() -> None:
+def test_tables_read_by_a_step_are_landed_or_written_earlier() -> None:
     written: set[str] = set()
     every = {written.name for each in STEPS for written in each.writes}
     for each in STEPS:
@@ -285,14 +285,14 @@ def test_every_table_that_a_step_reads_is_written_by_an_earlier_one_or_landed() 
 
 
 def keep(store: Store, *taken: tuple[str, float]) -> None:
-    """Keep the durations of a run's items."""
+    """Save the durations of a run's items."""
     durations = Durations(store)
     for step, duration_s in taken:
         durations.add(ItemResult(f"{step} item", step, 1, duration_s))
     durations.keep()
 
 
-def test_the_remaining_time_follows_from_the_means_of_the_last_run(tmp_path: Path) -> None:
+def test_remaining_time_uses_mean_durations_of_the_last_run(tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert Durations(store).left_s({"stage": 2}) is None
     keep(store, ("stage", 4.0), ("stage", 2.0), ("signatures", 10.0))
@@ -303,12 +303,12 @@ def test_the_remaining_time_follows_from_the_means_of_the_last_run(tmp_path: Pat
 
 
 @pytest.mark.parametrize("torn", ["{", "[]", '{"steps": {"stage": "long"}}'])
-def test_a_torn_document_is_ignored(torn: str, tmp_path: Path) -> None:
+def test_truncated_durations_file_is_ignored(torn: str, tmp_path: Path) -> None:
     (tmp_path / "durations.json").write_text(torn)
     assert Durations(Store(tmp_path)).left_s({"stage": 1}) is None
 
 
-def test_a_step_is_named_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_names_a_step_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
     with steps_told() as steps:
         steps.begin("signatures", 125.0)
         steps.begin("release", 1.0)

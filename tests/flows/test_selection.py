@@ -1,4 +1,4 @@
-"""Selected steps: what names and operators select, and the release that a run of selected steps publishes."""
+"""Selected steps: how names and operators select them, and the release that a selected run publishes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHANGED = Settings.model_validate({"classes": {"min_duration_s": 7200}})
 
 @pytest.fixture(scope="module")
 def both_days(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Night:
-    """The small site after one night of both days, without checks; not to be changed."""
+    """The small site after one night of both days, without checks; must not be changed."""
     store = Store(tmp_path_factory.mktemp("both-days") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -48,7 +48,7 @@ def run(
 
 
 def changed_tables(store: Store, before: Release, after: Release) -> set[str]:
-    """Return the tables whose rows differ, those of verdicts not among them."""
+    """Return the tables whose rows differ, except for the tables of check results."""
     names = {name for name, _, *changes in count_differences(store, before, after) if any(changes)}
     return names - {"quality", "quality_daily"}
 
@@ -82,7 +82,7 @@ def test_names_and_operators_select_steps(
     assert set(selection.steps) == steps
 
 
-def test_what_is_downstream_of_everything_is_everything(tmp_path: Path) -> None:
+def test_downstream_selection_of_a_root_step_excludes_unrelated_steps(tmp_path: Path) -> None:
     store = Store(tmp_path)
     everything = set(select_steps(store, [], ["networks"]).steps) | {"networks"}
     assert everything == {step.name for step in WORK_STEPS}
@@ -117,14 +117,12 @@ def test_intermediate_tables_of_a_selected_step_are_computed(step: Any, tmp_path
         (["inference"], ["traces"], "inference reads client_io, which traces computes and no release keeps"),
     ],
 )
-def test_selections_that_cannot_be_are_refused(
-    select: list[str], exclude: list[str], sentence: str, tmp_path: Path
-) -> None:
+def test_invalid_selection_is_refused(select: list[str], exclude: list[str], sentence: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=sentence):
         select_steps(Store(tmp_path), select, exclude)
 
 
-def test_a_table_that_the_base_release_lacks_is_named_with_its_step(
+def test_table_missing_in_the_base_release_is_named_with_its_step(
     both_days: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshots = {name: snapshot for name, snapshot in both_days.release.snapshots.items() if name != "trace_jobs"}
@@ -135,7 +133,7 @@ def test_a_table_that_the_base_release_lacks_is_named_with_its_step(
     assert "stage traces" in select_steps(both_days.store, ["1+networks"]).steps
 
 
-def test_without_a_release_nothing_can_be_selected(site: Store) -> None:
+def test_selection_without_a_release_is_refused(site: Store) -> None:
     with pytest.raises(UsageError, match=r"There is no release yet .* Run once without --select"):
         run(site, "classes")
 
@@ -143,7 +141,7 @@ def test_without_a_release_nothing_can_be_selected(site: Store) -> None:
 # ---- plans
 
 
-def test_a_selection_is_planned_from_what_the_base_release_has_read(both_days: Night, tmp_path: Path) -> None:
+def test_selection_uses_the_inputs_of_the_base_release(both_days: Night, tmp_path: Path) -> None:
     store = both_days.copy(tmp_path / "warehouse")
     land_polls(store, tmp_path)
     selection = select_steps(store, ["networks"])
@@ -167,7 +165,7 @@ def land_polls(store: Store, folder: Path) -> None:
     list(land_paths(store, Settings(), [str(late)], Told()))
 
 
-def test_a_dry_run_shows_the_selected_steps(cli: Cli, both_days: Night) -> None:
+def test_dry_run_shows_the_selected_steps(cli: Cli, both_days: Night) -> None:
     root = both_days.store.root
     code, out, _ = cli("--warehouse", root, "run", "--dry-run", "--json", "--select", "networks rejects", "-s", "jobs")
     steps = {step["step"] for step in json.loads(out)["steps"]}
@@ -181,8 +179,8 @@ def test_a_dry_run_shows_the_selected_steps(cli: Cli, both_days: Night) -> None:
 
 
 @pytest.mark.usefixtures("quick_checks")
-class TestReleased:
-    def test_selected_tables_are_new_and_the_others_stay(self, both_days: Night, tmp_path: Path) -> None:
+class TestSelectedRelease:
+    def test_only_selected_tables_are_rebuilt(self, both_days: Night, tmp_path: Path) -> None:
         store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
         release = run(store, "classes", settings=CHANGED)
         assert (release.kind, release.parent_release_id, release.input_count) == ("select", base.release_id, 0)
@@ -196,9 +194,7 @@ class TestReleased:
         assert not list(store.builds.iterdir())
 
     @pytest.mark.slow
-    def test_the_next_run_computes_everything_after_a_change_of_settings(
-        self, both_days: Night, tmp_path: Path
-    ) -> None:
+    def test_next_run_recomputes_all_after_changed_settings(self, both_days: Night, tmp_path: Path) -> None:
         store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
         whole = both_days.copy(tmp_path / "whole")
         selected = run(store, "inference", settings=CHANGED)
@@ -207,7 +203,7 @@ class TestReleased:
             "a selected run computed steps with other settings: classes, inference, periods, traces"
             in make_plan(store, Settings()).reasons
         )
-        # more selected runs, with whichever settings, change nothing about that
+        # further selected runs with any settings do not change that
         mixed = planned(store, "inference").released_parameters
         assert mixed not in (base.parameters, CHANGED.parameters())
         after, expected = run(store, settings=CHANGED), run(whole, settings=CHANGED)
@@ -217,14 +213,14 @@ class TestReleased:
             run(store, settings=CHANGED)
 
     @pytest.mark.long
-    def test_a_return_to_the_former_settings_computes_everything_too(self, both_days: Night, tmp_path: Path) -> None:
+    def test_return_to_former_settings_recomputes_all(self, both_days: Night, tmp_path: Path) -> None:
         store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
         selected = run(store, "classes", settings=CHANGED)
         assert "classes" in changed_tables(store, base, selected)
         assert changed_tables(store, base, run(store)) == set()
 
     @pytest.mark.long
-    def test_inputs_that_landed_since_wait_for_the_next_run(self, both_days: Night, tmp_path: Path) -> None:
+    def test_inputs_landed_since_the_base_wait_for_the_next_run(self, both_days: Night, tmp_path: Path) -> None:
         store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
         land_polls(store, tmp_path)
         with pytest.raises(NothingToDo, match=f"those of release {base.release_id}"):
@@ -236,14 +232,14 @@ class TestReleased:
     @pytest.mark.slow
     @pytest.mark.parametrize("step", WORK_STEPS, ids=lambda step: step.name)
     @pytest.mark.long
-    def test_every_step_computes_from_a_release_what_it_computes_in_a_run(
+    def test_each_step_recomputes_equal_tables_from_a_release(
         self, step: Any, both_days: Night, tmp_path: Path
     ) -> None:
         store = both_days.copy(tmp_path / "warehouse")
         with pytest.raises(NothingToDo, match="The selected tables are those of release"):
             run(store, step.name)
 
-    def test_a_range_computes_its_days_only(self, both_days: Night, tmp_path: Path) -> None:
+    def test_day_range_computes_only_its_days(self, both_days: Night, tmp_path: Path) -> None:
         store, base = both_days.copy(tmp_path / "warehouse"), both_days.release
         release = run(store, "classes", settings=CHANGED, since=date(2026, 3, 3))
         assert release.dates == ("2026-03-03",)
@@ -251,7 +247,9 @@ class TestReleased:
         assert changes["classes"] == 4, "half of the runs ended on that day"
 
     @pytest.mark.slow
-    def test_a_killed_run_is_resumed(self, both_days: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_killed_selected_run_is_resumed(
+        self, both_days: Night, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         store, whole = both_days.copy(tmp_path / "warehouse"), both_days.copy(tmp_path / "whole")
 
         def killed(*_: object) -> None:
@@ -268,7 +266,7 @@ class TestReleased:
         assert resumed.parameters == expected.parameters
 
     @pytest.mark.long
-    def test_processes_compute_what_this_process_computes(self, both_days: Night, tmp_path: Path) -> None:
+    def test_processes_and_inline_runs_give_equal_tables(self, both_days: Night, tmp_path: Path) -> None:
         stores = [both_days.copy(tmp_path / name) for name in ("inline", "processes")]
         inline = run(stores[0], "samples+", settings=CHANGED)
         with executors.with_processes(2) as engine:

@@ -1,4 +1,4 @@
-"""Signatures through the nights: made of new samples, carried over where there are none, marked where they change."""
+"""The night extracts signatures from new samples, carries over unchanged signatures, and marks changes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 INTERVAL_S, DURATION_S = 5, 900
 GB = 1e9
-#: of an application: when a burst begins, how long it takes and what it writes
+# bursts of an application: start, duration and bytes
 WAVE = ((100, 40, 40 * GB), (400, 20, 20 * GB), (700, 40, 40 * GB))
 GROWN = ((100, 60, 90 * GB), (700, 60, 90 * GB))
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A run: what it is called, when it started from midnight, its bursts, its nodes, and how long it took."""
+    """A run: its name, start from midnight, bursts, nodes and duration."""
 
     name: str
     start_min: float
@@ -49,7 +49,7 @@ class Ran:
 
 
 def write_day(folder: Path, name: str, runs: Sequence[Ran], first_min: float, last_min: float) -> list[str]:
-    """Write a job log of runs, and polls of a time in which they write beside a little background."""
+    """Write a job log of runs, and polls with their bursts and a little background traffic."""
     folder.mkdir(parents=True, exist_ok=True)
     edges = np.arange(first_min * 60, last_min * 60 + 1, INTERVAL_S)
     total = 5e6 * (edges - edges[0])
@@ -76,7 +76,7 @@ def write_day(folder: Path, name: str, runs: Sequence[Ran], first_min: float, la
 
 @dataclass(frozen=True)
 class Nights:
-    """Two nights of one site, and what the second one reads."""
+    """Two nights of one site, and queries on their releases."""
 
     store: Store
     first: Release
@@ -105,7 +105,7 @@ def run(store: Store) -> Release:
 
 
 def made(folder: Path, run: Callable[[Store], Release] = run) -> Nights:
-    """Return a first day with three applications, and a second one on which one of them writes otherwise."""
+    """Return a first day with three applications, and a second day on which one of them changes its writes."""
     store, settings = Store(folder / "warehouse"), SETTINGS
     monday = [
         *(Ran("wave", -1000 + 60 * k) for k in range(6)),
@@ -128,7 +128,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory, quick_checks_throughout: No
 
 
 def trace_wave(store: Store, start_min: float) -> str:
-    """Land a trace of a run of the wave, which wrote a tenth more than the servers' polls say."""
+    """Land a trace of a run of `wave`, which wrote a tenth more than the servers' polls show."""
     requests = [
         {
             "module": "POSIX",
@@ -155,11 +155,11 @@ def trace_wave(store: Store, start_min: float) -> str:
     )
 
 
-# ---- one night
+# ---- first night
 
 
-def test_as_many_bursts_are_red_in_a_picture_as_the_release_says(nights: Nights) -> None:
-    # those of all sizes together are made of runs that were brought to one, and drawn as they were
+def test_missing_bursts_in_plots_match_the_release(nights: Nights) -> None:
+    # signatures of all sizes are extracted from resampled runs, but plots show the original runs
     rows = nights.rows("""
         select application_id, filesystem, direction, method, missing_burst_count
         from signatures
@@ -171,7 +171,7 @@ def test_as_many_bursts_are_red_in_a_picture_as_the_release_says(nights: Nights)
         assert len(build_view(nights.store, nights.second, Query(*asked)).missed) == count, asked
 
 
-def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
+def test_signature_equals_the_isolated_application(nights: Nights) -> None:
     row = nights.one("ann/wave/8", nights.first)
     assert row["outcome"] == "extracted"
     told = nights.rows(
@@ -192,7 +192,7 @@ def test_a_signature_is_what_the_application_does_alone(nights: Nights) -> None:
     assert [burst["support_ratio"] for burst in bursts] == [1.0, 1.0, 1.0]
 
 
-def test_points_are_seconds_and_add_up(nights: Nights) -> None:
+def test_signature_points_are_seconds_and_sum_to_the_volume(nights: Nights) -> None:
     for release in (nights.first, nights.second):
         faults = nights.rows(
             """
@@ -211,7 +211,7 @@ def test_points_are_seconds_and_add_up(nights: Nights) -> None:
         assert faults == []
 
 
-def test_no_answer_is_told(nights: Nights) -> None:
+def test_missing_signatures_have_an_outcome(nights: Nights) -> None:
     outcomes = {
         (row["application_id"], row["direction"]): row["outcome"]
         for row in nights.rows("from signatures where is_default", nights.first)
@@ -223,7 +223,7 @@ def test_no_answer_is_told(nights: Nights) -> None:
     assert nights.one("ann/rare/8", nights.first)["volume_bytes"] is None
 
 
-def test_sizes_are_merged_if_wanted(nights: Nights) -> None:
+def test_node_counts_are_merged_if_enabled(nights: Nights) -> None:
     row = nights.one("ann/wave/*", nights.first)
     assert (row["outcome"], row["burst_count"]) == ("extracted", 3)
     nodes = nights.rows("select distinct node_count from sample_sets where application_id = 'ann/wave/*'", nights.first)
@@ -239,7 +239,7 @@ def test_signatures_have_periods_and_classes(nights: Nights) -> None:
     assert kind["volume_bytes"] == pytest.approx(nights.one("ann/wave/8", nights.first)["volume_bytes"])
 
 
-def test_signatures_are_held_against_traced_runs(nights: Nights) -> None:
+def test_signatures_are_compared_with_traced_runs(nights: Nights) -> None:
     (row,) = nights.rows(
         "from signature_checks where method = 'elastic' and application_id = 'ann/wave/8'", nights.first
     )
@@ -249,10 +249,10 @@ def test_signatures_are_held_against_traced_runs(nights: Nights) -> None:
     assert (row["missed_burst_count"], row["false_burst_count"]) == (0, 0)
 
 
-# ---- the next night
+# ---- second night
 
 
-def test_new_samples_make_a_new_signature_and_the_change_is_told(nights: Nights) -> None:
+def test_new_samples_update_the_signature_and_report_the_change(nights: Nights) -> None:
     row = nights.one("ann/wave/8")
     assert row["volume_bytes"] == pytest.approx(180 * GB, rel=0.02)
     assert (row["is_changed"], row["removed_burst_count"], row["added_burst_count"]) == (True, 1, 0)
@@ -262,14 +262,14 @@ def test_new_samples_make_a_new_signature_and_the_change_is_told(nights: Nights)
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_without_new_samples_it_stays(nights: Nights) -> None:
+def test_signature_without_new_samples_is_carried_over(nights: Nights) -> None:
     keys = "application_id = 'ann/wave/16' or application_id = 'ann/rare/8' or application_id = 'ann/still/8'"
     for table in ("signatures", "signature_points", "signature_bursts", "sample_sets"):
         query = f"from {table} where {keys} order by all"
         assert nights.rows(query, nights.first) == nights.rows(query), table
 
 
-def test_what_is_of_no_day_is_there_once(nights: Nights) -> None:
+def test_undated_application_rows_are_unique(nights: Nights) -> None:
     for table in ("periods", "classes"):
         twice = nights.rows(
             f"select subject_id from {table} where subject_kind = 'application' "
@@ -281,7 +281,7 @@ def test_what_is_of_no_day_is_there_once(nights: Nights) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
+def test_long_runs_are_truncated_to_the_maximum_duration(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     settings = Settings(signatures=SignatureSettings(max_duration_s=600.0, methods=["elastic"]))
     runs = [Ran("wave", -300 + 40 * k) for k in range(5)]
@@ -293,16 +293,16 @@ def test_a_long_run_is_known_by_its_first_part(tmp_path: Path) -> None:
 
 
 class _Killed(BaseException):
-    """What no step may survive."""
+    """An exception that no step may catch."""
 
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_chunks_in_processes_give_the_same_and_a_killed_run_resumes_after_the_complete_ones(
+def test_chunks_in_processes_give_equal_signatures_and_resume_after_kill(
     nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signatures, "_CHUNK_SETS", 2)
-    # chunks alone go to processes
+    # only chunks go to processes
     monkeypatch.setattr(executors, "SMALL_BYTES", 1 << 40)
     completed: list[list[str]] = []
 
@@ -334,11 +334,11 @@ def test_chunks_in_processes_give_the_same_and_a_killed_run_resumes_after_the_co
             assert nights.rows(query, one) == found.rows(query, other) != []
 
 
-# ---- what is judged of signatures
+# ---- periods and classes of signatures
 
 
 @pytest.mark.long
-def test_applications_without_a_new_signature_are_not_judged_again(
+def test_periods_and_classes_are_recomputed_for_changed_signatures_only(
     nights: Nights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged: list[str] = []

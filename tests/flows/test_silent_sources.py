@@ -1,4 +1,4 @@
-"""A night whose database, Prometheus server and Slurm do not answer: the rest lands, and each timeout is reported."""
+"""A night with an unresponsive database, Prometheus server and Slurm lands other inputs and reports each timeout."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from tests.nights import Cli, write_small_site
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
-def test_a_night_goes_on_without_the_sources_that_do_not_answer(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unresponsive_sources_do_not_stop_the_night(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_small_site(tmp_path / "inbox")
     fake_slurm(tmp_path / "bin", monkeypatch).tell(sleep_s=60)
     with tcp_server() as silent, tcp_server(b"\xc8\x00\x00\x00", b"x") as dripping:

@@ -1,4 +1,4 @@
-"""Nights of a site with faults: at their end all tables are those of a warehouse that nothing befell."""
+"""After nights with faults, all tables equal those of an undisturbed warehouse."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ from tests.servers import MariaDb, free_port, listens, mariadb, wait_until
 from tests.warehouse.sources.lmt_tables import MARIADB_TABLES
 
 _PATIENCE_S = 600.0
-#: each kind of fault has one of its own
+# several nights: each kind of fault gets a different night
 _NIGHTS = 15
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
-def test_a_few_nights_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nights_with_faults_in_one_process_equal_an_undisturbed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = Site(tmp_path / "inbox", {0: "corrected", 1: "hostile", 2: "killed"}, seed=23)
     store = Store(tmp_path / "warehouse")
     settings = Settings.model_validate({"schedule": {"inbox": str(site.folder)}})
@@ -62,12 +64,12 @@ def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-# ---- under a real Prefect server
+# ---- with a real Prefect server
 
 
 @dataclass
 class Servers:
-    """A Prefect server, a worker, and who is told of problems; all of a test's own, on the loopback."""
+    """A Prefect server, a worker and a webhook for notifications, private to the test, on the loopback interface."""
 
     folder: Path
     port: int = field(default_factory=free_port)
@@ -110,7 +112,7 @@ class Servers:
         self.server.wait()
 
     def start_worker(self) -> None:
-        """Start a worker without the rights that let root pass over rights, and with the hook of the gate."""
+        """Start a worker without root's capabilities to bypass permissions, and with the hook of the gate."""
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", "iosig", "--type", "process"]
         with (self.folder / "worker.log").open("ab") as log:
             self.worker = subprocess.Popen(
@@ -127,7 +129,7 @@ class Servers:
     # ---- flow runs
 
     def begin(self) -> Any:
-        """Have a night begin by the deployment, and return the number of its run."""
+        """Start a night through the deployment, and return the id of its flow run."""
         from prefect.client.orchestration import get_client
 
         with get_client(sync_client=True) as client:
@@ -141,7 +143,7 @@ class Servers:
             return client.read_flow_run(run_id).state
 
     def end(self, run_id: Any) -> Any:
-        """Wait until a night is over, and return how it ended."""
+        """Wait until a night is over, and return its final state."""
         deadline = time.monotonic() + _PATIENCE_S
         while not (state := self.state_of(run_id)).is_final():
             assert time.monotonic() < deadline, state
@@ -149,14 +151,14 @@ class Servers:
         return state
 
     def wait_for(self, run_id: Any) -> None:
-        """Wait until a night is at work."""
+        """Wait until a night is running."""
         deadline = time.monotonic() + _PATIENCE_S
         while not self.state_of(run_id).is_running():
             assert time.monotonic() < deadline
             time.sleep(0.2)
 
     def kill_night(self) -> None:
-        """Kill the process of the flow run that is at work, and all that it started."""
+        """Kill the process of the running flow, and all its descendants."""
         assert self.worker is not None
         own = [process for process in _descendants(self.worker.pid) if process != self.worker.pid]
         for process in own:
@@ -175,7 +177,7 @@ def _descendants(process: int) -> list[int]:
 
 @contextmanager
 def servers(folder: Path) -> Iterator[Servers]:
-    """Start what a site has: a server, a work pool, a worker, and a webhook."""
+    """Start a server, a work pool, a worker, and a webhook."""
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     folder.mkdir()
@@ -210,7 +212,7 @@ def _webhook_of(notices: list[dict[str, Any]]) -> type[BaseHTTPRequestHandler]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [int(os.environ.get("IOSIG_TEST_SEED", "7"))])
-def test_nights_under_a_server_end_as_undisturbed_ones(seed: int, tmp_path: Path) -> None:
+def test_nights_with_faults_on_a_prefect_server_equal_an_undisturbed_run(seed: int, tmp_path: Path) -> None:
     site = Site(tmp_path / "inbox", drawn(seed, _NIGHTS), seed)
     began = time.monotonic()
     with (
@@ -251,7 +253,7 @@ def test_nights_under_a_server_end_as_undisturbed_ones(seed: int, tmp_path: Path
 
 
 def _count(lmt: MariaDb, number: int, counted: list[tuple[datetime, list[tuple[int, int]]]]) -> None:
-    """Have LMT write what was counted on a day."""
+    """Let LMT record the counters of a day."""
     instants = [(number * len(counted) + place + 1, at, totals) for place, (at, totals) in enumerate(counted)]
     stamps = [(ts_id, f"{at:%F %T}") for ts_id, at, _ in instants]
     rows = [(ost, ts_id, *total) for ts_id, _, totals in instants for ost, total in enumerate(totals, 1)]
@@ -260,7 +262,7 @@ def _count(lmt: MariaDb, number: int, counted: list[tuple[datetime, list[tuple[i
 
 
 def _night(running: Servers, folder: Path, fault: str | None, command: list[Any]) -> list[str]:
-    """Do a night under what befalls it, and once more where that stopped it; return how each run ended."""
+    """Run a night with its fault, and again if the fault stopped it; return the final state of each run."""
     ballast = folder / "ballast"
     if fault == "disk full":
         ballast.write_bytes(b"")

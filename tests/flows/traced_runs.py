@@ -1,4 +1,4 @@
-"""Traced runs made up row by row, to be landed without any tracer's files."""
+"""Traced runs built row by row, to be landed without a tracer's files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def trace(
     heatmaps: list[dict[str, Any]] | None = None,
     **known: Any,
 ) -> list[Batch]:
-    """Return the landed rows of one traced run; it starts so many minutes from midnight, if that is known."""
+    """Return the landed rows of a traced run; `started_min` is its start in minutes from midnight, if known."""
     started_at = None if started_min is None else MIDNIGHT + timedelta(minutes=started_min)
     ended_at = started_at + timedelta(seconds=duration_s) if started_at else None
     whole = {"tracer": tracer, "started_at": started_at, "ended_at": ended_at, "duration_s": duration_s, **known}

@@ -1,4 +1,4 @@
-"""What the demo plants in its site, and the trace of one of its runs."""
+"""The demo's site contains the planted anomalies, and a Darshan log of one of its runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def written(site: Site, job_id: str) -> float:
     return float(site.bursts.filter(job_id=job_id, direction="write")["volume_bytes"].sum())
 
 
-def test_the_changed_application_writes_twice_as_much_on_the_last_day(site: Site) -> None:
+def test_changed_application_doubles_its_writes_on_the_last_day(site: Site) -> None:
     jobs = site.jobs.join(site.runs.filter(application=CHANGED), on="job_id").sort("started_at")
     volumes = {
         day.day: {round(written(site, job_id) / 1e9) for job_id in rows["job_id"]}
@@ -34,7 +34,7 @@ def test_the_changed_application_writes_twice_as_much_on_the_last_day(site: Site
     assert truth.bursts.volume_bytes.sum() == pytest.approx(800e9)
 
 
-def test_the_culprit_writes_in_most_bursts_of_the_victim(site: Site) -> None:
+def test_culprit_writes_during_most_bursts_of_the_victim(site: Site) -> None:
     found = collision(site)
     assert found.duration_s > 1.05 * found.alone_s
     runs = {name: site.bursts.filter(name=name, direction="write") for name in (VICTIM, CULPRIT)}
@@ -46,13 +46,13 @@ def test_the_culprit_writes_in_most_bursts_of_the_victim(site: Site) -> None:
     assert met["burst"].n_unique() > victim.height / 3
 
 
-def test_slowdowns_of_applications_are_known(site: Site) -> None:
+def test_true_slowdown_ratios_are_reported_per_application(site: Site) -> None:
     ratios = {one.application.name: one.slowdown_ratio for one in signatures_truth(site)}
     assert all(0 <= ratio < 0.1 for ratio in ratios.values())
     assert ratios[CULPRIT] > 0
 
 
-def test_the_trace_is_a_darshan_log_of_what_the_run_wrote(site: Site, tmp_path: Path) -> None:
+def test_darshan_log_matches_the_bursts_that_the_run_wrote(site: Site, tmp_path: Path) -> None:
     job_id = traced_job_id(site)
     job = site.jobs.row(by_predicate=pl.col("job_id") == job_id, named=True)
     tables = tables_of(write_trace(site, job_id, tmp_path))

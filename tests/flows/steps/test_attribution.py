@@ -1,4 +1,4 @@
-"""Attribution in the night: whose rows are a day's, who is beside whom, and what servers counted themselves."""
+"""The night attributes each minute of traffic to runs: by day, by signature, by trace and by server counters."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def at(minutes: float) -> datetime:
 
 
 def table(of: Table, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """Return rows of a table, what they do not say NULL."""
+    """Return rows of a table; missing columns are NULL."""
     return pl.DataFrame(rows, schema=frames.schema(of), orient="row")
 
 
 def run(job_id: str, start: float, end: float, application: str = "ior") -> dict[str, Any]:
-    """Return a run by its minutes since midnight."""
+    """Return a run from its start and end in minutes since midnight."""
     return {
         "ended_on": at(end).date(),
         "application_id": f"ann/{application}/8",
@@ -60,7 +60,7 @@ def run(job_id: str, start: float, end: float, application: str = "ior") -> dict
 
 
 def signature(application: str, direction: str, *, minutes: float, bursts: list[tuple[float, float]]) -> Any:
-    """Return a default signature: bursts of two minutes each, by when they begin (minutes) and their bytes."""
+    """Return a default signature: bursts of two minutes each, given by their start (minutes) and bytes."""
     key = {"application_id": f"ann/{application}/8", "filesystem": "lake", "direction": direction, "method": "elastic"}
     one = key | {"is_default": True, "outcome": "extracted", "duration_s": 60 * minutes, "expected_correlation": 0.9}
     told = [
@@ -71,7 +71,7 @@ def signature(application: str, direction: str, *, minutes: float, bursts: list[
 
 
 def traffic(*bursts: tuple[float, float]) -> pl.DataFrame:
-    """Return grid steps with bursts of two minutes of writes: when they begin (minutes), their bytes."""
+    """Return grid steps with write bursts of two minutes, given by their start (minutes) and bytes."""
     rates = np.zeros(_LAST - _FIRST)
     for begun, volume in bursts:
         first = int((at(begun).timestamp()) // STEP_S) - _FIRST
@@ -92,7 +92,7 @@ def attributed(
     of: Table = PLACED_IO,
     traces: dict[str, pl.DataFrame] | None = None,
 ) -> pl.DataFrame:
-    """Return what a day's piece writes of a table."""
+    """Return the rows of a table that the work item of a day writes."""
     given = {
         RUNS.name: table(RUNS, runs),
         GRID_STEPS.name: grid,
@@ -135,7 +135,7 @@ IOR = signature("ior", "write", minutes=30, bursts=[(5, 2400), (20, 1200)])
 S3D = signature("s3d", "write", minutes=30, bursts=[(10, 600)])
 
 
-def test_minutes_are_those_of_the_bursts_and_only_of_the_days_own_runs() -> None:
+def test_attribution_covers_only_burst_minutes_of_runs_of_the_day() -> None:
     runs = [run("1", 10, 40), run("2", -20, 10, "s3d"), run("3", 0, 30, "unknown"), run("0", -40, -10)]
     grid = traffic((15, 2400), (30, 1200), (-10, 600), (-35, 2400))
     found = attributed(runs, grid, [IOR, S3D])
@@ -147,7 +147,7 @@ def test_minutes_are_those_of_the_bursts_and_only_of_the_days_own_runs() -> None
     assert found["confidence"].is_between(0.5, 0.91).all()
 
 
-def test_minutes_are_added_one_step_after_the_other_on_however_many_threads() -> None:
+def test_minutes_are_summed_in_step_order_on_any_number_of_threads() -> None:
     rng = np.random.default_rng(1)
     run, step = np.repeat(np.arange(2), 450), np.tile(np.arange(450), 2)
     volume = rng.exponential(10.0, len(run))
@@ -163,8 +163,8 @@ def test_minutes_are_added_one_step_after_the_other_on_however_many_threads() ->
     assert found.schema["attributed_bytes"] == pl.Float64
 
 
-def test_runs_of_other_days_beside_it_have_their_own() -> None:
-    # what a better known run has taken is not left for the day's own, though its rows are another day's
+def test_overlapping_runs_of_other_days_take_their_share() -> None:
+    # bytes claimed by a better known run are unavailable to runs of the day, even if its rows belong to another day
     own, other = run("1", 10, 40), run("2", 10, 24 * 60 + 5)
     alone = attributed([own], traffic((15, 2400), (30, 1200)), [IOR])
     both = attributed([own, other], traffic((15, 2400), (30, 1200)), [IOR, S3D])
@@ -184,8 +184,8 @@ def counted(
     return table(EXACT_SAMPLES, [known | own | {"sample_bytes_per_s": rates, "outcome": outcome}])
 
 
-def test_what_servers_counted_is_taken_as_it_is_and_first() -> None:
-    # both would do the same, and servers counted half of it for the one
+def test_counted_bytes_are_attributed_exactly_before_signatures() -> None:
+    # both runs have the same signature, and servers counted half of it for run 1
     runs = [run("1", 10, 40), run("2", 10, 40)]
     grid = traffic((15, 2400), (30, 1200))
     rates = [0.0] * 5 + [10.0, 10.0] + [0.0] * 13 + [5.0, 5.0] + [0.0] * 8
@@ -196,13 +196,13 @@ def test_what_servers_counted_is_taken_as_it_is_and_first() -> None:
         (each, each) for each in exact["attributed_bytes"]
     ]
     assert exact["confidence"].to_list() == [1.0] * exact.height
-    # of an application without a signature, too; but not where more may have been counted
+    # also for an application without a signature, but not where the count is incomplete
     assert volumes(attributed(runs, grid, [], counted("1", 10, rates, 60.0))) == {"1": 1800}
     assert volumes(attributed(runs[:1], grid, [IOR], counted("1", 10, rates, 60.0, "incomplete"))) == {"1": 3600}
 
 
 def traced(job_id: str, start: float, rates: list[float], interval_s: float, **changed: Any) -> dict[str, pl.DataFrame]:
-    """Return the tables of a traced run with one signal, of which some columns may be changed."""
+    """Return the tables of a traced run with a signal, with some columns changed."""
     known = {"cluster": "default", "job_id": job_id, "ended_on": DAY, "trace_id": "t", "direction": "write"}
     source = known | {"started_at": at(start), "filesystem": "lake", "source": "client", "own_bytes": 1.0}
     job = {"trace_id": "t", "ended_on": DAY, "started_at": at(start), "job_started_at": at(start)}
@@ -215,7 +215,7 @@ def traced(job_id: str, start: float, rates: list[float], interval_s: float, **c
 _TRACED_RATES = [0.0] * 5 + [10.0, 10.0] + [0.0] * 13 + [5.0, 5.0] + [0.0] * 8
 
 
-def test_a_trace_with_a_time_series_is_subtracted_as_counters_are() -> None:
+def test_trace_time_series_is_subtracted_like_counters() -> None:
     runs, grid = [run("1", 10, 40), run("2", 10, 40)], traffic((15, 2400), (30, 1200))
     found = attributed(runs, grid, [IOR], traces=traced("1", 10, _TRACED_RATES, 60.0))
     assert volumes(found) == {"1": 1800, "2": 1800}
@@ -239,7 +239,7 @@ def test_a_trace_with_a_time_series_is_subtracted_as_counters_are() -> None:
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_a_trace_without_time_series_or_place_leaves_its_run_to_the_signature(changed: dict[str, Any]) -> None:
+def test_trace_without_time_series_or_file_system_falls_back_to_signature(changed: dict[str, Any]) -> None:
     found = attributed(
         [run("1", 10, 40)],
         traffic((15, 2400), (30, 1200)),
@@ -250,7 +250,7 @@ def test_a_trace_without_time_series_or_place_leaves_its_run_to_the_signature(ch
     assert found["estimate_source"].unique().to_list() == ["attributed"]
 
 
-def test_a_step_over_two_minutes_is_spread_over_both() -> None:
+def test_grid_step_across_a_minute_boundary_is_split_between_minutes() -> None:
     found = _minutes(
         np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([60.0, 90.0, 30.0]), Traffic(np.zeros(2), 30.0, 90.0)
     )
@@ -260,7 +260,7 @@ def test_a_step_over_two_minutes_is_spread_over_both() -> None:
     ]  # fmt: skip
 
 
-def test_published_days_that_overlap_the_plans_are_limited_again(tmp_path: Path) -> None:
+def test_published_days_overlapping_the_plan_are_limited_again(tmp_path: Path) -> None:
     days = {more: DAY + timedelta(days=more) for more in range(-3, 4)}
     of_day = {days[0]: -1500, days[-1]: -2000, days[-2]: -2900, days[2]: 1440, days[3]: 4000}
     for day, start in of_day.items():
@@ -280,7 +280,7 @@ def test_published_days_that_overlap_the_plans_are_limited_again(tmp_path: Path)
     assert limited_days(cast(Run, work)) == [days[-2], days[-1], days[0], days[2]]
 
 
-def test_without_traffic_signatures_or_runs_there_are_no_rows() -> None:
+def test_attribution_is_empty_without_traffic_signatures_or_runs() -> None:
     grid = traffic()
     assert attributed([run("1", 10, 40)], grid, [IOR]).is_empty()
     assert attributed([run("1", 10, 40)], grid, []).is_empty()
@@ -290,7 +290,7 @@ def test_without_traffic_signatures_or_runs_there_are_no_rows() -> None:
 
 
 def crowded_day() -> tuple[list[dict[str, Any]], pl.DataFrame, list[Any]]:
-    """Return six runs of one application, one after the other; in every other one's second burst another one reads.
+    """Return six consecutive runs of an application; a reader interferes with every other run's second burst.
 
     These bursts take a minute longer, and so do their runs.
     """
@@ -307,7 +307,7 @@ def crowded_day() -> tuple[list[dict[str, Any]], pl.DataFrame, list[Any]]:
     return runs, grid, [IOR, signature("s3d", "read", minutes=24, bursts=[(10, 2400)])]
 
 
-def test_bursts_that_others_slow_are_hurt_and_the_others_are_named() -> None:
+def test_slowed_bursts_name_their_top_interferer() -> None:
     rows = attributed(*crowded_day(), of=SLOWDOWNS)
     assert rows.filter(direction="write").height == 12
     slowed = rows.filter(direction="write", outcome="slowed")
@@ -327,7 +327,7 @@ def test_bursts_that_others_slow_are_hurt_and_the_others_are_named() -> None:
     assert alone["start_delay_s"].to_list() == pytest.approx([0] * 9, abs=1)
 
 
-def test_bursts_that_are_not_there_are_told_and_those_of_other_days_are_not() -> None:
+def test_missing_bursts_are_reported_for_runs_of_the_day_only() -> None:
     rows = attributed([run("1", 10, 40), run("0", -40, -10)], traffic((15, 2400), (-35, 2400)), [IOR], of=SLOWDOWNS)
     assert rows.select("job_id", "burst", "outcome", "start_delay_s").rows() == [
         ("1", 0, "not_slowed", pytest.approx(0, abs=1e-6)),
@@ -336,7 +336,7 @@ def test_bursts_that_are_not_there_are_told_and_those_of_other_days_are_not() ->
     assert attributed([], traffic().clear(), [IOR], of=SLOWDOWNS).is_empty()
 
 
-def test_days_reach_back_to_where_the_longest_run_began(tmp_path: Path) -> None:
+def test_days_extend_back_to_the_start_of_the_longest_run_within_31_days(tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     table(RUNS, [run("1", -3000, 5), run("2", 1, 5), run("3", -9000, -1)]).write_parquet(path)
     work = SimpleNamespace(

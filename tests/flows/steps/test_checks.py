@@ -1,4 +1,4 @@
-"""What checks say of a release: of all of its days, whichever run made them."""
+"""Checks of a release cover all of its days, whichever run built them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from iosig.warehouse.store.store import Store, write_json, write_parquet
 from tests.nights import FoundByChecks, Night, check_here
 
 HEADER = "JobID|User|JobName|NNodes|Start|End|State"
-#: a run that ends before it starts, on a day of its own, and a line that is none
+# a run that ends before it starts, on a day without other runs, and a malformed line
 WRONG = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T00:00:00Z|COMPLETED\nnonsense|x\n"
 LATER = f"{HEADER}\n901|bob|ior|8|2026-03-05T01:00:00Z|2026-03-05T02:00:00Z|COMPLETED\n"
-#: the same run as the site's accounting has it now
+# the same run as corrected by the site's accounting
 MENDED = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|COMPLETED\n"
 
 
@@ -58,7 +58,7 @@ FAILED = "select expectation, unexpected_count from quality where not success an
 
 @dataclass(frozen=True)
 class Two:
-    """A warehouse with two releases, of which the second adds one run; not to be changed."""
+    """A warehouse with two releases, of which the second adds one run; must not be changed."""
 
     store: Store
     first: Release
@@ -84,14 +84,14 @@ def two(landed_site: Store, found_by_checks: FoundByChecks, tmp_path_factory: py
 @pytest.mark.usefixtures("checks_here")
 @pytest.mark.long
 class TestTwoReleases:
-    def test_what_stands_is_in_the_smaller_one_too(self, two: Two) -> None:
+    def test_unresolved_failure_stays_in_the_smaller_release(self, two: Two) -> None:
         assert two.second.dates == ("2026-03-05",)
         # the first and the last day of coverage are partial: no poll of their time is missing
         standing = [("ends_after_start", 1)]
         assert rows(two.store, two.first, FAILED) == rows(two.store, two.second, FAILED) == standing
         assert (two.first.verdict, two.second.verdict) == ("passed with warnings", "passed with warnings")
 
-    def test_counts_are_those_of_the_whole(self, two: Two) -> None:
+    def test_counts_cover_all_days_of_the_release(self, two: Two) -> None:
         for name in ("jobs", "polls_daily", "filesystem_rates"):
             query = f"select observed::json->>'observed_value' from quality where table_name = '{name}'"
             ((told,),) = rows(two.store, two.second, f"{query} and expectation = 'has_rows'")
@@ -103,11 +103,11 @@ class TestTwoReleases:
             (date(2026, 3, 1), "ends_after_start")
         ]
 
-    def test_days_that_were_not_made_anew_are_as_they_were(self, two: Two) -> None:
+    def test_results_of_unchanged_days_are_carried_over(self, two: Two) -> None:
         query = "from quality_daily where day <> date '2026-03-05' order by all"
         assert rows(two.store, two.first, query) == rows(two.store, two.second, query) != []
 
-    def test_the_pages_tell_of_all_of_it(self, two: Two) -> None:
+    def test_pages_cover_both_releases(self, two: Two) -> None:
         for told in (
             f"Release {two.second.release_id}",
             "1 of 6 runs ends before it starts, and was taken out.",
@@ -117,7 +117,7 @@ class TestTwoReleases:
             assert told in two.pages
         assert "no jobs" not in two.pages
 
-    def test_a_day_made_anew_clears_its_failure(self, two: Two, tmp_path: Path) -> None:
+    def test_rebuilt_day_clears_its_failure(self, two: Two, tmp_path: Path) -> None:
         store = Night(two.store, two.second).copy(tmp_path / "warehouse")
         land(store, tmp_path, MENDED)
         third = run(store)
@@ -127,7 +127,7 @@ class TestTwoReleases:
         assert "taken out" not in (store.data_docs / "index.html").read_text()
 
     @pytest.mark.long
-    def test_day_by_day_says_what_all_days_at_once_say(self, two: Two, tmp_path: Path) -> None:
+    def test_incremental_checks_equal_checks_of_all_days_in_one_run(self, two: Two, tmp_path: Path) -> None:
         store = Store(tmp_path / "warehouse")
         shutil.copytree(two.store.root / "landed", store.root / "landed")
         shutil.copy(two.store.root / "form.json", store.root)
@@ -135,7 +135,7 @@ class TestTwoReleases:
         for query in ("from quality order by all", "from quality_daily order by all"):
             assert rows(store, whole, query) == rows(two.store, two.second, query)
 
-    def test_a_refused_run_leaves_the_pages_of_the_release(
+    def test_refused_run_keeps_pages_of_the_current_release(
         self, two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = Night(two.store, two.second).copy(tmp_path / "warehouse")
@@ -158,8 +158,8 @@ class TestTwoReleases:
         assert not refused.exists()
 
 
-def test_values_that_an_older_release_did_not_write_down_were_seen() -> None:
-    """It said of the values only that all were there."""
+def test_values_missing_from_an_older_release_count_as_observed() -> None:
+    """Older releases recorded only that all values were present."""
     older = (
         None,
         "job_io_sources",
@@ -175,7 +175,7 @@ def test_values_that_an_older_release_did_not_write_down_were_seen() -> None:
     assert (told["success"], json.loads(told["observed"])) == (True, {"observed_value": ["measured"]})
 
 
-# ---- what is carried on
+# ---- rows carried over
 
 
 DAYS = [date(2026, 3, 1), date(2026, 3, 2), None]
@@ -194,7 +194,7 @@ def frame_of(*found: Row) -> pl.DataFrame:
 def given(
     root: Path, fresh: dict[str, tuple[list[date | None], list[Row]]], before: pl.DataFrame, of: Table
 ) -> StepContext:
-    """What `decide` is given: what each table's check found and of which days, and the release before."""
+    """Return the context of `decide`: results and days of each table's check, and the previous release."""
     reads = [TableFile(of.name, str(write_parquet(before, of, root / "before.parquet")), is_released=True)]
     for name, (days, told) in fresh.items():
         path = write_parquet(frame_of(*told), QUALITY_DAILY, root / "verdicts" / name / "undated.parquet")
@@ -214,7 +214,7 @@ def given(
         ),
     ],
 )
-def test_days_that_a_table_is_made_anew_of_are_replaced(
+def test_results_of_rebuilt_days_replace_earlier_ones(
     anew: dict[str, list[date | None]], kept: dict[tuple[str, date | None], int], tmp_path: Path
 ) -> None:
     before = frame_of(*(found(day, "jobs", 1) for day in DAYS), found(DAYS[0], "filesystem_rates", 1))
@@ -224,7 +224,7 @@ def test_days_that_a_table_is_made_anew_of_are_replaced(
     assert told == kept | {(name, day): 0 for name, days in anew.items() for day in days}
 
 
-def test_a_day_that_has_no_rows_any_more_says_nothing(tmp_path: Path) -> None:
+def test_day_without_rows_has_no_results(tmp_path: Path) -> None:
     before = frame_of(found(DAYS[0], "jobs", 1))
     assert checks._by_day(given(tmp_path, {"jobs": ([DAYS[0]], [])}, before, QUALITY_DAILY)).is_empty()
 
@@ -238,10 +238,10 @@ def test_a_day_that_has_no_rows_any_more_says_nothing(tmp_path: Path) -> None:
         ([None], None),
     ],
 )
-def test_an_older_release_stands_for_its_days_together_until_all_are_made_anew(
+def test_older_release_counts_for_its_days_until_all_are_rebuilt(
     anew: list[date | None], left: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its table without days is made anew in every run: of that nothing is carried on."""
+    """The table without days is rebuilt in every run, so none of its results are carried over."""
     days = ("2026-03-01", "2026-03-02")
     base = Release("r", 1, "", "run", None, "0.1", days, days[-1], 0, 0, "{}", {}, "passed with warnings")
     places = {
@@ -268,7 +268,7 @@ def test_an_older_release_stands_for_its_days_together_until_all_are_made_anew(
 
 
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 100])
-def test_a_batch_holds_whole_files_and_the_end_of_a_long_one_alone(
+def test_batch_holds_whole_files_or_the_tail_of_a_long_file(
     batch_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "_BATCH_ROWS", batch_rows)
@@ -284,11 +284,11 @@ def test_a_batch_holds_whole_files_and_the_end_of_a_long_one_alone(
     assert not {place for one, next_one in pairwise(batches) for place, _ in one if place == next_one[0][0]}
 
 
-# ---- runs that lie on two days
+# ---- runs on two days
 
 
 def runs_on(root: Path, number: int, day: date | None, *job_ids: str) -> TableFile:
-    """Write jobs of a day, as far as is asked of them."""
+    """Write the jobs of a day, with the columns that the checks need."""
     path = root / f"jobs-{number}.parquet"
     started_at = datetime(2026, 3, 1, tzinfo=UTC)
     pl.DataFrame(
@@ -307,7 +307,7 @@ def runs_on(root: Path, number: int, day: date | None, *job_ids: str) -> TableFi
         ([(date(2026, 2, 1), "1"), (DAYS[1], "1", "4")], {DAYS[1]: 1}),
     ],
 )
-def test_a_run_on_two_days_breaks_the_key_of_those_that_are_made_anew(
+def test_run_on_two_days_violates_the_key_of_rebuilt_days(
     days_of: list[tuple[date | None, str]], doubled: dict[date | None, int], tmp_path: Path
 ) -> None:
     reads = tuple(runs_on(tmp_path, number, *told) for number, told in enumerate(days_of))
@@ -328,8 +328,8 @@ def test_a_run_on_two_days_breaks_the_key_of_those_that_are_made_anew(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("checks_here")
-def test_a_run_on_two_days_is_not_released(landed_site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan that forgets the day on which the run was known to end, as a fault in it might."""
+def test_run_on_two_days_is_not_released(landed_site: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A faulty plan omits the day on which the run previously ended."""
     store = Store(tmp_path / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     land(store, tmp_path, LATER)

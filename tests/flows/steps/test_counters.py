@@ -1,4 +1,4 @@
-"""The step of counters: what rose on each day, however many targets are worked on at a time."""
+"""The counter step computes daily deltas of server counters, in batches of any size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLES = (COUNTER_LAST_VALUES, COUNTER_DELTAS, COUNTER_GAPS, COUNTERS_DAILY, COU
 
 
 def staged(root: Path, site: Counted) -> dict[Table, pl.DataFrame]:
-    """Land what a site counted, do the step, and return what was built."""
+    """Land the counters of a site, run the step, and return the tables it built."""
     store = Store(root)
     counted_sites.land(store, site)
     run = begin_run(store, Settings(), make_plan(store, Settings()))
@@ -46,7 +46,7 @@ def site() -> Counted:
 
 
 @pytest.mark.slow
-def test_each_job_has_what_it_moved_and_each_day_what_was_read(site: Counted, tmp_path: Path) -> None:
+def test_job_totals_equal_moved_bytes_and_days_count_their_scrapes(site: Counted, tmp_path: Path) -> None:
     found = staged(tmp_path, site)
     summed = found[COUNTER_JOB_TOTALS].group_by("job_key").agg(pl.col("written_bytes").sum())
     assert dict(summed.rows()) == site.moved
@@ -62,9 +62,7 @@ def test_each_job_has_what_it_moved_and_each_day_what_was_read(site: Counted, tm
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_what_is_worked_on_at_a_time_changes_nothing(
-    site: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batch_size_does_not_change_results(site: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = staged(tmp_path / "all", site)
     monkeypatch.setattr(counters, "_READINGS_AT_A_TIME", 1)
     one_by_one = staged(tmp_path / "one", site)
@@ -73,7 +71,7 @@ def test_what_is_worked_on_at_a_time_changes_nothing(
         assert_frame_equal(at_once[table].sort(names), one_by_one[table].sort(names))
 
 
-def test_a_target_without_entries_that_is_read_no_more_is_a_gap(site: Counted, tmp_path: Path) -> None:
+def test_target_without_entries_that_stops_being_scraped_is_a_gap(site: Counted, tmp_path: Path) -> None:
     begun, ended = counted_sites.START + timedelta(minutes=10), counted_sites.START + timedelta(minutes=20)
     own = site.scrapes.filter(target=site.scrapes["target"][0]).with_columns(
         target=pl.lit("work-OST00ff"), entry_count=pl.lit(0, pl.Int64)
@@ -87,9 +85,7 @@ def test_a_target_without_entries_that_is_read_no_more_is_a_gap(site: Counted, t
 
 
 @pytest.mark.slow
-def test_entries_that_are_gone_on_the_next_day_are_missed_though_their_target_has_none(
-    site: Counted, tmp_path: Path
-) -> None:
+def test_entries_lost_overnight_are_flagged_on_targets_without_entries(site: Counted, tmp_path: Path) -> None:
     is_before = pl.col("scraped_at") < counted_sites.MIDNIGHT
     scrapes = site.scrapes.with_columns(entry_count=pl.when(is_before).then("entry_count").otherwise(0))
     found = staged(tmp_path, Counted(site.samples.filter(is_before), scrapes, site.moved))

@@ -1,4 +1,4 @@
-"""Signatures beside what servers counted for runs: step by step, and whose sample a signature rests on."""
+"""Signatures are compared with server counters of the same runs, step by step, and training runs are marked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS,
 
 DAY = date(2026, 3, 3)
 BEGAN = datetime(2026, 3, 3, 10, tzinfo=UTC)
-#: two bursts of a minute
+# two bursts of a minute
 CURVE = np.zeros(600)
 CURVE[60:120] = 2e9
 CURVE[360:420] = 1e9
@@ -36,7 +36,7 @@ def sampled(rates: Any, start_s: float, interval_s: float) -> RunSamples:
 
 
 def counted(curve: Any, phase_s: float, interval_s: float) -> RunSamples:
-    """What scrapes say of a run that moved so much in each of its seconds."""
+    """Return scrapes of a run that moved these bytes in each second."""
     total = np.concatenate([[0.0], np.cumsum(curve)])
     edges = np.arange(-phase_s, len(curve) + interval_s, interval_s)
     return sampled(np.diff(np.interp(edges, np.arange(len(total)), total)) / interval_s, -phase_s, interval_s)
@@ -44,14 +44,14 @@ def counted(curve: Any, phase_s: float, interval_s: float) -> RunSamples:
 
 @pytest.mark.parametrize("interval_s", [0.5, 2.0, 7.0, 60.0])
 @pytest.mark.parametrize("phase", [0.0, 0.4])
-def test_a_run_like_its_signature_is_told_so_on_any_grid(interval_s: float, phase: float) -> None:
+def test_run_equal_to_its_signature_has_correlation_1_on_any_grid(interval_s: float, phase: float) -> None:
     crossed, lain, moved, missed, false = against(MADE, counted(CURVE, phase * interval_s, interval_s), 0)
     assert (crossed, lain) == (pytest.approx(1.0), pytest.approx(1.0))
     assert moved == pytest.approx(180e9)
     assert (missed, false) == (0, 0)
 
 
-def test_what_differs_is_told() -> None:
+def test_late_bursts_and_missing_bursts_lower_the_match() -> None:
     late = np.concatenate([np.zeros(50), CURVE])
     crossed, lain, *_ = against(MADE, counted(late, 1.0, 2.0), 0)
     assert crossed == pytest.approx(1.0, abs=0.02)
@@ -63,11 +63,11 @@ def test_what_differs_is_told() -> None:
     assert against(MADE, sampled(np.zeros(300), 0.0, 2.0), 0) == (None, None, 0.0, 0, 2)
 
 
-def test_gaps_hold_no_bytes_and_a_first_step_that_ends_at_the_start_is_the_first_second() -> None:
+def test_gaps_hold_no_bytes_and_step_ending_at_start_is_first_second() -> None:
     assert against(MADE, sampled([5e9, np.nan, 5e9], -2.0, 2.0), 0)[2] == pytest.approx(20e9)
 
 
-# ---- a day's piece
+# ---- the work item of a day
 
 
 def rows(table: Table, told: list[dict[str, Any]]) -> pl.DataFrame:
@@ -84,7 +84,7 @@ def run(job_id: str, **other: Any) -> dict[str, Any]:
     return {"job_id": job_id, "outcome": "measured", **started, **series, **other}
 
 
-def test_runs_of_a_day_are_held_against_their_signatures(tmp_path: Path) -> None:
+def test_runs_of_a_day_are_compared_with_their_default_signatures(tmp_path: Path) -> None:
     signature = {"is_default": True, "outcome": "extracted", "volume_bytes": 180e9, "outlier_job_ids": '["2"]'}
     parts = {name: getattr(MADE.bursts, name) for name in ("start_s", "peak_s", "end_s", "volume_bytes")}
     bursts = [{"method": "elastic", "burst": k} | {name: of[k] for name, of in parts.items()} for k in range(2)]

@@ -1,4 +1,4 @@
-"""Exact samples of simulated sites: to the byte what was served, or said to be incomplete."""
+"""Exact samples of simulated sites equal the served bytes, or are marked incomplete."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FEW = JobStatisticsParams(interval_s=2.0, ost_count=2, mdt_count=0)
 
 
 def expect_volumes(found: Served) -> int:
-    """Hold the volumes of all runs against the truth; return of how many nothing is known to be lost."""
+    """Compare the volume of each run with the truth; return the number of runs without known loss."""
     both = found.beside_truth()
     off = both["volume_bytes"].cast(pl.Int64) - both["true_bytes"] + both["lost_bytes"]
     assert (off <= 0).all(), "nobody moved more than was counted"
     is_measured = both["outcome"] == "measured"
     silent = both.filter(is_measured & (both["lost_bytes"] > 0))
     assert silent.filter(~pl.col("is_traceless")).is_empty()
-    # who says since when an entry counts loses nothing but what nobody read
+    # an entry that reports its start time loses only bytes that were never scraped
     assert (off.filter(is_measured & (both["lost_bytes"] == 0) | (found.form == "new")) == 0).all()
     ended = set(found.site.jobs.filter(pl.col("ended_at").is_not_null())["job_id"])
     assert set(both["job_id"]) == ended
@@ -33,9 +33,9 @@ def expect_volumes(found: Served) -> int:
 
 
 def expect_samples(found: Served) -> int:
-    """Hold each exact sample on the polls' grid against what its run was served; return the samples.
+    """Compare each exact sample on the poll grid with the bytes its run was served; return the number of samples.
 
-    All that was served until a time at which all of its targets were read is in the steps until then, to the byte.
+    Up to a time at which all targets of the run were scraped, the steps contain every byte served until then.
     """
     step_s, run = found.site.params.interval_s, ["job_id", "direction"]
     measured = found.exact_io.filter(outcome="measured")
@@ -53,13 +53,13 @@ def expect_samples(found: Served) -> int:
     off = pl.col("sample_bytes_per_s") * step_s - pl.col("moved_bytes").fill_null(0)
     read = both.with_columns(off=off.cum_sum().over(run)).join(whole, on=["job_id", "polled_at"], how="semi")
     assert (read["off"] == 0).all()
-    # a run is measured through an outage, too, if its entries say that they are the same
+    # a run is measured through an outage, too, if its entries are known to be the same
     assert read.height == both.height or (found.statistics.params.lost_ratio > 0 and read.height > 0)
     assert both["moved_bytes"].sum() >= 0.9 * measured["volume_bytes"].sum()
     return known.height
 
 
-def test_a_site_that_is_read_as_often_as_polled_is_served_to_the_byte(tmp_path: Path) -> None:
+def test_exact_samples_equal_served_bytes_if_scraped_at_the_poll_interval(tmp_path: Path) -> None:
     found = served(tmp_path, "new", 3, 0.05, _FEW, application_count=2)
     assert expect_volumes(found) > 5
     assert expect_samples(found) > 5
@@ -70,13 +70,13 @@ _CASES = list(product(FORMS, (2.0, 10.0, 60.0), (False, True), range(4)))
 
 @pytest.mark.long
 @pytest.mark.parametrize(("form", "interval_s", "has_faults", "seed"), _CASES)
-def test_volumes_are_the_truth_or_said_to_be_incomplete(
+def test_volumes_equal_the_truth_or_are_marked_incomplete(
     form: Form, interval_s: float, has_faults: bool, seed: int, tmp_path: Path
 ) -> None:
     params = JobStatisticsParams(interval_s=interval_s, **(FAULTS if has_faults else {}))  # type: ignore[arg-type]
     found = served(tmp_path, form, seed, 0.08 if interval_s < 5 else 0.4, params)
     whole = expect_volumes(found)
-    # an entry that does not say since when it counts may have been dropped before it was used again
+    # an entry without a start time may have been dropped before its next use
     assert has_faults or whole == found.exact_io.height or (form != "new" and whole > 0.7 * found.exact_io.height)
     if interval_s == found.site.params.interval_s:
         expect_samples(found)

@@ -1,4 +1,4 @@
-"""The class and period of every run of a day: measured, traced, inferred, or the reason why there is none."""
+"""Each run of a day gets a class and a period: measured, traced, inferred, or a reason why not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DAY = date(2026, 3, 3)
 BEGAN = datetime(2026, 3, 3, 10, tzinfo=UTC)
 GB = 1e9
 WRITTEN: tuple[Table, ...] = (CLASSES, PERIODS, INFERENCE_CHECKS)
-#: what is known of every row unless it says otherwise
+# default values of each table's columns
 KNOWN = {
     "ended_on": DAY,
     "cluster": "c",
@@ -40,7 +40,7 @@ KNOWN = {
 
 
 def rows(table: Table, told: list[dict[str, Any]]) -> pl.DataFrame:
-    """Return rows of a table; columns that neither these nor `KNOWN` state are empty."""
+    """Return rows of a table; columns missing here and in `KNOWN` are empty."""
     schema = frames.schema(table)
     fill: dict[Any, Any] = {pl.Int64: 0, pl.Float64: 0.0, pl.String: "", pl.Boolean: False}
     usual = {column.name: None if column.nullable else fill.get(schema[column.name]) for column in table.columns}
@@ -143,7 +143,7 @@ CONTENT: dict[Table, list[dict[str, Any]]] = {
 
 
 def inferred(root: Path, threshold: float = 0.6, but: tuple[Table, ...] = ()) -> dict[str, pl.DataFrame]:
-    """Do the piece of the day, and return the tables that it wrote."""
+    """Run the work item of the day, and return the tables that it wrote."""
     content = {table: rows(table, told) for table, told in CONTENT.items() if table not in but}
     for table, frame in content.items():
         frame.write_parquet(root / f"{table.name}.parquet")
@@ -164,7 +164,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pl.DataFrame]:
     return inferred(tmp_path_factory.mktemp("day"))
 
 
-def test_each_run_has_one_class_and_says_what_it_rests_on(tables: dict[str, pl.DataFrame]) -> None:
+def test_each_run_has_one_class_with_its_basis(tables: dict[str, pl.DataFrame]) -> None:
     found = tables["classes"].filter(subject_kind="job").select("subject_id", "basis", "outcome", "label")
     assert found.sort("subject_id").rows() == [
         ("counted", "counted", "classified", "START"),
@@ -201,7 +201,7 @@ def test_each_run_has_one_default_period(tables: dict[str, pl.DataFrame]) -> Non
     ]
 
 
-def test_rows_of_other_subjects_stay_and_those_of_applications_are_of_no_day(
+def test_rows_of_other_subjects_are_kept_and_applications_are_undated(
     tables: dict[str, pl.DataFrame],
 ) -> None:
     for name in ("classes", "periods"):
@@ -225,28 +225,28 @@ def test_inferred_answers_are_compared_with_measured_ones(tables: dict[str, pl.D
     ]
 
 
-def test_the_threshold_decides_which_signatures_are_trusted(tmp_path: Path) -> None:
+def test_threshold_decides_which_signatures_are_used(tmp_path: Path) -> None:
     found = inferred(tmp_path, threshold=0.5)["classes"].filter(subject_id="unsure")
     assert found["label"].to_list() == ["START"]
 
 
-def test_a_run_without_attribution_is_not_idle(tmp_path: Path) -> None:
+def test_run_without_attribution_is_not_idle(tmp_path: Path) -> None:
     found = inferred(tmp_path, but=(ATTRIBUTED_IO,))["classes"].filter(subject_id="idle")
     assert found["label"].to_list() == ["CANYON"]
 
 
-def test_without_signatures_only_measured_answers_are_there(tmp_path: Path) -> None:
+def test_without_signatures_only_measured_answers_remain(tmp_path: Path) -> None:
     tables = inferred(tmp_path, but=(SIGNATURES, SIGNATURE_BURSTS))
     jobs = tables["classes"].filter(subject_kind="job", outcome="classified")
     assert sorted(jobs["basis"]) == ["counted", "traced"]
     assert tables["inference_checks"].is_empty()
 
 
-def test_a_day_without_runs_keeps_what_was_measured(tmp_path: Path) -> None:
+def test_day_without_runs_keeps_measured_answers(tmp_path: Path) -> None:
     tables = inferred(tmp_path, but=(SAMPLES,))
     assert tables["classes"].height == len(CONTENT[MEASURED_CLASSES])
 
 
-def test_the_end_of_a_slow_run_lies_in_its_last_quarter(tables: dict[str, pl.DataFrame]) -> None:
+def test_last_burst_of_a_slowed_run_falls_into_its_last_quarter(tables: dict[str, pl.DataFrame]) -> None:
     (sections,) = tables["classes"].filter(subject_id="slow")["section_bytes"]
     assert sections.to_list() == [pytest.approx(35 * GB), 0.0, 0.0, pytest.approx(35 * GB)]

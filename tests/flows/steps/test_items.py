@@ -1,4 +1,4 @@
-"""Work items as data: other processes build the same tables from them, to the byte."""
+"""Work items are plain data from which other processes build byte-identical tables."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
 
-#: a job whose times are in the wrong order
+# a job that ends before it starts
 FAULTY = "JobID|User|JobName|NNodes|Start|End|State\n9|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
-#: checks that stand for all where Great Expectations is imported anew in each process
+# checks to represent all in the test that starts a process per item, where importing Great Expectations is slow
 SOME = {"stage jobs", "check stage polls"}
 CHECKS = {*SOME, "checks"}
 SETTINGS = Settings.model_validate(
@@ -41,7 +41,7 @@ SETTINGS = Settings.model_validate(
 
 
 class Shipping(Engine):
-    """Sends items to other processes, as bytes and as JSON; those that `stays` selects are executed here."""
+    """Sends items to other processes as bytes and JSON; items selected by `stays` are executed locally."""
 
     def __init__(self, pool: ProcessPoolExecutor, stays: Callable[[WorkItem], bool]) -> None:
         super().__init__(worker_count=2)
@@ -59,13 +59,13 @@ class Shipping(Engine):
 
 
 def execute_bytes(root: Path, item: bytes) -> ItemResult:
-    """Execute an item that came as bytes."""
+    """Execute a pickled item."""
     return execute(pickle.loads(item), root)
 
 
 @contextmanager
 def elsewhere(folder: Path, most_items: int | None = None) -> Iterator[ProcessPoolExecutor]:
-    """Start processes that share nothing with this one, in another folder: each executes at most so many items."""
+    """Start processes in another folder that share nothing with this process; each executes at most `most_items`."""
     folder.mkdir()
     with ProcessPoolExecutor(2, get_context("spawn"), os.chdir, (folder,), max_tasks_per_child=most_items) as pool:
         yield pool
@@ -73,7 +73,7 @@ def elsewhere(folder: Path, most_items: int | None = None) -> Iterator[ProcessPo
 
 @pytest.fixture
 def sites(landed_site: Store, tmp_path: Path, quick_checks: None) -> tuple[Store, Store]:
-    """Two warehouses alike: one day is released, another is landed with a trace and a faulty job."""
+    """Two equal warehouses: one day is released, another is landed with a trace and a faulty job."""
     here, there = (Store(tmp_path / name / "warehouse") for name in ("here", "there"))
     shutil.copytree(landed_site.root, here.root)
     nightly.run_inline(here, SETTINGS, lambda *_: None, until=date(2026, 3, 2))
@@ -96,7 +96,7 @@ def files(store: Store, release: Release) -> dict[str, dict[str, bytes]]:
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_other_processes_build_what_this_one_builds(sites: tuple[Store, Store], tmp_path: Path) -> None:
+def test_other_processes_build_identical_tables(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
     told: list[tuple[str, int]] = []
     wanted = nightly.run_inline(here, SETTINGS, lambda name, count, _: told.append((name, count)))
@@ -120,7 +120,7 @@ def test_other_processes_build_what_this_one_builds(sites: tuple[Store, Store], 
 
 
 @pytest.mark.long
-def test_each_item_can_have_a_process_of_its_own(sites: tuple[Store, Store], tmp_path: Path) -> None:
+def test_items_run_in_separate_processes_with_identical_results(sites: tuple[Store, Store], tmp_path: Path) -> None:
     here, there = sites
     quick = nightly.run_inline(here, SETTINGS, lambda *_: None)
     with elsewhere(tmp_path / "elsewhere", 1) as pool:
@@ -129,13 +129,13 @@ def test_each_item_can_have_a_process_of_its_own(sites: tuple[Store, Store], tmp
     assert {item.name for item in engine.shipped} >= SOME
     found, wanted = files(there, release), files(here, quick)
     for table in published():
-        # what checks say, and take out: here they are none, there real ones
+        # results of checks and quarantined rows differ: checks are stubbed here and real there
         if table not in (QUALITY, QUALITY_DAILY, QUARANTINE, JOBS):
             assert found[table.name] == wanted[table.name], table.name
     assert found[QUARANTINE.name], "the faulty job is taken out"
 
 
-# ---- what a function is given
+# ---- the context of a function
 
 
 def refuse(context: StepContext) -> int:
@@ -152,7 +152,7 @@ def item_of(function: Callable[[StepContext], int]) -> WorkItem:
     return WorkItem("an item", "a step", place, reads, writes, (None,), Settings(), "built", "built/done.json")
 
 
-def test_the_completion_marker_comes_last(tmp_path: Path) -> None:
+def test_completion_marker_is_written_last(tmp_path: Path) -> None:
     item = item_of(refuse)
     with pytest.raises(IosigError, match="None"):
         execute(item, tmp_path)
@@ -170,7 +170,7 @@ def test_only_declared_tables_can_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("sizes", "is_smaller"), [((), True), ((5, 4), True), ((5, 5), False), ((None, 9), True)])
-def test_the_size_of_an_item_is_that_of_its_files(
+def test_item_size_is_the_sum_of_its_file_sizes(
     sizes: tuple[int | None, ...], is_smaller: bool, tmp_path: Path
 ) -> None:
     for number, size in enumerate(sizes):
@@ -180,7 +180,7 @@ def test_the_size_of_an_item_is_that_of_its_files(
     assert replace(item_of(refuse), reads=reads).is_smaller_than(tmp_path, 10) == is_smaller
 
 
-# ---- the steps' records
+# ---- step specifications
 
 
 def test_every_published_table_is_written_by_one_step() -> None:

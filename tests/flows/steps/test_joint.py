@@ -1,4 +1,4 @@
-"""The step that finds signatures together: when it is due, which answer is the default, and which runs were there."""
+"""The joint-signature step: when it is due, and which answer becomes the default."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
         (date(2026, 3, 9), date(2026, 3, 2), 7, False),
     ],
 )
-def test_it_is_due_once_a_span(last: date | None, now: date | None, interval_days: int, expected: bool) -> None:
+def test_joint_step_is_due_once_per_interval(
+    last: date | None, now: date | None, interval_days: int, expected: bool
+) -> None:
     assert is_due(last, now, interval_days) is expected
 
 
 def rows_of(*rows: tuple[str, str, bool, float | None]) -> pl.DataFrame:
-    """Return signatures: application, method, whether it is the default, and trust."""
+    """Return signatures: application, method, whether it is the default, and expected correlation."""
     schema = {
         "application_id": pl.String,
         "method": pl.String,
@@ -43,7 +45,7 @@ def rows_of(*rows: tuple[str, str, bool, float | None]) -> pl.DataFrame:
     return told.with_columns(filesystem=pl.lit("fs"), direction=pl.lit("write"))
 
 
-def test_a_joint_answer_is_the_default_and_a_plain_one_where_it_is_gone() -> None:
+def test_joint_answer_is_default_with_fallback_to_the_best_other_method() -> None:
     found = with_defaults(
         rows_of(
             ("a", "elastic", True, 0.9), ("a", "joint", False, 0.5), ("b", "elastic", False, 0.8),
@@ -56,6 +58,6 @@ def test_a_joint_answer_is_the_default_and_a_plain_one_where_it_is_gone() -> Non
     assert found.group_by(SUBJECT).agg(pl.col("is_default").sum())["is_default"].to_list() == [1, 1, 1]
 
 
-def test_without_joint_answers_defaults_stay_as_they_are() -> None:
+def test_defaults_are_unchanged_without_joint_answers() -> None:
     rows = rows_of(("a", "elastic", True, None), ("a", "iosi", False, 0.9))
     assert with_defaults(rows).equals(rows)

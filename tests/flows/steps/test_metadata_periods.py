@@ -1,4 +1,4 @@
-"""Rows of metadata periods: one count a call, kinds apart and together, one level for a run."""
+"""Periods of metadata operations: counted per call, per operation and in total, with a shared significance level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARAMS = PeriodParams(methods=("null_tested",))
 
 
 def calls(*kinds: tuple[str, str, np.ndarray]) -> pl.DataFrame:
-    """Rows of `trace_metadata`: of trace and kind, when calls began."""
+    """Rows of `trace_metadata`: trace, operation and start times of the calls."""
     parts = [pl.DataFrame({"trace_id": trace, "operation": kind, "start_s": at}) for trace, kind, at in kinds]
     known = pl.concat(parts).with_columns(
         end_s=pl.col("start_s") + 0.01, is_nested=pl.lit(False), metadata_call=pl.int_range(pl.len()), rank=0
@@ -34,7 +34,7 @@ def jobs(**durations: float) -> pl.DataFrame:
 
 
 def periods(jobs: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return what the step makes of traced runs and their calls."""
+    """Return the step's rows for traced runs and their calls."""
     landed = calls.with_columns(part_order=pl.lit(0, pl.Int64), part_row=pl.lit(0, pl.Int64), landing_id=pl.lit(""))
     spans = given.select_alone(METADATA_SPANS, {"stage.trace_jobs": jobs, "landed.trace_metadata": landed})
     grids = grid_rows(spans, SignalParams())
@@ -42,7 +42,7 @@ def periods(jobs: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
     return metadata_rows(grids, steps, PARAMS)
 
 
-def test_counts_are_judged_as_signals_that_share_the_level() -> None:
+def test_operation_counts_share_the_significance_level_of_a_run() -> None:
     generator = np.random.default_rng(3)
     opens = 5.0 + 30.0 * np.arange(20) + generator.uniform(0, 1, 20)
     stats = generator.uniform(0, 600, 200)
@@ -57,7 +57,7 @@ def test_counts_are_judged_as_signals_that_share_the_level() -> None:
         ("b", "all", 5),
         ("b", "open", 5),
     ]
-    # the slow twin: each signal by itself, at its share of the level
+    # slow reference: each signal separately, at its share of the significance level
     for row in found.iter_rows(named=True):
         own = landed.filter(trace_id=row["trace_id"])
         own = own if row["operation_group"] == "all" else own.filter(operation=row["operation_group"])
@@ -76,11 +76,11 @@ def test_counts_are_judged_as_signals_that_share_the_level() -> None:
     assert opened["period_error_s"] < 0.3
 
 
-def test_a_trace_without_metadata_has_no_rows() -> None:
+def test_trace_without_metadata_has_no_rows() -> None:
     assert periods(jobs(a=600.0), frames.empty(TRACE_METADATA)).equals(frames.empty(METADATA_PERIODS))
 
 
-def test_a_call_at_the_runs_end_and_one_beyond_it_count() -> None:
+def test_calls_at_and_after_the_end_of_the_run_are_counted() -> None:
     landed = calls(("a", "open", np.array([0.0, 100.0, 100.0])))
     found = periods(jobs(a=100.0), landed)
     assert found["metadata_call_count"].to_list() == [3, 3]

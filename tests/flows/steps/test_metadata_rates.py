@@ -1,4 +1,4 @@
-"""Rows of metadata rates: exact counts on a run's grid, with their class and their period."""
+"""Metadata rates: exact counts on a run's grid, with class and period."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def runs(*places: tuple[str, str], counted_from_s: float = 0.0) -> pl.DataFrame:
 
 
 def rises(job_id: str, filesystem: str, counts: dict[int, int | None]) -> pl.DataFrame:
-    """Rows of `run_counter_deltas`: what was counted in the steps of these numbers."""
+    """Rows of `run_counter_deltas`: counts by step number."""
     known = pl.DataFrame(
         {"step": list(counts), "metadata_operation_count": pl.Series(list(counts.values()), dtype=pl.Int64)}
     )
@@ -63,13 +63,13 @@ def rated(runs: pl.DataFrame, rises: pl.DataFrame) -> pl.DataFrame:
     return rate_rows(given.select_alone(METADATA_RUNS, given_tables), rises, ClassParams(), PARAMS)
 
 
-def test_bursts_of_opens_have_their_class_and_their_period() -> None:
+def test_bursts_of_opens_are_classified_and_periodic() -> None:
     counts: dict[int, int | None] = {step: 500 + step for step in range(5, STEPS, 12)}
     counted = pl.concat([rises("1", "lake", counts | {STEPS + 20: 7}), rises("2", "pond", {3: None})])
     found = rated(runs(("1", "lake"), ("2", "lake"), ("2", "pond")), counted)
     assert found.schema == frames.schema(METADATA_RATES)
     busy, idle = found.to_dicts()
-    # what comes late is counted, and lies in no step
+    # late operations are in the total, but in no step
     assert busy["metadata_operation_count"] == sum(filter(None, counts.values())) + 7
     rates = np.array(busy["sample_operations_per_s"])
     assert dict(zip(np.flatnonzero(rates).tolist(), (rates[rates > 0] * STEP_S).tolist(), strict=True)) == counts
@@ -89,6 +89,6 @@ def test_steps_before_the_first_scrape_are_unknown() -> None:
     assert row["missing_ratio"] == 0.5
 
 
-def test_where_nobody_counts_there_are_no_rows() -> None:
+def test_no_rows_where_metadata_operations_are_not_counted() -> None:
     nobody = rises("1", "lake", {3: None})
     assert rated(runs(("1", "lake")), nobody).equals(frames.empty(METADATA_RATES))

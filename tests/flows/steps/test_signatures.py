@@ -1,4 +1,4 @@
-"""The samples of signatures: read once, and divided into chunks of sample sets."""
+"""Samples of signatures are read once, and divided into chunks of sample sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEGAN = datetime(2026, 3, 3, tzinfo=UTC)
 
 
 def day_of_samples(day: int, count: int) -> pl.DataFrame:
-    """Return the samples of a day's runs, of three applications, each told apart by what it holds."""
+    """Return the samples of a day's runs of three applications, each with different values."""
     started = [_BEGAN + timedelta(days=day, minutes=number) for number in range(count)]
     columns: dict[str, Any] = {
         "ended_on": date(2026, 3, 3) + timedelta(days=day),
@@ -42,7 +42,7 @@ def day_of_samples(day: int, count: int) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("days_at_a_time", [1, 2, 8])
-def test_samples_come_by_chunks_of_sets_in_the_order_of_their_rows(
+def test_chunks_hold_samples_in_the_order_of_their_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days_at_a_time: int
 ) -> None:
     monkeypatch.setattr(signatures, "_DAYS_AT_A_TIME", days_at_a_time)
@@ -50,7 +50,7 @@ def test_samples_come_by_chunks_of_sets_in_the_order_of_their_rows(
     paths = [tmp_path / f"{day}.parquet" for day in range(5)]
     for path, day in zip(paths, days, strict=True):
         day.write_parquet(path)
-    # of two days the samples are exact ones
+    # two of the days have exact samples
     source = pl.when(pl.col("ended_on") < date(2026, 3, 5)).then(pl.lit("jobstats")).otherwise(pl.lit("server"))
     every = pl.concat(days).with_columns(duration_s=pl.lit(3.0), source=source)
     order = np.random.default_rng(0).permutation(every.height)
@@ -71,7 +71,7 @@ def test_samples_come_by_chunks_of_sets_in_the_order_of_their_rows(
 
 
 def context_of(folder: Path, dated: Callable[[Table], dict[Path, date]]) -> StepContext:
-    """Return the context of an item that reads these samples, and writes those of chunks into a folder."""
+    """Return the context of an item that reads these samples, and writes chunks into a folder."""
     path = folder / "stale" / "*.arrow"
     return cast(StepContext, SimpleNamespace(dated=dated, path=lambda table: path))
 
@@ -84,7 +84,7 @@ def chunks(folder: Path) -> list[pl.DataFrame]:
     return [pl.concat(own).sort("place") for _, own in sorted(files.items())]
 
 
-def test_what_servers_counted_comes_with_what_others_moved_where_that_is_known(
+def test_exact_samples_come_with_background_traffic_where_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signatures, "_DAYS_AT_A_TIME", 1)

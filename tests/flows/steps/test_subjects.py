@@ -1,4 +1,4 @@
-"""Whose signals are judged: of each application the default answer's signature, and no other's."""
+"""Only the default signature of each application is classified and searched for periods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULTS = {("ann/a/1", "robust"), ("ann/b/1", "elastic")}
 
 
 def given(root: Path) -> StepContext:
-    """Write the signatures of two applications by two methods, of which the default answers differ."""
+    """Write the signatures of two applications by two methods, with different default methods."""
     told = {"filesystem": "work", "direction": "write"}
     keys = [{"application_id": name, "method": method} | told for name, method in CURVES]
     signatures = [
@@ -37,7 +37,7 @@ def given(root: Path) -> StepContext:
     return StepContext(root, WorkItem("classes", "classes", "m:f", tuple(files), (), (None,), Settings(), "builds", ""))
 
 
-def test_each_application_is_judged_by_its_own_default_answer(tmp_path: Path) -> None:
+def test_each_application_is_represented_by_its_default_signature(tmp_path: Path) -> None:
     found, (kept,) = of_applications(given(tmp_path), {CLASSES: KEPT_CLASSES})
     assert found.keys["subject_id"].to_list() == ["ann/a/1", "ann/b/1"]
     assert found.samples.values.tolist() == [1.0, 2.0, 5.0, 6.0, 7.0]

@@ -1,4 +1,4 @@
-"""Traces through the night: joined with their jobs, counted once, drawn over time, classified."""
+"""The night matches traces with jobs, counts them once, computes their signals and classifies them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ask(store: Store, release: Release, query: str) -> pl.DataFrame:
 
 
 def mixed_traces(store: Store) -> dict[str, str]:
-    """Land one trace of each kind; return their ids by name."""
+    """Land a trace of each kind; return their ids by name."""
     posix = {"POSIX": {}}
     start = [{"request_bytes": 6e6, "start_s": 10.0 * k, "end_s": 10.0 * k + 5, **WRITE} for k in range(20)]
     counted: dict[str, Any] = {"module": "POSIX", "written_bytes": 120_000_000, "read_bytes": 0}
@@ -141,7 +141,7 @@ def mixed_traces(store: Store) -> dict[str, str]:
 def traced(
     landed_site: Store, found_by_checks: FoundByChecks, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Store, Release, dict[str, str]]:
-    """A warehouse with the small site and a trace of each kind, after its night; not to be changed."""
+    """A warehouse with the small site and a trace of each kind, after its night; must not be changed."""
     store = Store(tmp_path_factory.mktemp("traced") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     ids = mixed_traces(store)
@@ -151,7 +151,7 @@ def traced(
 
 
 @pytest.mark.long
-def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store, Release, dict[str, str]]) -> None:
+def test_traces_are_matched_counted_sampled_and_classified(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, ids = traced
     names = {trace_id: name for name, trace_id in ids.items()}
 
@@ -207,7 +207,7 @@ def test_every_trace_is_joined_counted_drawn_and_classified(traced: tuple[Store,
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str, str]]) -> None:
+def test_server_side_rows_are_unaffected_by_traces(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, _ = traced
     found = ask(store, release, "select source, count(*) as n from job_io_sources group by source order by source")
     assert found.rows()[1] == ("server", 8)
@@ -215,7 +215,7 @@ def test_servers_rows_are_what_they_were(traced: tuple[Store, Release, dict[str,
 
 
 @pytest.mark.slow
-def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release, dict[str, str]]) -> None:
+def test_inputs_of_a_release_can_be_queried_by_table_name(traced: tuple[Store, Release, dict[str, str]]) -> None:
     store, release, ids = traced
     query = "select trace_id, count(*), sum(request_bytes) from trace_requests group by all order by 3 desc limit 2"
     with opened(store, release, query) as connection:
@@ -227,7 +227,7 @@ def test_a_releases_inputs_can_be_asked_for_by_name(traced: tuple[Store, Release
 
 
 @pytest.mark.slow
-def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
+def test_input_landed_later_is_not_in_the_release(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     ids = mixed_traces(store)
     draft = Draft(
@@ -248,7 +248,7 @@ def test_an_input_that_came_later_is_not_in_the_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, str]]) -> None:
+def test_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, str]]) -> None:
     with pytest.raises(NothingToDo):
         run(traced[0])
 
@@ -256,7 +256,7 @@ def test_a_second_run_has_nothing_to_do(traced: tuple[Store, Release, dict[str, 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.long
-def test_a_trace_that_came_first_is_joined_when_its_job_comes(landed_site: Store, tmp_path: Any) -> None:
+def test_trace_landed_before_its_job_is_matched_when_the_job_lands(landed_site: Store, tmp_path: Any) -> None:
     store = Store(tmp_path / "warehouse")
     trace_id = land(
         store,

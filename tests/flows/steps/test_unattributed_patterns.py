@@ -1,4 +1,4 @@
-"""Unnamed patterns in the night: what is left of polls, who may have been there, ids, and where nothing can be told."""
+"""The night finds patterns in residual traffic, with stable ids and the applications that may cause them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TRAIN = tuple(range(60, COUNT - 20, 180))
 
 
 def ticks(count: int = COUNT, starts: Sequence[int] = TRAIN) -> pl.DataFrame:
-    """Return a day of polls: bursts of writes, and a restless surface."""
+    """Return a day of polls: write bursts, and fluctuating background."""
     rng = np.random.default_rng(3)
     written = rng.lognormal(16.0, 0.3, count)
     for start in starts:
@@ -64,7 +64,7 @@ def found(
     explained: list[dict[str, Any]] | None = None,
     before: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Execute the step on these tables, and return the rows that it writes."""
+    """Run the step on these tables, and return the rows that it writes."""
     tables = {
         TICKS: polls,
         ATTRIBUTED_IO: pl.DataFrame(explained or [], schema=frames.schema(ATTRIBUTED_IO)),
@@ -87,7 +87,7 @@ def found(
     return written
 
 
-def test_a_train_is_found_and_keeps_its_id(tmp_path: Path) -> None:
+def test_periodic_pattern_is_found_and_keeps_its_id(tmp_path: Path) -> None:
     first = found(tmp_path, ticks())
     (row,) = first.filter(pl.col("direction") == "write").to_dicts()
     assert (row["outcome"], row["application_id"], row["occurrence_burst_count"]) == ("unattributed", None, 1)
@@ -104,9 +104,9 @@ def test_a_train_is_found_and_keeps_its_id(tmp_path: Path) -> None:
     assert found(tmp_path, ticks()[3000:])["pattern_id"].drop_nulls().to_list() != [row["pattern_id"]]
 
 
-def test_an_application_that_was_there_each_time_is_named(tmp_path: Path) -> None:
+def test_application_present_at_every_occurrence_is_named(tmp_path: Path) -> None:
     starts = np.sort(np.random.default_rng(4).choice(np.arange(20, COUNT - 60, 60), 40, replace=False)).tolist()
-    # one of another partition was there as well, and cannot have done it
+    # a job of another partition ran as well, and cannot be the cause
     own = [job("ior", start - 10, start + 20) for start in starts]
     other = [job("s3d", start - 10, start + 20, partition="else") for start in starts]
     (row,) = found(tmp_path, ticks(starts=starts), own + other).filter(pl.col("direction") == "write").to_dicts()
@@ -114,7 +114,7 @@ def test_an_application_that_was_there_each_time_is_named(tmp_path: Path) -> Non
     assert row["covering_run_count"] == row["application_run_count"] == len(starts)
 
 
-def test_what_is_explained_is_no_pattern(tmp_path: Path) -> None:
+def test_attributed_traffic_is_not_a_pattern(tmp_path: Path) -> None:
     explained = [
         {"filesystem": "lake", "direction": "write", "minute_at": at(6 * minute), "attributed_bytes": 1.8e11}
         for start in TRAIN
@@ -123,12 +123,12 @@ def test_what_is_explained_is_no_pattern(tmp_path: Path) -> None:
     assert found(tmp_path, ticks(), explained=explained)["outcome"].to_list() == ["no_pattern"] * 2
 
 
-def test_of_some_hours_nothing_can_be_told(tmp_path: Path) -> None:
+def test_few_hours_of_polls_are_too_short(tmp_path: Path) -> None:
     assert found(tmp_path, ticks(600))["outcome"].to_list() == ["too_short"] * 2
     assert found(tmp_path, ticks(0)).is_empty()
 
 
-def test_the_last_two_weeks_are_read() -> None:
+def test_step_reads_the_last_two_weeks() -> None:
     days = [date(2026, 3, 1) + timedelta(days=number) for number in range(30)]
     run = SimpleNamespace(live=lambda of: [TableFile(of.name, f"{of.name}/{day}", day) for day in (*days, None)])
     read = list(_read(cast(Run, run), None))
@@ -138,8 +138,8 @@ def test_the_last_two_weeks_are_read() -> None:
     assert list(_read(cast(Run, empty), None)) == []
 
 
-def test_an_id_that_went_to_another_pattern_is_not_given_twice() -> None:
-    """What begins where the old pattern did is new where a later one is more like the old: it has an id of its own."""
+def test_reassigned_pattern_id_is_not_used_twice() -> None:
+    """A pattern at the start of an old pattern gets a new id if a later pattern matches the old one better."""
     key = {"filesystem": "lake", "direction": "read"}
 
     def rows(*told: tuple[float, list[float], float]) -> pl.DataFrame:
