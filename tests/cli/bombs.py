@@ -1,4 +1,4 @@
-"""Small inputs that would take much memory or time of whoever reads them whole, by name; each writes its file."""
+"""Small inputs that take excessive memory or time when read whole, by name; each function writes its file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _packed(path: Path, opened: Callable[..., object], pieces: Iterable[bytes]) 
 
 
 def _of(piece: bytes, mb: int, before: bytes = b"", after: bytes = b"") -> Iterable[bytes]:
-    """Yield a text of so many megabytes of the same, between two others."""
+    """Yield `mb` megabytes of a repeated piece, between a prefix and a suffix."""
     yield before
     block = piece * (_MB // len(piece))
     for _ in range(mb):
@@ -148,7 +148,7 @@ def _layers(path: Path) -> None:
             file.write(f"request,layer{number},n{number},0,{number},0,1,5\n")
 
 
-#: those that were found once, then others
+# inputs that failed in the past come first
 BOMBS: dict[str, tuple[Bomb, *tuple[str, ...]]] = {
     "a line of 2 GB, gzip": (_gzip(b"a", 2000), "--format", "sacct"),
     "sacct --json with a name of 2 GB, gzip": (

@@ -1,4 +1,4 @@
-"""Bombs: each is refused, or landed for what is good of it, under 500 MB and 30 s; `pytest -rP` prints a table."""
+"""Each bomb is refused or its valid part lands, below 500 MB and 30 s; `pytest -rP` prints a table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 from tests.cli.bombs import BOMBS
 
-#: bombs that went off once unnoticed
+# bombs that once caused a failure
 _OFTEN = ("polls, all refused, gzip", "Parquet, 30 million times one poll")
 _MOST_BYTES, _LONGEST_S = 500 * 10**6, 30.0
 
-#: starts a command and says what it took: of a process that was large before, its child would say the same
+# starts a command and reports its usage from a small process: a child of a large process would inherit its peak
 _MEASURING = """
 import json, os, subprocess, sys, time
 began = time.monotonic()
@@ -29,9 +29,9 @@ print(json.dumps([os.waitstatus_to_exitcode(status), said, usage.ru_maxrss * 102
 
 
 def measured(*arguments: object) -> tuple[int, str, int, float]:
-    """Run the command; return its exit code, what it printed on stderr, the most memory that it had, and its time.
+    """Run the command; return its exit code, standard error, peak memory and time.
 
-    The time is that of the processor where the machine is shared.
+    The time is CPU time where the machine is shared.
     """
     command = [sys.executable, "-c", "from iosig.cli import main; main()", *map(str, arguments)]
     done = subprocess.run(
@@ -42,14 +42,14 @@ def measured(*arguments: object) -> tuple[int, str, int, float]:
 
 
 def _limit() -> None:
-    # a bomb that goes off is not to take the machine with it
+    # limits the damage to the machine if a bomb succeeds
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in _OFTEN else pytest.mark.long) for name in BOMBS]
 )
-def test_a_bomb_takes_no_more_than_its_share(name: str, tmp_path: Path) -> None:
+def test_bomb_stays_within_memory_and_time_limits(name: str, tmp_path: Path) -> None:
     bomb, *how = BOMBS[name]
     bomb(tmp_path / "input")
     code, said, memory, took_s = measured("--warehouse", tmp_path / "w", "land", tmp_path / "input", *how)

@@ -1,4 +1,4 @@
-"""What a shell completes, at each press of a key: quickly, and without a trace."""
+"""Shell completion is quick and leaves no files behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def files(root: Path) -> dict[Path, int]:
     return {path: path.lstat().st_mtime_ns for path in root.rglob("*")}
 
 
-def test_names_of_a_warehouse(checked_night: Night) -> None:
+def test_names_from_a_warehouse_are_completed(checked_night: Night) -> None:
     root, release_id = str(checked_night.store.root), checked_night.release.release_id
     before = files(checked_night.store.root)
     of = ("--warehouse", root)
@@ -36,14 +36,14 @@ def test_names_of_a_warehouse(checked_night: Night) -> None:
     assert files(checked_night.store.root) == before
 
 
-def test_commands_and_options() -> None:
+def test_commands_and_options_are_completed() -> None:
     assert completed(begun="rel") == ["releases"]
     assert "--wide" in completed("status", begun="--")
     assert completed("period", "--method", begun="ft") == ["ftio", "ftio-wavelet"]
 
 
 @pytest.mark.parametrize("root", ["nowhere", "s3://bucket/prefix"])
-def test_where_nothing_can_be_read_nothing_is_completed(root: str, tmp_path: Path) -> None:
+def test_unreadable_warehouse_completes_nothing(root: str, tmp_path: Path) -> None:
     of = ("--warehouse", root if "://" in root else str(tmp_path / root))
     assert completed(*of, "sql", "--release") == completed(*of, "advise") == completed(*of, "who") == []
     (tmp_path / "release_index").mkdir()
@@ -52,7 +52,7 @@ def test_where_nothing_can_be_read_nothing_is_completed(root: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_gets_its_script(shell: str) -> None:
+def test_completion_script_is_generated_for_each_shell(shell: str) -> None:
     environment = os.environ | {"_IOSIG_COMPLETE": f"{shell}_source"}
     code = "import sys; sys.argv = ['iosig']; from iosig.cli import main; main()"
     told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`iosig compress`, and traces as extrapolation takes them."""
+"""`iosig compress`, and the selection of calls for extrapolation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def trace_of(folder: Path, *ranks: list[Logged]) -> Path:
 
 
 class Told:
-    """Keeps what progress is told."""
+    """Records progress reports."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -67,7 +67,7 @@ def read(path: Path) -> CompressedTrace:
 # ---- the command
 
 
-def test_a_trace_becomes_a_file_that_has_all_of_its_calls(cli: Cli, tmp_path: Path) -> None:
+def test_compressed_file_holds_all_calls_of_the_trace(cli: Cli, tmp_path: Path) -> None:
     trace, into = trace_of(tmp_path / "raw", *(program(rank, 3 + rank) for rank in range(4))), tmp_path / "t.parquet"
     code, out, err = cli("--warehouse", tmp_path / "w", "compress", trace, "--output", into)
     assert code == 0
@@ -82,7 +82,7 @@ def test_a_trace_becomes_a_file_that_has_all_of_its_calls(cli: Cli, tmp_path: Pa
         assert rank_calls(found, rank).select("function", "level", "arguments").rows() == expected
 
 
-def test_calls_of_ranks_that_iterate_unequally_often_are_all_counted(cli: Cli, tmp_path: Path) -> None:
+def test_calls_of_ranks_with_different_iteration_counts_are_counted(cli: Cli, tmp_path: Path) -> None:
     ranks = [[Logged(WRITE, 0, ("f", "%p", "8"), 10 * i, 10 * i + 1) for i in range(2 + rank)] for rank in range(5)]
     trace, into = trace_of(tmp_path / "raw", *ranks), tmp_path / "t.parquet"
     code, out, _ = cli("compress", trace, "--output", into, "--json")
@@ -97,7 +97,7 @@ def test_calls_of_ranks_that_iterate_unequally_often_are_all_counted(cli: Cli, t
     }
 
 
-def test_an_archive_and_its_folder_become_the_same(cli: Cli, tmp_path: Path) -> None:
+def test_archive_and_folder_compress_to_the_same_bytes(cli: Cli, tmp_path: Path) -> None:
     files = naive.separate([program(rank) for rank in range(2)])
     (tmp_path / "t.tar").write_bytes(tarred({f"raw/{name}": content for name, content in files.items()}))
     put(tmp_path / "raw", files)
@@ -106,13 +106,13 @@ def test_an_archive_and_its_folder_become_the_same(cli: Cli, tmp_path: Path) -> 
     assert (tmp_path / "t.tar.parquet").read_bytes() == (tmp_path / "raw.parquet").read_bytes()
 
 
-def test_a_run_without_calls_is_a_trace(cli: Cli, tmp_path: Path) -> None:
+def test_run_without_calls_is_a_valid_trace(cli: Cli, tmp_path: Path) -> None:
     code, out, _ = cli("compress", trace_of(tmp_path / "raw", [], []), "--output", tmp_path / "t.parquet", "--json")
     assert (code, json.loads(out)["calls"]) == (0, 0)
     assert read(tmp_path / "t.parquet") == CompressedTrace(2, ())
 
 
-def test_the_trace_itself_is_never_written_over(cli: Cli, tmp_path: Path) -> None:
+def test_trace_is_never_overwritten(cli: Cli, tmp_path: Path) -> None:
     files = naive.separate([program(0)])
     archive, folder = tmp_path / "t.tar", put(tmp_path / "raw", files)
     archive.write_bytes(tarred(files))
@@ -136,7 +136,7 @@ def test_the_trace_itself_is_never_written_over(cli: Cli, tmp_path: Path) -> Non
     ],
     ids=["lacking", "cut", "empty"],
 )
-def test_a_trace_that_is_not_whole_is_refused_and_nothing_written(
+def test_incomplete_trace_is_refused_and_nothing_is_written(
     cli: Cli, tmp_path: Path, change: Callable[[Path], object], words: str
 ) -> None:
     trace = trace_of(tmp_path / "raw", program(0), program(1))
@@ -147,42 +147,42 @@ def test_a_trace_that_is_not_whole_is_refused_and_nothing_written(
     assert not (tmp_path / "t.parquet").exists()
 
 
-def test_what_is_no_trace_is_refused(cli: Cli, tmp_path: Path) -> None:
+def test_file_that_is_not_a_trace_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "x.tar.zst").write_bytes(b"nothing of the kind")
     assert cli("compress", tmp_path / "x.tar.zst", "--output", tmp_path / "t.parquet")[0] == 3
     assert cli("compress", tmp_path / "absent", "--output", tmp_path / "t.parquet")[0] == 2
     assert cli("compress", trace_of(tmp_path / "raw", program(0)))[0] == 2
 
 
-def test_arguments_that_no_tracer_writes_are_refused(tmp_path: Path) -> None:
+def test_arguments_with_nul_characters_are_refused(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "0.txt").write_bytes(b"0.1000000 0.2000000 write 0 0 ( f\0g %p 8 )\n")
     with pytest.raises(InputRefused, match="t cannot be compressed: Arguments contain a NUL character"):
         compressed(tmp_path / "t")
 
 
-# ---- traces as they are, and as they compare
+# ---- selection and normalization of calls
 
 
-def test_progress_is_told_rank_by_rank(tmp_path: Path) -> None:
+def test_progress_is_reported_per_rank(tmp_path: Path) -> None:
     told = Told()
     compressed(trace_of(tmp_path / "raw", program(0), program(1)), told)
     assert told.names == [f"{tmp_path.name}/raw"]
     assert told.counts == [(1, 2), (2, 2)]
 
 
-def test_ranks_can_be_made_others_first(tmp_path: Path) -> None:
+def test_calls_of_each_rank_can_be_filtered(tmp_path: Path) -> None:
     trace = trace_of(tmp_path / "raw", program(0), program(1))
     assert "write" in functions(compressed(trace), 1)
     assert "write" not in functions(compressed(trace, of_rank=select_outer_calls), 1)
 
 
 @pytest.mark.parametrize("trace", [table_one(8), table_one_posix(6, iterations=5), CompressedTrace(3, ())])
-def test_all_calls_are_counted(trace: CompressedTrace) -> None:
+def test_call_total_equals_the_sum_over_ranks(trace: CompressedTrace) -> None:
     assert call_total(trace) == sum(rank_calls(trace, rank).height for rank in range(trace.process_count))
 
 
-def test_traces_compare_without_nested_calls_addresses_and_statuses(tmp_path: Path) -> None:
+def test_comparable_traces_omit_nested_calls_addresses_and_statuses(tmp_path: Path) -> None:
     few, many = (trace_of(tmp_path / str(count), *(program(rank) for rank in range(count))) for count in (2, 5))
     told = Told()
     own = comparable([many, few], has_nested=False, progress=told)
@@ -200,7 +200,7 @@ def test_traces_compare_without_nested_calls_addresses_and_statuses(tmp_path: Pa
         assert functions(trace, 1)[:4] == ["MPI_File_open", "open", "MPI_File_write_at", "write"]
 
 
-def test_a_trace_among_several_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_unreadable_trace_in_a_set_is_refused(tmp_path: Path) -> None:
     good, bad = (trace_of(tmp_path / name, program(0), program(1)) for name in ("good", "bad"))
     (bad / "1.cfg").unlink()
     with pytest.raises(InputRefused):
@@ -211,10 +211,10 @@ def test_a_trace_among_several_that_cannot_be_read_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("program_name", ["ior_mpiio_inter_coll", "ior_mpiio_inter_coll_romio"])
-def test_real_programs_compress_to_little_more_at_24_ranks(
+def test_real_programs_grow_at_most_30_percent_from_8_to_24_ranks(
     cli: Cli, shared_data: Path, tmp_path: Path, program_name: str
 ) -> None:
-    """At most 1.3 times the size at 8 ranks; of all programs, these two are closest to it by their classes."""
+    """The two programs are the closest to this limit among all programs."""
     sizes = []
     for ranks in ("8", "24"):
         trace = shared_data / "recorder" / program_name / ranks / "raw.tar.zst"

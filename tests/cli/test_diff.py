@@ -1,4 +1,4 @@
-"""`iosig diff`: which signatures differ between two releases, and by how much."""
+"""`iosig diff` lists signatures that differ between two releases, and by how much."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         "new",
         [
             replace(SAME, run_count=9),
-            # its second burst is elsewhere now
+            # its second burst has moved
             replace(MOVED, bursts=((60, 90, 2e9), (240, 280, 1e9))),
             replace(LOUDER, bursts=((60, 90, 2.5e9),)),
             replace(LOST, outcome="no_common_bursts"),
@@ -48,11 +48,11 @@ def changes(store: Store) -> dict[str, dict[str, object]]:
     return {row["application_id"]: row for row in found.iter_rows(named=True)}
 
 
-def test_what_is_the_same_is_left_out_and_the_most_changed_comes_first(changes: dict[str, object]) -> None:
+def test_unchanged_signatures_are_omitted_and_largest_change_is_first(changes: dict[str, object]) -> None:
     assert list(changes) == ["ana/moved/4", "ana/louder/4", HOSTILE.application_id, "ana/lost/4", "ana/few/4"]
 
 
-def test_a_burst_elsewhere_has_vanished_and_appeared(changes: dict[str, dict[str, object]]) -> None:
+def test_moved_burst_counts_as_removed_and_added(changes: dict[str, dict[str, object]]) -> None:
     row = changes["ana/moved/4"]
     assert (row["status"], row["method_before"], row["method"]) == ("changed", "robust", "robust")
     assert (row["added_burst_count"], row["removed_burst_count"]) == (1, 1)
@@ -63,7 +63,7 @@ def test_a_burst_elsewhere_has_vanished_and_appeared(changes: dict[str, dict[str
     assert row["change_correlation"] == pytest.approx((120 / 300 - mean**2) / (squares - mean**2))
 
 
-def test_a_louder_signature_is_as_alike_as_before(changes: dict[str, dict[str, object]]) -> None:
+def test_scaled_signature_has_correlation_1_and_a_volume_change(changes: dict[str, dict[str, object]]) -> None:
     row = changes["ana/louder/4"]
     assert row["change_correlation"] == pytest.approx(1.0)
     assert row["relative_volume_change"] == pytest.approx(0.25)
@@ -72,32 +72,32 @@ def test_a_louder_signature_is_as_alike_as_before(changes: dict[str, dict[str, o
     assert row["change_ratio"] == pytest.approx(0.25)
 
 
-def test_a_signature_on_one_side_only_is_new_or_gone(changes: dict[str, dict[str, object]]) -> None:
+def test_signature_in_one_release_only_is_new_or_gone(changes: dict[str, dict[str, object]]) -> None:
     lost, few = changes["ana/lost/4"], changes["ana/few/4"]
     assert (lost["status"], lost["outcome"], lost["volume_bytes"]) == ("gone", "no_common_bursts", None)
     assert (few["status"], few["outcome_before"], few["volume_bytes_before"]) == ("new", "too_few_samples", None)
     assert lost["change_correlation"] is few["change_correlation"] is None
 
 
-def test_another_default_method_is_a_change(changes: dict[str, dict[str, object]]) -> None:
+def test_changed_default_method_is_a_change(changes: dict[str, dict[str, object]]) -> None:
     row = changes[HOSTILE.application_id]
     assert (row["status"], row["method_before"], row["method"]) == ("changed", "robust", "iosi")
     assert row["change_ratio"] == pytest.approx(0.0)
 
 
-def test_one_method_alone(store: Store) -> None:
+def test_comparison_can_be_limited_to_one_method(store: Store) -> None:
     found = signature_changes(store, find(store, OLD), find(store, NEW), "mean")
     assert found.select("application_id", "status").rows() == [("ana/same/4", "new")]
     assert signature_changes(store, find(store, NEW), find(store, OLD), "mean")["status"].to_list() == ["gone"]
 
 
-def test_a_release_does_not_differ_from_itself(store: Store, cli: Cli) -> None:
+def test_release_does_not_differ_from_itself(store: Store, cli: Cli) -> None:
     one = find(store, NEW)
     assert signature_changes(store, one, one).is_empty()
     assert cli("--warehouse", store.root, "diff", NEW, NEW)[1] == "The two releases hold the same tables.\n"
 
 
-def test_command_tells_people(store: Store, cli: Cli) -> None:
+def test_command_prints_a_table_of_changes(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "diff", OLD, NEW)
     assert code == 0
     told = out[out.index("Signatures that differ") :]
@@ -111,12 +111,12 @@ def test_command_tells_people(store: Store, cli: Cli) -> None:
     assert "drop table signatures; --/8" in told
 
 
-def test_command_says_when_no_signature_differs(store: Store, cli: Cli) -> None:
+def test_command_reports_when_no_signature_differs(store: Store, cli: Cli) -> None:
     out = cli("--warehouse", store.root, "diff", OLD, NEW, "--method", "dtw")[1]
     assert out.endswith("No signature differs.\n")
 
 
-def test_json_lists_tables_and_signatures_tell_their_changes(store: Store, cli: Cli) -> None:
+def test_json_lists_tables_and_changes_of_signatures(store: Store, cli: Cli) -> None:
     document = json.loads(cli("--warehouse", store.root, "diff", OLD, NEW, "--json")[1])["tables"]
     told = {table["table"]: table for table in document}
     assert {"rows_before", "added", "removed", "changed"} <= told["signature_points"].keys()
@@ -125,7 +125,7 @@ def test_json_lists_tables_and_signatures_tell_their_changes(store: Store, cli: 
     assert [name for name, table in told.items() if "changes" in table] == ["signatures"]
 
 
-def test_an_unknown_method_is_told_with_those_that_there_are(store: Store, cli: Cli) -> None:
+def test_unknown_method_is_refused_with_known_methods(store: Store, cli: Cli) -> None:
     code, out, err = cli("--warehouse", store.root, "diff", OLD, NEW, "--method", "fft")
     assert (code, out) == (2, "")
     assert "no method 'fft' of signatures; there are elastic, robust, time_normalized, iosi" in err

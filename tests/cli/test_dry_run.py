@@ -1,4 +1,4 @@
-"""`iosig run --dry-run`: what a run would compute, and why, without writing anything."""
+"""`iosig run --dry-run` shows the days and steps that a run would compute, with reasons, without writing anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def content(store: Store) -> set[tuple[str, int]]:
     }
 
 
-def test_the_first_run_computes_all_that_landed(cli: Cli, site: Store) -> None:
+def test_first_run_computes_all_landed_days(cli: Cli, site: Store) -> None:
     before = content(site)
     document = plan(cli, site)
     assert content(site) == before, "nothing is written"
@@ -61,7 +61,7 @@ def test_reasons_name_changed_settings_and_requested_days(
     assert steps["stage polls"]["expected_s"] > 0, "the last run measured it"
 
 
-def test_nothing_new_is_no_failure(cli: Cli, checked_night: Night) -> None:
+def test_nothing_new_is_not_a_failure(cli: Cli, checked_night: Night) -> None:
     code, _, err = cli("--warehouse", checked_night.store.root, "run", "--dry-run")
     assert code == 0
     assert "Nothing new since release" in err

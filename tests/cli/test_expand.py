@@ -1,4 +1,4 @@
-"""`iosig expand`, and compressed traces as inputs of what takes traced runs."""
+"""`iosig expand`, and compressed traces as inputs of commands that take traced runs."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def printed(*arguments: object) -> str:
 # ---- ranks
 
 
-def test_a_rank_is_printed_as_recorder2text_does(strong: Path) -> None:
+def test_rank_is_printed_as_by_recorder2text(strong: Path) -> None:
     lines = printed(strong, "--rank", 7).splitlines()
     assert lines[0] == "0.0010000 0.0030000 MPI_File_open 0 1 ( MPI_COMM_WORLD strong 9 %p 0-0 )"
     assert lines[3] == "0.0100000 0.0120000 MPI_File_seek 0 1 ( 0-0 1100 MPI_SEEK_SET )"
     assert len(lines) == 82
 
 
-def test_calls_without_arguments_and_with_line_ends_stay_lines(tmp_path: Path) -> None:
+def test_calls_without_arguments_or_with_line_breaks_stay_one_line(tmp_path: Path) -> None:
     trace = compressed.table_one(4)
     (rank_class,) = trace.classes
     bare = replace(rank_class.body[0], texts=("",), module="MPI", function="MPI_Finalize")
@@ -70,12 +70,12 @@ def test_calls_without_arguments_and_with_line_ends_stay_lines(tmp_path: Path) -
     assert [line.split(" ", 2)[2] for line in lines] == ["MPI_Finalize 0 2 ( )", r"f 0 4 ( a\nb )"]
 
 
-def test_several_ranks_come_one_after_the_other_each_once(strong: Path) -> None:
+def test_selected_ranks_are_printed_once_in_order(strong: Path) -> None:
     one, two = printed(strong, "--rank", 0), printed(strong, "--rank", 5)
     assert printed(strong, "--rank", 0, "--rank", 5, "--ranks", "5,0-0") == one + two
 
 
-def test_what_is_written_lands_again(tmp_path: Path) -> None:
+def test_expanded_text_can_be_landed_again(tmp_path: Path) -> None:
     trace = compressed.file_per_process(12)
     path, into = written(tmp_path / "fpp.parquet", trace), tmp_path / "text"
     called(path, "--ranks", "0-11", "--output", into)
@@ -97,7 +97,7 @@ def test_json_has_the_same_calls(strong: Path) -> None:
 # ---- totals
 
 
-def test_totals_of_a_million_ranks(tmp_path: Path) -> None:
+def test_totals_of_a_million_ranks_are_computed(tmp_path: Path) -> None:
     path = written(tmp_path / "fpp.parquet", compressed.file_per_process(1_000_000))
     shown = printed(path, "--totals")
     assert "f.{00000000..00999999}" in shown
@@ -108,7 +108,7 @@ def test_totals_of_a_million_ranks(tmp_path: Path) -> None:
     assert found["modules"][0]["written_bytes"] == 4_000_000 * 131072
 
 
-# ---- what is refused
+# ---- refusals
 
 
 @pytest.mark.parametrize(
@@ -124,43 +124,43 @@ def test_totals_of_a_million_ranks(tmp_path: Path) -> None:
         ("--totals", "--output", "x"),
     ],
 )
-def test_requests_that_do_not_fit(strong: Path, arguments: tuple[object, ...]) -> None:
+def test_invalid_rank_selection_is_refused(strong: Path, arguments: tuple[object, ...]) -> None:
     assert isinstance(called(strong, *arguments).exception, UsageError)
 
 
-def test_folders_with_anything_in_them_are_not_touched(strong: Path, tmp_path: Path) -> None:
+def test_non_empty_output_folder_is_refused(strong: Path, tmp_path: Path) -> None:
     assert isinstance(called(strong, "--rank", 0, "--output", tmp_path).exception, UsageError)
     assert [path.name for path in tmp_path.iterdir()] == ["strong.parquet"]
 
 
-def test_nothing_is_written_of_ranks_that_did_nothing(tmp_path: Path) -> None:
+def test_ranks_without_calls_write_nothing(tmp_path: Path) -> None:
     path, into = written(tmp_path / "t.parquet", CompressedTrace(3, ())), tmp_path / "text"
     assert isinstance(called(path, "--rank", 0, "--output", into).exception, NothingToDo)
     assert not into.exists()
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_compressed_trace_is_refused(tmp_path: Path) -> None:
     other = tmp_path / "x.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(other)
     assert isinstance(called(other, "--rank", 0).exception, InputRefused)
 
 
-def test_its_name_and_help_are_there() -> None:
+def test_command_has_its_name_and_help() -> None:
     assert isinstance(expand_command, click.Command)
     assert expand_command.name == "expand"
     assert "recorder2text" in printed("--help")
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_heavy_modules() -> None:
     code = "import sys, iosig.cli.expand; print(sorted({'polars', 'numpy', 'pyarrow'} & set(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
 
 
-# ---- the servers' side
+# ---- periods and classes
 
 
-def test_the_period_of_ranks_that_nobody_ran(tmp_path: Path) -> None:
+def test_period_is_found_in_an_extrapolated_trace(tmp_path: Path) -> None:
     path = written(tmp_path / "many.parquet", compressed.file_per_process(1_000_000, writes=64))
     found = find_periods(path, Settings(), Told(), Query(direction="write"))
     (row,) = found.rows.to_dicts()
@@ -171,19 +171,19 @@ def test_the_period_of_ranks_that_nobody_ran(tmp_path: Path) -> None:
     assert exact["period_s"] == pytest.approx(0.003, rel=0.05)
 
 
-def test_the_class_of_ranks_that_nobody_ran(strong: Path) -> None:
+def test_class_is_found_in_an_extrapolated_trace(strong: Path) -> None:
     found = classify_input(strong, Settings(), Told())
     (module,) = found.counters.to_dicts()
     assert (module["module"], module["written_bytes"], module["write_count"]) == ("MPIIO", 960 * 40, 48 * 40)
     assert found.classes["volume_bytes"].to_list() == [0.0, 960.0 * 40]
 
 
-def test_a_trace_without_requests_has_no_signal(tmp_path: Path) -> None:
+def test_trace_without_requests_has_no_signal(tmp_path: Path) -> None:
     path = written(tmp_path / "none.parquet", CompressedTrace(3, ()))
     found = find_periods(path, Settings(), Told(), Query())
     assert found.drawn == ()
     assert set(found.rows["outcome"]) <= {"no_io"}
 
 
-def test_modules_have_recorders_numbers() -> None:
+def test_module_numbers_match_recorder() -> None:
     assert checks.MODULES == calls.MODULES

@@ -1,4 +1,4 @@
-"""`iosig export`: a table or a whole release, into a file, a folder or a pipe."""
+"""`iosig export` writes a table or a whole release into a file, a folder or a pipe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.mark.slow
-def test_a_whole_release_goes_into_a_folder(store: Store, cli: Cli, tmp_path: Path) -> None:
+def test_whole_release_is_exported_to_a_folder(store: Store, cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("--warehouse", store.root, "export", "--all", "--output", tmp_path / "out")
     assert (code, err) == (0, "")
     assert out == f"{tmp_path / 'out'}: release 2018-02-09-first, 3 rows in 2 of {len(published())} tables\n"
@@ -41,7 +41,7 @@ def test_a_whole_release_goes_into_a_folder(store: Store, cli: Cli, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_whole_release_goes_to_a_database(store: Store, cli: Cli, tmp_path: Path) -> None:
+def test_whole_release_is_exported_to_a_database(store: Store, cli: Cli, tmp_path: Path) -> None:
     for option in ([], ["--copy"]):
         code, out, _ = cli("--warehouse", store.root, "export", "--all", "--output", tmp_path / "all.duckdb", *option)
         assert (code, "3 rows in 2 of" in out) == (0, True)
@@ -49,7 +49,7 @@ def test_a_whole_release_goes_to_a_database(store: Store, cli: Cli, tmp_path: Pa
             assert connection.sql("select count(*) from jobs").fetchall() == [(2,)]
 
 
-def test_a_table_goes_to_stdout(store: Store, tmp_path: Path) -> None:
+def test_table_is_exported_to_stdout(store: Store, tmp_path: Path) -> None:
     def piped(*arguments: str) -> bytes:
         code = "from iosig.cli import main; main()"
         command = [
@@ -70,7 +70,7 @@ def test_a_table_goes_to_stdout(store: Store, tmp_path: Path) -> None:
     assert pl.read_csv(piped("--format", "csv"))["user"].to_list() == ["'=1+1", "bob"]
 
 
-def test_csv_files_have_no_formulas_unless_asked(store: Store, cli: Cli, tmp_path: Path) -> None:
+def test_csv_formulas_are_escaped_unless_raw(store: Store, cli: Cli, tmp_path: Path) -> None:
     for option, user in (([], "'=1+1"), (["--raw-csv"], "=1+1")):
         cli("--warehouse", store.root, "export", "jobs", "--output", tmp_path / "jobs.csv", *option)
         assert pl.read_csv(tmp_path / "jobs.csv")["user"].to_list() == [user, "bob"]
@@ -100,7 +100,7 @@ def test_csv_files_have_no_formulas_unless_asked(store: Store, cli: Cli, tmp_pat
         (["jobs", "--output", "-", "--format", "json"], "'parquet', 'csv'"),
     ],
 )
-def test_what_cannot_be_is_told(
+def test_invalid_arguments_are_refused_and_write_nothing(
     arguments: list[str], told: str, store: Store, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""`iosig extrapolate` on real traces: exact, or refused with the reason and nothing written."""
+"""`iosig extrapolate` on real traces is exact, or refuses with a reason and writes nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def made(folder: Path, size: str) -> list[Path]:
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
-    """Where nothing was ever landed."""
+    """The path of a warehouse that does not exist."""
     return tmp_path / "warehouse"
 
 
@@ -77,7 +77,9 @@ def warehouse(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("n", [6, 20, 48])
-def test_table_one_is_exact(cli: Cli, shared_data: Path, tmp_path: Path, warehouse: Path, n: int) -> None:
+def test_strong_scaling_trace_is_extrapolated_exactly(
+    cli: Cli, shared_data: Path, tmp_path: Path, warehouse: Path, n: int
+) -> None:
     into = tmp_path / "strong.parquet"
     given = traces(shared_data, "ios_strong")
     code, out, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", n, "--output", into)
@@ -97,7 +99,9 @@ def test_table_one_is_exact(cli: Cli, shared_data: Path, tmp_path: Path, warehou
     assert not warehouse.exists()
 
 
-def test_what_28_ranks_do_not_divide_is_refused(cli: Cli, shared_data: Path, tmp_path: Path, warehouse: Path) -> None:
+def test_rank_count_that_does_not_divide_the_size_is_refused(
+    cli: Cli, shared_data: Path, tmp_path: Path, warehouse: Path
+) -> None:
     into = tmp_path / "strong.parquet"
     given = traces(shared_data, "ios_strong")
     code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 28, "--output", into)
@@ -119,10 +123,10 @@ def test_random_offsets_are_refused(cli: Cli, shared_data: Path, tmp_path: Path,
     assert not into.exists()
 
 
-# ---- records
+# ---- extrapolation records
 
 
-def test_a_record_lands_where_a_warehouse_is(cli: Cli, shared_data: Path, tmp_path: Path) -> None:
+def test_extrapolation_is_recorded_in_an_existing_warehouse(cli: Cli, shared_data: Path, tmp_path: Path) -> None:
     write_small_site(tmp_path / "site")
     store = Store(tmp_path / "warehouse")
     list(land_paths(store, Settings(), [str(tmp_path / "site" / "jobs.sacct")], Told()))
@@ -148,10 +152,10 @@ def test_a_record_lands_where_a_warehouse_is(cli: Cli, shared_data: Path, tmp_pa
     assert json.loads(metadata[source.METADATA_KEY])["outcome"] == "extrapolated"
 
 
-# ---- what is asked for
+# ---- arguments
 
 
-def test_too_few_traces_are_refused(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
+def test_fewer_than_four_rank_counts_are_refused(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     into = tmp_path / "x.parquet"
     code, out, _ = cli("--warehouse", warehouse, "extrapolate", *given[:3], given[0], "--ranks", 32, "--output", into)
@@ -160,7 +164,7 @@ def test_too_few_traces_are_refused(cli: Cli, tmp_path: Path, warehouse: Path) -
     assert not into.exists()
 
 
-def test_ranks_beyond_what_can_be_looked_at_are_a_wrong_use(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
+def test_excessive_rank_count_is_a_usage_error(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     into = tmp_path / "x.parquet"
     code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 1 << 40, "--output", into)
@@ -170,7 +174,7 @@ def test_ranks_beyond_what_can_be_looked_at_are_a_wrong_use(cli: Cli, tmp_path: 
     assert not into.exists()
 
 
-def test_a_trace_is_never_written_over(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
+def test_input_trace_is_never_overwritten(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     for into in (given[2] / "recorder.mt", given[1] / "new.parquet"):
         code, _, err = cli("--warehouse", warehouse, "extrapolate", *given, "--ranks", 32, "--output", into)
@@ -181,7 +185,7 @@ def test_a_trace_is_never_written_over(cli: Cli, tmp_path: Path, warehouse: Path
     )
 
 
-def test_a_million_ranks(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
+def test_million_ranks_extrapolate_to_a_file_of_similar_size(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     given = made(tmp_path, "8 * r")
     sizes = []
     for n in (1000, 1_000_000):
@@ -193,7 +197,7 @@ def test_a_million_ranks(cli: Cli, tmp_path: Path, warehouse: Path) -> None:
     assert sizes[1] < 2 * sizes[0]
 
 
-def test_help() -> None:
+def test_command_has_its_name_and_options() -> None:
     assert extrapolate_command.name == "extrapolate"
     assert {parameter.name for parameter in extrapolate_command.params} == {
         "traces",
@@ -206,7 +210,7 @@ def test_help() -> None:
     }
 
 
-# ---- models of a user
+# ---- user-defined models
 
 
 @pytest.mark.parametrize(
@@ -217,7 +221,7 @@ def test_help() -> None:
     ],
     ids=["of_n", "of_rank"],
 )
-def test_a_users_models_explain_more(
+def test_user_models_allow_further_extrapolations(
     cli: Cli, tmp_path: Path, warehouse: Path, size: str, text: str, formula: str, reason: str
 ) -> None:
     given, into, models = made(tmp_path, size), tmp_path / "x.parquet", tmp_path / "own.py"
@@ -250,7 +254,7 @@ def test_a_users_models_explain_more(
         ),
     ],
 )
-def test_models_that_are_none_are_refused(cli: Cli, tmp_path: Path, warehouse: Path, text: str, reason: str) -> None:
+def test_invalid_user_models_are_refused(cli: Cli, tmp_path: Path, warehouse: Path, text: str, reason: str) -> None:
     models, into = tmp_path / "own.py", tmp_path / "x.parquet"
     models.write_text(text)
     given = made(tmp_path, "r * r * r")
@@ -262,7 +266,7 @@ def test_models_that_are_none_are_refused(cli: Cli, tmp_path: Path, warehouse: P
     assert not into.exists()
 
 
-def test_models_are_python(tmp_path: Path) -> None:
+def test_model_file_must_be_python(tmp_path: Path) -> None:
     (tmp_path / "own.txt").write_text(_FLOOR)
     with pytest.raises(UsageError, match=r"that is no Python file"):
         families(tmp_path / "own.txt")

@@ -1,4 +1,4 @@
-"""What a new user meets: help, the usual mistakes, a narrow terminal, a pipe that is closed early."""
+"""A new user's first contact: help, usual mistakes, narrow terminals and closed pipes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iosig.cli.main import SUBCOMMANDS, iosig, main
 from iosig.cli.reference import contexts
 from tests.nights import Cli, Night
 
-#: by command what is mistaken, what it ends with, and what is said then; three of each
+# three mistakes per command: the arguments, the exit code, and a part of the message
 MISTAKES = {
     "advise": [
         ("", 2, "Missing argument 'APPLICATION'"),
@@ -188,7 +188,7 @@ MISTAKES = {
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a text, an empty file and a series, in which the command runs."""
+    """A working directory with a text, an empty file and a series."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("to be done:\nnothing\n")
     (tmp_path / "empty.csv").touch()
@@ -196,17 +196,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_command_is_tried() -> None:
+def test_every_command_has_three_mistakes() -> None:
     assert set(SUBCOMMANDS) == set(MISTAKES)
     assert {len(tried) for tried in MISTAKES.values()} == {3}
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told_in_a_sentence(
+def test_mistake_is_reported_in_one_sentence_within_80_columns(
     name: str, cli: Cli, here: Path, checked_night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    # suggested commands name a warehouse of the command line, too, and are wider then
+    # the warehouse is set in the environment, since suggested commands would otherwise repeat it and be wider
     monkeypatch.setenv("IOSIG_WAREHOUSE", str(checked_night.store.root))
     before = sorted(path.name for path in here.iterdir())
     for arguments, code, told in MISTAKES[name]:
@@ -218,7 +218,7 @@ def test_mistakes_are_told_in_a_sentence(
     assert sorted(path.name for path in here.iterdir()) == before, "nothing is left behind"
 
 
-def test_help_fits_and_says_what_it_is() -> None:
+def test_help_fits_80_columns_and_describes_each_command() -> None:
     for context in contexts(click.Context(iosig, info_name="iosig")):
         told = click.Context(context.command, parent=context.parent, info_name=context.info_name, terminal_width=80)
         # a list of choices is one word to click
@@ -227,10 +227,10 @@ def test_help_fits_and_says_what_it_is() -> None:
         assert context.command.help
 
 
-# ---- a narrow terminal, and others
+# ---- terminals
 
 
-#: what prints tables of a release, or of a file
+# commands that print tables of a release, or of a file
 TABLES = [
     ("releases",),
     ("sql", "from signatures"),
@@ -257,7 +257,7 @@ TABLES = [
 @pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", TABLES)
 @pytest.mark.usefixtures("here")
-def test_what_is_printed_fits(
+def test_output_fits_the_terminal_width(
     command: tuple[str, ...], width: int, cli: Cli, checked_night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -276,7 +276,9 @@ def test_what_is_printed_fits(
 
 
 @pytest.mark.usefixtures("here")
-def test_a_terminal_without_colour_gets_none(cli: Cli, landed_site_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_is_off_with_no_color_or_a_dumb_terminal(
+    cli: Cli, landed_site_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("click._compat.isatty", lambda stream: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -289,12 +291,12 @@ def test_a_terminal_without_colour_gets_none(cli: Cli, landed_site_name: str, mo
 
 @pytest.fixture
 def landed_site_name(tmp_path: Path) -> str:
-    """The name of a warehouse that is not there."""
+    """The path of a warehouse that does not exist."""
     return str(tmp_path / "none")
 
 
 class _Closed(io.TextIOWrapper):
-    """A pipe that nobody reads."""
+    """A pipe whose reader has closed it."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO(), encoding="utf-8")
@@ -308,7 +310,7 @@ class _Closed(io.TextIOWrapper):
 
 @pytest.mark.parametrize("command", [*TABLES, ("--help",), ("releases", "--json")])
 @pytest.mark.usefixtures("here")
-def test_a_pipe_that_is_closed_is_no_fault(
+def test_closed_pipe_is_not_an_error(
     command: tuple[str, ...], checked_night: Night, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["iosig", "--warehouse", str(checked_night.store.root), *command])

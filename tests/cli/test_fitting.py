@@ -1,4 +1,4 @@
-"""How tables fit a terminal: what is wrapped, what is left out, and how numbers look in a column."""
+"""Tables fit a terminal by wrapping texts and omitting columns, and numbers of a column are aligned."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def taken(widths: tuple[int, ...]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def test_what_has_room_is_as_wide_as_it_is() -> None:
+def test_table_with_enough_room_keeps_natural_widths() -> None:
     fit = fitted(NAMES, [ROW], NUMBERS, 200)
     assert (fit.places, fit.widths) == ((0, 1, 2, 3), (31, 11, 48, 6))
     assert fitted(NAMES, [ROW], NUMBERS, None) == fit
 
 
-def test_texts_are_wrapped_before_columns_are_left_out() -> None:
+def test_texts_are_wrapped_before_columns_are_omitted() -> None:
     fit = fitted(NAMES, [ROW], NUMBERS, 80)
     assert fit.places == (0, 1, 2, 3)
     assert taken(fit.widths) == 80
     assert fit.widths[3] == 6, "a number is not wrapped"
 
 
-def test_what_is_named_last_goes_first() -> None:
+def test_columns_of_lowest_priority_are_omitted_first() -> None:
     assert fitted(NAMES, [ROW], NUMBERS, 60, ("file system",)).places == (0, 2, 3)
     assert fitted(NAMES, [ROW], NUMBERS, 60).places == (0, 1, 2)
     assert fitted(NAMES, [ROW], NUMBERS, 5, ("application",)).places == (0,), "the first one stays"
@@ -40,7 +40,7 @@ def test_what_is_named_last_goes_first() -> None:
     st.lists(st.lists(st.text(max_size=60), min_size=3, max_size=3), max_size=4),
     st.integers(1, 150),
 )
-def test_no_line_is_wider_than_what_there_is(rows: list[list[str]], width: int) -> None:
+def test_no_line_exceeds_the_width(rows: list[list[str]], width: int) -> None:
     fit = fitted(("a", "b", "c"), rows, (False, False, True), width)
     assert taken(fit.widths) <= width
     for row in rows:
@@ -50,7 +50,7 @@ def test_no_line_is_wider_than_what_there_is(rows: list[list[str]], width: int) 
 
 
 @given(st.text(max_size=80), st.integers(2, 40))
-def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
+def test_wrapping_loses_only_spaces(text: str, width: int) -> None:
     assert "".join("".join(wrapped(text, width)).split()) == "".join(text.split())
 
 
@@ -72,7 +72,7 @@ def test_texts_break_between_words_and_after_slashes() -> None:
         ([0.0, 0.25, 0.1], ["0.00", "0.25", "0.10"]),
     ],
 )
-def test_numbers_of_a_column_are_written_alike(values: list[float | None], texts: list[str | None]) -> None:
+def test_numbers_of_a_column_share_their_precision(values: list[float | None], texts: list[str | None]) -> None:
     assert number_texts(values) == texts
 
 
@@ -87,12 +87,12 @@ def test_numbers_of_a_column_are_written_alike(values: list[float | None], texts
         (["60 GB", "75 GB"], ["60 GB", "75 GB"]),
     ],
 )
-def test_amounts_of_a_column_are_written_alike(given_texts: list[str], texts: list[str]) -> None:
+def test_amounts_of_a_column_share_their_precision(given_texts: list[str], texts: list[str]) -> None:
     assert list(amount_texts(given_texts)) == texts
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_a_table_says_what_it_lacks(
+def test_table_names_omitted_columns(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = tuple(f"column_{number}" for number in range(20))
@@ -106,12 +106,12 @@ def test_a_table_says_what_it_lacks(
     assert "(--wide)" in told
 
 
-def test_in_a_pipe_a_row_is_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_is_one_line_in_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     show("", ("name", "text"), [("x" * 100, "word " * 50)])
     assert capsys.readouterr().out.splitlines()[2] == f"{'x' * 100}  {('word ' * 50).rstrip()}"
 
 
-def test_amounts_go_to_the_right_and_ids_do_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_amounts_are_right_aligned_and_ids_left_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     show("", ("id", "volume"), [("100", "689 GB"), ("9", "65.1 GB")])
     assert capsys.readouterr().out.splitlines()[2:4] == ["100   689 GB", "9    65.1 GB"]

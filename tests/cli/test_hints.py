@@ -31,11 +31,11 @@ BY_UV = {"PATH": f"{SCRIPTS}:/usr/bin", "UV_RUN_RECURSION_DEPTH": "1"}
     ],
     ids=["uv run", "below the checkout", "elsewhere", "uv run in an active environment", "active", "by its path"],
 )
-def test_the_program_is_what_the_user_can_type(environment: dict[str, str], folder: Path, typed: str) -> None:
+def test_program_is_spelled_as_the_user_can_type_it(environment: dict[str, str], folder: Path, typed: str) -> None:
     assert program(SCRIPTS / "iosig", environment, folder) == typed
 
 
-def test_commands_name_the_warehouse_of_the_command_line_only(
+def test_hints_repeat_the_warehouse_of_the_command_line_only(
     cli: Cli, checked_night: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = str(checked_night.store.root)
@@ -46,7 +46,7 @@ def test_commands_name_the_warehouse_of_the_command_line_only(
     assert "`iosig releases` lists them" in err
 
 
-def test_only_commands_change() -> None:
+def test_only_quoted_commands_receive_the_warehouse() -> None:
     with for_warehouse("/a b"):
         assert runnable("See `iosig run`, `iosig.toml` and iosig.") == (
             "See `iosig --warehouse '/a b' run`, `iosig.toml` and iosig."
@@ -57,7 +57,7 @@ def test_only_commands_change() -> None:
     assert command("run") == "iosig run"
 
 
-def test_a_command_is_never_broken_over_lines() -> None:
+def test_command_is_never_wrapped() -> None:
     text = "Nothing is there: `iosig --warehouse /a/very/long/path sql 'from rejects'` has the reasons."
     lines = wrapped(text, 30, keeps_commands=True)
     assert "`iosig --warehouse /a/very/long/path sql 'from rejects'`" in lines
@@ -65,7 +65,7 @@ def test_a_command_is_never_broken_over_lines() -> None:
 
 
 @pytest.mark.slow
-def test_a_printed_command_runs(checked_night: Night, tmp_path: Path) -> None:
+def test_printed_command_runs_in_a_shell(checked_night: Night, tmp_path: Path) -> None:
     """As a person would: the hint of a mistake is pasted into a shell of the same environment."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("UV_RUN", "IOSIG"))}
     environment["PATH"] = "/usr/bin:/bin"

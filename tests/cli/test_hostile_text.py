@@ -1,4 +1,4 @@
-"""What servers, files and names say reaches no terminal, log, notice or artifact with its control characters."""
+"""Control characters from servers, files and names never reach a terminal, log, notification or artifact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.answers.status.conditions import NOON
 from tests.hostile_servers import http_server, tcp_server
 from tests.nights import Cli, write_small_site
 
-#: title change, clear screen, C1, right-to-left override
+# title change, clear screen, C1, right-to-left override
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -31,11 +31,11 @@ def controls_in(text: str) -> list[str]:
     return _CONTROL.findall(text)
 
 
-def test_the_check_itself_finds_them() -> None:
+def test_check_finds_control_characters() -> None:
     assert len(controls_in(HOSTILE)) == 5
 
 
-def test_what_a_prometheus_server_says(cli: Cli, tmp_path: Path) -> None:
+def test_prometheus_error_is_sanitized(cli: Cli, tmp_path: Path) -> None:
     answer = json.dumps({"status": "error", "error": f"broken {HOSTILE}"}).encode()
     with http_server(lambda _: (500, {}, answer)) as server:
         code, out, err = cli("--warehouse", tmp_path / "w", "land", "--prometheus", server.url)
@@ -45,7 +45,7 @@ def test_what_a_prometheus_server_says(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.extra
-def test_what_a_catalogue_server_says(cli: Cli, tmp_path: Path) -> None:
+def test_catalogue_server_error_is_sanitized(cli: Cli, tmp_path: Path) -> None:
     pytest.importorskip("psycopg2", reason="the extra `postgresql` is not installed")
     fields = f"SFATAL\0C28000\0Mno {HOSTILE}\0\0".encode()
     refusal = b"E" + (len(fields) + 4).to_bytes(4, "big") + fields
@@ -61,7 +61,7 @@ def test_what_a_catalogue_server_says(cli: Cli, tmp_path: Path) -> None:
     assert controls_in(out + err) == []
 
 
-def test_names_of_files_are_shown_without_them(cli: Cli, tmp_path: Path) -> None:
+def test_file_names_are_sanitized(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / f"{HOSTILE}.csv").write_text("time_s,write_bytes\n0,1\n1,2\n2,9\n")
     (tmp_path / "inbox" / f"x{HOSTILE}").write_text("nothing that is known")
@@ -73,7 +73,7 @@ def test_names_of_files_are_shown_without_them(cli: Cli, tmp_path: Path) -> None
     assert controls_in(out + err) == []
 
 
-def test_notices_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notifications_are_sanitized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "w")
     mark_form(store)
     (tmp_path / "sendmail").write_text(f"#!/bin/sh\ncat >> {tmp_path}/mails\n")
@@ -89,13 +89,13 @@ def test_notices_have_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert controls_in(mail.replace("\r", "")) == []
 
 
-def test_a_failed_run_under_prefect_says_none() -> None:
+def test_message_of_a_failed_prefect_run_is_sanitized() -> None:
     from iosig.flows.flow_runs import failed
 
     assert controls_in(str(failed(MachineFault(f"The server said {HOSTILE}")).message)) == []
 
 
-def test_a_traceback_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traceback_is_sanitized(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     try:
@@ -112,13 +112,13 @@ class _Screen(io.TextIOWrapper):
 
 
 def screen_of(monkeypatch: pytest.MonkeyPatch) -> io.BytesIO:
-    """Have stdout be a terminal, and return what it was sent."""
+    """Make stdout a terminal, and return the bytes that it receives."""
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", _Screen(shown, encoding="utf-8", write_through=True))
     return shown
 
 
-def test_csv_has_none_on_a_terminal_and_is_whole_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_is_sanitized_on_a_terminal_and_raw_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = screen_of(monkeypatch)
     stream = printing.binary_stdout("csv")
     for byte in f"größe {HOSTILE}\n".encode():
@@ -131,14 +131,14 @@ def test_csv_has_none_on_a_terminal_and_is_whole_in_a_pipe(monkeypatch: pytest.M
     assert piped.getvalue() == HOSTILE.encode()
 
 
-def test_a_style_is_kept_and_a_text_cannot_bring_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_style_is_kept_and_escapes_in_text_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = screen_of(monkeypatch)
     printing.say(f"bad {HOSTILE}", fg="red")
     assert screen.getvalue().decode().startswith("\x1b[31mbad ")
     assert screen.getvalue().count(b"\x1b") == 2
 
 
-def test_steps_are_named_without_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_sanitized(capsys: pytest.CaptureFixture[str]) -> None:
     printing.progress(f"land {HOSTILE}\nfaked line", 1, 0.1)
     said = capsys.readouterr().err
     assert controls_in(said) == []

@@ -1,4 +1,4 @@
-"""`iosig job`: a run on a screen, as JSON that keeps its schema, as a picture and as a page."""
+"""`iosig job` shows a run on a terminal, as versioned JSON, as a figure and as a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.nights import Cli, Night
 LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
 
 
-def test_a_run_without_a_trace_is_told_by_what_storage_moved(cli: Cli, checked_night: Night) -> None:
+def test_run_without_trace_is_described_by_its_storage_traffic(cli: Cli, checked_night: Night) -> None:
     code, out, _ = cli("--warehouse", checked_night.store.root, "job", "101")
     assert code == 0
     assert out.startswith("Job 101: s3d of ann, 8 nodes, 2026-03-02 23:00Z, 30 min, COMPLETED\n")
@@ -34,7 +34,7 @@ def test_json_has_bytes_samples_and_neighbours(cli: Cli, checked_night: Night) -
 
 
 @pytest.mark.slow
-def test_a_trace_alone_needs_no_warehouse(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trace_alone_needs_no_warehouse(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     root = tmp_path / "none"
     code, out, _ = cli("--warehouse", root, "job", "--trace", LOG, "--all")
@@ -50,7 +50,7 @@ def test_a_trace_alone_needs_no_warehouse(cli: Cli, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.slow
-def test_a_picture_and_a_page(cli: Cli, tmp_path: Path) -> None:
+def test_figure_and_page_are_written(cli: Cli, tmp_path: Path) -> None:
     picture, page = tmp_path / "heat.png", tmp_path / "job.html"
     code, out, err = cli("job", "--trace", LOG, "--plot", picture, "--html", page)
     assert (code, out) == (0, "")
@@ -64,7 +64,7 @@ def test_a_picture_and_a_page(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_who_was_in_its_way_is_told_the_worst_first(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interfering_jobs_are_listed_by_delay(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     store = Store(tmp_path / "warehouse")
     attributed(store)
@@ -90,7 +90,7 @@ def test_who_was_in_its_way_is_told_the_worst_first(cli: Cli, tmp_path: Path, mo
         (["--trace", str(LOG), "--cluster", "titan"], "it asks no warehouse"),
     ],
 )
-def test_what_is_not_there_is_told(arguments: list[str], said: str, cli: Cli, checked_night: Night) -> None:
+def test_unknown_job_or_cluster_is_refused(arguments: list[str], said: str, cli: Cli, checked_night: Night) -> None:
     code, _, err = cli("--warehouse", checked_night.store.root, "job", *arguments)
     assert code == 2
     assert said in " ".join(err.split())

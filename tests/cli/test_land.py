@@ -1,4 +1,4 @@
-"""`iosig land` of what is asked for by itself."""
+"""`iosig land` of servers and Slurm, and the time zones of its inputs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.nights import Cli
         (("--prometheus", "ftp://ann:mine@host"), "ftp://host is not the address of a Prometheus server"),
     ],
 )
-def test_what_does_not_go_together_is_told(cli: Cli, tmp_path: Path, told: tuple[str, ...], sentence: str) -> None:
+def test_conflicting_options_are_refused(cli: Cli, tmp_path: Path, told: tuple[str, ...], sentence: str) -> None:
     code, _, err = cli("--warehouse", tmp_path / "w", "land", *told)
     assert (code, sentence in err) == (2, True), err
 
 
 @pytest.mark.slow
-def test_a_server_and_slurm_are_asked(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prometheus_and_slurm_are_landed(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = ("--warehouse", tmp_path / "w", "land", "--json")
     with fake_prometheus() as fake:
         fake.add("lustre_read_bytes_total", {time.time() - 200: "5"})
@@ -45,7 +45,7 @@ def test_a_server_and_slurm_are_asked(cli: Cli, tmp_path: Path, monkeypatch: pyt
     ]
 
 
-def test_the_zone_and_the_range_of_times_are_printed(cli: Cli, tmp_path: Path) -> None:
+def test_time_zone_and_time_range_are_printed(cli: Cli, tmp_path: Path) -> None:
     log, warehouse = tmp_path / "jobs.sacct", ("--warehouse", tmp_path / "w")
     log.write_text("JobID|Start|End|State\n7|2026-03-03T10:00:00|2026-03-03T11:30:00|COMPLETED\n")
     code, out, err = cli(*warehouse, "land", log)

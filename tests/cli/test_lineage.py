@@ -1,4 +1,4 @@
-"""`iosig lineage`."""
+"""`iosig lineage` shows tables, their columns and their dependencies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from tests.nights import Cli
 
 
-def test_all_tables_one_table_and_its_columns(cli: Cli) -> None:
+def test_lineage_lists_tables_columns_and_dependencies(cli: Cli) -> None:
     code, out, _ = cli("lineage")
     assert code == 0
     assert "transforms.job_io" in out
@@ -24,7 +24,7 @@ def test_all_tables_one_table_and_its_columns(cli: Cli) -> None:
     assert "transforms.classes" in document["downstream"]
 
 
-def test_a_table_that_no_run_writes_is_a_usage_error(cli: Cli) -> None:
+def test_unknown_table_is_a_usage_error(cli: Cli) -> None:
     code, _, err = cli("lineage", "nothing")
     assert (code, "No run writes a table nothing" in err) == (2, True)
     code, _, err = cli("lineage", "--columns")

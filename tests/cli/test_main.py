@@ -1,4 +1,4 @@
-"""The command as its users meet it: what it prints where, and its exit codes."""
+"""The command as users run it: its output, exit codes and imports."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.nights import Cli, Night
 
 @pytest.fixture
 def released(checked_night: Night) -> Path:
-    """A warehouse with one release, to be read only."""
+    """A warehouse with one release; must not be changed."""
     return checked_night.store.root
 
 
 # ---- landing and running
 
 
-def test_landing_twice_changes_nothing_and_says_so(cli: Cli, tmp_path: Path, landed_site: Store) -> None:
+def test_landing_twice_changes_nothing_and_reports_it(cli: Cli, tmp_path: Path, landed_site: Store) -> None:
     files = landed_site.root.parent / "site"
     code, out, err = cli("--warehouse", tmp_path / "w", "land", files)
     assert code == 0
@@ -41,7 +41,7 @@ def test_landing_twice_changes_nothing_and_says_so(cli: Cli, tmp_path: Path, lan
     assert sorted(path.name for path in (tmp_path / "w").rglob("*")) == before
 
 
-def test_what_is_refused_is_counted_and_the_rest_lands(cli: Cli, tmp_path: Path, landed_site: Store) -> None:
+def test_refused_inputs_are_counted_and_the_rest_lands(cli: Cli, tmp_path: Path, landed_site: Store) -> None:
     shutil.copytree(landed_site.root.parent / "site", tmp_path / "in")
     (tmp_path / "in" / "torn.parquet").write_bytes(b"PAR1 and no more")
     with (tmp_path / "in" / "jobs.sacct").open("a") as log:
@@ -60,7 +60,7 @@ def test_what_is_refused_is_counted_and_the_rest_lands(cli: Cli, tmp_path: Path,
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("checks_here")
-def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Store) -> None:
+def test_second_run_has_nothing_to_do(cli: Cli, site: Store) -> None:
     code, out, err = cli("--warehouse", site.root, "run", "--inline")
     assert code == 0
     assert re.search(r"^Release [0-9]{8}T[0-9]{6}Z-run \(passed\)", out, re.MULTILINE)
@@ -75,7 +75,7 @@ def test_a_run_prints_its_release_and_then_has_nothing_to_do(cli: Cli, site: Sto
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
-def test_a_failed_gate_ends_with_4(cli: Cli, site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_gate_exits_with_4(cli: Cli, site: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     from iosig.expectations import gate
     from iosig.warehouse.errors import GateFailed
 
@@ -99,7 +99,7 @@ def test_a_failed_gate_ends_with_4(cli: Cli, site: Store, monkeypatch: pytest.Mo
         (["--settings", "missing.toml", "sql", "select 1"], "'missing.toml' does not exist"),
     ],
 )
-def test_usage_ends_with_2(arguments: list[str], told: str, cli: Cli, tmp_path: Path) -> None:
+def test_usage_error_exits_with_2(arguments: list[str], told: str, cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("--warehouse", tmp_path / "empty", *arguments)
     assert (code, out) == (2, "")
     assert told in err
@@ -107,7 +107,7 @@ def test_usage_ends_with_2(arguments: list[str], told: str, cli: Cli, tmp_path: 
 
 
 @pytest.mark.usefixtures("checks_here")
-def test_wrong_settings_are_told_with_file_and_field(cli: Cli, site: Store, tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_with_file_and_field(cli: Cli, site: Store, tmp_path: Path) -> None:
     settings = tmp_path / "wrong.toml"
     settings.write_text("[classes]\nuniform_cof = 0.3\n")
     code, _, err = cli("--warehouse", site.root, "--settings", settings, "run", "--inline")
@@ -116,7 +116,7 @@ def test_wrong_settings_are_told_with_file_and_field(cli: Cli, site: Store, tmp_
 
 
 @pytest.mark.parametrize("pattern", ["fs=(", "fs=.*"])
-def test_a_pattern_that_cannot_work_is_refused_at_once(pattern: str, cli: Cli, site: Store, tmp_path: Path) -> None:
+def test_invalid_file_system_pattern_is_refused(pattern: str, cli: Cli, site: Store, tmp_path: Path) -> None:
     settings = tmp_path / "wrong.toml"
     settings.write_text(f"[jobs]\nfilesystem_pattern = '{pattern}'\n")
     code, _, err = cli("--warehouse", site.root, "--settings", settings, "run", "--inline")
@@ -128,7 +128,7 @@ def test_a_pattern_that_cannot_work_is_refused_at_once(pattern: str, cli: Cli, s
 
 
 class TestReading:
-    def test_a_table_for_people(self, cli: Cli, released: Path) -> None:
+    def test_sql_prints_a_table(self, cli: Cli, released: Path) -> None:
         code, out, _ = cli("--warehouse", released, "sql", "select job_id, started_at from jobs order by 1")
         assert code == 0
         assert "2026-03-02 22:20:00" in out
@@ -139,13 +139,13 @@ class TestReading:
             "103",
         ]
 
-    def test_json_has_instants_and_whole_lists(self, cli: Cli, released: Path) -> None:
+    def test_json_has_iso_timestamps_and_whole_lists(self, cli: Cli, released: Path) -> None:
         query = "select job_id, started_at, sample_bytes_per_s from samples order by all limit 1"
         (row,) = json.loads(cli("--warehouse", released, "sql", query, "--format", "json")[1])
         assert (row["job_id"], row["started_at"]) == ("100", "2026-03-02T22:20:00+00:00")
         assert len(row["sample_bytes_per_s"]) == 181
 
-    def test_export_carries_units_and_docs(self, cli: Cli, released: Path, tmp_path: Path) -> None:
+    def test_export_includes_units_and_documentation(self, cli: Cli, released: Path, tmp_path: Path) -> None:
         code, out, _ = cli("--warehouse", released, "export", "job_io", "--output", tmp_path / "io.parquet")
         assert code == 0
         assert "8 rows of job_io" in out
@@ -155,7 +155,7 @@ class TestReading:
 
     @pytest.mark.slow
     @pytest.mark.usefixtures("quick_checks")
-    def test_names_from_the_input_are_text(self, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+    def test_markup_and_sql_in_names_are_plain_text(self, cli: Cli, checked_night: Night, tmp_path: Path) -> None:
         site = checked_night.copy(tmp_path / "warehouse")
         log = tmp_path / "hostile.sacct"
         log.write_text(
@@ -170,7 +170,7 @@ class TestReading:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
-def test_history_diff_and_rollback(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+def test_releases_diff_and_rollback_work_together(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
     site = checked_night.copy(tmp_path / "warehouse")
     log = tmp_path / "more.sacct"
     log.write_text(
@@ -194,7 +194,7 @@ def test_history_diff_and_rollback(cli: Cli, checked_night: Night, tmp_path: Pat
     assert cli("--warehouse", site.root, "sql", count, "--format", "csv")[1].split() == ['"n"', "5"]
 
 
-# ---- one file, and the demo
+# ---- single files, and the demo
 
 
 def test_classify_needs_no_warehouse(cli: Cli, tmp_path: Path) -> None:
@@ -207,13 +207,13 @@ def test_classify_needs_no_warehouse(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_classify_refuses_what_is_no_series(cli: Cli, tmp_path: Path, landed_site: Store) -> None:
+def test_classify_refuses_a_job_log(cli: Cli, tmp_path: Path, landed_site: Store) -> None:
     code, out, err = cli("classify", landed_site.root.parent / "site" / "jobs.sacct")
     assert (code, out) == (3, "")
     assert "neither a series nor a trace" in err
 
 
-def test_classify_takes_a_trace_and_writes_its_throughput(cli: Cli, tmp_path: Path) -> None:
+def test_classify_accepts_a_trace_and_writes_its_throughput(cli: Cli, tmp_path: Path) -> None:
     trace = tmp_path / "run.json"
     phases = {"b_rank_avr": [2e6, 4e6], "t_rank_s": [100, 200], "t_rank_e": [200.0, 300.0]}
     trace.write_text(json.dumps({"write_sync": {"total_bytes": 6e8, "number_of_ranks": 4, "bandwidth": phases}}))
@@ -232,7 +232,7 @@ def test_classify_takes_a_trace_and_writes_its_throughput(cli: Cli, tmp_path: Pa
     assert "requests" in out
 
 
-def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path) -> None:
+def test_signal_of_a_series_is_not_written(cli: Cli, tmp_path: Path) -> None:
     series = tmp_path / "job-7-writes.txt"
     series.write_text("0 0\n60 1000\n120 2000\n")
     code, _, err = cli("classify", series, "--signal", tmp_path / "signal.csv")
@@ -242,7 +242,7 @@ def test_a_signal_that_nothing_tells_of_is_not_written(cli: Cli, tmp_path: Path)
 
 
 @pytest.mark.long
-def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path) -> None:
+def test_demo_compares_results_with_the_truth(cli: Cli, tmp_path: Path) -> None:
     """The README shows part of the story; `--full` adds all tables."""
     code, out, err = cli("demo", "--full", "--output", tmp_path / "demo")
     assert code == 0, err
@@ -286,7 +286,7 @@ def test_the_demo_prints_what_it_found_beside_the_truth(cli: Cli, tmp_path: Path
     ],
     ids=["done", "usage", "a bug"],
 )
-def test_the_program_ends_as_the_command_does(arguments: list[str], before: str, code: int, told: str) -> None:
+def test_program_exits_with_the_code_of_the_command(arguments: list[str], before: str, code: int, told: str) -> None:
     script = f"import importlib; main = importlib.import_module('iosig.cli.main'); {before}\nmain.program()"
     ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
     assert ended.returncode == code
@@ -294,10 +294,10 @@ def test_the_program_ends_as_the_command_does(arguments: list[str], before: str,
     assert ("Commands:" in ended.stdout) == (code == 0)
 
 
-# ---- what a command may cost
+# ---- import costs
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_no_heavy_modules() -> None:
     heavy = ("duckdb", "polars", "numpy", "pyarrow", "prefect", "great_expectations", "pandas", "pydantic", "rich")
     code = f"""
 import sys
@@ -314,7 +314,7 @@ finally:
 
 
 @pytest.mark.slow
-def test_a_night_imports_nothing_of_reports_and_of_servers() -> None:
+def test_nightly_imports_neither_reports_nor_servers() -> None:
     code = """
 import sys
 import iosig.flows.nightly

@@ -1,4 +1,4 @@
-"""`iosig network` as its users meet it: what it prints, what it writes where, and its exit codes."""
+"""`iosig network`: its output, its files and its exit codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from iosig.warehouse.placing import moved_into_place
 from tests.nights import Cli
 from tests.request_event_files import Plan, planted, write
 
-#: patterns of few windows are found sooner
+# few windows make the search for patterns quick
 FEW = ("--windows", 8)
 PLAN = Plan(rank_count=16, io_node_count=4, storage_node_count=4, requests_per_rank=8, slow_storage_node=2)
 HOSTILE = (
@@ -31,7 +31,7 @@ HOSTILE = (
     "\u202ertl\u2066\nand\rlines\x00\x9b",
     "long" * 2500,
 )
-#: what a terminal takes for more than letters
+# control characters that a terminal interprets
 STEERING = {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160), 0x202E, 0x2066)}
 
 
@@ -44,13 +44,13 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def known() -> dict[tuple[object, ...], NetworkInput]:
-    """Networks that were made."""
+    """Cache of networks."""
     return {}
 
 
 @pytest.fixture(autouse=True)
 def made_once(known: dict[tuple[object, ...], NetworkInput], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the network of one trace, asked for alike, once: these tests are of what is done with it."""
+    """Build the network of a trace and query only once, since these tests are about its use."""
     make = networks.read_network
 
     def made(path: Path, settings: Settings, asked: Query, params: NetworkParams) -> NetworkInput:
@@ -64,13 +64,13 @@ def made_once(known: dict[tuple[object, ...], NetworkInput], monkeypatch: pytest
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where pictures go; the warehouse is not there."""
+    """A folder for figures, without a warehouse."""
     (tmp_path / "out").mkdir()
     return tmp_path / "out"
 
 
 def strict(text: str) -> Any:
-    """Read JSON as the standard has it: without NaN and infinities."""
+    """Parse JSON strictly: without NaN and infinities."""
 
     def refuse(name: str) -> float:
         raise ValueError(name)
@@ -79,7 +79,7 @@ def strict(text: str) -> Any:
 
 
 def renamed(path: Path, layer: str, names: dict[str, str]) -> Path:
-    """Write events whose nodes of a layer are called otherwise."""
+    """Write events with other node names in a layer."""
     is_it = pl.col("layer") == layer
     events = planted(PLAN).events
     events.with_columns(
@@ -88,10 +88,10 @@ def renamed(path: Path, layer: str, names: dict[str, str]) -> Path:
     return path
 
 
-# ---- what is printed
+# ---- output
 
 
-def test_it_says_which_node_is_slow_and_by_how_much(cli: Cli, trace: Path) -> None:
+def test_slow_node_is_named_with_its_ratio_to_the_median(cli: Cli, trace: Path) -> None:
     code, out, err = cli("network", trace, *FEW)
     assert (code, err) == (0, "")
     lines = out.splitlines()
@@ -108,7 +108,7 @@ def test_it_says_which_node_is_slow_and_by_how_much(cli: Cli, trace: Path) -> No
     assert "too few nodes" in out
 
 
-def test_who_is_slow_leads_and_patterns_leave_them_out(cli: Cli, trace: Path) -> None:
+def test_slow_nodes_come_first_and_are_excluded_from_patterns(cli: Cli, trace: Path) -> None:
     out = cli("network", trace, *FEW)[1]
     lead = next(line for line in out.splitlines() if line.startswith("Slow, beside the median of their layer: "))
     assert "device 2, x 10.00" in lead
@@ -126,14 +126,14 @@ def test_who_is_slow_leads_and_patterns_leave_them_out(cli: Cli, trace: Path) ->
     assert iosig.cli.network._pattern_text(row | {"pattern": None, "outcome": "no_match"}, slow) == "no match"
 
 
-def test_it_fits_a_hundred_columns(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_fits_100_columns(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = renamed(tmp_path / "events.parquet", "io_node", {str(node): HOSTILE[3] + str(node) for node in range(4)})
     _, out, _ = cli("network", path, *FEW)
     assert max(len(line.rstrip()) for line in out.splitlines()) <= 100
 
 
 @pytest.mark.parametrize("layer", ["nodes", "layers"])
-def test_names_do_not_steer_the_terminal(layer: str, cli: Cli, tmp_path: Path) -> None:
+def test_control_characters_in_names_are_removed(layer: str, cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "events\x1b[31m.parquet"
     if layer == "nodes":
         renamed(path, "io_node", dict(zip("0123", HOSTILE, strict=True)))
@@ -149,11 +149,11 @@ def test_names_do_not_steer_the_terminal(layer: str, cli: Cli, tmp_path: Path) -
     told = strict(out)
     shown = told["nodes"]["io_node"] if layer == "nodes" else told["layers"]
     key = "node" if layer == "nodes" else "name"
-    # the outermost layer is that of the ranks, whatever it is called
+    # the outermost layer is always named `rank`
     assert {row[key] for row in shown} >= set(HOSTILE if layer == "nodes" else HOSTILE[2:])
 
 
-def test_only_what_was_in_the_window_is_told(cli: Cli, trace: Path) -> None:
+def test_window_limits_the_reported_transfers(cli: Cli, trace: Path) -> None:
     _, out, _ = cli("network", trace, "--json", *FEW)
     whole = strict(out)
     code, out, _ = cli("network", trace, "--json", "--window", "3.3:", *FEW)
@@ -176,7 +176,7 @@ def test_only_what_was_in_the_window_is_told(cli: Cli, trace: Path) -> None:
     assert "Patterns of this time" in out
 
 
-def test_a_window_that_holds_all_tells_what_no_window_tells(cli: Cli, trace: Path) -> None:
+def test_unbounded_window_equals_no_window(cli: Cli, trace: Path) -> None:
     documents = [strict(cli("network", trace, "--json", *window, *FEW)[1]) for window in ((), ("--window", ":"))]
     for document in documents:
         document["patterns"] = [row for row in document["patterns"] if row["is_whole_run"]]
@@ -192,13 +192,13 @@ def test_a_window_that_holds_all_tells_what_no_window_tells(cli: Cli, trace: Pat
         ("2018-01-01/2019-01-01", "seconds from its start"),
     ],
 )
-def test_windows_that_are_none_are_refused(window: str, said: str, cli: Cli, trace: Path) -> None:
+def test_invalid_window_is_refused(window: str, said: str, cli: Cli, trace: Path) -> None:
     code, out, err = cli("network", trace, f"--window={window}", *FEW)
     assert (code, out) == (2, "")
     assert said in err
 
 
-def test_json_is_finite_whatever_the_times(cli: Cli, tmp_path: Path) -> None:
+def test_json_is_finite_for_instant_negative_and_unsized_transfers(cli: Cli, tmp_path: Path) -> None:
     events = planted(PLAN).events.filter(pl.col("event") != "open")
     instant = events.with_columns(start_s=pl.lit(1.0), end_s=pl.lit(1.0))
     is_outer = pl.col("layer") == "application"
@@ -217,7 +217,7 @@ def test_json_is_finite_whatever_the_times(cli: Cli, tmp_path: Path) -> None:
             assert {(row["mean_s"], row["time_ratio"]) for row in ranks} == {(0, None)}
 
 
-def test_means_are_of_known_times_only(cli: Cli, tmp_path: Path) -> None:
+def test_means_ignore_negative_latencies(cli: Cli, tmp_path: Path) -> None:
     """One of two requests of a rank has a negative latency: the other one is the mean."""
     rows = [
         ("application", 0, "0", "a", "request", 1.0, 2.0),
@@ -232,7 +232,7 @@ def test_means_are_of_known_times_only(cli: Cli, tmp_path: Path) -> None:
     assert (row["transfer_count"], row["mean_s"], row["max_transfer_time_s"]) == (2, 0.25, 0.25)
 
 
-def test_layers_called_like_ours_stay_apart(cli: Cli, tmp_path: Path) -> None:
+def test_layers_with_reserved_names_are_numbered(cli: Cli, tmp_path: Path) -> None:
     names = {"io_node": "rank", "storage": "device"}
     planted(PLAN).events.with_columns(pl.col("layer").replace(names)).write_parquet(tmp_path / "e")
     told = strict(cli("network", tmp_path / "e", "--json", *FEW)[1])
@@ -240,10 +240,10 @@ def test_layers_called_like_ours_stay_apart(cli: Cli, tmp_path: Path) -> None:
     assert [len(rows) for rows in told["nodes"].values()] == [16, 4, 4, 4]
 
 
-# ---- what is refused
+# ---- refusals
 
 
-def test_what_is_no_network_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
+def test_trace_without_network_is_refused_in_one_sentence(cli: Cli, tmp_path: Path) -> None:
     events = planted(PLAN).events
     events.filter(pl.col("layer") == "application").write_parquet(tmp_path / "one_layer")
     other = pl.when(pl.col("layer") == "application").then(pl.lit("0")).otherwise(pl.lit("1")).alias("request_id")
@@ -263,7 +263,7 @@ def test_what_is_no_network_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -
     assert cli("network", tmp_path / "absent")[0] == 2
 
 
-def test_refused_rows_end_with_3_if_strict_and_the_rest_is_shown(cli: Cli, trace: Path, tmp_path: Path) -> None:
+def test_strict_exits_with_3_on_refused_rows(cli: Cli, trace: Path, tmp_path: Path) -> None:
     events = pl.read_parquet(trace)
     torn = events.head(1).with_columns(end_s=pl.col("start_s") - 1)
     pl.concat([events, torn]).write_parquet(tmp_path / "e")
@@ -284,7 +284,7 @@ def test_options_that_do_not_fit_the_trace_are_refused(cli: Cli, trace: Path) ->
 
 
 @pytest.mark.slow
-def test_layers_and_modules_are_checked_against_the_trace(cli: Cli, shared_data: Path) -> None:
+def test_layers_and_modules_are_validated_against_the_trace(cli: Cli, shared_data: Path) -> None:
     log = shared_data / "dxt" / "ior_posix_fpp_n8_i12_d3.darshan"
     for layers in ("", "rank,rank", "rank,,nonsense"):
         code, _, err = cli("network", log, "--layers", layers)
@@ -296,7 +296,7 @@ def test_layers_and_modules_are_checked_against_the_trace(cli: Cli, shared_data:
     assert told["window_count"] == 1
 
 
-def test_lost_requests_are_told_apart_from_those_never_kept(cli: Cli, shared_data: Path) -> None:
+def test_lost_requests_are_distinguished_from_disabled_tracing(cli: Cli, shared_data: Path) -> None:
     code, _, err = cli("network", shared_data / "darshan" / "bad" / "trunc_half.darshan")
     assert code == 3
     assert "its single requests cannot be read (DXT_" in err
@@ -306,7 +306,7 @@ def test_lost_requests_are_told_apart_from_those_never_kept(cli: Cli, shared_dat
     assert "DXT_ENABLE_IO_TRACE=1" in err
 
 
-def test_many_nodes_are_taken_together(cli: Cli, trace: Path) -> None:
+def test_excess_nodes_are_grouped(cli: Cli, trace: Path) -> None:
     told = strict(cli("network", trace, "--max-nodes", 4, "--json", *FEW)[1])
     assert [(layer["name"], layer["nodes"], layer["group_size"]) for layer in told["layers"]] == [
         ("rank", 4, 4), ("io_node", 4, 1), ("storage", 4, 1), ("device", 4, 1),
@@ -316,11 +316,11 @@ def test_many_nodes_are_taken_together(cli: Cli, trace: Path) -> None:
     assert "4 active rank groups" in out
 
 
-# ---- what is written
+# ---- output files
 
 
 @pytest.mark.slow
-def test_pictures_and_page_are_written(cli: Cli, trace: Path, folder: Path) -> None:
+def test_figures_and_page_are_written(cli: Cli, trace: Path, folder: Path) -> None:
     names = ("a.png", "a.svg", "a.html")
     options = [item for name in names for item in (f"--{name[2:]}", folder / name)]
     code, out, err = cli("network", trace, *options, "--metric", "size", "--window", "3:3.5", *FEW)
@@ -332,7 +332,7 @@ def test_pictures_and_page_are_written(cli: Cli, trace: Path, folder: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["png", "svg", "html"])
-def test_a_trace_is_never_written_over(kind: str, cli: Cli, trace: Path, tmp_path: Path) -> None:
+def test_trace_is_never_overwritten(kind: str, cli: Cli, trace: Path, tmp_path: Path) -> None:
     before = trace.read_bytes()
     link = tmp_path / "link.parquet"
     link.symlink_to(trace)
@@ -344,7 +344,7 @@ def test_a_trace_is_never_written_over(kind: str, cli: Cli, trace: Path, tmp_pat
     assert link.is_symlink()
 
 
-def test_targets_that_cannot_be_written_are_refused_before_work(
+def test_invalid_output_paths_are_refused_before_any_work(
     cli: Cli, trace: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(folder / "pipe")
@@ -366,10 +366,10 @@ def test_targets_that_cannot_be_written_are_refused_before_work(
     assert Path(os.devnull).is_char_device()
 
 
-def test_a_write_that_fails_leaves_what_was_there(
+def test_failed_write_keeps_the_existing_file(
     cli: Cli, trace: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where the disk is full."""
+    """Simulates a full disk."""
     import iosig.reports.networks.page
 
     def full(_: object, path: Path) -> None:
@@ -386,12 +386,12 @@ def test_a_write_that_fails_leaves_what_was_there(
     assert (folder / "a.html").read_text() == "kept"
 
 
-def test_nothing_is_drawn_of_a_time_without_the_run(cli: Cli, trace: Path, folder: Path) -> None:
+def test_window_outside_the_run_draws_nothing(cli: Cli, trace: Path, folder: Path) -> None:
     assert cli("network", trace, "--png", folder / "a.png", "--window", "100:", *FEW)[0] == 2
     assert os.listdir(folder) == []
 
 
-def test_ratios_are_short() -> None:
+def test_ratios_are_formatted_briefly() -> None:
     shown = [iosig.cli.network._ratio(value) for value in (None, 1.0, 9.999, 123.4, 1e9)]
     assert shown == [None, "1.00", "10.00", "123", "1,000,000,000"]
     assert iosig.cli.network._factor(0.0) == "x 1"

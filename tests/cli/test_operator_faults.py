@@ -1,4 +1,4 @@
-"""Faults that really happen to the command, in a process of its own: exit code 6, one sentence, nothing half done.
+"""Real faults of the command in a separate process end with exit code 6, one sentence, and no partial changes.
 
 `pytest -rP` prints the table: fault, command, exit code, sentence.
 """
@@ -27,7 +27,7 @@ from iosig.warehouse.store.store import Store
 from tests.flows.faulty_machines import SOUND, USER, Ended, Machine, disk, kill_children, read_only, size_on_disk
 from tests.nights import Night, pass_every_check, write_small_site
 
-#: what a fault does to a warehouse, until it is over; it gives the machine on which the command then runs
+# applies a fault to a warehouse while the context lasts, and yields the machine on which the command runs
 Happens = Callable[[Path], AbstractContextManager[Machine]]
 CACHES = ("release_index", "snapshot_files", "plain", "sound.json")
 SQL = ("sql", "select count(*) from job_io")
@@ -41,7 +41,7 @@ EXPORT = ("export", "job_io", "--output", "-", "--format", "csv")
 
 
 def contents(root: Path) -> dict[str, list[str]]:
-    """Every row of every table of the current release, in an order of its own."""
+    """Every row of every table of the current release, sorted."""
     store = Store(root)
     with opened(store, releases.find(store, None)) as connection:
         return {
@@ -60,11 +60,11 @@ def assert_told(name: str, command: tuple[object, ...], ended: Ended, told: str,
     assert ended.err.splitlines()[-1] == f"iosig: {ended.sentence}"
 
 
-# ---- what happens
+# ---- faults
 
 
 def forgotten(root: Path) -> None:
-    """Remove what is made anew where it is missing: then the metadata are read."""
+    """Remove cached files, so that the metadata are read again."""
     for name in CACHES:
         shutil.rmtree(root / name, ignore_errors=True)
         (root / name).unlink(missing_ok=True) if (root / name).is_file() else None
@@ -84,7 +84,7 @@ def _flipped(path: Path) -> None:
 
 
 def damaged(pattern: str, how: Callable[[Path], object] = _torn, *, is_cached: bool = True) -> Happens:
-    """Have the last file of a pattern damaged."""
+    """Damage the last file that matches a pattern."""
 
     @contextmanager
     def happens(root: Path) -> Iterator[Machine]:
@@ -97,7 +97,7 @@ def damaged(pattern: str, how: Callable[[Path], object] = _torn, *, is_cached: b
 
 
 def without_right(pattern: str, mode: int) -> Happens:
-    """Take rights from what matches a pattern; from the warehouse itself for none."""
+    """Remove permissions from files that match a pattern, or from the warehouse itself without a pattern."""
 
     @contextmanager
     def happens(root: Path) -> Iterator[Machine]:
@@ -118,7 +118,7 @@ def cannot_be_written(root: Path) -> Iterator[Machine]:
 
 
 def limited(kind: int, most: int) -> Happens:
-    """Have a limit on what a process may take."""
+    """Limit a resource of the process."""
 
     @contextmanager
     def happens(_: Path) -> Iterator[Machine]:
@@ -156,14 +156,14 @@ def torn_journal(root: Path) -> Iterator[Machine]:
     yield SOUND
 
 
-# ---- one sentence each
+# ---- each fault is reported in one sentence
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault, a command that meets it, and what it says of it.
+    """A fault, a command that meets it, and the expected message.
 
-    is_mended: whether the fault goes by itself when it is over, so that a run then ends with the same tables.
+    is_mended: whether the fault disappears by itself afterwards, so that a run then yields the same tables.
     """
 
     name: str
@@ -179,7 +179,7 @@ _READ_ONLY = r"^/\S+: its file system can only be read\. Mount it to be written"
 _NO_RIGHT = r": there is no right to do that\. Give this user the right"
 _NOT_AS_WRITTEN = r"(?:has [\d,]+ bytes, not [\d,]+|has other bytes than were written|is not there)\. `iosig verify`"
 
-#: of which one of each kind is slow, and the rest long
+# one fault of each kind is slow, and the others are long
 SLOW = (
     Fault(
         "released Parquet flipped", damaged("tables/job_io/data/*", _flipped), SQL, f"job_io/data/.*{_NOT_AS_WRITTEN}"
@@ -247,7 +247,7 @@ LONG = (
 
 @pytest.fixture(scope="module")
 def released(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small site's warehouse after a night whose checks all pass at once; not to be changed."""
+    """The small site's warehouse after a night with stubbed checks; must not be changed."""
     store = Store(tmp_path_factory.mktemp("released") / "warehouse")
     shutil.copytree(landed_site.root, store.root)
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -258,7 +258,7 @@ def released(landed_site: Store, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def root(released: Path, tmp_path: Path) -> Path:
-    """A warehouse with a release, on a machine where all is well yet."""
+    """A copy of a warehouse with a release, on a machine without faults so far."""
     shutil.copytree(released, tmp_path / "warehouse", symlinks=True)
     return tmp_path / "warehouse"
 
@@ -268,7 +268,7 @@ def _named(faults: tuple[Fault, ...], mark: pytest.MarkDecorator) -> list[Any]:
 
 
 @pytest.mark.parametrize("fault", [*_named(SLOW, pytest.mark.slow), *_named(LONG, pytest.mark.long)])
-def test_a_fault_is_told_in_a_sentence(fault: Fault, root: Path, request: pytest.FixtureRequest) -> None:
+def test_fault_is_reported_in_one_sentence(fault: Fault, root: Path, request: pytest.FixtureRequest) -> None:
     if fault.is_mended:
         shutil.rmtree(root)
         request.getfixturevalue("checked_night").copy(root)
@@ -282,18 +282,18 @@ def test_a_fault_is_told_in_a_sentence(fault: Fault, root: Path, request: pytest
         assert contents(root) == before
 
 
-# ---- what is no fault
+# ---- tolerated conditions
 
 
 def one_of_them(cases: list[Any]) -> list[Any]:
-    """Return cases of which the first is slow, and the others are long."""
+    """Mark the first case slow, and the others long."""
     return [
         pytest.param(case, marks=pytest.mark.long if place else pytest.mark.slow) for place, case in enumerate(cases)
     ]
 
 
 @pytest.mark.parametrize("command", one_of_them([SQL, ("releases",), EXPORT, ("diff", "2026", "2026"), ("verify",)]))
-def test_what_reads_needs_nothing_to_be_written(command: tuple[str, ...], root: Path) -> None:
+def test_reading_commands_work_on_a_read_only_file_system(command: tuple[str, ...], root: Path) -> None:
     forgotten(root)
     with read_only(root):
         ended = SOUND.iosig("--warehouse", root, *command)
@@ -302,7 +302,7 @@ def test_what_reads_needs_nothing_to_be_written(command: tuple[str, ...], root: 
 
 @pytest.mark.parametrize("text", one_of_them([b"{torn", b"", b"null", b"[1]", b"\xff\x00"]))
 @pytest.mark.long
-def test_what_can_be_made_anew_is_in_silence(text: bytes, root: Path) -> None:
+def test_damaged_caches_are_rebuilt_silently(text: bytes, root: Path) -> None:
     names = [*root.glob("release_index/*"), *root.glob("snapshot_files/*"), root / "sound.json"]
     names += [root / "publishing.json", root / "landing.sequence"]
     for path in names:
@@ -317,7 +317,7 @@ def test_what_can_be_made_anew_is_in_silence(text: bytes, root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_input_that_cannot_be_read_costs_itself_alone(tmp_path: Path) -> None:
+def test_unreadable_input_does_not_prevent_others_from_landing(tmp_path: Path) -> None:
     inbox, root = tmp_path / "inbox", tmp_path / "warehouse"
     write_small_site(inbox)
     (inbox / "a.sacct").write_text(NEW_JOB)
@@ -339,24 +339,24 @@ def test_one_input_that_cannot_be_read_costs_itself_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_full_output_is_told(root: Path) -> None:
+def test_full_stdout_is_reported(root: Path) -> None:
     with Path("/dev/full").open("w") as full:
         ended = SOUND.iosig("--warehouse", root, "releases", printed_to=full)
     assert_told("full output", ("releases",), ended, r"What is printed: no space is left")
 
 
 @pytest.mark.long
-def test_no_folder_for_temporary_files_and_no_home_are_no_fault(root: Path, landed_site: Store, tmp_path: Path) -> None:
+def test_missing_home_and_temporary_folder_are_tolerated(root: Path, landed_site: Store, tmp_path: Path) -> None:
     nowhere = Machine(variables=(("TMPDIR", "/nowhere"), ("HOME", "/nowhere"), ("XDG_CACHE_HOME", "/nowhere")))
     for command in (SQL, ANEW):
         assert nowhere.iosig("--warehouse", root, *command).code == 0
 
 
-# ---- a process that is killed
+# ---- killed processes
 
 
 @pytest.mark.long
-def test_a_child_that_is_killed_is_told(root: Path) -> None:
+def test_killed_child_process_is_reported(root: Path) -> None:
     ended = SOUND.iosig("--warehouse", root, *ANEW, meanwhile=kill_children)
     assert_told("the checks' process killed", ANEW, ended, r"ended before it answered; .* memory\. Run again\.")
 
@@ -365,7 +365,7 @@ def test_a_child_that_is_killed_is_told(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_while_landing_leaves_nothing(tmp_path: Path) -> None:
+def test_full_disk_during_landing_leaves_nothing(tmp_path: Path) -> None:
     write_small_site(tmp_path / "site")
     with disk(tmp_path / "disk", 16_384) as small:
         root = small.folder / "warehouse"
@@ -376,12 +376,12 @@ def test_a_disk_that_is_full_while_landing_leaves_nothing(tmp_path: Path) -> Non
         assert SOUND.iosig("--warehouse", root, "land", tmp_path / "site" / "polls.csv").code == 0
 
 
-#: how much of what a night takes is there: it is full while it builds, checks, publishes, links and tells
+# share of the space of a night that is free: the disk fills while it builds, checks, publishes, links or reports
 PARTS = [0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9]
 
 
 @pytest.mark.parametrize("part", [pytest.param(part, marks=pytest.mark.long) for part in PARTS])
-def test_a_night_on_a_full_disk_ends_as_if_nothing_had_been(
+def test_night_on_a_full_disk_publishes_all_or_nothing(
     part: float, landed_site: Store, checked_night: Night, tmp_path: Path
 ) -> None:
     needed, landed = size_on_disk(checked_night.store.root), size_on_disk(landed_site.root)

@@ -1,4 +1,4 @@
-"""`iosig patterns`: patterns in 80 columns and as JSON, and the reasons where there are none."""
+"""`iosig patterns` prints patterns in 80 columns and as JSON, or reasons for their absence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return made
 
 
-def test_patterns_are_told_with_whose_they_may_be(store: Store, cli: Cli) -> None:
+def test_patterns_are_listed_with_likely_applications(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "patterns", "lake")
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
@@ -51,14 +51,16 @@ def test_patterns_are_told_with_whose_they_may_be(store: Store, cli: Cli) -> Non
         (("pond",), "read: too few polls to tell."),
     ],
 )
-def test_a_time_and_a_direction_may_be_asked_for(store: Store, cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+def test_time_range_and_direction_filter_patterns(
+    store: Store, cli: Cli, arguments: tuple[str, ...], said: str
+) -> None:
     code, out, _ = cli("--warehouse", store.root, "patterns", *arguments)
     assert code == 0
     assert said in out
     assert "aaaaaaaa" not in out
 
 
-def test_programs_get_json(store: Store, cli: Cli) -> None:
+def test_json_lists_patterns_and_reasons(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "patterns", "lake", "--json", "--top", 1)
     told = json.loads(out)
     assert (code, told["pattern_count"], told["without_patterns"]) == (0, 2, {"read": "no_pattern"})
@@ -68,7 +70,7 @@ def test_programs_get_json(store: Store, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("sea",), ("lake", "--at", "2018-02-09T10:01")])
-def test_what_cannot_be_said_is_a_fault_of_use(store: Store, cli: Cli, arguments: tuple[str, ...]) -> None:
+def test_invalid_arguments_are_usage_errors(store: Store, cli: Cli, arguments: tuple[str, ...]) -> None:
     code, out, err = cli("--warehouse", store.root, "patterns", *arguments)
     assert (code, out) == (2, "")
     assert "lake, pond" in err or "--at" in err

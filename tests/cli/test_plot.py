@@ -1,4 +1,4 @@
-"""`iosig plot signature`: which signature is meant, what is drawn of it, and what is told when there is none."""
+"""`iosig plot` selects a signature, draws it or other figures, and explains why when it cannot."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.flows.signature_releases import Made, curve, publish
 from tests.nights import Cli
 
 HOSTILE = "o'x/'); drop table jobs; --\x1b[2J/8"
-#: what servers counted of four runs, on steps of their own, while storage saw others too
+# counters of four runs, with their step length, while server-side samples contain other traffic too
 COUNTED = curve([(60, 90, 2e9), (180, 220, 1e9)])[::2] * 0.9
 GAPPED = np.append(curve([(0, 10, 1e9)], 20), [np.nan, 3e9])
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A warehouse with two releases: the first has nothing but one application, which the second has not."""
+    """A warehouse with two releases: the only application of the first release is absent from the second."""
     made = Store(tmp_path_factory.mktemp("drawn") / "warehouse")
     publish(made, "first", [Made("zoe/first/1")])
     publish(
@@ -53,7 +53,7 @@ def release(store: Store) -> Release:
     return find(store, None)
 
 
-# ---- which one is meant
+# ---- selection of the application
 
 KNOWN = ["ana/ior_a/16", "ana/ior_ab/16", "ben/s3d/1024", "ben/s3d/2048", "cy/S3D_old/16"]
 
@@ -71,7 +71,7 @@ KNOWN = ["ana/ior_a/16", "ana/ior_ab/16", "ben/s3d/1024", "ben/s3d/2048", "cy/S3
         ("s3d_", "cy/S3D_old/16"),
     ],
 )
-def test_a_part_that_means_no_other_is_enough(asked: str, meant: str) -> None:
+def test_unambiguous_part_of_a_name_selects_an_application(asked: str, meant: str) -> None:
     assert choose_application(KNOWN, asked) == meant
 
 
@@ -85,12 +85,12 @@ def test_a_part_that_means_no_other_is_enough(asked: str, meant: str) -> None:
         ("", "Known are"),
     ],
 )
-def test_what_means_none_or_several_is_told_with_what_there_is(asked: str, told: str) -> None:
+def test_ambiguous_or_unknown_name_is_refused_with_candidates(asked: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         choose_application(KNOWN, asked)
 
 
-def test_only_the_first_of_very_many_names_are_told() -> None:
+def test_long_candidate_list_is_truncated() -> None:
     with pytest.raises(UsageError, match=r"app7/8 and 92 more\."):
         choose_application([f"u/app{number}/8" for number in range(100)], "app")
 
@@ -106,22 +106,24 @@ def test_only_the_first_of_very_many_names_are_told() -> None:
         (Query("zoe"), "No application named 'zoe' has a signature"),
     ],
 )
-def test_what_is_not_there_is_told_with_what_is(asked: Query, told: str, store: Store, release: Release) -> None:
+def test_missing_signature_is_refused_with_available_alternatives(
+    asked: Query, told: str, store: Store, release: Release
+) -> None:
     with pytest.raises(UsageError, match=told):
         build_view(store, release, asked)
 
 
-def test_takes_the_default_method_and_the_direction_that_moves_most(store: Store, release: Release) -> None:
+def test_default_is_the_default_method_and_the_busiest_direction(store: Store, release: Release) -> None:
     for asked, meant in (("ior_a", ("write", "robust")), ("1024", ("read", "robust")), ("ior_ab", ("write", "robust"))):
         view = build_view(store, release, Query(asked))
         assert (view.direction, view.main.method) == meant
     assert build_view(store, release, Query("ior_a", direction="read")).main.signature.outcome == "no_io"
 
 
-# ---- what is drawn
+# ---- content of the view
 
 
-def test_view_holds_what_the_release_holds(store: Store, release: Release) -> None:
+def test_view_equals_the_release(store: Store, release: Release) -> None:
     view = build_view(store, release, Query("ior_a", overlaid=("iosi", "robust", "dtw")))
     assert [(one.method, one.signature.outcome) for one in view.signatures] == [
         ("robust", "extracted"),
@@ -139,7 +141,7 @@ def test_view_holds_what_the_release_holds(store: Store, release: Release) -> No
     assert (view.main.sample_count, view.main.used_sample_count) == (7, 6)
 
 
-def test_samples_are_those_of_the_set_with_their_gaps(store: Store, release: Release) -> None:
+def test_samples_of_the_set_keep_their_gaps(store: Store, release: Release) -> None:
     view = build_view(store, release, Query("ior_a"))
     assert len(view.samples) == 7
     assert {one.start_s for one in view.samples} == {-0.5}
@@ -147,20 +149,20 @@ def test_samples_are_those_of_the_set_with_their_gaps(store: Store, release: Rel
     assert [one.job_id for one in view.samples if one.is_outlier] == [view.samples[1].job_id] == ["223001"]
 
 
-def test_exact_samples_are_those_that_the_set_was_made_of(store: Store, release: Release, tmp_path: Path) -> None:
+def test_exact_samples_replace_server_side_samples_of_their_set(store: Store, release: Release, tmp_path: Path) -> None:
     view = build_view(store, release, Query("nyx"))
     assert [one.is_exact for one in view.samples] == [True] * 4
     assert all(np.array_equal(one.bytes_per_s, COUNTED) for one in view.samples)
     assert not any(one.is_exact for one in build_view(store, release, Query("s3d/1024")).samples)
 
 
-def test_names_are_data(store: Store, release: Release) -> None:
+def test_sql_in_names_is_plain_text(store: Store, release: Release) -> None:
     view = build_view(store, release, Query("drop table"))
     assert view.application_id == HOSTILE
     assert len(view.samples) == 6
 
 
-def test_no_name_steers_a_terminal(cli: Cli, store: Store, tmp_path: Path) -> None:
+def test_control_characters_in_names_are_removed(cli: Cli, store: Store, tmp_path: Path) -> None:
     code, out, _ = cli("--warehouse", store.root, "plot", "signature", "drop table", "--output", tmp_path / "a.png")
     assert code == 0
     assert "drop table jobs" in out
@@ -171,7 +173,7 @@ def test_no_name_steers_a_terminal(cli: Cli, store: Store, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["a.png", "deep/a.SVG"])
-def test_draws_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) -> None:
+def test_signature_is_drawn_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) -> None:
     arguments = ("plot", "signature", "ior_a", "--with", "iosi", "--output", tmp_path / name)
     code, out, err = cli("--warehouse", store.root, *arguments)
     assert (code, err) == (0, "")
@@ -186,13 +188,13 @@ def test_draws_into_a_file(name: str, cli: Cli, store: Store, tmp_path: Path) ->
         assert (tmp_path / name).read_text().startswith("<?xml")
 
 
-def test_draws_samples_alone_with_the_reason(cli: Cli, store: Store, tmp_path: Path) -> None:
+def test_samples_are_drawn_with_the_reason_if_no_signature_exists(cli: Cli, store: Store, tmp_path: Path) -> None:
     code, out, _ = cli("--warehouse", store.root, "plot", "signature", "ior_ab", "--output", tmp_path / "a.png")
     assert code == 0
     assert "No signature: there are too few samples (3)" in out
 
 
-def test_draws_an_earlier_release(cli: Cli, store: Store, tmp_path: Path) -> None:
+def test_earlier_release_can_be_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
     arguments = ("plot", "signature", "first", "--release", "2018-02-09-first", "--output", tmp_path / "a.png")
     assert cli("--warehouse", store.root, *arguments)[0] == 0
 
@@ -205,7 +207,7 @@ def test_draws_an_earlier_release(cli: Cli, store: Store, tmp_path: Path) -> Non
         ((), "APPLICATION"),
     ],
 )
-def test_usage_ends_with_2_and_draws_nothing(
+def test_usage_error_exits_with_2_and_draws_nothing(
     arguments: tuple[str, ...], told: str, cli: Cli, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -216,7 +218,7 @@ def test_usage_ends_with_2_and_draws_nothing(
 
 
 @pytest.mark.slow
-def test_a_release_without_signatures_says_so(cli: Cli, tmp_path: Path) -> None:
+def test_release_without_signatures_is_reported(cli: Cli, tmp_path: Path) -> None:
     from tests.warehouse import releasing
 
     store = Store(tmp_path / "warehouse")
@@ -226,7 +228,7 @@ def test_a_release_without_signatures_says_so(cli: Cli, tmp_path: Path) -> None:
     assert "has no signatures" in err
 
 
-# ---- figures for the wall
+# ---- other figures
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +263,7 @@ def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Store:
         (("changes",), "1 of 1 signature changed: ann/ior/8 write most, bytes \u00d7 3"),
     ],
 )
-def test_a_figure_says_where_it_is_and_what_it_shows(
+def test_figure_prints_its_path_and_a_summary(
     arguments: tuple[str, ...], told: str, cli: Cli, two_nights: Store, tmp_path: Path
 ) -> None:
     code, out, err = cli(
@@ -274,7 +276,7 @@ def test_a_figure_says_where_it_is_and_what_it_shows(
 
 
 @pytest.mark.slow
-def test_nothing_can_have_changed_since_the_first_release(cli: Cli, two_nights: Store, tmp_path: Path) -> None:
+def test_first_release_has_no_changes_to_draw(cli: Cli, two_nights: Store, tmp_path: Path) -> None:
     arguments = ("plot", "changes", "--release", "2018-02-09-first", "--output", tmp_path / "a.png")
     code, _, err = cli("--warehouse", two_nights.root, *arguments)
     assert (code, "nothing can have changed" in err) == (0, True)

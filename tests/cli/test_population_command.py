@@ -1,4 +1,4 @@
-"""`iosig population`: tables of 80 columns, JSON, a picture, and what is no day."""
+"""`iosig population` prints tables of 80 columns and JSON, draws a figure, and refuses invalid days."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.nights import Cli
 
 
 @pytest.mark.slow
-def test_a_population_is_told_drawn_and_written(cli: Cli, tmp_path: Path) -> None:
+def test_population_is_printed_drawn_and_exported(cli: Cli, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     populated(store)
     code, out, err = cli("--warehouse", store.root, "population", "--by", "user", "--plot", tmp_path / "p.png")

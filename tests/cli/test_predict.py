@@ -1,4 +1,4 @@
-"""`iosig predict`: its numbers beside those of `iosig period`, what it prints and draws, and what it refuses."""
+"""`iosig predict` agrees with `iosig period`, prints and draws predictions, and refuses invalid inputs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ REAL = ("8.jsonl", "384.msgpack")
 
 
 def predicted(path: Path, **params: Any) -> list[dict[str, Any]]:
-    """Return the rows of a trace that is there whole."""
+    """Return the predictions of a complete trace."""
     rows: list[dict[str, Any]] = []
     Follower([Opener(OnlineParams(**params)).trace(path)], rows.extend, lambda *_: None).finish()
     return rows
 
 
 def followed(cli: Cli, path: Path, *more: object) -> tuple[int, list[dict[str, Any]], str]:
-    """Follow until nothing has come for a moment: the exit code, what was printed, and what was told beside."""
+    """Follow until the input is idle; return the exit code, the printed rows, and standard error."""
     end = ("--follow", "--interval", 0.01, "--idle-timeout", 0.05, "--journal", path.parent / "journal")
     code, out, err = cli("predict", path, *end, *more)
     return code, [json.loads(line) for line in out.splitlines()], err
@@ -55,7 +55,7 @@ def followed(cli: Cli, path: Path, *more: object) -> tuple[int, list[dict[str, A
     ("strategy", "method"),
     one_in(2, [("all", "null_tested"), ("all", "dft"), ("adaptive", "dft"), ("adaptive", "null_tested")]),
 )
-def test_the_last_prediction_is_what_period_says_of_its_window(
+def test_last_prediction_equals_the_period_of_its_window(
     shared_data: Path, name: str, method: str, strategy: str
 ) -> None:
     path = shared_data / "tmio" / name
@@ -72,7 +72,7 @@ def test_the_last_prediction_is_what_period_says_of_its_window(
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_bytes_are_those_that_are_landed_each_once(shared_data: Path, name: str) -> None:
+def test_each_request_is_counted_once(shared_data: Path, name: str) -> None:
     path = shared_data / "tmio" / name
     last = {row["direction"]: row for row in predicted(path)}
     with open_input(path, Settings(), Told()) as found:
@@ -85,7 +85,7 @@ def test_bytes_are_those_that_are_landed_each_once(shared_data: Path, name: str)
 
 
 @pytest.mark.slow
-def test_line_by_line_gives_what_all_at_once_does(shared_data: Path, tmp_path: Path) -> None:
+def test_line_by_line_reading_equals_reading_at_once(shared_data: Path, tmp_path: Path) -> None:
     content = (shared_data / "tmio" / "8.jsonl").read_bytes()
     whole, growing = written(tmp_path / "whole.jsonl", content), written(tmp_path / "run.jsonl", b"")
     rows: list[dict[str, Any]] = []
@@ -101,13 +101,13 @@ def test_line_by_line_gives_what_all_at_once_does(shared_data: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("zero_s", [0.0, 1.7e9], ids=["from-0", "since-1970"])
-def test_odd_flushes_count_what_they_hold(tmp_path: Path, zero_s: float) -> None:
+def test_flushes_with_mixed_directions_and_zero_durations_are_counted(tmp_path: Path, zero_s: float) -> None:
     modes = ("read_sync", "write_sync")
     flushed = [{modes[number % 2]: requests(zero_s + 10.0 * number)} for number in range(12)]
-    # half of a phase comes with the next one, which is of the other direction
+    # half of a phase arrives with the next flush, which is of the other direction
     late, flushed[7] = flushed[7]["write_sync"][3:], {"write_sync": flushed[7]["write_sync"][:3]}
     flushed[8]["write_sync"] = late
-    # a rate over no time is of an unknown size
+    # a rate over no time has an unknown size
     flushed.insert(6, {"write_sync": [(1e6, zero_s + 50.5, zero_s + 50.5), (2e6, zero_s + 51.0, zero_s + 51.0)]})
     flushed[9]["write_async_t"] = [(0.0, zero_s + 80.5, zero_s + 80.5)]
     lines = map(line_of, flushed)
@@ -120,18 +120,18 @@ def test_odd_flushes_count_what_they_hold(tmp_path: Path, zero_s: float) -> None
     assert all(row["window_start_s"] >= zero_s for row in rows)
 
 
-# ---- what is printed and drawn
+# ---- output and figures
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_a_table_for_each_direction_fits_the_terminal(
+def test_table_for_each_direction_fits_the_terminal(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     path = trace(tmp_path / "run.jsonl", 20)
     monkeypatch.setenv("COLUMNS", str(columns))
     code, out, _ = cli("predict", path)
     assert code == 0
-    # a title may be broken, as its path is long
+    # a title may be wrapped, as its path is long
     told = "".join(out.split())
     assert [told.count(f"run.jsonl,{direction}") for direction in ("read", "write")] == [1, 1]
     assert max(map(len, out.splitlines())) <= columns
@@ -139,7 +139,7 @@ def test_a_table_for_each_direction_fits_the_terminal(
     assert "── 1" not in out
 
 
-def test_no_burst_is_told_of_a_job_that_is_over(cli: Cli, tmp_path: Path) -> None:
+def test_finished_job_has_no_next_burst(cli: Cli, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     bursts = [(10.0 * number, "a", 0.0, 1e9 if number % 6 == 1 else 0.0) for number in range(1, 61)]
     land_polls(store, bursts)
@@ -158,12 +158,12 @@ def test_no_burst_is_told_of_a_job_that_is_over(cli: Cli, tmp_path: Path) -> Non
     assert "run is over" in out
 
 
-def test_a_trace_does_not_say_whether_its_run_is_over() -> None:
+def test_only_traces_leave_the_end_of_the_run_open() -> None:
     assert "If the run was over then" in left_open(prediction())
     assert left_open(prediction(**NO_PERIOD)) == left_open(job_prediction()) == ""
 
 
-def test_clocks_that_count_from_1970_are_told_as_instants(cli: Cli, tmp_path: Path) -> None:
+def test_epoch_timestamps_are_printed_as_dates(cli: Cli, tmp_path: Path) -> None:
     _, out, _ = cli("predict", trace(tmp_path / "run.jsonl", 3, first_s=1.7e9))
     told = " ".join(out.split())
     assert "write, from 2023-11-14 22:13:3" in told
@@ -173,14 +173,14 @@ def test_clocks_that_count_from_1970_are_told_as_instants(cli: Cli, tmp_path: Pa
 
 @pytest.mark.parametrize("count", [1, 6], ids=["one-evaluation", "both-directions"])
 @pytest.mark.slow
-def test_pictures_of_what_is_there_and_of_what_was_followed_before(cli: Cli, tmp_path: Path, count: int) -> None:
+def test_current_and_previously_followed_predictions_are_drawn(cli: Cli, tmp_path: Path, count: int) -> None:
     path = trace(tmp_path / "run.jsonl", count)
     code, _, err = cli("predict", path, "--plot", tmp_path / "a.png", "--automaton", tmp_path / "b.svg")
     assert (code, err.count("Drawn: write of run.jsonl")) == (0, 2)
     assert np.asarray(matplotlib.image.imread(tmp_path / "a.png")).std() > 0.01
     assert (tmp_path / "b.svg").read_bytes().startswith(b"<?xml")
     followed(cli, path)
-    # the run is over, and what is drawn is the journal's
+    # the run is over, so the figure uses the journal
     code, rows, _ = followed(cli, path, "--plot", tmp_path / "c.svg", "--automaton", tmp_path / "d.json")
     assert (code, rows) == (0, [])
     assert (tmp_path / "c.svg").exists()
@@ -189,14 +189,14 @@ def test_pictures_of_what_is_there_and_of_what_was_followed_before(cli: Cli, tmp
 
 
 @pytest.mark.parametrize(("name", "replacement"), [("page_hinkley", "cusum"), ("adwin", "clipped_cusum")])
-def test_removed_detectors_are_refused_with_the_one_to_use(
+def test_removed_detector_is_refused_with_its_replacement(
     cli: Cli, tmp_path: Path, name: str, replacement: str
 ) -> None:
     code, _, err = cli("predict", tmp_path / "run.jsonl", "--detector", name)
     assert (code, f"{name} was removed: use {replacement}." in err) == (2, True)
 
 
-def test_without_any_prediction_nothing_is_drawn(cli: Cli, tmp_path: Path) -> None:
+def test_nothing_is_drawn_without_predictions(cli: Cli, tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", b'{"io_time": {}}\n')
     assert cli("predict", path, "--plot", tmp_path / "plot.png", "--strict")[0] == 5
     code, _, err = followed(cli, path, "--automaton", tmp_path / "automaton.json")
@@ -207,7 +207,7 @@ def test_without_any_prediction_nothing_is_drawn(cli: Cli, tmp_path: Path) -> No
 # ---- inputs
 
 
-def test_an_input_that_is_named_twice_is_followed_once(cli: Cli, tmp_path: Path) -> None:
+def test_duplicate_inputs_are_followed_once(cli: Cli, tmp_path: Path) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
     code, out, _ = cli("predict", path, path, tmp_path, "--json")
     assert (code, len(out.splitlines())) == (0, 4)
@@ -215,7 +215,7 @@ def test_an_input_that_is_named_twice_is_followed_once(cli: Cli, tmp_path: Path)
     assert (code, len(rows)) == (0, 6)
 
 
-def test_names_are_plain_text_wherever_they_are_told(cli: Cli, tmp_path: Path) -> None:
+def test_control_characters_in_names_are_escaped(cli: Cli, tmp_path: Path) -> None:
     path = trace(Path(os.fsdecode(os.fsencode(tmp_path) + b"/n\xff\x1b[31m\nx")), 3)
     code, rows, err = followed(cli, path)
     assert code == 0
@@ -228,7 +228,7 @@ def test_names_are_plain_text_wherever_they_are_told(cli: Cli, tmp_path: Path) -
     assert len(err.splitlines()) == 1
 
 
-def test_a_run_that_was_over_goes_on_if_its_file_does(cli: Cli, tmp_path: Path) -> None:
+def test_finished_run_resumes_when_its_file_grows(cli: Cli, tmp_path: Path) -> None:
     content = list(flushes(9))
     path = written(tmp_path / "run.jsonl", b"".join(content[:4]))
     first = followed(cli, path)[1]
@@ -243,12 +243,12 @@ def test_a_run_that_was_over_goes_on_if_its_file_does(cli: Cli, tmp_path: Path) 
     path.unlink()
     trace(path, 4, first_s=500.0, seed=2)
     rows = followed(cli, path)[1]
-    # a new file often gets the number of the one that is gone
+    # a new file often gets the inode number of the removed one
     assert rows[0]["events"] in (["replaced", "resumed"], ["truncated", "resumed"])
     assert rows[0]["run_number"] == 2
 
 
-def test_anew_begins_another_run_and_prints_it_alone(cli: Cli, tmp_path: Path) -> None:
+def test_reset_begins_another_run_and_prints_only_its_rows(cli: Cli, tmp_path: Path) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
     first = followed(cli, path)[1]
     again = followed(cli, path, "--reset")[1]
@@ -267,9 +267,7 @@ def test_anew_begins_another_run_and_prints_it_alone(cli: Cli, tmp_path: Path) -
         ("position = json_extract(position, '$.position')", "it is of another version"),
     ],
 )
-def test_a_state_that_cannot_be_used_is_told_and_left_behind_by_anew(
-    cli: Cli, tmp_path: Path, change: str, fault: str
-) -> None:
+def test_unusable_state_is_reported_and_replaced_by_reset(cli: Cli, tmp_path: Path, change: str, fault: str) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
     followed(cli, path)
     with closing(sqlite3.connect(tmp_path / "journal")) as connection, connection:
@@ -282,7 +280,7 @@ def test_a_state_that_cannot_be_used_is_told_and_left_behind_by_anew(
     assert min(row["evaluation"] for row in again) == 3
 
 
-def test_lines_that_are_refused_are_told_with_their_reasons(cli: Cli, tmp_path: Path) -> None:
+def test_refused_lines_are_reported_with_reasons(cli: Cli, tmp_path: Path) -> None:
     path = written(tmp_path / "run.jsonl", b"".join(flushes(2)) + b"hello\n" * 30)
     code, out, err = cli("predict", path, "--json")
     assert (code, len(out.splitlines())) == (0, 3)
@@ -292,13 +290,13 @@ def test_lines_that_are_refused_are_told_with_their_reasons(cli: Cli, tmp_path: 
     assert cli("predict", written(tmp_path / "no.jsonl", b"hello\n"))[0] == 3
 
 
-def test_what_is_written_when_a_run_is_over_is_told_by_its_format(cli: Cli, tmp_path: Path) -> None:
+def test_format_written_after_a_run_is_refused_by_its_name(cli: Cli, tmp_path: Path) -> None:
     path = written(tmp_path / "polls.csv", b"polled_at,controller,read_bytes_per_s,write_bytes_per_s\n")
     code, _, err = cli("predict", path)
     assert (code, "has the format polls-csv" in err, "`iosig period`" in err) == (2, True, True)
 
 
-def test_hundreds_of_inputs(cli: Cli, tmp_path: Path) -> None:
+def test_hundreds_of_inputs_are_followed(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     content = line_of({"write_sync": requests(1.0)})
@@ -327,16 +325,14 @@ def test_hundreds_of_inputs(cli: Cli, tmp_path: Path) -> None:
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "_".join(value) or "nothing",
 )
-def test_options_that_do_not_go_together(cli: Cli, argv: tuple[str, ...], told: str) -> None:
+def test_conflicting_options_are_refused(cli: Cli, argv: tuple[str, ...], told: str) -> None:
     code, out, err = cli("predict", *argv)
     assert (code, out) == (2, "")
     assert told in err
 
 
 @pytest.mark.parametrize("kind", ["foreign", "folder", "missing_folder", "below_a_file"])
-def test_a_journal_that_cannot_be_used_is_told_and_one_that_is_not_there_is_made(
-    cli: Cli, tmp_path: Path, kind: str
-) -> None:
+def test_unusable_journal_is_refused_and_missing_journal_is_created(cli: Cli, tmp_path: Path, kind: str) -> None:
     path = trace(tmp_path / "run.jsonl", 2)
     places = {"folder": tmp_path, "missing_folder": tmp_path / "a" / "b" / "j", "below_a_file": path / "j"}
     place = places.get(kind) or written(tmp_path / "foreign", b"no journal")
@@ -348,7 +344,7 @@ def test_a_journal_that_cannot_be_used_is_told_and_one_that_is_not_there_is_made
         assert place.is_dir() or not place.exists() or place.read_bytes() == b"no journal"
 
 
-def test_only_bursts_that_were_detected_are_counted() -> None:
+def test_accuracy_counts_only_predictions_before_a_detected_burst() -> None:
     def at(end_s: float, earliest_s: float | None, latest_s: float | None) -> dict[str, float | None]:
         return {"window_end_s": end_s, "next_burst_earliest_s": earliest_s, "next_burst_latest_s": latest_s}
 

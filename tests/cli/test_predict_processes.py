@@ -1,4 +1,4 @@
-"""`iosig predict` as real processes: killed, ended in order, with nowhere to print to, and two of them at once."""
+"""`iosig predict` as real processes: killed, interrupted, without a working output, and running concurrently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.flows.growing_traces import flushes, trace, write_bit_by_bit
 Rows = dict[tuple[str, int], dict[str, Any]]
 _TIMES = ("predicted_on", "predicted_at", "followed_id", "subject_id")
 _PATIENCE_S = 60.0
-#: a method of which an evaluation costs little
+# a method with quick evaluations
 _QUICK = ("--method", "dft")
 
 
@@ -32,14 +32,14 @@ def commands() -> Iterator[Commands]:
 
 
 def follow(commands: Commands, path: Path, *more: object) -> int:
-    """Start to follow a trace or a folder; what it prints is beside the trace."""
+    """Start to follow a trace or a folder; output goes to the same folder."""
     folder = path.parent
     argv = ("predict", path, "--follow", "--journal", folder / "journal", "--interval", 0.01, *_QUICK, *more)
     return commands.start(argv, folder / "printed", folder / "told")
 
 
 def kept(folder: Path) -> list[dict[str, Any]]:
-    """Return the journal's rows; none before it is there."""
+    """Return the journal's rows, or none while it does not exist."""
     if not (folder / "journal").exists():
         return []
     with Journal(folder / "journal") as journal:
@@ -47,7 +47,7 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 
 
 def timeless(rows: list[dict[str, Any]]) -> Rows:
-    """Return rows by direction and number, each of which is there once, without when they were made and of what."""
+    """Return rows by direction and number, which must be unique, without times and input names."""
     found = {
         (row["direction"], row["evaluation"]): {name: value for name, value in row.items() if name not in _TIMES}
         for row in rows
@@ -57,7 +57,7 @@ def timeless(rows: list[dict[str, Any]]) -> Rows:
 
 
 def printed(folder: Path) -> dict[tuple[str, str, int], str]:
-    """Return the lines that were printed, by evaluation: those that came twice are the same."""
+    """Return the printed lines by evaluation; a line printed twice must be the same."""
     found: dict[tuple[str, str, int], str] = {}
     for line in (folder / "printed").read_text().splitlines(keepends=True):
         if not line.endswith("\n"):
@@ -79,7 +79,7 @@ def has_printed(folder: Path, count: int) -> bool:
 
 
 def undisturbed(commands: Commands, folder: Path, content: list[bytes]) -> Rows:
-    """Return the rows of a run of its own, from a file that is there whole."""
+    """Return the predictions of a separate run on a complete file."""
     folder.mkdir()
     path = folder / "run.jsonl"
     path.write_bytes(b"".join(content))
@@ -92,7 +92,7 @@ def undisturbed(commands: Commands, folder: Path, content: list[bytes]) -> Rows:
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_no_evaluation_is_lost_or_doubled(commands: Commands, tmp_path: Path) -> None:
+def test_killed_follower_neither_loses_nor_duplicates_evaluations(commands: Commands, tmp_path: Path) -> None:
     chance = random.Random(20)
     content = list(flushes(30))
     expected = undisturbed(commands, tmp_path / "whole", content)
@@ -120,7 +120,7 @@ def test_killed_at_any_moment_no_evaluation_is_lost_or_doubled(commands: Command
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_signal_ends_it_in_order_and_nothing_is_printed_twice(
+def test_signal_ends_the_follower_without_duplicate_output(
     commands: Commands, tmp_path: Path, number: signal.Signals
 ) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
@@ -135,7 +135,7 @@ def test_a_signal_ends_it_in_order_and_nothing_is_printed_twice(
     assert "Traceback" not in (tmp_path / "told").read_text()
 
 
-def test_a_trace_that_is_not_there_yet_is_waited_for_and_its_end_is_told(commands: Commands, tmp_path: Path) -> None:
+def test_missing_trace_is_awaited_and_its_end_is_reported(commands: Commands, tmp_path: Path) -> None:
     path = tmp_path / "later.jsonl"
     process = follow(commands, path, "--idle-timeout", 1.5)
     wait_until(lambda: (tmp_path / "told").exists() and "Following" in (tmp_path / "told").read_text())
@@ -147,7 +147,7 @@ def test_a_trace_that_is_not_there_yet_is_waited_for_and_its_end_is_told(command
 
 
 @pytest.mark.slow
-def test_two_follow_different_traces_with_one_journal_and_none_the_same(commands: Commands, tmp_path: Path) -> None:
+def test_followers_share_a_journal_but_not_a_trace(commands: Commands, tmp_path: Path) -> None:
     paths = [trace(tmp_path / name, 2) for name in ("a.jsonl", "b.jsonl")]
     first = follow(commands, paths[0])
     wait_until(lambda: has_printed(tmp_path, 3))
@@ -161,7 +161,7 @@ def test_two_follow_different_traces_with_one_journal_and_none_the_same(commands
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["closed", "full"])
-def test_with_nowhere_to_print_to_it_ends_and_prints_it_later(commands: Commands, tmp_path: Path, kind: str) -> None:
+def test_output_lost_to_a_closed_or_full_stdout_is_printed_later(commands: Commands, tmp_path: Path, kind: str) -> None:
     path = trace(tmp_path / "run.jsonl", 3)
     argv = ("predict", path, "--follow", "--journal", tmp_path / "journal", "--idle-timeout", 0.2, *_QUICK)
     process = commands.start(argv, Path("/dev/full") if kind == "full" else None, tmp_path / "told")
@@ -173,7 +173,7 @@ def test_with_nowhere_to_print_to_it_ends_and_prints_it_later(commands: Commands
 
 
 @pytest.mark.slow
-def test_a_folder_is_followed_whatever_lies_in_it(commands: Commands, tmp_path: Path) -> None:
+def test_folder_with_unusual_files_is_followed(commands: Commands, tmp_path: Path) -> None:
     folder = tmp_path / "traces"
     (folder / "sub").mkdir(parents=True)
     trace(folder / "a.jsonl", 2)

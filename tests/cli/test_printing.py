@@ -1,4 +1,4 @@
-"""How results look to people."""
+"""Results are formatted for people."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from iosig.cli.printing import bytes_text, show
     ("value", "text"),
     [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_536_000, "1.54 MB"), (2.2e12, "2.2 TB")],
 )
-def test_bytes_are_written_as_people_write_them(value: float | None, text: str) -> None:
+def test_bytes_are_printed_with_si_units(value: float | None, text: str) -> None:
     assert bytes_text(value) == text
 
 
-def test_cells_say_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cells_are_formatted_by_type(capsys: pytest.CaptureFixture[str]) -> None:
     show("Cells", ("a", "b", "c", "d", "e"), [(True, None, 12345, 0.123456, "[bold]x")])
     out = capsys.readouterr().out
     assert out.splitlines()[-2].split() == ["true", "-", "12,345", "0.1235", "[bold]x"]
 
 
-def test_names_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_names_are_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     show("a\x1b[2Jb", ("name",), [("x\x1b]0;evil\x07y",), ("two\nlines",)])
     told = capsys.readouterr().out
     assert "\x1b" not in told
@@ -33,8 +33,8 @@ def test_names_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
     assert "lines" in told
 
 
-def test_a_reader_that_leaves_is_no_fault() -> None:
-    """The table is longer than what a pipe holds, and nobody reads it."""
+def test_closed_pipe_is_not_an_error() -> None:
+    """The table is larger than the pipe's buffer, and the reader has closed it."""
     script = (
         "import sys\nfrom iosig.cli import main\nfrom iosig.cli.printing import show\n"
         "iosig = sys.modules['iosig.cli.main'].iosig\n"

@@ -1,4 +1,4 @@
-"""`iosig sql`: nothing that is asked changes anything, and what is told is readable by people and programs."""
+"""`iosig sql` never changes anything, limits its resources, and prints results for people and programs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     landed = landing.land(store, folder / "series.csv", lambda _: Reading()).landing
     content = {"jobs": {9: "job_id user \n 1 =1+1 \n 2 -bob"}, "samples": {9: "job_id sample_bytes_per_s \n 1 0,.,2.5"}}
     with opened(store, publish(store, "first", content, inputs=(landed.landing_id,))):
-        # what is read for the first time is held to its seal, which is noted
+        # the first read of a file verifies its checksum and records that
         return store
 
 
@@ -52,10 +52,10 @@ def contents(*folders: Path) -> dict[str, str]:
     return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-# ---- nothing can be done to a release
+# ---- a release is read-only
 
 
-def test_there_are_enough_hostile_queries() -> None:
+def test_hostile_queries_are_numerous_and_unique() -> None:
     assert len(set(QUERIES)) == len(QUERIES) >= 250
 
 
@@ -88,8 +88,8 @@ def test_no_query_changes_a_file_or_ends_in_a_traceback(
     assert secret_frame.height == 1
 
 
-def test_a_changing_query_is_refused_whatever_is_around_it(store: Store, cli: Cli) -> None:
-    """What DuckDB would do if it were let: the statement of a CTE that overwrites a release is a SELECT."""
+def test_changing_statement_is_refused_in_any_context(store: Store, cli: Cli) -> None:
+    """DuckDB would execute it: the CTE that overwrites a release is part of a SELECT."""
     path = releases.files_of(store, releases.find(store, None))["jobs"][0]
     query = f"with x as (copy (select 1) to '{path}' (format parquet, use_tmp_file false)) select 1"
     code, out, err = cli("--warehouse", store.root, "sql", query)
@@ -97,17 +97,17 @@ def test_a_changing_query_is_refused_whatever_is_around_it(store: Store, cli: Cl
     assert err == "iosig: A release is read-only: there is a COPY in this query.\n"
 
 
-def test_files_are_read_only(store: Store) -> None:
-    """The second barrier: whoever gets past the first one has no right to write."""
+def test_data_files_are_read_only(store: Store) -> None:
+    """The second barrier: a query that passes the first one lacks the permission to write."""
     files = [*store.landed.glob("*/*.parquet"), *store.tables.glob("*/data/*.parquet")]
     assert {path.parent.parent.name for path in files} >= {"jobs", "samples", "landed"}
     assert [path for path in files if stat.S_IMODE(path.stat().st_mode) & 0o222] == []
 
 
-# ---- what is told
+# ---- output
 
 
-def test_a_description_has_docs_and_units(store: Store, cli: Cli) -> None:
+def test_describe_includes_documentation_and_units(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "sql", "describe job_io", "--format", "json")
     assert code == 0
     told = {row["column_name"]: row for row in json.loads(out)}
@@ -120,7 +120,7 @@ def test_a_description_has_docs_and_units(store: Store, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("query", ["summarize jobs", "show tables", "describe select 1 as a", "show all tables"])
-def test_what_shows_the_release_works(query: str, store: Store, cli: Cli) -> None:
+def test_statements_that_show_the_release_work(query: str, store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "sql", query)
     assert (code, bool(out)) == (0, True)
 
@@ -135,14 +135,14 @@ def test_what_shows_the_release_works(query: str, store: Store, cli: Cli) -> Non
         ("update extensions", "A release is read-only"),
     ],
 )
-def test_what_is_wrong_is_a_sentence(query: str, told: str, store: Store, cli: Cli) -> None:
+def test_invalid_query_is_reported_in_one_sentence(query: str, told: str, store: Store, cli: Cli) -> None:
     code, out, err = cli("--warehouse", store.root, "sql", query)
     assert (code, out) == (2, "")
     assert err.startswith(f"iosig: {told}")
     assert err.count("\n") == 1
 
 
-def test_a_damaged_file_and_a_full_memory_are_the_machines_fault(
+def test_damaged_file_and_exhausted_memory_are_machine_faults(
     store: Store, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = Store(tmp_path / "copy")
@@ -170,7 +170,7 @@ def test_a_damaged_file_and_a_full_memory_are_the_machines_fault(
 NUMBERS = "select * from (values (1, 'nan'::double, ['inf'::double, 2]), (2, 0.5, null)) as t(n, x, l) order by n"
 
 
-def test_json_is_one_array_and_has_no_nan(store: Store, cli: Cli) -> None:
+def test_json_is_one_array_without_nan(store: Store, cli: Cli) -> None:
     out = cli("--warehouse", store.root, "sql", NUMBERS, "--format", "json")[1]
     expected = [{"n": 1, "x": None, "l": [None, 2.0]}, {"n": 2, "x": 0.5, "l": None}]
     assert json.loads(out, parse_constant=lambda name: pytest.fail(name)) == expected
@@ -179,7 +179,7 @@ def test_json_is_one_array_and_has_no_nan(store: Store, cli: Cli) -> None:
     assert [json.loads(line) for line in lines] == expected
 
 
-def test_no_rows_are_an_empty_array(store: Store, cli: Cli) -> None:
+def test_empty_result_is_an_empty_array(store: Store, cli: Cli) -> None:
     assert cli("--warehouse", store.root, "sql", "from rejects", "--format", "json")[1] == "[]\n"
     assert cli("--warehouse", store.root, "sql", "from rejects", "--format", "jsonl")[1] == ""
 
@@ -187,7 +187,7 @@ def test_no_rows_are_an_empty_array(store: Store, cli: Cli) -> None:
 CELLS = ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "plain", "a=1", "")
 
 
-def test_csv_has_no_formulas_unless_asked(store: Store, cli: Cli) -> None:
+def test_csv_formulas_are_escaped_unless_raw(store: Store, cli: Cli) -> None:
     values = ", ".join(f"('{cell}', -1, -0.5)" for cell in CELLS)
     query = ["sql", f'select * from (values {values}) as t("=a", n, x)', "--format", "csv"]
     header, *rows = csv.reader(io.StringIO(cli("--warehouse", store.root, *query)[1], newline=""))
@@ -201,7 +201,7 @@ def test_csv_has_no_formulas_unless_asked(store: Store, cli: Cli) -> None:
 # ---- limits
 
 
-def test_a_query_that_is_nested_too_deeply_is_refused(store: Store, cli: Cli) -> None:
+def test_deeply_nested_query_is_refused(store: Store, cli: Cli) -> None:
     for query in (f"select {'(' * 50_000}1{')' * 50_000}", f"select {'case when true then ' * 900}1{' end' * 900}"):
         code, out, err = cli("--warehouse", store.root, "sql", query)
         assert (code, out) == (2, "")
@@ -209,7 +209,7 @@ def test_a_query_that_is_nested_too_deeply_is_refused(store: Store, cli: Cli) ->
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv", "parquet"])
-def test_a_row_that_is_too_large_is_refused(store: Store, form: str) -> None:
+def test_oversized_row_is_refused(store: Store, form: str) -> None:
     size = query_limits.MAX_ROW_BYTES
     done = run(store, f"select repeat('x', {size}) as a", "--format", form)
     assert done.returncode == 2, done.stderr
@@ -217,12 +217,12 @@ def test_a_row_that_is_too_large_is_refused(store: Store, form: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_rows_that_are_large_together_are_printed(store: Store) -> None:
+def test_large_result_of_small_rows_is_printed(store: Store) -> None:
     done = run(store, "select repeat('x', 1000000) as a from range(200)", "--format", "csv")
     assert (done.returncode, len(done.stdout)) == (0, len('"a"\n') + 200 * (1_000_000 + len('""\n')))
 
 
-def test_a_result_has_at_most_so_many_columns(store: Store, cli: Cli) -> None:
+def test_result_has_a_maximum_number_of_columns(store: Store, cli: Cli) -> None:
     for count, code in ((query_limits.MAX_COLUMNS, 0), (query_limits.MAX_COLUMNS + 1, 2)):
         columns = ", ".join(f"1 as c{number}" for number in range(count))
         found, _, err = cli("--warehouse", store.root, "sql", f"select {columns}", "--format", "json")
@@ -231,8 +231,8 @@ def test_a_result_has_at_most_so_many_columns(store: Store, cli: Cli) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts all private memory to RLIMIT_DATA")
-def test_a_query_takes_no_more_memory_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DuckDB does not count the texts that its functions make to its own limit."""
+def test_memory_of_a_query_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB's memory limit does not cover texts that its functions create."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with (
         pytest.raises((duckdb.OutOfMemoryException, MemoryError)),
@@ -244,7 +244,7 @@ def test_a_query_takes_no_more_memory_than_its_limit(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_a_cell_beyond_the_memory_is_a_sentence(store: Store) -> None:
+def test_cell_larger_than_memory_is_reported_in_one_sentence(store: Store) -> None:
     done = run(store, "select repeat('x', 1500000000) as a")
     assert (done.returncode, done.stdout) == (6, "")
     assert done.stderr.startswith("iosig: There is not enough memory.")
@@ -253,12 +253,12 @@ def test_a_cell_beyond_the_memory_is_a_sentence(store: Store) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        # looks for an interrupt, and does not for minutes
+        # checks for interrupts; the other query does not for minutes
         "select count(*) from range(100000000000), range(10) where 1 = random()",
         "select levenshtein(repeat('a', 800000), repeat('b', 800000))",
     ],
 )
-def test_an_interrupt_ends_every_query(store: Store, query: str, tmp_path: Path) -> None:
+def test_interrupt_ends_every_query(store: Store, query: str, tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen(command(store, query), env=environment, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60

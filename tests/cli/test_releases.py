@@ -1,4 +1,4 @@
-"""`iosig releases`: which id leads where is told."""
+"""`iosig releases` and queries report redirected release ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.warehouse.releasing import publish, supersede
 
 
 @pytest.mark.slow
-def test_an_id_that_leads_elsewhere_says_so(cli: Cli, tmp_path: Path) -> None:
+def test_redirected_release_id_is_reported(cli: Cli, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     old = publish(store, "first", {"jobs": {9: "job_id \n 1"}})
     new = supersede(store, old, "second", {"jobs": {9: "job_id \n 2"}})

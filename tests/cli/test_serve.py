@@ -1,4 +1,4 @@
-"""`iosig serve` and a work pool, each as its own process: a release by schedule and by the API, behind a password."""
+"""`iosig serve` and a work pool as separate processes publish by schedule and API, behind a password."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tests.nights import Cli, write_small_site
 from tests.servers import free_port, is_over, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-#: the folder of the call is not searched for modules, as for the installed command
+# modules are not imported from the working directory, as with the installed command
 IOSIG = [sys.executable, "-P", "-c", "from iosig.cli import program; program()"]
 _TIMEOUT_S = 240.0
 
 
 def processes_of(process: int) -> list[int]:
-    """Return a process and all that it has started, in any of its threads."""
+    """Return a process and all of its descendants, started by any of its threads."""
     try:
         lists = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/children")]
     except (FileNotFoundError, ProcessLookupError):
@@ -46,7 +46,7 @@ def processes_of(process: int) -> list[int]:
 
 
 def bytes_of(process: int, what: str) -> bytes:
-    """Return a process's command line or environment; nothing where it has ended."""
+    """Return a process's command line or environment; empty if the process has ended."""
     try:
         return Path(f"/proc/{process}/{what}").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -55,7 +55,7 @@ def bytes_of(process: int, what: str) -> bytes:
 
 @dataclass
 class Site:
-    """A site with a warehouse, an inbox and a Prefect server of its own, which processes of the test serve."""
+    """A site with a warehouse, an inbox and a private Prefect server, which processes of the test serve."""
 
     folder: Path
     port: int
@@ -87,14 +87,14 @@ class Site:
         return [*IOSIG, "--warehouse", str(self.store.root), *map(str, words)]
 
     def call(self, *words: object, **variables: str) -> tuple[int, str]:
-        """Call the command, and return its exit code and what it said on stderr."""
+        """Call the command, and return its exit code and standard error."""
         command, environment = self.iosig(*words), self.environment | variables
         ended = subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, check=False)
         return ended.returncode, ended.stderr
 
     @contextmanager
     def running(self, command: list[str], **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a command, in a folder that has a folder `flows` of its own; all of it ends with the block."""
+        """Run a command in a folder with a foreign package `flows`; the block's end kills all its processes."""
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 command, env=self.environment | variables, cwd=self.folder, stdout=log, stderr=log,
@@ -110,7 +110,7 @@ class Site:
 
     @contextmanager
     def served(self, *words: object) -> Iterator[subprocess.Popen[bytes]]:
-        """Run `iosig serve` with a log of its own, and wait until it serves."""
+        """Run `iosig serve` with a log file, and wait until it serves."""
         (self.folder / "log").unlink(missing_ok=True)
         with self.running(self.iosig("serve", *words)) as process:
             wait_until(lambda: "Serving iosig-nightly/" in self.log or process.poll() is not None, "iosig serve")
@@ -120,7 +120,7 @@ class Site:
     # ---- the server's API
 
     def ask(self, path: str, document: Any = None) -> Any:
-        """Post a document to the API, or get what is there without one; a busy server is asked again, as by clients."""
+        """Post a document to the API, or get a resource without one; retry a busy server, as clients do."""
         auth = tuple(self.server.auth_string().split(":"))
         method, body = ("GET", {}) if document is None else ("POST", {"json": document})
         for _ in range(30):
@@ -159,14 +159,14 @@ class Site:
         return state
 
     def log_of(self, run_id: str) -> str:
-        """Return what the server keeps of a run's log."""
+        """Return a run's log as stored by the server."""
         lines = self.ask("logs/filter", {"logs": {"flow_run_id": {"any_": [run_id]}}})
         return "\n".join(line["message"] for line in lines)
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """A small site with files in the inbox; in its folder lies a package `flows` that is not ours."""
+    """A small site with files in the inbox; its folder contains a foreign package `flows`."""
     site = Site(tmp_path, free_port())
     write_small_site(tmp_path / "inbox")
     site.store.root.mkdir()
@@ -186,7 +186,7 @@ def write_later_job(site: Site) -> None:
 
 
 def require_secret(site: Site, process: subprocess.Popen[bytes], clients: list[int]) -> None:
-    """Hold that the password is in the environment of the server and its clients alone, and in no command or file."""
+    """Require that only the server and its clients know the password, and only from their environment."""
     password = site.server.auth_string().split(":")[1].encode()
     own = processes_of(process.pid)
     assert [number for number in own if password in bytes_of(number, "cmdline")] == []
@@ -201,7 +201,7 @@ def engines_of(process: subprocess.Popen[bytes]) -> list[int]:
 
 
 @pytest.mark.slow
-def test_it_releases_by_schedule_and_by_the_api(site: Site) -> None:
+def test_serve_publishes_by_schedule_and_api(site: Site) -> None:
     with site.served("--cron", "* * * * *") as process:
         begun = datetime.now()
         for auth in (None, ("iosig", "guess"), ("iosig", "")):
@@ -228,8 +228,8 @@ def test_it_releases_by_schedule_and_by_the_api(site: Site) -> None:
 
 
 @pytest.mark.long
-class TestRefused:
-    def test_a_refused_release_fails_the_run_with_one_sentence(self, site: Site) -> None:
+class TestRefusedRuns:
+    def test_refused_release_fails_the_run_with_one_sentence(self, site: Site) -> None:
         (site.folder / "refuse").touch()
         with site.served():
             run_id = site.start_run()
@@ -244,7 +244,7 @@ class TestRefused:
             assert "NoneType" not in log
         assert site.releases == []
 
-    def test_a_run_with_another_parameter_does_nothing(self, site: Site, tmp_path: Path) -> None:
+    def test_run_with_an_unknown_parameter_does_nothing(self, site: Site, tmp_path: Path) -> None:
         with site.served():
             for name in ("warehouse", "settings_path", "sendmail"):
                 run_id = site.start_run(**{name: str(tmp_path / "other")})
@@ -254,13 +254,13 @@ class TestRefused:
 
 
 @pytest.mark.long
-class TestEnd:
+class TestShutdown:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_run_in_progress_is_cancelled_and_the_next_one_continues(self, site: Site, number: int) -> None:
+    def test_running_flow_is_cancelled_and_the_next_run_continues(self, site: Site, number: int) -> None:
         with site.served() as process:
             run_id = site.start_run()
             wait_until(lambda: site.store.landed.is_dir(), "the landing", _TIMEOUT_S)
-            # as a terminal does, all of the foreground group receive Ctrl-C
+            # as from a terminal: the whole foreground process group receives Ctrl-C
             signalled = os.killpg if number == signal.SIGINT else os.kill
             signalled(process.pid, number)
             assert process.wait(60) == 0
@@ -270,7 +270,7 @@ class TestEnd:
             assert site.end_of(site.start_run())["type"] == "COMPLETED"
         assert len(site.releases) == 1
 
-    def test_it_ends_with_6_once_its_server_has_ended(self, site: Site) -> None:
+    def test_serve_exits_with_6_when_its_server_ends(self, site: Site) -> None:
         with site.served() as process:
             (server,) = [one for one in processes_of(process.pid) if b"runpy" in bytes_of(one, "cmdline")]
             os.kill(server, signal.SIGKILL)
@@ -278,7 +278,7 @@ class TestEnd:
         assert "iosig: The Prefect server ended." in site.log
         assert "Traceback" not in site.log
 
-    def test_no_server_is_left_of_a_killed_one(self, site: Site) -> None:
+    def test_server_ends_when_serve_is_killed(self, site: Site) -> None:
         with site.running(site.iosig("serve")) as process:
             wait_until(lambda: len(processes_of(process.pid)) > 1, "a server")
             server = processes_of(process.pid)[1]
@@ -288,7 +288,7 @@ class TestEnd:
 
 
 @pytest.mark.long
-def test_a_worker_releases_what_is_deployed(site: Site) -> None:
+def test_worker_publishes_deployed_flows(site: Site) -> None:
     prefect = [sys.executable, "-P", "-m", "prefect"]
     with site.served("--name", "own") as process:
         code, said = site.call("deploy", "--work-pool", "pool")
@@ -319,7 +319,7 @@ def test_a_worker_releases_what_is_deployed(site: Site) -> None:
     assert "Traceback" not in site.log
 
 
-def test_a_port_in_use_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
+def test_port_in_use_is_reported_in_one_sentence(cli: Cli, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -333,7 +333,7 @@ def test_a_port_in_use_is_one_sentence(cli: Cli, tmp_path: Path) -> None:
 
 
 def unit_of(site: Site) -> dict[str, str]:
-    """Print a site's unit by the installed command, and return what its lines set."""
+    """Print a site's unit with the installed command, and return the values that its lines set."""
     program = Path(sys.executable).with_name("iosig")
     if not program.exists():
         pytest.skip("the command is not installed beside Python")
@@ -344,7 +344,7 @@ def unit_of(site: Site) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_the_units_command_line_releases(site: Site) -> None:
+def test_command_line_of_the_systemd_unit_publishes(site: Site) -> None:
     command = shlex.split(unit_of(site)["ExecStart"])
     with site.running(command) as process:
         wait_until(lambda: "Serving iosig-nightly/" in site.log or process.poll() is not None, "the unit's command")
@@ -355,7 +355,7 @@ def test_the_units_command_line_releases(site: Site) -> None:
     assert "Traceback" not in site.log
 
 
-def test_the_unit_is_one_for_systemd(site: Site) -> None:
+def test_systemd_unit_is_valid(site: Site) -> None:
     unit = unit_of(site)
     assert unit["User"] == site.store.root.owner()
     assert unit["EnvironmentFile"] == "-/etc/default/iosig"
@@ -368,7 +368,7 @@ def test_the_unit_is_one_for_systemd(site: Site) -> None:
     assert [line for line in found.stderr.splitlines() if "iosig.service" in line] == []
 
 
-def test_mail_may_need_new_privileges(site: Site, cli: Cli) -> None:
+def test_systemd_unit_allows_new_privileges_for_mail(site: Site, cli: Cli) -> None:
     assert "NoNewPrivileges=yes" in cli("--warehouse", site.store.root, "deploy", "--print", "systemd")[1]
     with (site.store.root / "iosig.toml").open("a") as file:
         file.write('[alerts]\nmail_to = ["ops@example.org"]\n')

@@ -1,4 +1,4 @@
-"""`iosig settings`: what holds, where it was said, and what is wrong in a file."""
+"""`iosig settings` shows values, their origin and effect, and reports invalid files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def written(folder: Path, text: str) -> Path:
     return folder / "iosig.toml"
 
 
-def test_each_setting_is_told_with_where_it_was_said(tmp_path: Path) -> None:
+def test_each_setting_is_listed_with_its_origin(tmp_path: Path) -> None:
     path = written(tmp_path, '[schedule]\ncron = "1 2 * * *"\n[filesystems]\nscratch3 = "snx11025"\n')
     found = {one.name: one for one in told(None, tmp_path)}
     assert found["schedule.cron"].value == "1 2 * * *"
@@ -29,14 +29,14 @@ def test_each_setting_is_told_with_where_it_was_said(tmp_path: Path) -> None:
     assert len(found) == fields
 
 
-def test_what_a_change_does_is_told(tmp_path: Path) -> None:
+def test_effect_of_a_change_is_listed(tmp_path: Path) -> None:
     found = {one.name: one.changes for one in told(None, tmp_path)}
     assert found["signatures.methods"] == found["filesystems"] == "every day, anew"
     assert found["polls.columns"] == "what lands next"
     assert found["schedule.cron"] == found["engine.memory_limit"] == "what is done next"
 
 
-def test_as_a_table_and_as_json(cli: Cli, tmp_path: Path) -> None:
+def test_settings_are_printed_as_table_and_json(cli: Cli, tmp_path: Path) -> None:
     path = written(tmp_path, '[engine]\nmemory_limit = "2GB"\n')
     code, out, _ = cli("--settings", str(path), "settings", "--set")
     assert code == 0
@@ -74,7 +74,7 @@ def test_as_a_table_and_as_json(cli: Cli, tmp_path: Path) -> None:
         ("[engine]\nxyzzy = 1", "there is no such setting; there are memory_limit, worker_count"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_when_it_is_read(tmp_path: Path, text: str, sentence: str) -> None:
+def test_invalid_settings_file_is_refused_when_read(tmp_path: Path, text: str, sentence: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UsageError) as told_of:
         load(None, tmp_path)

@@ -1,4 +1,4 @@
-"""`iosig status`: for people, for programs and for Prometheus, with an exit code for monitors."""
+"""`iosig status` for people, programs and Prometheus, with an exit code for monitors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iosig.warehouse.store.store import Store
 from tests.nights import Cli, Night
 
 
-def test_a_night_as_table_as_json_and_for_prometheus(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+def test_status_is_printed_as_table_json_and_prometheus_metrics(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
     asked = ("--warehouse", str(checked_night.store.root), "status")
     code, out, _ = cli(*asked)
     assert code == 0
@@ -26,7 +26,7 @@ def test_a_night_as_table_as_json_and_for_prometheus(cli: Cli, checked_night: Ni
     assert f'release_id="{checked_night.release.release_id}"' in (tmp_path / "iosig.prom").read_text()
 
 
-def test_what_is_wrong_comes_first_and_ends_with_7(cli: Cli, landed_site: Store, tmp_path: Path) -> None:
+def test_problems_come_first_and_exit_with_7(cli: Cli, landed_site: Store, tmp_path: Path) -> None:
     settings = tmp_path / "iosig.toml"
     settings.write_text("[alerts]\nmin_free_ratio = 1.0\nmax_release_delay_s = 1e-6\n")
     code, out, _ = cli("--warehouse", str(landed_site.root), "--settings", str(settings), "status")
@@ -36,7 +36,7 @@ def test_what_is_wrong_comes_first_and_ends_with_7(cli: Cli, landed_site: Store,
     assert "of the disk is free" in second
 
 
-def test_all_is_not_well_above_refused_inputs(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
+def test_refused_inputs_are_a_problem(cli: Cli, checked_night: Night, tmp_path: Path) -> None:
     store = checked_night.copy(tmp_path / "warehouse")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
     assert cli("--warehouse", store.root, "land", tmp_path / "torn.parquet")[0] == 3
@@ -51,7 +51,7 @@ def test_all_is_not_well_above_refused_inputs(cli: Cli, checked_night: Night, tm
     ("asked", "sentence"),
     [((), "There is no warehouse in"), (("--output", "x"), "There is no warehouse in")],
 )
-def test_what_cannot_be_told(cli: Cli, tmp_path: Path, asked: tuple[str, ...], sentence: str) -> None:
+def test_missing_warehouse_is_a_usage_error(cli: Cli, tmp_path: Path, asked: tuple[str, ...], sentence: str) -> None:
     code, _, err = cli("--warehouse", str(tmp_path / "none"), "status", *asked)
     assert code == 2
     assert sentence in err

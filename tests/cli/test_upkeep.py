@@ -1,4 +1,4 @@
-"""`iosig maintain`: what the settings do not keep goes, and it says so."""
+"""`iosig maintain` applies the retention settings and reports removals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.warehouse.releasing import publish
 pytestmark = pytest.mark.slow
 
 
-def test_old_polls_go_if_the_settings_say_so_and_it_is_told(cli: Cli, tmp_path: Path) -> None:
+def test_raw_polls_beyond_retention_are_removed_and_reported(cli: Cli, tmp_path: Path) -> None:
     store = empty(tmp_path / "warehouse")
     old, young = leave(store, 1, {0}, 11), leave(store, 2, {1}, 9)
     publish(store, "first", {}, inputs=(old, young))

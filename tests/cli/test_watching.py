@@ -1,4 +1,4 @@
-"""`iosig status --watch`: what the screen shows, at which width, and how one leaves it."""
+"""`iosig status --watch` fits the screen at any width, survives faults, and exits cleanly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.nights import Cli, Night
 
 _POLLED = datetime(2026, 3, 4, 11, 59, 30, tzinfo=UTC)
 _NOW = _POLLED + timedelta(seconds=31)
-#: a name that would be markup, or steer the terminal
+# a name with markup and terminal control characters
 _HOSTILE = "[bold red]eve[/]\x1b[2J/ior/8"
 
 
@@ -66,7 +66,7 @@ def printed(shown: Screen, width: int) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_it_fits_and_says_what_flows_whose_it_is_and_what_comes(width: int) -> None:
+def test_screen_fits_and_shows_traffic_jobs_and_bursts(width: int) -> None:
     lines = printed(Screen(moment(), lambda: _NOW), width)
     text = "\n".join(lines)
     assert max(map(cell_len, lines)) <= width
@@ -83,13 +83,13 @@ def test_it_fits_and_says_what_flows_whose_it_is_and_what_comes(width: int) -> N
     assert "not polled" in read
 
 
-def test_narrow_screens_have_half_of_the_curve() -> None:
+def test_narrow_screen_shows_half_of_the_curve() -> None:
     lines = printed(Screen(moment(), lambda: _NOW), 60)
     assert max(map(cell_len, lines)) <= 60
     assert sum(letter in "▁▂▃▄▅▆▇█·" for letter in next(line for line in lines if line.startswith("write"))) == 30
 
 
-def test_what_is_not_known_is_said() -> None:
+def test_missing_values_are_explained() -> None:
     lacking = moment(recent=None, bursts=(), outlook=None, no_outlook_reason="There is no release yet.")
     text = "\n".join(printed(Screen(lacking, lambda: _NOW), 80))
     for part in ("Nothing was polled in the last 10 minutes", "none is known of", "There is no release yet."):
@@ -100,8 +100,8 @@ def test_what_is_not_known_is_said() -> None:
         assert part in text
 
 
-def test_it_looks_again_until_it_is_over_and_a_fault_leaves_what_was_seen() -> None:
-    """The clock is given, and nobody sleeps."""
+def test_screen_refreshes_until_stopped_and_keeps_content_after_a_fault() -> None:
+    """The clock is fixed, and the test does not sleep."""
     out, looked = io.StringIO(), list[datetime]()
 
     def look(at: datetime) -> Moment:
@@ -118,7 +118,7 @@ def test_it_looks_again_until_it_is_over_and_a_fault_leaves_what_was_seen() -> N
     assert out.getvalue().count("\x1b[?1049l") == 1, "the screen before is there again"
 
 
-def test_a_wait_is_over_when_a_signal_came() -> None:
+def test_wait_ends_when_a_signal_arrives() -> None:
     stop = Stop()
     with waiting(stop) as wait:
         assert not wait(0.0)
@@ -127,7 +127,7 @@ def test_a_wait_is_over_when_a_signal_came() -> None:
 
 
 @pytest.mark.slow
-def test_a_pipe_gets_one_plain_screen_and_what_does_not_go_together_is_said(cli: Cli, checked_night: Night) -> None:
+def test_pipe_gets_one_plain_screen_and_conflicting_options_are_refused(cli: Cli, checked_night: Night) -> None:
     asked = ("--warehouse", checked_night.store.root, "status")
     code, out, err = cli(*asked, "--watch")
     assert (code, err) == (0, "")
@@ -145,7 +145,7 @@ def test_a_pipe_gets_one_plain_screen_and_what_does_not_go_together_is_said(cli:
 
 
 def run_in_terminal(store: Store, environment: dict[str, str], leave: bytes | None) -> tuple[int, str]:
-    """Watch on a terminal; leave by a key, or by Ctrl-C; return the exit code and what was printed."""
+    """Watch on a terminal; quit with a key, or with Ctrl-C; return the exit code and the output."""
     ours, theirs = pty.openpty()
     program = "from iosig.cli import main; main()"
     arguments = [sys.executable, "-c", program, "--warehouse", str(store.root), "status", "--watch"]
@@ -181,7 +181,7 @@ def run_in_terminal(store: Store, environment: dict[str, str], leave: bytes | No
         ({"TERM": "dumb"}, None, False, False),
     ],
 )
-def test_on_a_terminal_one_leaves_with_0(
+def test_quitting_on_a_terminal_exits_with_0(
     checked_night: Night, environment: dict[str, str], leave: bytes | None, *, is_live: bool, has_colours: bool
 ) -> None:
     code, seen = run_in_terminal(checked_night.store, environment, leave)
@@ -194,7 +194,7 @@ def test_on_a_terminal_one_leaves_with_0(
 
 
 @pytest.mark.long
-def test_programs_get_a_line_for_each_look(checked_night: Night, tmp_path: Path) -> None:
+def test_json_prints_a_line_per_refresh(checked_night: Night, tmp_path: Path) -> None:
     from tests.documents import require_schema
 
     program = "from iosig.cli import main; main()"

@@ -1,4 +1,4 @@
-"""`iosig who`: what it prints, in 80 columns, as JSON and as a picture."""
+"""`iosig who` and `iosig slowdowns` in 80 columns, as JSON and as a figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return made
 
 
-def test_it_says_who_it_was_and_what_is_nobodys(store: Store, cli: Cli, tmp_path: Path) -> None:
+def test_who_lists_jobs_users_and_unattributed_bytes(store: Store, cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "who.png"
     asked = ("--since", "2018-02-09T10:00", "--until", "2018-02-09T10:02", "--top", 2, "--plot", path)
     code, out, err = cli("--warehouse", store.root, "who", "lake", *asked)
@@ -41,7 +41,7 @@ def test_it_says_who_it_was_and_what_is_nobodys(store: Store, cli: Cli, tmp_path
     assert imread(path).shape[1] == 1440
 
 
-def test_it_says_whom_to_ask_first_where_the_tables_do_not(store: Store, cli: Cli) -> None:
+def test_likely_jobs_are_ordered_with_unattributed_bytes(store: Store, cli: Cli) -> None:
     code, out, _ = cli("--warehouse", store.root, "who", "lake", "--at", "2018-02-09T10:00:30")
     assert code == 0
     said = out[out.index("Likeliest to have moved most, with what nobody explains:") :].splitlines()
@@ -49,7 +49,7 @@ def test_it_says_whom_to_ask_first_where_the_tables_do_not(store: Store, cli: Cl
     assert said[3] == "  2 (ann, s3d): perhaps 40 B", "what servers counted is all of it"
 
 
-def test_programs_get_json(store: Store, cli: Cli) -> None:
+def test_json_lists_jobs_and_candidates(store: Store, cli: Cli) -> None:
     minute = ("--at", "2018-02-09T10:01:30", "--direction", "write", "--json")
     code, out, _ = cli("--warehouse", store.root, "who", "lake", *minute)
     told = json.loads(out)
@@ -78,7 +78,7 @@ def test_slowdowns_lists_slowed_runs(store: Store, cli: Cli) -> None:
         (("lake", "--at", "2019-02-09T10:01", "--strict"), 5, "No polls of lake from 2019"),
     ],
 )
-def test_what_cannot_be_said_ends_with_a_sentence(
+def test_missing_time_or_polls_is_reported_in_one_sentence(
     store: Store, cli: Cli, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
     found, out, err = cli("--warehouse", store.root, "who", *arguments)

@@ -1,4 +1,4 @@
-"""Times as people write them: windows and instants."""
+"""Time windows and instants are parsed from the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTEXT, _PARAMETER = click.Context(click.Command("period")), click.Option(["--
         ("1970-01-01T01:00+01:00/1970-01-01T00:00:30", WindowText(0, 30, True)),
     ],
 )
-def test_an_end_may_be_open(text: str, window: WindowText) -> None:
+def test_window_may_be_open_at_either_end(text: str, window: WindowText) -> None:
     assert read_window(_CONTEXT, _PARAMETER, text) == window
 
 
@@ -38,6 +38,6 @@ def test_an_end_may_be_open(text: str, window: WindowText) -> None:
         ("1:1", "ends before it begins"),
     ],
 )
-def test_a_window_that_is_none_is_refused(text: str, told: str) -> None:
+def test_invalid_window_is_refused(text: str, told: str) -> None:
     with pytest.raises(click.BadParameter, match=told):
         read_window(_CONTEXT, _PARAMETER, text)
