@@ -1,4 +1,4 @@
-"""Documents as JSON, and their schema."""
+"""JSON documents and their schema."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _example(**values: Any) -> dict[str, Any]:
     return printed
 
 
-def test_the_format_comes_first_and_instants_are_in_utc() -> None:
+def test_format_is_first_and_instants_are_in_utc() -> None:
     printed = _example(rows=[{"at": datetime(2026, 3, 4, tzinfo=UTC)}])
     assert next(iter(printed)) == "format"
     assert (printed["at"], printed["day"]) == ("2026-03-04T05:06:07Z", "2026-03-04")
@@ -42,7 +42,7 @@ def test_the_format_comes_first_and_instants_are_in_utc() -> None:
     assert _example(at="2026-03-04T05:06:07.25+00:00")["at"] == "2026-03-04T05:06:07.25+00:00"
 
 
-def test_optional_fields_are_printed_where_they_are_given() -> None:
+def test_optional_fields_are_printed_if_given() -> None:
     files = [{"path": "a"}, {"path": "b\x1b[2J\x9b", "reason": "torn"}]
     assert _example(files=files)["files"] == files
 

@@ -1,4 +1,4 @@
-"""Warnings about wrong time zones: from what has landed, and from a release."""
+"""Wrong time zones are detected in landed inputs and in a release."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def test_correct_times_give_no_warning(tmp_path: Path, files: Path) -> None:
         pytest.param("Asia/Tokyo", "look 9 hours early. Is their time zone UTC?", marks=pytest.mark.long),
     ],
 )
-def test_a_wrong_zone_is_named_when_it_lands_and_when_it_is_released(
-    tmp_path: Path, files: Path, zone: str, found: str
-) -> None:
+def test_wrong_time_zone_is_named_on_landing_and_release(tmp_path: Path, files: Path, zone: str, found: str) -> None:
     store = Store(tmp_path)
     new = landed(store, files, zone)
     sentence = f"widow1, 2026-03-02: the times of jobs, read as {zone}, {found}"
@@ -82,11 +80,11 @@ def test_only_days_with_new_inputs_are_checked(tmp_path: Path, files: Path) -> N
         (-13, date(2026, 3, 2), "UTC-13"),
     ],
 )
-def test_a_zone_is_named_by_its_offset_on_the_day(offset_h: float, day: date, text: str) -> None:
+def test_time_zone_is_named_by_its_offset_on_the_day(offset_h: float, day: date, text: str) -> None:
     assert time_shifts._zone_text(offset_h, time_shifts._zone_with(offset_h, day)) == text
 
 
-def test_several_days_are_one_warning() -> None:
+def test_several_days_give_one_warning() -> None:
     first = date(2026, 3, 2)
     zones = time_shifts._Zones("UTC", None)
     days = [first + timedelta(days=number) for number in range(3)]
@@ -95,6 +93,6 @@ def test_several_days_are_one_warning() -> None:
     assert "America/Los_Angeles (UTC-8)" in sentence
 
 
-def test_only_local_times_can_have_a_wrong_zone() -> None:
+def test_only_inputs_with_local_times_are_suspected() -> None:
     sentence = time_shifts._format_warning("scratch", [date(2026, 3, 2)], -8, time_shifts._Zones(None, "UTC"))
     assert "the times of polls, read as UTC, look 8 hours early. Is their time zone America/Los_Angeles" in sentence

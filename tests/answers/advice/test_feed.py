@@ -1,4 +1,4 @@
-"""The feed for schedulers: what it holds, until when, how sure; its page says the same, and its examples run."""
+"""The feed for schedulers: its entries, validity and confidence agree with its documentation, whose examples run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.nights import Cli
 from tests.warehouse.releasing import publish
 
 PAGE = DOCS / "scheduler-feed.md"
-#: the fixtures ran on the ninth of February 2018
+# the fixtures ran on the ninth of February 2018
 LONG = 36_500.0
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 AHEAD = datetime(9999, 12, 31, tzinfo=UTC)
@@ -106,7 +106,7 @@ def entries(store: Store, kind: str, valid_days: float = LONG) -> dict[tuple[str
 
 
 @pytest.mark.slow
-def test_default_answers_alone_are_entries(store: Store) -> None:
+def test_only_default_signatures_are_entries(store: Store) -> None:
     found = feed(store, "signatures")
     assert [(entry["user"], entry["application"], entry["node_count"]) for entry in found.entries] == [
         ("a/b", "x/y", 8),
@@ -119,7 +119,7 @@ def test_default_answers_alone_are_entries(store: Store) -> None:
     assert found.header["outcome_counts"] == {"extracted": 5, "no_io": 1, "too_few_samples": 1}
 
 
-def test_bursts_can_be_staggered(store: Store) -> None:
+def test_entry_lists_bursts_with_volumes_and_validation(store: Store) -> None:
     entry = entries(store, "signatures")["ana/ior_a/16", "write"]
     assert [(burst["start_s"], burst["duration_s"], burst["volume_bytes"]) for burst in entry["bursts"]] == [
         (60.0, 30.0, 6e10),
@@ -135,7 +135,9 @@ def test_bursts_can_be_staggered(store: Store) -> None:
     # (runs with the burst + 1) / (runs + 2)
     [("ana/ior_a/16", (5 + 1) / (6 + 2)), ("a%2Fb/x/y/8", (3 + 1) / (6 + 2)), ("ana/ior_a/*", None)],
 )
-def test_confidence_is_that_of_the_next_run(application_id: str, confidence: float | None, store: Store) -> None:
+def test_confidence_is_the_probability_that_the_next_run_has_the_burst(
+    application_id: str, confidence: float | None, store: Store
+) -> None:
     entry = entries(store, "signatures")[application_id, "write"]
     assert entry["confidence"] == (None if confidence is None else pytest.approx(confidence, rel=1e-12))
     assert [burst["confidence"] for burst in entry["bursts"]] == [entry["confidence"]] * len(entry["bursts"])
@@ -150,7 +152,7 @@ def test_confidence_is_weighted_by_volume(tmp_path: Path) -> None:
         changed = pl.read_parquet(path).drop("support_ratio").join(shares, on="burst")
         path.unlink()
         changed.write_parquet(path)
-    # a file that is not what was released is refused
+    # a file that differs from its checksum is refused
     shutil.rmtree(store.root / "seals")
     (entry,) = build_feed(store, release, "signatures", LONG).entries
     assert [burst["confidence"] for burst in entry["bursts"]] == pytest.approx([0.9, 0.3], rel=1e-12)
@@ -160,7 +162,7 @@ def test_confidence_is_weighted_by_volume(tmp_path: Path) -> None:
 # ---- periods
 
 
-def test_periods_are_of_signatures_and_of_the_latest_judged_trace(store: Store) -> None:
+def test_periods_are_of_signatures_and_latest_traces(store: Store) -> None:
     found = feed(store, "periods")
     assert [(entry["application_id"], entry["subject_kind"], entry["period_s"]) for entry in found.entries] == [
         ("ana/ior_a/16", "application", 120.0),
@@ -171,7 +173,7 @@ def test_periods_are_of_signatures_and_of_the_latest_judged_trace(store: Store) 
     assert found.header["unnamed_count"] == 1, "a trace without a job has no name that a scheduler knows"
 
 
-def test_a_period_says_how_probable_it_is_not_noise(store: Store) -> None:
+def test_period_confidence_is_the_complement_of_the_false_alarm_rate(store: Store) -> None:
     found = entries(store, "periods")
     signature, trace = found["ana/ior_a/16", "write"], found["bob/bob_job/4", "write"]
     assert (signature["confidence"], signature["false_alarm_probability"]) == (0.999, 0.001)
@@ -181,11 +183,11 @@ def test_a_period_says_how_probable_it_is_not_noise(store: Store) -> None:
     assert trace["last_run_ended_at"] == NOON.replace(hour=10, minute=30)
 
 
-# ---- until when
+# ---- validity
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_found_is_an_entry_or_counted(kind: str, store: Store) -> None:
+def test_every_found_answer_is_an_entry_or_counted_as_omitted(kind: str, store: Store) -> None:
     found = "extracted" if kind == "signatures" else "periodic"
     for days in (VALID_DAYS, LONG):
         header = feed(store, kind, days).header
@@ -194,7 +196,7 @@ def test_what_is_found_is_an_entry_or_counted(kind: str, store: Store) -> None:
         assert (header["expired_count"] > 0) == (days != LONG)
 
 
-def test_an_entry_holds_for_so_long_after_the_last_run(store: Store) -> None:
+def test_entry_is_valid_for_a_fixed_time_after_the_last_run(store: Store) -> None:
     release = releases.find(store, None)
     made_at = datetime.fromisoformat(release.created_at).replace(microsecond=0)
     for entry in feed(store, "signatures").entries[:4]:
@@ -202,21 +204,21 @@ def test_an_entry_holds_for_so_long_after_the_last_run(store: Store) -> None:
         assert entry["valid_until"] == NOON + timedelta(days=LONG)
 
 
-def test_a_clock_that_is_ahead_makes_nothing_hold_longer(store: Store) -> None:
+def test_clock_ahead_of_time_does_not_extend_validity(store: Store) -> None:
     entry = entries(store, "signatures", 2.0)["zoe/ahead/1", "write"]
     assert entry["valid_until"] == entry["valid_from"] + timedelta(days=2)
 
 
-def test_answers_hold_as_long_as_samples_are_kept() -> None:
+def test_validity_equals_the_window_of_samples() -> None:
     assert SignatureSettings().window_days == VALID_DAYS
 
 
-# ---- the files
+# ---- files
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ending", ["json", "PARQUET"])
-def test_the_same_release_gives_the_same_bytes(kind: str, ending: str, store: Store, tmp_path: Path) -> None:
+def test_same_release_gives_the_same_bytes(kind: str, ending: str, store: Store, tmp_path: Path) -> None:
     release, paths = releases.find(store, None), [tmp_path / f"{name}.{ending}" for name in "ab"]
     for path in paths:
         export_feed(store, release, kind, path, LONG)
@@ -225,7 +227,7 @@ def test_the_same_release_gives_the_same_bytes(kind: str, ending: str, store: St
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_json_and_parquet_say_the_same(kind: str, store: Store, tmp_path: Path) -> None:
+def test_json_and_parquet_have_equal_content(kind: str, store: Store, tmp_path: Path) -> None:
     release = releases.find(store, None)
     for ending in ("json", "parquet"):
         export_feed(store, release, kind, tmp_path / f"feed.{ending}", LONG)
@@ -243,7 +245,7 @@ def test_json_and_parquet_say_the_same(kind: str, store: Store, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("ending", ["json", "parquet"])
-def test_a_feed_without_entries_is_one(ending: str, store: Store, tmp_path: Path) -> None:
+def test_feed_without_entries_is_valid(ending: str, store: Store, tmp_path: Path) -> None:
     first, path = releases.find(store, "2018-02-09-signatures"), tmp_path / f"feed.{ending}"
     assert export_feed(store, first, "periods", path).entries == []
     if ending == "json":
@@ -252,7 +254,7 @@ def test_a_feed_without_entries_is_one(ending: str, store: Store, tmp_path: Path
         assert (pl.read_parquet(path).height, pl.read_parquet(path).width) == (0, len(FIELDS["periods"]))
 
 
-def test_a_feed_that_fails_keeps_the_old_one(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_export_keeps_the_previous_feed(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "feed.json"
     path.write_text("old")
     release = releases.find(store, None)
@@ -266,7 +268,7 @@ def test_a_feed_that_fails_keeps_the_old_one(store: Store, tmp_path: Path, monke
 # ---- the command
 
 
-def test_the_command_says_what_it_wrote_and_left_out(store: Store, tmp_path: Path, cli: Cli) -> None:
+def test_command_reports_exported_and_omitted_entries(store: Store, tmp_path: Path, cli: Cli) -> None:
     path = tmp_path / "signatures.json"
     code, out, err = cli("--warehouse", store.root, "export", "signatures", "--feed", "--output", path)
     assert (code, len(json.loads(path.read_text())["entries"])) == (0, 1)
@@ -294,7 +296,7 @@ def test_the_command_says_what_it_wrote_and_left_out(store: Store, tmp_path: Pat
         (["signatures", "--feed", "--output", "x.json", "--valid-days", "nan"], "nan"),
     ],
 )
-def test_what_is_no_feed_is_refused(
+def test_invalid_feed_arguments_are_refused(
     arguments: list[str], told: str, store: Store, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -303,12 +305,12 @@ def test_what_is_no_feed_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_kind_that_is_none_is_told(store: Store) -> None:
+def test_unknown_kind_is_refused(store: Store) -> None:
     with pytest.raises(UsageError, match="signatures and periods"):
         feed(store, "networks")
 
 
-# ---- the page
+# ---- the documentation page
 
 _JSON_TYPES = {"text": "string", "instant": "string", "int": "integer", "real": "number", "bool": "boolean"}
 
@@ -320,7 +322,7 @@ def described(columns: tuple[Column, ...]) -> list[list[str]]:
     ]
 
 
-def test_the_page_has_every_field_and_no_other(store: Store) -> None:
+def test_documentation_lists_every_field(store: Store) -> None:
     told = {heading: [row[:4] for row in rows] for heading, rows in tables_of(PAGE).items()}
     shared = FIELDS["signatures"][: len(told["Every entry"])]
     assert FIELDS["periods"][: len(shared)] == shared
@@ -337,7 +339,7 @@ def test_the_page_has_every_field_and_no_other(store: Store) -> None:
     ]
 
 
-def test_the_pages_examples_have_the_fields_of_feeds(store: Store) -> None:
+def test_documented_examples_have_the_fields_of_feeds(store: Store) -> None:
     for text, kind in zip(code_of(PAGE, "json"), KINDS, strict=True):
         example, made = json.loads(text), feed(store, kind)
         assert [*example] == [*made.header, "entries"]
@@ -357,7 +359,7 @@ def make_lookup(folder: Path, document: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_the_pages_python_makes_a_lookup(store: Store, tmp_path: Path) -> None:
+def test_documented_python_creates_a_lookup_table(store: Store, tmp_path: Path) -> None:
     export_feed(store, releases.find(store, None), "signatures", tmp_path / "feed.json", LONG)
     ran = make_lookup(tmp_path, (tmp_path / "feed.json").read_text())
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -365,7 +367,7 @@ def test_the_pages_python_makes_a_lookup(store: Store, tmp_path: Path) -> None:
     ahead = int((made_at + timedelta(days=LONG)).timestamp())
     until = str(int((NOON + timedelta(days=LONG)).timestamp()))
     found = [line.split("\t") for line in (tmp_path / "io_lookup.tsv").read_text().splitlines()]
-    # one without a confidence is none; a name cannot make lines of its own
+    # an entry without confidence is omitted; a name cannot create further lines
     assert found == [
         ["a%2Fb", "x%2Fy", "8", "scratch", until, "0.500", "500000000", "10"],
         ["ana", "ior_a", "16", "scratch", until, "0.750", "2000000000", "60"],
@@ -374,16 +376,16 @@ def test_the_pages_python_makes_a_lookup(store: Store, tmp_path: Path) -> None:
     ]
 
 
-def test_the_pages_python_refuses_another_format(tmp_path: Path) -> None:
+def test_documented_python_refuses_another_format(tmp_path: Path) -> None:
     ran = make_lookup(tmp_path, json.dumps({"format": "iosig-feed/2", "kind": "signatures", "entries": []}))
     assert ran.returncode == 1
     assert "iosig-feed/2" in ran.stderr
     assert not (tmp_path / "io_lookup.tsv").exists()
 
 
-# ---- the page's hook
+# ---- the documented hook
 
-#: what slurmctld gives a script, as far as this one asks
+# the part of slurmctld's API that the hook uses
 _SLURM = """
 slurm = {SUCCESS = 0, ERROR = -1, NO_VAL = 4294967294, log_info = function() end, log_error = function() end}
 dofile("job_submit.lua")
@@ -396,7 +398,7 @@ end
 
 
 @needs_lua
-def test_the_pages_hook_asks_for_licenses(tmp_path: Path) -> None:
+def test_documented_hook_requests_licenses(tmp_path: Path) -> None:
     lookup = [
         ["ana", "ior_a", "16", "scratch", "4000000000", "0.9", "2500000000", "60"],
         ["ana", "old", "16", "scratch", "1000000000", "0.9", "2500000000", "60"],

@@ -1,4 +1,4 @@
-"""What a scheduler said runs, beside what the job log knows."""
+"""Running jobs from the scheduler's queue complement the job log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ summit  1      COMPLETING  09:00:00
 """
 
 
-def test_only_jobs_that_run_and_are_not_in_the_log_are_beside_it() -> None:
+def test_queued_jobs_include_only_running_jobs_missing_from_the_log() -> None:
     logged = [{"cluster": "titan", "job_id": "1.0"}, {"cluster": "summit", "job_id": "7"}]
     found = select_unlogged_jobs(rows("stage.queued_jobs", QUEUE), logged)
     assert [(job["cluster"], job["job_id"], job["ended_at"]) for job in found] == [

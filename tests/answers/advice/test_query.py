@@ -1,4 +1,4 @@
-"""`iosig advise`: what it rests on, whom it advises, what it says, and that its page says the same."""
+"""`iosig advise`: its site state, signatures, recommendations and documentation agree."""
 
 from __future__ import annotations
 
@@ -70,37 +70,37 @@ def parsed(document: object, signatures: ReleaseSignatures | None = None) -> Any
     return read_mix(io.BytesIO(content), "mix.json", signatures, AdviceSettings(), NOON)
 
 
-# ---- what has landed
+# ---- landed data
 
 
 @pytest.mark.slow
-def test_the_state_is_that_of_the_newest_poll(state: SiteState) -> None:
+def test_site_state_is_of_the_newest_poll(state: SiteState) -> None:
     assert (state.at, state.excluded) == (NOON, ())
     projects, scratch = state.filesystems
     assert (projects.filesystem, scratch.filesystem) == ("projects", "scratch")
-    # the highest full minute of scratch; that of projects was lower than what it does now
+    # scratch has its highest full minute; the highest minute of projects was below its current rate
     assert (scratch.capacity_bytes_per_s, scratch.capacity_basis) == (5e9, "observed")
     assert (scratch.capacity_observed_at, projects.capacity_observed_at) == (at(-179), NOON)
     assert projects.capacity_bytes_per_s == 2.5e8
 
 
-def test_the_background_is_what_no_signature_explains(state: SiteState) -> None:
+def test_background_is_traffic_without_a_signature(state: SiteState) -> None:
     projects, scratch = state.filesystems
     assert scratch.load is not None
     assert (scratch.load.from_s_ago, scratch.load.until_s_ago) == (600, 0)
-    # 30 s of the job that runs, and 120 s of the one that has ended
+    # 30 s of the running job, and 120 s of the ended job
     assert scratch.attributed_bytes_per_s == pytest.approx((30 * 2e9 + 120 * 4e9) / 600)
     assert scratch.background_bytes_per_s == pytest.approx(1e9, rel=1e-6)
     assert [(job.name, job.status, job.elapsed_s) for job in scratch.now_running] == [
         ("500", "known", 300),
         ("501", "unknown", 300),
     ]
-    # of all node counts, and over: what it still does is in the background
+    # its signature covers all node counts and is over: its present traffic counts as background
     assert [(job.name, job.status) for job in projects.now_running] == [("502", "over")]
     assert projects.background_bytes_per_s == pytest.approx(2.5e8)
 
 
-def test_the_past_can_be_asked_for(store: Store, signatures: ReleaseSignatures) -> None:
+def test_past_instant_can_be_queried(store: Store, signatures: ReleaseSignatures) -> None:
     state = site_state(store, releases.find(store, None), Settings(), signatures, at(-8))
     scratch = state.filesystems[1]
     assert [(job.name, job.elapsed_s) for job in scratch.now_running] == [("503", 420)]
@@ -109,7 +109,9 @@ def test_the_past_can_be_asked_for(store: Store, signatures: ReleaseSignatures) 
     assert scratch.load.measured_until == at(-8)
 
 
-def test_what_cannot_be_judged_is_left_out(store: Store, signatures: ReleaseSignatures) -> None:
+def test_file_systems_without_recent_polls_or_capacity_are_excluded(
+    store: Store, signatures: ReleaseSignatures
+) -> None:
     release = releases.find(store, None)
     settings = Settings(advice=AdviceSettings(capacity_bytes_per_s={"scratch": 8e9, "idle": 1e9}))
     state = site_state(store, release, settings, signatures, NOON, ["scratch", "idle", "nix"])
@@ -139,23 +141,23 @@ def test_jobs_use_the_file_systems_of_their_partition(store: Store, signatures: 
     assert [len(one.now_running) for one in both.filesystems] == [4, 4]
 
 
-def test_names_of_file_systems_in_the_job_log_are_translated(store: Store, signatures: ReleaseSignatures) -> None:
+def test_file_system_names_of_the_job_log_are_translated(store: Store, signatures: ReleaseSignatures) -> None:
     settings = Settings(filesystems={"nowhere": "projects"})
     state = site_state(store, releases.find(store, None), settings, signatures, NOON)
     assert [job.name for job in state.filesystems[0].now_running] == ["502", "504"]
 
 
-def test_polls_at_paces_of_their_own_cover_time_once() -> None:
+def test_polls_with_different_intervals_cover_time_once() -> None:
     starts, ends = np.array([0.0, 0.0, 2.0, 10.0]), np.array([2.0, 6.0, 4.0, 12.0])
     assert _union_length_s(starts, ends) == 8.0
 
 
-def test_without_polls_there_is_nothing_to_say(tmp_path: Path, signatures: ReleaseSignatures) -> None:
+def test_missing_polls_leave_nothing_to_do(tmp_path: Path, signatures: ReleaseSignatures) -> None:
     with pytest.raises(NothingToDo, match="iosig land"):
         site_state(Store(tmp_path), None, Settings(), signatures, None)
 
 
-# ---- which application
+# ---- selection of the application
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_without_polls_there_is_nothing_to_say(tmp_path: Path, signatures: Relea
         (Query("ckpt"), "eve/ckpt/8"),
     ],
 )
-def test_an_application_goes_by_a_part_of_its_id(query: Query, found: str, signatures: ReleaseSignatures) -> None:
+def test_application_is_found_by_a_part_of_its_id(query: Query, found: str, signatures: ReleaseSignatures) -> None:
     assert choose(signatures, query) == found
 
 
@@ -185,12 +187,14 @@ def test_an_application_goes_by_a_part_of_its_id(query: Query, found: str, signa
         (Query(""), "iosig run"),
     ],
 )
-def test_without_a_signature_it_is_said_what_there_is(query: Query, told: str, signatures: ReleaseSignatures) -> None:
+def test_missing_signature_is_explained_with_alternatives(
+    query: Query, told: str, signatures: ReleaseSignatures
+) -> None:
     with pytest.raises(NothingToDo, match=told):
         choose(signatures, query)
 
 
-def test_several_that_could_be_meant_are_told(signatures: ReleaseSignatures) -> None:
+def test_ambiguous_application_is_refused_with_candidates(signatures: ReleaseSignatures) -> None:
     with pytest.raises(UsageError, match=r"ana/late/16, ana/late/32.*--nodes"):
         choose(signatures, Query("late"))
 
@@ -198,7 +202,7 @@ def test_several_that_could_be_meant_are_told(signatures: ReleaseSignatures) -> 
 # ---- signatures
 
 
-def test_a_release_and_its_feed_say_the_same(signatures: ReleaseSignatures, feed: Path) -> None:
+def test_release_and_its_feed_give_equal_signatures(signatures: ReleaseSignatures, feed: Path) -> None:
     other = FeedSignatures(feed)
     assert other.application_ids() == signatures.application_ids()
     names = signatures.application_ids()
@@ -220,11 +224,11 @@ def test_a_release_and_its_feed_say_the_same(signatures: ReleaseSignatures, feed
             )
 
 
-def test_both_directions_add_up(signatures: ReleaseSignatures) -> None:
+def test_signatures_of_both_directions_add_up(signatures: ReleaseSignatures) -> None:
     known = signatures.find(["ana/late/16"])["ana/late/16"]["scratch"]
     assert known.rates.volume_bytes == 2 * 120 * 3e9 + 10 * 1e9
     assert known.outcomes == {"read": "extracted", "write": "extracted"}
-    # six of six runs have each burst that is written, six of five those that are read
+    # six of six runs have each burst of the writes, and five of five those of the reads
     assert known.confidence == pytest.approx((720 * 7 / 8 + 10 * 7 / 7) / 730)
     assert known.sample_count == 5
 
@@ -259,22 +263,22 @@ def damaged(feed: Path, tmp_path: Path, **changes: Any) -> Path:
         ({"duration_s": 1e300}, "duration"),
     ],
 )
-def test_a_feed_that_is_none_is_refused_with_its_place(changes: Row, told: str, feed: Path, tmp_path: Path) -> None:
+def test_damaged_feed_entry_is_refused_with_its_path(changes: Row, told: str, feed: Path, tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match=told):
         FeedSignatures(damaged(feed, tmp_path, **changes))
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"entries": 3}', b"[" * 200_000, b"\xff\xfe"])
-def test_what_is_no_feed_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_file_that_is_not_a_feed_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "feed.json").write_bytes(content)
     with pytest.raises(InputRefused, match="feed"):
         FeedSignatures(tmp_path / "feed.json")
 
 
-# ---- mixes
+# ---- job mixes
 
 
-def test_a_mix_names_applications_or_brings_bursts(signatures: ReleaseSignatures) -> None:
+def test_mix_accepts_applications_and_explicit_bursts(signatures: ReleaseSignatures) -> None:
     running = [
         {"name": "1", "application_id": "eve/ckpt/8", "elapsed_s": 100},
         {"name": "2", "application_id": "bob/many/12", "elapsed_s": 1},
@@ -320,7 +324,7 @@ def test_a_mix_names_applications_or_brings_bursts(signatures: ReleaseSignatures
         (mix() | {"at": "2018-02-09T12:00:00"}, "at: .*timezone"),
     ],
 )
-def test_a_mix_that_is_none_is_refused_with_its_place(document: object, told: str) -> None:
+def test_invalid_mix_is_refused_with_its_path(document: object, told: str) -> None:
     with pytest.raises(InputRefused, match=told) as refused:
         parsed(document)
     assert "docs/advice.md" in str(refused.value)
@@ -336,13 +340,13 @@ def advise(cli: Cli, *arguments: object) -> Row:
     return found
 
 
-def test_the_command_ranks_and_delays(cli: Cli, store: Store) -> None:
+def test_command_ranks_file_systems_and_recommends_a_delay(cli: Cli, store: Store) -> None:
     told = advise(cli, "--warehouse", store.root, "advise", "late", "--nodes", 16, *NOW, "--max-delay", "5m")
     assert (told["format"], told["state_from"], told["max_delay_s"]) == ("iosig-advice/1", "warehouse", 300)
     scratch, projects = told["choices"]
     assert (scratch["filesystem"], scratch["rank"], scratch["rank_now"]) == ("scratch", 1, 1)
-    # the next burst of ckpt comes in a minute and lasts for two, as does the application's own: all of it has no room,
-    # less where the one comes some seconds before the other
+    # the next burst of ckpt starts in a minute and lasts two, as does the application's: all of it is contended, or
+    # slightly less if either starts some seconds earlier
     assert 0.8 * 120 * 3e9 < scratch["now"]["contended_bytes"] <= 120 * 3e9
     assert 110 <= scratch["best"]["delay_s"] <= 150
     assert scratch["best"]["contended_bytes"] < 0.05 * scratch["now"]["contended_bytes"]
@@ -355,7 +359,7 @@ def test_the_command_ranks_and_delays(cli: Cli, store: Store) -> None:
 
 
 def fields_of(found: Row, name: str) -> None:
-    """Hold an object of the document to what the page promises of it."""
+    """Require that an object of the document has the documented fields and values."""
     types = {"string": str, "number": int | float, "integer": int, "boolean": bool, "object": dict, "array": list}
     told = tables_of(PAGE)[name]
     assert [f"`{field}`" for field in found] == [field for field, *_ in told]
@@ -364,9 +368,7 @@ def fields_of(found: Row, name: str) -> None:
 
 
 @pytest.mark.parametrize("source", ["warehouse", "mix"])
-def test_the_document_has_the_fields_of_the_page(
-    source: str, cli: Cli, store: Store, feed: Path, tmp_path: Path
-) -> None:
+def test_json_has_the_documented_fields(source: str, cli: Cli, store: Store, feed: Path, tmp_path: Path) -> None:
     (tmp_path / "mix.json").write_text(json.dumps(mix()))
     told = {"warehouse": NOW, "mix": ("--mix", tmp_path / "mix.json", "--signatures", feed)}[source]
     found = advise(
@@ -385,9 +387,7 @@ def test_the_document_has_the_fields_of_the_page(
     assert [one["filesystem"] for one in found["excluded"]] == ["a" if source == "warehouse" else "scratch"]
 
 
-def test_a_feed_and_a_mix_need_no_warehouse(
-    cli: Cli, feed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_feed_and_mix_need_no_warehouse(cli: Cli, feed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Stdin:
         buffer = io.BytesIO(json.dumps(mix(capacity_bytes_per_s=5e9)).encode())
 
@@ -405,7 +405,7 @@ def test_a_feed_and_a_mix_need_no_warehouse(
     assert not (tmp_path / "none").exists()
 
 
-def test_people_get_a_table_and_what_to_know_of_it(cli: Cli, store: Store) -> None:
+def test_table_shows_the_signature_and_warnings(cli: Cli, store: Store) -> None:
     code, out, err = cli(
         "--warehouse", store.root, "advise", "late/16", "--filesystem", "scratch", "--filesystem", "nix"
     )
@@ -417,7 +417,7 @@ def test_people_get_a_table_and_what_to_know_of_it(cli: Cli, store: Store) -> No
     assert "Left out: nix" in out
 
 
-def test_the_picture_is_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
+def test_figure_is_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
     path = tmp_path / "advice.png"
     code, _, err = cli("--warehouse", store.root, "advise", "late/16", *NOW, "--plot", path)
     assert (code, path.read_bytes()[:4]) == (0, b"\x89PNG")
@@ -438,7 +438,7 @@ def test_the_picture_is_drawn(cli: Cli, store: Store, tmp_path: Path) -> None:
         (["late/16", "--filesystem", "nix"], 0, "nix: unknown: no polls"),
     ],
 )
-def test_what_cannot_be_advised_ends_with_a_sentence(
+def test_impossible_advice_is_reported_in_one_sentence(
     arguments: list[str], code: int, told: str, cli: Cli, store: Store, feed: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "mix.json").write_text(json.dumps(mix()))
@@ -447,14 +447,14 @@ def test_what_cannot_be_advised_ends_with_a_sentence(
     assert (found, out, told in err) == (code, "", True), err
 
 
-def test_capacities_of_the_settings_are_rates(tmp_path: Path) -> None:
+def test_configured_capacities_must_be_positive_and_finite(tmp_path: Path) -> None:
     for value in ("0", "-1", "inf", "nan"):
         (tmp_path / "iosig.toml").write_text(f"[advice.capacity_bytes_per_s]\nscratch = {value}\n")
         with pytest.raises(UsageError, match="above 0 and finite: scratch"):
             load(None, tmp_path)
 
 
-def test_names_steer_no_terminal(cli: Cli, feed: Path, tmp_path: Path) -> None:
+def test_control_characters_in_names_are_removed(cli: Cli, feed: Path, tmp_path: Path) -> None:
     hostile = "a\x1b[31m\u202e"
     (tmp_path / "mix.json").write_text(json.dumps(mix(filesystem=hostile)))
     code, out, err = cli("advise", "ckpt", "--signatures", feed, "--mix", tmp_path / "mix.json")
@@ -462,10 +462,10 @@ def test_names_steer_no_terminal(cli: Cli, feed: Path, tmp_path: Path) -> None:
     assert ("\x1b[31m" not in out, printable(hostile, 99) in out) == (True, True)
 
 
-# ---- the page
+# ---- the documentation page
 
 
-def test_the_mix_of_the_page_is_one(cli: Cli, feed: Path, tmp_path: Path) -> None:
+def test_documented_mix_is_valid(cli: Cli, feed: Path, tmp_path: Path) -> None:
     (text, *_) = code_of(PAGE, "json")
     (tmp_path / "mix.json").write_text(text)
     state = parsed(json.loads(text))
@@ -474,7 +474,7 @@ def test_the_mix_of_the_page_is_one(cli: Cli, feed: Path, tmp_path: Path) -> Non
     assert {choice["filesystem"] for choice in found["choices"]} == {"scratch", "projects"}
 
 
-def test_the_table_of_the_page_is_made_of_advice(cli: Cli, feed: Path, tmp_path: Path) -> None:
+def test_documented_script_creates_a_table_of_advice(cli: Cli, feed: Path, tmp_path: Path) -> None:
     (text, *_) = code_of(PAGE, "json")
     (tmp_path / "mix.json").write_text(text)
     script = next(code for code in code_of(PAGE, "python") if "make_advice_table" in code)
@@ -493,9 +493,9 @@ def test_the_table_of_the_page_is_made_of_advice(cli: Cli, feed: Path, tmp_path:
     assert int(line.split("\t")[4]) == NOON.timestamp() + best["best"]["delay_s"]
 
 
-# ---- the page's hook
+# ---- the documented hook
 
-#: what slurmctld gives a script, as far as this one asks
+# the part of slurmctld's API that the hook uses
 _SLURM = """
 slurm = {SUCCESS = 0, ERROR = -1, NO_VAL = 4294967294, log_info = function() end, log_error = print}
 dofile("job_submit.lua")
@@ -508,7 +508,7 @@ end
 
 
 @needs_lua
-def test_the_pages_hook_delays_starts(tmp_path: Path) -> None:
+def test_documented_hook_delays_starts(tmp_path: Path) -> None:
     table = [
         ["ana", "late", "16", "scratch", "4000000000", "4000000100"],
         ["ana", "late", "*", "projects", "1000000000", "4000000100"],

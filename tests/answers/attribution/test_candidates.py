@@ -1,4 +1,4 @@
-"""Which runs are likely to have moved what nobody explains: whose runs count together."""
+"""Candidates for unattributed bytes group runs by application."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WINDOW = _START, _START + timedelta(minutes=30)
 
 
 def likely_bytes(*applications: tuple[str, str]) -> list[float]:
-    """Return the likely bytes of two runs, the first of which was there when all was written."""
+    """Return the likely bytes of two runs, of which the first was active during all writes."""
     minutes = pl.Series([_START + timedelta(minutes=minute) for minute in range(1, 31)])
     ticks = pl.DataFrame(
         {
@@ -47,7 +47,7 @@ def likely_bytes(*applications: tuple[str, str]) -> list[float]:
     return found["likely_bytes"].to_list()
 
 
-def test_slashes_in_names_do_not_make_two_applications_one() -> None:
+def test_slashes_in_names_do_not_merge_applications() -> None:
     apart = likely_bytes(("a", "b"), ("c", "d"))
     assert likely_bytes(("a/b", "c"), ("a", "b/c")) == pytest.approx(apart)
     assert likely_bytes(("a", "b"), ("a", "b")) != pytest.approx(apart), "else the test could not fail"

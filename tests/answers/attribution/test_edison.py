@@ -1,4 +1,4 @@
-"""A real day through a whole release: who asks for a minute in which a benchmark had a file system for itself."""
+"""On a real day through a whole release, `who` names the benchmark that had a file system to itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 
 
 def log_of(day: Day, seed: int, path: Path) -> None:
-    """Write the job log of a day with its decoys, whose numbers are those of `add_decoys`."""
+    """Write the job log of a day with its decoys, whose numbers equal those of `add_decoys`."""
     runs, start_s = add_decoys(day, seed)
     end_s = start_s + (day.end_s - day.start_s)[runs]
 
@@ -37,7 +37,7 @@ def log_of(day: Day, seed: int, path: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_true_run_comes_before_200_decoys(shared_data: Path, tmp_path: Path) -> None:
+def test_true_run_ranks_before_200_decoys(shared_data: Path, tmp_path: Path) -> None:
     polls = shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt"
     day = Day.read(polls, shared_data / "jobs" / "edison-2018-02-09.sacct")
     log = tmp_path / "decoys.sacct"

@@ -1,4 +1,4 @@
-"""The picture of an answer: which step has which minute, and that no byte is lost on the way to it."""
+"""The figure of `who` assigns each minute to a step and conserves bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.sql.given import NOON
 
 
 def told(minutes: int, measured: dict[int, float], parts: list[tuple[str, int, float]]) -> Answer:
-    """Return an answer of writes: bytes by minute, and by application and minute."""
+    """Return an answer about writes: bytes by minute, and by application and minute."""
 
     def edges(numbers: list[int]) -> pl.Series:
         return pl.Series([NOON + timedelta(minutes=number + 1) for number in numbers], dtype=pl.Datetime("us", "UTC"))
@@ -39,7 +39,7 @@ def test_each_minute_is_a_step() -> None:
     assert (view.measured_bytes, view.attributed_bytes) == (180, 96)
 
 
-def test_a_long_time_is_drawn_in_longer_steps() -> None:
+def test_long_time_range_is_drawn_in_longer_steps() -> None:
     measured = {minute: float(minute % 7) for minute in range(1001)}
     view = build_view(told(1001, measured, [("a", 1000, 5.0)]))
     (traffic,) = view.traffic

@@ -1,4 +1,4 @@
-"""Who moved what after the last poll of a release: landed polls and jobs, and the signatures of the release."""
+"""Attribution after the last poll of a release uses landed polls and jobs, and the release's signatures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release]:
-    """Polls of half an hour before noon and the job log have landed; a release has signatures, and polls of nine."""
+    """Polls before noon and the job log have landed; a release has signatures, and polls of nine o'clock."""
     root = tmp_path_factory.mktemp("landed")
     store = Store(root / "warehouse")
     land_site(store, root / "in")
@@ -43,30 +43,30 @@ def hurt(site: tuple[Store, Release], asked: Query) -> SlowdownAnswer:
         return slowdowns.find_slowdowns(connection, asked, is_landed=is_landed)
 
 
-def test_bursts_of_the_last_half_hour_are_given_to_who_did_them(site: tuple[Store, Release]) -> None:
+def test_recent_bursts_are_attributed_to_their_jobs(site: tuple[Store, Release]) -> None:
     told = who(site, Query("scratch", at(-20), None, ("write",)))
     assert told.is_landed
     assert told.until == at(0)
     moved = dict(told.jobs.select("job_id", "attributed_bytes").rows())
-    # 503 did both of its bursts, 500 the first one so far, which begins with the step in which 503 ended: to the byte
-    # what was written, though signatures say twice as much
+    # 503 wrote both of its bursts, 500 its first one so far, which begins with the step in which 503 ended: the written
+    # bytes are exact, though signatures predict twice as much
     assert moved == pytest.approx({"503": 1e9 * 30 + 2e9 * 120, "500": 1e9 * 30}, rel=0.01)
     assert told.measured_bytes == pytest.approx(0.5e9 * 1200 + sum(moved.values()), rel=0.05)
     assert told.others["job_id"].to_list() == ["501"], "neither of another file system nor of later"
 
 
-def test_who_was_hurt_is_told_of_what_landed_too(site: tuple[Store, Release]) -> None:
+def test_slowdowns_include_landed_traffic(site: tuple[Store, Release]) -> None:
     told = hurt(site, Query("scratch", at(-20), None, ("write",)))
-    # both have bursts that were found; and of so few runs nobody knows what crowding makes of them
+    # bursts of both runs were found, but few runs give no estimate of the slowdown under contention
     assert (told.is_landed, told.run_count, told.runs.height) == (True, 2, 0)
 
 
-def test_partitions_say_who_uses_which_file_system(site: tuple[Store, Release]) -> None:
+def test_partitions_determine_the_file_systems_of_jobs(site: tuple[Store, Release]) -> None:
     told = who(site, Query("projects", at(-2), at(0)))
     assert (told.jobs.height, told.others["job_id"].to_list()) == (0, ["502"])
 
 
-def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> None:
+def test_release_is_queried_first_and_landed_traffic_otherwise(site: tuple[Store, Release], cli: Cli) -> None:
     store, release = site
     nine = at(-180)
     assert is_released(store, release, Query("scratch", nine, None))
@@ -79,7 +79,7 @@ def test_the_release_is_asked_first(site: tuple[Store, Release], cli: Cli) -> No
     assert (code, "No polls of scratch from 2018-02-10" in err) == (0, True)
 
 
-def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site: tuple[Store, Release]) -> None:
+def test_time_without_polls_is_refused_with_available_times(site: tuple[Store, Release]) -> None:
     later = Query("scratch", at(600), None)
     with pytest.raises(NothingToDo, match="neither landed nor in a release"):
         LandedTraffic.read(*site, Settings(), later)
@@ -90,7 +90,7 @@ def test_times_without_any_polls_are_refused_with_the_times_that_have_some(site:
             ask(site, Query("nowhere", at(-20), None))
 
 
-def test_slow_polls_are_shared_among_the_steps_that_they_cover(tmp_path: Path) -> None:
+def test_long_poll_intervals_are_spread_over_their_steps(tmp_path: Path) -> None:
     lines = ["polled_at,controller,filesystem,interval_s,read_bytes_per_s,write_bytes_per_s"]
     lines += [f"{at(0.5 * step):%FT%TZ},c0,lake,30,0,{1e6 * step}" for step in range(1, 9)]
     lines.append(f"{at(6):%FT%TZ},c0,lake,120,0,5e6")

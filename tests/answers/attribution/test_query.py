@@ -1,4 +1,4 @@
-"""Who moved what: which minutes are meant, how it adds up, and what is told where there is nothing."""
+"""`who` selects minutes, sums attributed bytes consistently, and reports times without data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directi
     return who(site, Query("lake", at(since), at(until) if until else None, directions or ("read", "write")))
 
 
-def test_whole_minutes_are_asked_for() -> None:
+def test_time_range_is_rounded_to_whole_minutes() -> None:
     half = datetime(2026, 3, 3, 12, 10, 30, tzinfo=UTC)
     of = Query.parse("lake", half, None, None, "read")
     assert (of.since, of.until) == (half - timedelta(seconds=30), half + timedelta(seconds=30))
@@ -40,19 +40,19 @@ def test_whole_minutes_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("at_", "since", "until"), [(0, None, None), (1, 1, None), (1, None, 2), (0, 2, 1), (0, 0, 1)])
-def test_a_time_that_is_none_is_told(at_: int, since: int | None, until: int | None) -> None:
+def test_invalid_time_range_is_refused(at_: int, since: int | None, until: int | None) -> None:
     first, second, third = (datetime(2026, 3, 3, hour, tzinfo=UTC) if hour else None for hour in (at_, since, until))
     with pytest.raises(UsageError, match=r"since|Give a time"):
         Query.parse("lake", first, second, third, None)
 
 
 @pytest.mark.parametrize("year", [1, 1969, 9999])
-def test_years_without_polls_are_told(year: int) -> None:
+def test_years_without_polls_are_refused(year: int) -> None:
     with pytest.raises(UsageError, match=f"the year {year}"):
         Query.parse("lake", datetime(year, 12, 31, 23, 59, tzinfo=UTC), None, None, None)
 
 
-def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyConnection) -> None:
+def test_jobs_users_and_applications_are_ordered_by_bytes(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:00:00", "10:02:00", "write")
     columns = ["attributed_bytes", "attributed_low_bytes", "attributed_high_bytes", "confidence", "fit"]
     assert told.jobs.select("job_id", *columns).rows() == [
@@ -68,21 +68,21 @@ def test_jobs_users_and_applications_come_by_their_bytes(site: duckdb.DuckDBPyCo
         ("ior", 2, 600),
         ("s3d", 1, 600),
     ]
-    # of the second minute 80 bytes more than polled were given away: they explain nothing
+    # the second minute has 80 bytes more attributed than polled, which are ignored
     assert (told.measured_bytes, told.attributed_bytes, told.unattributed_bytes) == (1300, 1120, 180)
     assert told.others["job_id"].to_list() == ["4"], "neither on another file system, a batch step, nor who came later"
 
 
-def test_both_directions_are_told_together(site: duckdb.DuckDBPyConnection) -> None:
+def test_both_directions_are_summed_by_default(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:00:00", None)
     assert told.until == at("10:03:00")
     assert told.measured_bytes == 1350
     assert told.jobs.select("job_id", "attributed_bytes").row(0) == ("2", 640)
-    # while the one of most nodes was there nothing flowed
+    # no traffic flowed while the job with most nodes ran
     assert told.others.select("job_id", pl.col("likely_bytes") > 0).rows() == [("4", True), ("7", False)]
 
 
-def test_whom_to_ask_first_is_told_by_what_nobody_explains_too(site: duckdb.DuckDBPyConnection) -> None:
+def test_candidates_are_ordered_with_unattributed_bytes(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:00:00", "10:02:00", "write")
     likely = dict(told.jobs.select("job_id", "likely_bytes").iter_rows())
     assert likely["2"] is None, "servers counted all that it moved"
@@ -94,19 +94,19 @@ def test_whom_to_ask_first_is_told_by_what_nobody_explains_too(site: duckdb.Duck
     assert last == (0, told.others["likely_bytes"][0])
 
 
-def test_a_time_in_which_nothing_moved_has_no_jobs(site: duckdb.DuckDBPyConnection) -> None:
+def test_time_without_traffic_has_no_jobs(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:02:00", "10:03:00")
     assert (told.measured_bytes, told.jobs.height, told.users.height) == (0, 0, 0)
 
 
-def test_what_is_not_there_is_told_with_what_is(site: duckdb.DuckDBPyConnection) -> None:
+def test_missing_polls_are_refused_with_available_times(site: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(NothingToDo, match="2018-02-09T10:00:30Z to 2018-02-09T10:03:00Z"):
         ask(site, "11:00:00", "11:05:00")
     with pytest.raises(UsageError, match="only of: lake, pond"):
         who(site, Query("sea", at("10:00:00"), None))
 
 
-def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> None:
+def test_document_lists_the_top_of_each_group(site: duckdb.DuckDBPyConnection) -> None:
     told = json.loads(build_document(ask(site, "10:00:00", "10:02:00", "write"), 1, "an-id").json_text())
     assert (told["release_id"], told["since"], told["until"]) == (
         "an-id",
@@ -123,7 +123,7 @@ def test_a_document_has_the_first_of_each(site: duckdb.DuckDBPyConnection) -> No
     assert told["other_jobs"][0]["application"] == "ior"
 
 
-def test_a_release_without_polls_says_so() -> None:
+def test_release_without_polls_is_refused() -> None:
     with opened() as connection:
         connection.register("filesystem_rates", rows("stage.filesystem_rates", "").to_arrow())
         with pytest.raises(UsageError, match="only of: none"):

@@ -1,4 +1,4 @@
-"""Who was slowed: runs with bursts that took longer for sure, by how much, and whose bytes were there."""
+"""`slowdowns` lists runs with significantly delayed bursts, their delay, and the interfering jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ask(site: duckdb.DuckDBPyConnection, since: str, until: str | None, *directi
     return find_slowdowns(site, Query("lake", at(since), at(until) if until else None, directions or ("read", "write")))
 
 
-def test_runs_come_by_what_they_lost_and_name_who_was_there(site: duckdb.DuckDBPyConnection) -> None:
+def test_runs_are_ordered_by_delay_with_top_interferer(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site, "10:00:00", "10:03:00")
     assert told.run_count == 3
     columns = (
@@ -45,13 +45,13 @@ def test_runs_come_by_what_they_lost_and_name_who_was_there(site: duckdb.DuckDBP
     assert told.runs["confidence"][0] == pytest.approx((0.9 * 40 + 0.5 * 60) / 100)
 
 
-def test_only_bursts_of_the_time_count(site: duckdb.DuckDBPyConnection) -> None:
+def test_only_bursts_within_the_time_range_count(site: duckdb.DuckDBPyConnection) -> None:
     assert ask(site, "10:01:00", "10:02:00").runs["delay_s"].to_list() == [60, 30]
     assert ask(site, "10:02:00", None).runs.is_empty()
     assert ask(site, "10:00:00", "10:03:00", "read").run_count == 1
 
 
-def test_programs_get_plain_values(site: duckdb.DuckDBPyConnection) -> None:
+def test_document_has_plain_values(site: duckdb.DuckDBPyConnection) -> None:
     told = json.loads(build_slowdown_document(ask(site, "10:00:00", None), 1, "release").json_text())
     assert (told["slowed_run_count"], told["run_count"], len(told["runs"])) == (2, 3, 1)
     assert told["runs"][0]["started_at"] == "2018-02-09T09:00:00Z"

@@ -1,4 +1,4 @@
-"""What traced runs tell: a real log alone and from tables, and what is expected of real logs."""
+"""Findings of traced runs are equal for a log alone and from a release, and match expectations of real logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
 
-#: by the start of a log's name, what is found in it, in order
+# start of a log's name -> expected findings, in order
 EXPECTED = {
     "e3sm": [
         "waiting_in_collectives write", "misaligned_requests", "small_requests read", "amplified_by_mpiio write",
@@ -66,7 +66,7 @@ def told(run: findings.TracedRun) -> list[str]:
     *(pytest.param(name, marks=pytest.mark.slow) for name in _QUICK),
     *(pytest.param(name, marks=pytest.mark.long) for name in EXPECTED if name not in _QUICK),
 ])  # fmt: skip
-def test_real_logs_say_what_they_said(start: str, shared_data: Path) -> None:
+def test_real_logs_have_the_expected_findings(start: str, shared_data: Path) -> None:
     path = next((shared_data / "darshan").glob(f"{start}*.darshan"))
     with read(path) as trace:
         assert told(findings.analyze_input(trace)) == EXPECTED[start]
@@ -78,7 +78,7 @@ def test_every_log_has_an_expectation(shared_data: Path) -> None:
     assert [name for name in names if not name.startswith(tuple(EXPECTED))] == []
 
 
-def test_a_slow_target_is_a_straggler_that_no_share_of_all_ranks_shows() -> None:
+def test_slow_target_is_found_as_straggler() -> None:
     with read(shipped("sample-badost")) as trace:
         run = findings.analyze_input(trace)
     assert told(run) == ["stragglers"]
@@ -91,7 +91,7 @@ def test_a_slow_target_is_a_straggler_that_no_share_of_all_ranks_shows() -> None
     assert run.layers["module"].to_list() == ["POSIX", "STDIO"]
 
 
-def test_a_release_tells_the_same_as_the_log_alone() -> None:
+def test_release_and_log_alone_have_equal_findings() -> None:
     with read(shipped("ior_hdf5")) as trace, duckdb.connect() as connection:
         alone = findings.analyze_input(trace)
         for table in (TRACE_HEATMAPS, TRACE_RECORDS, TRACE_FILES, TRACE_REQUESTS):
@@ -111,8 +111,8 @@ def test_a_release_tells_the_same_as_the_log_alone() -> None:
 
 
 @pytest.mark.slow
-def test_order_and_sizes_of_requests_are_darshans_own_counts(shared_data: Path) -> None:
-    """A log that has both: what requests say is what the counters of the same run say."""
+def test_request_order_and_sizes_equal_darshan_counters(shared_data: Path) -> None:
+    """The log has requests and counters of the same run, which must agree."""
     from iosig.transforms.findings.request_facts import sizes_and_order
 
     with read(next((shared_data / "darshan").glob("nonmpi_dxt*.darshan"))) as trace:

@@ -1,4 +1,4 @@
-"""The load to come of a small site: what runs and waits is known when it comes, the rest is as it was."""
+"""The forecast of a small site combines running and queued jobs with past background traffic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.sql.given import NOON
 pytestmark = pytest.mark.slow
 
 HEAD = "JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|END_TIME|TIME_LIMIT|NODES|CPUS|REASON|COMMENT|NAME"
-#: whose, state, since when it waits, when it starts (minutes from noon), limit, reason, node count, name
+# columns: application, state, queued since, expected start (minutes from noon), limit, reason, node count, name
 QUEUE = (
     ("500", "eve", "RUNNING", -9, -5, "1:00:00", "None", 8, "ckpt"),
     ("600", "ana", "PENDING", -5, 2, "20:00", "Resources", 16, "late"),
@@ -67,7 +67,7 @@ def noon(site: tuple[Store, Release]) -> ForecastResult:
     return forecast_load(*site, Settings(), Query("scratch", hours=0.25, step_minutes=1))
 
 
-def test_what_runs_and_waits_is_known(noon: ForecastResult) -> None:
+def test_running_and_queued_jobs_are_listed_by_status(noon: ForecastResult) -> None:
     assert noon.at == NOON
     assert {job.name: job.status for job in noon.jobs} == {
         "500": "known",
@@ -81,9 +81,9 @@ def test_what_runs_and_waits_is_known(noon: ForecastResult) -> None:
     assert noon.applications == ("ana/late/16", "eve/ckpt/8")
 
 
-def test_bursts_come_when_signatures_say(noon: ForecastResult) -> None:
+def test_bursts_are_predicted_at_their_signature_times(noon: ForecastResult) -> None:
     late, ckpt = noon.forecast.applications_bytes_per_s
-    # 500 writes 4 GB a second from one minute on for two, 603 from four minutes on
+    # 500 writes 4 GB/s from minute one for two minutes, 603 from minute four on
     assert np.flatnonzero(ckpt > 1e9).tolist() == [1, 2, 4, 5]
     assert ckpt.sum() * 60 == pytest.approx(2 * 4e9 * 120, rel=0.1)
     # it starts in two minutes at the latest, and reads before it writes
@@ -91,10 +91,10 @@ def test_bursts_come_when_signatures_say(noon: ForecastResult) -> None:
     assert late.sum() * 60 == pytest.approx(2 * 3e9 * 120 + 1e10, rel=0.1)
 
 
-def test_the_range_is_around_what_is_expected_and_the_rest_is_as_it_was(noon: ForecastResult) -> None:
+def test_interval_contains_the_expectation_and_background_is_kept(noon: ForecastResult) -> None:
     found = noon.forecast
     assert (found.low_bytes_per_s <= found.high_bytes_per_s).all()
-    # what has no room comes later
+    # bytes that exceed the capacity are postponed
     known = found.applications_bytes_per_s.sum() + found.unknown_bytes_per_s.sum()
     assert found.expected_bytes_per_s.sum() == pytest.approx(known, rel=0.02)
     assert noon.capacity_bytes_per_s == 5e9
@@ -118,7 +118,9 @@ def test_json_and_text_output(site: tuple[Store, Release], noon: ForecastResult,
     assert imread(tmp_path / "f.png").shape[1] == 1440
 
 
-def test_what_is_asked_about_comes_on_top(site: tuple[Store, Release], noon: ForecastResult, tmp_path: Path) -> None:
+def test_what_if_job_is_added_to_the_forecast(
+    site: tuple[Store, Release], noon: ForecastResult, tmp_path: Path
+) -> None:
     trace = compressed.file_per_process(1_000_000)
     path = tmp_path / "million.parquet"
     compressed_traces.write(path, to_frame(trace), {"process_count": str(trace.process_count)})
@@ -136,7 +138,7 @@ def test_what_is_asked_about_comes_on_top(site: tuple[Store, Release], noon: For
     assert count_jobs(found) == count_jobs(noon), "it does not run"
 
 
-def test_traces_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_unsuitable_what_if_traces_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "small.parquet"
     compressed_traces.write(path, to_frame(compressed.file_per_process(10)), {"process_count": "10"})
     with pytest.raises(UsageError, match="has 10 ranks"):
@@ -148,7 +150,7 @@ def test_traces_that_do_not_fit_are_told(tmp_path: Path) -> None:
         build_what_if_job([path], None, progress_bar)
 
 
-def test_what_cannot_be_told_ends_with_a_sentence(site: tuple[Store, Release]) -> None:
+def test_impossible_forecast_is_reported_in_one_sentence(site: tuple[Store, Release]) -> None:
     with pytest.raises(NothingToDo, match="forecast of at most"):
         forecast_load(*site, Settings(), Query("scratch", hours=6))
     with pytest.raises(NothingToDo, match="no polls of scratch before"):

@@ -1,4 +1,4 @@
-"""A traced job in a release: its job log, its bytes and its trace told together, for a screen and for its page."""
+"""A traced job combines its job log, bytes and trace, on the terminal and on its page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOG = next(path for path in shipped_logs() if path.name.startswith("ior_hdf5"))
 
 
 def write_job(folder: Path) -> str:
-    """Write a job log in which the traced run is, and a second run under its id a day later."""
+    """Write a job log with the traced run, and another run with the same id a day later."""
     with opened_input(LOG, Settings(), Told()) as trace:
         assert isinstance(trace, TraceInput)
         row = trace.jobs.row(0, named=True)
@@ -41,7 +41,7 @@ def write_job(folder: Path) -> str:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
-def test_a_traced_job_is_told_by_its_log_its_bytes_and_its_trace(tmp_path: Path) -> None:
+def test_traced_job_combines_its_log_bytes_and_trace(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     job_id = write_job(tmp_path)
     assert len(list(land_paths(store, Settings(), [str(tmp_path / "jobs.sacct"), str(LOG)], Told()))) == 2

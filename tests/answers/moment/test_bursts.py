@@ -1,4 +1,4 @@
-"""Bursts that are to begin next: of curves, of jobs that run, and as they were predicted."""
+"""Next bursts are predicted from signatures of running jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rates_of(bytes_per_s: Sequence[float]) -> Rates:
 
 
 def naive(bytes_per_s: Sequence[float], elapsed_s: int) -> tuple[float, float] | None:
-    """The same, second by second."""
+    """The next burst of a curve, found by a loop over seconds."""
     least = 0.1 * max(bytes_per_s, default=0.0)
     for second in range(elapsed_s, len(bytes_per_s)):
         if bytes_per_s[second] > least:
@@ -34,7 +34,7 @@ def naive(bytes_per_s: Sequence[float], elapsed_s: int) -> tuple[float, float] |
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 15.0, 100.0]), min_size=1, max_size=12), st.integers(0, 14))
-def test_it_is_as_a_loop_has_it(bytes_per_s: list[float], elapsed_s: int) -> None:
+def test_next_burst_equals_a_loop_over_seconds(bytes_per_s: list[float], elapsed_s: int) -> None:
     assert next_burst(rates_of(bytes_per_s), float(elapsed_s)) == naive(bytes_per_s, elapsed_s)
 
 
@@ -45,7 +45,7 @@ def job(
     return RunningJob(name, "a/b/1", elapsed_s, signature, ended_s_ago)
 
 
-def test_the_next_burst_of_each_job_that_runs_comes_first_where_it_is_first() -> None:
+def test_next_bursts_of_running_jobs_are_ordered_by_start() -> None:
     curve = [0.0, 0.0, 5.0, 5.0, 0.0]
     running = (
         job("late", 0, curve),

@@ -1,4 +1,4 @@
-"""What there is to see at a moment, of polls and jobs that landed and a release's signatures; looked at once."""
+"""The live view combines landed polls and jobs with a release's signatures, and reads them only once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def landed(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """Polls of half an hour before noon and the job log have landed; nothing is released."""
+    """Polls of half an hour before noon and the job log have landed; no release exists."""
     root = tmp_path_factory.mktemp("moment")
     store = Store(root / "warehouse")
     land_site(store, root / "in")
@@ -28,7 +28,9 @@ def landed(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.mark.long
-def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshot_shows_rates_jobs_next_bursts_and_outlook(
+    landed: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(landed.root, tmp_path / "warehouse")
     store = Store(tmp_path / "warehouse")
     publish_site(store)
@@ -40,7 +42,7 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     assert len(written) == MINUTES
     assert written[:30] == (None,) * 30
     assert written[-1] == pytest.approx(0.5e9)
-    # in the minute from five minutes before noon on 500 wrote for half of it
+    # 500 wrote for half of the minute that starts five minutes before noon
     assert written[-5] == pytest.approx(0.5e9 + 0.5e9)
     assert scratch.recent is not None
     assert scratch.recent.jobs["job_id"].to_list()[0] in ("500", "503")
@@ -53,7 +55,7 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
         6,
         None,
     )
-    # the burst, and what flows all the time
+    # the burst, and the background
     assert scratch.outlook.expected_bytes_per_s[0] == pytest.approx(4e9 * 120 / 600 + 1e9, rel=0.2)
     told = build_document(seen)
     assert [one.filesystem for one in told.filesystems] == ["projects", "scratch"]
@@ -62,7 +64,7 @@ def test_rates_whose_they_are_and_what_comes(landed: Store, tmp_path: Path, monk
     assert live_view.take_snapshot(at(2)).filesystems is seen.filesystems, "nothing more has landed"
 
 
-def test_without_a_release_rates_are_known_all_the_same(landed: Store) -> None:
+def test_rates_are_shown_without_a_release(landed: Store) -> None:
     seen = LiveView(landed, Settings()).take_snapshot(at(1))
     assert [one.filesystem for one in seen.filesystems] == ["projects", "scratch"]
     for one in seen.filesystems:
@@ -72,11 +74,11 @@ def test_without_a_release_rates_are_known_all_the_same(landed: Store) -> None:
         assert one.recent.unattributed_bytes == one.recent.measured_bytes > 0
 
 
-def test_where_nothing_landed_there_is_nothing_to_see(tmp_path: Path) -> None:
+def test_empty_warehouse_has_an_empty_snapshot(tmp_path: Path) -> None:
     seen = LiveView(Store(tmp_path), Settings()).take_snapshot(at(0))
     assert (seen.filesystems, seen.condition.sources) == ((), ())
 
 
-def test_a_night_has_an_outlook_or_says_why_not(checked_night: Night) -> None:
+def test_outlook_or_the_reason_for_its_absence_is_given(checked_night: Night) -> None:
     (one,) = LiveView(checked_night.store, Settings()).take_snapshot(at(0)).filesystems
     assert (one.outlook is None) == (one.no_outlook_reason is not None)

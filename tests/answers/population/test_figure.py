@@ -1,4 +1,4 @@
-"""The picture of a population: what is drawn is what was counted, by days, weeks or months."""
+"""The figure of a population shows the counted runs by days, weeks or months."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iosig.answers.population.query import Query, query_population
 from tests.flows.populated_releases import opened
 
 
-def test_what_is_drawn_is_what_was_counted() -> None:
+def test_figure_shows_the_counted_runs_and_bytes() -> None:
     with opened() as site:
         view = build_view(query_population(site, Query()), "r")
     assert sum(volumes.sum() for volumes in view.volumes_bytes.values()) == 197
@@ -26,7 +26,7 @@ def test_what_is_drawn_is_what_was_counted() -> None:
 
 
 @pytest.mark.parametrize(("day_count", "step_count"), [(5, 5), (62, 62), (63, 9), (434, 62), (500, 17)])
-def test_long_times_are_drawn_in_longer_steps(day_count: int, step_count: int) -> None:
+def test_long_time_range_is_drawn_in_longer_steps(day_count: int, step_count: int) -> None:
     days = [date(2018, 1, 1) + timedelta(days=number) for number in range(day_count)]
     counts = pl.DataFrame({"ended_on": days, "direction": "write", "label": "END", "run_count": 2})
     steps, found = _days(counts)
@@ -35,7 +35,7 @@ def test_long_times_are_drawn_in_longer_steps(day_count: int, step_count: int) -
     assert np.all(found["write"]["END"] > 0)
 
 
-def test_without_days_nothing_is_drawn_over_time() -> None:
+def test_empty_population_has_no_days() -> None:
     empty = pl.DataFrame(
         schema={"ended_on": pl.Date, "direction": pl.String, "label": pl.String, "run_count": pl.Int64}
     )

@@ -1,4 +1,4 @@
-"""A population in tables, and for programs."""
+"""A population is formatted as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iosig.answers.population.query import Query, query_population
 from tests.flows.populated_releases import opened
 
 
-def test_tables_are_those_of_the_paper() -> None:
+def test_tables_have_the_layout_of_the_paper() -> None:
     with opened() as site:
         told = query_population(site, Query())
     rows = {row[0]: dict(zip((*LABELS, "none"), row[1:], strict=True)) for row in format_labels(told)}
@@ -21,7 +21,7 @@ def test_tables_are_those_of_the_paper() -> None:
     assert format_shares(told, "bytes_ratio")[1][-1] is None, "there are no periodic bytes"
 
 
-def test_inferred_classes_are_compared_with_exact_ones() -> None:
+def test_agreement_compares_inferred_with_exact_classes() -> None:
     with opened() as site:
         told = query_population(site, Query())
         assert measure_agreement(told) == (2, 0.5)
@@ -29,7 +29,7 @@ def test_inferred_classes_are_compared_with_exact_ones() -> None:
     assert measure_agreement(type(told)(told.query, told.runs, empty, 0.0)) is None
 
 
-def test_a_document_holds_all_of_it() -> None:
+def test_document_contains_all_tables() -> None:
     with opened() as site:
         told = build_document(query_population(site, Query()), 2, "r")
     plain = json.loads(told.json_text())

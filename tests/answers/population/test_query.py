@@ -1,4 +1,4 @@
-"""A population: each run once, its bytes by the best witness, the paper's tables, and what nobody knows."""
+"""A population counts each run once, with bytes from its best source, by class, group, basis and period."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ask(site: duckdb.DuckDBPyConnection, by: By = "application") -> Population:
     return query_population(site, Query(by=by))
 
 
-def test_each_run_counts_once_and_no_step_of_a_job(site: duckdb.DuckDBPyConnection) -> None:
+def test_each_run_counts_once_and_batch_steps_are_excluded(site: duckdb.DuckDBPyConnection) -> None:
     told = ask(site)
     assert told.run_count == 6, "five jobs and a series; neither an application's signature nor a batch step"
     assert told.node_hours == pytest.approx(2 + 2 + 0.01 + 1 + 1)
@@ -40,7 +40,7 @@ def test_each_run_counts_once_and_no_step_of_a_job(site: duckdb.DuckDBPyConnecti
     ]
 
 
-def test_runs_by_both_classes(site: duckdb.DuckDBPyConnection) -> None:
+def test_runs_are_counted_by_both_classes(site: duckdb.DuckDBPyConnection) -> None:
     assert sorted(ask(site).labels().rows(), key=str) == [
         ("OTHER", None, 1),
         ("START", None, 1),
@@ -50,7 +50,7 @@ def test_runs_by_both_classes(site: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_shares_are_of_runs_that_have_a_class(site: duckdb.DuckDBPyConnection) -> None:
+def test_shares_refer_to_classified_runs(site: duckdb.DuckDBPyConnection) -> None:
     shares = ask(site).shares()
     assert shares.filter(direction="write").select("label", "run_ratio", "bytes_ratio").rows() == [
         ("OTHER", 0.25, pytest.approx(7 / 197)),
@@ -61,7 +61,7 @@ def test_shares_are_of_runs_that_have_a_class(site: duckdb.DuckDBPyConnection) -
     assert shares.filter(direction="read")["bytes_ratio"].to_list() == [None], "nothing is known to be read"
 
 
-def test_groups_have_their_commonest_class(site: duckdb.DuckDBPyConnection) -> None:
+def test_groups_have_their_most_common_class(site: duckdb.DuckDBPyConnection) -> None:
     columns = ["name", "run_count", "bytes", "label", "stability", "periodic_ratio"]
     assert ask(site).groups().select(columns).rows() == [
         ("ior", 3, 140.0, "UNIFORM", 1.0, pytest.approx(1 / 3)),
@@ -72,7 +72,7 @@ def test_groups_have_their_commonest_class(site: duckdb.DuckDBPyConnection) -> N
     assert ask(site, "account").groups().select("name", "run_count").rows() == [("a", 2), (None, 2), ("b", 2)]
 
 
-def test_exact_and_inferred_classes_are_counted_apart(site: duckdb.DuckDBPyConnection) -> None:
+def test_exact_and_inferred_classes_are_counted_separately(site: duckdb.DuckDBPyConnection) -> None:
     found = ask(site)
     writes = found.runs.filter(direction="write", subject_kind="job").select("subject_id", "label", "basis")
     assert writes.rows() == [
@@ -86,7 +86,7 @@ def test_exact_and_inferred_classes_are_counted_apart(site: duckdb.DuckDBPyConne
     assert found.count_without_class().rows() == [("no_signature", 1), ("too_short", 1), ("unreliable_signature", 1)]
 
 
-def test_who_tells_of_bytes(site: duckdb.DuckDBPyConnection) -> None:
+def test_sources_of_bytes_are_counted(site: duckdb.DuckDBPyConnection) -> None:
     assert ask(site).reference_sources().rows() == [
         ("exact", 2, 107.0),
         ("trace", 2, 50.0),
@@ -95,14 +95,14 @@ def test_who_tells_of_bytes(site: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-def test_periods_are_of_even_runs(site: duckdb.DuckDBPyConnection) -> None:
+def test_periods_and_days_refer_to_uniform_dated_runs(site: duckdb.DuckDBPyConnection) -> None:
     assert ask(site).periods("write").to_list() == [60.0]
     assert ask(site).periods("read").to_list() == []
     assert ask(site).days()["run_count"].sum() == 4, "a series ended on no day"
 
 
 @pytest.mark.parametrize(("since", "until", "count"), [(NINTH, None, 5), (NINTH, NINTH, 5), (None, NINTH, 5)])
-def test_days_are_those_on_which_runs_ended(
+def test_day_range_selects_runs_by_their_end(
     site: duckdb.DuckDBPyConnection, since: date | None, until: date | None, count: int
 ) -> None:
     told = query_population(site, Query(since, until))

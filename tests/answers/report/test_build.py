@@ -1,4 +1,4 @@
-"""A release as pages, by the command and after a night: whole, of use to programs, and never in the release's way."""
+"""The report is built by its command and after a night, reuses pages, and never blocks the release."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def settings_with(into: Path, **more: object) -> Settings:
     return Settings.model_validate({"report": {"output": str(into), **more}})
 
 
-def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
+def test_report_without_configured_folder_is_not_written(tmp_path: Path) -> None:
     assert after_release(Store(tmp_path), Settings(), _RELEASE) is None
 
 
-def test_a_report_that_fails_is_told_and_nothing_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_report_is_reported_and_not_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> WriteSummary:
         raise ZeroDivisionError("a bug")
 
@@ -39,7 +39,7 @@ def test_a_report_that_fails_is_told_and_nothing_is_raised(tmp_path: Path, monke
     assert told == ("report: not written, the release stands: ZeroDivisionError: a bug", 0)
 
 
-def test_the_settings_say_whether_users_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_control_whether_users_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
 
     def keep(_: Store, __: Release, folder: Path, ___: object, hider: object, ____: Settings) -> WriteSummary:
@@ -54,7 +54,7 @@ def test_the_settings_say_whether_users_are_hidden(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_the_command_writes_pages_and_those_of_expired_releases_go(cli: Cli, tmp_path: Path) -> None:
+def test_command_writes_pages_and_removes_those_of_expired_releases(cli: Cli, tmp_path: Path) -> None:
     store, into = Store(tmp_path / "warehouse"), tmp_path / "pages"
     for name in ("first", "second"):
         publish(store, name, [Made(), Made("zoe/x/8", bursts=((1, 9, 1e9),))])
@@ -62,7 +62,7 @@ def test_the_command_writes_pages_and_those_of_expired_releases_go(cli: Cli, tmp
         assert code == 0
     told = json.loads(printed)
     assert told["release_id"] == "2018-02-09-second"
-    # the releases' ids are all that differs, and the history of what both have
+    # only release ids differ, and the history of applications in both
     assert 0 < told["new_count"] < told["file_count"] / 1.5
     assert "zoe" not in "".join(path.read_text() for path in into.rglob("*.html"))
     expiring.expire(store, 1)

@@ -1,4 +1,4 @@
-"""Pages that lie there already: taken where they were made of the same and are as they were written."""
+"""Existing pages are reused if their inputs and their content are unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_page_is_known_by_what_it_was_made_of(folder: Path) -> None:
+def test_page_is_found_by_its_fingerprint(folder: Path) -> None:
     known = open_cache(folder, "r2")
     page = known.page("data/a.js", "of a")
     assert page is not None
@@ -30,7 +30,7 @@ def test_a_page_is_known_by_what_it_was_made_of(folder: Path) -> None:
     assert known.page("index.html", "") is None, "what is made each time is never taken"
 
 
-def test_a_page_that_is_not_as_it_was_written_is_made_anew(folder: Path) -> None:
+def test_modified_or_missing_page_is_rebuilt(folder: Path) -> None:
     (folder / "r1/data/a.js").write_bytes(b"b")
     assert open_cache(folder, "r1").page("data/a.js", "of a") is None
     (folder / "r1/data/a.js").unlink()
@@ -38,12 +38,12 @@ def test_a_page_that_is_not_as_it_was_written_is_made_anew(folder: Path) -> None
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[]", '{"pages": 3}', '{"pages": {"data/a.js": ["of a"]}}', "null"])
-def test_a_torn_manifest_knows_nothing(folder: Path, torn: str) -> None:
+def test_damaged_manifest_is_ignored(folder: Path, torn: str) -> None:
     (folder / "r1" / MANIFEST).write_text(torn)
     assert open_cache(folder, "r1").page("data/a.js", "of a") is None
 
 
-def test_what_stands_beside_a_page_is_of_the_same_folder(folder: Path) -> None:
+def test_page_and_its_document_come_from_the_same_folder(folder: Path) -> None:
     found = open_cache(folder, "r2").page_with_document("data/a.js", "of a", "data/list.js")
     assert found is not None
     assert found[1] == {"spark": ["0z"]}
@@ -51,7 +51,7 @@ def test_what_stands_beside_a_page_is_of_the_same_folder(folder: Path) -> None:
     assert open_cache(folder, "r2").page_with_document("data/a.js", "of a", "data/list.js") is None
 
 
-def test_the_own_folder_comes_first(tmp_path: Path) -> None:
+def test_first_folder_takes_precedence(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "x").write_bytes(b"1")
@@ -61,7 +61,7 @@ def test_the_own_folder_comes_first(tmp_path: Path) -> None:
     assert page.existing == tmp_path / "b/x"
 
 
-def test_known_pages_are_linked_or_stay(folder: Path) -> None:
+def test_cached_pages_are_linked_or_kept(folder: Path) -> None:
     for name in ("r2", "r2", "r1"):
         page = open_cache(folder, name).page("data/a.js", "of a")
         assert page is not None

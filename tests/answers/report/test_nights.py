@@ -1,4 +1,4 @@
-"""A second night: only pages with new inputs are made, and all are those of a report from nothing."""
+"""The report of a second night builds only pages with new inputs, and equals a report built from scratch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release, Rele
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """What is read for pages: applications, hours, and days of file systems."""
+    """Record what is read for pages: applications, hours, and days of file systems."""
     found: Asked = {"applications": set(), "hours": set(), "days": set()}
     read, read_runs, read_filesystems = applications.read, runs.read_runs, runs.read_filesystems
 
@@ -61,7 +61,7 @@ def bytes_in(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("is_hiding", [False, True])
-def test_a_second_night_makes_what_is_new_and_the_pages_are_those_from_nothing(
+def test_incremental_report_equals_a_report_from_scratch(
     site: tuple[Store, Release, Release], asked: Asked, tmp_path: Path, *, is_hiding: bool
 ) -> None:
     store, first, second = site
@@ -84,7 +84,7 @@ def test_a_second_night_makes_what_is_new_and_the_pages_are_those_from_nothing(
     assert bool(re.search(r'"u\d+[/"]', documents)) == (not is_hiding)
 
 
-def test_nothing_is_read_for_pages_again_where_nothing_changed(
+def test_unchanged_release_reads_nothing_for_pages(
     site: tuple[Store, Release, Release], asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, first, _ = site
@@ -98,8 +98,8 @@ def test_nothing_is_read_for_pages_again_where_nothing_changed(
     assert len(asked["applications"]) == 12, "another program may make other pages"
 
 
-def test_a_release_has_the_same_pages_each_time_whatever_has_as_much_as_its_like(tmp_path: Path) -> None:
-    # all that applications of the bench move in a minute is the same: what comes first of them is settled by names
+def test_pages_are_reproducible_despite_ties(tmp_path: Path) -> None:
+    # all applications of the benchmark move equal bytes per minute, so names must break the ties
     store = Store(tmp_path / "warehouse")
     release = made_up_release(store, SiteSize(applications=60, runs=900, days=2))
     first, *others = (_written_anew(store, release, tmp_path / str(number)) for number in range(4))
@@ -112,7 +112,7 @@ def _written_anew(store: Store, release: Release, folder: Path) -> dict[str, byt
     return bytes_in(folder / release.release_id)
 
 
-def test_who_is_hidden_is_never_taken_from_pages_that_name_them(
+def test_pseudonymized_report_never_reuses_pages_with_names(
     site: tuple[Store, Release, Release], tmp_path: Path
 ) -> None:
     store, first, _ = site
@@ -123,7 +123,7 @@ def test_who_is_hidden_is_never_taken_from_pages_that_name_them(
     assert bytes_in(tmp_path / "pages" / first.release_id) == bytes_in(tmp_path / "whole" / first.release_id)
 
 
-def test_what_a_page_is_made_of_are_files_of_some_days_and_a_table_else(site: tuple[Store, Release, Release]) -> None:
+def test_fingerprint_covers_table_files_of_the_given_days(site: tuple[Store, Release, Release]) -> None:
     store, first, second = site
     before, after = (fingerprints.Inputs(store, release) for release in (first, second))
     (day,) = {d for d in before._parts["jobs"] if str(d) == "2026-01-03"}

@@ -1,4 +1,4 @@
-"""Users as pseudonyms: nobody is named, equal names stay equal, and what is no name stays."""
+"""Pseudonyms replace user names consistently and leave other values unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=3
 
 @given(_NAMES, _NAMES)
 @settings(max_examples=examples(50), deadline=None)
-def test_nobody_is_named_and_equal_names_stay_equal(user: str, other: str) -> None:
+def test_names_are_hidden_and_equal_names_stay_equal(user: str, other: str) -> None:
     ids = [f"{user}/ior/8", f"{other}%2Fx/s3d/16", f"{user}/ior/16"]
     frame = pl.DataFrame(
         {
@@ -39,7 +39,7 @@ def test_nobody_is_named_and_equal_names_stay_equal(user: str, other: str) -> No
     assert told[0].partition("/")[0] == told[2].partition("/")[0] == hidden["user"][0] == hidden["account"][2]
 
 
-def test_pseudonyms_are_the_same_in_every_report_and_of_the_sites_key_if_it_has_one(tmp_path: Path) -> None:
+def test_pseudonyms_are_stable_and_use_the_configured_key(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     store.root.mkdir()
     first, again = (create_pseudonymizer(store, Settings()) for _ in range(2))
@@ -54,7 +54,7 @@ def test_pseudonyms_are_the_same_in_every_report_and_of_the_sites_key_if_it_has_
     assert own.names.name("ann") == Names(Settings(), b"k" * 32).name("ann") != first.names.name("ann")
 
 
-def test_what_is_hidden_already_is_left_alone(tmp_path: Path) -> None:
+def test_pseudonymized_warehouse_is_not_hidden_again(tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     store.root.mkdir()
     (store.root / "privacy.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""Samples in fewer steps: the same bytes, gaps where nothing is known, as a loop over their steps would have it."""
+"""Samples are downsampled with the same bytes and gaps as a loop over their steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTS = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1e12)), max_size=12
 
 
 def naive(rates: list[float | None], most: int) -> tuple[int, list[float | None]]:
-    """Return how many steps are one, and the mean of each: step by step."""
+    """Return the number of steps per mean, and the means, by a loop over steps."""
     every = max(math.ceil(len(rates) / most), 1)
     means: list[float | None] = []
     for start in range(0, len(rates), every):
@@ -28,7 +28,7 @@ def naive(rates: list[float | None], most: int) -> tuple[int, list[float | None]
 
 @given(_LISTS, st.integers(1, 5))
 @settings(max_examples=examples(100), deadline=None)
-def test_it_is_as_a_loop_has_it(lists: list[list[float | None]], most: int) -> None:
+def test_averages_equal_a_loop_over_steps(lists: list[list[float | None]], most: int) -> None:
     values = [math.nan if rate is None else rate for rates in lists for rate in rates]
     flat = Ragged(np.array(values, dtype=float), offsets_of(np.array([len(rates) for rates in lists], dtype=np.int64)))
     every, means = average_steps(flat, most)
@@ -39,7 +39,7 @@ def test_it_is_as_a_loop_has_it(lists: list[list[float | None]], most: int) -> N
         assert found == pytest.approx([math.nan if one is None else one for one in expected], nan_ok=True)
 
 
-def test_rates_are_whole_numbers_of_their_scale_and_gaps_stay() -> None:
+def test_rates_are_scaled_integers_and_gaps_stay() -> None:
     query = """
         select * from (values (1, 2.0, [0, 10, null, null, 999.0]), (2, 5.0, null), (3, 5.0, [null]))
             as told (id, interval_s, rates)

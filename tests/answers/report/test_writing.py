@@ -1,4 +1,4 @@
-"""Reports as folders: what is the same is not written again, what is gone goes, and nothing else is touched."""
+"""Report folders are updated incrementally: equal files are linked, expired pages are removed, other files are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def marks(folder: Path) -> dict[str, int]:
     return {path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in folder.rglob("*.js")}
 
 
-def test_what_is_there_already_is_not_written_again(tmp_path: Path) -> None:
+def test_unchanged_pages_are_not_rewritten(tmp_path: Path) -> None:
     assert writing.write(tmp_path, "r1", _FIRST) == (3, 5, 3)
     before = marks(tmp_path)
     assert writing.write(tmp_path, "r1", _FIRST) == (3, 5, 0)
@@ -28,7 +28,7 @@ def test_what_is_there_already_is_not_written_again(tmp_path: Path) -> None:
     assert [name for name, at in marks(tmp_path).items() if at != before[name]] == ["r1/data/b.js"]
 
 
-def test_another_release_links_what_is_the_same(tmp_path: Path) -> None:
+def test_equal_pages_of_another_release_are_linked(tmp_path: Path) -> None:
     writing.write(tmp_path, "r1", _FIRST)
     assert writing.write(tmp_path, "r2", (Page("index.html", b"two"), *_FIRST[1:])) == (3, 5, 1)
     assert (tmp_path / "r1/data/a.js").samefile(tmp_path / "r2/data/a.js")
@@ -38,7 +38,7 @@ def test_another_release_links_what_is_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "r1/data/b.js").read_bytes() == b"b"
 
 
-def test_latest_is_a_release_and_pages_of_expired_ones_go(tmp_path: Path) -> None:
+def test_latest_points_to_a_release_and_expired_pages_are_removed(tmp_path: Path) -> None:
     for name in ("r1", "r2"):
         writing.write(tmp_path, name, (Page("index.html", name.encode()),))
         writing.set_latest(tmp_path, name)
@@ -48,7 +48,7 @@ def test_latest_is_a_release_and_pages_of_expired_ones_go(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["latest", "mine", "r2"]
 
 
-def test_where_users_are_hidden_from_now_on_pages_that_name_them_go(tmp_path: Path) -> None:
+def test_pages_with_names_are_removed_when_hiding_begins(tmp_path: Path) -> None:
     assert writing.begin(tmp_path, is_hiding=False) == ()
     writing.write(tmp_path, "r1", _FIRST)
     assert writing.begin(tmp_path, is_hiding=False) == ()
@@ -59,7 +59,7 @@ def test_where_users_are_hidden_from_now_on_pages_that_name_them_go(tmp_path: Pa
     assert [path.name for path in writing.folders(tmp_path)] == ["r2"]
 
 
-def test_without_links_latest_is_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latest_is_a_copy_where_links_are_impossible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
@@ -71,7 +71,7 @@ def test_without_links_latest_is_a_copy(tmp_path: Path, monkeypatch: pytest.Monk
         assert (tmp_path / "latest/index.html").read_text() == name
 
 
-def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
+def test_folder_with_other_content_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(UsageError, match="other content"):
         writing.require_own(tmp_path)
@@ -83,7 +83,7 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
     writing.require_own(tmp_path / "new")
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_keeps_the_existing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writing.write(tmp_path, "r1", _FIRST)
     monkeypatch.setattr(Path, "write_bytes", lambda *_: (_ for _ in ()).throw(OSError("full")))
     with pytest.raises(OSError, match="full"):
@@ -92,7 +92,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path: Path, mon
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_one_report_at_a_time_and_who_holds_it_is_told(tmp_path: Path) -> None:
+def test_lock_is_exclusive_and_names_its_holder(tmp_path: Path) -> None:
     with writing.lock(tmp_path / "pages"):
         told = f"Another report is writing to .*pages \\(process {os.getpid()} on .*Wait for it, or pass --output"
         with pytest.raises(UsageError, match=told), writing.lock(tmp_path / "pages"):
@@ -102,8 +102,8 @@ def test_one_report_at_a_time_and_who_holds_it_is_told(tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "pages").iterdir() if path.suffix == ".json"]
 
 
-def test_the_lock_of_one_that_died_is_lost(tmp_path: Path) -> None:
-    # as it is left by one that was killed before it had marked the folder as its own
+def test_lock_of_a_dead_process_is_released(tmp_path: Path) -> None:
+    # left by a process that was killed before it had marked the folder as a report
     (tmp_path / ".iosig-lock").touch()
     (tmp_path / ".iosig-lock.json").write_text('{"host": "here", "process": 1, "since": "2026-03-04"}')
     with writing.lock(tmp_path):

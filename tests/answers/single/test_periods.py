@@ -1,4 +1,4 @@
-"""`iosig period`: one input of any kind, its window, its sampling, and what it says where there is no answer."""
+"""`iosig period` on an input of any kind: its window, sampling, methods and refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METHODS = ("null_tested", "dft", "autocorrelation", "merged", "autoperiod", "fti
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    """A trace in FTIO's own form: 6 MB in 0.3 s every 20 s, after a first phase of a minute at 90 s before."""
+    """A trace in FTIO's format: 6 MB in 0.3 s every 20 s, after a first phase of one minute that starts at 90 s."""
     starts = [0.0, *(150.0 + PERIOD_S * k for k in range(COUNT))]
     ends = [60.0, *(start + BURST_S for start in starts[1:])]
     rates = [1e6, *[6e6 / BURST_S] * COUNT]
@@ -37,7 +37,7 @@ def trace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def polls(tmp_path: Path) -> Path:
-    """An hour of polls of two controllers, every 5 s: reads of 10 s every minute, and a hole of half a minute."""
+    """An hour of polls of two controllers, every 5 s: reads of 10 s every minute, and a gap of half a minute."""
     times = pl.datetime_range(
         pl.datetime(2026, 3, 3), pl.datetime(2026, 3, 3, 1), "5s", closed="right", time_zone="UTC", eager=True
     )
@@ -63,7 +63,7 @@ def one(path: Path, direction: str, **asked: Any) -> dict[str, Any]:
     return row
 
 
-def test_a_trace_is_judged_without_a_warehouse(trace: Path, cli: Cli, tmp_path: Path) -> None:
+def test_trace_is_analyzed_without_a_warehouse(trace: Path, cli: Cli, tmp_path: Path) -> None:
     code, out, err = cli("--warehouse", tmp_path / "none", "period", trace, "--direction", "write", "--json")
     assert (code, err) == (0, "")
     (row,) = json.loads(out)["periods"]
@@ -72,7 +72,7 @@ def test_a_trace_is_judged_without_a_warehouse(trace: Path, cli: Cli, tmp_path: 
     assert not (tmp_path / "none").exists()
 
 
-def test_every_method_is_asked_at_once(trace: Path, cli: Cli) -> None:
+def test_all_methods_can_be_requested_together(trace: Path, cli: Cli) -> None:
     code, out, _ = cli("period", trace, "--method", "all")
     assert code == 0
     assert all(method in out for method in METHODS)
@@ -80,14 +80,14 @@ def test_every_method_is_asked_at_once(trace: Path, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("hz", [1.0, 10.0, 100.0])
-def test_the_answer_does_not_depend_on_the_sampling_frequency(hz: float, trace: Path) -> None:
+def test_period_does_not_depend_on_the_sampling_frequency(hz: float, trace: Path) -> None:
     row = one(trace, "write", sampling_hz=hz)
     assert row["sampling_hz"] == hz
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-3)
 
 
 @pytest.mark.parametrize("method", ["null_tested", "dft", "autocorrelation", "autoperiod"])
-def test_a_window_leaves_out_what_is_not_in_it(method: str, trace: Path) -> None:
+def test_window_limits_the_analyzed_time(method: str, trace: Path) -> None:
     row = one(trace, "write", window=(150.0, 750.0), sampling_hz=10.0, method=method)
     assert row["window_start_s"] >= 150
     assert row["window_end_s"] <= 750
@@ -95,13 +95,13 @@ def test_a_window_leaves_out_what_is_not_in_it(method: str, trace: Path) -> None
     assert row["r_io"] == pytest.approx(BURST_S / PERIOD_S, rel=0.05)
 
 
-def test_the_first_phase_can_be_left_out(trace: Path) -> None:
+def test_first_phase_can_be_skipped(trace: Path) -> None:
     row = one(trace, "write", skip_first_phase=True, method="dft")
     assert row["window_start_s"] == 150.0
     assert row["period_s"] == pytest.approx(PERIOD_S, rel=1e-2)
 
 
-def test_ftio_samples_for_itself(trace: Path) -> None:
+def test_ftio_uses_its_original_sampling(trace: Path) -> None:
     row = one(trace, "write", method="ftio")
     assert (row["method"], row["is_default"]) == ("ftio", False)
     assert row["window_start_s"] == 0.0
@@ -111,7 +111,7 @@ WAYS = ("z-score", "dbscan", "forest", "lof", "peaks")
 
 
 @pytest.mark.parametrize("way", one_in(5, WAYS))
-def test_each_way_to_find_outliers_finds_the_period(way: str, trace: Path, cli: Cli, tmp_path: Path) -> None:
+def test_each_outlier_method_finds_the_period(way: str, trace: Path, cli: Cli, tmp_path: Path) -> None:
     asked = ("period", trace, "--direction", "write", "--method", "dft", "--skip-first-phase", "--outliers", way)
     code, out, err = cli(*asked, "--json")
     assert (code, err) == (0, "")
@@ -138,13 +138,13 @@ def test_each_way_to_find_outliers_finds_the_period(way: str, trace: Path, cli: 
         ("Find-peaks", "peaks"),
     ],
 )
-def test_the_names_that_ftio_has_are_taken(name: str, way: str, trace: Path, cli: Cli) -> None:
+def test_outlier_names_of_ftio_are_accepted(name: str, way: str, trace: Path, cli: Cli) -> None:
     code, out, _ = cli("period", trace, "--method", "merged", "--outliers", name, "--json")
     assert code == 0
     assert {row["outliers"] for row in json.loads(out)["periods"]} == {way}
 
 
-def test_only_what_looks_for_outliers_says_how_they_were_told(trace: Path, cli: Cli) -> None:
+def test_outlier_method_is_reported_by_dft_and_merged_only(trace: Path, cli: Cli) -> None:
     _, out, _ = cli("period", trace, "--method", "all", "--outliers", "peaks", "--json")
     told = {row["method"]: row["outliers"] for row in json.loads(out)["periods"]}
     assert {method for method, way in told.items() if way} == {"dft", "merged"}
@@ -153,14 +153,14 @@ def test_only_what_looks_for_outliers_says_how_they_were_told(trace: Path, cli: 
 
 
 @pytest.mark.parametrize("method", ["null_tested", "autocorrelation", "autoperiod", "ftio"])
-def test_outliers_are_refused_where_they_have_no_meaning(method: str, trace: Path, cli: Cli) -> None:
+def test_outliers_option_is_refused_for_other_methods(method: str, trace: Path, cli: Cli) -> None:
     code, out, err = cli("period", trace, "--method", method, "--outliers", "lof")
     assert (code, out) == (2, "")
     assert f"--outliers has no effect with --method {method}: use it with dft, merged or all." in err
     assert cli("period", trace, "--method", "dft", "--outliers", "median")[0] == 2
 
 
-def test_polls_are_one_signal_with_a_clock(polls: Path, cli: Cli) -> None:
+def test_polls_are_one_signal_with_absolute_times(polls: Path, cli: Cli) -> None:
     code, out, _ = cli("period", polls, "--direction", "read", "--filesystem", "scratch")
     assert code == 0
     assert "scratch" in out
@@ -172,7 +172,7 @@ def test_polls_are_one_signal_with_a_clock(polls: Path, cli: Cli) -> None:
     assert one(polls, "write")["outcome"] == "no_io"
 
 
-def test_instants_are_a_window_where_the_clock_is_known(polls: Path, trace: Path, cli: Cli) -> None:
+def test_instants_define_a_window_if_the_clock_is_known(polls: Path, trace: Path, cli: Cli) -> None:
     code, out, _ = cli(
         "period", polls, "--direction", "read", "--window", "2026-03-03T00:10Z/2026-03-03T00:25Z", "--json"
     )
@@ -185,23 +185,23 @@ def test_instants_are_a_window_where_the_clock_is_known(polls: Path, trace: Path
     assert "UTC" in err
 
 
-def test_an_open_window_ends_where_the_input_does(trace: Path) -> None:
+def test_open_window_ends_with_the_input(trace: Path) -> None:
     assert one(trace, "write", window=(150.0, float("inf")), method="dft")["window_end_s"] == pytest.approx(731, abs=1)
 
 
-def test_too_many_samples_are_refused_at_once(trace: Path) -> None:
+def test_excessive_sampling_is_refused(trace: Path) -> None:
     with pytest.raises(UsageError, match="exceed the maximum"):
         found(trace, sampling_hz=1e9)
 
 
-def test_a_picture_is_drawn(trace: Path, cli: Cli, tmp_path: Path) -> None:
+def test_figure_is_drawn(trace: Path, cli: Cli, tmp_path: Path) -> None:
     code, _, err = cli("period", trace, "--plot", tmp_path / "period.png")
     assert code == 0
     assert "write" in err
     assert min(matplotlib.image.imread(tmp_path / "period.png").shape[:2]) > 500
 
 
-def test_what_is_drawn_is_what_is_told_by_every_method(trace: Path, cli: Cli, tmp_path: Path) -> None:
+def test_figure_agrees_with_rows_of_every_method(trace: Path, cli: Cli, tmp_path: Path) -> None:
     told = find_periods(trace, Settings(), Told(), Query(method="all", direction="write"))
     rows = {row["method"]: row for row in told.rows.to_dicts()}
     assert [one.method for one in told.drawn] == list(rows)
@@ -218,7 +218,7 @@ def test_what_is_drawn_is_what_is_told_by_every_method(trace: Path, cli: Cli, tm
     assert text.startswith("<?xml")
 
 
-def test_nothing_is_drawn_of_nothing(tmp_path: Path, cli: Cli) -> None:
+def test_idle_input_draws_nothing(tmp_path: Path, cli: Cli) -> None:
     series = tmp_path / "idle.csv"
     series.write_text("time_s,write_bytes_per_s\n" + "".join(f"{60 * k},0\n" for k in range(1, 30)))
     code, _, err = cli("period", series, "--plot", tmp_path / "period.png")
@@ -229,7 +229,7 @@ def test_nothing_is_drawn_of_nothing(tmp_path: Path, cli: Cli) -> None:
 
 @pytest.fixture
 def several(tmp_path: Path) -> Path:
-    """A series of 20 s bursts, then slow large ones with fast small ones between them."""
+    """A series of 20 s bursts, then slow large bursts with fast small bursts between them."""
     place = np.arange(3000)
     later = (place % 110 < 12) * 2e9 + (place % 9 < 2) * 1e8
     rates = np.where(place < 1200, (place % 20 < 3) * 1e9, later)
@@ -239,7 +239,7 @@ def several(tmp_path: Path) -> Path:
     return path
 
 
-def test_several_periods_are_told_one_by_one(several: Path, cli: Cli) -> None:
+def test_several_periods_are_listed_as_segments(several: Path, cli: Cli) -> None:
     code, out, _ = cli("period", several, "--json")
     assert code == 0
     (row,) = json.loads(out)["periods"]
@@ -257,7 +257,7 @@ def test_several_periods_are_told_one_by_one(several: Path, cli: Cli) -> None:
     assert all(text in out for text in ("error_s", "burst_s", "duty"))
 
 
-def test_the_wavelet_mode_has_its_stretches(several: Path, trace: Path, polls: Path, cli: Cli) -> None:
+def test_ftio_wavelet_reports_segments(several: Path, trace: Path, polls: Path, cli: Cli) -> None:
     (row,) = json.loads(cli("period", several, "--method", "ftio-wavelet", "--json")[1])["periods"]
     assert (row["method"], row["outcome"], row["is_default"]) == ("ftio-wavelet", "periodic", False)
     for path in (trace, polls):
@@ -270,21 +270,21 @@ def test_the_wavelet_mode_has_its_stretches(several: Path, trace: Path, polls: P
         assert any(each["segments"] for each in rows) or path == polls
 
 
-def test_a_method_without_segments_and_a_single_period_show_none(several: Path, trace: Path, cli: Cli) -> None:
+def test_segments_are_hidden_for_other_methods_and_single_periods(several: Path, trace: Path, cli: Cli) -> None:
     assert json.loads(cli("period", several, "--method", "dft", "--json")[1])["periods"][0]["segments"] == []
     code, out, _ = cli("period", trace, "--direction", "write", "--window", "140:600")
     assert code == 0
     assert "Several periods" not in out
 
 
-def test_what_tells_of_no_bytes_is_refused(tmp_path: Path, cli: Cli) -> None:
+def test_input_without_bytes_is_refused(tmp_path: Path, cli: Cli) -> None:
     log = tmp_path / "jobs.sacct"
     log.write_text("JobID|User|JobName|Partition|NNodes|Start|End|State\n")
     code, out, _ = cli("period", log)
     assert (code, out) == (3, "")
 
 
-def test_ftio_sees_requests_without_bytes(tmp_path: Path) -> None:
+def test_ftio_includes_requests_without_bytes(tmp_path: Path) -> None:
     starts = [0.0, *(20.0 * k for k in range(1, 21))]
     rates = [0.0, *[1e6] * 20]
     phases = {"b_rank_avr": rates, "t_rank_s": starts, "t_rank_e": [start + 2.0 for start in starts]}

@@ -1,4 +1,4 @@
-"""Throughput told apart by rank, host, file and storage target."""
+"""Throughput is split by rank, host, file and storage target."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = build_batch(
         "osts": pl.Series([[7, 9], None], dtype=pl.List(pl.Int64)),
     },
 ).rows
-#: two requests of a striped file, the first across two stripes; one of a plain file; one within another, one empty
+# two requests of a striped file, the first across two stripes; one of a plain file; one within another, one empty
 REQUESTS: list[dict[str, Any]] = [
     {"rank": 0, "host": "n1", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "start_s": 0.0},
     {"rank": 1, "host": "n1", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "start_s": 2.0},
@@ -68,11 +68,13 @@ def volumes(found: pl.DataFrame, by: By) -> dict[Any, float]:
         ("ost", {7: MB, 9: MB / 2, None: 3 * MB}),
     ],
 )
-def test_each_has_its_own_bytes(requests: list[pl.LazyFrame], by: By, expected: dict[Any, float]) -> None:
+def test_bytes_are_split_by_the_chosen_dimension(
+    requests: list[pl.LazyFrame], by: By, expected: dict[Any, float]
+) -> None:
     assert volumes(split_throughput(requests, FILES, 6.0, by, PARAMS), by) == pytest.approx(expected)
 
 
-def test_the_pieces_of_a_request_are_moved_one_after_the_other(requests: list[pl.LazyFrame]) -> None:
+def test_stripes_of_a_request_are_moved_sequentially(requests: list[pl.LazyFrame]) -> None:
     found = split_throughput(requests[:1], FILES, 2.0, "ost", PARAMS).sort("ost", "time_s")
     assert found.select("ost", "time_s", "bytes_per_s").rows() == [
         (7, 1.0, MB / 2),
@@ -82,11 +84,11 @@ def test_the_pieces_of_a_request_are_moved_one_after_the_other(requests: list[pl
     ]
 
 
-def test_without_requests_there_is_nothing(requests: list[pl.LazyFrame]) -> None:
+def test_no_requests_yield_no_throughput(requests: list[pl.LazyFrame]) -> None:
     assert split_throughput([], FILES, 6.0, "rank", PARAMS).is_empty()
 
 
-def test_what_would_not_fit_is_refused(requests: list[pl.LazyFrame], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_result_is_refused(requests: list[pl.LazyFrame], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(throughput, "_MAX_STEPS", 11)
     assert split_throughput(requests[:1], FILES, 6.0, "rank", PARAMS).height == 6
     with pytest.raises(UsageError, match=r"2 signals of 6 steps do not fit.*interval_s"):

@@ -1,4 +1,4 @@
-"""Conditions to be judged, made by hand."""
+"""Hand-made warehouse conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
 def nightly_source(name: str = "sacct", nights: int = 20, ended: timedelta = HOUR) -> SourceCondition:
-    """A source of which one file lands each night, the last one so long ago."""
+    """A source with one file per night; the last file landed `ended` ago."""
     landed = tuple(NOON - ended - night * DAY for night in reversed(range(nights)))
     return SourceCondition(name, landed, (0,) * nights, (1000,) * nights)
 
@@ -22,7 +22,7 @@ def filesystem(moved: float = 1e12, usual: tuple[float, ...] = (1e12,) * 14) -> 
     return FilesystemCondition("scratch", (NOON - DAY).date(), moved, usual, 0.0)
 
 
-#: all is well here
+# a condition without problems
 WELL = Condition(
     warehouse="/srv/iosig",
     at=NOON,
@@ -43,5 +43,5 @@ WELL = Condition(
 
 
 def but(**changes: Any) -> Condition:
-    """What is well, but for these."""
+    """The condition without problems, with these changes."""
     return replace(WELL, **changes)

@@ -1,4 +1,4 @@
-"""What a warehouse says of itself."""
+"""The condition of a warehouse: releases, waiting inputs, rejects, missing polls and the lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.nights import Night
 JOBS = "JobID|User|JobName|Partition|NNodes|Start|End|State\n"
 
 
-def test_before_anything_was_released(landed_site: Store) -> None:
+def test_condition_before_the_first_release(landed_site: Store) -> None:
     found = read_condition(landed_site, Settings())
     assert (found.release_id, found.released_at, found.filesystems) == (None, None, ())
     assert {"job_records", "polls"} <= {source.table for source in found.sources}
@@ -28,7 +28,7 @@ def test_before_anything_was_released(landed_site: Store) -> None:
     assert found.held_by is None
 
 
-def test_after_a_night(checked_night: Night) -> None:
+def test_condition_after_a_night(checked_night: Night) -> None:
     found = read_condition(checked_night.store, Settings())
     assert (found.release_id, found.verdict) == (checked_night.release.release_id, checked_night.release.verdict)
     assert found.waiting == ()
@@ -38,7 +38,7 @@ def test_after_a_night(checked_night: Night) -> None:
     assert abs(found.at - datetime.now(UTC)) < timedelta(minutes=5)
 
 
-def test_refused_inputs_are_those_of_the_last_days(tmp_path: Path) -> None:
+def test_only_recent_refused_inputs_are_listed(tmp_path: Path) -> None:
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and no more")
     (tmp_path / "jobs.sacct").write_text(
         f"{JOBS}1|ann|a|b|8|2026-03-03T00:00:00Z|2026-03-03T01:00:00Z|COMPLETED\n104|ann\n"
@@ -69,12 +69,12 @@ def on(day: int) -> date:
     ],
     ids=["whole", "a gap", "days without polls", "polled today later", "silent", "decommissioned"],
 )
-def test_days_with_missing_polls(missing: dict[int, float], newest: int, expected: dict[int, float]) -> None:
+def test_incomplete_days_are_found(missing: dict[int, float], newest: int, expected: dict[int, float]) -> None:
     found = _incomplete({on(day): ratio for day, ratio in missing.items()}, on(newest), 0.1)
     assert {one.day.day: one.missing_ratio for one in found} == expected
 
 
-def test_who_writes_is_told_unless_it_was_killed(tmp_path: Path) -> None:
+def test_lock_holder_is_reported_unless_it_died(tmp_path: Path) -> None:
     store = Store(tmp_path)
     mark_form(store)
     with locked(store):
@@ -91,6 +91,6 @@ def test_who_writes_is_told_unless_it_was_killed(tmp_path: Path) -> None:
     ("zone", "expected"),
     [("UTC", "2026-03-21T02:30"), ("Europe/Berlin", "2026-03-21T01:30"), ("Asia/Tokyo", "2026-03-20T17:30")],
 )
-def test_the_next_night_is_in_the_zone_of_the_schedule(zone: str, expected: str) -> None:
+def test_next_run_uses_the_time_zone_of_the_schedule(zone: str, expected: str) -> None:
     found = next_run(ScheduleSettings(time_zone=zone), datetime(2026, 3, 20, 12, tzinfo=UTC))
     assert found.isoformat()[:16] == expected

@@ -1,4 +1,4 @@
-"""What Prometheus reads is what its own parser makes of it."""
+"""The Prometheus exposition is parsed by Prometheus's client library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(condition: Condition) -> dict[str, dict[tuple[str, ...], float]]:
     return found
 
 
-def test_all_is_there() -> None:
+def test_metrics_of_a_healthy_warehouse_are_complete() -> None:
     found = read(WELL)
     assert found["iosig_release_info"] == {("2026-03-19-abc", "passed"): 1}
     assert found["iosig_release_timestamp_seconds"] == {(): NOON.timestamp() - 9 * 3600}
@@ -39,7 +39,7 @@ def test_problems_and_hostile_names_are_labels() -> None:
     assert found["iosig_landed_timestamp_seconds"].keys() == {(hostile,)}
 
 
-def test_what_is_not_known_has_no_line() -> None:
+def test_unknown_values_have_no_metric() -> None:
     found = read(but(release_id=None, released_at=None, verdict=None, sources=(), filesystems=()))
     assert "iosig_release_info" not in found
     assert "iosig_landed_timestamp_seconds" not in found

@@ -1,4 +1,4 @@
-"""What is a problem, and what is none."""
+"""Problems and notes are derived from the condition of a warehouse."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOLD = Hold("20260318T023000Z-run", "2026-03-20T03:00:00+00:00", ("abc",), (), N
 
 
 def missing(days_before: int) -> FilesystemCondition:
-    """Most polls are missing so many days before the last whole day."""
+    """Most polls are missing on the day `days_before` days before the last whole day."""
     day = (NOON - DAY - days_before * DAY).date()
     return replace(filesystem(), incomplete_days=(IncompleteDay(day, 0.86),))
 
@@ -41,7 +41,7 @@ REFUSING = replace(nightly_source(), refused_rows=(*(3,) * 19, 120))
         (but(filesystems=(missing(-1),)), "polls scratch", "are missing on 2026-03-20"),
     ],
 )
-def test_a_problem_is_named_in_a_sentence(condition: Condition, name: str, part: str) -> None:
+def test_problem_is_named_with_a_sentence(condition: Condition, name: str, part: str) -> None:
     (found,) = find_problems(condition, AlertSettings())
     assert found.name == name
     assert part in found.sentence
@@ -59,17 +59,17 @@ def test_a_problem_is_named_in_a_sentence(condition: Condition, name: str, part:
         but(waiting=(NOON - DAY,)),
     ],
 )
-def test_what_is_well_or_cannot_be_told_is_no_problem(condition: Condition) -> None:
+def test_healthy_or_unknown_condition_has_no_problem(condition: Condition) -> None:
     assert find_problems(condition, AlertSettings()) == []
 
 
-def test_limits_are_the_settings() -> None:
+def test_thresholds_come_from_the_settings() -> None:
     strict = AlertSettings(max_release_delay_s=60, stale_factor=1.01, anomaly_factor=1.5, min_free_ratio=0.9)
     several = but(sources=(nightly_source(ended=DAY + HOUR),), filesystems=(filesystem(2e12),))
     assert [one.name for one in find_problems(several, strict)] == ["late", "silent sacct", "volume scratch", "disk"]
 
 
-def test_what_lands_together_is_one_time() -> None:
+def test_landings_close_together_count_as_one_time() -> None:
     nightly = [NOON - night * DAY + minute * HOUR / 60 for night in range(6) for minute in range(30)]
     assert typical_interval(tuple(nightly)) == pytest.approx(86_400.0, rel=0.05)
     assert typical_interval(tuple(NOON + minute * HOUR / 60 for minute in range(300))) != 0.0
@@ -90,11 +90,11 @@ def test_what_lands_together_is_one_time() -> None:
         ),
     ],
 )
-def test_a_note_is_no_problem(condition: Condition, name: str, part: str) -> None:
+def test_note_is_not_a_problem(condition: Condition, name: str, part: str) -> None:
     (found,) = find_notes(condition)
     assert (found.name, find_problems(condition, AlertSettings())) == (name, [])
     assert part in found.sentence
 
 
-def test_where_all_is_well_there_is_no_note() -> None:
+def test_healthy_condition_has_no_notes() -> None:
     assert find_notes(WELL) == []

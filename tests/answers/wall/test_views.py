@@ -1,4 +1,4 @@
-"""What the wall's figures show of a release: each number by hand, from tables that are read at a glance."""
+"""The wall's figures show numbers of a release, compared with values computed by hand from small tables."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _TICKS: dict[str, Content] = {
 }
 
 
-def test_a_minutes_rate_is_that_of_the_time_that_was_polled() -> None:
+def test_rate_of_a_minute_refers_to_its_polled_time() -> None:
     with opened_tables(_TICKS) as connection:
         view = storage_calendar.build_view(connection, "lake")
     assert (view.filesystem, list(view.days)) == ("lake", [date(2018, 2, 9)])
     write, read = (one.bytes_per_s[0] for one in view.rates)
-    # 300 and 900 B in 30 s each; a poll of two minutes is in both
+    # 300 and 900 B in 30 s each; a poll of two minutes covers both
     assert write[600:604].tolist() == pytest.approx([20.0, math.nan, 0.0, 0.0], nan_ok=True)
     assert read[600:604].tolist() == pytest.approx([2.0, math.nan, 2.0, 2.0], nan_ok=True)
     assert np.isfinite(write).sum() == 4
-    # of the first minute a half was polled for reads: its rate is known, and its bytes are those of the half
+    # half of the first minute was polled for reads: its rate is known, and its bytes are those of the half
     assert view.moved_bytes == pytest.approx(300 + 900 + 60 + 240 + 2)
 
 
-def test_days_without_polls_are_gaps_where_one_asks_for_them() -> None:
+def test_days_without_polls_are_gaps_in_a_given_range() -> None:
     with opened_tables(_TICKS) as connection:
         view = storage_calendar.build_view(connection, "lake", date(2018, 2, 8), date(2018, 2, 9), ["write"])
         assert [int(np.isfinite(day).sum()) for day in view.rates[0].bytes_per_s] == [0, 4]
@@ -96,11 +96,11 @@ _SIGNED: dict[str, Content] = {
 }
 
 
-def test_a_month_is_a_runs_bytes_times_its_runs() -> None:
+def test_monthly_bytes_are_bytes_per_run_times_runs() -> None:
     with opened_tables(_SIGNED) as connection:
         view = population_map.build_view(connection, "r")
     ann, bob = view.applications
-    # one day of runs; two runs of ann's may have been on the lake
+    # one day of runs; two runs of ann may have been on the lake
     assert (view.day_count, view.unknown_count) == (1.0, 1)
     assert (ann.name, ann.month_bytes, ann.burstiness, ann.run_count, ann.label) == (
         "ann/ior/8", 30 * 2 * 1100, 50 / 10, 2, "END",
@@ -108,21 +108,21 @@ def test_a_month_is_a_runs_bytes_times_its_runs() -> None:
     assert (bob.month_bytes, bob.burstiness, bob.run_count, bob.label) == (30 * 4000, 20 / 10, 1, None)
 
 
-def test_bursts_meet_by_their_lengths_over_their_periods() -> None:
+def test_expected_collisions_follow_burst_lengths_and_periods() -> None:
     with opened_tables(_SIGNED) as connection:
         view = checkpoint_clock.build_view(connection, "r")
     assert [(one.name, one.period_s, one.bytes_per_period) for one in view.rhythms] == [
         ("ann/ior/8", 100, 200), ("bob/s3d/4", 50, 500),
     ]  # fmt: skip
     (meeting,) = view.meetings
-    # six hours of one run of ann's and bob's on the lake, and that on the pond is not there
+    # six hours of one run each of ann and bob on the lake; the run on the pond is excluded
     assert (meeting.first, meeting.second) == (0, 1)
     assert meeting.expected_count == pytest.approx(6 * 3600 * (10 + 5) / (100 * 50))
     assert view.silent_count == 0
 
 
-def test_expected_meetings_are_those_of_independent_phases() -> None:
-    """Bursts of two clocks with phases drawn by lot meet as often as is said."""
+def test_expected_collisions_match_a_simulation_of_random_phases() -> None:
+    """Bursts of two clocks with random phases meet as often as predicted."""
     rng = np.random.default_rng(11)
     p, q, w, v, span = 97.0, 60.0, 6.0, 9.0, 20_000.0
     met = []
@@ -133,7 +133,7 @@ def test_expected_meetings_are_those_of_independent_phases() -> None:
     assert np.mean(met) == pytest.approx(span * (w + v) / (p * q), rel=0.02)
 
 
-def test_changes_have_both_sides_and_what_is_gone_or_new() -> None:
+def test_changes_include_new_and_removed_signatures() -> None:
     later = dict(_SIGNED)
     later["signatures"] = {
         9: """
