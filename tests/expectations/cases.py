@@ -1,4 +1,4 @@
-"""Rows that break no rule of their table, and what makes them break which."""
+"""Rows that satisfy all rules of their table, and changes that violate given rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from iosig.warehouse.contracts import TABLES, Column, Table, frames
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 
-#: the tables that have a suite: all of a release but the records of quality and history
+# tables with a suite: all of a release except the records of quality and history
 CHECKED = tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 DAY = date(2018, 2, 9)
@@ -74,12 +74,12 @@ _SEGMENTS = {"segment_starts_s": [0.0], "segment_ends_s": [600.0], "segment_peri
 
 
 def of_year(year: int) -> dict[str, Any]:
-    """When the good job was submitted, started and ended, in another year."""
+    """Submission, start and end of the good job, in another year."""
     moved = {name: GOOD["jobs"][name].replace(year=year) for name in ("submitted_at", "started_at", "ended_at")}
     return moved | {"ended_on": DAY.replace(year=year)}
 
 
-#: a row of each table that breaks no rule; what is not said here is filled by `row_of`
+# a valid row of each table; `row_of` fills the missing columns
 GOOD: dict[str, dict[str, Any]] = {
     "rejects": {"reason": "It is no number.", "remedy": "Mend it."},
     "jobs": {
@@ -340,9 +340,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "exact_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
 }
 
-#: what any row of a table breaks: a note, no fault of the row
+# informational rules that any row of a table violates
 NOTED = {"rejects": {"no_rejects"}}
-#: what a table without rows breaks, where nothing is configured
+# rules that an empty table violates if nothing is configured
 EMPTY = {
     "jobs": {"has_rows", "nodes_within_machine"},
     "polls_daily": {"has_rows", "all_controllers_reported"},
@@ -351,7 +351,7 @@ EMPTY = {
 }
 SETTINGS = {"machine_node_count": 10, "min_controller_count": 2}
 
-#: what makes the good row break which rules about rows, and none but these
+# changes to the good row, and the row rules that they violate
 BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("rejects", {"reason_given"}, {"reason": ""}),
     ("rejects", {"remedy_given"}, {"remedy": ""}),

@@ -1,4 +1,4 @@
-"""The suites in contexts of Great Expectations that know nothing of iosig but its import."""
+"""The suites work in plain contexts of Great Expectations after importing iosig."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iosig.expectations import gate, suites
 from iosig.warehouse.contracts import table
 from tests.expectations.cases import rows_of
 
-# Great Expectations asks pandas for values in a way that pandas 4 will change.
+# Great Expectations reads pandas values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
 
 LOADS = """
@@ -28,7 +28,7 @@ print(len(suite.expectations))
 
 @pytest.fixture(scope="module", autouse=True)
 def _offline() -> None:
-    """Import Great Expectations as the gate does: it calls nobody."""
+    """Import Great Expectations as the gate does, without network access."""
     gate.preload()
 
 
@@ -40,7 +40,7 @@ def _offline() -> None:
         pytest.param("import great_expectations, iosig.expectations", id="engine first", marks=pytest.mark.long),
     ],
 )
-def test_a_suite_loads_in_whatever_order_packages_are_imported(imports: str) -> None:
+def test_suite_loads_in_any_order_of_imports(imports: str) -> None:
     path = suites.FOLDER / "periods.json"
 
     told = subprocess.run(
@@ -50,7 +50,7 @@ def test_a_suite_loads_in_whatever_order_packages_are_imported(imports: str) -> 
     assert int(told.stdout) == len(json.loads(path.read_text())["expectations"])
 
 
-def test_the_import_of_the_suites_does_not_import_the_engine() -> None:
+def test_importing_suites_does_not_import_great_expectations() -> None:
     names = "import iosig.expectations.suites, sys; print('great_expectations' in sys.modules, 'pandas' in sys.modules)"
 
     told = subprocess.run([sys.executable, "-c", names], check=True, capture_output=True, text=True, timeout=120)
@@ -59,8 +59,8 @@ def test_the_import_of_the_suites_does_not_import_the_engine() -> None:
 
 
 @pytest.mark.slow
-def test_data_docs_are_built_of_the_suites(tmp_path: Path) -> None:
-    """Every suite is stored in a context on disk and read back; one of them validates a broken row."""
+def test_data_docs_are_built_from_the_suites(tmp_path: Path) -> None:
+    """Every suite is stored in a context on disk and read back; a suite validates an invalid row."""
     import great_expectations as gx
 
     context: Any = gx.get_context(mode="file", project_root_dir=tmp_path)

@@ -1,4 +1,4 @@
-"""The Data Docs: what they begin with, what they say of failures, and that nothing in them is markup of others."""
+"""The Data Docs lead with the release and its failures, and escape all data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styli
 
 
 class Page(HTMLParser):
-    """What a page holds: its tags, what they point at, its text, and the text that is there before any fold."""
+    """A parsed page: its tags, link targets, text, and the text outside collapsed sections."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -121,11 +121,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
     return {path.name: Page(path) for path in index.parent.iterdir()}
 
 
-def test_the_docs_have_a_page_per_table_and_an_index(pages: dict[str, Page]) -> None:
+def test_docs_have_a_page_per_table_and_an_index(pages: dict[str, Page]) -> None:
     assert set(pages) == {"index.html", *(f"{name}.html" for name, *_ in FOUND)}
 
 
-def test_pages_point_only_at_each_other(pages: dict[str, Page]) -> None:
+def test_pages_link_only_to_each_other(pages: dict[str, Page]) -> None:
     for page in pages.values():
         for target in page.targets:
             name, _, place = target.partition("#")
@@ -135,13 +135,13 @@ def test_pages_point_only_at_each_other(pages: dict[str, Page]) -> None:
         assert not page.handlers
 
 
-def test_what_the_data_say_is_shown_and_is_no_markup(pages: dict[str, Page]) -> None:
+def test_data_are_shown_without_markup(pages: dict[str, Page]) -> None:
     assert HOSTILE in pages["jobs.html"].text
     assert HOSTILE in pages["classes.html"].text
     assert HOSTILE in pages["index.html"].text
 
 
-def test_the_index_begins_with_release_time_verdict_and_history(pages: dict[str, Page]) -> None:
+def test_index_begins_with_release_verdict_and_history(pages: dict[str, Page]) -> None:
     begins = pages["index.html"].text.split("What happened")[0]
     counts = "passed with warnings: 2 critical failures, 1 warning"
     for told in ("Release 2026-03-03", counts, "2026-03-03 04:00 UTC", HOSTILE):
@@ -152,7 +152,7 @@ def test_the_index_begins_with_release_time_verdict_and_history(pages: dict[str,
     assert folded.count("rolled back to") == 1
 
 
-def test_what_happened_comes_with_the_worst_first(pages: dict[str, Page]) -> None:
+def test_failures_are_ordered_by_severity(pages: dict[str, Page]) -> None:
     text = pages["index.html"].text
     sentences = (
         "2 of 9 rows break this: No two rows have the same cluster, job_id, started_at.",
@@ -168,7 +168,7 @@ def test_what_happened_comes_with_the_worst_first(pages: dict[str, Page]) -> Non
     assert "correct the controller's limit in the settings" in text
 
 
-def test_what_tells_nothing_is_folded(pages: dict[str, Page]) -> None:
+def test_uninformative_content_is_collapsed(pages: dict[str, Page]) -> None:
     page = pages["index.html"]
     assert "samples" not in page.text
     assert "1 table meets all that is expected" in page.folded
@@ -179,7 +179,7 @@ def test_what_tells_nothing_is_folded(pages: dict[str, Page]) -> None:
     assert "0" not in page.text.split("Tables")[1]
 
 
-def test_a_refusal_says_that_nothing_was_released(tmp_path: Path) -> None:
+def test_refused_run_states_that_nothing_was_released(tmp_path: Path) -> None:
     about = About("here", "2026-03-04 04:00 UTC", "failed", "2026-03-03", HISTORY)
     page = Page(docs.build(quality(*FOUND), about, tmp_path / "data_docs" / "refused"))
     assert "Nothing was released" in page.text
@@ -187,19 +187,19 @@ def test_a_refusal_says_that_nothing_was_released(tmp_path: Path) -> None:
     assert "../index.html" in page.targets
 
 
-def test_docs_of_a_clean_release_say_that_everything_holds(tmp_path: Path) -> None:
+def test_clean_release_states_that_everything_holds(tmp_path: Path) -> None:
     held = [(*row[:3], True, {"row_count": 1}, 0) for row in FOUND]
     page = Page(docs.build(quality(*held), ABOUT, tmp_path / "docs"))
     assert "Everything holds." in page.text
 
 
-def test_what_no_suite_knows_any_more_is_told(tmp_path: Path) -> None:
+def test_rule_missing_from_all_suites_is_listed(tmp_path: Path) -> None:
     gone: Found = ("retired", "was_once", "warning", False, {"row_count": 3}, 1)
     page = Page(docs.build(quality(gone), ABOUT, tmp_path / "docs"))
     assert "retired.was_once" in page.text
 
 
-def test_docs_are_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docs_are_replaced_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = docs.build(quality(*FOUND), ABOUT, tmp_path / "docs")
     before = {path.name: path.read_text() for path in index.parent.iterdir()}
 
@@ -218,9 +218,7 @@ def test_docs_are_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_the_pages_of_a_release_whose_run_was_killed_before_them_are_written_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_pages_of_a_killed_run_are_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
     docs.complete(store)
     assert not store.data_docs.exists()

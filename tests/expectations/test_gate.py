@@ -1,6 +1,6 @@
-"""The gate on frames that break one rule each, and the Data Docs of what it found.
+"""The quality gate on frames that violate one rule each, and its summaries by day.
 
-All that needs Great Expectations is in this module: its import costs seconds.
+All tests that need Great Expectations are in this module, because its import takes seconds.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from tests.expectations.cases import (
     some,
 )
 
-# Great Expectations asks pandas for values in a way that pandas 4 will change.
+# Great Expectations reads pandas values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styling ${x}"
 
-#: rules about the whole table, which name no rows
+# rules about the whole table, which name no rows
 OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_values_to_contain_set"}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def connections() -> Iterator[list[Any]]:
-    """Every attempt to connect while Great Expectations is imported, checks and draws."""
+    """Record every attempt to connect while Great Expectations is imported, checks and draws."""
     attempts: list[Any] = []
 
     def refuse(_: socket.socket, address: Any) -> None:
@@ -77,7 +77,7 @@ def connections() -> Iterator[list[Any]]:
 
 @pytest.fixture
 def only_declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what contracts imply: it is checked apart, and costs time."""
+    """Skip the rules that contracts imply: they are tested separately, and cost time."""
     monkeypatch.setattr(suites, "rules", suites.declared)
 
 
@@ -91,12 +91,12 @@ def verdict(checked: Checked, name: str) -> dict[str, Any]:
 
 
 def whole(checked: Checked, found: Table, parameters: dict[str, float]) -> pl.DataFrame:
-    """What a release says of a table that has nothing but the rows that were checked."""
+    """Return the published results of a table that consists of the checked rows."""
     return summing.summed(checked.verdicts, parameters).filter(table_name=found.name)
 
 
 def kind_of(found: Table, rule: suites.Rule) -> str:
-    """A rule without the names of its columns, in whose place are their types."""
+    """Return a rule's signature with the types of its columns instead of their names."""
     types = {column.name: column.dtype for column in found.columns}
     told = json.dumps({name: value for name, value in rule.configuration().items() if name in {"type", "kwargs"}})
     return re.sub(r'"(\w+)"', lambda name: f'"{types.get(name[1], name[1])}"', told)
@@ -104,7 +104,7 @@ def kind_of(found: Table, rule: suites.Rule) -> str:
 
 @pytest.fixture(scope="module")
 def of_each_kind() -> dict[str, list[suites.Rule]]:
-    """Rules by their table, one of each kind: the same rule of other columns of the type is no other case."""
+    """Rules by table, one of each kind: the same rule on other columns of the type is no new case."""
     first: dict[str, tuple[str, suites.Rule]] = {}
     for found in CHECKED:
         for rule in suites.rules(found):
@@ -113,11 +113,11 @@ def of_each_kind() -> dict[str, list[suites.Rule]]:
     return {name: [rule for of, rule in first.values() if of == name] for name, _ in first.values()}
 
 
-# ---- the domain's rules
+# ---- domain rules
 
 
 @pytest.mark.parametrize("name", one_in(3, sorted(GOOD)))
-def test_a_good_row_breaks_no_rule(name: str) -> None:
+def test_valid_row_violates_no_rule(name: str) -> None:
     found = table(name)
     frame = rows_of(found, {})
 
@@ -135,8 +135,8 @@ def test_a_good_row_breaks_no_rule(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", one_in(3, sorted(GOOD)))
-def test_a_row_breaks_the_rules_that_it_should_and_no_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every rule about rows takes its rows out here, so that the quarantine tells which rows break it."""
+def test_changed_row_violates_exactly_the_expected_rules(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row rule quarantines here, so that the quarantine shows which rows violate it."""
     found = table(name)
     about_rows = [replace(rule, is_quarantine=True) for rule in suites.declared(found) if rule.type not in OF_TABLE]
     monkeypatch.setattr(suites, "rules", lambda _: about_rows)
@@ -155,14 +155,14 @@ def test_a_row_breaks_the_rules_that_it_should_and_no_other(name: str, monkeypat
 
 @pytest.mark.usefixtures("only_declared")
 @pytest.mark.parametrize(("incomplete", "broken"), [(1, set()), (2, {"controllers_mostly_complete"})])
-def test_one_instant_of_ten_may_be_incomplete(incomplete: int, broken: set[str]) -> None:
+def test_one_instant_in_ten_may_be_incomplete(incomplete: int, broken: set[str]) -> None:
     frame = rows_of(TICKS, *[{"controller_count": 1}] * incomplete, *[{}] * (10 - incomplete))
 
     assert failed(gate.check(TICKS, frame, {})) == broken
 
 
 @pytest.mark.usefixtures("only_declared")
-def test_each_day_of_many_broken_pairs_is_told_with_its_own() -> None:
+def test_violations_are_reported_per_day() -> None:
     days = [DAY, DAY + timedelta(days=1)]
     frame = pl.concat(
         rows_of(TICKS, *[{"controller_count": 1}] * 300, {}).with_columns(polled_on=pl.lit(day)) for day in days
@@ -183,17 +183,17 @@ def test_half_of_a_series_may_be_gaps(gaps: int, broken: set[str]) -> None:
 
 
 @pytest.mark.usefixtures("only_declared")
-def test_a_night_without_any_measured_run_is_noted() -> None:
+def test_night_without_measured_runs_is_noted() -> None:
     checked = gate.check(JOB_IO_SOURCES, rows_of(JOB_IO_SOURCES, NO_POLLS | NO_VALUES), {})
 
     assert failed(checked) == {"some_runs_measured"}
     assert gate.decide(checked.verdicts) == "passed"
 
 
-# ---- what contracts imply
+# ---- rules implied by contracts
 
 
-def test_a_key_that_is_there_twice_is_critical_and_shown() -> None:
+def test_duplicate_key_is_critical_and_shown() -> None:
     other = {"user": "y", "application_id": "b"}
     checked = gate.check(APPLICATIONS, rows_of(APPLICATIONS, {}, {"user": HOSTILE}, other), {})
 
@@ -218,14 +218,14 @@ def test_a_key_that_is_there_twice_is_critical_and_shown() -> None:
         ([("a", None), ("a", 1)], True),
     ],
 )
-def test_keys_in_order_are_seen_to_be_apart(rows: list[tuple[str, int | None]], is_asked: bool) -> None:
+def test_sorted_keys_are_known_to_be_unique_without_a_check(rows: list[tuple[str, int | None]], is_asked: bool) -> None:
     frame = pl.DataFrame(rows, schema={"filesystem": pl.String, "step": pl.Int64}, orient="row")
     kwargs = {"column_list": ["filesystem", "step"], "ignore_row_if": "never"}
     rule = replace(suites.rule("jobs", "key_unique"), type="expect_compound_columns_to_be_unique", kwargs=kwargs)
     assert (gate._known(rule, frame, {}) is None) == is_asked
 
 
-def test_a_key_with_null_in_it_is_a_key() -> None:
+def test_key_with_null_is_checked_for_uniqueness() -> None:
     pending = {"state": "PENDING", "started_at": None, "ended_at": None, "ended_on": None, "duration_s": None}
 
     checked = gate.check(JOBS, rows_of(JOBS, pending, pending), SETTINGS)
@@ -233,7 +233,7 @@ def test_a_key_with_null_in_it_is_a_key() -> None:
     assert failed(checked) == {"key_unique"}
 
 
-def test_an_expectation_that_cannot_be_evaluated_is_critical() -> None:
+def test_expectation_that_fails_to_evaluate_is_critical() -> None:
     frame = rows_of(POLLS_DAILY, {}).drop("missing_ratio")
 
     checked = gate.check(POLLS_DAILY, frame, SETTINGS)
@@ -246,7 +246,7 @@ def test_an_expectation_that_cannot_be_evaluated_is_critical() -> None:
         gate.decide(checked.verdicts)
 
 
-def test_a_quarantine_rule_that_cannot_be_evaluated_takes_no_row_and_is_critical() -> None:
+def test_quarantine_rule_that_fails_to_evaluate_removes_no_row() -> None:
     frame = rows_of(JOBS, {}).with_columns(node_count=pl.lit("many"))
 
     checked = gate.check(JOBS, frame, SETTINGS)
@@ -256,7 +256,7 @@ def test_a_quarantine_rule_that_cannot_be_evaluated_takes_no_row_and_is_critical
     assert checked.quarantined.is_empty()
 
 
-def test_a_table_without_a_suite_is_held_to_its_contract() -> None:
+def test_table_without_a_suite_is_validated_against_its_contract() -> None:
     row = ("jobs", "key_unique", "critical", True, "{}", 0)
     checked = gate.check(QUALITY, pl.DataFrame([row], schema=frames.schema(QUALITY), orient="row"), {})
 
@@ -264,11 +264,11 @@ def test_a_table_without_a_suite_is_held_to_its_contract() -> None:
     assert failed(checked) == set()
 
 
-# ---- frames as they come
+# ---- kinds of frames
 
 
 @pytest.mark.parametrize("found", CHECKED, ids=lambda found: found.name)
-def test_an_empty_frame_is_checked(found: Table) -> None:
+def test_empty_frame_is_checked(found: Table) -> None:
     checked = gate.check(found, frames.empty(found), {})
 
     assert checked.verdicts.is_empty()
@@ -280,7 +280,7 @@ def test_an_empty_frame_is_checked(found: Table) -> None:
 
 @pytest.mark.usefixtures("only_declared")
 @pytest.mark.parametrize("found", one_in(9, CHECKED), ids=lambda found: found.name)
-def test_nulls_wherever_they_are_allowed_break_no_check(found: Table) -> None:
+def test_allowed_nulls_raise_no_error(found: Table) -> None:
     blank = {column.name: some(column) for column in found.columns}
     frame = pl.DataFrame([blank], schema=frames.schema(found), orient="row")
 
@@ -290,7 +290,7 @@ def test_nulls_wherever_they_are_allowed_break_no_check(found: Table) -> None:
 
 
 @pytest.mark.usefixtures("only_declared")
-def test_lists_may_come_as_their_lengths() -> None:
+def test_lists_may_be_given_by_their_lengths() -> None:
     frame = rows_of(SAMPLES, {}, {"job_id": "2", "reported_ratios": [1.0]})
     lengths = frame.with_columns(pl.col("sample_bytes_per_s", "reported_ratios").list.len().cast(pl.Int64))
 
@@ -301,7 +301,7 @@ def test_lists_may_come_as_their_lengths() -> None:
 
 
 @pytest.mark.usefixtures("only_declared")
-def test_a_check_says_the_same_twice() -> None:
+def test_check_is_deterministic() -> None:
     frame = rows_of(JOBS, {}, {"job_id": "2", "ended_at": NOON - HOUR, "duration_s": None})
 
     first, second = (gate.check(JOBS, frame, SETTINGS) for _ in range(2))
@@ -312,7 +312,7 @@ def test_a_check_says_the_same_twice() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("only_declared")
-def test_checks_in_several_threads_do_not_mix() -> None:
+def test_checks_in_several_threads_do_not_interfere() -> None:
     names = ["jobs", "filesystem_rates", "applications", "classes"]
 
     def answer(name: str) -> pl.DataFrame:
@@ -324,9 +324,9 @@ def test_checks_in_several_threads_do_not_mix() -> None:
     assert all(mixed.equals(answer(name)) for name, mixed in zip(names, together, strict=True))
 
 
-def test_a_day_that_is_looked_at_in_pieces_is_told_once_and_judged_as_a_whole() -> None:
+def test_day_checked_in_batches_equals_the_whole_day() -> None:
     instants = [{"polled_at": NOON + timedelta(seconds=2 * at)} for at in range(20)]
-    # one controller is silent at an instant of twenty, which is one of five of its piece
+    # a controller is silent at one instant of twenty, which is one of five of its batch
     instants[17] |= {"controller_count": 1}
     frame = rows_of(TICKS, *instants)
     pieces = pl.concat(gate.check(TICKS, piece, SETTINGS).verdicts for piece in (frame[:15], frame[15:]))
@@ -340,7 +340,7 @@ def test_a_day_that_is_looked_at_in_pieces_is_told_once_and_judged_as_a_whole() 
 
 
 @pytest.mark.usefixtures("only_declared")
-def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
+def test_rule_without_its_parameter_is_skipped_and_reported() -> None:
     frame = rows_of(JOBS, {"node_count": 10**6})
 
     checked = gate.check(JOBS, frame, {})
@@ -357,7 +357,7 @@ def test_a_rule_without_its_parameter_is_left_out_and_says_so() -> None:
 
 
 @pytest.mark.usefixtures("only_declared")
-def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each() -> None:
+def test_row_that_violates_two_rules_is_removed_once_and_recorded_twice() -> None:
     both = {"job_id": HOSTILE, "node_count": 11, "ended_at": NOON - HOUR, "duration_s": None}
     frame = rows_of(JOBS, {}, both, {"job_id": "3"})
 
@@ -377,7 +377,7 @@ def test_a_row_that_breaks_two_rules_is_taken_out_once_and_recorded_under_each()
 
 
 @pytest.mark.usefixtures("only_declared")
-def test_all_the_bad_rows_are_taken_out_however_many() -> None:
+def test_all_bad_rows_are_quarantined() -> None:
     changes = [{"job_id": str(place), "node_count": 5 + place % 7} for place in range(700)]
     frame = rows_of(JOBS, *changes)
 
@@ -393,8 +393,8 @@ runs = st.lists(st.tuples(instants, instants, st.none() | st.integers(8, 12)), m
 
 @given(runs)
 @bounded(max_examples=examples(15), deadline=None)
-def test_rows_are_kept_or_taken_out_never_lost(found: list[tuple[Any, Any, Any]]) -> None:
-    """The naive twin asks one row after another."""
+def test_rows_are_kept_or_quarantined_and_never_lost(found: list[tuple[Any, Any, Any]]) -> None:
+    """The reference checks each row separately."""
     changes = [
         {"job_id": str(place), "started_at": start, "ended_at": end, "node_count": nodes}
         for place, (start, end, nodes) in enumerate(found)
@@ -429,7 +429,7 @@ def verdicts(*rows: tuple[str, str, str, bool, int]) -> pl.DataFrame:
         ("warning", False, "passed with warnings"),
     ],
 )
-def test_the_decision_is_that_of_the_worst_failure(severity: str, success: bool, decision: str) -> None:
+def test_decision_follows_the_worst_failure(severity: str, success: bool, decision: str) -> None:
     held = ("filesystem_rates", "has_rows", "info", True, 0)
 
     assert gate.decide(verdicts(held, ("jobs", "key_unique", severity, success, 1))) == decision
@@ -439,7 +439,7 @@ def test_no_verdicts_pass() -> None:
     assert gate.decide(verdicts()) == "passed"
 
 
-def test_a_critical_failure_stops_the_release_and_says_what_to_do() -> None:
+def test_critical_failure_blocks_the_release_with_remedies() -> None:
     found = verdicts(
         ("filesystem_rates", "controllers_within_expected", "critical", False, 1),
         ("jobs", "key_unique", "critical", False, 1200),
@@ -468,7 +468,7 @@ def test_a_critical_failure_stops_the_release_and_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(suites.FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_the_json_is_a_suite_of_great_expectations(path: Path) -> None:
+def test_suite_file_is_a_valid_great_expectations_suite(path: Path) -> None:
     from great_expectations import ExpectationSuite
 
     stored = json.loads(path.read_text())
@@ -478,7 +478,7 @@ def test_the_json_is_a_suite_of_great_expectations(path: Path) -> None:
     assert loaded["meta"]["parameters"] == stored["meta"]["parameters"]
 
 
-def test_a_rule_that_takes_rows_out_is_about_rows() -> None:
+def test_quarantine_rules_are_about_rows() -> None:
     from great_expectations import expectations
     from great_expectations.expectations import expectation as kinds
 
@@ -489,18 +489,18 @@ def test_a_rule_that_takes_rows_out_is_about_rows() -> None:
             assert not rule.is_quarantine or issubclass(getattr(expectations, name), rows)
 
 
-def test_nothing_calls_out(connections: list[Any]) -> None:
+def test_gate_makes_no_network_connections(connections: list[Any]) -> None:
     gate.check(TICKS, rows_of(TICKS, {}), {})
 
     assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
     assert connections == []
 
 
-# ---- days and the whole
+# ---- days and the whole table
 
 
 def told_by_great_expectations(frame: pl.DataFrame, rules: Sequence[suites.Rule]) -> dict[str, tuple[bool, int]]:
-    """The naive twin of days that are summed up: the rules asked of all rows at once, whatever is known of them."""
+    """The reference for daily summaries: all rules evaluated on all rows at once."""
     from great_expectations import ExpectationSuite
 
     suite = ExpectationSuite(name="all", expectations=[rule.configuration() for rule in rules])
@@ -517,7 +517,7 @@ def summed_up(quality: pl.DataFrame) -> dict[str, tuple[bool, int]]:
 
 
 @pytest.mark.parametrize("found", one_in(9, CHECKED, slow=3), ids=lambda found: found.name)
-def test_what_is_not_asked_is_what_great_expectations_would_say(
+def test_shortcuts_equal_great_expectations(
     found: Table, of_each_kind: dict[str, list[suites.Rule]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = of_each_kind.get(found.name, [])
@@ -527,7 +527,7 @@ def test_what_is_not_asked_is_what_great_expectations_would_say(
         assert summed_up(whole(gate.check(found, frame, {}), found, {})) == told
 
 
-def test_kinds_of_rules_are_all_there(of_each_kind: dict[str, list[suites.Rule]]) -> None:
+def test_every_kind_of_rule_is_represented(of_each_kind: dict[str, list[suites.Rule]]) -> None:
     chosen = [rule for rules in of_each_kind.values() for rule in rules]
     every = [rule for found in CHECKED for rule in suites.rules(found) if not rule.parameter_names]
     assert {rule.type for rule in chosen} == {rule.type for rule in every}
@@ -548,7 +548,7 @@ DAYS_APART = Table(
 )
 _PAIR = {"column_A": "a", "column_B": "b", "ignore_row_if": "either_value_is_missing"}
 _SMALL = {"type": "comparison", "column": {"name": "b"}, "operator": "<", "parameter": 3}
-#: an expectation of each type that is judged by day, as suites have them
+# an expectation of each type that is judged by day, as suites declare them
 BY_DAY: dict[str, tuple[str, dict[str, Any]]] = {
     "between": ("expect_column_values_to_be_between", {"column": "a", "min_value": 1, "max_value": 3}),
     "there": ("expect_column_values_to_not_be_null", {"column": "a"}),
@@ -581,8 +581,8 @@ RULES_BY_DAY = [
 ]
 
 
-def test_every_type_that_is_judged_by_day_is_tried() -> None:
-    """Of the custom expectations, one stands for all: they differ in their condition alone."""
+def test_every_type_that_is_judged_by_day_is_tested() -> None:
+    """A single custom expectation represents all of them, which differ only in their condition."""
     from iosig.expectations import custom
 
     own = {vars(custom)[name].expectation_type for name in vars(custom) if name.startswith(("ExpectC", "ExpectM"))}
@@ -594,7 +594,7 @@ def test_every_type_that_is_judged_by_day_is_tried() -> None:
 
 
 numbers = st.none() | st.integers(0, 4)
-#: rows with the day of each, and which of the days are checked together
+# rows with the day of each, and the days that are checked together
 rows_with_days = st.lists(
     st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from(["x", "yy", "zzz"]), numbers, numbers), max_size=10
 )
@@ -603,7 +603,7 @@ rows_with_days = st.lists(
 @pytest.mark.long
 @given(rows_with_days, st.sets(st.sampled_from([None, 0, 1, 2])))
 @bounded(max_examples=examples(15), deadline=None)
-def test_days_that_are_summed_up_say_what_all_rows_at_once_say(
+def test_daily_summaries_equal_a_check_of_all_rows(
     rows: list[tuple[int | None, str, int | None, int | None]], first_run: set[int | None]
 ) -> None:
     told = [(DAY if day is None else DAY.replace(day=day + 1), *rest) for day, *rest in rows]
@@ -623,10 +623,10 @@ def test_days_that_are_summed_up_say_what_all_rows_at_once_say(
     assert set(by_day["day"]) == set(frame["day"])
 
 
-# ---- imports that are put off
+# ---- deferred imports
 
 
-def test_it_is_imported_when_something_of_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deferred_module_is_imported_on_first_attribute_access(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     gate._defer("colorsys", "colorsys", "no_such_module_at_all")
     stands = importlib.import_module("colorsys")
@@ -642,15 +642,15 @@ def test_it_is_imported_when_something_of_it_is_asked_for(monkeypatch: pytest.Mo
         _ = stands.nothing_of_the_kind
 
 
-def test_one_that_is_there_stays() -> None:
+def test_loaded_module_is_not_deferred() -> None:
     gate._defer("json")
     assert sys.modules["json"].loads("[7]") == [7]
 
 
 @bounded(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from([None, "a", "b"])), min_size=1, max_size=6))
-def test_keys_are_seen_to_be_distinct_in_order_alone(keys: list[tuple[int | None, str | None]]) -> None:
-    """Who is told to be in order has no key twice; of known keys all that rise are told so."""
+def test_strictly_increasing_keys_are_recognized_as_unique(keys: list[tuple[int | None, str | None]]) -> None:
+    """Frames recognized as sorted have no duplicate key; all strictly increasing keys without NULL are recognized."""
     frame = pl.DataFrame(keys, schema={"one": pl.Int64, "other": pl.String}, orient="row")
     columns = {"column_list": ["one", "other"]}
     rule = suites.Rule("keys", "expect_compound_columns_to_be_unique", columns, "critical", "It.", "No.")

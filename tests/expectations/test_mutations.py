@@ -1,4 +1,4 @@
-"""One row broken per rule: the rule fails on it, and only the rules that the row is meant to break."""
+"""Each rule fails on a mutated row, and only the expected rules fail."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from iosig.warehouse.contracts import Table
 from tests.budget import one_in
 from tests.expectations.cases import BROKEN, CHECKED, NOTED, SETTINGS, rows_of
 
-# Great Expectations asks pandas for values in a way that pandas 4 will change.
+# Great Expectations reads pandas values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
 
-#: so many that the broken row neither moves their median nor is a third of all
+# enough rows that the mutated row neither moves their median nor is a third of all
 GOOD_ROW_COUNT = 3
-#: rules about the whole table, which no single row breaks
+# rules about the whole table, which no single row violates
 OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_values_to_contain_set"}
-#: what any row breaks is a note
+# informational rules that any row violates
 RULES = [
     (found, rule)
     for found in CHECKED
@@ -30,18 +30,18 @@ RULES = [
 
 
 def mutations(found: Table, rule: Rule) -> tuple[set[str], list[dict[str, Any]]]:
-    """Return the changes to rows that break a rule and as few others as possible, and the rules that they break."""
+    """Return the changes to rows that violate a rule and as few others as possible, and the violated rules."""
     cases = [(rules, change) for of, rules, change in BROKEN if of == found.name and rule.name in rules]
     fewest = min((rules for rules, _ in cases), key=len)
     changes = [change for rules, change in cases if rules == fewest]
-    # it takes two rows to break a key
+    # it takes two rows to violate a key
     return fewest, changes if "unique" in rule.type else changes[:1]
 
 
 @pytest.mark.parametrize(
     ("found", "rule"), one_in(12, RULES), ids=[f"{found.name}.{rule.name}" for found, rule in RULES]
 )
-def test_a_broken_row_fails_its_rule(found: Table, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutated_row_fails_its_rule(found: Table, rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suites, "rules", suites.declared)
     rules, changes = mutations(found, rule)
     good = [{"user": f"user {place}"} if found.name == "applications" else {} for place in range(GOOD_ROW_COUNT)]
@@ -49,10 +49,10 @@ def test_a_broken_row_fails_its_rule(found: Table, rule: Rule, monkeypatch: pyte
     verdicts = gate.check(found, rows_of(found, *good, *changes), SETTINGS).verdicts
 
     broken = verdicts.filter(pl.col("unexpected_count") > 0)
-    # a row that is taken out is not held to the other rules
+    # a quarantined row is not checked against the other rules
     first = {name for name in rules if suites.rule(found.name, name).is_quarantine}
     assert set(broken["expectation"]) - NOTED.get(found.name, set()) == (first or rules)
-    # of the days that the rows are of, the rule fails on one
+    # the rule fails on one of the days of the rows
     of_rule = broken.filter(expectation=rule.name)
     assert of_rule["severity"].to_list() == [rule.severity]
     assert of_rule["unexpected_count"].to_list() == [len(changes)]

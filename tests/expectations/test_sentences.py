@@ -1,4 +1,4 @@
-"""What happened, in sentences whose numbers are there and whose words fit them."""
+"""Failures are described in sentences whose numbers exist and whose grammar fits them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ RULES = [
 
 
 @pytest.mark.parametrize(("table", "rule"), RULES)
-def test_what_is_no_fault_of_ours_is_told_in_words_of_its_own(table: Table, rule: Rule) -> None:
-    """A sentence that names only numbers that there are, and columns that can be summed."""
+def test_failure_sentence_uses_only_available_numbers(table: Table, rule: Rule) -> None:
+    """Sentences name only recorded numbers, and columns that can be summed."""
     assert rule.failure or rule.severity == "critical"
     named = {name for _, name, _, _ in Formatter().parse(rule.failure) if name}
     assert named <= {"count", "rows", *rule.sums}
@@ -28,7 +28,7 @@ def test_what_is_no_fault_of_ours_is_told_in_words_of_its_own(table: Table, rule
 
 
 @pytest.mark.parametrize(("table", "rule"), RULES)
-def test_sentences_are_whole(table: Table, rule: Rule) -> None:
+def test_sentences_are_complete_in_singular_and_plural(table: Table, rule: Rule) -> None:
     rows = {"observed_value": 1200} if rule.judged == "count" else {"row_count": 1200}
     for count in (1, 2):
         told = sentences.happened(rule, count, rows | {"sums": dict.fromkeys(rule.sums, count)})
@@ -52,11 +52,11 @@ def rule_of(failure: str) -> Rule:
         ("", {"error": "{x}"}, "This could not be checked ({x}): It is bound."),
     ],
 )
-def test_numbers_stand_where_they_belong(failure: str, observed: dict[str, object], told: str) -> None:
+def test_numbers_are_inserted_into_sentences(failure: str, observed: dict[str, object], told: str) -> None:
     assert sentences.happened(rule_of(failure), 3, observed) == told
 
 
-def test_what_was_not_checked_asks_for_a_setting() -> None:
+def test_unchecked_rule_asks_for_its_setting() -> None:
     observed = {"not_configured": ["least"]}
     assert sentences.happened(rule_of(""), 0, observed).startswith(
         "This was not checked, for no value is given for least"

@@ -1,4 +1,4 @@
-"""What the JSON suites say, and what the contracts imply: all without Great Expectations."""
+"""The JSON suites and the rules that contracts imply are consistent, without Great Expectations."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def conditions(condition: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def columns_named(rule: Rule) -> set[str]:
-    """The columns that a rule names, those of its row condition and of its examples too."""
+    """The columns that a rule names, including its row condition and examples."""
     named = {value for name in ("column", "column_A", "column_B") if (value := rule.kwargs.get(name))}
     named |= {condition["column"]["name"] for condition in conditions(rule.kwargs.get("row_condition", {}))}
     return named | set(rule.kwargs.get("column_list", ())) | ({rule.example_column} - {""})
 
 
-def test_every_suite_is_of_a_published_table() -> None:
+def test_every_suite_belongs_to_a_published_table() -> None:
     names = {path.stem for path in suites.FOLDER.glob("*.json")}
 
     assert names <= {found.name for found in CHECKED}
@@ -61,12 +61,12 @@ def test_names_are_unique_in_a_suite(found: Table) -> None:
 
 
 @by_rule
-def test_a_rule_names_only_columns_of_the_contract(found: Table, rule: Rule) -> None:
+def test_rule_names_only_columns_of_the_contract(found: Table, rule: Rule) -> None:
     assert columns_named(rule) <= set(found.column_names)
 
 
 @by_rule
-def test_a_rule_says_what_it_is_about_and_what_to_do(found: Table, rule: Rule) -> None:
+def test_rule_has_a_description_and_a_remedy(found: Table, rule: Rule) -> None:
     assert rule.name == rule.name.lower().replace("-", "_")
     assert rule.doc.endswith(".")
     assert rule.remedy.endswith(".")
@@ -74,30 +74,30 @@ def test_a_rule_says_what_it_is_about_and_what_to_do(found: Table, rule: Rule) -
 
 
 @by_rule
-def test_a_rule_has_no_query_of_pandas(found: Table, rule: Rule) -> None:
+def test_rule_has_no_pandas_query(found: Table, rule: Rule) -> None:
     kinds = {condition["type"] for condition in conditions(rule.kwargs.get("row_condition", {}))}
 
     assert kinds <= {"comparison", "nullity"}
 
 
 @by_rule
-def test_examples_are_of_a_column_that_is_never_null(found: Table, rule: Rule) -> None:
+def test_example_column_is_never_null(found: Table, rule: Rule) -> None:
     assert not rule.example_column or not found.column(rule.example_column).nullable
 
 
 @by_rule
-def test_a_rule_that_takes_rows_out_does_not_stop_the_release_as_well(found: Table, rule: Rule) -> None:
+def test_quarantine_rule_is_only_a_warning(found: Table, rule: Rule) -> None:
     assert not rule.is_quarantine or rule.severity == "warning"
 
 
 @by_table
-def test_parameters_are_declared_where_they_are_used(found: Table) -> None:
+def test_used_parameters_are_declared(found: Table) -> None:
     used = {name for rule in suites.declared(found) for name in rule.parameter_names}
 
     assert used == {parameter.name for parameter in suites.parameters(found)}
 
 
-def test_a_parameter_has_the_value_of_the_settings_else_its_default_else_none() -> None:
+def test_parameter_value_comes_from_settings_or_its_default() -> None:
     jobs = table("jobs")
 
     assert suites.values(jobs, {}) == {"max_job_duration_s": 60 * 86400}
@@ -107,7 +107,7 @@ def test_a_parameter_has_the_value_of_the_settings_else_its_default_else_none() 
     }
 
 
-def test_a_contract_implies_its_columns_key_presence_bounds_and_choices() -> None:
+def test_contract_implies_rules_for_columns_key_nulls_bounds_and_choices() -> None:
     implied = {rule.name: (rule.type, dict(rule.kwargs)) for rule in suites.implied(EXAMPLE)}
 
     not_null = "expect_column_values_to_not_be_null"
@@ -134,8 +134,8 @@ def test_a_contract_implies_its_columns_key_presence_bounds_and_choices() -> Non
 
 
 @by_table
-def test_what_a_contract_implies_is_what_its_own_rules_hold(found: Table) -> None:
-    """All but what a type implies, and the bounds of lists, which reach the suite as lengths."""
+def test_implied_rules_equal_the_rules_of_frames(found: Table) -> None:
+    """Except for rules implied by a type, and bounds of lists, which reach the suite as lengths."""
     lists = {column.name for column in found.columns if column.dtype in ("reals", "ints")}
     held = {
         name.replace("_at_least_", "_in_bounds ").replace("_at_most_", "_in_bounds ").split()[0]
@@ -146,15 +146,15 @@ def test_what_a_contract_implies_is_what_its_own_rules_hold(found: Table) -> Non
     assert {rule.name for rule in suites.implied(found)} == held | {"columns_as_declared", "key_unique"}
 
 
-def test_a_rule_is_found_by_its_table_and_name() -> None:
+def test_rule_is_found_by_table_and_name() -> None:
     assert suites.rule("jobs", "ends_after_start").is_quarantine
     with pytest.raises(KeyError, match="jobs has no rule nothing"):
         suites.rule("jobs", "nothing")
 
 
 @by_rule
-def test_a_rule_is_judged_by_what_is_known_of_each_day(found: Table, rule: Rule) -> None:
-    """Numbers of rows and values are of whole days; what compares rows cannot be of each row alone."""
+def test_rules_judged_by_daily_numbers_have_no_row_condition(found: Table, rule: Rule) -> None:
+    """Counts and values cover whole days; rules that compare rows cannot be judged per row."""
     if rule.judged in ("share", "count", "values"):
         assert not {"row_condition"} & rule.kwargs.keys()
         assert not rule.parameter_names
@@ -173,7 +173,7 @@ def test_a_rule_is_judged_by_what_is_known_of_each_day(found: Table, rule: Rule)
         ("expect_column_values_to_be_unique", {"column": "name"}, "together"),
     ],
 )
-def test_a_rule_says_how_it_is_judged(kind: str, kwargs: dict[str, Any], judged: str) -> None:
+def test_judgement_is_derived_from_the_expectation(kind: str, kwargs: dict[str, Any], judged: str) -> None:
     meta = {"name": "it", "doc": "It.", "remedy": "No."}
     expectation = {"type": kind, "kwargs": kwargs, "severity": "info", "meta": meta}
 
@@ -197,13 +197,13 @@ def test_a_rule_says_how_it_is_judged(kind: str, kwargs: dict[str, Any], judged:
         ("values", {"value_set": ["x"]}, 4, 0, ("y",), False),
     ],
 )
-def test_a_rule_holds_of_the_numbers_that_it_is_judged_by(
+def test_rule_holds_depending_on_its_numbers(
     judged: Judged, kwargs: dict[str, Any], rows: int, broken: int, seen: tuple[str, ...], holds: bool
 ) -> None:
     assert Rule("it", "", kwargs, "info", "It.", "No.", judged=judged).holds(rows, broken, seen) == holds
 
 
-def test_of_a_table_that_only_its_contract_speaks_of_the_key_is_looked_at() -> None:
+def test_only_the_key_is_read_for_tables_without_a_suite() -> None:
     for of in suites.checked_tables():
         asked = [rule for rule in suites.rules(of) if not rule.is_held]
         columns = suites.looked_at(of)

@@ -1,4 +1,4 @@
-"""A watched folder: what is whole lands, what is being written does not; a killed watcher loses and doubles nothing."""
+"""A watched folder lands complete files only, and a killed watcher neither loses nor duplicates files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def job_line(number: int) -> str:
 
 @dataclass
 class Clock:
-    """Times as a test says: of files, and since the start."""
+    """A fake clock for file times and elapsed time."""
 
     now_s: float = 1e9
     passed_s: float = 0.0
@@ -66,7 +66,7 @@ def names(inbox: Inbox) -> list[str]:
     return [path.name for path in inbox.whole()[0]]
 
 
-def test_what_changes_is_left_alone_until_it_has_settled(inbox: Inbox, clock: Clock) -> None:
+def test_changing_file_waits_until_it_has_settled(inbox: Inbox, clock: Clock) -> None:
     path = write(inbox.folder / "jobs", clock)
     for _ in range(5):
         assert names(inbox) == []
@@ -84,7 +84,7 @@ def test_what_changes_is_left_alone_until_it_has_settled(inbox: Inbox, clock: Cl
     assert names(inbox) == ["jobs"]
 
 
-def test_what_was_renamed_into_it_waits_for_one_more_look(inbox: Inbox, clock: Clock) -> None:
+def test_renamed_file_waits_for_one_more_scan(inbox: Inbox, clock: Clock) -> None:
     write(inbox.folder / "jobs.part", clock, age_s=1000)
     assert names(inbox) == []
     clock.pass_by(5)
@@ -95,14 +95,14 @@ def test_what_was_renamed_into_it_waits_for_one_more_look(inbox: Inbox, clock: C
 
 
 @pytest.mark.parametrize("ahead_s", [-1e6, 1e6])
-def test_clocks_that_differ_delay_nothing_for_long(inbox: Inbox, clock: Clock, ahead_s: float) -> None:
+def test_clock_skew_delays_landing_only_briefly(inbox: Inbox, clock: Clock, ahead_s: float) -> None:
     write(inbox.folder / "jobs", clock, age_s=-ahead_s)
     assert names(inbox) == []
     clock.pass_by(61)
     assert names(inbox) == ["jobs"]
 
 
-def test_a_mark_says_that_an_input_is_whole_and_is_none_itself(inbox: Inbox, clock: Clock) -> None:
+def test_completion_marker_allows_landing_and_is_not_an_input(inbox: Inbox, clock: Clock) -> None:
     write(inbox.folder / "jobs", clock)
     write(inbox.folder / "jobs.done", clock, "")
     write(inbox.folder / "other", clock, age_s=1000)
@@ -115,7 +115,7 @@ def test_a_mark_says_that_an_input_is_whole_and_is_none_itself(inbox: Inbox, clo
     assert names(inbox) == ["jobs", "other"]
 
 
-def test_marks_are_no_inputs_of_a_night_either(tmp_path: Path) -> None:
+def test_completion_markers_are_not_landed_by_path(tmp_path: Path) -> None:
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "jobs").write_text(HEAD + job_line(1))
     (tmp_path / "inbox" / "jobs.done").write_text("")
@@ -123,7 +123,7 @@ def test_marks_are_no_inputs_of_a_night_either(tmp_path: Path) -> None:
     assert [Path(arrival.name).name for arrival in found] == ["jobs"]
 
 
-def test_bad_inputs_are_told_once_and_again_when_they_change(inbox: Inbox, tmp_path: Path) -> None:
+def test_refused_input_is_reported_once_per_change(inbox: Inbox, tmp_path: Path) -> None:
     (inbox.folder / "jobs").write_text(HEAD + job_line(1))
     (inbox.folder / "noise").write_bytes(b"\x00\xff" * 100)
     inbox.settle_s, inbox.now = 0.0, lambda: (time.time(), time.monotonic())
@@ -141,7 +141,7 @@ def test_bad_inputs_are_told_once_and_again_when_they_change(inbox: Inbox, tmp_p
     assert told == [("jobs", True), ("noise", False), ("noise", True)]
 
 
-def test_what_is_asked_for_besides_is_told_where_it_is_new_or_newly_wrong(tmp_path: Path) -> None:
+def test_additional_sources_report_only_new_refusals(tmp_path: Path) -> None:
     stop, down = Stop(), InputRefused("It is down.", "Start it.")
     answers = iter([down, down, None, down, InputRefused("It is full.", "Empty it.")])
 
@@ -157,7 +157,7 @@ def test_what_is_asked_for_besides_is_told_where_it_is_new_or_newly_wrong(tmp_pa
     assert told == ["It is down.", "It is down.", "It is full."]
 
 
-def test_a_signal_ends_the_command_in_order(cli: Cli, tmp_path: Path) -> None:
+def test_signal_ends_the_follow_command_cleanly(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "jobs").write_text(HEAD + job_line(1))
     ours = ("--warehouse", tmp_path / "w", "land", tmp_path / "inbox", "--follow")
@@ -172,7 +172,7 @@ def test_a_signal_ends_the_command_in_order(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_anywhere_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_killed_watcher_neither_loses_nor_duplicates_files(tmp_path: Path) -> None:
     folder, chance = tmp_path / "inbox", random.Random(23)
     folder.mkdir()
     command = [sys.executable, "-c", "from iosig.cli import main; main()", "--warehouse", str(tmp_path / "w")]

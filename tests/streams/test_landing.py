@@ -1,4 +1,4 @@
-"""Landing many inputs: large files side by side as one after the other, and what is no file by itself."""
+"""Many inputs land in parallel as they do sequentially, refusals are isolated, and time zones are tracked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def day_of_polls(path: Path, day: int) -> None:
 
 
 @pytest.mark.slow
-def test_large_files_land_side_by_side_as_they_land_one_after_the_other(
+def test_large_files_landed_in_parallel_equal_sequential_landing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = tmp_path / "inputs"
@@ -66,7 +66,7 @@ SMALL = landing._Size(fewest_count=4, at_once=3, most_count=8)
 
 
 def many_small(folder: Path) -> list[str]:
-    """Write traces, one of a content that was there before and one that is none, and polls and a job log among them."""
+    """Write traces, including a duplicate and a file that is no trace, together with polls and a job log."""
     paths = write(folder, 11)
     Path(paths[7]).write_bytes(Path(paths[2]).read_bytes())
     Path(paths[4]).write_bytes(b"neither this nor that")
@@ -78,7 +78,7 @@ def many_small(folder: Path) -> list[str]:
 def landed_small(
     store: Store, paths: list[str], settings: Settings, executor: Executor | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Land small files, one of which was landed before; return what is told of them, and what is landed, in order."""
+    """Land small files, one of which landed before; return the report lines and the landings, in order."""
     list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], Told()))
     told = [arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], Told(), executor=executor)]
     known = ledger(store)
@@ -88,7 +88,7 @@ def landed_small(
 
 
 @pytest.mark.slow
-def test_many_small_files_land_side_by_side_as_they_land_one_after_the_other(
+def test_small_files_landed_in_parallel_equal_sequential_landing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landing, "_SMALL", SMALL)
@@ -105,7 +105,7 @@ def test_many_small_files_land_side_by_side_as_they_land_one_after_the_other(
 
 
 @pytest.mark.parametrize("sees", [True, False])
-def test_small_files_are_landed_by_another_machine_or_here_where_they_are_not_seen_there(
+def test_small_files_land_remotely_or_locally_if_not_visible(
     sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lots, "FEWEST_INPUTS", 2)
@@ -117,14 +117,14 @@ def test_small_files_are_landed_by_another_machine_or_here_where_they_are_not_se
     assert worker.asked == 4
 
 
-def test_of_files_of_one_size_those_of_one_content_land_once(tmp_path: Path) -> None:
+def test_only_first_file_of_equal_content_lands(tmp_path: Path) -> None:
     for name, text in (("a", "12"), ("b", "34"), ("c", "12"), ("d", "123"), ("e", "34")):
         (tmp_path / name).write_text(text)
     paths = [tmp_path / name for name in ("a", "b", "c", "d", "e", "gone")]
     assert landing._firsts(paths) == ([0, 1, 3, 5], {})
 
 
-def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None:
+def test_refusals_are_returned_from_another_process(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
     told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path / "empty.csv"]
     arrivals = landing._land_apart(*told, 7, are_new=False)
@@ -135,7 +135,7 @@ def test_what_is_refused_comes_back_from_another_process(tmp_path: Path) -> None
 
 
 class Elsewhere(Executor):
-    """A worker of another machine that sees a file, or not."""
+    """A worker on another machine that sees the files, or does not."""
 
     def __init__(self, *, sees: bool) -> None:
         self.sees, self.asked = sees, 0
@@ -148,7 +148,7 @@ class Elsewhere(Executor):
 
 
 @pytest.mark.parametrize("sees", [True, False])
-def test_a_large_file_is_landed_by_another_machine_or_here_where_it_is_not_seen_there(
+def test_large_file_lands_remotely_or_locally_if_not_visible(
     sees: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(landing, "_LARGE_BYTES", 1)
@@ -162,25 +162,25 @@ def test_a_large_file_is_landed_by_another_machine_or_here_where_it_is_not_seen_
     assert [landed.sequence for landed in ledger(Store(tmp_path / "warehouse"))] == [1, 2]
 
 
-def test_what_is_not_seen_is_not_refused_by_who_does_not_see_it(tmp_path: Path) -> None:
+def test_invisible_file_is_not_refused_by_the_worker(tmp_path: Path) -> None:
     told = tmp_path / "warehouse", Settings(), Told(), None, [tmp_path, tmp_path / "gone.csv"]
     assert landing._land_apart(*told, 7, are_new=False) is None
     assert not (tmp_path / "warehouse").exists()
 
 
 @pytest.mark.parametrize("refusal", [InputRefused("A reason.", "A remedy."), MissingExtra("Dask", "dask")])
-def test_what_another_process_raises_is_told_as_it_was(refusal: IosigError) -> None:
+def test_refusals_can_be_pickled(refusal: IosigError) -> None:
     again = pickle.loads(pickle.dumps(refusal))
     assert (type(again), str(again), vars(again)) == (type(refusal), str(refusal), vars(refusal))
 
 
-def test_what_is_told_of_a_name_is_one_line_that_steers_no_terminal(tmp_path: Path) -> None:
+def test_report_of_a_hostile_name_is_one_printable_line(tmp_path: Path) -> None:
     (tmp_path / "a\x1b[2J\nb").write_bytes(b"\xff\x00 noise")
     (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "a\x1b[2J\nb")], Told())
     assert arrival.line().isprintable()
 
 
-def test_what_is_no_file_is_refused_by_itself(tmp_path: Path) -> None:
+def test_special_files_are_refused_individually(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link").symlink_to("nowhere")
     os.mkfifo(tmp_path / "in" / "pipe")
@@ -197,7 +197,7 @@ def test_what_is_no_file_is_refused_by_itself(tmp_path: Path) -> None:
 LOCAL_JOBS = JOBS.replace("Z|", "|")
 
 
-def test_local_times_without_a_zone_are_refused_and_land_with_one(tmp_path: Path) -> None:
+def test_local_times_are_refused_without_a_time_zone(tmp_path: Path) -> None:
     log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
     log.write_text(LOCAL_JOBS)
     (refused,) = land_paths(store, Settings(), [str(log)], Told())
@@ -217,7 +217,7 @@ def test_local_times_without_a_zone_are_refused_and_land_with_one(tmp_path: Path
         ({"time_zones": {"squeue": "Europe/Berlin"}, "jobs": {"time_zone": "Asia/Tokyo"}}, "Asia/Tokyo"),
     ],
 )
-def test_the_settings_give_the_zone_of_a_format_or_of_its_kind(
+def test_time_zone_comes_from_the_settings_of_a_format_or_kind(
     tmp_path: Path, settings: dict[str, Any], zone: str
 ) -> None:
     log = tmp_path / "jobs.sacct"
@@ -232,7 +232,7 @@ def test_the_settings_give_the_zone_of_a_format_or_of_its_kind(
     assert arrival.landed.landing.time_zone == "America/Denver"
 
 
-def test_file_systems_have_zones_of_their_own(tmp_path: Path) -> None:
+def test_file_systems_can_have_different_time_zones(tmp_path: Path) -> None:
     polls = tmp_path / "polls.csv"
     lines = ["polled_at,controller,filesystem,read_bytes_per_s,write_bytes_per_s"]
     for second in (10, 20):
@@ -250,7 +250,7 @@ def test_file_systems_have_zones_of_their_own(tmp_path: Path) -> None:
     assert arrival.landed.landing.time_zone == "America/Los_Angeles, Asia/Tokyo, UTC"
 
 
-def test_no_zone_changes_times_that_carry_their_own(tmp_path: Path) -> None:
+def test_time_zone_does_not_affect_times_with_offset(tmp_path: Path) -> None:
     day_of_polls(tmp_path / "polls.csv", 2)
     (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [str(tmp_path / "polls.csv")], Told())
     (other,) = land_paths(
@@ -264,7 +264,7 @@ def test_no_zone_changes_times_that_carry_their_own(tmp_path: Path) -> None:
     assert "--replace" not in again.line()
 
 
-def test_another_zone_is_offered_by_replace_which_supersedes_the_rows(tmp_path: Path) -> None:
+def test_replace_lands_a_file_with_another_time_zone(tmp_path: Path) -> None:
     log, store = tmp_path / "jobs.sacct", Store(tmp_path / "w")
     log.write_text(LOCAL_JOBS)
     list(land_paths(store, Settings(), [str(log)], Told(time_zone="UTC")))
@@ -281,7 +281,7 @@ def poll_hours(store: Store) -> list[int]:
     return sorted({at.hour for frame in rows for at in frame["polled_at"]})
 
 
-def test_a_database_keeps_its_zone_until_all_of_it_is_replaced(tmp_path: Path) -> None:
+def test_database_keeps_its_time_zone_until_replaced(tmp_path: Path) -> None:
     readings = [(1, ts, ts, ts) for ts in (0, 5, 10)]
     url, store = f"sqlite:///{database(tmp_path, readings[:2])}", Store(tmp_path / "w")
     (refused,) = land_paths(store, Settings(), [url], Told())
@@ -305,17 +305,17 @@ def test_a_database_keeps_its_zone_until_all_of_it_is_replaced(tmp_path: Path) -
     assert not same.landed.is_new
 
 
-def test_a_database_goes_on_where_an_earlier_version_left_it(tmp_path: Path) -> None:
+def test_position_of_an_earlier_version_is_continued(tmp_path: Path) -> None:
     url, store = f"sqlite:///{database(tmp_path, [(1, ts, ts, ts) for ts in (0, 5, 10)])}", Store(tmp_path / "w")
     reading = landing.reading_of(lmt_database.SOURCE, Settings(), Told(time_zone="UTC"))
     _, cursor = lmt_database.read_url(url, reading, None)
-    # versions before kept a position for each zone
+    # earlier versions kept a position for each zone
     position(store, f"{url} {reading}").move(cursor)
     (arrival,) = land_paths(store, Settings(), [url], Told(time_zone="UTC"))
     assert arrival.row_count == 0
 
 
-def test_an_archive_in_local_time_is_recognized_beside_the_same_polls_in_utc(tmp_path: Path, shared_data: Path) -> None:
+def test_archive_in_local_time_matches_the_same_polls_in_utc(tmp_path: Path, shared_data: Path) -> None:
     local, utc = (shared_data / "lmt" / f"snx11025_2018-01-28.{ending}" for ending in ("sqlite3", "h5lmt"))
     store = Store(tmp_path / "w")
     (refused,) = land_paths(store, Settings(), [str(local)], Told())

@@ -1,4 +1,4 @@
-"""A Prometheus server followed: what it scraped lands once, whenever a call is killed."""
+"""Samples of a Prometheus server land once, even if a call is killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fake() -> Iterator[FakePrometheus]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Say what time it is: seconds since the start."""
+    """Control the current time, in seconds since the start."""
     told = SimpleNamespace(second=0.0)
     monkeypatch.setattr(live, "time", SimpleNamespace(time=lambda: START + told.second))
     return told
@@ -65,7 +65,7 @@ def seconds(frame: pl.DataFrame) -> list[int]:
     return found
 
 
-def test_each_piece_of_time_lands_once_and_the_next_call_goes_on(
+def test_each_chunk_of_time_lands_once_and_the_next_call_continues(
     fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
 ) -> None:
     store = Store(tmp_path)
@@ -83,11 +83,11 @@ def test_each_piece_of_time_lands_once_and_the_next_call_goes_on(
     told = rows(store, COUNTER_SAMPLES)
     assert told["total_open_count"].to_list() == seconds(told) == [*range(110, 600, 10)]
     assert told["total_read_bytes"].to_list() == [second // 20 for second in seconds(told)]
-    # --since asks anew
+    # --since queries the time again
     assert len(land(store, fake.url, datetime.fromtimestamp(START + 500, UTC))) == 1
 
 
-def test_a_call_that_is_killed_leaves_nothing_out_and_brings_nothing_twice(
+def test_killed_call_neither_loses_nor_duplicates_samples(
     fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object, **__: object) -> None:
@@ -106,7 +106,7 @@ def test_a_call_that_is_killed_leaves_nothing_out_and_brings_nothing_twice(
     assert seconds(rows(store, SCRAPES)) == [*range(10, 250, 10)]
 
 
-def test_less_is_asked_for_where_an_answer_is_too_much(
+def test_query_range_shrinks_when_an_answer_is_too_large(
     fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
 ) -> None:
     store = Store(tmp_path)
@@ -121,9 +121,7 @@ def test_less_is_asked_for_where_an_answer_is_too_much(
     assert "Set prometheus.chunk_s lower" in refused.line()
 
 
-def test_what_cannot_be_had_is_told_and_asked_for_again(
-    fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
-) -> None:
+def test_failed_query_is_reported_and_retried(fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path) -> None:
     store = Store(tmp_path)
     clock.second = 255
     for _ in range(2):
@@ -143,11 +141,11 @@ _REMEDY = "Check that Prometheus is running, and that the address is that of its
 
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
-def test_pieces_of_time_become_the_rises_that_all_at_once_become(
+def test_chunks_of_time_give_the_same_deltas_as_one_query(
     fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path
 ) -> None:
     draw, counts, used = random.Random(5), dict[tuple[str, str], int](), dict[tuple[str, str], int]()
-    # an hour before midnight and one after it
+    # an hour before midnight and an hour after it
     for second in range(39_600, 46_800, 10):
         for key in [(f"fs1-OST{target:04x}", str(job)) for target in range(2) for job in range(9)]:
             if draw.random() < (0.2 if int(key[1]) % 2 else 0.002):
@@ -172,13 +170,13 @@ def test_pieces_of_time_become_the_rises_that_all_at_once_become(
             found.append(connection.sql(rises).pl())
     assert found[0].drop("flag").equals(found[1].drop("flag"))
     assert found[0].height > 1_000
-    # a row at the start of a piece says of an entry that did nothing that it was still there
+    # a row at the start of a chunk shows that an idle entry still existed
     flags = pl.DataFrame({"pieces": found[0]["flag"], "whole": found[1]["flag"]})
     differing = flags.filter(pl.col("pieces").ne_missing(pl.col("whole"))).unique().rows()
     assert {*differing} <= {(None, "unclear")}
 
 
-def test_a_sites_own_metrics_are_asked_for(fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path) -> None:
+def test_configured_metrics_are_queried(fake: FakePrometheus, clock: SimpleNamespace, tmp_path: Path) -> None:
     fake.add("site:read:bytes", {START + 10: "7"}, fs="scratch")
     clock.second = 50
     settings = Settings.model_validate(

@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes an exporter, followed by a command that is killed again and again."""
+"""A real Prometheus server that scrapes an exporter is followed by a repeatedly killed command."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _COLUMNS = {
     "lustre_read_bytes_total": "total_read_bytes",
     "lustre_write_bytes_total": "total_written_bytes",
 }
-#: a counter: its metric, target, and job if it is one's
+# a counter: its metric, its target, and its job if any
 Key = tuple[str, str, str | None]
 
 
 @dataclass
 class Exporter:
-    """Counts as servers do: jobs come, move something or not, and are dropped; every scrape is remembered."""
+    """Counts as servers do: jobs appear, move bytes or not, and are dropped; every scrape is recorded."""
 
     url: str = ""
     draw: random.Random = field(default_factory=lambda: random.Random(SEED))
@@ -54,7 +54,7 @@ class Exporter:
     scrape: int = 0
 
     def step(self) -> str:
-        """Let time go on, and return what is told at this scrape."""
+        """Advance time, and return the exposition of this scrape."""
         at, self.scrape = time.time(), self.scrape + 1
         for target in ("fs1-OST0000", "fs1-OST0001"):
             jobs = [str(job) for job in range(12) if job * 3 <= self.scrape < job * 3 + 8 + job]
@@ -99,7 +99,7 @@ def exporting() -> Iterator[Exporter]:
 
 
 def in_server(url: str) -> dict[Key, dict[int, int]]:
-    """Return what the server holds, by the plainest way: values by their times [ms]."""
+    """Return the server's content by a minimal query: values by their times [ms]."""
     query = quote('{__name__=~"lustre_.+"}[10m]')
     with urlopen(f"{url}/api/v1/query?query={query}", timeout=30) as answer:
         series = json.load(answer)["data"]["result"]
@@ -125,7 +125,7 @@ def follow(warehouse: Path, *told: str) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def test_what_a_server_scraped_lands_once_though_who_follows_it_is_killed(tmp_path: Path) -> None:
+def test_scraped_samples_land_once_though_the_follower_is_killed(tmp_path: Path) -> None:
     draw, warehouse = random.Random(SEED), tmp_path / "warehouse"
     warehouse.mkdir()
     (warehouse / "iosig.toml").write_text(
@@ -158,7 +158,7 @@ def landing_ids(store: Store) -> list[str]:
 
 
 def assert_served(exporter: Exporter, truth: dict[Key, dict[int, int]], last: int) -> None:
-    """The server has what was served to it: all but its very last answers, each within a second."""
+    """Require that the server holds all served samples except its very last scrapes, each within a second."""
     assert last > SCRAPED_S / 2
     for key, points in truth.items():
         served = exporter.served[key][: len(points)]
@@ -167,7 +167,7 @@ def assert_served(exporter: Exporter, truth: dict[Key, dict[int, int]], last: in
 
 
 def assert_scrapes(scrapes: pl.DataFrame, truth: dict[Key, dict[int, int]]) -> None:
-    """Each target was read when it was, once, with so many entries."""
+    """Require that each scrape of a target landed once, with its number of entries."""
     entries: dict[tuple[str, bool, int], set[str | None]] = defaultdict(set)
     for (_, target, job), points in truth.items():
         for at in points:
@@ -177,7 +177,7 @@ def assert_scrapes(scrapes: pl.DataFrame, truth: dict[Key, dict[int, int]]) -> N
 
 
 def assert_samples(samples: pl.DataFrame, truth: dict[Key, dict[int, int]]) -> None:
-    """Each row says what the server has of that instant, none comes twice, and none that changed is left out."""
+    """Require that each row equals the server's value at that instant, without duplicates or missing changes."""
     keys = samples.select("target", "job_key", "at")
     assert keys.is_unique().all()
     found = {}

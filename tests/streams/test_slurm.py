@@ -1,4 +1,4 @@
-"""Slurm asked again and again: every run once, whatever comes late, fails or is killed; what runs and waits."""
+"""Slurm is polled repeatedly: each run lands once despite delays, failures and kills; the queue lands each time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def landed(store: Store) -> pl.DataFrame:
 
 
 def runs(store: Store) -> set[tuple[str, datetime | None]]:
-    """Return what is known of runs in the end: each id, and its end."""
+    """Return the known runs: each id, and its end."""
     known = landed(store).group_by("job_id").agg(pl.col("ended_at").max())
     return set(known.iter_rows())
 
@@ -59,7 +59,7 @@ def ends(slurm: FakeSlurm) -> set[tuple[str, datetime | None]]:
     return {(str(job["id"]), datetime.fromtimestamp(job["end"], UTC) if job["end"] else None) for job in jobs}
 
 
-def test_nights_of_jobs_come_to_what_is_true_and_land_each_row_once(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_repeated_polls_converge_to_the_truth_without_duplicates(slurm: FakeSlurm, tmp_path: Path) -> None:
     draw, store = random.Random(7), Store(tmp_path / "warehouse")
     jobs = []
     for job_id in range(1, 81):
@@ -67,7 +67,7 @@ def test_nights_of_jobs_come_to_what_is_true_and_land_each_row_once(slurm: FakeS
         jobs.append((job_id, start - draw.randrange(600), start, start + draw.randrange(10, 2 * DAY_S)))
     for night in range(3):
         now = NOW + timedelta(days=night)
-        # what ended less than an hour ago has not come to the accounting yet
+        # jobs that ended less than an hour ago are not in the accounting yet
         for job_id, submit, start, end in jobs:
             if submit <= epoch(now):
                 is_over = end <= epoch(now) - 3_600
@@ -77,12 +77,12 @@ def test_nights_of_jobs_come_to_what_is_true_and_land_each_row_once(slurm: FakeS
         assert runs(store) == ends(slurm), f"night {night}"
     rows = landed(store)
     told = rows.filter(pl.col("ended_at").is_not_null())
-    # the two forms write an exit code in two ways, so that a row may come in both
+    # the two output formats write an exit code in different ways, so that a row may land in both
     assert set(told.group_by("job_id").len()["len"]) <= {1, 2}
     assert not rows["state"].is_in(["PENDING"]).any()
 
 
-def test_nothing_new_lands_nothing_and_what_ended_since_does(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_only_new_records_land(slurm: FakeSlurm, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400)
     slurm.add(2, epoch(NOW) - 500)
@@ -93,14 +93,14 @@ def test_nothing_new_lands_nothing_and_what_ended_since_does(slurm: FakeSlurm, t
     assert [one.row_count for one in (first, second, third)] == [1, 0, 1]
     assert (second.line(), second.has_refusals) == ("sacct-20260310T023500Z: nothing new", False)
     assert landed(store)["state"].sort().to_list() == ["COMPLETED", "RUNNING"]
-    # from --since on all is asked for, and lands, once more
+    # --since queries and lands everything from that time again
     again = land(store, NOW + timedelta(minutes=15), since=NOW - timedelta(hours=30))
     assert [one.row_count for one in again] == [0, 1]
     asked = [call[3:5] for call in slurm.calls()[-2:]]
     assert asked[0] == ["--starttime=2026-03-08T14:30:00", "--endtime=2026-03-09T20:30:00"]
 
 
-def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_or_killed_call_is_retried(slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path / "warehouse")
     slurm.add(1, epoch(NOW) - 500, epoch(NOW) - 400, epoch(NOW) - 300)
     slurm.tell(fault="slurmdbd: Connection refused")
@@ -120,7 +120,7 @@ def test_a_failure_costs_nothing_but_time(slurm: FakeSlurm, tmp_path: Path, monk
     assert runs(store) == ends(slurm)
 
 
-def test_names_that_are_hidden_are_in_no_position(
+def test_hidden_names_are_not_stored_in_positions(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
@@ -145,7 +145,7 @@ def test_names_that_are_hidden_are_in_no_position(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
-def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_night_publishes_running_and_pending_jobs(slurm: FakeSlurm, tmp_path: Path) -> None:
     store = Store(tmp_path / "warehouse")
     settings = Settings.model_validate({"schedule": {"slurm": True}, "live": {"backfill_days": 0.1}})
     now = epoch(datetime.now(UTC))
@@ -168,7 +168,7 @@ def test_the_night_asks_slurm_and_publishes_what_runs_and_waits(slurm: FakeSlurm
         ]
 
 
-def test_what_runs_and_waits_lands_each_time(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_queue_lands_on_every_call(slurm: FakeSlurm, tmp_path: Path) -> None:
     store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"backfill_days": 0.1}})
     now = epoch(datetime.now(UTC))
     slurm.add(1, now - 500, now - 400)
@@ -184,7 +184,7 @@ def test_what_runs_and_waits_lands_each_time(slurm: FakeSlurm, tmp_path: Path) -
 @pytest.mark.long
 @pytest.mark.usefixtures("quick_checks")
 @pytest.mark.parametrize("has_json", [True, False])
-def test_a_real_slurm_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_json: bool) -> None:
+def test_real_slurm_cluster_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_json: bool) -> None:
     if not has_json:
         monkeypatch.setattr(slurm_commands, "_is_sound_json", lambda _: False)
     store, settings = Store(tmp_path / "warehouse"), Settings.model_validate({"live": {"backfill_days": 0.01}})
@@ -201,7 +201,7 @@ def test_a_real_slurm_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert time.monotonic() < deadline
             assert not any(one.refusal for one in live.land_slurm(store, settings))
         assert not any(one.refusal for one in live.land_slurm(store, settings))
-        # nothing is new any more
+        # all records have landed
         assert [one.landed for one in live._land_sacct(store, settings, None, datetime.now(UTC))] == [None]
         release = run_inline(store, settings, lambda *_: None)
     ended = landed(store).filter(pl.col("ended_at").is_not_null())
@@ -220,7 +220,7 @@ def test_a_real_slurm_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def told_by_sacct() -> list[tuple[str, ...]]:
-    """Return id, state, start and end of runs, by the plainest way."""
+    """Return id, state, start and end of runs by a plain call of sacct."""
     command = ["sacct", "--allusers", "--allocations", "--parsable2", "--noheader", "--format=JobID,State,Start,End"]
     told = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | {"TZ": "UTC"}).stdout
     return [tuple(line.split("|")) for line in told.splitlines()]

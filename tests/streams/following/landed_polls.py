@@ -1,4 +1,4 @@
-"""Small warehouses with polls and a job, and what flushes add up to."""
+"""Small warehouses with polls and a job, and sums over flushes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
 
 START = datetime(2026, 3, 3, 12, tzinfo=UTC)
-#: second since the start, controller, bytes read and written per second
+# columns: seconds since the start, controller, bytes read and written per second
 Poll = tuple[float, str, float | None, float | None]
 
 
@@ -71,7 +71,7 @@ def moved(flushes: Sequence[Flush], direction: str) -> dict[tuple[float, float],
 
 
 def content(flush: Flush) -> object:
-    """Return all of a flush but its position, to be compared."""
+    """Return a comparable form of a flush without its position."""
     measured = None if flush.measured is None else flush.measured.tolist()
     moves = {name: moved([flush], name) for name in flush.moves}
     return moves, flush.until_s, measured, flush.events, flush.refused
@@ -82,6 +82,6 @@ def contents(flushes: Sequence[Flush]) -> list[object]:
 
 
 def as_json(flush: Flush) -> dict[str, object]:
-    """Return a position as a journal would give it back."""
+    """Return a position after a round trip through a journal's JSON."""
     found: dict[str, object] = json.loads(json.dumps(flush.position))
     return found

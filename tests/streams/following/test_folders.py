@@ -1,4 +1,4 @@
-"""Folders of traces: which of their files are followed."""
+"""A followed folder selects the files that are traces, across rotations and renames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def named(folder: Folder) -> list[str]:
     return [one.identity.subject_id for one in folder.look()]
 
 
-def test_a_file_that_is_rotated_is_no_trace_of_its_own(tmp_path: Path) -> None:
+def test_rotated_file_is_not_a_new_trace(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(LINE)
     folder = Folder(tmp_path, Opener())
     assert named(folder) == ["a.jsonl"]
@@ -28,7 +28,7 @@ def test_a_file_that_is_rotated_is_no_trace_of_its_own(tmp_path: Path) -> None:
     assert named(folder) == []
 
 
-def test_a_file_that_takes_a_rotated_ones_name_is_looked_at(tmp_path: Path) -> None:
+def test_new_file_under_the_name_of_a_rotated_file_is_followed(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(LINE)
     folder = Folder(tmp_path, Opener())
     assert named(folder) == ["a.jsonl"]
@@ -39,7 +39,7 @@ def test_a_file_that_takes_a_rotated_ones_name_is_looked_at(tmp_path: Path) -> N
     assert named(folder) == ["old.jsonl"]
 
 
-def test_what_is_no_trace_is_left_alone_until_it_is_one(tmp_path: Path) -> None:
+def test_file_is_ignored_until_it_is_a_trace(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     (tmp_path / "sub").mkdir()
     (tmp_path / ".hidden.jsonl").write_text(LINE)

@@ -1,4 +1,4 @@
-"""Following inputs: evaluations by content alone, each once, whatever happens to the process."""
+"""A follower's evaluations depend on content alone and happen once, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Kept = dict[tuple[str, str, int], Row]
 
 @dataclass
 class FakeFeed:
-    """Hands over flushes, some at a time."""
+    """Returns queued flushes in batches of given sizes."""
 
     flushes: Sequence[Flush]
     sizes: Sequence[int] = ()
@@ -108,7 +108,7 @@ def keyed(rows: Sequence[Row]) -> dict[tuple[str, str, int], Row]:
     return found
 
 
-def test_rows_are_those_of_the_contract():
+def test_rows_match_the_contract_of_predictions():
     one = followed(flushes_of())
     rows = ended(one)
     assert all(set(row) == set(PREDICTIONS.column_names) for row in rows)
@@ -125,11 +125,11 @@ def test_rows_are_those_of_the_contract():
 
 
 @pytest.mark.parametrize("sizes", [(1,), (2, 1, 5), (12,)], ids=str)
-def test_rows_depend_on_content_not_on_how_it_comes(sizes):
+def test_rows_depend_on_content_and_not_on_batching(sizes):
     assert keyed(finished([followed(flushes_of(), sizes)])) == keyed(finished([followed(flushes_of())]))
 
 
-def test_many_inputs_are_judged_together_as_alone():
+def test_inputs_followed_together_and_alone_give_equal_rows():
     alone = {}
     for seed in range(3):
         alone |= keyed(finished([followed(flushes_of(seed), name=f"run{seed}")]))
@@ -150,7 +150,7 @@ def opened(journal: Journal, flushes: Sequence[Flush], size: int) -> Followed:
     return one
 
 
-def test_after_each_commit_a_new_process_goes_on_and_no_evaluation_is_lost_or_doubled(tmp_path: Path):
+def test_restart_after_each_commit_neither_loses_nor_duplicates_rows(tmp_path: Path):
     expected = keyed(finished([followed(flushes_of())]))
     lines: list[Row] = []
     for number in range(7):
@@ -169,7 +169,7 @@ def test_after_each_commit_a_new_process_goes_on_and_no_evaluation_is_lost_or_do
     assert {row["evaluation"] for row in lines} == set(range(1, 13))
 
 
-def test_what_was_committed_but_not_told_is_told_again_just_the_same(tmp_path: Path):
+def test_committed_rows_that_were_not_reported_are_reported_again(tmp_path: Path):
     def dies(rows: list[Row]) -> None:
         raise KeyboardInterrupt
 
@@ -186,8 +186,8 @@ def test_what_was_committed_but_not_told_is_told_again_just_the_same(tmp_path: P
     assert told.rows == committed
 
 
-def test_both_directions_go_on_whichever_came_first(tmp_path: Path):
-    """The state's predictors come back by name, not in the order in which directions were first seen."""
+def test_both_directions_resume_in_any_order_of_appearance(tmp_path: Path):
+    """The state's predictors are restored by name, not in the order in which directions first appeared."""
     flushes = flushes_of()
     reads = {"read": flushes[0].moves["write"]}
     mixed = [replace(one, moves=one.moves | (reads if place > 1 else {})) for place, one in enumerate(flushes)]
@@ -201,7 +201,7 @@ def test_both_directions_go_on_whichever_came_first(tmp_path: Path):
     assert order == [(row["evaluation"], row["direction"]) for row in finished([followed(mixed)])]
 
 
-def test_after_an_end_in_order_nothing_is_told_again(tmp_path: Path):
+def test_rows_are_not_repeated_after_a_clean_end(tmp_path: Path):
     told = Told()
     for _ in range(2):
         with Journal(tmp_path / "j.sqlite") as journal:
@@ -209,7 +209,7 @@ def test_after_an_end_in_order_nothing_is_told_again(tmp_path: Path):
     assert [row["evaluation"] for row in told.rows] == [1, 2, 3]
 
 
-def test_a_long_backlog_is_committed_piece_by_piece_and_left_at_a_signal(
+def test_long_backlog_is_committed_in_batches_and_interrupted_by_a_signal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("iosig.streams.following.follower._COMMIT_S", 1e-9)
@@ -231,7 +231,7 @@ def test_a_long_backlog_is_committed_piece_by_piece_and_left_at_a_signal(
     assert [row["evaluation"] for row in told.rows] == list(range(6, 13))
 
 
-def test_a_run_that_was_over_may_go_on(tmp_path: Path):
+def test_finished_run_can_resume(tmp_path: Path):
     flushes = flushes_of()
     with Journal(tmp_path / "j.sqlite") as journal:
         told = Told()
@@ -239,7 +239,7 @@ def test_a_run_that_was_over_may_go_on(tmp_path: Path):
         follower.idle_end_s = 0.0
         follower.follow(0.001, Stop())
         assert told.rows[-1]["is_final"]
-        # what is over is another process's to take
+        # another process may take a finished run
         with Journal(tmp_path / "j.sqlite") as other:
             other.follow("/traces/run")
         one = opened(journal, flushes, 6)
@@ -252,7 +252,7 @@ def test_a_run_that_was_over_may_go_on(tmp_path: Path):
     assert not one.is_over
 
 
-def test_what_was_refused_is_noted_with_its_reasons():
+def test_refused_content_is_noted_with_reasons():
     flushes = flushes_of()[:2]
     bad = Flush({}, float("nan"), {"at": 3}, events=("refused",), refused=((3, "It is not a number."),))
     noted: list[tuple[str, object]] = []
@@ -267,7 +267,7 @@ def _stopping() -> Stop:
     return stop
 
 
-def test_a_state_of_other_parameters_is_refused_and_a_new_beginning_counts_on(tmp_path: Path):
+def test_state_of_other_parameters_is_refused_and_reset_keeps_counting(tmp_path: Path):
     with Journal(tmp_path / "j.sqlite") as journal:
         told = Told()
         told.follower([opened(journal, flushes_of(), 12)], journal).step()
@@ -284,7 +284,7 @@ def test_a_state_of_other_parameters_is_refused_and_a_new_beginning_counts_on(tm
     assert {row["run_number"] for row in again} == {2}
 
 
-# ---- what happens to inputs
+# ---- irregular inputs
 
 
 def shifted(flush: Flush, by_s: float, *events: str) -> Flush:
@@ -294,7 +294,7 @@ def shifted(flush: Flush, by_s: float, *events: str) -> Flush:
     return replace(flush, moves=moves, until_s=flush.until_s + by_s, events=events)
 
 
-def test_a_clock_that_goes_back_is_another_run():
+def test_clock_that_goes_back_starts_another_run():
     flushes = flushes_of()
     rows = finished([followed([*flushes, *flushes[:3]])])
     assert [row["run_number"] for row in rows] == [1] * 12 + [2] * 3
@@ -303,7 +303,7 @@ def test_a_clock_that_goes_back_is_another_run():
     assert [row["evaluation"] for row in rows] == list(range(1, 16))
 
 
-def test_a_file_that_is_replaced_by_another_run_is_another_run_but_one_that_goes_on_is_not():
+def test_replaced_file_starts_another_run_and_rotated_file_does_not():
     flushes = flushes_of()
     other = [*flushes[:4], replace(flushes[3], events=("replaced",))]
     assert finished([followed(other)])[4]["run_number"] == 2
@@ -312,7 +312,7 @@ def test_a_file_that_is_replaced_by_another_run_is_another_run_but_one_that_goes
     assert (row["run_number"], row["events"]) == (1, "rotated")
 
 
-def test_a_clock_that_jumps_ahead_while_it_is_watched_parts_the_run():
+def test_clock_jump_within_a_run_resets_the_window():
     flushes = flushes_of()
     one = followed([])
     for flush in flushes[:4]:
@@ -325,7 +325,7 @@ def test_a_clock_that_jumps_ahead_while_it_is_watched_parts_the_run():
     assert ready.told.events == ()
 
 
-def test_times_out_of_all_reason_are_refused_and_the_rest_goes_on():
+def test_extreme_times_are_refused_and_the_rest_is_counted():
     flushes = flushes_of()
     bad = Moves(np.array([1e300, 50.0]), np.array([1e300, 51.0]), np.array([5.0, 7.0]))
     rows = finished([followed([*flushes[:2], Flush({"write": bad}, 1e300, {"at": 3})])])
@@ -334,7 +334,7 @@ def test_times_out_of_all_reason_are_refused_and_the_rest_goes_on():
     assert rows[2]["volume_bytes"] == 2 * 4e6 + 7
 
 
-def test_an_input_that_is_refused_leaves_the_others_alone():
+def test_refused_input_does_not_affect_others():
     bad = followed(flushes_of(), name="bad")
     bad.feed.fault = InputRefused("It is damaged.", "Fetch it again.")
     told = Told()
@@ -343,7 +343,7 @@ def test_an_input_that_is_refused_leaves_the_others_alone():
     assert {row["subject_id"] for row in told.rows} == {"good"}
 
 
-def test_only_one_direction_is_judged_if_only_it_is_wanted():
+def test_only_the_requested_direction_is_evaluated():
     both = [
         replace(flush, moves={"write": flush.moves["write"], "read": flush.moves["write"]}) for flush in flushes_of()
     ]
@@ -351,13 +351,13 @@ def test_only_one_direction_is_judged_if_only_it_is_wanted():
     assert {row["direction"] for row in finished([followed(both, direction="read")])} == {"read"}
 
 
-def test_evaluations_keep_their_distance_if_wanted():
+def test_evaluations_keep_a_minimum_spacing():
     rows = finished([followed(flushes_of(), spacing_s=25.0)])
     assert all(np.diff([row["window_end_s"] for row in rows]) > 24.5)
     assert 3 < len(rows) < 12
 
 
-def test_polls_have_their_own_steps_and_holes():
+def test_polls_use_their_interval_and_mark_gaps():
     edges = 2.0 * np.arange(400)
     rates = np.where((np.arange(400) % 20) < 4, 1e9, 1e6)
     flushes = []
@@ -380,7 +380,7 @@ def test_polls_have_their_own_steps_and_holes():
     assert again.params.finest_s == 2.0
 
 
-def test_polls_that_come_together_keep_the_steps_of_each():
+def test_batched_polls_keep_the_interval_of_each_poll():
     edges = 2.0 * np.arange(60)
     moves = {"write": Moves(edges, edges + 2, np.full(60, 1e6))}
     flush = Flush(moves, 120.0, {}, np.array([[0.0, 120.0]]))
@@ -388,7 +388,7 @@ def test_polls_that_come_together_keep_the_steps_of_each():
     assert finished([one])[0]["sampling_hz"] == 0.5
 
 
-def test_a_run_that_is_idle_for_long_is_over():
+def test_idle_run_is_finished_after_the_timeout():
     one = followed(flushes_of()[:3])
     told = Told()
     follower = told.follower([one])
@@ -398,7 +398,7 @@ def test_a_run_that_is_idle_for_long_is_over():
     assert told.rows[-1]["is_final"]
 
 
-def test_what_waits_for_its_rest_is_handed_over_once_the_input_is_quiet():
+def test_incomplete_data_are_delivered_once_the_input_is_idle():
     flushes = flushes_of()[:2]
     one = followed(flushes[:1])
     one.feed.waiting = flushes[1:]
@@ -410,7 +410,7 @@ def test_what_waits_for_its_rest_is_handed_over_once_the_input_is_quiet():
     assert [row["evaluation"] for row in told.rows] == [1, 2]
 
 
-def test_an_input_that_fails_is_told_once_and_asked_again_later():
+def test_failing_input_is_reported_once_and_retried():
     one = followed(flushes_of()[:2])
     one.feed.fault = InputRefused("It is damaged.", "Fetch it again.")
     told = Told()

@@ -1,3 +1,5 @@
+"""Jobs to follow are found in landed job logs, with their state and file system."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -22,7 +24,7 @@ def record(cluster: str | None, start: float | None, end: float | None = None, *
     return {"cluster": cluster, "job_id": "7", "comment": "fs=scratch", "state": "RUNNING"} | times | more
 
 
-def test_a_running_job_is_found_with_all_that_the_log_says(tmp_path: Path) -> None:
+def test_running_job_is_found_with_its_log_fields(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_jobs(store, record("c", 0, user="ann", job_name="ior", partition="batch"))
     (job,) = find_jobs(store, Settings(), "7")
@@ -40,7 +42,7 @@ def test_a_running_job_is_found_with_all_that_the_log_says(tmp_path: Path) -> No
         ("03/03/2026 12:09:00;E;7;user=ann start=1772539200 end=1772539740 Exit_status=0\n", "COMPLETED", True),
     ],
 )
-def test_logs_of_slurm_and_pbs_say_whether_a_job_runs(tmp_path: Path, text: str, state: str, ends: bool) -> None:
+def test_slurm_and_pbs_logs_show_whether_a_job_runs(tmp_path: Path, text: str, state: str, ends: bool) -> None:
     path, store = tmp_path / "log", Store(tmp_path / "warehouse")
     path.write_text(text)
     assert [arrival.refusal for arrival in land_paths(store, Settings(), [str(path)], Told())] == [None]
@@ -49,7 +51,7 @@ def test_logs_of_slurm_and_pbs_say_whether_a_job_runs(tmp_path: Path, text: str,
     assert job.ended_at == (at(540) if ends else None)
 
 
-def test_the_newest_record_counts_and_an_end_beats_none(tmp_path: Path) -> None:
+def test_record_with_an_end_beats_a_later_record_without(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_jobs(store, record("c", 0, 50, state="COMPLETED"))
     land_jobs(store, record("c", 0))
@@ -57,7 +59,7 @@ def test_the_newest_record_counts_and_an_end_beats_none(tmp_path: Path) -> None:
     assert (job.ended_at, job.state, job.is_running) == (at(50), "COMPLETED", False)
 
 
-def test_of_several_starts_the_latest_counts_and_of_clusters_the_one_where_it_runs(tmp_path: Path) -> None:
+def test_latest_start_and_running_cluster_are_chosen(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_jobs(store, record("c", 0), record("c", 100, 200, state="FAILED"), record("d", 50))
     (job,) = find_jobs(store, Settings(), "7")
@@ -69,7 +71,7 @@ def test_of_several_starts_the_latest_counts_and_of_clusters_the_one_where_it_ru
         find_jobs(store, Settings(), "7")
 
 
-def test_of_ended_ones_the_latest_counts(tmp_path: Path) -> None:
+def test_latest_of_ended_jobs_is_chosen(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_jobs(store, record("c", 0, 10), record("d", 5, 10))
     assert find_jobs(store, Settings(), "7")[0].cluster == "d"
@@ -78,7 +80,7 @@ def test_of_ended_ones_the_latest_counts(tmp_path: Path) -> None:
         find_jobs(store, Settings(), "7")
 
 
-def test_jobs_that_are_not_there_or_have_not_started_are_told(tmp_path: Path) -> None:
+def test_missing_or_pending_job_is_refused(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with pytest.raises(UsageError, match="No landed job log tells of a job 7"):
         find_jobs(store, Settings(), "7")
@@ -89,7 +91,7 @@ def test_jobs_that_are_not_there_or_have_not_started_are_told(tmp_path: Path) ->
         find_jobs(store, Settings(), "7", "d")
 
 
-def test_the_file_system_comes_by_the_rules_of_the_night(tmp_path: Path) -> None:
+def test_file_system_is_found_by_the_rules_of_the_night(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_jobs(store, record("c", 0, partition="batch", comment=None))
     with pytest.raises(UsageError, match="--filesystem"):
@@ -109,7 +111,7 @@ def test_the_file_system_comes_by_the_rules_of_the_night(tmp_path: Path) -> None
     assert places(Settings(filesystems={"scratch": "snx"})) == ["snx"]
 
 
-def test_a_step_has_the_comment_of_its_job(tmp_path: Path) -> None:
+def test_job_step_inherits_the_comment_of_its_job(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_jobs(
         store, record("c", 0, user="ann"), record("c", 5, comment=None, job_id="7.0"), record("c", 1, job_id="70")
@@ -119,7 +121,7 @@ def test_a_step_has_the_comment_of_its_job(tmp_path: Path) -> None:
     assert find_jobs(store, Settings(), "7")[0].started_at == START
 
 
-def test_a_watched_job_is_asked_again_when_its_log_was_landed(tmp_path: Path) -> None:
+def test_watched_job_is_updated_when_its_log_lands(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_jobs(store, record("c", 0))
     (job,) = find_jobs(store, Settings(), "7")
@@ -129,7 +131,7 @@ def test_a_watched_job_is_asked_again_when_its_log_was_landed(tmp_path: Path) ->
     assert (watched.look().ended_at, watched.look().state) == (at(60), "COMPLETED")
 
 
-def test_a_content_that_is_landed_anew_takes_the_place_of_itself(tmp_path: Path) -> None:
+def test_replaced_landing_supersedes_the_earlier_one(tmp_path: Path) -> None:
     store, landings = Store(tmp_path), Landings(Store(tmp_path))
     assert landings.look() == []
     land_polls(store, [(10, "a", 1.0, 1.0)])

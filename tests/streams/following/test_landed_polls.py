@@ -1,3 +1,5 @@
+"""Landed polls of a job's file system become flushes, each counted once despite delays, repeats and restarts."""
+
 from __future__ import annotations
 
 import random
@@ -45,7 +47,7 @@ def drained(feed: LandedPollFeed) -> list[Flush]:
 
 
 def even(first: int, last: int, controllers: str = "ab") -> list[Poll]:
-    """Polls at every tenth second, of volumes that tell them apart."""
+    """Polls every ten seconds, with volumes that identify them."""
     return [
         (second, name, float(second), 1e6 + second + 1000 * ord(name))
         for second in range(first, last + 1, 10)
@@ -68,7 +70,7 @@ def test_one_flush_holds_all_controllers_of_a_poll_time(tmp_path: Path) -> None:
     assert feed.poll() == []
 
 
-def test_the_first_poll_time_waits_for_a_later_one_and_others_for_the_known_controllers(tmp_path: Path) -> None:
+def test_poll_time_is_flushed_when_all_known_controllers_have_reported(tmp_path: Path) -> None:
     store, feed = Store(tmp_path), feed_of(Store(tmp_path))
     assert feed.poll() == []
     land_polls(store, even(10, 10))
@@ -80,7 +82,7 @@ def test_the_first_poll_time_waits_for_a_later_one_and_others_for_the_known_cont
     assert [flush.until_s for flush in feed.finish()] == [20.0]
 
 
-def test_other_file_systems_and_times_are_not_the_jobs(tmp_path: Path) -> None:
+def test_polls_of_other_file_systems_and_times_are_ignored(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_polls(store, [(second, "a", 1.0, 1.0) for second in range(-100, 41, 10)])
     land_polls(store, even(10, 40), filesystem="home")
@@ -88,7 +90,7 @@ def test_other_file_systems_and_times_are_not_the_jobs(tmp_path: Path) -> None:
     assert sorted(moved(flushes, "read")) == [(0.0, 10.0), (10.0, 20.0), (20.0, 30.0), (30.0, 40.0)]
 
 
-def test_polls_that_straddle_the_start_or_the_end_give_their_share(tmp_path: Path) -> None:
+def test_polls_across_the_start_or_end_contribute_their_share(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_polls(store, [(second, "a", 100.0, None) for second in (-6, 4, 14, 24, 34)])
     flushes = feed_of(store, job=job_until(17)).poll()
@@ -98,7 +100,7 @@ def test_polls_that_straddle_the_start_or_the_end_give_their_share(tmp_path: Pat
     assert flushes[-1].until_s == 17.0
 
 
-def test_a_late_poll_is_a_flush_of_its_own_that_only_adds(tmp_path: Path) -> None:
+def test_late_poll_is_a_separate_flush_of_additional_bytes(tmp_path: Path) -> None:
     store, feed = Store(tmp_path), feed_of(Store(tmp_path))
     land_polls(store, even(10, 50, "ab"))
     feed.poll()
@@ -109,7 +111,7 @@ def test_a_late_poll_is_a_flush_of_its_own_that_only_adds(tmp_path: Path) -> Non
     assert late[0].events == ()
 
 
-def test_polls_later_than_the_horizon_are_refused_and_repeats_are_not(tmp_path: Path) -> None:
+def test_polls_beyond_the_horizon_are_refused_and_repeats_are_not(tmp_path: Path) -> None:
     store, feed = Store(tmp_path), feed_of(Store(tmp_path), horizon_s=100)
     land_polls(store, even(10, 500))
     feed.poll()
@@ -120,7 +122,7 @@ def test_polls_later_than_the_horizon_are_refused_and_repeats_are_not(tmp_path: 
     assert flush.refused == ((0, "2 polls came more than 100 s late: not counted."),)
 
 
-def test_a_value_beats_a_gap_and_then_what_was_landed_first_counts(tmp_path: Path) -> None:
+def test_value_beats_a_gap_and_the_earliest_landing_counts(tmp_path: Path) -> None:
     store, feed = Store(tmp_path), feed_of(Store(tmp_path))
     land_polls(store, [(10, "a", None, None), (20, "a", 1.0, 1.0)], name="first")
     land_polls(store, [(10, "a", 5.0, 5.0), (20, "a", 7.0, 7.0)], name="second")
@@ -131,7 +133,7 @@ def test_a_value_beats_a_gap_and_then_what_was_landed_first_counts(tmp_path: Pat
     assert moved(feed.poll(), "read") == {(20.0, 30.0): [30.0]}
 
 
-def test_implausible_rates_are_in_no_sum(tmp_path: Path) -> None:
+def test_implausible_rates_are_excluded(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_polls(store, [(10, "a", 1e12, 1.0), (10, "b", 3.0, 2e15), (10, "c", 3.0, 1.0), (20, "c", 1.0, 1.0)])
     for limit, kept in ((None, [30.0, 1e13]), (1e11, [30.0])):
@@ -141,7 +143,7 @@ def test_implausible_rates_are_in_no_sum(tmp_path: Path) -> None:
         assert flush.refused[0][1].startswith("1 polls" if limit is None else "2 polls")
 
 
-def test_gaps_are_said_once_and_not_measured(tmp_path: Path) -> None:
+def test_gap_is_reported_once_and_not_measured(tmp_path: Path) -> None:
     store = Store(tmp_path)
     nothing: list[Poll] = [(40, "a", None, None), (40, "b", None, None)]
     land_polls(store, [*even(10, 30), *nothing, *even(50, 50), *even(80, 90)])
@@ -169,7 +171,7 @@ def test_flushes_on_a_grid_depend_on_content_only(tmp_path: Path) -> None:
     assert contents(found) == contents(expected)
 
 
-def test_few_controllers_far_ahead_wait_and_all_of_them_do_not(tmp_path: Path) -> None:
+def test_minority_of_controllers_far_ahead_must_wait(tmp_path: Path) -> None:
     store, feed = Store(tmp_path), feed_of(Store(tmp_path), horizon_s=1000)
     land_polls(store, [*even(10, 50, "abc"), *even(9000, 9000, "a")])
     assert [flush.until_s for flush in feed.poll()] == [10, 20, 30, 40, 50]
@@ -179,7 +181,7 @@ def test_few_controllers_far_ahead_wait_and_all_of_them_do_not(tmp_path: Path) -
     assert [(flush.until_s, flush.events) for flush in feed.poll()] == [(9000, ("gap",))]
 
 
-def test_a_clock_that_stays_ahead_is_refused_while_others_go_on_and_else_believed(tmp_path: Path) -> None:
+def test_clock_that_stays_ahead_is_refused_unless_others_stop(tmp_path: Path) -> None:
     store, feed = Store(tmp_path), feed_of(Store(tmp_path), horizon_s=1000)
     flushes: list[Flush] = []
     for piece in range(3):
@@ -194,7 +196,7 @@ def test_a_clock_that_stays_ahead_is_refused_while_others_go_on_and_else_believe
     assert feed.poll()[-1].until_s >= 21_010
 
 
-def test_the_end_of_the_job_ends_the_feed_once_its_polls_are_there(tmp_path: Path) -> None:
+def test_feed_ends_with_the_job_once_its_last_polls_landed(tmp_path: Path) -> None:
     now_s = [0.0]
     store = Store(tmp_path)
     record: dict[str, object] = {"cluster": "c", "job_id": "7", "started_at": START, "state": "RUNNING"}
@@ -214,7 +216,7 @@ def test_the_end_of_the_job_ends_the_feed_once_its_polls_are_there(tmp_path: Pat
     assert contents(again) == contents(flushes[-1:])
 
 
-def test_polls_of_the_end_are_not_waited_for_for_ever(tmp_path: Path) -> None:
+def test_feed_ends_after_a_timeout_without_the_last_polls(tmp_path: Path) -> None:
     now_s = [0.0]
     store = Store(tmp_path)
     land_polls(store, even(10, 30))
@@ -224,7 +226,7 @@ def test_polls_of_the_end_are_not_waited_for_for_ever(tmp_path: Path) -> None:
     assert [(flush.until_s, flush.events) for flush in feed.poll()] == [(100, ("end",))]
 
 
-def test_a_position_of_another_start_is_another_run(tmp_path: Path) -> None:
+def test_position_of_another_start_begins_another_run(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_polls(store, even(10, 30))
     first = feed_of(store).poll()
@@ -233,7 +235,7 @@ def test_a_position_of_another_start_is_another_run(tmp_path: Path) -> None:
     assert [(flush.until_s, flush.events) for flush in flushes] == [(10, ("replaced",)), (20, ())]
 
 
-def test_landings_without_new_ones_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_landings_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
     land_polls(store, even(10, 30))
     feed = feed_of(store)
@@ -243,7 +245,7 @@ def test_landings_without_new_ones_are_not_read(tmp_path: Path, monkeypatch: pyt
     assert feed.poll() == []
 
 
-def test_landed_files_that_are_gone_are_said(tmp_path: Path) -> None:
+def test_missing_landed_files_are_reported(tmp_path: Path) -> None:
     store = Store(tmp_path)
     land_polls(store, even(10, 30))
     for path in store.landed.glob("*/polls-*.parquet"):
@@ -253,7 +255,7 @@ def test_landed_files_that_are_gone_are_said(tmp_path: Path) -> None:
 
 
 def restarted(store: Store, steps: list[list[Poll]], job: FollowedJob, **params: float) -> tuple[list[Flush], int]:
-    """Land step by step, and go on in a new feed from the position of every flush, as if it had been the last."""
+    """Land step by step, and restart the feed from the position of every flush."""
     flushes: list[Flush] = []
     position, count = None, 0
     for number, step in enumerate(steps):
@@ -269,7 +271,7 @@ def restarted(store: Store, steps: list[list[Poll]], job: FollowedJob, **params:
 
 
 @pytest.mark.parametrize("flush_s", [0.0, 30.0])
-def test_a_feed_goes_on_from_every_position(tmp_path: Path, flush_s: float) -> None:
+def test_feed_resumes_from_every_position(tmp_path: Path, flush_s: float) -> None:
     steps = [
         [*even(10, 60), (65, "a", None, None)],
         [*even(40, 90), (90, "c", 4.0, 4.0), *even(50, 60, "c")],
@@ -288,7 +290,7 @@ def test_a_feed_goes_on_from_every_position(tmp_path: Path, flush_s: float) -> N
     assert sum("refused" in flush.events for flush in found) == 1
 
 
-def test_a_long_backlog_comes_in_pieces_and_over_midnight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_backlog_is_delivered_in_batches_across_midnight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store(tmp_path)
     backlog = [(600.0 * number, "a", 1.0, 2.0) for number in range(1, 301)]
     land_polls(store, backlog[:200], interval_s=600.0)
@@ -313,7 +315,7 @@ def test_a_long_backlog_comes_in_pieces_and_over_midnight(tmp_path: Path, monkey
     cuts=st.lists(st.sets(st.integers(1, 12), min_size=1), min_size=1, max_size=5),
     flush_s=st.sampled_from([0.0, 25.0]),
 )
-def test_in_any_order_and_overlap_each_poll_is_counted_once(
+def test_each_poll_counts_once_in_any_order_and_overlap(
     tmp_path_factory: pytest.TempPathFactory, seed: int, cuts: list[set[int]], flush_s: float
 ) -> None:
     chance = random.Random(seed)

@@ -1,3 +1,5 @@
+"""A live LMT database becomes flushes that equal its landed polls, across restarts, gaps and failures."""
+
 from __future__ import annotations
 
 import shutil
@@ -31,7 +33,7 @@ REAL_START = datetime(2018, 1, 28, 8, 0, 2, tzinfo=UTC)
 
 
 def add(path: Path, ts: int, read: int, *targets: int, second: int | None = None) -> None:
-    """Let targets have read so many bytes by an instant, five seconds after the one before."""
+    """Set the bytes that targets have read until an instant, five seconds after the previous instant."""
     at = (ZERO + timedelta(seconds=5 * ts if second is None else second)).strftime("%Y-%m-%d %H:%M:%S")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma synchronous = off")
@@ -49,7 +51,7 @@ def read_bytes(flushes: list[Flush]) -> float:
 
 
 def grown(whole: Path, path: Path) -> list[tuple[int, list[tuple[object, ...]], tuple[object, ...]]]:
-    """Copy a database without its readings, and return these by instant."""
+    """Copy a database without its readings, and return the readings by instant."""
     shutil.copy(whole, path)
     with closing(sqlite3.connect(path)) as connection:
         stamps = connection.execute("select * from TIMESTAMP_INFO order by TS_ID").fetchall()
@@ -80,7 +82,7 @@ def real_feed(path: Path, filesystem: str, since: datetime, position: object = N
     ],
 )
 @pytest.mark.slow
-def test_real_readings_one_by_one_give_the_flushes_of_the_whole_landed(
+def test_real_readings_one_by_one_equal_the_landed_database(
     tmp_path: Path, shared_data: Path, name: str, filesystem: str, since: datetime
 ) -> None:
     whole, path = shared_data / "lmt" / f"{name}.sqlite3", tmp_path / "live.sqlite3"
@@ -94,13 +96,13 @@ def test_real_readings_one_by_one_give_the_flushes_of_the_whole_landed(
     feed, flushes = real_feed(path, filesystem, since), []
     for number, step in enumerate(steps):
         put(path, step)
-        # Later ones several at a time: it makes no difference.
+        # Later readings are polled in batches, which must not matter.
         flushes += feed.poll() if number < 12 or number % 6 == 0 else []
     flushes += feed.finish()
     assert contents(flushes) == contents(expected)
 
 
-def test_the_bytes_are_those_that_a_period_is_sought_in(tmp_path: Path, shared_data: Path) -> None:
+def test_bytes_equal_those_of_the_period_search(tmp_path: Path, shared_data: Path) -> None:
     path = shared_data / "lmt" / "snx11025_2018-01-28.sqlite3"
     known = Settings(polls=PollSettings(time_zone=ZONE))
     with open_input(path, known, Told()) as found:
@@ -116,7 +118,7 @@ def test_the_bytes_are_those_that_a_period_is_sought_in(tmp_path: Path, shared_d
         assert [volume for _, volume in told] == pytest.approx(volumes, rel=1e-12, abs=1e-3)
 
 
-def test_a_feed_goes_on_from_every_position(tmp_path: Path, shared_data: Path) -> None:
+def test_feed_resumes_from_every_position(tmp_path: Path, shared_data: Path) -> None:
     whole, path = shared_data / "lmt" / "snx11025_2018-01-28.sqlite3", tmp_path / "live.sqlite3"
     expected = contents(real_feed(whole, "snx11025", REAL_START).finish())
     flushes: list[Flush] = []
@@ -134,7 +136,7 @@ def test_a_feed_goes_on_from_every_position(tmp_path: Path, shared_data: Path) -
     assert len(str(position)) < 6000
 
 
-def test_a_target_that_is_late_adds_to_its_poll_time_even_after_a_restart(tmp_path: Path) -> None:
+def test_late_target_adds_to_its_poll_time_after_a_restart(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     for ts in range(1, 5):
         add(path, ts, 10 * ts, 1, 2)
@@ -154,7 +156,7 @@ def test_a_target_that_is_late_adds_to_its_poll_time_even_after_a_restart(tmp_pa
         assert [flush.moves["read"].volume_bytes.tolist() for flush in flushes] == [[460], [10, 100]]
 
 
-def test_a_reading_that_comes_late_is_not_counted_twice_after_a_restart(tmp_path: Path) -> None:
+def test_late_reading_is_not_counted_twice_after_a_restart(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     for ts in (1, 2, 3, 5, 6):
         add(path, ts, 10 * ts, 1)
@@ -166,7 +168,7 @@ def test_a_reading_that_comes_late_is_not_counted_twice_after_a_restart(tmp_path
         assert read_bytes([*flushes[: number + 1], *again]) == 50
 
 
-def test_a_restart_repeats_no_reason_even_where_readings_were_purged(tmp_path: Path) -> None:
+def test_restart_repeats_no_refusal_even_after_a_purge(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     for ts in range(1, 6):
         add(path, ts, 10 * ts if ts != 3 else -1, 1, 2)
@@ -187,7 +189,7 @@ def test_a_restart_repeats_no_reason_even_where_readings_were_purged(tmp_path: P
         assert read_bytes(feed.finish()) == 20
 
 
-def test_a_counter_that_falls_is_a_gap(tmp_path: Path) -> None:
+def test_decreasing_counter_is_a_gap(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     feed, flushes = feed_of(path), []
     for ts, read in enumerate((100, 150, 20, 40, 60), 1):
@@ -197,7 +199,7 @@ def test_a_counter_that_falls_is_a_gap(tmp_path: Path) -> None:
     assert read_bytes(flushes) == 50 + 20 + 20
 
 
-def test_a_database_that_is_down_is_asked_again_until_it_is_given_up(tmp_path: Path) -> None:
+def test_unreachable_database_is_retried_until_the_timeout(tmp_path: Path) -> None:
     now_s = [0.0]
     path = database(tmp_path, [])
     add(path, 1, 10, 1)
@@ -223,7 +225,7 @@ def test_a_database_that_is_down_is_asked_again_until_it_is_given_up(tmp_path: P
         feed.poll()
 
 
-def test_what_is_wrong_from_the_beginning_is_told_at_once(tmp_path: Path) -> None:
+def test_initial_errors_are_raised_immediately(tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="cannot be read"):
         feed_of(tmp_path / "absent").poll()
     with pytest.raises(UsageError, match="database URL"):
@@ -234,7 +236,7 @@ def test_what_is_wrong_from_the_beginning_is_told_at_once(tmp_path: Path) -> Non
         LmtFeed(str(path), "home", ZERO, Reading(time_zone="UTC")).poll()
 
 
-def test_a_database_that_was_replaced_goes_on_with_its_own_counters(tmp_path: Path) -> None:
+def test_replaced_database_continues_with_its_counters(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     feed, flushes = feed_of(path), []
     for ts in range(10, 14):
@@ -251,7 +253,7 @@ def test_a_database_that_was_replaced_goes_on_with_its_own_counters(tmp_path: Pa
     assert read_bytes(flushes) == 3000 + 3
 
 
-def test_a_job_of_the_log_names_the_feed_and_ends_it(tmp_path: Path) -> None:
+def test_logged_job_names_the_feed_and_ends_it(tmp_path: Path) -> None:
     store, path = Store(tmp_path / "warehouse"), database(tmp_path, [])
     record: dict[str, object] = {"cluster": "c", "job_id": "7", "started_at": ZERO, "state": "RUNNING"}
     land_jobs(store, record)
@@ -277,7 +279,7 @@ def test_a_job_of_the_log_names_the_feed_and_ends_it(tmp_path: Path) -> None:
     assert followed_id_of("scratch", ZERO) == plain.followed_id
 
 
-def test_polls_are_implausible_by_the_same_limit(tmp_path: Path) -> None:
+def test_implausible_polls_use_the_configured_limit(tmp_path: Path) -> None:
     path = database(tmp_path, [])
     for ts, read in enumerate((0, 10, 10_000, 10_010), 1):
         add(path, ts, read, 1)

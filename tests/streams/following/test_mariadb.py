@@ -1,4 +1,4 @@
-"""An LMT database on a real MariaDB: polled while it is written, restarted and reset; landed by its URL."""
+"""An LMT database on a real MariaDB is followed across restarts and resets, and landed by its URL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "filesystem_scratch"
 _DROPPED = "drop table if exists FILESYSTEM_INFO, OSS_INFO, OST_INFO, TIMESTAMP_INFO, OST_DATA"
 
-#: of each reading: the target, its number, bytes read and written so far
+# columns of each reading: target, number, bytes read and written so far
 Readings = list[tuple[int, int, int, int]]
 
 
@@ -89,14 +89,14 @@ def moved(flushes: list[Flush]) -> dict[str, float]:
     }
 
 
-def test_polled_live_it_tells_what_the_file_does_through_restarts(empty: MariaDb, tmp_path: Path) -> None:
+def test_live_feed_equals_the_database_file_across_restarts(empty: MariaDb, tmp_path: Path) -> None:
     rows = readings(24)
     feed, flushes = feed_of(empty.url), []
     for number in range(1, 25):
         add(empty, [row for row in rows if row[1] == number])
         flushes += feed.poll()
         if number in (6, 12):
-            # the server dies between two polls; its feed goes on, and so does one that begins at its position
+            # the server dies between two polls; the same feed resumes, and so does a new feed from its position
             empty.stop()
             assert feed.poll() == []
             assert feed.is_down
@@ -111,7 +111,7 @@ def test_polled_live_it_tells_what_the_file_does_through_restarts(empty: MariaDb
     assert [flush.until_s for flush in flushes if flush.moves] == [flush.until_s for flush in whole if flush.moves]
 
 
-def test_a_database_that_was_reset_goes_on_with_its_own_counters(empty: MariaDb) -> None:
+def test_reset_database_continues_with_its_counters(empty: MariaDb) -> None:
     feed, flushes = feed_of(empty.url), []
     for number in range(10, 14):
         add(empty, [(1, number, 1000 * number, 0)])
@@ -127,7 +127,7 @@ def test_a_database_that_was_reset_goes_on_with_its_own_counters(empty: MariaDb)
     assert [flush.events for flush in flushes if "replaced" in flush.events]
 
 
-def test_it_lands_by_its_url_as_the_file_does(empty: MariaDb, tmp_path: Path) -> None:
+def test_url_lands_as_the_file_does(empty: MariaDb, tmp_path: Path) -> None:
     rows = readings(12)
     for number in range(1, 13):
         add(empty, [row for row in rows if row[1] == number])
@@ -142,7 +142,7 @@ def test_it_lands_by_its_url_as_the_file_does(empty: MariaDb, tmp_path: Path) ->
     assert found[0].height > 20
 
 
-def test_one_that_is_down_is_refused_and_told(empty: MariaDb, tmp_path: Path) -> None:
+def test_unreachable_database_is_refused(empty: MariaDb, tmp_path: Path) -> None:
     empty.stop()
     began = time.monotonic()
     (arrival,) = land_paths(Store(tmp_path / "w"), Settings(), [empty.url], Told(time_zone="UTC"))

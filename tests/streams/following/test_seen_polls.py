@@ -1,3 +1,5 @@
+"""Seen polls are stored compactly, with a bounded number of entries."""
+
 from __future__ import annotations
 
 import json
@@ -12,7 +14,7 @@ from tests.budget import examples
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 40), st.integers(1, 7), st.booleans()), max_size=120))
-def test_it_knows_what_a_plain_mapping_knows(added: list[tuple[int, int, bool]]) -> None:
+def test_seen_polls_equal_a_plain_mapping(added: list[tuple[int, int, bool]]) -> None:
     seen, naive = SeenPolls(0), dict.fromkeys(range(-2, 50), 0)
     for instant_us, mask, is_restart in added:
         seen.add(instant_us, mask)
@@ -22,7 +24,7 @@ def test_it_knows_what_a_plain_mapping_knows(added: list[tuple[int, int, bool]])
     assert {instant_us: seen.at(instant_us) for instant_us in naive} == naive
 
 
-def test_even_polls_are_one_run_in_whatever_order_their_controllers_come() -> None:
+def test_regular_polls_are_stored_as_one_run_in_any_order() -> None:
     seen = SeenPolls(0)
     for mask in (1, 2, 5):
         for instant_us in range(5, 5005, 5):
@@ -30,7 +32,7 @@ def test_even_polls_are_one_run_in_whatever_order_their_controllers_come() -> No
     assert seen.plain() == {"floor_us": 0, "masks": ["7"], "runs": [[5, 5, 1000, 0]]}
 
 
-def test_it_is_bounded_and_says_what_it_forgot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_is_bounded_and_forgotten_times_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen_polls, "MOST_PROGRESSIONS", 10)
     seen = SeenPolls(0)
     for number in range(100):
