@@ -1,4 +1,4 @@
-"""The pages under docs/ say what the code says, and every declaration has words to show there."""
+"""The pages under docs/ agree with the code, and every declaration has a description."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[A-Za-z0-9_]+", text))
 
 
-# ---- the pages are those of the code
+# ---- generated pages
 
 
 @pytest.mark.parametrize("name", list(reference.PAGES))
-def test_page_is_what_the_code_declares(name: str) -> None:
+def test_page_equals_the_declarations_of_the_code(name: str) -> None:
     page = (reference.DOCS / name).read_text(encoding="utf-8")
     assert page == reference.PAGES[name](), f"docs/{name} is stale: run `uv run python -m iosig.cli.reference`"
 
 
-def test_stale_pages_are_told(tmp_path: Path) -> None:
+def test_stale_pages_are_found(tmp_path: Path) -> None:
     for name, page in reference.PAGES.items():
         (tmp_path / name).write_text(page(), encoding="utf-8")
     assert reference.stale(tmp_path) == []
@@ -75,7 +75,7 @@ def test_pages_need_no_heavy_library() -> None:
     assert told.stdout.split() == []
 
 
-def test_tables_keep_their_columns() -> None:
+def test_rows_of_a_table_have_the_same_number_of_columns() -> None:
     for name, page in reference.PAGES.items():
         for block in page().split("\n\n"):
             if not block.startswith("|"):
@@ -84,7 +84,7 @@ def test_tables_keep_their_columns() -> None:
             assert len(widths) == 1, f"{name}: {block}"
 
 
-# ---- every declaration has words
+# ---- descriptions
 
 
 def test_every_command_has_help() -> None:
@@ -130,13 +130,13 @@ def test_every_check_has_a_doc_and_a_remedy() -> None:
     assert silent == []
 
 
-def test_settings_give_the_parameters_of_the_checks() -> None:
+def test_quality_settings_equal_the_parameters_of_checks() -> None:
     parameters = {parameter.name: parameter.default for table in CHECKED for parameter in suites.parameters(table)}
     fields = {name: field.default for name, field in QualitySettings.model_fields.items()}
     assert parameters == fields
 
 
-# ---- the example, and the pages written by hand
+# ---- the example, and hand-written pages
 
 
 def test_example_settings_are_valid_and_complete() -> None:
@@ -149,7 +149,7 @@ def test_example_settings_are_valid_and_complete() -> None:
         assert unset == []
 
 
-def test_the_example_gets_defaults_that_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_defaults_are_added_to_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = reference.EXAMPLE.read_text(encoding="utf-8")
     assert reference.example() == whole
     lacking = re.sub(r"(?m)^(gamma|max_sample_count|cron) .*\n|^\[predictions\].*\n.*\n\n", "", whole)
@@ -181,7 +181,7 @@ def test_glossary_is_short_and_sorted() -> None:
 
 
 @pytest.mark.parametrize("name", HAND_WRITTEN)
-def test_links_lead_somewhere(name: str) -> None:
+def test_links_lead_to_existing_files(name: str) -> None:
     page = ROOT / name
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     broken = [link for link in links if not link.startswith("http") and not (page.parent / link).exists()]
@@ -189,7 +189,7 @@ def test_links_lead_somewhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HAND_WRITTEN)
-def test_command_lines_in_pages_exist(name: str) -> None:
+def test_commands_and_options_in_pages_exist(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     known = {context.command_path: context.command for context in reference.contexts(_CONTEXT)}
     lines = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
@@ -205,11 +205,11 @@ def test_command_lines_in_pages_exist(name: str) -> None:
             assert unknown == [], line
 
 
-def test_readme_is_for_the_first_minute() -> None:
+def test_readme_has_at_most_100_lines() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_index_links_to_every_page() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     assert [name for name in PAGES if f"({name.removeprefix('docs/')}" not in index and name != "docs/README.md"] == []
 
@@ -236,12 +236,12 @@ def test_decision_records_are_numbered_and_listed() -> None:
     assert listed == expected
 
 
-def test_every_published_table_is_in_the_list() -> None:
+def test_every_published_table_is_listed() -> None:
     listed = words((ROOT / "docs" / "tables.md").read_text(encoding="utf-8"))
     assert {table.name for table in TABLES if table.is_published} - listed == set()
 
 
-def test_queries_of_counters_say_who_asked_most() -> None:
+def test_documented_counter_queries_rank_jobs_by_operations() -> None:
     text = (ROOT / "docs" / "job-statistics.md").read_text(encoding="utf-8")
     own, talkers = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     rows = """
@@ -268,7 +268,7 @@ def test_queries_of_counters_say_who_asked_most() -> None:
     ]
 
 
-def test_settings_that_pages_show_are_valid(tmp_path: Path) -> None:
+def test_settings_in_pages_are_valid(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "many-machines.md").read_text(encoding="utf-8")
     blocks = re.findall(r"(?:```toml\n|<<'END'\n)(.*?)(?:```|END\n)", text, re.DOTALL)
     assert len(blocks) == 4

@@ -1,4 +1,4 @@
-"""docs/first-night.md: its commands work in order on a real day, and print what the page shows."""
+"""The commands of docs/first-night.md work in order on a real day, and print the output that the page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def run_command(line: str, folder: Path) -> str:
-    """Run a line of the page in a folder that stands for `/data`; return what it prints."""
+    """Run a line of the page in a folder that replaces `/data`; return its output."""
     program = f"{sys.executable} -c 'from iosig.cli import program; program()'"
     environment = os.environ | {"IOSIG_WAREHOUSE": str(folder / "iosig"), "PYTHONPATH": str(ROOT)}
     command = line.replace("uv run iosig", program)
@@ -28,7 +28,7 @@ def run_command(line: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_commands_of_the_page_print_what_it_shows(shared_data: Path, tmp_path: Path) -> None:
+def test_documented_commands_print_the_documented_output(shared_data: Path, tmp_path: Path) -> None:
     shutil.copy(shared_data / "jobs" / "edison-2018-02-09.sacct", tmp_path / "sacct_2018-02-09.txt")
     shutil.copy(shared_data / "lmt" / "edison-snx11025_2018-02-09.h5lmt", tmp_path)
     printed = shown = ""

@@ -1,4 +1,4 @@
-"""The tree is as CONTRIBUTING.md says: rooms, mirrored tests, files that one can read, nothing of anybody's machine."""
+"""The repository follows CONTRIBUTING.md: rooms, mirrored tests, short files, and no personal or machine data."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from iosig.warehouse.store.models import model_path
 from tests.budget import one_in
 
 ROOT = Path(__file__).resolve().parent.parent
-#: imported without being installed: our own, and what type checkers alone know
+# imported without being installed: iosig itself, and packages that only type checkers know
 _OWN = ("iosig", "bench", "tests", "_typeshed")
 ROOMS = (*house.ROOMS, "sql", "tests")
 MOST_LINES = 600
-#: what lies beside the rooms: a stranger sees it first, and what a measurement left behind shows at once
+# allowed entries next to the rooms; anything else at the top is a leftover
 _BESIDE_ROOMS = {
     *(".ci", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md"),
     *("LICENSE", "README.md", "bench", "docs", "iosig", "pyproject.toml", "uv.lock"),
 }
-#: tests hold tables of cases
+# tests contain tables of cases
 MOST_TEST_LINES = 750
 _UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b|NotImplemented" + "Error")
 _MACHINE_PATH = re.compile(r"(?<![\w.~)}])/(?:home|root|work|Users|farm)/\w")
 _ADDRESS = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[a-z]{2,}")
-#: hosts that exist in no network (RFC 2606)
+# hosts that exist in no network (RFC 2606)
 _EXAMPLE_HOST = re.compile(r"@(?:[\w-]+\.)*(?:example(?:\.(?:com|edu|net|org))?|test|invalid|localhost)$")
 _FOREIGN_WORDS = {"LICENSE", "uv.lock"}
 
 
 def tracked() -> list[Path]:
-    """Return the files of the project, those that are not added yet included."""
+    """Return the files of the project, including new files that are not added yet."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if told.returncode:
@@ -64,15 +64,15 @@ def texts() -> list[Path]:
 # ---- rooms
 
 
-def test_rooms_are_there() -> None:
+def test_rooms_exist() -> None:
     assert [room for room in ROOMS if not (ROOT / room).is_dir()] == []
 
 
-def test_nothing_strange_lies_at_the_top() -> None:
+def test_top_folder_has_no_unexpected_entries() -> None:
     assert {name.split("/")[0] for name in names(tracked())} - {*ROOMS, *_BESIDE_ROOMS} == set()
 
 
-def test_python_lies_in_rooms() -> None:
+def test_python_files_are_in_rooms() -> None:
     allowed = {*ROOMS, "bench", "iosig"}
     outside = [name for name in names(tracked()) if name.endswith(".py") and name.split("/")[0] not in allowed]
     assert outside == []
@@ -85,26 +85,26 @@ def test_every_module_has_a_test_at_its_path(room: str) -> None:
     assert [str(test.relative_to(ROOT)) for test in tests if not test.is_file()] == []
 
 
-def test_tests_follow_the_path_of_a_room() -> None:
+def test_test_folders_mirror_the_rooms() -> None:
     folders = {path.parent.relative_to(ROOT / "tests") for path in tracked() if path.is_relative_to(ROOT / "tests")}
     lost = [str(folder) for folder in folders if not (ROOT / folder).is_dir() and folder.parts[0] != "naive"]
     assert sorted(lost) == []
 
 
-def test_every_model_makes_a_table_and_opens_with_its_grain() -> None:
+def test_every_sql_model_names_its_table_and_grain() -> None:
     grains = {model_path(table): f"-- {table.layer}.{table.name}: {table.grain}" for table in TABLES}
     found = {path: path.read_text(encoding="utf-8").split("\n", 1)[0] for path in (ROOT / "sql").rglob("*.sql")}
     assert found == {path: grain for path, grain in grains.items() if path in found}
 
 
-def test_every_suite_checks_a_table() -> None:
+def test_every_suite_belongs_to_a_table() -> None:
     suites = {path.stem for path in (ROOT / "expectations").glob("*.json")}
     assert sorted(suites - {table.name for table in TABLES}) == []
 
 
 @pytest.fixture(scope="module")
 def every() -> list[house.Module]:
-    """All modules, tests and benchmarks among them."""
+    """All modules, including tests and benchmarks."""
     return house.modules_of(ROOT)
 
 
@@ -114,20 +114,20 @@ def product(every: list[house.Module]) -> list[house.Module]:
     return [module for module in every if module.is_product]
 
 
-def test_no_rooms_need_each_other(product: list[house.Module]) -> None:
+def test_rooms_have_no_circular_imports(product: list[house.Module]) -> None:
     assert house.circles(house.folder_edges(product)) == []
 
 
-def test_a_front_is_a_page_that_names_what_is_behind_it(product: list[house.Module]) -> None:
+def test_package_docstrings_list_their_modules(product: list[house.Module]) -> None:
     fronts = {module.folder: ast.get_docstring(module.tree) or "" for module in product if module.is_front}
-    # the nouns of the contracts are found by the tables in them
+    # the tables of contracts name their modules
     seen = [module for module in product if not module.is_front and module.folder != "warehouse/contracts"]
     behind = [(module.folder, f"`{module.name.split('.')[-1]}`") for module in seen]
     behind += [(str(Path(folder).parent), f"`{Path(folder).name}/`") for folder in fronts if "/" in folder]
     assert sorted((folder, name) for folder, name in behind if name not in fronts.get(folder, "")) == []
 
 
-def test_what_a_front_names_is_there(product: list[house.Module]) -> None:
+def test_names_in_package_docstrings_exist(product: list[house.Module]) -> None:
     lost = [
         f"{front.name}: {name}"
         for front in product
@@ -140,26 +140,26 @@ def test_what_a_front_names_is_there(product: list[house.Module]) -> None:
     assert lost == []
 
 
-def test_fronts_import_nothing(product: list[house.Module]) -> None:
-    # the entry point of the command, the tables, and what Great Expectations has to know to load the suites
+def test_package_init_files_import_nothing(product: list[house.Module]) -> None:
+    # the entry point of the command, the tables, and the classes that Great Expectations needs to load the suites
     allowed = {"iosig.cli", "iosig.expectations", "iosig.warehouse.contracts"}
     fronts = [module for module in product if module.is_front and "\nSTUDY = " not in module.source]
     assert sorted({module.name for module in fronts if house.is_importing(module)} - allowed) == []
 
 
-def test_no_small_module_serves_one_other(product: list[house.Module]) -> None:
+def test_no_small_module_serves_only_one_other(product: list[house.Module]) -> None:
     assert house.small_private_modules(product) == []
 
 
 # ---- files
 
 
-def test_no_module_is_a_drawer() -> None:
+def test_no_catch_all_modules_exist() -> None:
     drawers = {"common", "helper", "helpers", "misc", "util", "utils"}
     assert [name for name in names(tracked()) if {Path(name).stem, *Path(name).parts[:-1]} & drawers] == []
 
 
-def test_files_can_be_read() -> None:
+def test_files_are_short() -> None:
     long = []
     for path in tracked():
         limit = MOST_TEST_LINES if path.is_relative_to(ROOT / "tests") else MOST_LINES
@@ -187,7 +187,7 @@ def declared(*, with_dev: bool) -> set[str]:
 
 
 @pytest.mark.parametrize("with_dev", one_in(2, [False, True]))
-def test_what_is_imported_is_declared(every: list[house.Module], with_dev: bool) -> None:
+def test_imported_packages_are_declared(every: list[house.Module], with_dev: bool) -> None:
     owners = packages_distributions()
     known = declared(with_dev=with_dev)
     undeclared = {
@@ -195,24 +195,24 @@ def test_what_is_imported_is_declared(every: list[house.Module], with_dev: bool)
         for module in every
         if module.is_product != with_dev
         for name in imported(module)
-        # of what is optional only the name may be known
+        # an optional package may not be installed, so its name must suffice
         if not {owner.lower().replace("_", "-") for owner in owners.get(name, [name, f"{name}-binary"])} & known
     }
     assert sorted(undeclared) == []
 
 
-# ---- what must not be in them
+# ---- forbidden content
 
 
-def test_nothing_is_left_unfinished() -> None:
+def test_no_unfinished_work_is_marked() -> None:
     assert [line for path in texts() for line in lines_that_match(_UNFINISHED, path)] == []
 
 
-def test_no_path_of_a_machine() -> None:
+def test_no_machine_paths_occur() -> None:
     assert [line for path in texts() for line in lines_that_match(_MACHINE_PATH, path)] == []
 
 
-def test_no_address_of_a_person() -> None:
+def test_no_personal_addresses_occur() -> None:
     found = [line for path in texts() for line in lines_that_match(_ADDRESS, path)]
     assert [line for line in found if not _EXAMPLE_HOST.search(line)] == []
 
@@ -226,5 +226,5 @@ def test_no_address_of_a_person() -> None:
         (_ADDRESS, "write to ana.b@site" + ".edu"),
     ],
 )
-def test_patterns_find_what_they_are_for(pattern: re.Pattern[str], text: str) -> None:
+def test_patterns_match_their_examples(pattern: re.Pattern[str], text: str) -> None:
     assert pattern.search(text)

@@ -1,6 +1,6 @@
-"""Everything of ours is imported as `iosig.<package>`, so that it can be installed beside other people's packages.
+"""All packages are imported as `iosig.<package>`, so that they can be installed next to other packages.
 
-The checkout is on the path of pytest, where `import flows` would work and give a second copy of every class.
+The checkout is on the path of pytest, where `import flows` would work and create a second copy of every class.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from bench import house
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (*house.ROOMS, "sql")
-#: quoted, or run as a module: `settings.storage` is mostly a variable
+# quoted, or run as a module: `settings.storage` is mostly a variable
 _DOTTED = re.compile(rf"(?:(?<=[\"'`])|(?<=-m ))(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 _NAMES = "|".join(PACKAGES)
 _IMPORT = re.compile(
     rf"(?<![\w.])from (?:{_NAMES})(?:\.\w+)* import|(?:^[ \t>]*|[;\"'] ?)import (?:{_NAMES})(?=[ .,;\"']|$)",
     re.MULTILINE,
 )
-#: text about these names, published history, and columns of tables (`transforms.signatures.expected_correlation`)
+# text about these names, published history, and columns of tables (`transforms.signatures.expected_correlation`)
 _EXEMPT = {"CHANGELOG.md", "docs/lineage.md", "uv.lock", "tests/test_names.py", "tests/test_wheel.py"}
 
 
 def is_module(dotted: str) -> bool:
-    """Return whether the first two parts of a dotted name are a module of the checkout, and not only a table's name."""
+    """Return whether the first two parts of a dotted name are a module of the checkout, and not just a table's name."""
     parts = dotted.split(".")
     path = ROOT.joinpath(*parts[:2])
     is_table = len(parts) == 2 and (ROOT / "sql" / parts[0]).is_dir()
@@ -36,7 +36,7 @@ def is_module(dotted: str) -> bool:
 
 
 def bare_names(path: Path) -> list[str]:
-    """Return the places in a file that name a package of ours without `iosig.`."""
+    """Return the places in a file that name a package of iosig without `iosig.`."""
     place = path.relative_to(ROOT).as_posix()
     text = path.read_text(encoding="utf-8")
     matches = [match for match in _DOTTED.finditer(text) if is_module(match.group())]
@@ -44,13 +44,13 @@ def bare_names(path: Path) -> list[str]:
     return [f"{place}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()}" for match in matches]
 
 
-def test_a_link_leads_to_each_folder() -> None:
+def test_symbolic_links_lead_to_each_package() -> None:
     links = {path.name: os.readlink(path) for path in (ROOT / "iosig").iterdir() if path.is_symlink()}
 
     assert links == {name: f"../{name}" for name in PACKAGES}
 
 
-def test_no_file_uses_a_bare_name() -> None:
+def test_no_file_uses_a_bare_package_name() -> None:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if listing.returncode:
@@ -72,11 +72,11 @@ def test_no_file_uses_a_bare_name() -> None:
         "uv run python -m cli.reference",
     ],
 )
-def test_a_bare_name_is_found(text: str) -> None:
+def test_bare_package_name_is_found(text: str) -> None:
     assert _IMPORT.search(text) or any(is_module(match.group()) for match in _DOTTED.finditer(text))
 
 
 @pytest.mark.parametrize("text", ["from iosig.flows import x", "stage.jobs", "transforms.periods", "docs/flows.md"])
-def test_other_names_are_left_alone(text: str) -> None:
+def test_other_names_are_not_found(text: str) -> None:
     assert not _IMPORT.search(text)
     assert not any(is_module(match.group()) for match in _DOTTED.finditer(text))

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING promises of new things: a file, and one other edit; tried in a copy of the project."""
+"""Each extension that CONTRIBUTING promises needs a new file and one other edit; tried in a copy of the project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 ROOT = Path(__file__).resolve().parent.parent
 _COPIED = ("docs", "sql", *house.ROOMS)
 
-#: new files, by their place
+# new files, by their path
 FILES = {
     "sql/samples/users.sql": """\
 -- samples.users: one row per user
@@ -172,7 +172,7 @@ def figures(results):
 {% endcall %}
 """,
 }
-#: the one other edit of each: the file, what stands there, what follows it from now on
+# the other edit of each extension: the file, the old text, the new text
 EDITS = {
     "column, in its table": (
         "warehouse/contracts/samples.py",
@@ -221,7 +221,7 @@ CHECK = {
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project, and a warehouse with a release that knows of nothing new."""
+    """A copy of the project, and a warehouse with a release from before the extensions."""
     copy = tmp_path_factory.mktemp("copy")
     for name in _COPIED:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "data"))
@@ -234,7 +234,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def copy(before: Path) -> Path:
-    """The same copy with one new thing of each kind, and the rest of the night done."""
+    """The same copy with an extension of each kind, after another night."""
     for place, text in FILES.items():
         (before / place).parent.mkdir(exist_ok=True)
         (before / place).write_text(text)
@@ -253,7 +253,7 @@ def copy(before: Path) -> Path:
 
 
 def iosig(copy: Path, *arguments: str) -> str:
-    """Run the copy's own command; return what it prints."""
+    """Run the command of the copy; return its output."""
     return python(copy, "-c", "from iosig.cli import main; main()", *arguments)
 
 
@@ -276,38 +276,38 @@ def queried(copy: Path, query: str) -> list[tuple[object, ...]]:
     return [tuple(json.loads(line).values()) for line in iosig(copy, "sql", query, "--format", "jsonl").splitlines()]
 
 
-def test_it_is_the_copy_that_runs(copy: Path) -> None:
+def test_copy_of_the_project_is_imported(copy: Path) -> None:
     assert Path(python(copy, "-c", "import iosig.flows; print(iosig.flows.__file__)").strip()).is_relative_to(copy)
 
 
-def test_a_column(copy: Path) -> None:
+def test_column_can_be_added(copy: Path) -> None:
     found = queried(copy, "select application, listed_count from applications where user = 'ann' order by all")
     assert found == [("ior", 2), ("s3d", 2)]
     python(copy, "-m", "iosig.cli.reference")
     assert "runs that the job log has of it" in (copy / "docs" / "dictionary.md").read_text()
 
 
-def test_a_column_of_signatures(copy: Path) -> None:
+def test_column_of_signatures_can_be_added(copy: Path) -> None:
     found = queried(copy, "select kept_count = used_sample_count as same, count(*) from signatures group by all")
     assert [same for same, _ in found] == [True]
 
 
-def test_a_table_and_its_step(copy: Path) -> None:
+def test_table_and_its_step_can_be_added(copy: Path) -> None:
     assert queried(copy, "from users order by user") == [("ann", 4), ("eve", 1)]
     assert queried(copy, "select count(*) from quality where table_name = 'users' and success") != [(0,)]
 
 
-def test_an_input_format(copy: Path) -> None:
+def test_input_format_can_be_added(copy: Path) -> None:
     assert "roll" in iosig(copy, "land", "--format", "help")
     assert queried(copy, "select application from jobs where user = 'eve'") == [("ior",)]
 
 
-def test_a_check(copy: Path) -> None:
+def test_check_can_be_added(copy: Path) -> None:
     found = queried(copy, "select success, unexpected_count from quality where expectation = 'is_rare'")
     assert found == [(False, 2)]
 
 
-def test_a_setting(copy: Path) -> None:
+def test_setting_can_be_added(copy: Path) -> None:
     (copy / "own.toml").write_text("[quality]\nmost_listed_count = 3\n")
     code = (
         "import sys; from pathlib import Path; from iosig.settings.model import load; "
@@ -318,11 +318,11 @@ def test_a_setting(copy: Path) -> None:
     assert "an application with more runs is told" in (copy / "docs" / "settings.md").read_text()
 
 
-def test_a_picture(copy: Path) -> None:
+def test_figure_can_be_added(copy: Path) -> None:
     iosig(copy, "users", "--output", "users.png")
     assert (copy / "users.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_study(copy: Path) -> None:
+def test_study_can_be_added(copy: Path) -> None:
     assert "How often coins show heads." in iosig(copy, "study", "--help")
     assert json.loads(iosig(copy, "study", "coins", "--seeds", "4", "--json"))["results"]["heads"] in range(5)

@@ -1,6 +1,6 @@
-"""Private names of libraries: the uses that are left, with the reason and the version that each was written for.
+"""The remaining uses of libraries' private names, each with its reason and the version it was written for.
 
-With another version, look whether a public way has come, and whether the private name still means the same.
+With another version, check whether a public alternative exists, and whether the private name has the same meaning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PACKAGES = sorted(path.name for path in _ROOT.iterdir() if path.is_dir() and pa
 
 @dataclass(frozen=True)
 class Use:
-    """One private name: where it is used, why, and a check that the library at hand still has it."""
+    """A private name: where it is used, why, and a check that the installed library still has it."""
 
     module: str
     name: str
@@ -70,7 +70,7 @@ USES = [
 ]
 
 
-def test_the_private_names_are_those_of_these_versions() -> None:
+def test_private_names_exist_in_the_supported_versions() -> None:
     assert version("pyiceberg").startswith("0.12.")
     assert sys.version_info[:2] in ((3, 11), (3, 12), (3, 13))
     for use in USES:
@@ -94,7 +94,7 @@ def _defined(tree: ast.AST) -> Iterator[str]:
 
 
 def _used(tree: ast.AST) -> Iterator[str]:
-    """Yield the private names that a module takes of objects or imports from libraries."""
+    """Yield the private names that a module takes from objects or imports from libraries."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and _private(node.attr):
             yield node.attr
@@ -104,8 +104,8 @@ def _used(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("package", _PACKAGES)
-def test_no_other_private_name_is_used(package: str) -> None:
-    """Named tuples' own public methods begin with an underscore."""
+def test_no_unlisted_private_name_is_used(package: str) -> None:
+    """Public methods of named tuples begin with an underscore."""
     trees = {path: ast.parse(path.read_text()) for path in (_ROOT / package).rglob("*.py")}
     own = {name for tree in trees.values() for name in _defined(tree)} | {"_replace", "_asdict", "_fields"}
     found = {(path.relative_to(_ROOT).as_posix(), name) for path, tree in trees.items() for name in _used(tree)}
@@ -113,12 +113,12 @@ def test_no_other_private_name_is_used(package: str) -> None:
     assert {(module, name) for module, name in found if name not in own} <= listed
 
 
-def test_a_private_name_is_noticed() -> None:
+def test_private_names_are_detected() -> None:
     tree = ast.parse("from pyiceberg._x import _y\nz._commit()\nclass A:\n    def _own(self): self._own()")
     assert {*_used(tree)} - {*_defined(tree)} == {"_x", "_y", "_commit"}
 
 
-def test_no_other_private_part_of_pyiceberg_is_overridden() -> None:
+def test_no_unlisted_private_method_of_pyiceberg_is_overridden() -> None:
     modules = (catalogue, database, gathering, manifest_repair, rest, snapshots)
     classes = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
     own = [each for each in classes if each.__module__.startswith("iosig.")]

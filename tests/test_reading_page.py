@@ -1,4 +1,4 @@
-"""docs/reading.md: each example reads what iosig reads, without iosig."""
+"""Each example of docs/reading.md reads the same data as iosig, without iosig."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish, read
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reading.md"
-#: the packages of readers that are none of ours
+# packages that the readers need in addition to the dependencies of iosig
 PACKAGES = {
     "Spark": ["pyspark==4.1.*", "pandas==2.*", "setuptools"],
     "DuckDB's iceberg extension": [
@@ -27,12 +27,12 @@ PACKAGES = {
         "duckdb-extension-avro==1.5.5",
     ],
 }
-#: examples that ask for one day of three
+# examples that read one day of three
 OF_A_DAY = ("A folder / polars", "A folder / DuckDB")
 
 
 def examples(language: str) -> list[Any]:
-    """Return the page's examples in a language: what they are under, and their text."""
+    """Return the page's examples in a language: their heading, and their text."""
     found: list[Any] = []
     above, below = "", ""
     pattern = rf"^(##+) ([^\n]+)$|^```{language}\n(.*?)^```"
@@ -53,7 +53,7 @@ class Site(NamedTuple):
     folder: Path
 
     def put_in(self, text: str) -> str:
-        """Return an example with the places of this machine instead of the page's."""
+        """Return an example with the paths of this machine instead of the page's."""
         first, _ = releases.history(self.store)
         places = {
             "/data/release": self.folder / "release",
@@ -65,7 +65,7 @@ class Site(NamedTuple):
         return text
 
     def count(self, place: int) -> int:
-        """Return how many jobs iosig finds in a release."""
+        """Return the number of jobs in a release according to iosig."""
         return read(self.store, releases.history(self.store)[place], "jobs").height
 
 
@@ -83,7 +83,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 @pytest.mark.parametrize(("name", "example"), examples("python"))
-def test_an_example_reads_the_release(name: str, example: str, site: Site, tmp_path: Path) -> None:
+def test_python_example_reads_the_release(name: str, example: str, site: Site, tmp_path: Path) -> None:
     packages = PACKAGES.get(name.split(" / ")[-1])
     code = site.put_in(example)
     if packages:
@@ -99,7 +99,7 @@ def test_an_example_reads_the_release(name: str, example: str, site: Site, tmp_p
 
 
 def elsewhere(packages: list[str], code: str, folder: Path) -> str:
-    """Run code in an environment of these packages alone and return what it printed; skip where it cannot be had."""
+    """Run code in an environment of only these packages and return its output; skip if it cannot be installed."""
     uv = shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not on this machine")
@@ -110,14 +110,14 @@ def elsewhere(packages: list[str], code: str, folder: Path) -> str:
     had = subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *packages], check=False)
     if had.returncode:
         pytest.skip(f"{', '.join(packages)} cannot be had")
-    # DuckDB keeps its extensions in the home of who runs it
+    # DuckDB keeps its extensions in the user's home
     home = os.environ | {"HOME": str(folder)}
     command = [str(python), "-I", "-c", code]
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder, env=home).stdout
 
 
 @pytest.mark.parametrize(("name", "example"), examples("r"))
-def test_an_example_in_r_reads_the_release(name: str, example: str, site: Site) -> None:
+def test_r_example_reads_the_release(name: str, example: str, site: Site) -> None:
     rscript = shutil.which("Rscript")
     if rscript is None:
         pytest.skip("R is not on this machine")
@@ -127,7 +127,7 @@ def test_an_example_in_r_reads_the_release(name: str, example: str, site: Site) 
     assert int(told.stdout.rsplit(b"jobs:", 1)[1]) == site.count(1), name
 
 
-def test_the_page_has_an_example_of_every_reader() -> None:
+def test_page_has_an_example_of_every_reader() -> None:
     names = {example.id for example in examples("python")}
     assert names >= {f"A folder / {name}" for name in ("pandas", "polars", "DuckDB", "pyarrow", "Spark")}
     assert names >= {"A DuckDB file", "Iceberg / polars", "Iceberg / DuckDB's iceberg extension"}

@@ -1,4 +1,4 @@
-"""The wheel that `uv build` makes has everything that is shipped, under one name."""
+"""The wheel of `uv build` contains all shipped files, under one package name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the sdist and the wheel that was made from it."""
+    """The folder with the sdist and the wheel that was built from it."""
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(["uv", "build", "--quiet", "--out-dir", str(folder)], cwd=ROOT, check=True, timeout=180)
     return folder
@@ -52,7 +52,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(installed: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a program of the environment at a home without a warehouse."""
+    """Run a program of the environment with a home without a warehouse."""
     unset = ("IOSIG_WAREHOUSE", "XDG_DATA_HOME", "PYTHONPATH")
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     environment["HOME"] = str(tmp_path / "home")
@@ -74,14 +74,14 @@ def shipped() -> set[str]:
     return {f"iosig/{name}" for name in names} | {"iosig/__init__.py"}
 
 
-def test_the_wheel_holds_iosig_alone(wheel: Path) -> None:
+def test_wheel_contains_only_iosig(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
 
     assert names == shipped()
 
 
-def test_the_sdist_holds_the_same_packages(built: Path) -> None:
+def test_sdist_contains_the_same_packages(built: Path) -> None:
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {member.name.split("/", 1)[1] for member in archive.getmembers() if member.isfile()}
@@ -89,7 +89,7 @@ def test_the_sdist_holds_the_same_packages(built: Path) -> None:
     assert shipped() - names == set()
 
 
-def test_an_installed_iosig_leaves_other_packages_alone(
+def test_installed_iosig_does_not_shadow_other_packages(
     run: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     code = "import sql, iosig.cli.main, importlib.util as u; print(sql.is_foreign, u.find_spec('flows'))"
@@ -98,14 +98,14 @@ def test_an_installed_iosig_leaves_other_packages_alone(
     assert (done.returncode, done.stdout) == (0, "True None\n"), done.stderr
 
 
-def test_an_installed_study_runs(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_installed_study_runs(run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run("iosig", "study", "networks", "--seeds", "1", "--json")
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("{")
 
 
-def test_an_installed_iosig_keeps_its_warehouse_in_the_users_data_directory(
+def test_installed_iosig_uses_the_data_directory_of_the_user(
     run: Callable[..., subprocess.CompletedProcess[str]], installed: Path, tmp_path: Path
 ) -> None:
     def files() -> set[Path]:

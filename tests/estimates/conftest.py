@@ -1,4 +1,4 @@
-"""Tests here do not wait for the disk."""
+"""Tests in this folder skip fsync."""
 
 from tests.quick_disk import no_waiting_for_the_disk
 

@@ -1,4 +1,4 @@
-"""Staging of landed rows outside a night: the models of the night, with the settings they need."""
+"""Landed rows are staged outside a night by the same models, with the settings they need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLLS = """
 """
 
 
-def test_finished_and_running_jobs_are_staged_with_the_aliases_of_the_settings(tmp_path: Path) -> None:
+def test_jobs_are_staged_with_configured_file_system_names(tmp_path: Path) -> None:
     settings = Settings.model_validate({"filesystems": {"snx": "lake"}})
     for spill in (None, tmp_path):
         with engine(settings, spill) as connection:
@@ -32,7 +32,7 @@ def test_finished_and_running_jobs_are_staged_with_the_aliases_of_the_settings(t
         assert found == [("1", "run.sh", "lake", at("10:05:00")), ("2", "run.sh", None, None)]
 
 
-def test_repeated_polls_count_once_and_gaps_are_no_ticks() -> None:
+def test_repeated_polls_count_once_and_gaps_are_dropped() -> None:
     with engine(Settings()) as connection:
         ticks = stage_polls(connection, Settings(), rows("landed.polls", POLLS))
         interval = connection.sql("select interval_s, grid_phase_s from stage.polls_daily").fetchall()
@@ -43,7 +43,7 @@ def test_repeated_polls_count_once_and_gaps_are_no_ticks() -> None:
     assert interval == [(30.0, 0.0)]
 
 
-def test_pseudonymized_names_are_taken_as_they_are() -> None:
+def test_pseudonymized_application_names_are_not_parsed() -> None:
     hidden = Settings.model_validate({"privacy": {"is_pseudonymized": True}, "jobs": {"application_pattern": "^(..)"}})
     assert model_parameters(hidden)["application_pattern"] == "^(.*)$"
     assert model_parameters(Settings())["application_pattern"] == Settings().jobs.application_pattern

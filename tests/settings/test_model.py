@@ -1,4 +1,4 @@
-"""What settings say where nobody set anything."""
+"""Defaults of the settings."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from iosig.settings.model import SignatureSettings
 from iosig.transforms.signatures.methods import DEFAULT_METHODS
 
 
-def test_the_usual_methods_are_those_that_the_study_chooses_among() -> None:
+def test_default_methods_are_those_compared_by_the_study() -> None:
     assert SignatureSettings.model_construct().methods == list(DEFAULT_METHODS)

@@ -1,4 +1,4 @@
-"""Settings files of commit 18b5d00: refused with the present names, and rewritten."""
+"""Settings files of commit 18b5d00 are refused with the new names, and rewritten by upgrade."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def former(tmp_path: Path) -> Path:
     return path
 
 
-def test_names_and_values_are_rewritten_and_all_else_stays(former: Path, tmp_path: Path) -> None:
+def test_names_and_values_are_rewritten_and_the_rest_is_kept(former: Path, tmp_path: Path) -> None:
     assert has_former_names(former)
     aside = rename_settings(former)
     assert (former.read_text(), aside.read_text()) == (PRESENT, FORMER)
@@ -71,7 +71,7 @@ def test_names_and_values_are_rewritten_and_all_else_stays(former: Path, tmp_pat
     assert model.load(former, tmp_path).alerts.anomaly_factor == 5.0
 
 
-def test_a_layout_that_lines_do_not_show_is_refused(tmp_path: Path) -> None:
+def test_inline_tables_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "iosig.toml"
     path.write_text("watch = { jump_ratio = 5.0 }\n")
     with pytest.raises(UsageError, match=r"rename its settings by docs/upgrading\.md"):
@@ -91,7 +91,7 @@ def test_a_layout_that_lines_do_not_show_is_refused(tmp_path: Path) -> None:
         ("[counters]\nlate_s = 3", "counters.late_s: renamed to counters.grace_s"),
     ],
 )
-def test_former_names_are_refused_with_the_present_ones(tmp_path: Path, text: str, expected: str) -> None:
+def test_former_names_are_refused_with_the_new_ones(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "iosig.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match="`iosig upgrade` renames it") as refusal:
@@ -110,7 +110,7 @@ def test_former_names_are_refused_with_the_present_ones(tmp_path: Path, text: st
         (("status", "--every", "3"), "'--every' was renamed to '--interval'."),
     ],
 )
-def test_former_options_are_refused_with_the_present_ones(cli: Cli, arguments: tuple[str, ...], expected: str) -> None:
+def test_former_options_are_refused_with_the_new_ones(cli: Cli, arguments: tuple[str, ...], expected: str) -> None:
     code, out, err = cli(*arguments)
     assert (code, out) == (2, "")
     assert expected in " ".join(err.split())

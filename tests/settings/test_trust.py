@@ -1,4 +1,4 @@
-"""Programs are named only in a settings file that no one but its user, or root, can write."""
+"""Settings may name programs only if nobody except the user and root can write the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOBODY = 65_534
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A settings file that names a program, in a folder of its own."""
+    """A settings file that names a program, in a private folder."""
     path = tmp_path / "own" / "site.toml"
     path.parent.mkdir(mode=0o755)
     path.write_text(PROGRAM)
@@ -53,17 +53,17 @@ def linked_from_an_open_folder(path: Path) -> None:
     path.parent.chmod(0o777)
 
 
-def test_an_own_file_may_name_a_program(file: Path) -> None:
+def test_private_file_may_name_a_program(file: Path) -> None:
     require_own_sendmail(loaded(file))
 
 
-def test_a_file_of_root_may_name_a_program(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_of_root_may_name_a_program(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_root()
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
     require_own_sendmail(loaded(file))
 
 
-def test_in_a_sticky_folder_only_the_owner_can_replace_a_file(file: Path) -> None:
+def test_file_in_a_sticky_folder_may_name_a_program(file: Path) -> None:
     file.parent.chmod(0o1777)
     require_own_sendmail(loaded(file))
 
@@ -83,21 +83,23 @@ def test_in_a_sticky_folder_only_the_owner_can_replace_a_file(file: Path) -> Non
         (linked_from_an_open_folder, r"other users can replace"),
     ],
 )
-def test_a_file_that_others_can_write_names_no_program(file: Path, change: Callable[[Path], None], remedy: str) -> None:
+def test_file_writable_by_others_must_not_name_a_program(
+    file: Path, change: Callable[[Path], None], remedy: str
+) -> None:
     change(file)
     settings = loaded(file)
     with pytest.raises(UsageError, match=rf"^alerts\.sendmail makes iosig run a program as you, but .*{remedy}"):
         require_own_sendmail(settings)
 
 
-def test_the_check_comes_before_the_run(file: Path, tmp_path: Path) -> None:
+def test_check_precedes_the_run(file: Path, tmp_path: Path) -> None:
     file.chmod(0o666)
     with pytest.raises(UsageError, match="sendmail"), telling(Store(tmp_path / "w"), loaded(file), pytest.fail):
         pytest.fail("the run began")
 
 
 @pytest.mark.parametrize("text", ['[alerts]\nmail_to = ["ops@example.org"]\n', '[alerts]\nsendmail = "/x"\n', ""])
-def test_a_file_that_names_no_program_may_be_shared(file: Path, text: str) -> None:
+def test_file_without_programs_may_be_shared(file: Path, text: str) -> None:
     file.write_text(text)
     file.chmod(0o666)
     require_own_sendmail(loaded(file))
@@ -107,14 +109,14 @@ def test_a_file_that_names_no_program_may_be_shared(file: Path, text: str) -> No
     "text",
     ['[engine]\nexecutor = "slurm"\n', '[engine]\nexecutor = "dask"\nscheduler = "tcp://head:8786"\n'],
 )
-def test_job_scripts_and_schedulers_are_programs_too(file: Path, text: str) -> None:
+def test_job_scripts_and_schedulers_count_as_programs(file: Path, text: str) -> None:
     file.write_text(text)
     file.chmod(0o666)
     with pytest.raises(UsageError, match=r"^engine\.executor = .*`chmod go-w"), executors.opened(loaded(file), file):
         pytest.fail("it was opened")
 
 
-def test_settings_in_an_object_store_name_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_in_an_object_store_must_not_name_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "copies"
     root.mkdir()
     (root / ".url").write_text("s3://bucket/prefix")
@@ -124,7 +126,7 @@ def test_settings_in_an_object_store_name_no_program(tmp_path: Path, monkeypatch
         require_own_sendmail(load(None, root))
 
 
-def test_the_command_refuses_it_in_a_sentence(
+def test_command_refuses_an_unsafe_file_in_one_sentence(
     file: Path, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     file.chmod(0o666)

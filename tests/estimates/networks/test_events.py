@@ -1,4 +1,4 @@
-"""The network of a trace of request events: latencies per hop, clocks, devices, requests that stand out."""
+"""Networks of request events: latencies per hop, clock skew, devices, and outlier requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_each_hop_has_its_latency(tmp_path: Path) -> None:
     )
 
 
-def test_bytes_are_the_same_at_every_hop(tmp_path: Path) -> None:
+def test_bytes_are_equal_at_every_hop(tmp_path: Path) -> None:
     write(tmp_path / "events.parquet", PLAN)
     found = network_of_file(tmp_path / "events.parquet")
     hops = found.network.edges.with_row_index("edge").cast({"edge": pl.Int32})
@@ -54,8 +54,8 @@ def test_bytes_are_the_same_at_every_hop(tmp_path: Path) -> None:
     assert set(sums["written_bytes"]) == {16 * 8 * float(PLAN.request_bytes)}
 
 
-def test_clocks_are_set_before_latencies_are_taken(tmp_path: Path) -> None:
-    """Skew of 50 ms would bury latencies of 2 ms; so far, the spread that is left is that of the opens."""
+def test_clock_skew_is_corrected_before_latencies(tmp_path: Path) -> None:
+    """A skew of 50 ms would hide latencies of 2 ms; the remaining error is the spread of the opens."""
     plan = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8, skew_s=0.05)
     write(tmp_path / "events.csv", plan)
     found = network_of_file(tmp_path / "events.csv")
@@ -67,8 +67,8 @@ def test_clocks_are_set_before_latencies_are_taken(tmp_path: Path) -> None:
     assert any("up to 5" in note for note in found.made.notes)
 
 
-def test_negative_latencies_are_counted_and_told(tmp_path: Path) -> None:
-    """Without collective opens, nothing tells how far the clocks are apart."""
+def test_negative_latencies_are_counted_and_noted(tmp_path: Path) -> None:
+    """Without collective opens, the clock skew cannot be estimated."""
     plan = Plan(rank_count=16, io_node_count=4, storage_node_count=2, requests_per_rank=8, skew_s=0.05)
     events = planted(plan).events.filter(pl.col("event") != "open")
     events.write_csv(tmp_path / "events.csv")
@@ -79,12 +79,12 @@ def test_negative_latencies_are_counted_and_told(tmp_path: Path) -> None:
     assert any("are negative" in note for note in found.made.notes)
 
 
-def test_the_slow_storage_node_is_found(tmp_path: Path) -> None:
+def test_slow_storage_node_is_found(tmp_path: Path) -> None:
     write(tmp_path / "events.csv", Plan(16, 4, 4, 8, slow_storage_node=2))
     assert network_of_file(tmp_path / "events.csv").nodes("device")["node"][0] == "2"
 
 
-def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_size_does_not_change_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "events.csv", PLAN)
     whole = network_of_file(tmp_path / "events.csv").network
     monkeypatch.setattr(event_networks, "_CHUNK_ROWS", 100)
@@ -93,7 +93,7 @@ def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert getattr(whole, name).equals(getattr(parts, name)), name
 
 
-def test_one_huge_request_is_a_bottleneck_with_its_nodes(tmp_path: Path) -> None:
+def test_huge_request_is_a_bottleneck_with_its_nodes(tmp_path: Path) -> None:
     events = planted(PLAN).events
     first = events.filter(pl.col("event") == "request", pl.col("rank") == 3)["request_id"][0]
     is_it = (pl.col("rank") == 3) & (pl.col("request_id") == first) & (pl.col("event") == "request")
@@ -107,13 +107,13 @@ def test_one_huge_request_is_a_bottleneck_with_its_nodes(tmp_path: Path) -> None
     assert row["target_node"] == taken["node"][0]
 
 
-def test_layers_are_the_traces_own(tmp_path: Path) -> None:
+def test_layers_of_an_event_trace_cannot_be_chosen(tmp_path: Path) -> None:
     write(tmp_path / "events.csv", PLAN)
     with pytest.raises(UsageError, match="its own layers"):
         network_of_file(tmp_path / "events.csv", Query(("rank", "host")))
 
 
-def test_one_layer_is_no_network(tmp_path: Path) -> None:
+def test_single_layer_is_refused(tmp_path: Path) -> None:
     planted(PLAN).events.filter(pl.col("layer") == "application").write_csv(tmp_path / "events.csv")
     with pytest.raises(InputRefused, match="only one layer"):
         network_of_file(tmp_path / "events.csv")

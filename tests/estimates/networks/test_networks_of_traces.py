@@ -1,4 +1,4 @@
-"""The network of landed requests: nodes, edges, stripes, clocks; and of the real logs, against their golden numbers."""
+"""Networks of landed requests: nodes, edges, stripes and clocks, with golden numbers of real logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILES = build_batch(
     },
 ).rows
 RECORDS = frames.empty(TRACE_RECORDS)
-#: the first crosses stripes, from OST 7 to OST 9; the last is of no known file
+# the first request crosses stripes, from OST 7 to OST 9; the last is of an unknown file
 REQUESTS: list[dict[str, Any]] = [
     {"rank": 0, "host": "n2", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "start_s": 0.0},
     {"rank": 1, "host": "n10", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "start_s": 2.0},
@@ -83,7 +83,7 @@ def edges_of(network: Network) -> dict[tuple[str, str], tuple[int, float, float]
     }
 
 
-def test_requests_go_from_ranks_over_hosts_to_the_targets_of_their_stripes(tmp_path: Path) -> None:
+def test_requests_pass_from_ranks_and_hosts_to_stripe_targets(tmp_path: Path) -> None:
     made = made_of(tmp_path, REQUESTS)
     assert made.outcome == "built"
     assert made.request_count == 4
@@ -99,26 +99,26 @@ def test_requests_go_from_ranks_over_hosts_to_the_targets_of_their_stripes(tmp_p
     }
 
 
-def test_labels_are_in_order_of_their_numbers_and_idle_ranks_stay(tmp_path: Path) -> None:
+def test_labels_are_in_numeric_order_and_idle_ranks_are_kept(tmp_path: Path) -> None:
     ranks, hosts, targets = (layer.labels.to_list() for layer in network_in(made_of(tmp_path, REQUESTS)).layers)
     assert ranks == ["0", "1", "2", "3", "4", "5"]
     assert hosts == ["n2", "n10"]
     assert targets == ["/home", "OST 7", "OST 9", "OST 30", "unknown storage"]
 
 
-def test_pieces_take_their_share_of_the_time(tmp_path: Path) -> None:
+def test_stripes_take_their_share_of_the_time(tmp_path: Path) -> None:
     network = network_in(made_of(tmp_path, REQUESTS[:1]))
     by_hop = network.totals.join(network.edges.with_row_index("edge").cast({"edge": pl.Int32}), on="edge")
     assert sorted(by_hop.select("hop", "transfer_time_s").iter_rows()) == [(0, 2.0), (1, 1.0), (1, 1.0)]
 
 
-def test_without_hosts_the_picture_is_smaller(tmp_path: Path) -> None:
+def test_network_without_hosts_has_two_layers(tmp_path: Path) -> None:
     made = made_of(tmp_path, [request | {"host": None} for request in REQUESTS])
     assert [layer.name for layer in network_in(made).layers] == ["rank", "target"]
     assert "The trace names no hosts." in made.notes
 
 
-def test_where_nothing_is_known_of_storage_there_are_files(tmp_path: Path) -> None:
+def test_files_replace_unknown_storage(tmp_path: Path) -> None:
     files = FILES.with_columns(
         pl.lit(None, dtype).alias(name)
         for name, dtype in FILES.schema.items()
@@ -128,7 +128,7 @@ def test_where_nothing_is_known_of_storage_there_are_files(tmp_path: Path) -> No
     assert [layer.name for layer in network_in(made).layers] == ["rank", "host", "file"]
 
 
-def test_a_host_that_is_not_known_is_said(tmp_path: Path) -> None:
+def test_unknown_host_is_a_node(tmp_path: Path) -> None:
     made = made_of(tmp_path, [REQUESTS[0], REQUESTS[1] | {"host": None}])
     assert network_in(made).layers[1].labels.to_list() == ["n2", "unknown host"]
 
@@ -150,12 +150,12 @@ def test_layers_can_be_chosen(tmp_path: Path, layers: Any, labels: list[str]) ->
 
 
 @pytest.mark.parametrize("layers", [("rank",), ("rank", "rank"), ("rank", "ion")], ids=str)
-def test_layers_that_cannot_be_are_refused(tmp_path: Path, layers: Any) -> None:
+def test_invalid_layers_are_refused(tmp_path: Path, layers: Any) -> None:
     with pytest.raises(UsageError, match="two or more different layers"):
         made_of(tmp_path, REQUESTS, Query(layers))
 
 
-def test_modules_are_chosen_and_never_added(tmp_path: Path) -> None:
+def test_modules_are_alternatives_and_never_summed(tmp_path: Path) -> None:
     both = [*REQUESTS, {"rank": 0, "request_bytes": 9 * MB, "start_s": 0.0, "module": "MPIIO"}]
     assert made_of(tmp_path, both).module == "POSIX"
     assert made_of(tmp_path, both, Query(module="MPIIO")).request_count == 1
@@ -165,12 +165,12 @@ def test_modules_are_chosen_and_never_added(tmp_path: Path) -> None:
         made_of(tmp_path, both, Query(module="STDIO"))
 
 
-def test_no_requests_are_an_outcome() -> None:
+def test_missing_requests_are_an_outcome() -> None:
     made = build_network([], FILES, RECORDS, Query(), PARAMS)
     assert (made.outcome, made.network, made.notes) == ("no_requests", None, ("The trace has no single requests.",))
 
 
-def test_many_members_are_few_nodes(tmp_path: Path) -> None:
+def test_members_are_grouped_into_a_maximum_of_nodes(tmp_path: Path) -> None:
     requests = [{"rank": rank, "host": f"n{rank}", "start_s": 0.0, "request_bytes": MB} for rank in range(10)]
     made = build_network(landed(tmp_path, requests), FILES, RECORDS, Query(), NetworkParams(4, 4), process_count=12)
     ranks, hosts, _ = network_in(made).layers
@@ -182,20 +182,20 @@ def test_many_members_are_few_nodes(tmp_path: Path) -> None:
     ] == ["4 consecutive ranks are drawn as one.", "4 consecutive hosts are drawn as one."]  # fmt: skip
 
 
-def test_a_rank_of_a_billion_takes_no_memory(tmp_path: Path) -> None:
+def test_huge_rank_number_needs_little_memory(tmp_path: Path) -> None:
     requests = [{"rank": rank, "start_s": 0.0, "request_bytes": MB} for rank in (0, 1_000_000_000)]
     network = network_in(made_of(tmp_path, requests))
     assert network.layers[0].node_count <= PARAMS.max_node_count
     assert network.edges.filter(pl.col("hop") == 0).height == 2
 
 
-def test_what_all_ranks_did_is_one_node(tmp_path: Path) -> None:
+def test_requests_of_all_ranks_are_one_node(tmp_path: Path) -> None:
     paths = landed(tmp_path, [{"rank": -1, "start_s": 0.0, "request_bytes": MB}])
     network = network_in(build_network(paths, FILES, RECORDS, Query(), PARAMS, process_count=8))
     assert network.layers[0].labels.to_list() == ["all ranks"]
 
 
-def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
+def test_clocks_are_corrected_by_collective_opens(tmp_path: Path) -> None:
     offsets_s = np.array([-0.04, 0.0, 0.05])
     records = build_batch(
         TRACE_RECORDS,
@@ -211,12 +211,12 @@ def test_clocks_are_set_by_collective_opens(tmp_path: Path) -> None:
     made = build_network(landed(tmp_path, requests), FILES, records, Query(), NetworkParams(8), process_count=3)
     assert made.skew is not None
     assert made.skew.outcome == "corrected"
-    # 16 s is the edge of two windows: with clocks set alike, all three are on one side of it
+    # 16 s is the edge of two windows: with corrected clocks, all three are on one side of it
     assert network_in(made).totals["window"].n_unique() == 1
     assert any("up to 90 ms" in note for note in made.notes)
 
 
-def test_a_partial_trace_says_its_share(tmp_path: Path) -> None:
+def test_partial_trace_reports_its_covered_share(tmp_path: Path) -> None:
     records = build_batch(
         TRACE_RECORDS,
         {"module": "POSIX", "file_number": [1], "rank": 0, "read_bytes": 0, "written_bytes": 45_000_000},
@@ -226,7 +226,7 @@ def test_a_partial_trace_says_its_share(tmp_path: Path) -> None:
     assert any("10.00% of the counted bytes" in note for note in made.notes)
 
 
-def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_size_does_not_change_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = landed(tmp_path, REQUESTS)
     whole = network_in(build_network(paths, FILES, RECORDS, Query(), PARAMS))
     monkeypatch.setattr(making, "_CHUNK_ROWS", 1)
@@ -248,7 +248,7 @@ def network_of_log(path: Path, asked: Query | None = None) -> NetworkInput:
 
 
 @pytest.mark.long
-def test_bytes_over_edges_are_the_golden_ones(shared_data: Path) -> None:
+def test_bytes_over_edges_equal_the_golden_numbers(shared_data: Path) -> None:
     compared = 0
     for row in golden(shared_data):
         counted = [float(row[f"DXTP_{way}_bytes"] or 0) for way in ("read", "write")]
@@ -264,7 +264,7 @@ def test_bytes_over_edges_are_the_golden_ones(shared_data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_jeanbez_has_its_edges(shared_data: Path) -> None:
+def test_jeanbez_log_has_the_expected_edges(shared_data: Path) -> None:
     (path,) = (shared_data / "darshan").glob("jeanbez_8_*")
     found = network_of_log(path)
     network = found.network
@@ -276,7 +276,7 @@ def test_jeanbez_has_its_edges(shared_data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_jlbez_goes_to_its_filesystem(shared_data: Path) -> None:
+def test_jlbez_log_leads_to_its_file_system(shared_data: Path) -> None:
     (path,) = (shared_data / "darshan").glob("jlbez_IO_test5*")
     network = network_of_log(path).network
     assert [layer.node_count for layer in network.layers[:2]] == [192, 32]
@@ -296,16 +296,16 @@ def test_logs_without_requests_are_refused_with_a_remedy(shared_data: Path, name
     assert "DXT_ENABLE_IO_TRACE" in told.value.remedy
 
 
-def test_a_partial_log_tells_how_much_it_covers(shared_data: Path) -> None:
+def test_partial_log_reports_its_covered_share(shared_data: Path) -> None:
     found = network_of_log(shared_data / "darshan" / "partial_data_dxt.darshan")
     assert found.made.covered_ratio == pytest.approx(0.0655, abs=1e-4)
     assert any("6.55% of the counted bytes" in note for note in found.made.notes)
 
 
-def test_recorder_traces_go_from_ranks_to_files(shared_data: Path) -> None:
+def test_recorder_traces_lead_from_ranks_to_files(shared_data: Path) -> None:
     network = network_of_log(shared_data / "recorder" / "ior_posix_fpp" / "8" / "raw.tar.zst").network
     ranks, files = network.layers
     assert (ranks.node_count, files.name) == (8, "file")
-    # a file each
+    # each rank has a file
     assert files.node_count >= 8
     assert network.edges["source"].n_unique() == 8

@@ -1,4 +1,4 @@
-"""Networks of many small runs made together: every row is that of the run by itself."""
+"""Networks of many small runs built together equal the networks built separately."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def alone(landed: Landed, run: int, process_count: int | None) -> dict[Table, pl
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=examples(15), deadline=None)
 @pytest.mark.slow
-def test_rows_are_those_of_each_run_alone(seed: int) -> None:
+def test_rows_equal_those_of_each_run_alone(seed: int) -> None:
     landed, counts = landed_of(seed, 4)
     made = build_batch(landed, counts, NetworkParams(window_count=5))
     assert not made.left
@@ -116,7 +116,7 @@ def test_rows_are_those_of_each_run_alone(seed: int) -> None:
             assert_frame_equal(found, expected.select(names), check_exact=True)
 
 
-def test_runs_of_many_members_and_of_odd_times_are_left() -> None:
+def test_runs_with_many_members_or_extreme_times_are_left_out() -> None:
     landed, _ = landed_of(1, 3)
     rows = {"request": 0, "module": "POSIX", "rank": 0, "direction": "read", "request_bytes": 1.0}
     odd = [
@@ -134,7 +134,7 @@ def test_runs_of_many_members_and_of_odd_times_are_left() -> None:
     assert made.rows[NETWORK_RUNS].select("run", "outcome").rows() == [(0, "no_requests"), (2, "no_requests")]
 
 
-def test_more_pieces_than_are_held_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_stripe_pieces_raise_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     landed, counts = landed_of(2, 12)
     monkeypatch.setattr(together, "_MAX_PIECES", 10)
     with pytest.raises(TooManyPiecesError):

@@ -1,4 +1,4 @@
-"""Signatures of many sample sets: batches of any size give the signatures of all sets together."""
+"""Signatures of many sample sets do not depend on the batch size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARAMS = SignatureParams()
 
 
 def drawn(set_count: int, seed: int = 0, run_count: int = 6) -> SampleSets:
-    """Return sets of runs with two bursts each, of several lengths; some runs are others'."""
+    """Return sets of runs with two bursts each, of several lengths; some runs have other bursts."""
     rng = np.random.default_rng(seed)
     sets = []
     for place in range(set_count):
@@ -42,7 +42,7 @@ def assert_same(found: list[MethodSignatures], wanted: list[MethodSignatures]) -
                 np.testing.assert_array_equal(getattr(mine.bursts, name), getattr(theirs.bursts, name))
 
 
-def test_a_part_is_its_sets_and_copies_no_samples() -> None:
+def test_part_shares_the_samples_of_its_sets() -> None:
     sets = drawn(5)
     part = part_of(sets, slice(1, 4))
     assert np.shares_memory(part.samples.values, sets.samples.values)
@@ -56,7 +56,7 @@ def test_a_part_is_its_sets_and_copies_no_samples() -> None:
         np.testing.assert_array_equal(mine.samples.offsets, theirs.samples.offsets)
 
 
-def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_size_does_not_change_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
     sets = drawn(7)
     wanted = extract_signatures(sets, PARAMS, METHODS)
     for max_steps, max_sets in ((1, 1), (1500, 100), (10**9, 3)):
@@ -65,6 +65,6 @@ def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(extract_in_batches(sets, PARAMS, METHODS), wanted)
 
 
-def test_no_sets_have_no_signatures() -> None:
+def test_empty_sets_have_no_signatures() -> None:
     (found,) = extract_in_batches(drawn(0), PARAMS, ("robust",))
     assert (found.method, found.signatures, len(found.is_outlier)) == ("robust", [], 0)

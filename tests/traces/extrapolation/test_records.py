@@ -1,4 +1,4 @@
-"""Records of extrapolations: made of what the models gave, landed once, superseded by what came later."""
+"""Extrapolation records are created from models, landed once, and superseded by later records."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "warehouse")
 
 
-# ---- made
+# ---- creation
 
 
-def test_a_record_is_made_of_an_extrapolation() -> None:
+def test_record_is_created_from_an_extrapolation() -> None:
     found = record(DONE, traces(24, 16, 8, 12), has_nested_calls=False, totals=COUNTED)
     assert found == EXTRAPOLATED
     assert found.text() == record(DONE, traces(8, 12, 16, 24), has_nested_calls=False, totals=COUNTED).text()
 
 
-def test_a_record_is_made_of_a_refusal_with_all_its_fields() -> None:
+def test_record_is_created_from_a_refusal_with_all_its_fields() -> None:
     assert record(NOT_DONE, traces(8, 12, 16, 24), has_nested_calls=False) == REFUSED
 
 
-def test_what_was_not_counted_is_not_known_but_for_the_classes() -> None:
+def test_uncounted_totals_are_unknown_except_for_the_class_count() -> None:
     found = record(DONE, traces(8, 12, 16, 24), has_nested_calls=True)
     assert found.totals == Totals(class_count=2)
 
@@ -91,7 +91,7 @@ def file(path: str | None, file_count: int | None) -> FileTotal:
     return FileTotal(path, file_count, 8, 4, 0, 0, 0, 0, 0)
 
 
-def test_bytes_count_once() -> None:
+def test_nested_bytes_are_counted_once() -> None:
     calls = (CallTotal("MPIIO", "MPI_File_write_at", 40), CallTotal("POSIX", "pwrite", 60))
     modules = (module("MPIIO", False, 5, 400), module("POSIX", False, 0, 7), module("POSIX", True, 5, 400))
     found = counted(totals.Totals(8, calls, modules, (file("a", 1), file("b.{0..7}", 8))))
@@ -99,7 +99,7 @@ def test_bytes_count_once() -> None:
     assert counted(totals.Totals(8, (), (), ())) == Totals(None, 0, 0, 0, 0)
 
 
-def test_what_is_not_known_of_some_is_not_known() -> None:
+def test_total_with_an_unknown_part_is_unknown() -> None:
     some = (module("MPIIO", False, None, 400), module("POSIX", True, None, None))
     found = counted(totals.Totals(8, (), some, (file("a", 1), file(None, None))))
     assert found == Totals(None, 0, None, 400, None)
@@ -107,7 +107,7 @@ def test_what_is_not_known_of_some_is_not_known() -> None:
     assert counted(totals.Totals(8, (), mixed, ())) == Totals(None, 0, None, None, 0)
 
 
-def test_misuse_is_told() -> None:
+def test_inconsistent_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="not those of"):
         record(DONE, traces(8, 12, 16), has_nested_calls=False)
     with pytest.raises(ValueError, match="no totals"):
@@ -116,7 +116,7 @@ def test_misuse_is_told() -> None:
         record(replace(NOT_DONE, refusals=()), traces(8, 12, 16, 24), has_nested_calls=False)
 
 
-def test_names_of_any_bytes_can_be_kept() -> None:
+def test_names_with_undecodable_bytes_are_kept() -> None:
     odd = GivenTrace(8, "0" * 64, b"caf\xe9".decode("utf-8", "surrogateescape"))
     reason = replace(NOT_DONE.refusals[0], field="\udce9", reason="\udcff.")
     refused = replace(NOT_DONE, rank_counts=(8,), refusals=(reason,), models=(Model("\ud800", "n"),))
@@ -126,7 +126,7 @@ def test_names_of_any_bytes_can_be_kept() -> None:
 
 
 @pytest.mark.parametrize("character", ["é", '"', "\x01"])
-def test_what_would_be_too_long_is_told_in_part(character: str) -> None:
+def test_long_lists_are_truncated_with_a_note(character: str) -> None:
     long = tuple(Model(f"{number} " + character * 200, "n") for number in range(20_000))
     many = tuple(Refusal("no_exact_model", model.field, "Why.") for model in long)
     found = record(
@@ -144,20 +144,20 @@ def test_what_would_be_too_long_is_told_in_part(character: str) -> None:
         assert len(listed) > 1000
 
 
-def test_a_single_field_may_be_too_long() -> None:
+def test_oversized_single_field_is_omitted_with_a_note() -> None:
     refusal = replace(NOT_DONE.refusals[0], reason="x" * (3 << 20))
     found = record(replace(NOT_DONE, refusals=(refusal,)), traces(8, 12, 16, 24), has_nested_calls=False)
     assert extrapolation_json.parse(found.text().encode()) == found
     assert [refused.field for refused in found.refused_fields] == ["and 1 more"]
 
 
-def test_two_traces_of_one_rank_count_are_both_told() -> None:
+def test_two_traces_of_one_rank_count_are_both_listed() -> None:
     twice = replace(NOT_DONE, rank_counts=(8, 12))
     found = record(twice, [*traces(8, 12), *traces(8, program="hacc")], has_nested_calls=False)
     assert found.row()["rank_counts"] == [8, 8, 12]
 
 
-def test_a_trace_has_the_name_and_id_that_it_has_when_landed(tmp_path: Path, store: Store) -> None:
+def test_trace_has_the_name_and_id_of_its_landing(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "ior" / "8" / "raw.tar"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"some trace")
@@ -169,12 +169,12 @@ def test_a_trace_has_the_name_and_id_that_it_has_when_landed(tmp_path: Path, sto
     assert found.name.endswith("ior/8/raw.tar")
 
 
-def test_a_folder_that_is_no_trace_is_refused(tmp_path: Path) -> None:
+def test_folder_that_is_not_a_trace_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputRefused):
         given_trace(tmp_path, 8)
 
 
-def test_a_real_trace_is_known_as_an_archive(shared_data: Path) -> None:
+def test_real_trace_is_identified_by_its_archive(shared_data: Path) -> None:
     archive = next((shared_data / "recorder").glob("ior_posix_chunk/8/raw.tar*"), None)
     if archive is None:
         pytest.skip("the Recorder traces are not on this machine")
@@ -183,10 +183,10 @@ def test_a_real_trace_is_known_as_an_archive(shared_data: Path) -> None:
     assert found.sha256 == hashlib.sha256(archive.read_bytes()).hexdigest()
 
 
-# ---- landed
+# ---- landing
 
 
-def test_a_record_lands_once(store: Store) -> None:
+def test_record_lands_once(store: Store) -> None:
     first, again = land(store, EXTRAPOLATED, "ior-1000"), land(store, EXTRAPOLATED, "ior-1000")
     assert (first.is_new, again.is_new) == (True, False)
     assert first.landing == again.landing
@@ -194,7 +194,7 @@ def test_a_record_lands_once(store: Store) -> None:
     assert first.landing.format == "extrapolations"
 
 
-def test_a_record_that_came_as_a_file_is_not_landed_again(tmp_path: Path, store: Store) -> None:
+def test_record_landed_from_a_file_is_not_landed_again(tmp_path: Path, store: Store) -> None:
     path = tmp_path / "record"
     path.write_text(EXTRAPOLATED.text())
     by_hand = landing.land(store, path, lambda _: Reading())
@@ -206,7 +206,7 @@ def test_a_record_that_came_as_a_file_is_not_landed_again(tmp_path: Path, store:
     assert len(rows(store)) == 2
 
 
-def test_rank_counts_and_nested_calls_are_landed_side_by_side(store: Store) -> None:
+def test_records_of_other_rank_counts_or_nesting_land_separately(store: Store) -> None:
     for other in (
         EXTRAPOLATED,
         replace(EXTRAPOLATED, process_count=2000),
@@ -216,7 +216,7 @@ def test_rank_counts_and_nested_calls_are_landed_side_by_side(store: Store) -> N
     assert len({(row["trace_set_id"], row["process_count"]) for row in rows(store)}) == 3
 
 
-def test_the_last_word_is_landed_anew_even_if_it_was_said_before(store: Store) -> None:
+def test_latest_record_lands_even_if_it_repeats_an_earlier_one(store: Store) -> None:
     refused = replace(REFUSED, process_count=1000)
     said: list[Record] = [EXTRAPOLATED, refused, EXTRAPOLATED, EXTRAPOLATED, refused]
     assert [land(store, word, "ior").is_new for word in said] == [True, True, True, False, True]
@@ -224,7 +224,7 @@ def test_the_last_word_is_landed_anew_even_if_it_was_said_before(store: Store) -
     assert [lot.generation for lot in landing.ledger(store)] == [1, 1]
 
 
-def test_it_lands_only_where_there_is_a_warehouse(store: Store) -> None:
+def test_record_lands_only_in_an_existing_warehouse(store: Store) -> None:
     assert land_if_there(store, EXTRAPOLATED, "ior") is None
     assert not store.root.exists()
     land(store, REFUSED, "ior")
@@ -233,19 +233,19 @@ def test_it_lands_only_where_there_is_a_warehouse(store: Store) -> None:
     assert landed.is_new
 
 
-def test_a_warehouse_may_be_given_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_warehouse_path_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     near = Store(Path("warehouse"))
     assert [land(near, EXTRAPOLATED, "ior").is_new for _ in range(2)] == [True, False]
 
 
-def test_a_record_that_no_one_could_read_is_not_landed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_record_is_not_landed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extrapolation_json, "MOST_BYTES", 100)
     with pytest.raises(InputRefused, match="longer than 100 bytes"):
         land(store, EXTRAPOLATED, "ior")
     assert not store.landed.exists()
 
 
-def test_the_file_of_a_trace_says_the_same(tmp_path: Path, store: Store) -> None:
+def test_trace_file_metadata_contain_the_record(tmp_path: Path, store: Store) -> None:
     known = records.metadata(EXTRAPOLATED)
     assert known == {"extrapolation": EXTRAPOLATED.text()}

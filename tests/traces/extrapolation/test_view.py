@@ -1,4 +1,4 @@
-"""Ranks as people write them."""
+"""Lists and spans of ranks are parsed from text."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from iosig.traces.extrapolation.view import spans
 from iosig.warehouse.errors import UsageError
 
 
-def test_numbers_and_spans_in_their_order() -> None:
+def test_numbers_and_spans_keep_their_order() -> None:
     assert spans("3", 8) == (range(3, 4),)
     assert spans("5-7, 0,1-1", 8) == (range(5, 8), range(1), range(1, 2))
 
 
 @pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "-1", "1,,2", "0x1", "1" * 20, "²"])
-def test_what_names_no_ranks_is_refused(text: str) -> None:
+def test_invalid_text_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="names no ranks"):
         spans(text, 8)
 

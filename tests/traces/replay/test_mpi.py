@@ -1,4 +1,4 @@
-"""MPI-IO's calls are replayed by MPI where it is installed; where it is not, it is said what is missing."""
+"""MPI-IO calls are replayed by MPI if installed; otherwise the missing parts are named."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORLD = "MPI_COMM_WORLD"
 
 @pytest.fixture
 def with_mpi() -> None:
-    """Skip where MPI is missing."""
+    """Skip if MPI is missing."""
     if shutil.which("mpiexec") is None:
         pytest.skip("mpiexec is not on this machine")
     if importlib.util.find_spec("mpi4py") is None:
@@ -30,7 +30,7 @@ def with_mpi() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("with_mpi")
-def test_a_real_trace_is_replayed_by_mpi(shared_data: Path) -> None:
+def test_real_trace_is_replayed_by_mpi(shared_data: Path) -> None:
     trace = shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst"
     report = replay(trace, Wish(way="mpi"), lambda _: None)
     assert report.process_count == 8
@@ -74,7 +74,7 @@ def test_every_transfer_has_a_method_of_mpi4py() -> None:
     assert not set(moving) - set(mpi_rank.METHODS)
 
 
-def test_it_is_said_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_mpi_is_reported_with_its_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mpi.shutil, "which", lambda _: None)
     monkeypatch.setattr(mpi, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"openmpi-bin.*extra `mpi`.*replayed as POSIX calls"):
@@ -82,6 +82,6 @@ def test_it_is_said_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("others", [["--nested"], ["--processes", "2"]])
-def test_options_that_contradict_are_refused(tmp_path: Path, others: list[str]) -> None:
+def test_contradictory_options_are_refused(tmp_path: Path, others: list[str]) -> None:
     result = CliRunner().invoke(replay_command, [str(tmp_path), "--mpi", *others])
     assert isinstance(result.exception, UsageError)

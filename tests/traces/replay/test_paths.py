@@ -1,4 +1,4 @@
-"""Whatever a trace names, nothing outside the replay's folder is touched."""
+"""A replay never touches paths outside its folder, whatever the trace names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.flows.replayed_programs import executed
 
 
 def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Return all that lies under a folder: kind and mode, time of change and content."""
+    """Return everything below a folder: kind and mode, modification time and content."""
     found = {}
     for path in sorted(folder.rglob("*")):
         told = path.lstat()
@@ -36,14 +36,14 @@ def tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
         ("-rf", ("-rf",)),
     ],
 )
-def test_paths_are_remapped_as_text(path: str, names: tuple[str, ...]) -> None:
+def test_paths_are_mapped_below_the_folder(path: str, names: tuple[str, ...]) -> None:
     assert remapped(path) == names
 
 
 @pytest.mark.parametrize(
     "path", ["", ".", "/", "..", "a/..", "a\0b", "x" * 256, "é" * 128, "a/" * 129 + "b", ("y" * 200 + "/") * 30]
 )
-def test_paths_without_a_place_are_refused(path: str) -> None:
+def test_paths_without_a_valid_target_are_refused(path: str) -> None:
     with pytest.raises(PathRefused):
         remapped(path)
 
@@ -111,7 +111,7 @@ def hostile_calls(path: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_hostile_trace_writes_nothing_outside(tmp_path: Path) -> None:
+def test_hostile_trace_writes_nothing_outside(tmp_path: Path) -> None:
     (tmp_path / "sentinel").mkdir()
     (tmp_path / "sentinel" / "kept").write_text("kept")
     folder = tmp_path / "folder"
@@ -129,7 +129,7 @@ def test_a_hostile_trace_writes_nothing_outside(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o7000 == 0
 
 
-def test_links_that_somebody_plants_are_not_followed(tmp_path: Path) -> None:
+def test_planted_symbolic_links_are_not_followed(tmp_path: Path) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "folder"
     outside.mkdir()
     folder.mkdir()
@@ -155,7 +155,7 @@ def test_links_that_somebody_plants_are_not_followed(tmp_path: Path) -> None:
     assert (outside / "kept").read_text() == "kept"
 
 
-def test_modes_and_flags_are_masked(tmp_path: Path) -> None:
+def test_file_modes_are_masked(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path)
     before = os.umask(0)
     try:
@@ -179,5 +179,5 @@ def test_modes_and_flags_are_masked(tmp_path: Path) -> None:
         (1 << 40, 0),
     ],
 )
-def test_traced_flags_are_those_of_this_machine(traced: int, here: int) -> None:
+def test_traced_flags_are_translated_to_this_machine(traced: int, here: int) -> None:
     assert flags_here(traced) == here

@@ -1,4 +1,4 @@
-"""Traces are replayed by processes of their own: bytes, calls, sizes and order are the trace's, nothing is left."""
+"""Replays in separate processes reproduce the trace's bytes, calls, sizes and order, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BARRIER = ("MPI_Barrier", WORLD)
 
 
 def quiet(_: str) -> None:
-    """Take a line of progress."""
+    """Ignore a line of progress."""
 
 
 def calls_in(folder: Path) -> list[Counter[Line]]:
@@ -47,7 +47,7 @@ def calls_in(folder: Path) -> list[Counter[Line]]:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files that should be empty again."""
+    """A folder for temporary files that must be empty after the test."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
@@ -68,14 +68,14 @@ def test_real_traces_are_replayed_exactly(shared_data: Path, tmp_path: Path, nam
     assert report.written_bytes == report.traced_written_bytes > 0
     assert sorted(path.stat().st_size for path in into.rglob("*") if path.is_file()) == sorted(sizes)
     assert [file.replayed_bytes for file in report.files] == [file.traced_bytes for file in report.files]
-    # The replay's own trace is replayed alike: it has the calls of the first.
+    # The replay was traced too, and that trace can be replayed: it has the calls of the first.
     plan = replay(tmp_path / "again", Wish(is_dry_run=True), quiet)
     assert plan.traced_calls == report.traced_calls
     assert plan.not_replayed == {}
 
 
 @pytest.mark.slow
-def test_mpi_io_becomes_posix_calls(shared_data: Path, temporary: Path) -> None:
+def test_mpi_io_is_replayed_as_posix_calls(shared_data: Path, temporary: Path) -> None:
     report = replay(shared_data / "recorder" / "ios_mpiio_n1" / "8" / "raw.tar.zst", Wish(process_count=2), quiet)
     assert report.differences() == []
     assert report.synchronized_on == {WORLD: 8}
@@ -89,7 +89,7 @@ def test_mpi_io_becomes_posix_calls(shared_data: Path, temporary: Path) -> None:
 def test_every_real_trace_is_replayed_exactly(shared_data: Path, temporary: Path, name: str, count: int) -> None:
     trace = shared_data / "recorder" / name / str(count) / "raw.tar.zst"
     report = replay(trace, Wish(process_count=4), quiet)
-    # IOR looks for its file before it makes it; no trace tells what it was answered.
+    # IOR looks for its file before it creates it; no trace records the result.
     looked = re.compile(r"(access|MPI_File_open): \d+ of \d+ calls failed with ENOENT")
     assert [told for told in report.differences() if not (name.startswith("ior_") and looked.fullmatch(told))] == []
     assert report.replayed_calls == report.traced_calls
@@ -97,7 +97,7 @@ def test_every_real_trace_is_replayed_exactly(shared_data: Path, temporary: Path
     assert list(temporary.iterdir()) == []
 
 
-# ---- programs of one's own
+# ---- hand-written programs
 
 
 def worker(rank: int) -> list[Line]:
@@ -130,7 +130,7 @@ def test_several_ranks_share_a_process(tmp_path: Path) -> None:
     assert calls_in(tmp_path / "again") == expected
 
 
-def test_the_command_prints_json_and_a_table(tmp_path: Path) -> None:
+def test_command_prints_json_and_a_table(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(0)])
     result = CliRunner().invoke(replay_command, [str(trace), "--json", "--dry-run", "--output", str(tmp_path / "new")])
     document = json.loads(result.stdout)
@@ -179,7 +179,7 @@ def test_failed_calls_are_counted_and_shown(tmp_path: Path) -> None:
     }
 
 
-def test_files_that_were_there_are_there_again(tmp_path: Path) -> None:
+def test_files_that_existed_before_the_run_are_prepared(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [[("open", "in 0"), ("read", "in %p 70000"), ("close", "in")]])
     report = replay(trace, Wish(output=tmp_path / "into"), quiet)
     assert report.read_bytes == 70000
@@ -187,7 +187,7 @@ def test_files_that_were_there_are_there_again(tmp_path: Path) -> None:
     assert len(set((tmp_path / "into" / "in").read_bytes())) > 100
 
 
-def test_streams_have_buffers(tmp_path: Path) -> None:
+def test_streams_are_buffered(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     lines = [
@@ -206,14 +206,14 @@ def test_streams_have_buffers(tmp_path: Path) -> None:
     (done,), _, _ = executed(folder, [lines])
     assert done.failures == {}
     assert (done.written_bytes, done.read_bytes) == (24 + 10 + 6, 30)
-    # The descriptor writes from the file's start; a buffer that is put before it does not change that.
+    # The descriptor writes from the start of the file; a buffer in front of it does not change that.
     assert (folder / "s").stat().st_size == 40
 
 
 # ---- time
 
 
-def test_timed_replay_keeps_order_and_takes_its_time(tmp_path: Path) -> None:
+def test_timed_replay_keeps_order_and_gaps(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     first = [("open", "f 577 420"), *[("write", "f %p 1")] * 10, ("close", "f"), BARRIER]
@@ -225,7 +225,7 @@ def test_timed_replay_keeps_order_and_takes_its_time(tmp_path: Path) -> None:
     assert done[1].end_s > done[0].end_s
 
 
-def test_ranks_of_one_process_wait_side_by_side(tmp_path: Path) -> None:
+def test_ranks_of_one_process_wait_concurrently(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     began = time.monotonic()
@@ -234,10 +234,10 @@ def test_ranks_of_one_process_wait_side_by_side(tmp_path: Path) -> None:
     assert 0.5 <= max(rank.end_s for rank in done) - began < 4.0
 
 
-# ---- what cannot be
+# ---- refusals and failures
 
 
-def test_a_disk_that_is_too_small_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_small_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = write_trace(tmp_path / "trace", [[("open", "f 66 420"), ("pwrite", "f %p 1000000000 0")]])
     full = os.statvfs_result((4096, 4096, 1000, 1000, 1000, 0, 0, 0, 0, 255))
     monkeypatch.setattr(planning.os, "statvfs", lambda _: full)
@@ -246,7 +246,7 @@ def test_a_disk_that_is_too_small_is_refused(tmp_path: Path, monkeypatch: pytest
     assert list((tmp_path / "into").iterdir()) == []
 
 
-def test_bytes_beyond_any_disk_are_refused(tmp_path: Path) -> None:
+def test_offsets_beyond_any_disk_are_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [[("open", "f 0"), ("pread", "f %p 10 1000000000000000000")]])
     with pytest.raises(InputRefused, match="are free under"):
         replay(trace, Wish(is_dry_run=True), quiet)
@@ -259,13 +259,13 @@ def test_too_many_open_files_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
         replay(trace, Wish(is_dry_run=True), quiet)
 
 
-def test_a_trace_without_file_calls_is_refused(tmp_path: Path) -> None:
+def test_trace_without_file_calls_is_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [[BARRIER]])
     with pytest.raises(InputRefused, match="no call that can be replayed"):
         replay(trace, Wish(is_dry_run=True), quiet)
 
 
-def test_folders_that_hold_something_are_refused(tmp_path: Path) -> None:
+def test_non_empty_or_nested_output_folders_are_refused(tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "trace", [worker(0)])
     with pytest.raises(UsageError, match="not empty"):
         replay(trace, Wish(output=trace), quiet)
@@ -273,9 +273,7 @@ def test_folders_that_hold_something_are_refused(tmp_path: Path) -> None:
         replay(trace, Wish(output=tmp_path / "into", trace_output=tmp_path / "into" / "again"), quiet)
 
 
-def test_a_killed_process_breaks_off_the_replay(
-    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_process_aborts_the_replay(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = write_trace(tmp_path / "trace", [[("access", "f 0")] * 20, [BARRIER]], gap_s=3.0)
     running: list[processes.Processes] = []
     start = processes.Processes.start
@@ -294,7 +292,7 @@ def test_a_killed_process_breaks_off_the_replay(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_fault_within_a_process_is_told(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exception_in_a_process_is_raised(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = write_trace(tmp_path / "trace", [worker(0)])
     go_of = processes.go_of
 
@@ -310,7 +308,7 @@ def test_a_fault_within_a_process_is_told(tmp_path: Path, temporary: Path, monke
     assert list(temporary.iterdir()) == []
 
 
-def test_reports_say_what_differs(tmp_path: Path) -> None:
+def test_report_lists_differences(tmp_path: Path) -> None:
     lines = [("open", "f 577 420"), ("write", "f %p 10"), ("lseek", "f 0 0"), ("read", "f %p 20"), ("rmdir", "none")]
     report: Report = replay(write_trace(tmp_path / "trace", [lines]), Wish(), quiet)
     assert report.differences() == [
@@ -321,16 +319,14 @@ def test_reports_say_what_differs(tmp_path: Path) -> None:
     assert report.document()["replayed"]["failures"][0] == {"function": "read", "error": "EBADF", "count": 1}
 
 
-# ---- extrapolated
+# ---- extrapolated traces
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sizes"), one_in(2, [("ios_posix_nn", [819200] * 32), ("ios_strong_posix", [786432])], slow=2)
 )
-def test_an_extrapolated_trace_is_replayed_exactly(
-    shared_data: Path, tmp_path: Path, name: str, sizes: list[int]
-) -> None:
+def test_extrapolated_trace_is_replayed_exactly(shared_data: Path, tmp_path: Path, name: str, sizes: list[int]) -> None:
     signed = []
     for count in (8, 12, 16, 24):
         with signatures.open_signed_run(shared_data / "recorder" / name / str(count) / "raw.tar.zst") as run:

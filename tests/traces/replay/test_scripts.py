@@ -1,4 +1,4 @@
-"""What a rank's calls become: steps, their order among ranks, the files they need, and when each is due."""
+"""A rank's calls become scripts: steps, their order among ranks, required files and waiting times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verbs(lines: list[Line], levels: dict[int, int] | None = None, **how: object
     return [Verb(verb).name for verb in made.script.steps["verb"].tolist()][:-1]
 
 
-# ---- which calls
+# ---- selection of calls
 
 
 NESTED = [("MPI_File_open", "MPI_COMM_SELF f 9 %p 0-0"), ("open", "f 66 420"), ("close", "f"), ("pwrite", "g %p 1 0")]
@@ -44,16 +44,16 @@ NESTED = [("MPI_File_open", "MPI_COMM_SELF f 9 %p 0-0"), ("open", "f 66 420"), (
         ("nested", ["OPEN", "CLOSE", "PWRITE"]),
     ],
 )
-def test_outer_calls_are_replayed_or_the_posix_calls_within(way: str, expected: list[str]) -> None:
+def test_outer_calls_or_nested_posix_calls_are_replayed(way: str, expected: list[str]) -> None:
     assert verbs(NESTED, {1: 1, 2: 1}, way=way) == expected
 
 
-def test_calls_within_other_than_file_calls_are_outer() -> None:
+def test_file_calls_nested_in_other_calls_count_as_outer() -> None:
     lines = [("H5Dwrite", "1 2"), ("MPI_File_sync", "0-0"), ("fsync", "f"), ("main", "x"), ("fsync", "f")]
     assert verbs(lines, {1: 1, 2: 2, 4: 1}) == ["MPI_SYNC", "FSYNC"]
 
 
-def test_what_is_not_replayed_is_counted_with_its_reason() -> None:
+def test_skipped_calls_are_counted_with_their_reason() -> None:
     lines = [
         ("MPI_Comm_rank", "MPI_COMM_WORLD 0"),
         ("mmap", "%p 1 2"),
@@ -92,13 +92,13 @@ def test_what_is_not_replayed_is_counted_with_its_reason() -> None:
         max_size=30,
     )
 )
-def test_any_arguments_make_a_script(calls: list[tuple[str, list[str]]]) -> None:
+def test_any_arguments_yield_a_script(calls: list[tuple[str, list[str]]]) -> None:
     (made,) = scripts_of([[(function, " ".join(arguments)) for function, arguments in calls]])
     assert made.script.counts.total() + made.script.not_replayed.total() == len(calls)
     assert uses(made).files is not None
 
 
-def test_a_spilled_script_is_the_same(tmp_path: Path) -> None:
+def test_spilled_script_equals_the_script_in_memory(tmp_path: Path) -> None:
     (made,) = scripts_of([[("open", "f 66 420"), *[("write", "f %p 7")] * 5000]])
     spilled = made.script.spilled(tmp_path)
     assert isinstance(spilled.steps, np.memmap)
@@ -106,37 +106,37 @@ def test_a_spilled_script_is_the_same(tmp_path: Path) -> None:
     assert made.script.steps.dtype == STEP
 
 
-# ---- when
+# ---- waiting times
 
 
-def test_waits_are_for_what_was_not_executed() -> None:
+def test_waits_cover_skipped_calls() -> None:
     lines = [("MPI_Comm_rank", f"{WORLD} 0"), ("open", "f 66 420"), ("mmap", "f"), ("umask", "1"), ("close", "f")]
     spent = np.array([[1, 10, 0], [2, 20, 0], [4, 40, 0], [8, 80, 0], [16, 160, 0]], np.float64)
     made = written(0, calls_of(lines), spent, "posix")
     assert made.script.steps["wait_s"].tolist() == [1 + 10 + 2, 4 + 40 + 8 + 80 + 16, 0]
 
 
-def test_a_barrier_waits_for_others_and_not_for_its_drawn_time() -> None:
+def test_barrier_waits_for_other_ranks_and_not_for_its_traced_time() -> None:
     made = written(0, calls_of([BARRIER, ("fsync", "f")]), np.array([[1, 50, 0.5], [2, 20, 0]]), "posix")
     assert made.script.steps["wait_s"].tolist() == [1, 2, 0]
     assert made.script.steps["hold_s"].tolist() == [0.5, 0, 0]
 
 
-def test_calls_within_one_that_is_executed_take_no_time() -> None:
+def test_calls_nested_in_an_executed_call_take_no_time() -> None:
     made = written(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "posix")
     assert made.script.steps["wait_s"].tolist() == [1, 1, 0]
     inner = written(0, calls_of(NESTED, {1: 1, 2: 1}), np.full((4, 3), 1.0), "nested")
     assert inner.script.steps["wait_s"].tolist() == [2, 1, 1, 0]
 
 
-def test_all_quantiles_together_are_the_histogram() -> None:
+def test_quantiles_reproduce_the_histogram() -> None:
     bins = (TimeBin(1, 1.0, 1.0, 1.0), TimeBin(2, 2.0, 2.5, 3.0), TimeBin(2, 4.0, 7.0, 10.0))
     times = TimeHistogram(5, 1.0, 4.0, 10.0, 0.0, bins)
     assert quantiles(times, np.arange(5)).tolist() == [1.0, 2.0, 3.0, 4.0, 10.0]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 1000, (1 << 20) + 6])
-def test_shuffling_moves_each_place_to_one(count: int) -> None:
+def test_shuffling_is_a_deterministic_injection(count: int) -> None:
     places = np.arange(0, count, max(1, count // 1000))
     moved = shuffled(places, count, (0, 1))
     assert len(set(moved.tolist())) == places.size
@@ -148,7 +148,7 @@ def test_shuffling_moves_each_place_to_one(count: int) -> None:
 # ---- order among ranks
 
 
-def test_equal_sequences_are_waited_on() -> None:
+def test_equal_collective_sequences_are_synchronized() -> None:
     own = ("MPI_Bcast", "%p 1 MPI_INT 0 0-2")
     order = ordered(visits(one.script for one in scripts_of([[BARRIER, own], [BARRIER, own], [BARRIER]])), 3)
     assert order.members == {WORLD: 3, "0-2": 2}
@@ -163,13 +163,13 @@ def test_equal_sequences_are_waited_on() -> None:
         ([[BARRIER], []], {WORLD: "not every rank that is replayed makes these calls"}),
     ],
 )
-def test_sequences_that_differ_are_not(programs: list[list[Line]], ignored: dict[str, str]) -> None:
+def test_unequal_collective_sequences_are_ignored(programs: list[list[Line]], ignored: dict[str, str]) -> None:
     order = ordered(visits(one.script for one in scripts_of(programs)), 2)
     assert order.members == {}
     assert order.ignored == ignored
 
 
-def test_ranks_that_would_wait_for_ever_do_not(tmp_path: Path) -> None:
+def test_deadlocking_collectives_are_ignored(tmp_path: Path) -> None:
     one, two = ("MPI_Barrier", "0-1"), ("MPI_Barrier", "0-2")
     tmp_path.joinpath("d").mkdir()
     done, order, _ = executed(tmp_path / "d", [[one, two, ("access", "f 0")], [two, one, ("access", "f 0")]])
@@ -177,7 +177,7 @@ def test_ranks_that_would_wait_for_ever_do_not(tmp_path: Path) -> None:
     assert [rank.counts["access"] for rank in done] == [1, 1]
 
 
-def test_a_barrier_keeps_the_order_of_ranks(tmp_path: Path) -> None:
+def test_barrier_keeps_the_order_of_ranks(tmp_path: Path) -> None:
     first = [("open", "f 577 420"), *[("write", "f %p 10")] * 50, ("close", "f"), BARRIER]
     second = [BARRIER, ("open", "f 0"), *[("read", "f %p 10")] * 50]
     for turn, programs in enumerate(([first, second], [second, first])):
@@ -188,7 +188,7 @@ def test_a_barrier_keeps_the_order_of_ranks(tmp_path: Path) -> None:
         assert used.files["f",].prepared_bytes() is None
 
 
-def test_a_waiting_process_hears_that_another_is_gone(tmp_path: Path) -> None:
+def test_waiting_process_is_released_when_another_dies(tmp_path: Path) -> None:
     board = Board(tmp_path / "board", 1, 1).make().opened()
     gates = Gates(board, multiprocessing.Lock(), [multiprocessing.Semaphore(0)], 0, [2], [(0,)])
     assert not gates.is_open(0, gates.arrive(0))
@@ -215,23 +215,25 @@ def test_a_waiting_process_hears_that_another_is_gone(tmp_path: Path) -> None:
         ([WRITTEN, [("open", "f 0"), ("read", "f %p 9")]], 9, 10),
     ],
 )  # fmt: skip
-def test_what_was_there_before_is_inferred(programs: list[list[Line]], before: int | None, after: int | None) -> None:
+def test_initial_and_final_file_sizes_are_inferred(
+    programs: list[list[Line]], before: int | None, after: int | None
+) -> None:
     use = used_by(scripts_of(programs)).files["f",]
     assert use.prepared_bytes() == before
     assert use.final_bytes() == after
 
 
-def test_the_estimate_counts_what_is_written_and_not_the_holes() -> None:
+def test_disk_usage_counts_written_bytes_without_holes() -> None:
     (made,) = scripts_of([[("open", "f 66 420"), ("pwrite", "f %p 10 1000000000000")]])
     assert uses(made).files["f",].disk_bytes() == 10
 
 
-def test_folders_that_ranks_make_are_left_to_them() -> None:
+def test_folders_created_by_ranks_are_not_prepared() -> None:
     used = used_by(scripts_of([[("mkdir", "/a/b 511"), ("open", "/a/b/c/f 66 420")]]))
     assert list(used.needed_folders()) == [("a", "b"), ("a", "b")]
 
 
-# ---- ranks to choose
+# ---- selection of ranks
 
 
 def test_ranks_are_numbers_and_spans() -> None:
@@ -240,6 +242,6 @@ def test_ranks_are_numbers_and_spans() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "2-1", "0-8", "1,,2", "-1", "0-99999999999", "²"])
-def test_others_are_refused(text: str) -> None:
+def test_invalid_ranks_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         chosen(text, 8)
