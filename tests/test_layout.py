@@ -18,21 +18,21 @@ from iosig.warehouse.store.models import model_path
 from tests.budget import one_in
 
 ROOT = Path(__file__).resolve().parent.parent
-# imported without being installed: iosig itself, and packages that only type checkers know
+#: imported without being installed: iosig itself, and packages that only type checkers know
 _OWN = ("iosig", "bench", "tests", "_typeshed")
 ROOMS = (*house.ROOMS, "sql", "tests")
 MOST_LINES = 600
-# allowed entries next to the rooms; anything else at the top is a leftover
+#: allowed entries next to the rooms; anything else at the top is a leftover
 _BESIDE_ROOMS = {
     *(".ci", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md"),
     *("LICENSE", "README.md", "bench", "docs", "iosig", "pyproject.toml", "uv.lock"),
 }
-# tests contain tables of cases
+#: tests contain tables of cases
 MOST_TEST_LINES = 750
 _UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b|NotImplemented" + "Error")
 _MACHINE_PATH = re.compile(r"(?<![\w.~)}])/(?:home|root|work|Users|farm)/\w")
 _ADDRESS = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+[a-z]{2,}")
-# hosts that exist in no network (RFC 2606)
+#: hosts that exist in no network (RFC 2606)
 _EXAMPLE_HOST = re.compile(r"@(?:[\w-]+\.)*(?:example(?:\.(?:com|edu|net|org))?|test|invalid|localhost)$")
 _FOREIGN_WORDS = {"LICENSE", "uv.lock"}
 

@@ -16,14 +16,14 @@ from bench import house
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (*house.ROOMS, "sql")
-# quoted, or run as a module: `settings.storage` is mostly a variable
+#: quoted, or run as a module: `settings.storage` is mostly a variable
 _DOTTED = re.compile(rf"(?:(?<=[\"'`])|(?<=-m ))(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 _NAMES = "|".join(PACKAGES)
 _IMPORT = re.compile(
     rf"(?<![\w.])from (?:{_NAMES})(?:\.\w+)* import|(?:^[ \t>]*|[;\"'] ?)import (?:{_NAMES})(?=[ .,;\"']|$)",
     re.MULTILINE,
 )
-# text about these names, published history, and columns of tables (`transforms.signatures.expected_correlation`)
+#: text about these names, published history, and columns of tables (`transforms.signatures.expected_correlation`)
 _EXEMPT = {"CHANGELOG.md", "docs/lineage.md", "uv.lock", "tests/test_names.py", "tests/test_wheel.py"}
 
 

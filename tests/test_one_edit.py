@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 ROOT = Path(__file__).resolve().parent.parent
 _COPIED = ("docs", "sql", *house.ROOMS)
 
-# new files, by their path
+#: new files, by their path
 FILES = {
     "sql/samples/users.sql": """\
 -- samples.users: one row per user
@@ -172,7 +172,7 @@ def figures(results):
 {% endcall %}
 """,
 }
-# the other edit of each extension: the file, the old text, the new text
+#: the other edit of each extension: the file, the old text, the new text
 EDITS = {
     "column, in its table": (
         "warehouse/contracts/samples.py",

@@ -17,7 +17,7 @@ from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish, read
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reading.md"
-# packages that the readers need in addition to the dependencies of iosig
+#: packages that the readers need in addition to the dependencies of iosig
 PACKAGES = {
     "Spark": ["pyspark==4.1.*", "pandas==2.*", "setuptools"],
     "DuckDB's iceberg extension": [
@@ -27,7 +27,7 @@ PACKAGES = {
         "duckdb-extension-avro==1.5.5",
     ],
 }
-# examples that read one day of three
+#: examples that read one day of three
 OF_A_DAY = ("A folder / polars", "A folder / DuckDB")
 
 

@@ -148,7 +148,7 @@ def _layers(path: Path) -> None:
             file.write(f"request,layer{number},n{number},0,{number},0,1,5\n")
 
 
-# inputs that failed in the past come first
+#: inputs that failed in the past come first
 BOMBS: dict[str, tuple[Bomb, *tuple[str, ...]]] = {
     "a line of 2 GB, gzip": (_gzip(b"a", 2000), "--format", "sacct"),
     "sacct --json with a name of 2 GB, gzip": (

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from itertools import product
 
-# overwrites a file of a release in one step, if DuckDB runs it
+#: overwrites a file of a release in one step, if DuckDB runs it
 _OVERWRITE = "copy (select 1 as a) to '{file}' (format parquet, use_tmp_file false)"
 
-# statements that change something; each is also tried in every wrapping
+#: statements that change something; each is also tried in every wrapping
 _CHANGES = (
     _OVERWRITE,
     "copy (select 1 as a) to '{landed}' (format parquet, use_tmp_file false)",
@@ -30,7 +30,7 @@ _CHANGES = (
     "export database '{new}'",
 )
 
-# `{query}` is a change
+#: `{query}` is a change
 _WRAPPINGS = (
     "with x as ({query}) select 1",
     "with x as materialized ({query}) select * from x",
@@ -56,7 +56,7 @@ _QUOTED = (
     "pragma sql_auto_complete('{query}'); {query}",
 )
 
-# one query of each kind
+#: one query of each kind
 _SINGLE = (
     "copy jobs to '{file}'",
     "copy jobs to '{file}' (format parquet)",

@@ -12,11 +12,11 @@ import pytest
 
 from tests.cli.bombs import BOMBS
 
-# bombs that once caused a failure
+#: bombs that once caused a failure
 _OFTEN = ("polls, all refused, gzip", "Parquet, 30 million times one poll")
 _MOST_BYTES, _LONGEST_S = 500 * 10**6, 30.0
 
-# starts a command and reports its usage from a small process: a child of a large process would inherit its peak
+#: starts a command and reports its usage from a small process: a child of a large process would inherit its peak
 _MEASURING = """
 import json, os, subprocess, sys, time
 began = time.monotonic()

@@ -12,7 +12,7 @@ from iosig.cli.main import iosig
 
 PAGE = figures.PAGE.read_text(encoding="utf-8")
 LINES = [line for block in figures.commands(PAGE) for line in block.splitlines() if line.startswith("iosig ")]
-# figures of a log that is too large for the repository
+#: figures of a log that is too large for the repository
 _OTHERS = {"network-jeanbez.png"}
 
 

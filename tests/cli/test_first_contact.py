@@ -16,7 +16,7 @@ from iosig.cli.main import SUBCOMMANDS, iosig, main
 from iosig.cli.reference import contexts
 from tests.nights import Cli, Night
 
-# three mistakes per command: the arguments, the exit code, and a part of the message
+#: three mistakes per command: the arguments, the exit code, and a part of the message
 MISTAKES = {
     "advise": [
         ("", 2, "Missing argument 'APPLICATION'"),
@@ -230,7 +230,7 @@ def test_help_fits_80_columns_and_describes_each_command() -> None:
 # ---- terminals
 
 
-# commands that print tables of a release, or of a file
+#: commands that print tables of a release, or of a file
 TABLES = [
     ("releases",),
     ("sql", "from signatures"),

@@ -22,7 +22,7 @@ from tests.answers.status.conditions import NOON
 from tests.hostile_servers import http_server, tcp_server
 from tests.nights import Cli, write_small_site
 
-# title change, clear screen, C1, right-to-left override
+#: title change, clear screen, C1, right-to-left override
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egpj"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 

@@ -22,7 +22,7 @@ from iosig.warehouse.placing import moved_into_place
 from tests.nights import Cli
 from tests.request_event_files import Plan, planted, write
 
-# few windows make the search for patterns quick
+#: few windows make the search for patterns quick
 FEW = ("--windows", 8)
 PLAN = Plan(rank_count=16, io_node_count=4, storage_node_count=4, requests_per_rank=8, slow_storage_node=2)
 HOSTILE = (
@@ -31,7 +31,7 @@ HOSTILE = (
     "\u202ertl\u2066\nand\rlines\x00\x9b",
     "long" * 2500,
 )
-# control characters that a terminal interprets
+#: control characters that a terminal interprets
 STEERING = {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160), 0x202E, 0x2066)}
 
 

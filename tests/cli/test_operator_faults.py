@@ -27,7 +27,7 @@ from iosig.warehouse.store.store import Store
 from tests.flows.faulty_machines import SOUND, USER, Ended, Machine, disk, kill_children, read_only, size_on_disk
 from tests.nights import Night, pass_every_check, write_small_site
 
-# applies a fault to a warehouse while the context lasts, and yields the machine on which the command runs
+#: applies a fault to a warehouse while the context lasts, and yields the machine on which the command runs
 Happens = Callable[[Path], AbstractContextManager[Machine]]
 CACHES = ("release_index", "snapshot_files", "plain", "sound.json")
 SQL = ("sql", "select count(*) from job_io")
@@ -179,7 +179,7 @@ _READ_ONLY = r"^/\S+: its file system can only be read\. Mount it to be written"
 _NO_RIGHT = r": there is no right to do that\. Give this user the right"
 _NOT_AS_WRITTEN = r"(?:has [\d,]+ bytes, not [\d,]+|has other bytes than were written|is not there)\. `iosig verify`"
 
-# one fault of each kind is slow, and the others are long
+#: one fault of each kind is slow, and the others are long
 SLOW = (
     Fault(
         "released Parquet flipped", damaged("tables/job_io/data/*", _flipped), SQL, f"job_io/data/.*{_NOT_AS_WRITTEN}"
@@ -376,7 +376,7 @@ def test_full_disk_during_landing_leaves_nothing(tmp_path: Path) -> None:
         assert SOUND.iosig("--warehouse", root, "land", tmp_path / "site" / "polls.csv").code == 0
 
 
-# share of the space of a night that is free: the disk fills while it builds, checks, publishes, links or reports
+#: share of the space of a night that is free: the disk fills while it builds, checks, publishes, links or reports
 PARTS = [0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9]
 
 

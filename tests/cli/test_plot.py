@@ -18,7 +18,7 @@ from tests.flows.signature_releases import Made, curve, publish
 from tests.nights import Cli
 
 HOSTILE = "o'x/'); drop table jobs; --\x1b[2J/8"
-# counters of four runs, with their step length, while server-side samples contain other traffic too
+#: counters of four runs, with their step length, while server-side samples contain other traffic too
 COUNTED = curve([(60, 90, 2e9), (180, 220, 1e9)])[::2] * 0.9
 GAPPED = np.append(curve([(0, 10, 1e9)], 20), [np.nan, 3e9])
 

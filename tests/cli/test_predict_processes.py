@@ -21,7 +21,7 @@ from tests.flows.growing_traces import flushes, trace, write_bit_by_bit
 Rows = dict[tuple[str, int], dict[str, Any]]
 _TIMES = ("predicted_on", "predicted_at", "followed_id", "subject_id")
 _PATIENCE_S = 60.0
-# a method with quick evaluations
+#: a method with quick evaluations
 _QUICK = ("--method", "dft")
 
 

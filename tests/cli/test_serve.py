@@ -30,7 +30,7 @@ from tests.nights import Cli, write_small_site
 from tests.servers import free_port, is_over, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-# modules are not imported from the working directory, as with the installed command
+#: modules are not imported from the working directory, as with the installed command
 IOSIG = [sys.executable, "-P", "-c", "from iosig.cli import program; program()"]
 _TIMEOUT_S = 240.0
 

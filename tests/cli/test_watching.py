@@ -31,7 +31,7 @@ from tests.nights import Cli, Night
 
 _POLLED = datetime(2026, 3, 4, 11, 59, 30, tzinfo=UTC)
 _NOW = _POLLED + timedelta(seconds=31)
-# a name with markup and terminal control characters
+#: a name with markup and terminal control characters
 _HOSTILE = "[bold red]eve[/]\x1b[2J/ior/8"
 
 

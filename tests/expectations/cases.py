@@ -10,7 +10,7 @@ import polars as pl
 from iosig.warehouse.contracts import TABLES, Column, Table, frames
 from tests.prediction_rows import NO_PERIOD, job_prediction, prediction
 
-# tables with a suite: all of a release except the records of quality and history
+#: tables with a suite: all of a release except the records of quality and history
 CHECKED = tuple(table for table in TABLES if table.is_published and table.layer != "quality")
 
 DAY = date(2018, 2, 9)
@@ -79,7 +79,7 @@ def of_year(year: int) -> dict[str, Any]:
     return moved | {"ended_on": DAY.replace(year=year)}
 
 
-# a valid row of each table; `row_of` fills the missing columns
+#: a valid row of each table; `row_of` fills the missing columns
 GOOD: dict[str, dict[str, Any]] = {
     "rejects": {"reason": "It is no number.", "remedy": "Mend it."},
     "jobs": {
@@ -340,9 +340,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "exact_checks": {"method": "robust", "cross_correlation": 0.95, "correlation": 0.9},
 }
 
-# informational rules that any row of a table violates
+#: informational rules that any row of a table violates
 NOTED = {"rejects": {"no_rejects"}}
-# rules that an empty table violates if nothing is configured
+#: rules that an empty table violates if nothing is configured
 EMPTY = {
     "jobs": {"has_rows", "nodes_within_machine"},
     "polls_daily": {"has_rows", "all_controllers_reported"},
@@ -351,7 +351,7 @@ EMPTY = {
 }
 SETTINGS = {"machine_node_count": 10, "min_controller_count": 2}
 
-# changes to the good row, and the row rules that they violate
+#: changes to the good row, and the row rules that they violate
 BROKEN: list[tuple[str, set[str], dict[str, Any]]] = [
     ("rejects", {"reason_given"}, {"reason": ""}),
     ("rejects", {"remedy_given"}, {"remedy": ""}),

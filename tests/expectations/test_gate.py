@@ -55,7 +55,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; \"'$styling ${x}"
 
-# rules about the whole table, which name no rows
+#: rules about the whole table, which name no rows
 OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_values_to_contain_set"}
 
 
@@ -548,7 +548,7 @@ DAYS_APART = Table(
 )
 _PAIR = {"column_A": "a", "column_B": "b", "ignore_row_if": "either_value_is_missing"}
 _SMALL = {"type": "comparison", "column": {"name": "b"}, "operator": "<", "parameter": 3}
-# an expectation of each type that is judged by day, as suites declare them
+#: an expectation of each type that is judged by day, as suites declare them
 BY_DAY: dict[str, tuple[str, dict[str, Any]]] = {
     "between": ("expect_column_values_to_be_between", {"column": "a", "min_value": 1, "max_value": 3}),
     "there": ("expect_column_values_to_not_be_null", {"column": "a"}),
@@ -594,7 +594,7 @@ def test_every_type_that_is_judged_by_day_is_tested() -> None:
 
 
 numbers = st.none() | st.integers(0, 4)
-# rows with the day of each, and the days that are checked together
+#: rows with the day of each, and the days that are checked together
 rows_with_days = st.lists(
     st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from(["x", "yy", "zzz"]), numbers, numbers), max_size=10
 )

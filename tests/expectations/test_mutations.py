@@ -16,11 +16,11 @@ from tests.expectations.cases import BROKEN, CHECKED, NOTED, SETTINGS, rows_of
 # Great Expectations reads pandas values in a way that pandas 4 will change.
 pytestmark = pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning")
 
-# enough rows that the mutated row neither moves their median nor is a third of all
+#: enough rows that the mutated row neither moves their median nor is a third of all
 GOOD_ROW_COUNT = 3
-# rules about the whole table, which no single row violates
+#: rules about the whole table, which no single row violates
 OF_TABLE = {"expect_table_row_count_to_be_between", "expect_column_distinct_values_to_contain_set"}
-# informational rules that any row violates
+#: informational rules that any row violates
 RULES = [
     (found, rule)
     for found in CHECKED

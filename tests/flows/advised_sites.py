@@ -16,7 +16,7 @@ from tests.flows.signature_releases import Made, publish as publish_signatures
 from tests.sql.given import NOON
 from tests.warehouse.releasing import publish
 
-# I/O of `late`: one burst of two minutes, one minute after its start, and one four minutes later
+#: I/O of `late`: one burst of two minutes, one minute after its start, and one four minutes later
 LATE = Made(application_id="ana/late/16", bursts=((60, 180, 3e9), (300, 420, 3e9)), seconds=600)
 MADE = (
     LATE,
@@ -42,7 +42,7 @@ TICKS = """
     scratch    09:01:30  30         60000000000 150000000000
     projects   09:00:30  30         3000000000  0
 """
-# columns: application, file system, start and end (minutes from noon)
+#: columns: application, file system, start and end (minutes from noon)
 JOBS = (
     ("500", "eve", "ckpt", 8, "scratch", -5, None),
     ("501", "eve", "other", 8, "scratch", -5, None),

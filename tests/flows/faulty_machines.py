@@ -21,8 +21,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 _COMMAND = (sys.executable, "-c", "from iosig.cli import main; main()")
 _PATIENCE_S = 300.0
-# prctl's PR_CAPBSET_DROP, and the capabilities with which root bypasses permissions: CAP_DAC_OVERRIDE,
-# CAP_DAC_READ_SEARCH
+#: prctl's PR_CAPBSET_DROP, and the capabilities with which root bypasses permissions: CAP_DAC_OVERRIDE,
+#: CAP_DAC_READ_SEARCH
 _DROP, _OVERRIDES = 24, (1, 2)
 
 
@@ -92,7 +92,7 @@ class Machine:
 
 
 SOUND = Machine()
-# root bypasses permissions, so the command drops the capabilities for that
+#: root bypasses permissions, so the command drops the capabilities for that
 USER = Machine(has_rights_of_root=False)
 
 

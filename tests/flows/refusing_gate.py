@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# environment variable with the path of that file
+#: environment variable with the path of that file
 REFUSED_WHILE = "GATE_FAILS"
 _HOOK = """
 import importlib.abc, importlib.util, os, sys

@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.samples import EXACT_SAMPLES
 from iosig.warehouse.contracts.types import Table
 from iosig.warehouse.store.store import Store
 
-# fault rates high enough that each kind occurs within a few hours
+#: fault rates high enough that each kind occurs within a few hours
 FAULTS = {"restarts_per_day": 10.0, "lost_ratio": 0.05, "outages_per_day": 10.0, "outage_s": (300.0, 2000.0)}
 _STEPS = (
     "counter ends", "counters", "stage polls", "stage jobs", "stage traces", "traces", "samples", "exact samples",

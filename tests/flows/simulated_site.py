@@ -22,13 +22,13 @@ from iosig.warehouse.releases.releases import published
 from iosig.warehouse.store.store import Store
 
 FIRST = datetime(2026, 3, 2, tzinfo=UTC)
-# faults of inputs, and faults of the machine that runs the nights
+#: faults of inputs, and faults of the machine that runs the nights
 OF_INPUTS = ("late", "doubled", "corrected", "missing", "hostile", "unreadable")
 OF_MACHINE = ("disk full", "server restarts", "killed", "gate fails", "two at once", "database down")
 _HEAD = "JobID|User|JobName|Partition|NNodes|Start|End|State"
-# columns about the previous release and landings: they depend on the number of releases
+#: columns about the previous release and landings: they depend on the number of releases
 _HISTORY = ("is_changed", "change_correlation", "relative_volume_change", "added_burst_count", "removed_burst_count")
-# traffic is attributed by the signatures of its night, which improve over time; unattributed traffic changes with them
+#: traffic is attributed by the signatures of its night, which improve over time; unattributed traffic changes with them
 _OF_THEIR_NIGHT = (ATTRIBUTED_IO, SLOWDOWNS, UNATTRIBUTED_PATTERNS)
 _BY_SIGNATURES = ("attributed_bytes", "unattributed_bytes", "excess_own_bytes", "confidence")
 
@@ -46,7 +46,7 @@ class Site:
     folder: Path
     faults: dict[int, str]
     seed: int
-    # files that arrived on each night: their path in the inbox, and their content
+    #: files that arrived on each night: their path in the inbox, and their content
     came: list[list[tuple[str, bytes]]] = field(default_factory=list)
     _late: list[tuple[int, str, bytes]] = field(default_factory=list)
 

@@ -141,7 +141,7 @@ def _catalogue(store: Store) -> tuple[Path, Path]:
     return store.catalogue, other
 
 
-# state documents, with contents that have no effect on a night
+#: state documents, with contents that have no effect on a night
 STATE: dict[str, Any] = {
     "pins.json": {"20260303T000000Z-run": None},
     "rollback.json": asdict(Hold("20260303T000000Z-run", "2026-03-03T00:00:00+00:00", (), (), None)),
@@ -213,7 +213,7 @@ def _damage(path: Path, content: bytes | None) -> None:
 
 
 CASES = [(file, damage, is_moved) for file in FILES for damage in DAMAGES for is_moved in (False, True)]
-# `.ci/run` has time for few of the cases
+#: `.ci/run` has time for few of the cases
 _SLOW = {("table metadata", "flipped", True), ("catalogue", "halved", False), ("rollback.json", "removed", True)}
 
 

@@ -46,7 +46,7 @@ from tests.warehouse.store.test_positions import batch
 
 Change = Callable[[Store], object]
 
-# maximum number of moments of an operation in the long tier
+#: maximum number of moments of an operation in the long tier
 MAX_COUNT = 64 if os.environ.get("IOSIG_TEST_EXAMPLES") == "full" else 16
 
 

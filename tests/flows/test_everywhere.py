@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 _ROOT = Path(__file__).resolve().parents[2]
 _NAMES = '[filesystems]\nscratch1 = "snx11025"\n\n[time_zones]\nsacct = "UTC"\n'
 _EDISON = ("lmt/edison-snx11025_2018-02-09.h5lmt", "jobs/edison-2018-02-09.sacct")
-# inputs of each night
+#: inputs of each night
 NIGHTS = {"edison": _EDISON, "mixed": (*_EDISON, "tmio", "dxt", "ccr-gpfs")}
 
 
@@ -44,7 +44,7 @@ def made(url: str, settings: str, inputs: tuple[Path, ...], folder: Path, *how: 
     }
 
 
-# a warehouse URL and its settings
+#: a warehouse URL and its settings
 _Place = Iterator[tuple[str, str]]
 
 
@@ -97,7 +97,7 @@ def _postgresql(folder: Path, monkeypatch: pytest.MonkeyPatch, weed: SeaweedFs, 
 
 
 _Opening = Callable[[Path, pytest.MonkeyPatch, SeaweedFs, str], AbstractContextManager[tuple[str, str]]]
-# name -> function that sets up the warehouse, and options of the run: without `--inline`, the run uses Prefect
+#: name -> function that sets up the warehouse, and options of the run: without `--inline`, the run uses Prefect
 PLACES: dict[str, tuple[_Opening, tuple[str, ...]]] = {
     "processes": (_processes, ("--inline",)),
     "rest": (_rest, ("--inline",)),

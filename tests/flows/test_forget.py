@@ -94,7 +94,7 @@ def rows(store: Store, release: Release) -> dict[str, list[str]]:
     return found
 
 
-# columns about the previous release, which forgetting does not recompute
+#: columns about the previous release, which forgetting does not recompute
 _ABOUT_BEFORE = (
     "is_changed",
     "change_correlation",

@@ -13,7 +13,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told, land_paths
 from iosig.warehouse.store.store import Store
 
-# one input per kind of reader, by its path below the folder of real measurements
+#: one input per kind of reader, by its path below the folder of real measurements
 INPUTS = (
     *("lmt/lmtdb-reset.sqlite3", "lmt/snx11025_2018-01-28.h5lmt", "lmt/snx11025_2018-01-28.hdf5"),
     *("dftracer/test-trace.pfw.gz", "tmio/8.jsonl", "tmio/384.msgpack"),

@@ -14,7 +14,7 @@ from iosig.warehouse.releases import releases
 from iosig.warehouse.store.store import Store
 from tests.nights import Cli, Night, write_small_site
 
-# a folder's name, and the name of a neighbour that it could match or be mistaken for
+#: a folder's name, and the name of a neighbour that it could match or be mistaken for
 NAMES = {
     "w[1]*? #%41;\\$HOME'\"=~\n": "w1x",
     "a[1]": "a1",

@@ -23,9 +23,9 @@ from tests.joint_sites import BUSY, CALM, DENSE, SPARSE, true_curve
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("quick_checks_throughout")]
 
 ALL = {"calm": CALM, "busy": BUSY, "sparse": SPARSE, "dense": DENSE}
-# slot length of a run [min], with the density of the site in the tests of `iosig.transforms.joint.extraction`
+#: slot length of a run [min], with the density of the site in the tests of `iosig.transforms.joint.extraction`
 SLOT_MIN = 1000 / 60
-# bytes per second of rate 1
+#: bytes per second of rate 1
 UNIT = GB / 4
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 _PAGE = (Path(__file__).resolve().parents[2] / "docs" / "many-machines.md").read_text(encoding="utf-8")
 _IOSIG = "import sys; from iosig.cli import main; sys.argv[0] = 'iosig'; main()"
-# programs that the page calls: `uv run` uses the installed environment without changing it
+#: programs that the page calls: `uv run` uses the installed environment without changing it
 _PROGRAMS = {
     "uv": '[ $1 = run ] && shift && exec "$@"\n[ $1 = sync ]',
     "dask": f'exec {sys.executable} -m dask "$@"',

@@ -43,7 +43,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "networks-sql.md"
 MB = 1_000_000.0
 NAMES = tuple(table.name for table in networks.TABLES)
 SHARED_LOG = "hdf5_diagonal_write_bytes_range_dxt.darshan"
-# a file on four targets, and a file without layout
+#: a file on four targets, and a file without layout
 STRIPED = build_batch(
     TRACE_FILES,
     {
@@ -320,7 +320,7 @@ def test_settings_limit_windows_and_nodes_of_a_network(made: Night) -> None:
 # ---- failures
 
 
-# a traced run as the step sees it
+#: a traced run as the step sees it
 JOB: dict[str, Any] = {"ended_on": None, "trace_id": "t", "source_file": "f", "process_count": 2}
 NOTHING: dict[str, list[Path]] = {table.name: [] for table in networks.LANDED}
 

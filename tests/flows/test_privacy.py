@@ -21,7 +21,7 @@ from tests.flows import growing_traces
 from tests.nights import Cli, write_small_site
 
 KEY = "0123456789abcdef0123456789abcdef"
-# words that must not be found: user, account, job, comment, canceller, and names within an id, a file name and a row
+#: words that must not be found: user, account, job, comment, canceller, and names within an id, a file name and a row
 CLEAR = ("quillzoe", "grantx77", "secretjob", "wordsofhers", "killroyq", "pbsofzoe", "zoesfile", "brokenzoe")
 
 

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_checks_throughout
 MIDNIGHT = datetime(2026, 3, 3, tzinfo=UTC)
 INTERVAL_S, DURATION_S = 5, 900
 GB = 1e9
-# bursts of an application: start, duration and bytes
+#: bursts of an application: start, duration and bytes
 WAVE = ((100, 40, 40 * GB), (400, 20, 20 * GB), (700, 40, 40 * GB))
 GROWN = ((100, 60, 90 * GB), (700, 60, 90 * GB))
 

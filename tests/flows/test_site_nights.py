@@ -33,7 +33,7 @@ from tests.servers import MariaDb, free_port, listens, mariadb, wait_until
 from tests.warehouse.sources.lmt_tables import MARIADB_TABLES
 
 _PATIENCE_S = 600.0
-# several nights: each kind of fault gets a different night
+#: several nights: each kind of fault gets a different night
 _NIGHTS = 15
 
 

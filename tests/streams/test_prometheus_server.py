@@ -39,7 +39,7 @@ _COLUMNS = {
     "lustre_read_bytes_total": "total_read_bytes",
     "lustre_write_bytes_total": "total_written_bytes",
 }
-# a counter: its metric, its target, and its job if any
+#: a counter: its metric, its target, and its job if any
 Key = tuple[str, str, str | None]
 
 

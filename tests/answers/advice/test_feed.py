@@ -28,7 +28,7 @@ from tests.nights import Cli
 from tests.warehouse.releasing import publish
 
 PAGE = DOCS / "scheduler-feed.md"
-# the fixtures ran on the ninth of February 2018
+#: the fixtures ran on the ninth of February 2018
 LONG = 36_500.0
 NOON = datetime(2018, 2, 9, 12, tzinfo=UTC)
 AHEAD = datetime(9999, 12, 31, tzinfo=UTC)
@@ -385,7 +385,7 @@ def test_documented_python_refuses_another_format(tmp_path: Path) -> None:
 
 # ---- the documented hook
 
-# the part of slurmctld's API that the hook uses
+#: the part of slurmctld's API that the hook uses
 _SLURM = """
 slurm = {SUCCESS = 0, ERROR = -1, NO_VAL = 4294967294, log_info = function() end, log_error = function() end}
 dofile("job_submit.lua")

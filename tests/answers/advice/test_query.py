@@ -495,7 +495,7 @@ def test_documented_script_creates_a_table_of_advice(cli: Cli, feed: Path, tmp_p
 
 # ---- the documented hook
 
-# the part of slurmctld's API that the hook uses
+#: the part of slurmctld's API that the hook uses
 _SLURM = """
 slurm = {SUCCESS = 0, ERROR = -1, NO_VAL = 4294967294, log_info = function() end, log_error = print}
 dofile("job_submit.lua")

@@ -16,7 +16,7 @@ from iosig.settings.model import Settings
 from iosig.streams.landing import Told
 from iosig.warehouse.contracts.traces import TRACE_FILES, TRACE_HEATMAPS, TRACE_RECORDS, TRACE_REQUESTS
 
-# start of a log's name -> expected findings, in order
+#: start of a log's name -> expected findings, in order
 EXPECTED = {
     "e3sm": [
         "waiting_in_collectives write", "misaligned_requests", "small_requests read", "amplified_by_mpiio write",

@@ -28,7 +28,7 @@ from tests.sql.given import NOON
 pytestmark = pytest.mark.slow
 
 HEAD = "JOBID|USER|ACCOUNT|PARTITION|STATE|SUBMIT_TIME|START_TIME|END_TIME|TIME_LIMIT|NODES|CPUS|REASON|COMMENT|NAME"
-# columns: application, state, queued since, expected start (minutes from noon), limit, reason, node count, name
+#: columns: application, state, queued since, expected start (minutes from noon), limit, reason, node count, name
 QUEUE = (
     ("500", "eve", "RUNNING", -9, -5, "1:00:00", "None", 8, "ckpt"),
     ("600", "ana", "PENDING", -5, 2, "20:00", "Resources", 16, "late"),

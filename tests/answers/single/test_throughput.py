@@ -27,7 +27,7 @@ FILES = build_batch(
         "osts": pl.Series([[7, 9], None], dtype=pl.List(pl.Int64)),
     },
 ).rows
-# two requests of a striped file, the first across two stripes; one of a plain file; one within another, one empty
+#: two requests of a striped file, the first across two stripes; one of a plain file; one within another, one empty
 REQUESTS: list[dict[str, Any]] = [
     {"rank": 0, "host": "n1", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "start_s": 0.0},
     {"rank": 1, "host": "n1", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "start_s": 2.0},

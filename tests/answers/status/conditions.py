@@ -22,7 +22,7 @@ def filesystem(moved: float = 1e12, usual: tuple[float, ...] = (1e12,) * 14) -> 
     return FilesystemCondition("scratch", (NOON - DAY).date(), moved, usual, 0.0)
 
 
-# a condition without problems
+#: a condition without problems
 WELL = Condition(
     warehouse="/srv/iosig",
     at=NOON,

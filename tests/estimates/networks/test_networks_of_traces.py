@@ -35,7 +35,7 @@ FILES = build_batch(
     },
 ).rows
 RECORDS = frames.empty(TRACE_RECORDS)
-# the first request crosses stripes, from OST 7 to OST 9; the last is of an unknown file
+#: the first request crosses stripes, from OST 7 to OST 9; the last is of an unknown file
 REQUESTS: list[dict[str, Any]] = [
     {"rank": 0, "host": "n2", "file_number": 1, "offset_bytes": 500_000, "request_bytes": MB, "start_s": 0.0},
     {"rank": 1, "host": "n10", "file_number": 1, "offset_bytes": 2_000_000, "request_bytes": MB / 2, "start_s": 2.0},

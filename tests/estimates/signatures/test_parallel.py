@@ -15,7 +15,7 @@ PARAMS = SignatureParams()
 
 
 def drawn(set_count: int, seed: int = 0, run_count: int = 6) -> SampleSets:
-    """Return sets of runs with two bursts each, of several lengths; some runs have other bursts."""
+    """Return sets of runs with two bursts each, of different lengths."""
     rng = np.random.default_rng(seed)
     sets = []
     for place in range(set_count):

@@ -31,10 +31,10 @@ from iosig.warehouse.store.store import Store, write_json, write_parquet
 from tests.nights import FoundByChecks, Night, check_here
 
 HEADER = "JobID|User|JobName|NNodes|Start|End|State"
-# a run that ends before it starts, on a day without other runs, and a malformed line
+#: a run that ends before it starts, on a day without other runs, and a malformed line
 WRONG = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T00:00:00Z|COMPLETED\nnonsense|x\n"
 LATER = f"{HEADER}\n901|bob|ior|8|2026-03-05T01:00:00Z|2026-03-05T02:00:00Z|COMPLETED\n"
-# the same run as corrected by the site's accounting
+#: the same run as corrected by the site's accounting
 MENDED = f"{HEADER}\n900|ann|ior|8|2026-03-01T01:00:00Z|2026-03-01T02:00:00Z|COMPLETED\n"
 
 

@@ -23,7 +23,7 @@ from iosig.warehouse.contracts.signatures import EXACT_CHECKS, SIGNATURE_BURSTS,
 
 DAY = date(2026, 3, 3)
 BEGAN = datetime(2026, 3, 3, 10, tzinfo=UTC)
-# two bursts of a minute
+#: two bursts of a minute
 CURVE = np.zeros(600)
 CURVE[60:120] = 2e9
 CURVE[360:420] = 1e9

@@ -27,7 +27,7 @@ DAY = date(2026, 3, 3)
 BEGAN = datetime(2026, 3, 3, 10, tzinfo=UTC)
 GB = 1e9
 WRITTEN: tuple[Table, ...] = (CLASSES, PERIODS, INFERENCE_CHECKS)
-# default values of each table's columns
+#: default values of each table's columns
 KNOWN = {
     "ended_on": DAY,
     "cluster": "c",

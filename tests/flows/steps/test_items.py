@@ -30,9 +30,9 @@ from iosig.warehouse.releases.releases import Release, published
 from iosig.warehouse.store.store import Store
 from tests.flows.traced_runs import land, trace
 
-# a job that ends before it starts
+#: a job that ends before it starts
 FAULTY = "JobID|User|JobName|NNodes|Start|End|State\n9|ann|ior|8|2026-03-03T01:00:00Z|2026-03-03T00:00:00Z|COMPLETED\n"
-# checks to represent all in the test that starts a process per item, where importing Great Expectations is slow
+#: checks to represent all in the test that starts a process per item, where importing Great Expectations is slow
 SOME = {"stage jobs", "check stage polls"}
 CHECKS = {*SOME, "checks"}
 SETTINGS = Settings.model_validate(

@@ -19,7 +19,7 @@ from iosig.warehouse.store import landing
 from iosig.warehouse.store.store import Store
 
 START = datetime(2026, 3, 3, 12, tzinfo=UTC)
-# columns: seconds since the start, controller, bytes read and written per second
+#: columns: seconds since the start, controller, bytes read and written per second
 Poll = tuple[float, str, float | None, float | None]
 
 

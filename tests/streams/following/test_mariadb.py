@@ -29,7 +29,7 @@ ZERO = datetime(2026, 1, 1, tzinfo=UTC)
 NAME = "filesystem_scratch"
 _DROPPED = "drop table if exists FILESYSTEM_INFO, OSS_INFO, OST_INFO, TIMESTAMP_INFO, OST_DATA"
 
-# columns of each reading: target, number, bytes read and written so far
+#: columns of each reading: target, number, bytes read and written so far
 Readings = list[tuple[int, int, int, int]]
 
 
