@@ -17,7 +17,7 @@ from iosig.warehouse.store.store import Store
 from tests.warehouse.releasing import publish, read
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reading.md"
-#: packages that the readers need in addition to the dependencies of iosig
+#: packages of readers that iosig does not depend on
 PACKAGES = {
     "Spark": ["pyspark==4.1.*", "pandas==2.*", "setuptools"],
     "DuckDB's iceberg extension": [

@@ -1,6 +1,6 @@
 """Queries that would write, access the network or crash.
 
-`{file}` is a file of the release, `{landed}` of a landing, `{new}` is an unused path, `{other}` a file outside the
+`{file}` is a file of the release, and `{landed}` of a landing. `{new}` is an unused path, `{other}` a file outside the
 warehouse, and `{root}` the warehouse's folder.
 """
 

@@ -296,7 +296,7 @@ def landed_site_name(tmp_path: Path) -> str:
 
 
 class _Closed(io.TextIOWrapper):
-    """A pipe whose reader has closed it."""
+    """A pipe that was closed by its reader."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO(), encoding="utf-8")

@@ -233,7 +233,7 @@ def test_release_without_signatures_is_reported(cli: Cli, tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def two_nights(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A warehouse whose second release has another signature than the first."""
+    """A warehouse with different signatures in its two releases."""
     from tests.flows.attributed_releases import TABLES
     from tests.warehouse.releasing import publish
 

@@ -1,4 +1,4 @@
-"""Failures are described in sentences whose numbers exist and whose grammar fits them."""
+"""Failures are described in grammatical sentences with existing numbers."""
 
 from __future__ import annotations
 

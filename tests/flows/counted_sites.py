@@ -1,4 +1,4 @@
-"""A small site whose servers count bytes per job: two targets, a scrape every ten seconds around midnight."""
+"""A small site with byte counters per job: two targets, a scrape every ten seconds around midnight."""
 
 from __future__ import annotations
 

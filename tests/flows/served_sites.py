@@ -1,4 +1,4 @@
-"""Synthetic sites whose servers count per job: landed, sampled, and paired with the served bytes as ground truth."""
+"""Synthetic sites with job counters: landed, sampled, and paired with the served bytes as ground truth."""
 
 from __future__ import annotations
 

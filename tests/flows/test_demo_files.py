@@ -51,7 +51,7 @@ def test_demo_writes_a_job_log_per_night_and_a_poll_file_per_day(site: Site, tmp
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(written)
 
 
-def test_files_of_single_days_equal_those_of_all_days(site: Site, tmp_path: Path) -> None:
+def test_files_of_single_days_equal_files_of_all_days(site: Site, tmp_path: Path) -> None:
     every = write_site(site, tmp_path / "every")
     for place, day in enumerate(days_of(site)):
         own = write_site(site, tmp_path / "own", days=[day])

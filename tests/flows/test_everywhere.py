@@ -131,7 +131,7 @@ def embedded(inputs: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_tables_equal_those_of_a_single_process(
+def test_tables_equal_the_tables_of_a_single_process(
     place: str,
     inputs: tuple[Path, ...],
     embedded: dict[str, list[str]],

@@ -47,7 +47,9 @@ def test_traces_landed_together_and_separately_give_equal_tables(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_checks")
-def test_networks_built_in_chunks_equal_those_built_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_built_in_chunks_equal_networks_built_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: dict[bool, dict[str, pl.DataFrame]] = {}
     names: dict[bool, list[str]] = {}
     for is_divided in (False, True):

@@ -36,7 +36,7 @@ def blocks(heading: str, kind: str) -> list[str]:
 
 
 def with_own(text: str, own: Mapping[str, str]) -> str:
-    """Return a text in which the test's addresses replace those of the page, each of which must occur."""
+    """Return a text with the test's addresses in place of the page's; each of these must occur."""
     for theirs, ours in own.items():
         assert theirs in text, theirs
         text = text.replace(theirs, ours)

@@ -93,7 +93,7 @@ def test_night_runs_on_an_upgraded_warehouse(old_warehouse: Path, cli: Cli, tmp_
     code, output, _ = cli("--warehouse", old_warehouse, "sql", "select count(*) from jobs", "--format", "csv")
     assert (code, output.split()[-1]) == (0, "25")
     assert _count(cli, old_warehouse, "jobs", _SECOND) == 24
-    # classes and periods of shared traffic are not converted, and this run computes those of every day
+    # classes and periods of shared traffic are not converted, so this run computes them for every day
     releases = json.loads(cli("--warehouse", old_warehouse, "releases", "--json")[1])["releases"]
     newest = releases[-1]["release_id"]
     for table in ("classes", "periods"):

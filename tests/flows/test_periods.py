@@ -26,7 +26,7 @@ WRITE = {"module": "POSIX", "direction": "write"}
 
 
 def bursts(**known: Any) -> list[dict[str, Any]]:
-    """Requests of 6 MB every 20 s, each of which takes 0.3 s."""
+    """Requests of 6 MB every 20 s; each takes 0.3 s."""
     return [
         {"request_bytes": 6e6, "start_s": PERIOD_S * k, "end_s": PERIOD_S * k + BURST_S, **known} for k in range(COUNT)
     ]

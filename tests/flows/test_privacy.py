@@ -26,7 +26,7 @@ CLEAR = ("quillzoe", "grantx77", "secretjob", "wordsofhers", "killroyq", "pbsofz
 
 
 def write_site(folder: Path) -> None:
-    """Write the small site with jobs whose rows name people, one of them refused, and a series of a user."""
+    """Write the small site with jobs that contain names, one of them refused, and a series of a user."""
     write_small_site(folder)
     jobs = folder / "jobs.sacct"
     jobs.rename(folder / "zoesfile.sacct")

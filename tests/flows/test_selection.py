@@ -48,7 +48,7 @@ def run(
 
 
 def changed_tables(store: Store, before: Release, after: Release) -> set[str]:
-    """Return the tables whose rows differ, except for the tables of check results."""
+    """Return the tables with different rows, except for the tables of check results."""
     names = {name for name, _, *changes in count_differences(store, before, after) if any(changes)}
     return names - {"quality", "quality_daily"}
 
@@ -82,7 +82,7 @@ def test_names_and_operators_select_steps(
     assert set(selection.steps) == steps
 
 
-def test_downstream_selection_of_a_root_step_excludes_unrelated_steps(tmp_path: Path) -> None:
+def test_upstream_and_downstream_selections_omit_unrelated_steps(tmp_path: Path) -> None:
     store = Store(tmp_path)
     everything = set(select_steps(store, [], ["networks"]).steps) | {"networks"}
     assert everything == {step.name for step in WORK_STEPS}

@@ -1,4 +1,4 @@
-"""After nights with faults, all tables equal those of an undisturbed warehouse."""
+"""All tables after nights with faults equal the tables of an undisturbed warehouse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.servers import MariaDb, free_port, listens, mariadb, wait_until
 from tests.warehouse.sources.lmt_tables import MARIADB_TABLES
 
 _PATIENCE_S = 600.0
-#: several nights: each kind of fault gets a different night
+#: enough nights that each kind of fault occurs on a separate night
 _NIGHTS = 15
 
 

@@ -1,4 +1,4 @@
-"""Settings may name programs only if nobody except the user and root can write the file."""
+"""Settings may name programs only if just the user and root can write the file."""
 
 from __future__ import annotations
 

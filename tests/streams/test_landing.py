@@ -78,7 +78,7 @@ def many_small(folder: Path) -> list[str]:
 def landed_small(
     store: Store, paths: list[str], settings: Settings, executor: Executor | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Land small files, one of which landed before; return the report lines and the landings, in order."""
+    """Land small files, including a duplicate of an earlier landing; return report lines and landings, in order."""
     list(land_paths(store, settings, [str(Path(paths[0]).with_name("run000.jsonl"))], Told()))
     told = [arrival.line() for arrival in land_paths(store, settings, [*paths, paths[5]], Told(), executor=executor)]
     known = ledger(store)

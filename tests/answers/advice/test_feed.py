@@ -1,4 +1,4 @@
-"""The feed for schedulers: its entries, validity and confidence agree with its documentation, whose examples run."""
+"""The feed for schedulers agrees with its documentation in entries, validity and confidence, and the examples run."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_signatures_of_both_directions_add_up(signatures: ReleaseSignatures) -> 
     known = signatures.find(["ana/late/16"])["ana/late/16"]["scratch"]
     assert known.rates.volume_bytes == 2 * 120 * 3e9 + 10 * 1e9
     assert known.outcomes == {"read": "extracted", "write": "extracted"}
-    # six of six runs have each burst of the writes, and five of five those of the reads
+    # each written burst has a support of six out of six runs, each read burst of six out of five
     assert known.confidence == pytest.approx((720 * 7 / 8 + 10 * 7 / 7) / 730)
     assert known.sample_count == 5
 

@@ -14,7 +14,7 @@ _WINDOW = _START, _START + timedelta(minutes=30)
 
 
 def likely_bytes(*applications: tuple[str, str]) -> list[float]:
-    """Return the likely bytes of two runs, of which the first was active during all writes."""
+    """Return the likely bytes of two runs; only the first was active during all writes."""
     minutes = pl.Series([_START + timedelta(minutes=minute) for minute in range(1, 31)])
     ticks = pl.DataFrame(
         {

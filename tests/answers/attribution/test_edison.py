@@ -21,7 +21,7 @@ SETTINGS = Settings.model_validate({"filesystems": {"scratch1": "snx11025"}})
 
 
 def log_of(day: Day, seed: int, path: Path) -> None:
-    """Write the job log of a day with its decoys, whose numbers equal those of `add_decoys`."""
+    """Write the job log of a day with its decoys, numbered as by `add_decoys`."""
     runs, start_s = add_decoys(day, seed)
     end_s = start_s + (day.end_s - day.start_s)[runs]
 

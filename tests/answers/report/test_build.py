@@ -54,7 +54,7 @@ def test_settings_control_whether_users_are_hidden(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_command_writes_pages_and_removes_those_of_expired_releases(cli: Cli, tmp_path: Path) -> None:
+def test_command_writes_pages_and_removes_pages_of_expired_releases(cli: Cli, tmp_path: Path) -> None:
     store, into = Store(tmp_path / "warehouse"), tmp_path / "pages"
     for name in ("first", "second"):
         publish(store, name, [Made(), Made("zoe/x/8", bursts=((1, 9, 1e9),))])

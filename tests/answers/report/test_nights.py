@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Release, Rele
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """Record what is read for pages: applications, hours, and days of file systems."""
+    """Record the reads for pages: applications, hours, and days of file systems."""
     found: Asked = {"applications": set(), "hours": set(), "days": set()}
     read, read_runs, read_filesystems = applications.read, runs.read_runs, runs.read_filesystems
 

@@ -36,7 +36,7 @@ def test_rate_of_a_minute_refers_to_its_polled_time() -> None:
     assert write[600:604].tolist() == pytest.approx([20.0, math.nan, 0.0, 0.0], nan_ok=True)
     assert read[600:604].tolist() == pytest.approx([2.0, math.nan, 2.0, 2.0], nan_ok=True)
     assert np.isfinite(write).sum() == 4
-    # half of the first minute was polled for reads: its rate is known, and its bytes are those of the half
+    # half of the first minute was polled for reads: its rate is known, and its bytes are the bytes of that half
     assert view.moved_bytes == pytest.approx(300 + 900 + 60 + 240 + 2)
 
 

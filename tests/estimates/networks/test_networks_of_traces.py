@@ -45,7 +45,7 @@ REQUESTS: list[dict[str, Any]] = [
 
 
 def landed(folder: Path, requests: list[dict[str, Any]], **known: Any) -> list[pl.LazyFrame]:
-    """Land requests, each of which takes two seconds, in two files."""
+    """Land requests in two files; each request takes two seconds."""
     usual = {"module": "POSIX", "direction": "write", "is_nested": False, "is_async": False, "host": None} | known
     whole = [
         usual | {"request": number, "end_s": request["start_s"] + 2.0, "offset_bytes": None} | request

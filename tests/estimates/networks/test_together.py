@@ -105,7 +105,7 @@ def alone(landed: Landed, run: int, process_count: int | None) -> dict[Table, pl
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=examples(15), deadline=None)
 @pytest.mark.slow
-def test_rows_equal_those_of_each_run_alone(seed: int) -> None:
+def test_rows_equal_the_rows_of_each_run_built_alone(seed: int) -> None:
     landed, counts = landed_of(seed, 4)
     made = build_batch(landed, counts, NetworkParams(window_count=5))
     assert not made.left

@@ -58,7 +58,7 @@ FAILED = "select expectation, unexpected_count from quality where not success an
 
 @dataclass(frozen=True)
 class Two:
-    """A warehouse with two releases, of which the second adds one run; must not be changed."""
+    """A warehouse with two releases; the second adds one run. Must not be changed."""
 
     store: Store
     first: Release

@@ -201,7 +201,7 @@ def test_each_run_has_one_default_period(tables: dict[str, pl.DataFrame]) -> Non
     ]
 
 
-def test_rows_of_other_subjects_are_kept_and_applications_are_undated(
+def test_rows_of_other_subjects_except_applications_are_kept(
     tables: dict[str, pl.DataFrame],
 ) -> None:
     for name in ("classes", "periods"):

@@ -102,7 +102,7 @@ def test_real_readings_one_by_one_equal_the_landed_database(
     assert contents(flushes) == contents(expected)
 
 
-def test_bytes_equal_those_of_the_period_search(tmp_path: Path, shared_data: Path) -> None:
+def test_bytes_equal_the_bytes_of_the_period_search(tmp_path: Path, shared_data: Path) -> None:
     path = shared_data / "lmt" / "snx11025_2018-01-28.sqlite3"
     known = Settings(polls=PollSettings(time_zone=ZONE))
     with open_input(path, known, Told()) as found:

@@ -34,7 +34,7 @@ Readings = list[tuple[int, int, int, int]]
 
 
 def readings(count: int, seed: int = 5) -> Readings:
-    """Return the counters of two targets, of which the second is reset half way."""
+    """Return the counters of two targets; the second is reset half way."""
     chance, found = random.Random(seed), []
     totals = {1: [0, 0], 2: [0, 0]}
     for number in range(1, count + 1):
