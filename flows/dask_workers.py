@@ -144,9 +144,20 @@ class Workers(Executor):
         priority = _CHECK_PRIORITY if item and item.is_check else 0
         future: Future[_Answer] = Future()
 
-        def start() -> None:
+        def submit_call() -> None:
             key = f"{item.name if item else fn.__name__}-{uuid.uuid4().hex}"
-            _submit(self._client, call, *args, pure=False, priority=priority, key=key).add_done_callback(settle)
+            try:
+                if self._client.status != "running":
+                    raise MachineFault(_SCHEDULER_LOST)
+                done = self._client.submit(call, *args, pure=False, priority=priority, key=key)
+                done.add_done_callback(settle)
+            except Exception as error:
+                future.set_exception(error)
+
+        def start() -> None:
+            # In the client's own thread: there the connection cannot be lost between a look at it and the submission.
+            # A call that is submitted after the client has cancelled its calls would be waited for forever.
+            self._client.loop.add_callback(submit_call)
 
         def settle(done: Any) -> None:
             try:
@@ -166,16 +177,6 @@ class Workers(Executor):
 
 
 _SCHEDULER_LOST = "The Dask scheduler does not answer any more. Completed items stay: start it, and run again."
-
-
-def _submit(client: Client, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Return Dask's future of a call. Raises MachineFault if the scheduler has closed the connection."""
-    from distributed.client import ClosedClientError
-
-    try:
-        return client.submit(function, *args, **options)
-    except ClosedClientError as error:
-        raise MachineFault(_SCHEDULER_LOST) from error
 
 
 def _answered(name: str, future: Any) -> Any:

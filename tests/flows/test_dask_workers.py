@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
@@ -150,18 +150,24 @@ def test_call_checks_once_that_the_worker_sees_the_warehouse(tmp_path: Path) -> 
     assert origin.call("call", abs, -7) == 7
 
 
-@pytest.mark.extra
-def test_closed_scheduler_connection_is_a_machine_fault(tmp_path: Path) -> None:
-    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
-    from distributed.client import ClosedClientError
+class FakeClient:
+    """A Dask client with a given connection status; it answers each submission with the same call."""
 
-    class Client:
-        def submit(self, *_: object, **__: object) -> None:
-            raise ClosedClientError("Client is closed.")
+    def __init__(self, status: str, call: object = None) -> None:
+        self.status, self.call, self.loop = status, call, self
 
+    def add_callback(self, callback: Callable[[], object]) -> None:
+        callback()
+
+    def submit(self, *_: object, **__: object) -> object:
+        return self.call
+
+
+def test_lost_scheduler_connection_is_a_machine_fault(tmp_path: Path) -> None:
     origin = dask_workers._Origin(tmp_path, None, "builds/a.workers", "iosig")
-    with pytest.raises(MachineFault, match="scheduler does not answer"):
-        dask_workers.Workers(Client(), origin).submit(abs, -7)  # type: ignore[arg-type]
+    for status in ("connecting", "closing", "closed"):
+        with pytest.raises(MachineFault, match="scheduler does not answer"):
+            dask_workers.Workers(FakeClient(status), origin).submit(abs, -7).result(0)  # type: ignore[arg-type]
 
 
 @pytest.mark.extra
@@ -175,17 +181,13 @@ def test_lost_call_fails_if_its_starts_cannot_be_counted(tmp_path: Path, monkeyp
         def result(self) -> None:
             raise distributed.KilledWorker("call", None, 2)
 
-    class Client:
-        def submit(self, *_: object, **__: object) -> LostCall:
-            return LostCall()
-
     def fail(*_: object) -> int:
         raise OSError("the store does not answer")
 
     origin = dask_workers._Origin(tmp_path, None, "builds/a.workers", "iosig")
     monkeypatch.setattr(dask_workers._Origin, "start_count", fail)
-    future = dask_workers.Workers(Client(), origin).submit(abs, -7)  # type: ignore[arg-type]
-    assert isinstance(future.exception(timeout=5), OSError)
+    workers = dask_workers.Workers(FakeClient("running", LostCall()), origin)  # type: ignore[arg-type]
+    assert isinstance(workers.submit(abs, -7).exception(timeout=5), OSError)
 
 
 def test_object_store_root_is_resolved_on_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
