@@ -71,22 +71,14 @@ def _demonstrate(folder: Path, engine: Engine, seed: int, *, is_full: bool, as_j
     from iosig.cli.summary import show_summary
     from iosig.flows.demo.planted import DAYS, demo_site
     from iosig.flows.demo.simulated import (
-        FILESYSTEMS,
-        PARTITIONS,
         classes_truth,
         exact_site,
         signatures_truth,
     )
-    from iosig.settings.model import ScheduleSettings, Settings
     from iosig.transforms.synthetic.workload import DAY_S
 
     store, inbox = Store(folder / "warehouse"), folder / "site"
-    settings = Settings(
-        schedule=ScheduleSettings(inbox=inbox),
-        partitions=PARTITIONS,
-        filesystems=FILESYSTEMS,
-        time_zones={"sacct": "UTC"},
-    )
+    settings = _write_settings(store, inbox)
     site = demo_site(seed)
     last_day = site.params.start + timedelta(seconds=(DAYS - 1) * DAY_S)
     exact, statistics = exact_site(seed, last_day)
@@ -106,6 +98,17 @@ def _demonstrate(folder: Path, engine: Engine, seed: int, *, is_full: bool, as_j
         _show_signatures(signatures)
         _show_volumes(volumes)
     tell(store, Story(releases, planted, signatures, volumes, traced_count, last_day), folder, engine.executor)
+
+
+def _write_settings(store: Store, inbox: Path) -> Settings:
+    """Write the simulated site's settings into the warehouse, where later commands find them, and load them."""
+    from iosig.flows.demo.simulated import settings_text
+    from iosig.settings.model import FILE_NAME, load
+
+    path = store.root / FILE_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(settings_text(inbox.absolute()), encoding="utf-8")
+    return load(path, store.root)
 
 
 def _nights(

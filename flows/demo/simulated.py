@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -23,9 +24,23 @@ from iosig.warehouse.contracts.application_ids import application_id_of
 FILESYSTEM = "widow1"
 #: file system of a second machine, with other applications; its servers count bytes by job
 EXACT_FILESYSTEM = "widow2"
-#: where compute nodes mount the first one
-FILESYSTEMS = {"/scratch": FILESYSTEM}
-PARTITIONS = {"batch": [FILESYSTEM], "analysis": [EXACT_FILESYSTEM]}
+_SETTINGS = f"""\
+# Settings of the simulated site.
+[schedule]
+inbox = {{inbox}}
+
+[time_zones]
+sacct = "UTC"
+
+# mount point of Darshan logs -> file system
+[filesystems]
+"/scratch" = "{FILESYSTEM}"
+
+# partition of jobs -> file systems
+[partitions]
+batch = ["{FILESYSTEM}"]
+analysis = ["{EXACT_FILESYSTEM}"]
+"""
 _EXACT_USERS = {"ior_b": ("hacc", "gil"), "milc": ("nyx", "hal")}
 #: what a site's nightly script asks of sacct: all jobs of the day, whatever their state
 SACCT_FIELDS = (
@@ -36,6 +51,12 @@ SACCT_FIELDS = (
 _START = SiteParams().start
 #: a torn file ends here: its first part is as it should be, its footer is missing
 _TORN_RATIO = 0.6
+
+
+def settings_text(inbox: Path) -> str:
+    """Return the settings file of the simulated site, whose files arrive in the inbox."""
+    # JSON escapes strings like TOML
+    return _SETTINGS.format(inbox=json.dumps(str(inbox)))
 
 
 def write_site(

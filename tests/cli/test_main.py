@@ -270,6 +270,8 @@ def test_demo_compares_results_with_the_truth(cli: Cli, tmp_path: Path) -> None:
     assert {"hacc", "nyx"} <= {row[0] for row in rows}
     assert all(row[2] == row[3] for row in rows), "what servers counted is what they served"
     assert "refused." in err
+    code, out, err = cli("--warehouse", tmp_path / "demo" / "warehouse", "run")
+    assert (code, "Nothing new since release" in out + err) == (0, True), "the site's settings lie in the warehouse"
     assert cli("demo", "--output", tmp_path)[0] == 2, "a folder that is not its own is left alone"
 
 

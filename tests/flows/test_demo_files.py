@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,12 +14,12 @@ from polars.testing import assert_frame_equal
 from iosig.flows.demo.simulated import (
     EXACT_FILESYSTEM,
     FILESYSTEM,
-    PARTITIONS,
     SACCT_FIELDS,
     classes_truth,
     days_of,
     exact_site,
     sacct_lines,
+    settings_text,
     write_site,
     write_statistics,
 )
@@ -164,7 +165,7 @@ def test_second_file_system_has_separate_jobs_and_server_counters(tmp_path: Path
     assert [path.name for path in written] == ["mds01_2026-03-02.txt", "oss01_2026-03-02.txt"]
     assert exact.jobs["partition"].unique().to_list() == ["analysis"]
     assert exact.jobs["job_id"].str.starts_with("7").all()
-    assert PARTITIONS["analysis"] == [EXACT_FILESYSTEM]
+    assert tomllib.loads(settings_text(tmp_path))["partitions"]["analysis"] == [EXACT_FILESYSTEM]
     assert written[1].read_text().count(f"obdfilter.{EXACT_FILESYSTEM}-OST0001.job_stats=") > 2000
     polled = pl.read_parquet(tmp_path / "polls" / "polls_2026-03-02.parquet", columns=["filesystem"])
     assert polled["filesystem"].unique().to_list() == [EXACT_FILESYSTEM]
