@@ -38,7 +38,7 @@ _Answer = TypeVar("_Answer")
 #: another version of these may give other numbers
 _LIBRARIES = ("duckdb", "numpy", "polars", "pyarrow", "scipy")
 _PACKAGES = ("estimates", "expectations", "flows", "settings", "sql", "streams", "transforms", "warehouse")
-#: timeout of the scheduler, and of its first worker [s]
+#: timeout of the scheduler, of its first worker, and of a result that is there [s]
 _PATIENCE_S = 30.0
 #: the warehouses, by root and connection, that this process has seen
 _SEEN: set[tuple[Path, str]] = set()
@@ -184,8 +184,11 @@ def _answered(name: str, future: Any) -> Any:
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
 
+    if future.cancelled():
+        # The loop of a closed client never returns a result, and all clients share one callback thread.
+        raise MachineFault(_SCHEDULER_LOST)
     try:
-        return future.result()
+        return future.result(_PATIENCE_S)
     except KilledWorker as error:
         raise processes.WorkerLost(
             f"{name} ended {error.allowed_failures + 1} workers, one after the other; they may have run out of memory. "

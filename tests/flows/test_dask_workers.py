@@ -171,6 +171,22 @@ def test_lost_scheduler_connection_is_a_machine_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.extra
+def test_cancelled_call_fails_without_waiting_for_a_result(tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+
+    class CancelledCall:
+        def add_done_callback(self, settle: Any) -> None:
+            settle(self)
+
+        def cancelled(self) -> bool:
+            return True
+
+    origin = dask_workers._Origin(tmp_path, None, "builds/a.workers", "iosig")
+    workers = dask_workers.Workers(FakeClient("running", CancelledCall()), origin)  # type: ignore[arg-type]
+    assert isinstance(workers.submit(abs, -7).exception(timeout=5), MachineFault)
+
+
+@pytest.mark.extra
 def test_lost_call_fails_if_its_starts_cannot_be_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
 
@@ -178,7 +194,10 @@ def test_lost_call_fails_if_its_starts_cannot_be_counted(tmp_path: Path, monkeyp
         def add_done_callback(self, settle: Any) -> None:
             settle(self)
 
-        def result(self) -> None:
+        def cancelled(self) -> bool:
+            return False
+
+        def result(self, timeout: float) -> None:
             raise distributed.KilledWorker("call", None, 2)
 
     def fail(*_: object) -> int:
