@@ -1,4 +1,4 @@
-"""Lists of requests for property tests, with times on which arithmetic is exact or is not."""
+"""Lists of requests for property tests, with times on which arithmetic is exact or inexact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iosig.transforms.throughput.requests import Requests
 from tests.budget import examples
 from tests.naive.throughput.requests import Request
 
-#: properties are many here, and each of them is tried on lists of many requests; a busy machine is no failure
+# : No deadline and no health check: lists of requests are large, and a busy machine must not fail a test.
 BOUNDED = settings(max_examples=examples(40), deadline=None)
 
 
@@ -20,14 +20,14 @@ def _request(began: float, duration: float, volume: float) -> Request:
     return began, began + duration, volume
 
 
-#: times in 64ths of a second: sums and differences of them are exact
+# : Times in 64ths of a second, so that sums and differences are exact.
 DYADIC = st.builds(
     _request,
     st.integers(0, 640).map(lambda n: n / 64),
     st.integers(0, 320).map(lambda n: n / 64),
     st.integers(0, 1 << 30).map(float),
 )
-#: any times and bytes, of all magnitudes side by side
+# : Any times and bytes, with all magnitudes mixed.
 FREE = st.builds(
     _request,
     st.floats(-1e3, 1e9),
@@ -43,12 +43,12 @@ def of(requests: Sequence[Request]) -> Requests:
 
 
 def together(subjects: Sequence[Sequence[Request]]) -> Requests:
-    """The requests of many subjects, one after the other."""
+    """The requests of several subjects, concatenated."""
     joined = of([request for requests in subjects for request in requests])
     subject = np.repeat(np.arange(len(subjects)), [len(requests) for requests in subjects]).astype(np.int64)
     return replace(joined, subject=subject, subject_count=len(subjects))
 
 
 def total(requests: Sequence[Request]) -> float:
-    """All their bytes."""
+    """Exact sum of the bytes of all requests."""
     return float(sum(volume for *_, volume in requests))

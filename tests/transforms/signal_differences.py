@@ -1,4 +1,4 @@
-"""How much two signals differ: what tests of sampling, binning and splitting are held by."""
+"""Differences of two signals, which bound the errors of sampling, binning and splitting in tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from iosig.transforms.throughput.requests import Steps
 
 
 def volume_errors(steps: Steps, samples: Ragged, instants: Instants) -> Reals:
-    """Return each subject's abstraction error as FTIO has it (n): abs(sum(b) / f - V) / V, for samples b at f hertz.
+    """Return FTIO's abstraction error of each subject (n): abs(sum(b) / f - V) / V, for samples b at f hertz.
 
-    The difference of two volumes, as the paper says in sections II-C and II-E and the tool computes: too much here
-    makes up for too little there. V is all that the subject moved, impulses included; NaN where that is nothing.
+    The error is a difference of volumes, as in sections II-C and II-E of the paper, so local excess and deficit cancel.
+    V is the volume of the subject, including impulses; the error is NaN where V is zero.
     """
     volume = steps.volume_bytes
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -23,11 +23,11 @@ def volume_errors(steps: Steps, samples: Ragged, instants: Instants) -> Reals:
 
 
 def shape_differences(first: Steps, second: Steps) -> Reals:
-    """Return how much of each subject's two signals does not coincide (n), from 0 to 1; NaN where both are nothing.
+    """Return the Bray-Curtis dissimilarity of each subject's two signals (n), from 0 to 1; NaN where both are empty.
 
-    The integral of abs(first - second) over the sum of both volumes (Bray and Curtis' dissimilarity, of
-    functions), exact on the edges of both: 0 if they are the same, 1 if they are never active together. It is
-    at least the difference of the volumes over their sum; an impulse coincides only with an impulse.
+    The integral of abs(first - second) divided by the sum of both volumes, exact on the edges of both. It is 0 for
+    equal signals and 1 for signals that are never active together. It is at or above the difference of the volumes
+    divided by their sum; an impulse coincides only with an impulse.
     """
     apart = _areas_apart(first, second) + _impulses_apart(first, second)
     volume = first.volume_bytes + second.volume_bytes
@@ -41,8 +41,8 @@ def _areas_apart(first: Steps, second: Steps) -> Reals:
     owner = np.concatenate([first.owner, second.owner])
     order = np.lexsort((times, owner))
     owner, times, is_first = owner[order], times[order], order < len(first.edges_s)
-    # Both have their edges in this order already: the latest one is the last one counted. Behind a subject's last
-    # edge is 0, which is also right before the next one's first.
+    # The edges of each signal keep their order here, so a running count gives the latest edge. After the last edge of a
+    # subject the rate is 0, which is also the rate before the first edge of the next subject.
     levels = [
         np.concatenate([[0.0], steps.bytes_per_s])[np.cumsum(is_own)]
         for steps, is_own in ((first, is_first), (second, ~is_first))
@@ -59,7 +59,7 @@ def _impulses_apart(first: Steps, second: Steps) -> Reals:
     signed = np.concatenate([first.impulse_bytes, -second.impulse_bytes])
     order = np.lexsort((times, owner))
     owner, times, signed = owner[order], times[order], signed[order]
-    # At an instant there is at most one of either: a pair is left with its difference, in the later row.
+    # Each signal has at most one impulse per instant: the later row of a pair keeps the difference.
     pairs = np.flatnonzero((times[1:] == times[:-1]) & (owner[1:] == owner[:-1]))
     signed[pairs + 1] += signed[pairs]
     signed[pairs] = 0.0

@@ -69,7 +69,7 @@ def test_background_is_not_attributed() -> None:
 
 
 def test_signature_with_missing_bursts_is_rejected() -> None:
-    """Only 8 of 20 bursts of one application are there, and these belong to another one, which has all of its own."""
+    """8 of the 20 bursts of an application are present, but they are the bursts of another application."""
     wrong = [(20.0, 8.0), (60.0, 8.0), (100.0, 8.0), (140.0, 8.0)]
     starts = range(0, 1000, 200)
     there = [*(start + at for start in starts[:4] for at in (20, 100)), *range(1000, 2500, 50)]
@@ -162,7 +162,7 @@ def test_range_contains_estimate_and_widens_with_uncertainty() -> None:
 
 @settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 4))
-def test_batched_traffics_match_single_ones(seed: int, count: int) -> None:
+def test_batched_explanations_equal_single_explanations(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     traffics = []
     for _ in range(count):

@@ -28,7 +28,7 @@ def test_coinciding_runs_get_more_than_permanent_run() -> None:
     assert moved[9] < 0.05 * residual.sum()
 
 
-def test_coinciding_run_of_an_application_gets_the_bytes() -> None:
+def test_only_the_coinciding_run_gets_the_bytes() -> None:
     residual = np.zeros(400)
     residual[100:160] = 3.0
     result = estimate_likely_bytes(
@@ -41,7 +41,7 @@ def test_coinciding_run_of_an_application_gets_the_bytes() -> None:
     assert shares(2, result.run, result.volume_bytes) == pytest.approx([1.0, 0.0], abs=1e-6)
 
 
-def test_partial_steps_and_gaps() -> None:
+def test_likely_bytes_skip_gaps_and_weigh_partial_steps() -> None:
     residual = np.array([4.0, np.nan, 4.0, 4.0])
     result = estimate_likely_bytes(
         residual, np.array([0.5]), np.array([2.25]), np.array([0]), LikelyBytesParams(round_count=1)
@@ -80,7 +80,7 @@ def test_phases_separate_concurrent_applications() -> None:
         return [float((moved[of, steps] > 2 * moved[1 - of, steps]).mean()) for of, steps in enumerate(bursts)]
 
     assert min(shares_of_bursts(LikelyBytesParams())) > 0.9
-    # the rates of runs alone do not separate them
+    # The rates of runs alone do not separate the applications.
     assert max(shares_of_bursts(LikelyBytesParams(first_phase_round=99))) < 0.5
 
 
@@ -115,7 +115,7 @@ def test_explained_bytes_of_other_runs_contribute_to_phases() -> None:
     assert share_of_last_run(explained) > 0.9
 
 
-def test_spread_is_even_and_drops_blocks_without_steps() -> None:
+def test_even_spread_drops_blocks_without_steps() -> None:
     moved = spread_evenly(
         np.array([1, 0, 2]), np.array([0, 1, 7]), np.array([6.0, 4.0, 5.0]), np.repeat([0, 1], [3, 2])
     )

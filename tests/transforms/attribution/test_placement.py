@@ -239,7 +239,7 @@ def test_batch_of_runs_matches_naive_implementation(seed: int, count: int) -> No
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 30))
-def test_overlapping_intervals_are_in_ordered_batches(seed: int, count: int) -> None:
+def test_overlapping_intervals_keep_their_order_across_batches(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     first = rng.integers(0, 40, count)
     after = first + rng.integers(1, 20, count)

@@ -33,7 +33,7 @@ def draw_runs(ratio: float, seed: int = 0, drift: float = 0.01) -> tuple[Reals, 
     return usual + ratio * more + rng.normal(0.0, drift, RUNS) * duration, more, duration, np.repeat([0, 1], RUNS // 2)
 
 
-def test_contention_time_of_interfering_bytes_at_own_rate() -> None:
+def test_contention_is_time_of_interfering_bytes_at_run_rate() -> None:
     ten, volume = np.full(4, 10.0), np.full(4, 80.0)
     others = np.array([0.0, 40.0, 80.0, 1e9])
     assert compute_contention(ten, volume, ten, others).tolist() == [0.0, 5.0, 10.0, 30.0]
@@ -49,7 +49,7 @@ def test_slope_is_estimated_from_delays(ratio: float) -> None:
     assert np.mean(near) > 0.9
 
 
-def test_uninformative_runs_are_left_out() -> None:
+def test_slope_ignores_uninformative_runs() -> None:
     late, more, duration, application = draw_runs(0.3)
     known = estimate_slope(late, more, duration, application)
     stopped = late.copy()
@@ -63,12 +63,12 @@ def test_uninformative_runs_are_left_out() -> None:
     assert estimate_slope(late[:0], more[:0], duration[:0], application[:0]) == prior
 
 
-def test_applications_with_varying_length_are_left_out() -> None:
+def test_slope_ignores_applications_with_varying_length() -> None:
     late, more, duration, application = draw_runs(0.3, drift=0.4)
     assert estimate_slope(late, more, duration, application).slope == 0.0
 
 
-def test_only_significant_delays_count() -> None:
+def test_only_significant_delays_are_reported() -> None:
     sure = SlowdownParams(burst_error_ratio=0.0, step_error=1.0)
     result = estimate_slowdowns(np.array([0.0, 4.0, 100.0]), ContentionSlope(0.5, 0.0), 2.0, sure)
     assert result.delay.tolist() == [0.0, 2.0, 50.0]
@@ -101,7 +101,7 @@ def test_run_with_high_leverage_increases_the_error() -> None:
     late = np.append(np.tile([-20.0, 0.0, 20.0], 3), 60.0)
     more = np.append(np.zeros(9), 300.0)
     result = estimate_slope(late, more, np.full(10, 1000.0), np.zeros(10, np.int64))
-    # without it there is no slope: it may be late by chance
+    # Without this run the slope is zero; its delay may be chance.
     assert result.error > 0.5 * result.slope
     assert not estimate_slowdowns(more[-1:], result, 2.0).is_delayed.any()
 
@@ -124,7 +124,7 @@ def traffic(*rows: tuple[int, float, float], run_count: int = 3) -> RunTraffic:
     return RunTraffic(run.astype(np.int64), at, volume, run_count)
 
 
-def test_run_with_most_interfering_bytes_is_named() -> None:
+def test_top_interferer_has_most_interfering_bytes() -> None:
     rows = traffic((0, 10, 5), (1, 10, 2), (1, 20, 4), (2, 20, 5), (2, 30, 100))
     result = find_interference(np.array([0, 1, 2]), np.array([5.0, 5.0, 90.0]), np.array([20.0, 10.0, 99.0]), rows)
     assert result.interfering_bytes.tolist() == [11, 5, 0]

@@ -50,20 +50,20 @@ def points_of(*values: int | Fraction, counts: tuple[int, ...] = COUNTS) -> list
         ((-120, -80, -60, -40), "-960/n"),
     ],
 )
-def test_formats_formulas(values: tuple[int, ...], formula: str) -> None:
+def test_count_model_formats_its_formula(values: tuple[int, ...], formula: str) -> None:
     found = fit_count_model(points_of(*values))
     assert found is not None
     assert found.formula() == formula
 
 
 @pytest.mark.parametrize("values", [(3, 3, 4, 4), (64, 144, 256, 576), (1, 1, 2, 3), (0, 0, 0, 1), (12, 9, 7, 5)])
-def test_numbers_without_a_model(values: tuple[int, ...]) -> None:
+def test_irregular_counts_have_no_model(values: tuple[int, ...]) -> None:
     assert fit_count_model(points_of(*values)) is None
 
 
 @settings(deadline=None)
 @given(count_sets, whole, whole, st.integers(1, 500))
-def test_recovers_linear_models(counts: list[int], slope: Fraction, rest: Fraction, other: int) -> None:
+def test_fit_recovers_linear_models(counts: list[int], slope: Fraction, rest: Fraction, other: int) -> None:
     found = fit_count_model([(count, slope * count + rest) for count in counts], has_rivals=False)
     assert found is not None
     assert found.at(other) == slope * other + rest
@@ -71,7 +71,7 @@ def test_recovers_linear_models(counts: list[int], slope: Fraction, rest: Fracti
 
 @settings(deadline=None, max_examples=examples(50))
 @given(count_sets, whole, st.fractions(-50, 50, max_denominator=7), st.integers(1, 500))
-def test_recovers_inverse_models(counts: list[int], share: Fraction, rest: Fraction, other: int) -> None:
+def test_fit_recovers_inverse_models(counts: list[int], share: Fraction, rest: Fraction, other: int) -> None:
     found = fit_count_model([(count, share / count + rest) for count in counts], has_rivals=False)
     assert found is not None
     assume(not found.is_whole)
@@ -176,7 +176,7 @@ def test_user_family_resolves_ambiguity() -> None:
     assert found.at(6) == 166
 
 
-def test_integers_must_remain_integers() -> None:
+def test_integer_counts_reject_fractional_predictions() -> None:
     found = fit_count_model(points_of(2, 3, 4, 6))
     assert found is not None
     with pytest.raises(NotAnIntegerError, match="n/4 is 3/2, not an integer"):
@@ -189,7 +189,7 @@ def test_integers_must_remain_integers() -> None:
 # ---- integers and texts
 
 
-def test_messages_explain_fractions() -> None:
+def test_fraction_message_names_formula_and_value() -> None:
     assert evaluate_integer(Inverse(Fraction(960), Fraction(0)), 20, "") == 48
     with pytest.raises(NotAnIntegerError, match=r"^the count 960/n is 240/7, not an integer: 28 does not divide 960$"):
         evaluate_integer(Inverse(Fraction(960), Fraction(0)), 28, "the count")
@@ -197,7 +197,7 @@ def test_messages_explain_fractions() -> None:
         evaluate_integer(Linear(Fraction(1, 4), Fraction(0)), 6, "")
 
 
-def test_message_names_the_fraction_once() -> None:
+def test_fitted_model_message_names_the_fraction_once() -> None:
     found = fit_count_model(points_of(120, 80, 60, 40))
     assert isinstance(found, FittedModel)
     with pytest.raises(NotAnIntegerError, match=r"^the count 960/n is 240/7, not an integer: 28 does not divide 960$"):
@@ -207,7 +207,7 @@ def test_message_names_the_fraction_once() -> None:
 @pytest.mark.parametrize(
     ("value", "text"), [(Fraction(1), "n"), (Fraction(-1), "-n"), (Fraction(3, 4), "3*n/4"), (Fraction(1, 4), "n/4")]
 )
-def test_formats_products(value: Fraction, text: str) -> None:
+def test_product_is_formatted_with_its_coefficient(value: Fraction, text: str) -> None:
     assert format_product(value, "n") == text
 
 
@@ -220,14 +220,14 @@ COUNTS = (8, 12, 16, 24)
     ("low", "high", "found"),
     [(1000, 1007, 1000), (953, 959, 953), (995, 1005, 1000), (7, 7, 7), (1, 3, 3), (-1007, -1000, -1000), (41, 59, 50)],
 )
-def test_finds_the_roundest_number(low: int, high: int, found: int) -> None:
+def test_roundest_number_in_range_has_fewest_digits(low: int, high: int, found: int) -> None:
     assert low <= find_roundest(low, high) <= high
     assert len(str(find_roundest(low, high)).rstrip("0")) <= len(str(found).rstrip("0"))
 
 
 @settings(deadline=None, max_examples=examples(100))
 @given(st.integers(-400, 400), st.sampled_from(sorted(FORMULAS)), st.integers(1, 5))
-def test_disagreement_equals_the_naive_twin(k: int, formula: str, scale: int) -> None:
+def test_rivals_include_the_true_rounded_formula(k: int, formula: str, scale: int) -> None:
     points = [(n, scale * FORMULAS[formula](k, n)) for n in COUNTS]
     found = fit_count_model([(n, Fraction(value)) for n, value in points])
     if found is None or not isinstance(found.model, Inverse | Linear) or not found.model.rest:
@@ -243,7 +243,7 @@ def test_disagreement_equals_the_naive_twin(k: int, formula: str, scale: int) ->
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.integers(1, 60), st.integers(1, 4), st.booleans())
-def test_finds_all_rounded_parameters(format_product: int, scale: int, is_up: bool) -> None:
+def test_rivals_cover_all_naive_parameters(format_product: int, scale: int, is_up: bool) -> None:
     rest = scale if is_up else -scale
     points = [(n, 48 * format_product * scale // n + rest) for n in COUNTS]
     share = Fraction(48 * format_product * scale)
@@ -257,7 +257,7 @@ def test_disagreement_names_formula_and_value() -> None:
     assert rival == RoundedFormula("floor", 1000, 1007)
     assert rival.find_disagreement(Fraction(167), 6) == "floor(1000/n), 166"
     assert rival.find_disagreement(Fraction(20), 48) is None
-    # Some candidates give the same value and others do not: one with a different value is named.
+    # Some candidates agree in value; the disagreement names a candidate with a different value.
     assert rival.find_disagreement(Fraction(200), 5) == "floor(1007/n), 201"
     assert rival.find_disagreement(Fraction(201), 5) == "floor(1000/n), 200"
 
@@ -274,7 +274,7 @@ def test_disagreement_names_formula_and_value() -> None:
         (RoundedFormula("mod", 40, 48), 4, None),
     ],
 )
-def test_formats_rounded_formulas(rival: RoundedFormula, value: int, told: str | None) -> None:
+def test_disagreement_formats_the_rounded_formula(rival: RoundedFormula, value: int, told: str | None) -> None:
     found = rival.find_disagreement(Fraction(value), 6)
     if rival.kind == "ceil":
         assert found in ("ceil(967/n), 162", "ceil(968/n), 162")
@@ -283,12 +283,12 @@ def test_formats_rounded_formulas(rival: RoundedFormula, value: int, told: str |
 
 
 @pytest.mark.parametrize("less", [1, 2, 3, 4])
-def test_neighbors_are_not_remainders(less: int) -> None:
+def test_rank_count_minus_constant_is_not_a_remainder(less: int) -> None:
     points = [(n, n - less) for n in COUNTS]
     assert find_rivals(points, by_inverse=False, first=Fraction(1), rest=Fraction(-less)) == ()
 
 
-def test_finds_remainders() -> None:
+def test_remainder_of_constant_by_rank_count_is_found() -> None:
     found = find_rivals([(n, 1000 % n) for n in COUNTS], by_inverse=False, first=Fraction(1), rest=Fraction(-8))
     assert found == (RoundedFormula("mod", 40, 48),)
     # 40, 88, 136 ... all give the same value: they are ambiguous only where their values differ.

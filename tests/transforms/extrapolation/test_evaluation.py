@@ -55,7 +55,7 @@ def executions(one: RankClass) -> Iterator[tuple[int, Call, int]]:
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_number_of_times_equals_executions(name: str) -> None:
+def test_time_counts_equal_call_executions(name: str) -> None:
     trace = evaluate_trace(known_of(PROGRAMS[name]), 48)
     assert isinstance(trace, CompressedTrace)
     for one in trace.classes:
@@ -77,7 +77,7 @@ def test_times_of_two_traces_at_one_rank_count_are_merged() -> None:
 # ---- ranks
 
 
-def test_classes_may_become_empty() -> None:
+def test_empty_classes_are_omitted() -> None:
     assert [len(evaluate_program(PROGRAMS["root_writes_all"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
     assert [len(evaluate_program(PROGRAMS["last_writes"], n).classes) for n in (1, 2, 30)] == [1, 2, 2]
 
@@ -89,7 +89,7 @@ def test_ranks_without_calls_are_in_no_class() -> None:
     assert [class_ranks(one) for one in trace.classes] == [[0, 1, 2, 3]]
 
 
-def test_refuses_classes_with_fractional_ranks() -> None:
+def test_classes_with_invalid_ranks_are_refused() -> None:
     assert reasons(PROGRAMS["neighbours"], 1) == [("class 1, ranks", "at 1 ranks, a class has -1 ranks")]
     assert reasons(PROGRAMS["first_four_write"], 3)[0] == (
         "class 0, ranks",
@@ -101,7 +101,7 @@ def test_refuses_classes_with_fractional_ranks() -> None:
     )
 
 
-def test_refuses_classes_that_do_not_tile_the_ranks() -> None:
+def test_classes_that_do_not_tile_the_ranks_are_refused() -> None:
     known = known_of(PROGRAMS["upper_half"])
     one, other = known.classes
     alone = evaluate_trace(FittedTrace(known.rank_counts, (one,), (), ()), 20)
@@ -110,7 +110,7 @@ def test_refuses_classes_that_do_not_tile_the_ranks() -> None:
     assert twice == (Refusal("no_whole_number", "classes", "at 20 ranks, rank 0 is in two classes"),)
 
 
-def test_class_may_be_the_remaining_ranks() -> None:
+def test_remaining_ranks_form_a_class() -> None:
     def program(r: int, n: int) -> list[Made]:
         return (
             [posix("open", "/a/f", 1)] if r % 4 == 0 else [posix("close", "/a/f")] if r == 1 else [posix("stat", "/a")]
@@ -122,7 +122,7 @@ def test_class_may_be_the_remaining_ranks() -> None:
 
 
 @pytest.mark.parametrize("n", [0, -1, MAX_RANKS + 1])
-def test_rejects_invalid_rank_counts(n: int) -> None:
+def test_invalid_rank_counts_are_rejected(n: int) -> None:
     with pytest.raises(ValueError, match="the rank count must be between 1 and"):
         evaluate_trace(known_of(PROGRAMS["table_one"]), n)
 
@@ -130,7 +130,7 @@ def test_rejects_invalid_rank_counts(n: int) -> None:
 # ---- numbers
 
 
-def test_refuses_numbers_out_of_range() -> None:
+def test_numbers_out_of_range_are_refused() -> None:
     assert reasons(PROGRAMS["large_offsets"], 1 << 22) == [
         (
             "class 0, call 1 pwrite, argument 4",
@@ -158,7 +158,7 @@ def test_refuses_numbers_out_of_range() -> None:
     )
 
 
-def test_refuses_short_numbers_of_unknown_padding() -> None:
+def test_short_numbers_of_unknown_padding_are_refused() -> None:
     def program(r: int, n: int) -> list[Made]:
         return [posix("open", f"/a/f.{n:02d}", 66, n)]
 
@@ -172,7 +172,7 @@ def test_refuses_short_numbers_of_unknown_padding() -> None:
     ]
 
 
-def test_ambiguous_models_are_refused() -> None:
+def test_refusal_outcome_depends_on_the_error() -> None:
     assert make_refusal("f", NotAnIntegerError("so"), "at 2, ") == Refusal("no_whole_number", "f", "at 2, so")
     assert make_refusal("f", AmbiguousModelError("so")) == Refusal("no_exact_model", "f", "so")
 
@@ -181,7 +181,7 @@ def test_ambiguous_models_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"root_writes_all", "loop_of_n", "round_the_ranks"}))
-def test_a_million_ranks_need_few_shares(name: str) -> None:
+def test_vectors_stay_compact_at_a_million_ranks(name: str) -> None:
     known = known_of(PROGRAMS[name])
     traces = [evaluate_trace(known, n) for n in (48, 960_000)]
     if not isinstance(traces[1], CompressedTrace):
@@ -206,24 +206,24 @@ def test_a_million_ranks_need_few_shares(name: str) -> None:
 
 @settings(deadline=None, max_examples=examples(25))
 @given(compressed_traces(most_depth=3))
-def test_transitions_equal_the_naive_twin(trace: CompressedTrace) -> None:
+def test_transitions_match_naive_implementation(trace: CompressedTrace) -> None:
     for rank_class in trace.classes:
         for rank in class_ranks(rank_class)[:3]:
             assert count_transitions(rank_class.body, rank) == naive.count_transitions(rank_class, rank)
 
 
-def test_transitions_of_loops() -> None:
+def test_transitions_of_loops_include_repetitions() -> None:
     (rank_class,) = table_one(8, iterations=5).classes
     assert count_transitions(rank_class.body, 3) == {(START, 0): 1, (0, 2): 1, (2, 3): 5, (3, 2): 4, (3, 4): 1}
 
 
 @pytest.mark.parametrize("name", ["loops_in_one_another", "group_roots", "restart", "root_writes_all"])
-def test_transitions_of_programs(name: str) -> None:
+def test_transitions_of_sample_programs_match_naive_implementation(name: str) -> None:
     for trace in traces_of(PROGRAMS[name], (8,)):
         for rank_class in trace.classes:
             rank = class_ranks(rank_class)[-1]
             assert count_transitions(rank_class.body, rank) == naive.count_transitions(rank_class, rank)
 
 
-def test_transitions_without_calls() -> None:
+def test_transitions_without_calls_are_empty() -> None:
     assert count_transitions((), 0) == {}

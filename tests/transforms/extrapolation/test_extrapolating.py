@@ -34,7 +34,7 @@ from tests.extrapolated_programs import (
 )
 
 TARGETS = (1, 6, 20, 28, 48, 64)
-#: programs that are refused where they are defined, and why; all others are given wherever they are defined
+# : Expected refusals by program and rank count; other programs are extrapolated wherever they are defined.
 _NOT_GIVEN = {
     "neighbours": {1: "class 1, ranks: at 1 ranks, a class has -1 ranks"},
     "even_and_odd": {1: "class 0, ranks: at 1 ranks, the count of ranks n/2 is 1/2, not an integer"},
@@ -79,7 +79,7 @@ def said(found: Extrapolated) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_extrapolates_programs_exactly(name: str) -> None:
+def test_extrapolated_programs_are_exact(name: str) -> None:
     program = PROGRAMS[name]
     for n in TARGETS:
         found = extrapolate_to(known_of(program), n)
@@ -99,7 +99,7 @@ def test_extrapolates_programs_exactly(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
-def test_refuses_programs_without_models(name: str) -> None:
+def test_programs_without_models_are_refused(name: str) -> None:
     found = extrapolate_to(known_of(REFUSED[name]), 6)
     assert found.trace is None
     assert _REASONS[name] in said(found)
@@ -158,7 +158,7 @@ def more_blocks(r: int, n: int) -> list[Made]:
     ("program", "counts", "targets"),
     [(blocks, (6, 8, 12, 24), (1, 2, 3, 4, 24)), (more_blocks, (8, 16, 24, 32), (8, 40, 64))],
 )
-def test_loops_with_one_iteration_at_some_rank_count(
+def test_loops_with_one_iteration_are_extrapolated(
     program: Program, counts: tuple[int, ...], targets: tuple[int, ...]
 ) -> None:
     for n in targets:
@@ -172,7 +172,7 @@ def test_loops_with_one_iteration_at_some_rank_count(
 
 
 @pytest.mark.parametrize("counts", [(8, 12, 16), (8, 8, 12, 16), ()])
-def test_refuses_too_few_rank_counts(counts: tuple[int, ...]) -> None:
+def test_too_few_rank_counts_are_refused(counts: tuple[int, ...]) -> None:
     found = extrapolate(traces_of(PROGRAMS["table_one"], counts) if counts else (), 20)
     reason = f"{len(set(counts))} different rank counts are known; 4 are needed"
     assert found.refusals == (Refusal("too_few_rank_counts", "rank counts", reason),)
@@ -181,7 +181,7 @@ def test_refuses_too_few_rank_counts(counts: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("counts", [(24, 8, 16, 12), (8, 12, 16, 24, 24), (4, 8, 12, 16, 20, 24, 32, 40)])
-def test_accepts_more_traces_in_any_order(counts: tuple[int, ...]) -> None:
+def test_additional_traces_are_accepted_in_any_order(counts: tuple[int, ...]) -> None:
     for name in ("table_one", "group_roots", "four_files"):
         program = PROGRAMS[name]
         found = extrapolate(traces_of(program, tuple(n for n in counts if name != "table_one" or 960 % n == 0)), 48)
@@ -189,7 +189,7 @@ def test_accepts_more_traces_in_any_order(counts: tuple[int, ...]) -> None:
         assert first_difference(found.trace, program) is None
 
 
-def test_refuses_contradictory_traces_of_one_rank_count() -> None:
+def test_contradictory_traces_of_one_rank_count_are_refused() -> None:
     one, other = traces_of(PROGRAMS["padded_names"], INPUTS), traces_of(PROGRAMS["padded_names"], (8,))
     assert extrapolate((*one, *other), 20).outcome == "extrapolated"
 
@@ -200,7 +200,7 @@ def test_refuses_contradictory_traces_of_one_rank_count() -> None:
     assert found.outcome == "no_exact_model"
 
 
-def test_refuses_traces_of_different_programs() -> None:
+def test_traces_of_different_programs_are_refused() -> None:
     found = extrapolate((*traces_of(PROGRAMS["table_one"], (8, 12, 16)), *traces_of(PROGRAMS["root_alone"], (24,))), 48)
     assert found.outcome == "structures_differ"
     assert "at 8 ranks" in found.refusals[0].reason
@@ -208,7 +208,7 @@ def test_refuses_traces_of_different_programs() -> None:
     assert found.models == ()
 
 
-def test_refuses_a_rank_with_missing_calls() -> None:
+def test_rank_with_missing_calls_is_refused() -> None:
     def program(r: int, n: int) -> list[Made]:
         return [] if (r, n) == (5, 12) else [posix("write", "/a/f", "%p", 8)] * 3
 
@@ -226,13 +226,13 @@ def test_refuses_a_rank_with_missing_calls() -> None:
     )
 
 
-def test_extrapolates_a_program_without_calls() -> None:
+def test_program_without_calls_is_extrapolated() -> None:
     found = extrapolate([CompressedTrace(n, ()) for n in INPUTS], 20)
     assert found.trace == CompressedTrace(20, ())
     assert [model.field for model in found.models] == ["ranks without calls"]
 
 
-def test_iterations_that_differ_between_entries() -> None:
+def test_iterations_that_vary_by_entry_and_rank_count_are_refused() -> None:
     def program(r: int, n: int, most: int = 5) -> list[Made]:
         steps = [[posix("open", "/a/f", 66), *([posix("write", "/a/f", "%p", 8)] * t)] for t in (2, 4, 3, most)]
         return [call for step in steps for call in step]
@@ -252,7 +252,7 @@ def test_iterations_that_differ_between_entries() -> None:
 # ---- reported results
 
 
-def test_counts_refusals_beyond_the_limit() -> None:
+def test_refusals_beyond_the_limit_are_counted() -> None:
     def program(r: int, n: int) -> list[Made]:
         return [posix("write", *(n * n + place for place in range(MAX_REFUSALS + 30)))]
 
@@ -269,7 +269,7 @@ def test_counts_refusals_beyond_the_limit() -> None:
     assert (len(rounded.refusals), rounded.refusals[-1].field) == (MAX_REFUSALS + 1, "and 5 more")
 
 
-def test_lists_models_that_are_not_constant() -> None:
+def test_result_lists_models_that_are_not_constant() -> None:
     found = extrapolate(traces_of(PROGRAMS["group_roots"]), 20)
     assert {model.field: model.formula for model in found.models} == {
         "class 0, ranks": "from 0, n/4 of stride 4",
@@ -282,7 +282,7 @@ def test_lists_models_that_are_not_constant() -> None:
     }
 
 
-def test_user_families() -> None:
+def test_user_families_extend_the_models() -> None:
     class Square:
         def at(self, process_count: int) -> int:
             return process_count**2

@@ -29,7 +29,7 @@ from tests.compressed import rank_values
 
 COUNTS = (8, 12, 16, 24)
 Longs = npt.NDArray[np.int64]
-#: of rank, n and the loops' indices
+# : Function of the rank, the rank count and the loop indices.
 Value = Callable[..., int]
 Lengths = Callable[[int], tuple[int, ...]]
 
@@ -80,14 +80,14 @@ def test_models_reproduce_values_at_other_rank_counts(value: Value, lengths: Len
     assert all(is_given(model, value, lengths, n) for n in (6, 24, 48, 96))
 
 
-def test_selects_kinds_of_models() -> None:
+def test_fit_selects_the_kind_of_model() -> None:
     assert isinstance(fit_values(lambda r, n, i: i, lambda n: (n,)), Strided)
     assert isinstance(fit_values(lambda r, n, i: (3, 1, 4)[i], lambda n: (3,)), FixedValues)
     assert isinstance(fit_values(lambda r, n, i: (0, n, 3 * n)[i], lambda n: (3,)), PerIteration)
     assert isinstance(fit_values(lambda r, n, i: i % n, lambda n: (2 * n,)), NestedLoops)
 
 
-def test_inner_loops_with_one_iteration() -> None:
+def test_inner_loop_with_one_iteration_is_fitted() -> None:
     def value(r: int, n: int, i: int) -> int:
         return i // (24 // n) * 1000 + i % (24 // n)
 
@@ -108,13 +108,13 @@ def test_inner_loops_with_one_iteration() -> None:
         (lambda r, n, i: i % 3, lambda n: (n,), "the values along a loop, 0, 1, 2, 0, 1, 2, ..."),
     ],
 )
-def test_values_without_a_model(value: Value, lengths: Lengths, reason: str) -> None:
+def test_values_without_a_model_are_refused(value: Value, lengths: Lengths, reason: str) -> None:
     with pytest.raises(NoExactModelError) as told:
         fit_values(value, lengths)
     assert reason in str(told.value)
 
 
-def test_inner_dimensions_of_different_lengths() -> None:
+def test_inner_dimensions_of_different_lengths_are_refused() -> None:
     with pytest.raises(NoExactModelError):
         fit_values(lambda r, n, i, j: (i % 3) * 1000 + (r + 1) % n * j * j, lambda n: (5, n))
 
@@ -127,7 +127,7 @@ def test_unknown_stride_is_refused() -> None:
         evaluate_vector(model, 20, [Progression(0, (1,), (20,))], (2,))
 
 
-def test_rejects_fractional_lengths() -> None:
+def test_fractional_loop_lengths_are_rejected() -> None:
     model = fit_values(lambda r, n, i: 960 // n * r + 960 * i, lambda n: (3,))
     with pytest.raises(NotAnIntegerError, match="960/n is 240/7, not an integer: 28 does not divide 960"):
         evaluate_vector(model, 28, [Progression(0, (1,), (28,))], (3,))
@@ -136,7 +136,7 @@ def test_rejects_fractional_lengths() -> None:
         evaluate_vector(split, 20, [Progression(0, (1,), (20,))], (50,))
 
 
-def test_a_million_ranks_need_few_shares() -> None:
+def test_model_values_stay_compact_at_a_million_ranks() -> None:
     n = 1_000_000
     every = [Progression(0, (1,), (n,))]
     grouped = fit_values(lambda r, n, i: r // 4 * 4096 + r % 4 * 8 + i, lambda n: (5,))
@@ -151,7 +151,7 @@ def test_a_million_ranks_need_few_shares() -> None:
     assert len(evaluate_vector(listed, n, every, (5,))) == 1
 
 
-def test_repeats_rows() -> None:
+def test_repeat_row_extends_progressions_and_lists() -> None:
     assert repeat_row((Progression(3),), 5, 4) == (Progression(3, (5,), (4,)),)
     assert repeat_row((Listed((3, 1)),), 5, 4) == (Listed((3, 1), (5,), (4,)),)
     row = repeat_row((Progression(3, (1,), (4,)), Listed((9, 9))), 100, 3)
@@ -165,7 +165,7 @@ def test_repeats_rows() -> None:
 
 @dataclass(frozen=True)
 class Squares:
-    """Squares of ranks, without pieces."""
+    """Squares of ranks; not a piecewise model."""
 
     answer: object = None
 
@@ -176,7 +176,7 @@ class Squares:
         return "rank^2"
 
 
-def test_user_family() -> None:
+def test_user_family_has_a_rank_limit_unless_piecewise() -> None:
     families = Families(ranks=(*RANK_FAMILIES, lambda columns, counts: Squares()))
     model = fit_field(fields(lambda r, n, i: r * r + i, lambda n: (3,)), families)
     assert format_formula(model) == "rank^2 + i"

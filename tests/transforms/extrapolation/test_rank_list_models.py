@@ -35,15 +35,15 @@ def ranks_at(found: tuple[RankListModel, ...], n: int) -> list[int]:
         (lambda n: [r for r in range(n) if r % 4 in (0, 3)], "from 0, n/4 of stride 4, 2 of stride 3"),
     ],
 )
-def test_recovers_rank_lists(ranks: Callable[[int], Sequence[int]], formula: str) -> None:
+def test_fit_recovers_rank_lists(ranks: Callable[[int], Sequence[int]], formula: str) -> None:
     found = models(ranks)
     assert found is not None
     assert "; ".join(model.formula() for model in found) == formula
     assert all(ranks_at(found, n) == list(ranks(n)) for n in (48, 24, 8))
 
 
-def test_dimension_with_one_member_at_some_rank_count() -> None:
-    """One group has a list of ranks with one dimension less."""
+def test_dimension_with_one_member_is_recovered() -> None:
+    """A single group has a rank list with fewer dimensions."""
 
     def ranks(n: int) -> list[int]:
         return [r for r in range(n) if r % 4]
@@ -66,7 +66,7 @@ def test_irregular_ranks_have_no_model(ranks: Callable[[int], Sequence[int]]) ->
     assert models(ranks) is None
 
 
-def test_rejects_invalid_rank_lists() -> None:
+def test_invalid_rank_lists_are_rejected() -> None:
     found = models(lambda n: range(1, n))
     assert found is not None
     assert [model.at(1) for model in found] == [None]
@@ -85,7 +85,7 @@ def test_rejects_invalid_rank_lists() -> None:
         rows.at(4)
 
 
-def test_different_insertions_are_ambiguous() -> None:
+def test_rival_rank_list_makes_the_model_ambiguous() -> None:
     one, other = models(lambda n: range(n)), models(lambda n: range(0, n, 2))
     assert one is not None
     assert other is not None

@@ -24,7 +24,7 @@ from tests.budget import examples
 
 COUNTS = (8, 12, 16, 24)
 Longs = npt.NDArray[np.int64]
-#: of n: the ranks of a class
+# : Ranks of a class as a function of the rank count.
 Ranks = Callable[[int], Sequence[int]]
 
 
@@ -62,7 +62,7 @@ def is_exact_at(
         (lambda r, n: r << 40, f"{1 << 40}*rank"),
     ],
 )
-def test_recovers_affine_models(value: Callable[[int, int], int], formula: str) -> None:
+def test_fit_recovers_affine_models(value: Callable[[int, int], int], formula: str) -> None:
     model = fit_affine(columns(value))
     assert model is not None
     assert model.formula() == formula
@@ -88,26 +88,26 @@ def test_integer_slope_must_remain_an_integer() -> None:
         model.values_at(6, np.array([0, 2, 4]))
 
 
-def test_columns_of_one_rank_have_no_slope() -> None:
+def test_affine_fit_needs_two_ranks_and_linear_values() -> None:
     assert fit_affine(columns(lambda r, n: 5, lambda n: [0])) is None
     assert fit_affine(columns(lambda r, n: 5, lambda n: range(1 if n < 24 else 2))) is None
     assert fit_affine(columns(lambda r, n: r * r)) is None
     assert fit_affine(columns(lambda r, n: n * n * r)) is None
 
 
-def test_rejects_numbers_beyond_64_bits() -> None:
+def test_numbers_beyond_64_bits_are_rejected() -> None:
     model = fit_affine(columns(lambda r, n: r << 50))
     assert model is not None
     with pytest.raises(NotAnIntegerError, match="exceeds 64 bits"):
         model.values_at(1 << 20, np.array([1 << 19]))
 
 
-# ---- shifted
+# ---- rotations
 
 
 @pytest.mark.parametrize("shift", [1, 3, 7, -2])
 @pytest.mark.parametrize("factor", [1, 100, -5])
-def test_recovers_rotated_models(shift: int, factor: int) -> None:
+def test_fit_recovers_rotations(shift: int, factor: int) -> None:
     def value(r: int, n: int) -> int:
         return (r + shift) % n * factor + 3
 
@@ -125,13 +125,13 @@ def test_recovers_rotated_models(shift: int, factor: int) -> None:
         (lambda r, n: (r + n // 2) % n * (960 // n) + 7, "((rank + n/2) mod n)*960/n + 7"),
     ],
 )
-def test_formats_rotated_models(value: Callable[[int, int], int], formula: str) -> None:
+def test_rotation_formats_its_formula(value: Callable[[int, int], int], formula: str) -> None:
     model = fit_rotation(columns(value))
     assert model is not None
     assert model.formula() == formula
 
 
-def test_other_columns_are_not_rotated() -> None:
+def test_columns_that_are_not_rotations_have_no_rotation_model() -> None:
     assert fit_rotation(columns(lambda r, n: r)) is None
     assert fit_rotation(columns(lambda r, n: (r + 1) % n + (r > n // 2))) is None
     assert fit_rotation(columns(lambda r, n: (r + 12) % n)) is None
@@ -142,7 +142,7 @@ def test_other_columns_are_not_rotated() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
-def test_recovers_groups_of_fixed_size(size: int) -> None:
+def test_fit_recovers_groups_of_fixed_size(size: int) -> None:
     def value(r: int, n: int) -> int:
         return r // size * 4096 + r % size * 8 + 5
 
@@ -152,7 +152,7 @@ def test_recovers_groups_of_fixed_size(size: int) -> None:
     assert all(is_exact_at(model, value, n) for n in (1, 6, 7, 20, 100))
 
 
-def test_recovers_a_fixed_number_of_groups() -> None:
+def test_fit_recovers_a_fixed_number_of_groups() -> None:
     def value(r: int, n: int) -> int:
         return r // (n // 4) * 8 * n + r % (n // 4)
 
@@ -190,7 +190,7 @@ def test_many_irregular_ranks_are_rejected_quickly() -> None:
 # ---- single ranks
 
 
-def test_recovers_models_per_rank() -> None:
+def test_fit_recovers_models_per_rank() -> None:
     def ends(n: int) -> list[int]:
         return [0, n - 1]
 

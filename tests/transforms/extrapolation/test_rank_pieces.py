@@ -29,14 +29,14 @@ def is_even(piece: Progression, numbers: np.ndarray) -> bool:
     )
 
 
-def test_drops_dimensions_of_one_member() -> None:
+def test_progression_drops_dimensions_of_one_member() -> None:
     assert make_progression(3, (4, 1), (1, 5)) == Progression(3, (1,), (5,))
     assert make_progression(3) == Progression(3)
 
 
 @settings(deadline=None)
 @given(rising(), st.integers(-3, 400))
-def test_split_pieces_are_on_one_side(ranks: Progression, first: int) -> None:
+def test_split_pieces_lie_on_one_side_of_the_boundary(ranks: Progression, first: int) -> None:
     pieces = split_at(ranks, first)
     assert expand_values(tuple(pieces)).tolist() == ranks.values().tolist()
     for piece in pieces:
@@ -47,7 +47,7 @@ def test_split_pieces_are_on_one_side(ranks: Progression, first: int) -> None:
 
 @settings(deadline=None)
 @given(rising(), st.integers(1, 40))
-def test_groups_and_members_are_linear(ranks: Progression, size: int) -> None:
+def test_group_and_member_numbers_are_linear_on_pieces(ranks: Progression, size: int) -> None:
     pieces = split_by_groups(ranks, size)
     assert pieces is not None
     assert sorted(expand_values(tuple(pieces)).tolist()) == ranks.values().tolist()
@@ -58,7 +58,7 @@ def test_groups_and_members_are_linear(ranks: Progression, size: int) -> None:
         assert is_even(piece, own % size)
 
 
-def test_complete_groups_are_one_piece() -> None:
+def test_complete_groups_are_merged_into_one_piece() -> None:
     assert split_by_groups(Progression(0, (1,), (10**6,)), 4) == [Progression(0, (4, 1), (250_000, 4))]
     assert split_by_groups(Progression(1, (1,), (10,)), 4) == [
         Progression(1, (1,), (3,)),
@@ -69,5 +69,5 @@ def test_complete_groups_are_one_piece() -> None:
 
 
 @pytest.mark.parametrize("size", [MAX_PIECES * 2 + 1, 10**9 + 7])
-def test_too_many_alignments_are_not_split(size: int) -> None:
+def test_ranks_with_too_many_alignments_are_not_split(size: int) -> None:
     assert split_by_groups(Progression(0, (1 << 12, 1), (1 << 15, 3)), size) is None

@@ -6,12 +6,12 @@ from iosig.warehouse.contracts.extrapolations import EXTRAPOLATION_RECORDS
 from tests.extrapolated_programs import INPUTS, PROGRAMS, REFUSED, traces_of
 
 
-def test_outcomes_equal_those_of_the_table() -> None:
+def test_outcomes_equal_the_choices_of_the_table() -> None:
     (column,) = [column for column in EXTRAPOLATION_RECORDS.columns if column.name == "outcome"]
     assert tuple(column.choices or ()) == OUTCOMES
 
 
-def test_outcome_is_that_of_the_first_refusal() -> None:
+def test_outcome_is_the_outcome_of_the_first_refusal() -> None:
     for program in (PROGRAMS["table_one"], REFUSED["at_random"], REFUSED["rounded_share"]):
         for n in (28, 6, 48):
             found = extrapolate(traces_of(program), n)
@@ -21,7 +21,7 @@ def test_outcome_is_that_of_the_first_refusal() -> None:
             assert found.process_count == n
 
 
-def test_fitted_trace_of_a_program() -> None:
+def test_fitted_trace_lists_classes_and_models() -> None:
     known = fit_trace(traces_of(PROGRAMS["table_one"]), ExtrapolationParams())
     assert (known.rank_counts, known.refusals) == (INPUTS, ())
     (one,) = known.classes
@@ -42,7 +42,7 @@ def test_fitted_trace_of_a_program() -> None:
     }
 
 
-def test_minimum_of_numbers_in_names() -> None:
+def test_numbers_in_names_have_a_minimum_if_padding_is_unknown() -> None:
     """Offsets are written without padding; the padding of names is unknown."""
     (one,) = fit_trace(traces_of(PROGRAMS["files_for_each_rank_of_each_step"]), ExtrapolationParams()).classes
     (loop,) = one.body
@@ -60,7 +60,7 @@ def test_minimum_of_numbers_in_names() -> None:
     assert loop.body[0].least == (0, 0, 10, 0, 0)
 
 
-def test_refused_traces_have_all_classes_or_none() -> None:
+def test_refused_trace_keeps_its_matched_classes() -> None:
     known = fit_trace(traces_of(REFUSED["at_random"]), ExtrapolationParams())
     assert known.refusals
     assert len(known.classes) == 1

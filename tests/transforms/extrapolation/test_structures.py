@@ -27,7 +27,7 @@ def told(program: Program, counts: tuple[int, ...]) -> tuple[str, str]:
     return found.field, found.reason
 
 
-def test_matches_classes() -> None:
+def test_matching_aligns_classes_of_all_traces() -> None:
     traces = traces_of(PROGRAMS["neighbours"])
     found = match_classes(traces)
     assert not isinstance(found, Difference)
@@ -37,7 +37,7 @@ def test_matches_classes() -> None:
         assert [own in trace.classes for own, trace in zip(one, traces, strict=True)] == [True] * 4
 
 
-def test_names_the_first_difference() -> None:
+def test_mismatch_names_the_first_difference() -> None:
     def other_call(r: int, n: int) -> list[Made]:
         return [posix("open", "/a/f", 66), posix("write" if n < 16 else "read", "/a/f", "%p", 8)]
 
@@ -63,7 +63,7 @@ def test_names_the_first_difference() -> None:
     assert "at 12 ranks" in reason
 
 
-def test_detects_different_programs() -> None:
+def test_different_programs_do_not_match() -> None:
     one, other = traces_of(PROGRAMS["table_one"], (8,)), traces_of(PROGRAMS["root_alone"], (12,))
     assert isinstance(match_classes((*one, *other)), Difference)
     nothing = CompressedTrace(16, ())
@@ -72,7 +72,7 @@ def test_detects_different_programs() -> None:
     assert "nothing at 16 ranks" in found.reason
 
 
-def test_detects_two_classes_of_equal_structure() -> None:
+def test_classes_of_equal_structure_in_one_trace_are_refused() -> None:
     (trace,) = traces_of(PROGRAMS["table_one"], (8,))
     doubled = replace(trace, classes=trace.classes * 2)
     assert match_classes((doubled, doubled)) == Difference("classes", "two have the same structure at 8 ranks")
@@ -84,7 +84,7 @@ def write_blocks(r: int, n: int) -> list[Made]:
 
 
 @pytest.mark.parametrize("counts", [(6, 8, 12, 24), (24, 6, 8, 12), (24, 6), (6, 24)])
-def test_inserts_loops_of_one_iteration(counts: tuple[int, ...]) -> None:
+def test_matching_inserts_loops_of_one_iteration(counts: tuple[int, ...]) -> None:
     found = match_classes(traces_of(write_blocks, counts))
     assert not isinstance(found, Difference)
     (one,) = found
@@ -110,7 +110,7 @@ def test_differences_beyond_loops_are_not_aligned() -> None:
     )
 
 
-def test_names_slots_by_argument() -> None:
+def test_slot_names_give_argument_and_number() -> None:
     (trace,) = traces_of(lambda r, n: [posix("open", f"/a/f{r}.{n:03d}", 66, 420)], (8,))
     (call,) = trace.classes[0].body
     assert isinstance(call, Call)
@@ -150,7 +150,7 @@ def loop(*body: object) -> Shape:
         ((), (), ()),
     ],
 )
-def test_aligns_bodies_with_loops_of_both(one: Shape, other: Shape, joined: Shape | None) -> None:
+def test_body_alignment_combines_loops_of_both(one: Shape, other: Shape, joined: Shape | None) -> None:
     assert align_bodies(one, other) == joined
     assert align_bodies(other, one) == joined
 
@@ -164,7 +164,7 @@ shapes = st.recursive(
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(shapes, max_size=4).map(tuple), st.data())
-def test_aligns_bodies_with_missing_loops(body: Shape, data: st.DataObject) -> None:
+def test_body_alignment_restores_missing_loops(body: Shape, data: st.DataObject) -> None:
     def lacking(shape: Shape) -> Shape:
         found: list[object] = []
         for node in shape:
@@ -206,7 +206,7 @@ def write_files(r: int, n: int) -> list[Made]:
     return [posix("stat", "/a"), *(call for step in steps for call in step), posix("sync")]
 
 
-def test_restores_removed_loops() -> None:
+def test_loop_insertion_restores_removed_loops() -> None:
     with_it, without = traces_of(write_files, (8, 24))
     (one,), (other,) = with_it.classes, without.classes
     shape = tuple(map(node_shape, one.body))
@@ -235,7 +235,7 @@ def _gaps(one: RankClass) -> dict[tuple[int, int], int]:
     }
 
 
-def test_inserts_nested_loops_for_some_ranks() -> None:
+def test_loop_insertion_nests_loops_for_some_ranks() -> None:
     """The number of entries of the missing loop depends on the iterations of the enclosing loop of each rank."""
 
     def program(r: int, n: int) -> list[Made]:
@@ -249,7 +249,7 @@ def test_inserts_nested_loops_for_some_ranks() -> None:
     assert rank_values(inner.counts) == {rank: [1] * (2 + rank % 3) for rank in class_ranks(put)}
 
 
-def test_mismatched_class_is_none() -> None:
+def test_loop_insertion_returns_none_for_mismatched_class() -> None:
     (trace,) = traces_of(write_files, (24,))
     (one,) = trace.classes
     shape = tuple(map(node_shape, one.body))

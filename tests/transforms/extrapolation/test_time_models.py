@@ -75,7 +75,7 @@ def check(found: TimeHistogram, count: int) -> None:
     ],
 )
 @pytest.mark.parametrize("at", [4, 20, 32, 100])
-def test_finds_each_model(curve: object, name: str, formula: str, at: int) -> None:
+def test_curve_fit_finds_each_model(curve: object, name: str, formula: str, at: int) -> None:
     values = curve(np.array(COUNTS, float))  # type: ignore[operator]
     fits = fit_curves(COUNTS, values[None], at)
     assert NAMES[int(fits.models[0])] == name
@@ -92,7 +92,7 @@ def test_exact_models_hold_at_any_distance() -> None:
 # ---- noise
 
 
-def test_rejects_models_with_negative_times() -> None:
+def test_models_with_negative_times_are_rejected() -> None:
     name, time, set_aside, reason = one([3.0 - 0.1 * n for n in COUNTS], 64)
     assert (set_aside, reason) == ("linear", "below no time")
     assert name != "linear"
@@ -141,7 +141,7 @@ def test_few_rank_counts_allow_only_one_parameter(values: list[float], name: str
         ((8, 12), [1.0, float("nan")], 8),
     ],
 )
-def test_rejects_invalid_arguments(counts: tuple[int, ...], values: list[float], at: int) -> None:
+def test_invalid_arguments_are_rejected(counts: tuple[int, ...], values: list[float], at: int) -> None:
     with pytest.raises(ValueError, match="rank count"):
         fit_curves(counts, np.array([values]), at)
 
@@ -152,7 +152,7 @@ def test_rejects_invalid_arguments(counts: tuple[int, ...], values: list[float],
     st.sampled_from([1, 7, 20, 48, 1000]),
     st.randoms(use_true_random=False),
 )
-def test_models_equal_the_naive_twin(counts: list[int], at: int, chance: object) -> None:
+def test_models_match_naive_implementation(counts: list[int], at: int, chance: object) -> None:
     values = [chance.choice([0.0, 1.0, chance.uniform(0.5, 2.0)]) for _ in counts]  # type: ignore[attr-defined]
     fits = fit_curves(counts, np.array([values]), at)
     name, time = naive.model(counts, values, at)
@@ -168,7 +168,7 @@ def test_models_equal_the_naive_twin(counts: list[int], at: int, chance: object)
 # ---- histograms
 
 
-def test_extrapolates_scaling_histograms() -> None:
+def test_scaling_histograms_are_extrapolated() -> None:
     generator = np.random.default_rng(0)
     shape = generator.lognormal(0.0, 1.0, 240)
     found, model = extrapolate_histogram(COUNTS, [of(shape / n) for n in COUNTS], 48, 1000)
@@ -184,17 +184,17 @@ def test_extrapolates_scaling_histograms() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 5, 7, 1_000_000_000_000])
-def test_histograms_of_any_count(count: int) -> None:
+def test_extrapolated_histogram_has_the_requested_count(count: int) -> None:
     parts = [of(np.arange(1.0, 2.0 + n)) for n in (1, 3, 6, 30)]
     check(extrapolate_histogram(COUNTS, parts, 64, count)[0], count)
 
 
-def test_empty_histogram_for_count_zero() -> None:
+def test_count_zero_gives_an_empty_histogram() -> None:
     found, _ = extrapolate_histogram(COUNTS, [of([1.0])] * 4, 64, 0)
     assert (found.count, found.bins) == (0, ())
 
 
-def test_rejects_empty_histograms() -> None:
+def test_empty_histograms_are_rejected() -> None:
     for parts, count in (([of([1.0])] * 3 + [merge_histograms([])], 1), ([of([1.0])] * 4, -1), ([of([1.0])] * 3, 1)):
         with pytest.raises(ValueError, match=r"must not be empty|for each rank count"):
             extrapolate_histogram(COUNTS, parts, 64, count)
@@ -241,13 +241,13 @@ def test_rebinning_preserves_the_mean() -> None:
                 assert found[index, 1] == pytest.approx(wanted, rel=0.01)
 
 
-def test_sorts_bins_out_of_order() -> None:
+def test_bins_out_of_order_are_sorted() -> None:
     odd = TimeHistogram(4, 3.0, 2.0, 1.0, -5.0, (TimeBin(2, 3.0, 2.0, 2.5), TimeBin(2, 1.0, 2.0, 0.5)))
     check(extrapolate_histogram(COUNTS, [odd] * 4, 64, 9)[0], 9)
 
 
 @pytest.mark.slow
-def test_extrapolates_ten_thousand_histograms() -> None:
+def test_ten_thousand_histograms_stay_near_the_measured_mean() -> None:
     generator = np.random.default_rng(6)
     parts = [
         compute_histograms(generator.lognormal(-8.0, 1.0, 2000 * n), np.repeat(np.arange(2000), n), 2000)

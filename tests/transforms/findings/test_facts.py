@@ -42,7 +42,7 @@ def record(rank: int, file: int = 0, module: str = "POSIX", **told: Any) -> dict
     return zeros | {"module": module, "file_number": file, "rank": rank} | told
 
 
-def test_facts_from_counters() -> None:
+def test_facts_are_computed_from_counters() -> None:
     found = facts(POSIX, counter_row("STDIO", read_bytes=0, written_bytes=50, read_count=0, write_count=5))
     assert (found["read_small_count"], found["read_sequential_count"], found["read_count"]) == (8, 6, 10)
     assert (found["file_misaligned_count"], found["memory_misaligned_count"]) == (2, 1)
@@ -66,7 +66,7 @@ def test_io_outside_of_posix_makes_counts_unknown() -> None:
     assert facts(POSIX, daos | {"is_counted": False})["read_small_count"] == 8
 
 
-def test_ranks_of_the_layer_nearest_to_the_program() -> None:
+def test_rank_facts_use_the_layer_nearest_to_the_program() -> None:
     # one aggregator writes for four processes
     told = [record(rank, module="MPIIO", written_bytes=100) for rank in range(4)]
     counters = [POSIX, counter_row("MPIIO", read_bytes=0, written_bytes=400, is_counted=False)]
@@ -76,7 +76,7 @@ def test_ranks_of_the_layer_nearest_to_the_program() -> None:
     assert (alone["write_top_rank"], alone["write_top_bytes"], alone["write_imbalance_ratio"]) == (2, 400, 1)
 
 
-def test_ranks_from_the_heat_map_if_records_are_shared() -> None:
+def test_heat_map_gives_rank_facts_if_records_are_shared() -> None:
     records = rows(RECORDS, record(-1, written_bytes=400))
     assert facts(POSIX, records=records)["write_top_bytes"] is None
     bins = {"module": "POSIX", "direction": "write", "interval_s": 1.0, "step_count": 2}
@@ -87,7 +87,7 @@ def test_ranks_from_the_heat_map_if_records_are_shared() -> None:
     assert found["write_imbalance_ratio"] == pytest.approx((13 - 23 / 4) / 13 * 4 / 3)
 
 
-def test_slowest_and_mean_process() -> None:
+def test_slowest_and_mean_process_are_computed_from_records() -> None:
     together = rows(RECORDS, record(-1, write_time_s=40.0, slowest_time_s=25.0, fastest_time_s=5.0))
     found = facts(POSIX, records=together)
     assert (found["slowest_s"], found["mean_s"]) == (25, 10)
@@ -102,7 +102,7 @@ def test_busiest_process_includes_shared_files() -> None:
     assert facts(POSIX, records=rows(RECORDS, *told))["read_time_ratio"] == pytest.approx(0.4)
 
 
-def test_bytes_beyond_the_extent_are_repeated() -> None:
+def test_bytes_beyond_the_extent_count_as_repeated() -> None:
     told = [
         record(0, 1, read_bytes=100, read_extent_bytes=60), record(1, 1, read_bytes=50, read_extent_bytes=90),
         record(0, 2, read_bytes=10, read_extent_bytes=1000), record(0, 3, written_bytes=5, written_extent_bytes=5),
@@ -113,7 +113,7 @@ def test_bytes_beyond_the_extent_are_repeated() -> None:
     assert unknown["read_again_bytes"] is None
 
 
-def test_shared_files_without_mpiio() -> None:
+def test_shared_files_without_mpiio_are_counted() -> None:
     told = [
         record(-1, 1, written_bytes=70), record(0, 2, read_bytes=5), record(1, 2, read_bytes=6),
         record(0, 3, read_bytes=100), record(-1, 4, written_bytes=40), record(-1, 4, "MPIIO", written_bytes=40),
@@ -122,7 +122,7 @@ def test_shared_files_without_mpiio() -> None:
     assert (found["bare_shared_bytes"], found["bare_shared_count"]) == (81, 2)
 
 
-def test_targets_of_the_shared_file_that_lacks_most() -> None:
+def test_shared_file_with_most_missing_targets_is_chosen() -> None:
     told = [
         record(-1, 1, written_bytes=20 * GB, written_extent_bytes=20 * GB),
         record(0, 2, written_bytes=30 * GB, written_extent_bytes=30 * GB),
@@ -149,19 +149,19 @@ def test_complete_requests_take_precedence_over_counters() -> None:
     told = [request(place, 0, float(1 << 20)) for place in range(10)]
     found = facts(POSIX, requests=rows(REQUESTS, *told))
     assert (found["read_small_count"], found["read_again_bytes"]) == (0, 9 * (1 << 20))
-    # one is missing
+    # A request is missing.
     found = facts(POSIX, requests=rows(REQUESTS, *told[1:]))
     assert (found["read_small_count"], found["read_again_bytes"]) == (8, None)
 
 
-def test_counts_incomplete_modules() -> None:
+def test_incomplete_modules_are_counted() -> None:
     partial = counter_row("DXT_POSIX") | {"is_partial": True}
     unread = counter_row("PNETCDF_FILE") | {"outcome": "unsupported"}
     found = facts(POSIX, partial, unread)
     assert (found["module_count"], found["doubtful_module_count"]) == (3, 2)
 
 
-def test_time_in_mpiio_outside_of_posix() -> None:
+def test_time_in_mpiio_outside_of_posix_is_waiting() -> None:
     above = counter_row(
         "MPIIO", {"MPIIO_COLL_READS": 4, "MPIIO_SPLIT_READS": 1, "MPIIO_NB_READS": 0}, is_counted=False,
         read_bytes=10, written_bytes=0, read_time_s=48.0, write_time_s=0.0, metadata_time_s=0.0,

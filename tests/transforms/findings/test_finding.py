@@ -11,7 +11,7 @@ SMALL = {"read_small_count": 5000, "read_count": 5000}
 RANDOM = {"write_count": 5000, "write_sequential_count": 0}
 
 
-def test_sorts_findings_by_severity_and_impact() -> None:
+def test_findings_are_sorted_by_severity_and_impact() -> None:
     run_facts = SMALL | RANDOM | {"doubtful_module_count": 1, "module_count": 2, "read_time_ratio": 0.2}
     findings = apply_rules(facts(**run_facts, write_time_ratio=0.5), THRESHOLDS).filter(outcome="found")
     assert findings["rule"].to_list() == ["random_access", "small_requests", "trace_not_whole"]
@@ -19,7 +19,7 @@ def test_sorts_findings_by_severity_and_impact() -> None:
     assert findings["place"].to_list() == [1, 2, 3]
 
 
-def test_small_impact_is_a_note() -> None:
+def test_finding_with_small_impact_is_a_note() -> None:
     for ratio, severity in ((0.0099, "note"), (0.01, "critical"), (None, "critical")):
         findings = apply_rules(facts(**SMALL, read_time_ratio=ratio), THRESHOLDS).filter(outcome="found")
         assert findings["severity"].to_list() == [severity]
@@ -34,7 +34,7 @@ def test_evidence_has_values_and_units() -> None:
     ]
 
 
-def test_other_outcomes_have_no_texts_or_missing_facts() -> None:
+def test_only_unknown_outcomes_list_missing_facts() -> None:
     findings = apply_rules(facts(read_small_count=0, read_count=5), THRESHOLDS)
     row = findings.filter(rule="small_requests", direction="read").row(0, named=True)
     assert (row["outcome"], row["severity"], row["sentence"], row["missing"]) == ("not_found", None, None, None)
@@ -42,7 +42,7 @@ def test_other_outcomes_have_no_texts_or_missing_facts() -> None:
     assert (row["outcome"], row["evidence"], row["missing"]) == ("unknown", None, "write_small_count write_count")
 
 
-def test_places_are_per_run() -> None:
+def test_places_are_counted_per_run() -> None:
     findings = apply_rules(many_facts([SMALL, {}, SMALL | RANDOM]), THRESHOLDS)
     assert findings.group_by("trace_id").len()["len"].n_unique() == 1
     assert findings.filter(outcome="found").group_by("trace_id", maintain_order=True).len().rows() == [

@@ -40,7 +40,7 @@ def find(
     return list(rows.select("file_number", "value").iter_rows())
 
 
-def test_small_mean_requests_of_all_ranks_count() -> None:
+def test_small_requests_are_summed_over_ranks() -> None:
     small = [record(1, rank=rank, read_count=50, read_bytes=50 * 100) for rank in (0, 1)]
     large = record(2, read_count=500, read_bytes=500 * 2 * MIB)
     assert find("small_requests", *small, large, record(3, read_count=7, read_bytes=70)) == [(1, 100.0), (3, 7.0)]
@@ -56,13 +56,13 @@ def test_complete_requests_take_precedence_over_records() -> None:
     assert find("redundant_reads", *records, requests=requests[:1]) == [(1, 20.0)]
 
 
-def test_stripe_crossings_by_file() -> None:
+def test_stripe_crossings_are_counted_by_file() -> None:
     records = (record(1, read_count=2, read_bytes=120),)
     requests = [request(1, 0, 0, 100), request(1, 1, 90, 20)]
     assert find("stripes_crossed", *records, requests=requests, way=None) == [(1, 1.0)]
 
 
-def test_slowest_process_of_a_shared_file_against_the_mean() -> None:
+def test_straggler_files_rank_by_slowest_process_minus_mean() -> None:
     shared = record(1, rank=-1, read_time_s=8.0, slowest_time_s=5.0)
     assert find("stragglers", shared, record(2, rank=-1, read_time_s=4.0, slowest_time_s=1.0), way=None) == [(1, 3.0)]
 
@@ -73,11 +73,11 @@ def test_shared_files_with_mpi_io_are_excluded() -> None:
     assert find("amplified_by_mpiio", *both, record(3, read_bytes=9), record(3, "MPIIO", read_bytes=4)) == [(3, 5.0)]
 
 
-def test_limits_files_to_the_highest_values() -> None:
+def test_files_are_limited_to_the_highest_values() -> None:
     many = [record(number, "STDIO", written_bytes=10 * number) for number in range(1, 9)]
     assert find("stdio_used", *many, way=None) == [(8, 80.0), (7, 70.0), (6, 60.0)]
     assert MAX_FILES == 3
 
 
-def test_no_files_without_records() -> None:
+def test_trace_without_records_has_no_finding_files() -> None:
     assert find_files(TraceFrames(made.jobs(), made.rows(made.COUNTERS)), Thresholds()).is_empty()

@@ -15,7 +15,7 @@ INTERVAL = st.tuples(st.integers(0, 5), st.floats(0, 9), st.floats(0, 1), st.int
 
 @settings(deadline=None)
 @given(st.lists(INTERVAL, min_size=1, max_size=30))
-def test_spread_equals_the_naive_twin(told: list[tuple[int, float, float, int]]) -> None:
+def test_spread_matches_naive_implementation(told: list[tuple[int, float, float, int]]) -> None:
     rank = np.array([one[0] for one in told])
     start_s = np.array([one[1] for one in told])
     end_s = start_s + np.array([one[2] for one in told])
@@ -40,7 +40,7 @@ def heatmap(rank: int, bins: list[int], way: str = "write") -> dict[str, object]
     }  # fmt: skip
 
 
-def test_keeps_bins_of_a_heat_map() -> None:
+def test_rank_times_keep_bins_of_a_heat_map() -> None:
     maps = rows(HEATMAPS, heatmap(0, [5, 0, 7]), heatmap(2, [0, 0, 1]), heatmap(2, [9, 0, 0], "read"))
     written, read = compute_rank_times(maps, None, "POSIX", 4)
     assert written.cell_bytes.tolist() == [[5, 0, 7], [0, 0, 0], [0, 0, 1], [0, 0, 0]]
@@ -59,7 +59,7 @@ def test_number_of_cells_is_limited() -> None:
     assert (one.rank_edges[0], one.rank_edges[-1], one.time_edges_s[-1]) == (0, 1000, 500)
 
 
-def test_prefers_requests_to_coarse_heat_maps_only() -> None:
+def test_requests_take_precedence_over_coarse_heat_maps_only() -> None:
     request = {
         "module": "POSIX", "rank": 1, "file_number": 0, "direction": "write", "offset_bytes": 0,
         "request_bytes": 8.0, "start_s": 0.0, "end_s": 2.0,
@@ -73,6 +73,6 @@ def test_prefers_requests_to_coarse_heat_maps_only() -> None:
     assert alone.rank_bytes.tolist() == [0, pytest.approx(8)]
 
 
-def test_no_heat_map_without_data_of_single_ranks() -> None:
+def test_data_without_single_ranks_give_no_rank_times() -> None:
     assert compute_rank_times(rows(HEATMAPS, heatmap(-1, [5])), None, "POSIX", 4) == []
     assert compute_rank_times(rows(HEATMAPS), pl.DataFrame(schema=REQUESTS), "POSIX", 4) == []

@@ -11,7 +11,7 @@ from iosig.transforms.findings import request_facts
 from tests.budget import examples
 from tests.transforms.findings.made_traces import FILES, REQUESTS, rows
 
-#: rank, file, offset, length, in the order in which they began
+# : Rank, file, offset and length of requests in order of start.
 REQUEST = st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 30), st.integers(0, 12))
 
 
@@ -31,7 +31,7 @@ def frame(told: list[tuple[int, int, int, int]], module: str = "POSIX") -> pl.Da
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(REQUEST, min_size=1, max_size=25))
-def test_counts_equal_the_naive_twin(told: list[tuple[int, int, int, int]]) -> None:
+def test_counts_match_naive_implementation(told: list[tuple[int, int, int, int]]) -> None:
     ends: dict[tuple[int, int], int] = {}
     counts: Counter[str] = Counter()
     covered: set[tuple[int, int]] = set()
@@ -50,7 +50,7 @@ def test_counts_equal_the_naive_twin(told: list[tuple[int, int, int, int]]) -> N
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(REQUEST, min_size=1, max_size=25), st.integers(1, 7))
-def test_crossings_equal_the_naive_twin(told: list[tuple[int, int, int, int]], stripe: int) -> None:
+def test_stripe_crossings_match_naive_implementation(told: list[tuple[int, int, int, int]], stripe: int) -> None:
     crossing = striped = 0
     for _, file, offset, length in told:
         if length and file == 0:
@@ -71,6 +71,6 @@ def test_order_is_unknown_without_offsets() -> None:
     assert request_facts.distinct_bytes(told)["distinct_bytes"].to_list() == [None]
 
 
-def test_counts_processes_and_hosts() -> None:
+def test_processes_and_hosts_are_counted() -> None:
     told = frame([(0, 0, 0, 4), (1, 0, 4, 4), (2, 0, 8, 0)])
     assert request_facts.count_movers(told).row(0) == ("t", "POSIX", 2, 2)

@@ -14,7 +14,7 @@ from tests.transforms.findings.made_traces import facts, many_facts
 THRESHOLDS = Thresholds()
 MIB = 1 << 20
 _MPIIO = {"modules": ["MPIIO", "POSIX"]}
-#: rule, direction: facts with which it fires, and what of them to change so that it just does not
+# : By rule and direction: facts with which the rule fires, and changes with which it just does not.
 CASES: dict[tuple[str, str | None], tuple[dict[str, Any], list[dict[str, Any]]]] = {
     ("small_requests", "read"): (
         {"read_small_count": 1001, "read_count": 10_009},
@@ -157,7 +157,7 @@ def test_outcome_is_unknown_without_facts(case: tuple[str, str | None], outcomes
     assert {outcomes[(*case, name)] for name in find_needs(*case)} == {"unknown"}
 
 
-def test_unused_layers_are_not_applicable() -> None:
+def test_rules_for_unused_layers_are_not_applicable() -> None:
     told = {"modules": ["POSIX"], "process_count": 1, "striped_file_count": 0}
     found = apply_rules(facts(**told), THRESHOLDS).filter(outcome="not_applicable")
     assert {"collective_not_used", "stragglers", "stripes_too_few", "blocking_io"} <= set(found["rule"])

@@ -1,4 +1,4 @@
-"""Unknown traffic: what was known when, levels, and analogues of the present."""
+"""Unknown traffic: jobs not yet submitted, mean levels, and analogues of the present."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_analogues_have_similar_levels() -> None:
         assert drawn.shape == (100, 2)
 
 
-def test_hour_counts_after_days() -> None:
+def test_analogues_match_the_hour_after_several_days() -> None:
     day = np.where(np.arange(144) < 72, 1.0, 9.0)
     history = make_history(np.tile(day, 8).tolist(), horizon=3)
     for hour, rate in ((4.0, 1.0), (18.0, 9.0)):
         assert np.median(draw_unknown_traffic(history, np.nan, hour, 100, 0)) == rate
 
 
-def test_unmeasured_steps_have_the_mean() -> None:
+def test_unmeasured_steps_are_drawn_as_the_mean() -> None:
     rates = [2.0, np.nan] * 20
     drawn = draw_unknown_traffic(make_history(rates, horizon=3), np.nan, 0.0, 50, 0)
     assert drawn == pytest.approx(2.0)

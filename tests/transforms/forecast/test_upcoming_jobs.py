@@ -34,7 +34,7 @@ def draws(jobs: UpcomingJobs, signature_s: float = 500.0, params: JobDrawParams 
     return draw_jobs(jobs, np.full(len(jobs), signature_s), 40, 0, params)
 
 
-def test_running_and_waiting_job() -> None:
+def test_running_job_continues_and_waiting_job_starts_after_its_wait() -> None:
     result = draws(JOBS)
     assert set(result.start_s[0]) == {-100.0}
     assert set(result.start_s[1]) == {60.0}
@@ -58,7 +58,7 @@ def test_short_run_was_stopped_or_continues_a_stopped_run() -> None:
     assert (result.signature_start_s == 0.0).mean() == pytest.approx(0.5)
 
 
-def test_limits_of_duration_and_start() -> None:
+def test_draws_respect_limits_of_duration_and_start() -> None:
     bound = replace(
         JOBS,
         max_duration_s=np.array([150.0, 300.0]),

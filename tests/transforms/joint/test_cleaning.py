@@ -1,4 +1,4 @@
-"""Cleaning removes the interference of other applications and keeps an application's own traffic."""
+"""Cleaning removes the interference of other applications and keeps the application's traffic."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_interference_and_cleaned_volume_add_up_to_traffic() -> None:
     assert (result.interference_bytes >= 0).all()
 
 
-def test_own_runs_are_not_subtracted() -> None:
+def test_runs_of_the_same_application_are_not_subtracted() -> None:
     # two concurrent runs of one application keep the traffic of both
     shared = SITE.shared
     is_calm = shared.application == 0

@@ -22,7 +22,7 @@ from iosig.transforms.signatures.sample_sets import SampleSets
 STEP_S = 2.0
 
 
-def test_speed_is_one_without_own_io_or_contention() -> None:
+def test_speed_is_full_without_io_or_contention() -> None:
     others, work_ratio = np.array([0.0, 3.0, 3.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.5])
     assert relative_speed(others, work_ratio, 0.0).tolist() == [1.0] * 4
     assert relative_speed(others, work_ratio, 0.25) == pytest.approx([1.0, 1.0, 1 / 1.75, 0.5 + 0.5 / 1.25])
@@ -34,9 +34,9 @@ def make_shared_traffic(started: list[float], ended: list[float], count: int = 1
     return SharedTraffic(np.zeros(count), STEP_S, np.zeros(runs, np.int64), 1, *times, np.ones(runs, np.bool_))
 
 
-def test_steps_cover_the_run() -> None:
+def test_run_steps_cover_the_run() -> None:
     steps = RunSteps.from_traffic(make_shared_traffic([1.3, -1.7, 5.0], [4.3, 1.6, 5.0]))
-    # thirds of steps are not whole seconds: no truncation
+    # Thirds of steps are not whole seconds: no truncation.
     assert steps.run.tolist() == [0, 0, 0, 0, 1, 1]
     assert steps.step.tolist() == [1, 2, 3, 4, 0, 1]
     assert steps.begin == pytest.approx([0.0, 0.7, 1.7, 2.7, 1.7, 2.7])
@@ -62,7 +62,7 @@ def test_cost_is_estimated_from_durations(cost: float) -> None:
     work_s = np.full(len(others), STEP_S)
     lost_s = sum_pieces(work_s * (1.0 - relative_speed(others, np.ones(len(others)), cost)), offsets)
     duration_s = rng.uniform(600, 3000, 20)[application] + lost_s + rng.normal(0, 3, run_count)
-    duration_s[::17] += 400.0  # other inputs
+    duration_s[::17] += 400.0  # other inputs of the run
     result = estimate_contention_cost(duration_s, application, offsets, others, work_s)
     assert result == pytest.approx(cost, abs=0.05)
     nobody = np.full(run_count, -1)
@@ -78,7 +78,7 @@ def make_sample_sets(counts: Ints, values: Reals) -> SampleSets:
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.01, 2.0))
-def test_volume_is_preserved(seed: int, cost: float) -> None:
+def test_contention_removal_preserves_volume(seed: int, cost: float) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 30, 4)
     total = int(counts.sum())
@@ -95,9 +95,9 @@ def test_volume_is_preserved(seed: int, cost: float) -> None:
     assert (result.samples.counts < left + 1).all()
 
 
-def test_half_speed_is_reversed() -> None:
+def test_contention_removal_reverses_half_speed() -> None:
     counts = np.array([8, 4])
-    # the second run is the first one with its burst at half the speed
+    # The second run equals the first run with its burst at half the speed.
     own = np.array([0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 0.0, 0.0, 0.0, 6.0, 6.0, 0.0])
     slow = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     result = remove_contention(make_sample_sets(counts, own), slow, np.ones(12), 1.0)
@@ -106,7 +106,7 @@ def test_half_speed_is_reversed() -> None:
     assert result.duration_s.tolist() == [12.0, 8.0]
 
 
-def test_gaps_stay_missing_and_zero_cost_is_identity() -> None:
+def test_contention_removal_keeps_gaps_and_is_identity_at_zero_cost() -> None:
     sets = make_sample_sets(np.array([6]), np.array([1.0, np.nan, np.nan, 1.0, 1.0, 1.0]))
     assert remove_contention(sets, np.ones(6), np.ones(6), 0.0) is sets
     result = remove_contention(replace(sets, interference=None), np.ones(6), np.ones(6), 1.0)

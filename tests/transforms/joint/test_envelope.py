@@ -43,7 +43,7 @@ def test_steps_with_interference_have_less_weight() -> None:
     assert near[1] > 0.9
 
 
-def test_outcomes_of_too_few_runs_and_no_io() -> None:
+def test_too_few_runs_and_silent_runs_have_no_signature() -> None:
     sets = SITE.shared.make_sample_sets(SITE.own, np.zeros(len(OTHERS)))
     assert [one.outcome for one in extract_envelopes(sets, 9).signatures] == ["too_few_samples"] * 2
     nothing = SITE.shared.make_sample_sets(Ragged(np.zeros(len(OTHERS)), RAW.offsets), OTHERS)

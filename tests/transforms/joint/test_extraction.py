@@ -56,7 +56,7 @@ def correlation_with_truth(one: Signature | None, application: Application) -> f
     return correlation(one.bytes_per_s, true_curve(application))
 
 
-def test_joint_signatures_improve_correlation() -> None:
+def test_joint_signatures_correlate_better_than_plain_signatures() -> None:
     result = extract_joint()
     assert result.is_accepted.all()
     before, after = (
@@ -92,7 +92,7 @@ def test_required_gain_increases_with_expected_correlation() -> None:
 
 
 def test_gain_below_the_requirement_is_rejected() -> None:
-    # with a full expected correlation of the plain ones, small gains are rejected
+    # With a full expected correlation of the plain signatures, small gains are rejected.
     result = extract_joint()
     sure = extract_jointly(
         SITE.shared, KnownSignatures(extract_plain_signatures().signatures, np.ones(len(ALL))), extract_plain
@@ -111,7 +111,7 @@ def test_expected_correlation_must_not_decrease() -> None:
     ]  # fmt: skip
 
 
-def test_result_is_deterministic() -> None:
+def test_joint_extraction_is_deterministic() -> None:
     again = extract_jointly(SITE.shared, extract_plain_signatures(), extract_plain)
     for old, new in zip(extract_joint().signatures, again.signatures, strict=True):
         assert old.bytes_per_s.tobytes() == new.bytes_per_s.tobytes()
@@ -138,7 +138,7 @@ def test_plain_signature_stays_if_interference_is_unexplained() -> None:
 
 
 def test_false_signature_of_another_application_is_harmless() -> None:
-    # the known signature of the other application claims the traffic of this one, and more
+    # The known signature of the other application claims the traffic of this application, and more.
     false: Application = (500.0, [(10, 110, 9.0), (210, 310, 9.0), (410, 490, 9.0)])
     result = extract_jointly(SITE.shared, make_known_signatures(CALM, false, SPARSE, DENSE), extract_plain)
     stands = result.signatures[0] if result.is_accepted[0] else extract_plain_signatures().signatures[0]
@@ -148,7 +148,7 @@ def test_false_signature_of_another_application_is_harmless() -> None:
     )
 
 
-def test_false_burst_in_own_signature_is_removed() -> None:
+def test_false_burst_in_known_signature_is_removed() -> None:
     # no traffic at the false burst: it gets no volume, and coincidences are not common
     false: Application = (600.0, [*CALM[1], (360, 400, 8.0)])
     result = extract_jointly(SITE.shared, make_known_signatures(false, *ALL[1:]), extract_plain)

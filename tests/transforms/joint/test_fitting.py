@@ -1,4 +1,4 @@
-"""The curves of all applications are fitted to the traffic of their runs at once."""
+"""The curves of all applications are fitted jointly to the traffic of their runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_activity_matches_bursts_despite_misplaced_runs() -> None:
     assert np.abs(work - (truth > 0)).sum() < 0.12 * (truth > 0).sum()
 
 
-def test_result_is_scale_invariant() -> None:
+def test_fit_is_scale_invariant() -> None:
     shared = site().shared
     large = replace(shared, volume_bytes=shared.volume_bytes * 1e9)
     assert fit_by_run(large, ALL) == pytest.approx(1e9 * fit_by_run(shared, ALL), rel=1e-6, abs=1e3)
@@ -73,7 +73,7 @@ def test_result_is_scale_invariant() -> None:
 def test_stopped_and_resumed_runs_are_placed() -> None:
     one = simulate_site((CALM, BUSY), 7, 7000)
     shared, truth = one.shared, true_volumes(one)
-    # the first run of the first application stopped halfway; the last one is the remainder of a stopped run
+    # The first run of the first application stopped halfway; the last run is the remainder of a stopped run.
     runs = np.flatnonzero(shared.application == 0)
     started, ended = shared.started.copy(), shared.ended.copy()
     stop, begin = round(started[runs[0]] + 170), round(started[runs[-1]] + 100)
@@ -124,7 +124,7 @@ def test_zero_traffic_is_not_attributed() -> None:
         assert not len(given.step)
 
 
-def test_steps_are_combined_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_are_combined_above_the_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
     shared, truth = site().shared, true_volumes(site())
     monkeypatch.setattr(fitting, "_MAX_STEPS", int(truth.shape[0] * 580 / STEP_S / 2.5))
     result = fit_by_run(shared, ALL)
@@ -134,6 +134,6 @@ def test_steps_are_combined_above_the_limit(monkeypatch: pytest.MonkeyPatch) -> 
     assert apart.sum() < 0.25 * truth.sum()
 
 
-def test_result_is_deterministic() -> None:
+def test_fit_is_deterministic() -> None:
     one, again = (fit_traffic(site().shared, ALL, LEAST) for _ in range(2))
     assert one.volume_bytes.tobytes() == again.volume_bytes.tobytes()

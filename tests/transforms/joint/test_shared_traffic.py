@@ -27,7 +27,7 @@ def test_samples_are_grouped_and_cut_at_right_edges() -> None:
     shared = small()
     assert shared.sample_runs.tolist() == [2, 0]
     assert shared.set_offsets.tolist() == [0, 1, 2]
-    # a run includes the step that it starts in, by its right edge; the last run ends with the polls
+    # A run includes the step in which it starts, by its right edge; the last run ends with the polls.
     assert [one.tolist() for one in shared.sample_windows()] == [[2, 0], [10, 4]]
     cut = shared.cut_samples(shared.volume_bytes)
     assert cut.values.tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3]
@@ -54,7 +54,7 @@ def test_subsecond_log_times_are_not_corrected() -> None:
     exact = replace(small(), started=np.array([0.0, 1.0, 2.3]))
     assert exact.start_estimate.tolist() == exact.started.tolist()
     assert exact.end_estimate.tolist() == exact.ended.tolist()
-    # whole seconds relative to a grid that starts at a fraction of one
+    # whole seconds relative to a grid that starts at a fraction of a second
     shifted = replace(small(), started=small().started + 0.15, ended=small().ended + 0.15)
     assert shifted.start_estimate == pytest.approx(shifted.started + 0.25)
     assert shifted.end_estimate == pytest.approx(shifted.ended + 0.25)

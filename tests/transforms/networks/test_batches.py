@@ -1,4 +1,4 @@
-"""Networks of many runs that are counted together equal those that are counted separately, bit for bit."""
+"""Networks of several runs counted in a batch are bit-identical to networks counted separately."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iosig.transforms.networks.rows import batch_edge_rows, batch_pattern_rows, 
 from tests.budget import examples
 
 WINDOWS = 6
-#: unknown or implausible values
+# : Unknown or implausible values.
 UNUSUAL_VALUES = np.array([np.nan, np.inf, -np.inf, 0.0, -1e-3, 1e308])
 
 
@@ -93,7 +93,7 @@ def count_together(runs: list[RandomRun]) -> NetworkBatch:
 
 @given(seed=st.integers(0, 1 << 32), count=st.integers(1, 4))
 @settings(max_examples=examples(25), deadline=None)
-def test_batch_equals_separate_networks(seed: int, count: int) -> None:
+def test_batch_equals_separately_counted_networks(seed: int, count: int) -> None:
     generator = np.random.default_rng(seed)
     runs = [random_run(generator) for _ in range(count)]
     networks = count_together(runs)
@@ -112,7 +112,7 @@ def test_batch_equals_separate_networks(seed: int, count: int) -> None:
         )
 
 
-def test_single_network_is_a_batch_of_one() -> None:
+def test_single_network_equals_a_batch_of_one() -> None:
     network = count_separately(random_run(np.random.default_rng(5)))
     networks = NetworkBatch.from_network(network)
     assert networks.window_count == network.window_count

@@ -1,4 +1,4 @@
-"""Bottleneck requests: planted ones, thresholds, streams in any chunks, and the naive twin."""
+"""Bottleneck requests: planted outliers, thresholds, streams in any chunks, and the naive implementation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find_bottlenecks(values: list[float], process_count: int | None = None, max_
     return finder.result()
 
 
-def test_one_huge_request_among_equal_ones() -> None:
+def test_single_huge_request_is_a_bottleneck() -> None:
     rows = find_bottlenecks([1024.0] * 500 + [1024.0 * 512] + [1024.0] * 499)
     assert rows.schema == BOTTLENECK_ROWS
     row = rows.row(0, named=True)
@@ -32,7 +32,7 @@ def test_one_huge_request_among_equal_ones() -> None:
     assert rows.height == 1
 
 
-def test_requests_that_are_not_bottlenecks() -> None:
+def test_unremarkable_requests_are_not_bottlenecks() -> None:
     assert find_bottlenecks([]).is_empty()
     assert find_bottlenecks([7.0]).is_empty()
     assert find_bottlenecks([0.0, -1.0, float("nan"), float("inf")]).is_empty()
@@ -56,7 +56,7 @@ def test_minimum_share_is_the_mean_share_of_a_process() -> None:
     assert find_bottlenecks([1.0] * 100 + [64.0], process_count=1)["request"].to_list() == [100]
 
 
-def test_keeps_the_highest_values_and_breaks_ties_by_request() -> None:
+def test_highest_values_are_kept_and_ties_are_broken_by_request() -> None:
     values = [1.0] * 5000 + [900.0] * 8 + [1000.0]
     assert find_bottlenecks(values, max_count=3)["request"].to_list() == [5008, 5000, 5001]
     finder = BottleneckFinder(3)
@@ -82,7 +82,7 @@ def test_sum_of_the_largest_floats_does_not_overflow() -> None:
     assert row["share_ratio"] == pytest.approx(1.7e308 / 2 / (1.7e308 / 2 + 250e300))
 
 
-def test_rejects_invalid_arguments() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(ValueError, match="must be positive"):
         BottleneckFinder(process_count=0)
     with pytest.raises(ValueError, match="values for"):
@@ -101,7 +101,7 @@ def streams(draw: st.DrawFn) -> tuple[list[float], list[int]]:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(streams(), st.sampled_from([None, 1, 4, 100]), st.integers(1, 4))
-def test_streams_in_any_chunks_equal_the_naive_twin(
+def test_streams_in_any_chunks_match_naive_implementation(
     stream: tuple[list[float], list[int]], process_count: int | None, max_count: int
 ) -> None:
     values, cuts = stream
@@ -117,7 +117,7 @@ def test_streams_in_any_chunks_equal_the_naive_twin(
 
 
 @pytest.mark.parametrize("pattern", PLANTED)
-def test_finds_exactly_the_planted_bottlenecks(pattern: Planted) -> None:
+def test_planted_bottlenecks_are_found_exactly(pattern: Planted) -> None:
     right = 0
     for seed in range(20):
         generator = np.random.default_rng([seed, PLANTED.index(pattern)])
@@ -133,7 +133,7 @@ def test_finds_exactly_the_planted_bottlenecks(pattern: Planted) -> None:
     assert right >= 19
 
 
-def test_lower_thresholds_find_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lower_threshold_finds_more_bottlenecks(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.array([1.0] * 100 + [6.0])
     monkeypatch.setattr(bottlenecks, "PARAMS", BottleneckParams(min_octaves=2.0))
     finder = BottleneckFinder()
@@ -141,6 +141,6 @@ def test_lower_thresholds_find_more(monkeypatch: pytest.MonkeyPatch) -> None:
     assert finder.result().height == 1
 
 
-def test_empty_result_has_the_schema() -> None:
+def test_planted_bottleneck_system_has_requests() -> None:
     shape = SystemShape(16, 4, 1, 3)
     assert plant_pattern("bottleneck", np.random.default_rng(0), shape).request_count[0] >= 1

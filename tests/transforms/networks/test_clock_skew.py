@@ -1,4 +1,4 @@
-"""Clock skew: planted offsets are recovered, independent opens give none; the naive twin."""
+"""Clock skew: planted offsets are recovered, independent opens give none, and naive results match."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def collective_opens(ends: list[list[float]], count: int = 1) -> list[Row]:
 # ---- estimation
 
 
-def test_offsets_from_one_file() -> None:
+def test_offsets_are_estimated_from_one_file() -> None:
     skew = estimate_skew(make_opens(collective_opens([[10.0, 10.5, 9.75]])), 3)
     assert skew.outcome == "corrected"
     assert skew.offset_s is not None
@@ -47,7 +47,7 @@ def test_offsets_from_one_file() -> None:
     assert (skew.file_count, skew.range_s, skew.spread_s) == (1, 0.75, None)
 
 
-def test_median_and_spread_of_several_files() -> None:
+def test_offset_is_the_median_over_files_with_a_spread() -> None:
     skew = estimate_skew(make_opens(collective_opens([[0.0, 1.0, 2.0], [5.0, 6.0, 7.0], [9.0, 10.0, 19.0]])), 3)
     assert skew.offset_s is not None
     assert skew.offset_s.tolist() == [-1.0, 0.0, 1.0]
@@ -80,7 +80,7 @@ def test_clock_drift_increases_the_spread() -> None:
         (collective_opens([[1.0, 2.0]]), 1 << 62, "no_collective_open"),
     ],
 )
-def test_outcomes_without_offsets(rows: list[Row], process_count: int, outcome: str) -> None:
+def test_unusable_opens_give_an_outcome_without_offsets(rows: list[Row], process_count: int, outcome: str) -> None:
     assert estimate_skew(make_opens(rows), process_count) == Skew(outcome)  # type: ignore[arg-type]
 
 
@@ -92,7 +92,7 @@ def test_outcomes_without_offsets(rows: list[Row], process_count: int, outcome: 
     file_count=st.integers(1, 5),
     seed=st.integers(0, 1 << 30),
 )
-def test_recovers_planted_skew(rank_count: int, skew_s: float, jitter_s: float, file_count: int, seed: int) -> None:
+def test_planted_skew_is_recovered(rank_count: int, skew_s: float, jitter_s: float, file_count: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
     planted = chance.uniform(0, skew_s, rank_count)
     planted[:2] = 0.0, skew_s
@@ -125,7 +125,7 @@ def test_recovers_planted_skew(rank_count: int, skew_s: float, jitter_s: float, 
     st.lists(st.lists(st.integers(0, 64).map(lambda n: n / 8), min_size=3, max_size=3), max_size=4),
     st.integers(0, 4),
 )
-def test_equals_the_naive_twin(rows: list[Row], whole: list[list[float]], process_count: int) -> None:
+def test_skew_matches_naive_implementation(rows: list[Row], whole: list[list[float]], process_count: int) -> None:
     rows = rows + [(file + 10, rank, count, end) for file, rank, count, end in collective_opens(whole)]
     outcome, offset, file_count, spread = naive.estimate_skew(rows, process_count)
     skew = estimate_skew(make_opens(rows), process_count)
@@ -147,7 +147,7 @@ def test_order_of_rows_does_not_matter() -> None:
 # ---- correction
 
 
-def test_corrects_times() -> None:
+def test_corrected_times_subtract_the_offset_of_each_rank() -> None:
     skew = Skew("corrected", np.array([0.0, 0.5, -0.25]), 1, 0.75)
     skew = correct_times(np.array([1.0, 1.5, 0.75, 4.0, 4.0]), np.array([0, 1, 2, -1, 3]), skew)
     assert skew.tolist() == [1.0, 1.0, 1.0, 4.0, 4.0]
@@ -158,7 +158,7 @@ def test_times_without_offsets_are_unchanged() -> None:
     assert correct_times(at_s, np.array([0, 1]), Skew("no_times")).tolist() == [1.0, 2.0]
 
 
-def test_corrects_only_the_outermost_layer() -> None:
+def test_only_the_outermost_layer_is_corrected() -> None:
     events = pl.DataFrame(
         {"layer_number": [0, 1, 0], "rank": [1, 1, 9], "start_s": [1.5, 2.0, 3.0], "end_s": [2.5, 3.0, 4.0]}
     )
@@ -171,7 +171,7 @@ def test_corrects_only_the_outermost_layer() -> None:
 # ---- opens among request events
 
 
-def test_selects_collective_opens() -> None:
+def test_only_collective_opens_are_selected() -> None:
     events = pl.DataFrame(
         [
             (1, "open", True, 7, 0, 2.0),
@@ -188,14 +188,14 @@ def test_selects_collective_opens() -> None:
     assert select_opens(events, 2).rows() == [(7, 1, 1, 3.0)]
 
 
-def test_merged_opens_of_chunks_equal_those_of_the_whole() -> None:
+def test_merged_opens_of_chunks_equal_opens_of_all_events() -> None:
     events = request_event_files.landed(request_event_files.planted(request_event_files.Plan(rank_count=8)))
     parts = [select_opens(piece, 0) for piece in events.iter_slices(7)]
     assert merge_opens(parts).equals(select_opens(events))
     assert merge_opens([]).schema == OPENS
 
 
-def test_recovers_skew_of_request_events() -> None:
+def test_skew_of_request_events_is_recovered() -> None:
     plan = request_event_files.Plan(rank_count=64, skew_s=0.05, file_count=3)
     planted = request_event_files.planted(plan)
     skew = estimate_skew(select_opens(request_event_files.landed(planted)), plan.rank_count)
@@ -219,7 +219,9 @@ def _estimate_skew_of_log(path: Path) -> Skew:
     ("pattern", "file_count", "range_s"),
     [("*jeanbez_8_*", 1, 0.44e-3), ("*jlbez_IO_test5*", 5, 0.24e-3)],
 )
-def test_real_collective_opens(shared_data: Path, pattern: str, file_count: int, range_s: float) -> None:
+def test_real_collective_opens_have_a_known_skew(
+    shared_data: Path, pattern: str, file_count: int, range_s: float
+) -> None:
     (path,) = (shared_data / "darshan").rglob(f"{pattern}.darshan")
     skew = _estimate_skew_of_log(path)
     assert (skew.outcome, skew.file_count) == ("corrected", file_count)

@@ -1,4 +1,4 @@
-"""Aggregation of transfers: the naive twin, chunks, order, windows, and invalid input."""
+"""Aggregation of transfers: the naive implementation, chunks, order, windows, and invalid input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.budget import examples
 from tests.naive.networks import counting as naive
 
 NAN, INF = float("nan"), float("inf")
-#: chunk sizes and merge thresholds that make a few transfers take each code path
+# : Chunk sizes and merge thresholds that make a few transfers take each code path.
 CHUNKINGS = {
     "one chunk": {},
     "single transfers": {"_CHUNK": 1, "_MIN_MERGE_ROWS": 1},
@@ -70,10 +70,10 @@ def assert_same(result: Network, expected: Network) -> None:
         assert ours.equals(theirs), name
 
 
-# ---- the naive twin
+# ---- the naive implementation
 
 _EDGES_S = (0.0, 2.0, 4.0, 6.0, 8.0)
-#: sums of these are exact, in whatever order
+# : Their sums are exact in any order.
 _TIMES = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, 1024.0, 2.0**-20, -0.5, -(2.0**-30), NAN, INF, -INF])
 _SIZES = st.sampled_from([0.0, 1.0, 4096.0, 1048576.0, 2.0**40, 3.0, NAN, -1.0])
 _INSTANTS = st.integers(-4, 40).map(lambda quarter: quarter / 4) | st.sampled_from([NAN, INF, -INF])
@@ -84,7 +84,7 @@ _ROW = st.tuples(
 
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(rows=st.lists(_ROW, max_size=60), chunk=st.integers(1, 70))
-def test_equals_the_naive_twin(chunking: str, rows: list[naive.Transfer], chunk: int) -> None:
+def test_network_matches_naive_implementation(chunking: str, rows: list[naive.Transfer], chunk: int) -> None:
     result, expected = count_network(rows, _EDGES_S, chunk), naive.counted(rows, _EDGES_S)
     assert result.edges.rows() == expected.edges
     assert result.counts.rows() == expected.count_rows()
@@ -96,7 +96,7 @@ def test_equals_the_naive_twin(chunking: str, rows: list[naive.Transfer], chunk:
 
 @settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(values=st.lists(st.floats(), min_size=1, max_size=40))
-def test_bins_of_any_floats(chunking: str, values: list[float]) -> None:
+def test_bins_of_any_floats_match_naive_implementation(chunking: str, values: list[float]) -> None:
     rows = [(0, number % 3, 0, 1.0, value, NAN, NAN, False) for number, value in enumerate(values)]
     with np.errstate(over="ignore"):
         result = count_network(rows, _EDGES_S, 9)
@@ -139,7 +139,7 @@ def test_bins_count_every_known_value(chunking: str) -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (1, 3), (0, 4), (3, 4)])
-def test_a_range_of_windows_is_a_sum_of_windows(first: int, last: int) -> None:
+def test_range_of_windows_is_the_sum_of_its_windows(first: int, last: int) -> None:
     rows = random_rows(300)
     whole = count_network(rows, _EDGES_S)
     part = count_network([row for row in rows if _EDGES_S[first] <= row[3] < _EDGES_S[last]], _EDGES_S)
@@ -159,13 +159,13 @@ def test_merged_windows_equal_coarser_windows(factor: int) -> None:
 
 
 @pytest.mark.parametrize("factor", [3, 5])
-def test_last_merged_window_may_contain_fewer(factor: int) -> None:
+def test_last_merged_window_may_contain_fewer_windows(factor: int) -> None:
     rows, window_count = random_rows(300), -(-4 // factor)
     edges_s = [2.0 * factor * window for window in range(window_count + 1)]
     assert_same(merge_windows(count_network(rows, _EDGES_S), factor), count_network(rows, edges_s))
 
 
-def test_rejects_merge_factor_zero() -> None:
+def test_merge_factor_zero_is_rejected() -> None:
     with pytest.raises(ValueError, match="factor must be positive"):
         merge_windows(count_network([], _EDGES_S), 0)
 
@@ -192,27 +192,27 @@ def test_added_arrays_may_change_afterwards() -> None:
 # ---- unusual values
 
 
-def test_network_without_transfers() -> None:
+def test_network_without_transfers_is_empty() -> None:
     result = count_network([], _EDGES_S)
     assert [len(frame) for frame in (result.edges, result.counts, result.totals, result.timeline)] == [0] * 4
     assert [result.edges.schema, result.counts.schema, result.totals.schema] == [EDGES, COUNTS, TOTALS]
 
 
-def test_transfers_of_unknown_values_make_an_edge() -> None:
+def test_transfers_with_unknown_values_make_an_edge() -> None:
     result = count_network([(0, 1, 2, 3.0, NAN, NAN, INF, True)], _EDGES_S)
     assert result.edges.rows() == [(0, 1, 2)]
     assert result.totals.rows() == [(1, 0, 1, 0.0, 0.0, 0.0, 0.0)]
     assert (len(result.counts), len(result.timeline)) == (0, 0)
 
 
-def test_negative_times_count_in_the_minimum_but_not_in_sums() -> None:
+def test_negative_times_change_the_minimum_but_not_sums() -> None:
     result = count_network([(0, 0, 0, 0.1, value, NAN, NAN, True) for value in (-0.5, 0.0, 2.0)], _EDGES_S)
     assert result.timeline.rows() == [(0, 0, 0, 2, 2.0, -0.5, 2.0)]
     assert result.counts["bin"].to_list() == [NEGATIVE, ZERO, 4]
     assert result.totals.row(0)[2:] == (3, 0.0, 0.0, 2.0, 2.0)
 
 
-def test_bytes_are_exact() -> None:
+def test_byte_sums_are_exact() -> None:
     rng = np.random.default_rng(3)
     sizes = rng.integers(0, 1 << 34, 300_000)
     n, is_read = len(sizes), rng.random(len(sizes)) < 0.5
@@ -255,21 +255,23 @@ def test_times_at_window_edges_belong_to_the_later_window() -> None:
         (0.0, 5e-324, (0.0, 1.0)),
     ],
 )
-def test_window_edges(start_s: float, end_s: float, expected: tuple[float, float] | None) -> None:
+def test_window_edges_ascend_for_any_interval(
+    start_s: float, end_s: float, expected: tuple[float, float] | None
+) -> None:
     edges_s = window_edges(start_s, end_s, 4)
     assert (np.diff(edges_s) > 0).all()
     assert expected in (None, (edges_s[0], edges_s[-1]))
     make_counter(edges_s, 1, 1)
 
 
-def test_rejects_zero_windows() -> None:
+def test_zero_windows_are_rejected() -> None:
     np.testing.assert_array_equal(window_edges(0.0, 3.0, 1), [0.0, 3.0])
     with pytest.raises(ValueError, match="window_count must be positive"):
         window_edges(0.0, 1.0, 0)
 
 
 @pytest.mark.parametrize("edges_s", [[0.0], [0.0, 0.0], [0.0, 1.0, 3.0], [1.0, 0.0], [0.0, NAN], [-INF, 0.0]])
-def test_rejects_unequal_windows(edges_s: list[float]) -> None:
+def test_unequal_windows_are_rejected(edges_s: list[float]) -> None:
     with pytest.raises(ValueError, match="equal lengths and ascend"):
         make_counter(edges_s, 2, 2)
 
@@ -278,18 +280,18 @@ def test_rejects_unequal_windows(edges_s: list[float]) -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), [(5, 0), (-1, 0), (0, 4), (0, -1)])
-def test_rejects_unknown_nodes(source: int, target: int) -> None:
+def test_unknown_nodes_are_rejected(source: int, target: int) -> None:
     with pytest.raises(ValueError, match="must be between 0 and"):
         count_network([(0, source, target, 0.0, 1.0, 1.0, 1.0, True)], _EDGES_S)
 
 
 @pytest.mark.parametrize("hop", [-1, 2])
-def test_rejects_unknown_hops(hop: int) -> None:
+def test_unknown_hops_are_rejected(hop: int) -> None:
     with pytest.raises(ValueError, match="hop must be between 0 and 1"):
         make_counter(_EDGES_S, 5, 4, 3).add(make_transfers([(hop, 0, 0, 0.0, 1.0, 1.0, 1.0, True)]))
 
 
-def test_rejects_columns_of_different_lengths() -> None:
+def test_columns_of_different_lengths_are_rejected() -> None:
     one, two = np.zeros(1), np.zeros(2)
     with pytest.raises(ValueError, match="equal lengths"):
         make_counter(_EDGES_S, 2, 2).add(Transfers(0, one.astype(int), one.astype(int), two, one, one, one, one > 0))
@@ -319,5 +321,5 @@ def test_memory_does_not_grow_with_transfers(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_memory_does_not_grow_with_unused_ranks() -> None:
-    # a dense table would have 10**12 edges x 64 windows
+    # A dense table would have 10**12 edges x 64 windows.
     assert peak_bytes(1 << 17, 1, 1_000_000, 1_000_000, window_count=64) < 150e6

@@ -1,4 +1,4 @@
-"""Latencies between layers: examples, any order of events, any number of layers, and the naive twin."""
+"""Latencies between layers: examples, any order of events, any number of layers, and the naive implementation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def match(
     return sorted(transfers.rows(), key=repr), matcher.unmatched_count.tolist()
 
 
-#: a write of rank 3 by way of I/O node "io" to two storage nodes
+# : A write of rank 3 through I/O node "io" to two storage nodes.
 WRITE = (
     Event(0, "3", 3, "a", "request", 1.0, 9.0, None, 100.0, "write"),
     Event(1, "io", 3, "a", "receive", 1.5, 2.0, "3"),
@@ -59,7 +59,7 @@ WRITE = (
 )
 
 
-def test_a_request_through_three_layers() -> None:
+def test_request_is_matched_through_three_layers() -> None:
     transfers, unmatched = match(WRITE)
     assert transfers == [
         (0, "3", "io", 3, 1.0, 0.5, 100.0, 0.5, False),
@@ -87,13 +87,13 @@ def test_responses_without_request_are_counted() -> None:
     assert (transfers, unmatched) == ([], [0, 3, 0])
 
 
-def test_earliest_response_counts() -> None:
+def test_earliest_response_is_matched() -> None:
     later = Event(1, "other", 3, "a", "queue", 1.75, 1.8)
     transfers, _ = match([WRITE[0], later, WRITE[1]])
     assert [row[2] for row in transfers] == ["io"]
 
 
-def test_matches_sends_between_the_same_nodes_in_order() -> None:
+def test_sends_between_the_same_nodes_match_in_order() -> None:
     sends = [Event(1, "io", 0, "r", "send", float(t), t + 0.5, "s") for t in (1, 2, 3)]
     receives = [Event(2, "s", 0, "r", "receive", t + 0.1, t + 0.25, "io") for t in (3, 1, 2)]
     transfers, unmatched = match([*receives, *sends])
@@ -115,7 +115,7 @@ def test_different_nodes_do_not_match() -> None:
     assert match([send, receive]) == ([], [0, 2, 1])
 
 
-def test_request_ids_are_per_rank() -> None:
+def test_request_ids_are_unique_per_rank() -> None:
     events = [Event(0, str(rank), rank, "1", "request", 1.0 + rank, 5.0, None, 8.0, "read") for rank in range(3)] + [
         Event(1, "io", rank, "1", "receive", 1.25 + rank, 2.0) for rank in range(3)
     ]
@@ -123,7 +123,7 @@ def test_request_ids_are_per_rank() -> None:
     assert [(row[1], row[5], row[8]) for row in transfers] == [(str(rank), 0.25, True) for rank in range(3)]
 
 
-def test_two_layers_and_five() -> None:
+def test_matching_works_for_two_or_five_layers() -> None:
     two = [Event(3, "0", 0, "r", "request", 1.0, 2.0), Event(7, "s", 0, "r", "write", 1.5, 1.75, "sda", 4.0)]
     assert match(two, (3, 7)) == (
         [
@@ -145,11 +145,11 @@ def test_two_layers_and_five() -> None:
     assert unmatched == [0] * 5
 
 
-def test_ignores_other_layers() -> None:
+def test_events_of_other_layers_are_ignored() -> None:
     assert match([*WRITE, Event(5, "x", 3, "a", "receive", 1.0, 2.0)]) == match(WRITE)
 
 
-def test_ignores_events_without_request_id() -> None:
+def test_events_without_request_id_are_ignored() -> None:
     assert match([Event(0, "3", 3, None, "open", 0.5, 0.75), *WRITE]) == match(WRITE)
 
 
@@ -173,7 +173,7 @@ def test_completed_requests_do_not_remain_pending(monkeypatch: pytest.MonkeyPatc
     assert matcher.dropped_count == 0
 
 
-def test_drops_the_oldest_requests_beyond_the_limit() -> None:
+def test_oldest_requests_beyond_the_limit_are_dropped() -> None:
     matcher = RequestMatcher((0, 1), horizon_s=1e6, max_pending_count=10)
     requests = [Event(0, "0", 0, str(n), "request", float(n), n + 1.0) for n in range(100)]
     answers = [Event(1, "io", 0, str(n), "receive", n + 0.5, n + 1.0) for n in range(100)]
@@ -187,18 +187,18 @@ def test_drops_the_oldest_requests_beyond_the_limit() -> None:
 
 
 @pytest.mark.parametrize("layers", [(), (0,), (1, 0), (0, 0)])
-def test_rejects_single_or_unsorted_layers(layers: tuple[int, ...]) -> None:
+def test_single_or_unsorted_layers_are_rejected(layers: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="ascending"):
         RequestMatcher(layers)
 
 
 @pytest.mark.parametrize("arguments", [{"horizon_s": 0.0}, {"horizon_s": float("nan")}, {"max_pending_count": 0}])
-def test_rejects_nonpositive_limits(arguments: dict[str, float]) -> None:
+def test_nonpositive_limits_are_rejected(arguments: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         RequestMatcher((0, 1), **arguments)  # type: ignore[arg-type]
 
 
-def test_no_events_give_no_transfers() -> None:
+def test_empty_input_has_no_transfers() -> None:
     assert match([]) == ([], [0, 0, 0])
 
 
@@ -221,7 +221,7 @@ _REST = st.tuples(
     st.sampled_from([None, 0.0, 64.0]),
     st.sampled_from([None, "read", "write"]),
 )
-#: events that begin at different times: the order of simultaneous events is undefined
+# : Events that begin at different times, as the order of simultaneous events is undefined.
 EVENTS = st.lists(_REST, max_size=30).flatmap(
     lambda rests: st.permutations(range(len(rests))).map(
         lambda order: [_event((0, place * 1.5), rest) for place, rest in zip(order, rests, strict=True)]
@@ -233,7 +233,7 @@ QUICK = settings(max_examples=examples(25), deadline=None)
 
 @QUICK
 @given(EVENTS, LAYERS, st.sampled_from([2.0, 10.0, 1000.0]))
-def test_equals_the_naive_twin(events: list[Event], layers: tuple[int, ...], horizon_s: float) -> None:
+def test_latencies_match_naive_implementation(events: list[Event], layers: tuple[int, ...], horizon_s: float) -> None:
     transfers, unmatched = match(events, layers, horizon_s=horizon_s)
     assert (transfers, unmatched) == naive.transfers(events, layers, horizon_s)
 
@@ -266,7 +266,7 @@ def test_order_of_simultaneous_events_does_not_matter(events: list[Event], chanc
 # ---- planted traces
 
 
-def test_recovers_planted_latencies() -> None:
+def test_planted_latencies_are_recovered() -> None:
     plan = request_event_files.Plan(rank_count=32, slow_storage_node=1, skew_s=0.05)
     events = request_event_files.landed(request_event_files.planted(plan))
     skew = estimate_skew(select_opens(events), plan.rank_count)
@@ -275,7 +275,7 @@ def test_recovers_planted_latencies() -> None:
     again = RequestMatcher((0, 1, 2))
     transfers = pl.concat([again.add(correct_events(events, skew, 0)), again.finish()])
     request_count = plan.rank_count * plan.requests_per_rank
-    # Uncorrected clocks make latencies negative, corrected ones do not.
+    # Uncorrected clocks make latencies negative; corrected clocks do not.
     assert (raw["time_s"] < 0).sum() > request_count // 4
     assert (transfers["time_s"] < 0).sum() == 0
     first, inner, write = (transfers.filter(pl.col("hop") == hop) for hop in range(3))

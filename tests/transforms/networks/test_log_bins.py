@@ -1,4 +1,4 @@
-"""Logarithmic bins: exact edges, all kinds of floats, and the naive twin."""
+"""Logarithmic bins: exact edges, all kinds of floats, and the naive implementation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def random_floats(count: int) -> np.ndarray:
         (-np.inf, UNKNOWN),
     ],
 )
-def test_bin_of_a_value(value: float, expected: int) -> None:
+def test_value_is_in_the_expected_bin(value: float, expected: int) -> None:
     assert bin_numbers(np.array([value])).tolist() == [expected]
 
 
@@ -58,7 +58,7 @@ def test_bin_edges_are_exact() -> None:
     assert [float(value) for value in lower_edges(np.arange(4))] == naive.THRESHOLDS
 
 
-def test_bin_edges_of_subnormal_numbers() -> None:
+def test_bin_edges_of_subnormal_numbers_are_exact() -> None:
     bins = np.arange(LOWEST, -1022 * 4, 4)
     np.testing.assert_array_equal(bin_numbers(np.ldexp(1.0, bins // 4)), bins)
 
@@ -68,19 +68,19 @@ def test_special_bins_have_no_logarithm() -> None:
     np.testing.assert_array_equal(lower_edges(special), [np.nan, 0.0, np.nan])
 
 
-def test_random_bits_equal_the_naive_twin() -> None:
+def test_bins_of_random_bits_match_naive_implementation() -> None:
     values = random_floats(20_000)
     assert bin_numbers(values).tolist() == [naive.bin_number(value) for value in values.tolist()]
 
 
 @given(st.lists(st.floats(), max_size=20))
-def test_equals_the_naive_twin(values: list[float]) -> None:
+def test_bins_match_naive_implementation(values: list[float]) -> None:
     found = bin_numbers(np.array(values, dtype=np.float64))
     assert found.dtype == np.int16
     assert found.tolist() == [naive.bin_number(value) for value in values]
 
 
-def test_accepts_noncontiguous_and_other_dtypes() -> None:
+def test_noncontiguous_empty_and_long_arrays_are_accepted() -> None:
     values = np.arange(10.0)[::2]
     np.testing.assert_array_equal(bin_numbers(values), bin_numbers(values.copy()))
     assert len(bin_numbers(np.empty(0))) == 0

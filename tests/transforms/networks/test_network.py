@@ -31,18 +31,18 @@ def network(*layers: Layer, time_kinds: tuple[TimeKind, ...]) -> Network:
     return Network(layers, time_kinds, np.linspace(0.0, 8.0, 5), *frames)
 
 
-def test_nodes_are_members_unless_grouped() -> None:
+def test_node_counts_as_one_member_unless_grouped() -> None:
     plain, grouped = layer("rank", "0", "1", "2"), layer("rank", "0-127", "128-255", group_size=128, member_count=250)
     assert (plain.node_count, plain.member_count, plain.group_size) == (3, 3, 1)
     assert (grouped.node_count, grouped.member_count) == (2, 250)
 
 
-def test_counts_of_a_network() -> None:
+def test_window_and_hop_counts_follow_from_the_network() -> None:
     found = network(layer("rank", "0"), layer("host", "a"), layer("target", "0"), time_kinds=("latency", "write_time"))
     assert (found.window_count, found.hop_count) == (4, 2)
 
 
-def test_rejects_missing_time_kinds() -> None:
+def test_missing_time_kinds_are_rejected() -> None:
     with pytest.raises(ValueError, match="2 layers have 1 hops, not 2"):
         network(layer("rank", "0"), layer("host", "a"), time_kinds=("latency", "latency"))
 
@@ -54,7 +54,7 @@ def test_dataclasses_are_frozen() -> None:
             setattr(form, name, None)
 
 
-def test_metric_and_time_kind_names() -> None:
+def test_metric_and_time_kind_names_are_stable() -> None:
     assert METRICS == ("time", "size", "bandwidth")
     assert TIME_KINDS == ("service_time", "latency", "write_time")
     assert COUNTS.names() == ["window", "edge", "metric", "bin", "count"]

@@ -1,4 +1,4 @@
-"""Histograms and quantiles of source nodes, against the naive twins."""
+"""Histograms, quantiles and levels of source nodes match the naive implementation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.naive.networks import patterns as naive
 
 
 @pytest.mark.parametrize("window", [None, 0, 3])
-def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
+def test_quantiles_match_naive_implementation(window: int | None) -> None:
     network_ = plant_network("noisy", np.random.default_rng(1), 64, 8, 4, 30, window_count=4)
     networks = NetworkBatch.from_network(network_)
     cells = count_cells(networks, METRICS.index("time"))
@@ -43,7 +43,7 @@ def test_quantiles_equal_the_naive_twin(window: int | None) -> None:
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(st.integers(-20, 20), min_size=1, max_size=9), min_size=8, max_size=12))
-def test_levels_equal_the_naive_twin(values: list[list[int]]) -> None:
+def test_levels_match_naive_implementation(values: list[list[int]]) -> None:
     cells = [np.unique(bins, return_counts=True) for bins in values]
     place = np.repeat(np.arange(len(values)), [len(bins) for bins, _ in cells])
     bins, counts = (np.concatenate(part) for part in zip(*cells, strict=True))

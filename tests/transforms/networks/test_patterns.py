@@ -1,4 +1,4 @@
-"""Pattern classification: planted patterns, counterexamples, and statistics against their naive twins."""
+"""Pattern classification: planted patterns, counterexamples, and statistics against the naive implementation."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def classified_patterns() -> pl.DataFrame:
 
 
 @pytest.mark.long
-def test_classifies_95_percent_of_planted_patterns(classified_patterns: pl.DataFrame) -> None:
+def test_95_percent_of_planted_patterns_are_classified(classified_patterns: pl.DataFrame) -> None:
     wrong = classified_patterns.filter(pl.col("planted") != pl.col("classified"))
     assert len(classified_patterns) == 80
     assert len(wrong) <= 4, wrong
 
 
 @pytest.mark.slow
-def test_lists_the_causes_of_planted_patterns(classified_patterns: pl.DataFrame) -> None:
+def test_causes_of_planted_patterns_are_listed(classified_patterns: pl.DataFrame) -> None:
     right = classified_patterns.filter(pl.col("planted") == pl.col("classified"))
     assert right.filter(planted="circular")["cause_count"].sum() == 0
     for pattern in ("outlier", "striped"):
@@ -169,7 +169,7 @@ def test_single_slow_request_is_not_an_outlier() -> None:
     assert whole(network(octaves))["pattern"] == "circular"
 
 
-def test_wide_values_are_noisy_widest_nodes_first() -> None:
+def test_wide_values_are_noisy_with_widest_nodes_first() -> None:
     octaves = np.random.default_rng(4).normal(-8.0, 1.5, (32, 40))
     octaves[5] *= 3.0
     row = whole(network(octaves - octaves.mean(axis=1, keepdims=True)))
@@ -183,14 +183,14 @@ def test_ambiguous_values_have_no_pattern() -> None:
     assert (row["outcome"], row["pattern"], row["cause_nodes"]) == ("no_match", None, [])
 
 
-def test_too_few_nodes_and_too_few_transfers() -> None:
+def test_too_few_nodes_or_transfers_have_an_outcome() -> None:
     row = whole(network(quiet(7, 30)))
     assert (row["outcome"], row["node_spread"], row["cause_nodes"]) == ("too_few_nodes", None, [])
     assert whole(network(quiet(8, 2)))["outcome"] == "too_few_transfers"
     assert whole(network(quiet(8, 3)))["outcome"] == "matched"
 
 
-def test_empty_networks_and_unknown_values() -> None:
+def test_empty_networks_have_rows_and_unknown_values_no_nodes() -> None:
     layers = (Layer("rank", pl.Series("label", ["0"])), Layer("host", pl.Series("label", ["a"])))
     rows = classify_patterns(EdgeCounter(layers, ("latency",), window_edges(0.0, 1.0, 2)).result())
     assert rows.schema == PATTERN_ROWS
@@ -213,7 +213,7 @@ def test_zero_and_negative_values_count_in_the_lowest_bin() -> None:
     assert whole(only)["outcome"] == "too_few_nodes"
 
 
-def test_ignores_idle_nodes() -> None:
+def test_idle_nodes_are_ignored() -> None:
     octaves = quiet(128, 10)
     octaves[np.arange(128) // 8 % 2 == 1] += 2.0
     network_ = network(octaves, per_node=8)
@@ -236,7 +236,7 @@ def test_causes_keep_group_labels() -> None:
     assert whole(network(octaves, labels=labels))["cause_nodes"] == ["192-255"]
 
 
-def test_classifies_windows_separately() -> None:
+def test_windows_are_classified_separately() -> None:
     octaves = quiet(64, 20)
     octaves[np.arange(64) // 8 % 2 == 1, 10:] += 2.0
     octaves[9, :10] += 4.0
@@ -277,13 +277,13 @@ def test_serial_correlations_have_the_moments_of_shuffled_rings() -> None:
     assert ratio == pytest.approx(highest / float(levels @ levels))
     shuffled = np.array(naive.shuffled_products(levels.tolist(), 3, 4000, seed=1))
     beyond = float((shuffled >= highest).mean())
-    # corrected for eleven lags
+    # Corrected for eleven lags.
     assert p_value == pytest.approx(min(1.0, 11 * beyond), abs=0.12)
 
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=12, max_size=40))
-def test_shares_of_bands_equal_the_naive_twin(values: list[int]) -> None:
+def test_band_shares_match_naive_implementation(values: list[int]) -> None:
     levels = np.array(values, dtype=float) - np.mean(values)
     bands = np.arange(len(values)) // 4
     ratio, p_value, fit = module._fit_target_bands(levels, bands)
@@ -297,7 +297,7 @@ def test_shares_of_bands_equal_the_naive_twin(values: list[int]) -> None:
 
 
 @pytest.mark.parametrize("nodes", [8, 16, 64])
-def test_false_positive_rate_of_random_nodes(nodes: int) -> None:
+def test_random_nodes_have_few_false_positives(nodes: int) -> None:
     random = np.random.default_rng(nodes)
     classified = {"striped": 0, "outlier": 0}
     for _ in range(150):
@@ -313,7 +313,7 @@ def test_false_positive_rate_of_random_nodes(nodes: int) -> None:
     assert classified["outlier"] <= 5
 
 
-def test_dense_bands_equal_the_naive_twin() -> None:
+def test_dense_bands_match_naive_implementation() -> None:
     octaves = np.concatenate([quiet(32, 200), quiet(32, 200) + 5.0], axis=1)
     network_ = network(octaves)
     nodes = first_hop_nodes(network_, 0)
@@ -339,7 +339,7 @@ def test_windows_of_a_real_run_show_its_hosts(shared_data: Path) -> None:
         assert isinstance(trace, TraceInput)
         network_ = flow.network_of_trace(trace.landed, flow.Query(), NetworkParams(), None)
     rows = network_.patterns.filter(hop=0, metric="time")
-    # 32 hosts of six ranks each, which wait together in each window
+    # 32 hosts of six ranks each, all of which wait in the same windows
     assert (
         rows.filter(~pl.col("is_whole_run"))["pattern"].value_counts().filter(pattern="striped")["count"].item() >= 50
     )

@@ -1,4 +1,4 @@
-"""The radial layout: rings and their order, crossings against the naive count, and edges."""
+"""The radial layout: rings and their order, edges, and crossings against the naive implementation."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_rings_are_complete_and_nested(network_: Network) -> None:
         assert ((begins >= 0) & (begins < TURN)).all()
         assert (np.diff(begins) > 0).all()
         assert (ends > begins).all()
-        # segments do not overlap, nor do the last and the first one
+        # Segments do not overlap, and neither do the last and the first segment.
         assert (np.append(begins[1:], begins[0] + TURN) >= ends - 1e-9).all()
         assert np.ptp(ends - begins) < 1e-9
     for outer, inner in pairwise(rings):
@@ -106,12 +106,12 @@ def test_outer_gaps_are_larger_for_any_number_of_layers(count: int) -> None:
 
 
 @pytest.mark.parametrize(("count", "has_seams"), [(1, False), (4, True), (300, True), (8192, False)])
-def test_seams_only_between_long_segments(count: int, has_seams: bool) -> None:
+def test_seams_separate_only_long_segments(count: int, has_seams: bool) -> None:
     ring = compute_layout(network([count, 1])).rings[0]
     assert bool((ring.ends - ring.begins < TURN / count * (1 - 1e-9)).all()) == has_seams
 
 
-def test_ranks_go_clockwise_from_the_top() -> None:
+def test_ranks_are_ordered_clockwise_from_the_top() -> None:
     ring = compute_layout(network([4, 2], [(3, 0), (0, 1)])).rings[0]
     assert ring.order.tolist() == [0, 1, 2, 3]
     assert ring.middles == pytest.approx(TURN * (np.arange(4) + 0.5) / 4)
@@ -128,7 +128,7 @@ def test_layers_without_nodes_have_empty_rings() -> None:
     assert all(len(ring.middles) == 0 for ring in rings)
 
 
-def test_rejects_a_single_layer() -> None:
+def test_single_layer_is_rejected() -> None:
     with pytest.raises(ValueError, match="two or more layers"):
         compute_layout(network([3]))
 
@@ -161,7 +161,7 @@ def test_innermost_nodes_keep_their_order() -> None:
     assert result.rings[2].begins[0] < 0.1
 
 
-def test_innermost_nodes_move_if_that_saves_many_crossings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_innermost_nodes_move_if_this_saves_many_crossings(monkeypatch: pytest.MonkeyPatch) -> None:
     targets = np.random.default_rng(2).permutation(10)
     angle = network([40, 10], [(rank, int(targets[rank // 4])) for rank in range(40)])
     assert crossing_count(angle, compute_layout(angle)) == 0
@@ -205,8 +205,8 @@ def test_layout_is_deterministic() -> None:
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=20, unique=True),
     st.sampled_from([0.0, 0.25, 0.375]),
 )
-def test_crossings_equal_the_naive_twin(outer: list[int], inner: list[int], pairs: Pairs, shift: float) -> None:
-    # shifted so that no edge spans exactly half a turn, which is ambiguous
+def test_crossings_match_naive_implementation(outer: list[int], inner: list[int], pairs: Pairs, shift: float) -> None:
+    # Shifted so that no edge spans exactly half a turn, which is ambiguous.
     given_layout = make_layout(outer, inner, shift=(0.0, shift))
     at_outer = [Fraction(2 * outer.index(node) + 1, 12) for node in range(6)]
     at_inner = [Fraction(2 * inner.index(node) + 1, 10) + Fraction(shift) / 5 for node in range(5)]
@@ -216,7 +216,7 @@ def test_crossings_equal_the_naive_twin(outer: list[int], inner: list[int], pair
 
 
 def test_parallel_edges_do_not_cross() -> None:
-    # each edge advances by one segment; then two are swapped
+    # Each edge advances by one segment; then two are swapped.
     assert crossing_count(network([3, 3], [(s, (s + 1) % 3) for s in range(3)]), make_layout(range(3), range(3))) == 0
     assert crossing_count(network([4, 4], [(0, 1), (1, 0)]), make_layout(range(4), range(4))) == 1
 
@@ -235,7 +235,7 @@ def test_forward_edges_are_not_unwrapped() -> None:
     assert unwrap_end_angles(np.array([0.0, 0.0]), np.array([0.5, 3.0])).tolist() == [0.5, 3.0]
 
 
-def test_half_a_turn_goes_counterclockwise() -> None:
+def test_edge_of_half_a_turn_goes_counterclockwise() -> None:
     assert unwrap_end_angles(np.zeros(1), np.full(1, np.pi)) == pytest.approx([-np.pi])
     assert unwrap_end_angles(np.full(1, np.pi), np.zeros(1)) == pytest.approx([0.0])
 

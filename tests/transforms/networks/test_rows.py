@@ -1,4 +1,4 @@
-"""Conversion of networks to rows: the naive twin, completeness, table types, and ambiguous names."""
+"""Conversion of networks to rows: the naive implementation, completeness, table types, and ambiguous names."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def cast_to_table(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
 
 @given(seed=st.integers(0, 1 << 32), hop_count=st.integers(1, 3), window_count=st.integers(1, 5))
 @settings(max_examples=examples(25), deadline=None)
-def test_edges_equal_the_naive_twin(seed: int, hop_count: int, window_count: int) -> None:
+def test_edge_rows_match_naive_implementation(seed: int, hop_count: int, window_count: int) -> None:
     network = make_random_network(seed, hop_count, window_count)
     rows = edge_rows(network)
     assert cast_to_table(rows, NETWORK_EDGES).drop(RUN_COLUMNS, strict=False).to_dicts() == naive.edge_rows(network)
@@ -85,7 +85,7 @@ def test_edges_equal_the_naive_twin(seed: int, hop_count: int, window_count: int
 
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=examples(10), deadline=None)
-def test_rows_contain_all_transfers(seed: int) -> None:
+def test_edge_rows_contain_all_transfers(seed: int) -> None:
     network = make_random_network(seed, 2, 4)
     rows = edge_rows(network)
     assert rows.height == network.totals.height
@@ -95,7 +95,7 @@ def test_rows_contain_all_transfers(seed: int) -> None:
     assert rows["read_bytes"].sum() == pytest.approx(network.totals["read_bytes"].sum(), abs=rows.height)
 
 
-def test_a_network_without_edges_has_no_rows() -> None:
+def test_network_without_edges_has_no_rows() -> None:
     empty = Network(
         (layer("rank", 0), layer("host", 0)),
         ("service_time",),
@@ -123,7 +123,7 @@ def make_one_edge_network(
     )
 
 
-def test_rows_keep_hostile_names() -> None:
+def test_edge_rows_keep_hostile_names() -> None:
     assert edge_rows(make_one_edge_network(labels=(HOSTILE, HOSTILE))).select("source_node", "target_node").row(0) == (
         HOSTILE,
         HOSTILE,
@@ -138,12 +138,12 @@ def test_bytes_are_rounded_and_limited(read_bytes: float, expected_bytes: int) -
     assert edge_rows(make_one_edge_network(read_bytes=read_bytes))["read_bytes"].to_list() == [expected_bytes]
 
 
-def test_rejects_duplicate_labels() -> None:
+def test_duplicate_labels_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"layer rank have the same label"):
         edge_rows(make_one_edge_network(labels=("1", "n1")))
 
 
-def test_rejects_windows_out_of_order() -> None:
+def test_windows_out_of_order_are_rejected() -> None:
     network = make_one_edge_network(windows=2)
     network.window_edges_s[:] = [0.0, 1.0, 1.0]
     with pytest.raises(ValueError, match="not in ascending order"):
@@ -186,7 +186,7 @@ def make_patterns(*changes: dict[str, object]) -> pl.DataFrame:
     return pl.DataFrame([usual | change for change in changes], schema=schema, orient="row")
 
 
-def test_patterns_have_layer_names_and_times() -> None:
+def test_pattern_rows_have_layer_names_and_times() -> None:
     network = make_random_network(1, 2, 4)
     result = make_patterns(
         {},
@@ -208,7 +208,7 @@ def test_patterns_have_layer_names_and_times() -> None:
     assert cast_to_table(pattern_rows(network, result.clear()), NETWORK_PATTERNS).is_empty()
 
 
-def test_bottlenecks_match_the_table() -> None:
+def test_bottleneck_rows_match_the_table() -> None:
     result = pl.DataFrame(
         {
             "share_ratio": [0.25],
@@ -251,7 +251,7 @@ def test_run_row_describes_the_network() -> None:
 
 
 @pytest.mark.parametrize("covered_ratio", [None, math.nan])
-def test_run_row_without_network(covered_ratio: float | None) -> None:
+def test_run_row_without_network_has_only_a_reason(covered_ratio: float | None) -> None:
     row = cast_to_table(run_row("refused", reason="Damaged.", covered_ratio=covered_ratio), NETWORK_RUNS)
     read_bytes = {name: value for name, value in row.row(0, named=True).items() if value is not None}
     assert read_bytes == {

@@ -31,7 +31,7 @@ from tests.naive.periods import autocorrelation as naive
 NAN = float("nan")
 BOUNDED = settings(max_examples=examples(60), deadline=None)
 
-#: signals vary clearly or not at all: rounding would decide on variation in the last digit
+# : Signals vary clearly or not at all; otherwise rounding would decide whether the last digit varies.
 rates = st.one_of(st.integers(0, 5).map(float), st.floats(0, 1e12).map(lambda value: round(value, 3)))
 signals = st.lists(rates, min_size=2, max_size=40).filter(lambda row: np.ptp(row) > 1e-6 * np.max(row))
 
@@ -45,7 +45,7 @@ def square(period: int, burst: int, count: int) -> Reals:
 
 @BOUNDED
 @given(signals)
-def test_linear_and_circular_equal_the_naive_twin(row: list[float]) -> None:
+def test_linear_and_circular_correlation_match_naive_implementation(row: list[float]) -> None:
     values = np.array([row])
     np.testing.assert_allclose(correlate_linear(values)[0], naive.correlate(row), atol=1e-9)
     np.testing.assert_allclose(correlate_circular(values)[0], naive.correlate(row, is_circular=True), atol=1e-9)
@@ -53,7 +53,7 @@ def test_linear_and_circular_equal_the_naive_twin(row: list[float]) -> None:
 
 @BOUNDED
 @given(signals)
-def test_masked_correlation_without_gaps_equals_the_plain_one(row: list[float]) -> None:
+def test_masked_correlation_without_gaps_equals_unmasked_correlation(row: list[float]) -> None:
     values = np.array([row])
     np.testing.assert_allclose(correlate_with_gaps(values), correlate_linear(values), atol=1e-9)
     np.testing.assert_allclose(correlate_with_gaps(values, is_circular=True), correlate_circular(values), atol=1e-9)
@@ -62,7 +62,7 @@ def test_masked_correlation_without_gaps_equals_the_plain_one(row: list[float]) 
 @pytest.mark.parametrize("is_circular", [False, True])
 @BOUNDED
 @given(data=st.data())
-def test_masked_correlation_with_gaps_equals_the_naive_twin(is_circular: bool, data: st.DataObject) -> None:
+def test_masked_correlation_with_gaps_matches_naive_implementation(is_circular: bool, data: st.DataObject) -> None:
     row = np.array(data.draw(signals))
     gaps = data.draw(st.lists(st.booleans(), min_size=len(row), max_size=len(row)))
     gappy = np.where(gaps, NAN, row)
@@ -80,7 +80,7 @@ def test_masked_correlation_with_gaps_equals_the_naive_twin(is_circular: bool, d
     np.testing.assert_allclose(result, bridged, atol=1e-9 * scale)
 
 
-def test_linear_correlation_equals_ftios() -> None:
+def test_linear_correlation_equals_ftio() -> None:
     values = np.random.default_rng(1).exponential(1e9, (3, 501))
     for row, result in zip(values, correlate_linear(values), strict=True):
         centred = row - row.mean()
@@ -99,7 +99,7 @@ def test_chunking_does_not_change_results() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1.0, 1e200, 1e307])
-def test_results_are_independent_of_the_unit(scale: float) -> None:
+def test_correlation_is_independent_of_the_unit(scale: float) -> None:
     values = np.random.default_rng(3).integers(0, 9, (2, 64)).astype(float)
     np.testing.assert_allclose(correlate_linear(values * scale), correlate_linear(values), atol=1e-12)
     values[:, 5] = NAN
@@ -126,7 +126,7 @@ def test_empty_input_has_no_correlation(shape: tuple[int, int]) -> None:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.data(), st.integers(0, 12), st.integers(1, 5))
-def test_peaks_equal_scipys(data: st.DataObject, count: int, rows: int) -> None:
+def test_peaks_equal_scipy(data: st.DataObject, count: int, rows: int) -> None:
     levels = st.sampled_from([0.0, 0.1, 0.15, 0.15, 0.5, 1.0, NAN])
     table = np.array([data.draw(st.lists(levels, min_size=count, max_size=count)) for _ in range(rows)])
     result = find_row_peaks(table, 0.15)
@@ -142,7 +142,7 @@ def test_peaks_equal_scipys(data: st.DataObject, count: int, rows: int) -> None:
 
 @BOUNDED
 @given(st.lists(st.tuples(st.integers(2, 40), st.floats(0.15, 1.0)), min_size=2, max_size=12), st.floats(0.5, 3.0))
-def test_distances_without_outliers_equal_the_naive_twin(steps: list[tuple[int, float]], max_z: float) -> None:
+def test_distances_without_outliers_match_naive_implementation(steps: list[tuple[int, float]], max_z: float) -> None:
     place = np.cumsum([width for width, _ in steps])
     height = np.array([height for _, height in steps])
     result = measure_distances(Peaks(np.zeros(len(place), dtype=np.int64), place, height), 1, max_z).drop_outliers()
@@ -182,7 +182,7 @@ def test_few_gaps_do_not_change_the_period() -> None:
     assert detect(EvenSignals.from_samples(signal, 1.0)).period_s[0] == pytest.approx(20.0, rel=0.01)
 
 
-def test_every_second_sample_may_be_missing() -> None:
+def test_period_is_found_if_every_second_sample_is_missing() -> None:
     signal = square(40, 10, 800)
     signal[1::2] = NAN
     result = detect(EvenSignals.from_samples(signal, 1.0))
@@ -208,7 +208,7 @@ def test_signals_without_a_period_have_an_outcome() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, "no_data"), (1, "too_short"), (4, "too_short"), (5, "aperiodic")])
-def test_short_signals_have_no_room_for_two_peaks(count: int, expected: str) -> None:
+def test_signals_too_short_for_two_peaks_have_an_outcome(count: int, expected: str) -> None:
     assert detect(
         EvenSignals.from_samples(square(2, 1, count), 1.0), AutocorrelationParams(min_height=-1.0)
     ).outcome == [expected]

@@ -1,4 +1,4 @@
-"""AUTOPERIOD: the reference's series in several units of time, the naive twin, noise, and degenerate input."""
+"""AUTOPERIOD: reference series in several units of time, the naive implementation, noise, and degenerate input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pulses(count: int, period: float, length: float = 1.0) -> Reals:
     return np.where(np.arange(count) % period < length, 1e9, 0.0)
 
 
-# ---- the reference's series
+# ---- the series of the reference
 
 
 def read_series(path: Path) -> tuple[Reals, Reals, Reals]:
@@ -81,7 +81,7 @@ def assert_equals_golden(result: Detections, golden: dict[str, dict[str, str]], 
 
 
 @pytest.mark.parametrize("unit", [1.0, 60.0, 3600.0])
-def test_reference_series_in_seconds_minutes_and_hours(
+def test_reference_series_have_equal_results_in_any_time_unit(
     golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]], unit: float
 ) -> None:
     assert_equals_golden(detect(combine(series, unit)), golden, unit)
@@ -98,7 +98,7 @@ def test_reference_series_in_seconds_minutes_and_hours(
         AutoperiodParams(refined_shoulder=2),
     ],
 )
-def test_parameters_may_vary_without_changing_the_reference_results(
+def test_parameter_variations_keep_the_reference_results(
     golden: dict[str, dict[str, str]], series: dict[str, tuple[Reals, Reals, Reals]], params: AutoperiodParams
 ) -> None:
     assert_equals_golden(detect(combine(series), params), golden)
@@ -114,7 +114,7 @@ def test_thresholds_equal_the_reference_on_even_samples(
         signal = make_even(even, (len(left) - 1) / (left[-1] - left[0]))
         assert_equals_golden(detect_even(signal), {name: row})
         result = analyze_even(signal)
-        # where the Nyquist frequency lies between two grid points, the reference includes the one beyond it
+        # Where the Nyquist frequency lies between two grid points, the reference includes the point beyond it.
         assert result.thresholds[0] == pytest.approx(float(row["stat_thresh"]), abs=2e-3)
         if row["stat_top_hint"]:
             inner = np.where(np.arange(result.powers.shape[1]) > 5, result.powers[0], 0)
@@ -123,7 +123,7 @@ def test_thresholds_equal_the_reference_on_even_samples(
 
 
 def test_top_of_a_narrow_hill_is_not_refined(series: dict[str, tuple[Reals, Reals, Reals]]) -> None:
-    # bursts every 6 or 7 samples of 30 s: both lags are equally high, and the reference reports 180 s
+    # Bursts every 6 or 7 samples of 30 s: both lags are equally high, and the reference reports 180 s.
     name = "industry-2895978-gpfs-reads.csv"
     samples = combine({name: series[name]})
     assert detect(samples).period_s[0] == pytest.approx(180, rel=1e-3)
@@ -136,7 +136,7 @@ def test_top_of_a_narrow_hill_is_not_refined(series: dict[str, tuple[Reals, Real
 # ---- clear periods
 
 
-def test_clean_sine() -> None:
+def test_clean_sine_has_its_period_amplitude_and_phase() -> None:
     times = np.arange(0, 10, 0.01)
     result = detect_even(make_even(3 * np.sin(2 * np.pi * times) + 5, 100))
     assert result.outcome.tolist() == ["periodic"]
@@ -152,7 +152,7 @@ def test_clean_sine() -> None:
 @pytest.mark.parametrize("span", [20, 40])
 @pytest.mark.parametrize("scale", [2, 4])
 @pytest.mark.parametrize("significance", ["exponential", "monte_carlo"])
-def test_tight_sines(span: int, scale: int, significance: str) -> None:
+def test_narrow_sines_have_their_period(span: int, scale: int, significance: str) -> None:
     values = np.sin(scale * np.pi * np.arange(0, span, 0.01))
     params = AutoperiodParams(significance=significance, permutation_count=9)  # type: ignore[arg-type]
     assert detect_even(make_even(values, 100), params).period_s[0] == pytest.approx(2 / scale, abs=1e-3)
@@ -162,8 +162,8 @@ def test_square_wave_has_its_exact_period() -> None:
     assert detect_even(make_even(np.tile([0, 0, 1, 1], 10))).period_s.tolist() == [4]
 
 
-def test_two_periods_of_a_day() -> None:
-    # like the job of PEARC'18's Figure 6: about 13 and 60 minutes for 24 hours, sampled every 30 s
+def test_two_periods_of_a_day_are_candidates() -> None:
+    # Like the job of PEARC'18's Figure 6: about 13 and 60 minutes for 24 hours, sampled every 30 s.
     times = np.arange(0, 86400, 30.0)
     values = (times % 780 < 60) * 1e9 + (times % 3600 < 90) * 1.2e9
     result = detect_even(make_even(values, 1 / 30))
@@ -176,7 +176,7 @@ def test_pulse_train_has_no_multiples_or_fractions_of_its_period(period: int) ->
     assert candidate_periods(detect_even(make_even(pulses(1000, period, period / 5)))) == [period]
 
 
-def test_leakage_of_a_strong_peak_is_no_further_period() -> None:
+def test_leakage_of_a_strong_peak_is_no_additional_period() -> None:
     times = np.arange(0, 300, 0.1)
     values = np.sin(2 * np.pi * times / 7) + 0.8 * np.sin(2 * np.pi * times / 31.3)
     assert candidate_periods(detect_even(make_even(values, 10))) == pytest.approx([7], rel=0.03)
@@ -189,7 +189,7 @@ def test_tops_are_interpolated_between_samples() -> None:
         assert detect_even(make_even(values)).period_s[0] == pytest.approx(period, rel=2e-3)
 
 
-def test_samples_at_random_times() -> None:
+def test_period_is_found_in_samples_at_random_times() -> None:
     random = np.random.default_rng(1)
     times = np.sort(random.uniform(0, 2000, 900))
     result = detect(at_instants(times, np.sin(2 * np.pi * times / 37.7) + random.normal(size=900) / 2))
@@ -207,21 +207,21 @@ def test_lost_polls_do_not_count_as_zeros() -> None:
         assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(1, rel=0.05)
 
 
-def test_less_than_two_cycles_are_no_period() -> None:
+def test_fewer_than_two_cycles_are_no_period() -> None:
     values = np.sin(2 * np.pi * np.arange(400) / 215)
     assert detect_even(make_even(values)).outcome.tolist() == ["aperiodic"]
     values = np.sin(2 * np.pi * np.arange(400) / 150)
     assert detect_even(make_even(values)).period_s[0] == pytest.approx(150, rel=0.02)
 
 
-def test_one_burst_is_no_period() -> None:
+def test_single_burst_is_no_period() -> None:
     values = np.zeros((3, 1000))
     values[0, 100:130] = values[1, :250] = 1e9
     values[2] = np.arange(1000)
     assert detect_even(make_even(values)).outcome.tolist() == ["aperiodic"] * 3
 
 
-# ---- the naive twin
+# ---- the naive implementation
 
 
 def draw_mixed_signals(random: np.random.Generator, count: int) -> Reals:
@@ -231,7 +231,7 @@ def draw_mixed_signals(random: np.random.Generator, count: int) -> Reals:
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_periods_equal_the_naive_twin(missing: float) -> None:
+def test_periods_match_naive_implementation(missing: float) -> None:
     random = np.random.default_rng(4)
     values = np.stack([draw_mixed_signals(random, 110) for _ in range(12)])
     values[random.random(values.shape) < missing] = NAN
@@ -290,7 +290,7 @@ def test_white_noise_is_rarely_periodic() -> None:
 
 
 def test_monte_carlo_threshold_has_the_factor_missing_in_the_reference() -> None:
-    # for such noise the reference's threshold is 5.56, half of the unit of its powers
+    # For such noise the threshold of the reference is 5.56, half of the unit of its powers.
     values = np.random.default_rng(8).normal(size=(20, 600))
     result = analyze_even(make_even(values), AutoperiodParams(significance="monte_carlo"))
     assert result.thresholds.mean() == pytest.approx(9.1, abs=0.4)
@@ -299,7 +299,7 @@ def test_monte_carlo_threshold_has_the_factor_missing_in_the_reference() -> None
 
 
 def test_monte_carlo_threshold_depends_on_the_distribution_of_values() -> None:
-    # few large bursts have larger powers by chance than normal noise, as PEARC'18's Figure 7 shows
+    # A few large bursts have larger powers by chance than normal noise, as PEARC'18's Figure 7 shows.
     random = np.random.default_rng(9)
     values = np.where(random.random((10, 400)) < 0.01, 1e9, 0.0)
     values[:, 0] = 1e9
@@ -315,7 +315,7 @@ def test_monte_carlo_probability_is_a_rank() -> None:
     assert result.false_alarm_probability.tolist() == [1 / 20]
 
 
-def test_permutations_come_from_the_seed() -> None:
+def test_permutations_are_determined_by_the_seed() -> None:
     values = make_even(np.random.default_rng(10).normal(size=(1, 100)))
     params = AutoperiodParams(significance="monte_carlo")
     first, again, other = (analyze_even(values, replace(params, seed=seed)).maxima.tolist() for seed in (0, 0, 1))
@@ -339,18 +339,18 @@ def test_permutations_come_from_the_seed() -> None:
         ([1.0, 2.0] * 15 + [NAN] * 70, "too_many_gaps"),
     ],
 )
-def test_outcomes(values: list[float], outcome: str) -> None:
+def test_signals_without_a_period_have_an_outcome(values: list[float], outcome: str) -> None:
     row = np.array([values], dtype=np.float64)
     result = detect_even(make_even(row))
     assert result.outcome.tolist() == [outcome]
     assert outcome in OUTCOMES
     assert np.isnan([result.frequency_hz[0], result.period_s[0], result.false_alarm_probability[0]]).all()
     uneven = detect(UnevenSignals.from_signals(make_even(row)))
-    # in uneven samples, missing samples at the ends are unknown
+    # In uneven samples, missing samples at the ends are unknown.
     assert uneven.outcome.tolist() == [outcome if outcome != "too_many_gaps" else "aperiodic"]
 
 
-def test_no_signals() -> None:
+def test_empty_input_returns_no_signals() -> None:
     none = UnevenSignals.from_intervals(np.zeros(0), np.zeros(0), Ragged(np.zeros(0), np.zeros(1, dtype=np.int64)))
     assert detect(none).signal_count == detect_even(make_even(np.zeros((0, 40)))).signal_count == 0
 

@@ -35,7 +35,7 @@ def test_resampling_interpolates_linearly() -> None:
     np.testing.assert_allclose(result, [[0, 20, 40, 60, 80]])
 
 
-def test_analysis_has_the_shapes_that_plots_need() -> None:
+def test_analysis_arrays_have_the_shapes_that_plots_need() -> None:
     result: Analysis = analyze(at_instants(np.arange(200.0), np.where(np.arange(200) % 10 < 2, 1e9, 0.0)))
     assert result.powers.shape == (1, result.counts[0])
     assert result.correlation[0, :11].argmax() == 0

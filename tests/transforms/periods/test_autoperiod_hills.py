@@ -1,4 +1,4 @@
-"""Hills: two-line fits, their naive twin, and the prominence of tops."""
+"""Hills: two-line fits against the naive implementation, and the prominence of tops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_valleys_and_slopes_are_no_hills(values: list[float], rises: bool, falls
 
 
 def test_split_minimizes_the_total_squared_error() -> None:
-    # the sum of the slopes' standard errors is smallest at another split
+    # The sum of the slopes' standard errors is smallest at another split.
     values = [0.0, 0.1, 0.0, 0.1, 0.0, 5.0, 9.0, 4.0, 0.0]
     best = naive.fit_two_lines(values)
     assert best is not None
@@ -44,7 +44,7 @@ def test_split_minimizes_the_total_squared_error() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.sampled_from([1.0, 1e-200, 1e150]))
-def test_fits_equal_the_naive_twin(seed: int, count: int, scale: float) -> None:
+def test_fits_match_naive_implementation(seed: int, count: int, scale: float) -> None:
     random = np.random.default_rng(seed)
     table = random.normal(size=(3, 90)).cumsum(axis=1) * scale
     row, first = random.integers(0, 3, count), random.integers(0, 60, count)
@@ -86,7 +86,7 @@ def test_windows_with_nan_are_no_hills(bad: float) -> None:
     assert (result.cut[0], np.isnan(result.rising[0])) == (-1, True)
 
 
-def test_no_windows() -> None:
+def test_empty_input_has_no_fits_and_no_prominence() -> None:
     none = np.zeros(0, dtype=np.int64)
     assert len(fit_two_lines(np.zeros((1, 5)), Windows(none, none, none)).cut) == 0
     assert len(compute_prominence(np.zeros((1, 5)), none, none, none)) == 0
@@ -96,5 +96,5 @@ def test_prominence_is_measured_from_the_higher_valley() -> None:
     table: Reals = np.array([[9.0, 2.0, 5.0, 4.0, 1.0, 8.0, np.nan]])
     row, top = np.zeros(4, dtype=np.int64), np.array([2, 2, 5, 0])
     result = compute_prominence(table, row, top, np.array([1, 2, 1, 3]))
-    # at an edge one side is empty
+    # At an edge one side is empty.
     assert result.tolist() == [1, 3, 0, 0]

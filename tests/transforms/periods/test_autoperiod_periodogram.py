@@ -1,4 +1,4 @@
-"""The Lomb-Scargle periodogram: Scargle's formula, its naive twin, SciPy's, and its distribution under white noise."""
+"""The Lomb-Scargle periodogram equals Scargle's formula and SciPy, and has its distribution under white noise."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def signals(random: np.random.Generator, *counts: int) -> list[tuple[Reals, Real
 # ---- frequencies
 
 
-def test_grid_is_that_of_astropys_autopower() -> None:
+def test_grid_equals_astropy_autopower() -> None:
     grid = FrequencyGrid.from_spans(np.array([2884 * 30.0]), np.array([30.0]))
     assert grid.counts.tolist() == [7206]
     assert grid.frequency_hz[0, [0, 1, -1]] == pytest.approx([1 / 86520, 1.2 / 86520, 1 / 60], rel=1e-12)
@@ -72,13 +72,13 @@ def test_grid_is_that_of_astropys_autopower() -> None:
 
 @settings(max_examples=examples(50), deadline=None)
 @given(st.integers(2, 200), st.integers(1, 9), st.sampled_from([1.0, 1 / 60, 1 / 3600, 86400.0, 0.1]))
-def test_grid_equals_the_naive_twin_in_any_unit(count: int, samples_per_peak: int, unit: float) -> None:
+def test_grid_matches_naive_implementation_in_any_unit(count: int, samples_per_peak: int, unit: float) -> None:
     result = FrequencyGrid.from_spans(np.array([(count - 1) * unit]), np.array([unit]), samples_per_peak)
     expected = naive.list_frequencies(count - 1, 1.0, samples_per_peak)
     assert result.frequency_hz[0] * unit == pytest.approx(expected, rel=1e-12)
 
 
-def test_each_signal_has_only_its_own_frequencies() -> None:
+def test_each_signal_has_only_the_frequencies_of_its_span() -> None:
     grid = FrequencyGrid.from_spans(np.array([10.0, 20.0, 0.0]), np.array([1.0, 1.0, 0.0]))
     assert grid.counts.tolist() == [21, 46, 0]
     assert np.isfinite(grid.frequency_hz).sum(axis=1).tolist() == [21, 46, 0]
@@ -87,7 +87,7 @@ def test_each_signal_has_only_its_own_frequencies() -> None:
 # ---- powers
 
 
-def test_uneven_powers_equal_scipys() -> None:
+def test_uneven_powers_equal_scipy() -> None:
     pairs = signals(np.random.default_rng(0), 400, 37, 120)
     samples = make_samples(*pairs)
     grid = make_grid(samples)
@@ -100,7 +100,7 @@ def test_uneven_powers_equal_scipys() -> None:
 
 
 @pytest.mark.parametrize("samples_per_peak", [1, 2, 5])
-def test_powers_equal_the_naive_twin(samples_per_peak: int) -> None:
+def test_uneven_powers_match_naive_implementation(samples_per_peak: int) -> None:
     samples = make_samples(*signals(np.random.default_rng(1), 40))
     grid = make_grid(samples, samples_per_peak)
     times, values = samples.time_s.tolist(), samples.bytes_per_s.tolist()
@@ -110,7 +110,7 @@ def test_powers_equal_the_naive_twin(samples_per_peak: int) -> None:
 
 @pytest.mark.parametrize("count", [20, 21, 64, 97])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
-def test_even_powers_equal_the_naive_twin_with_gaps_and_without(count: int, missing: float) -> None:
+def test_even_powers_match_naive_implementation_with_and_without_gaps(count: int, missing: float) -> None:
     random = np.random.default_rng(count)
     values = random.exponential(1e6, (1, count))
     values[random.random(values.shape) < missing] = np.nan
@@ -129,9 +129,9 @@ def test_even_and_uneven_transforms_agree_on_even_samples() -> None:
     assert np.abs(uneven_powers(samples, grid) - make_even(values)).max() < 1e-8
 
 
-def test_power_of_a_sine_is_half_the_samples_and_a_constant_has_none() -> None:
+def test_sine_has_half_its_samples_as_power_and_a_constant_none() -> None:
     result = make_even(np.stack([np.sin(2 * np.pi * np.arange(401) / 8), np.full(401, 0.1)]))
-    # 401 samples span 50 cycles of 8 samples: a frequency of the grid
+    # 401 samples span 50 cycles of 8 samples, which is a frequency of the grid.
     assert result[0].max() == pytest.approx(200, rel=0.01)
     assert result[0].argmax() == 5 * 50 - 5
     assert (result[1] == 0).all()
@@ -156,7 +156,7 @@ def test_sums_have_the_documented_precision() -> None:
         assert np.abs(compute_sums(turns, values, numbers) - expected).max() < 1e-11 * np.abs(values).sum()
 
 
-def test_sums_of_several_sets_at_the_same_times() -> None:
+def test_sums_of_several_sets_equal_separate_sums() -> None:
     random = np.random.default_rng(6)
     turns, sets, numbers = random.uniform(0, 1, 60), random.normal(size=(4, 60)), np.arange(1, 90)
     expected = np.stack([compute_sums(turns, values, numbers) for values in sets])
@@ -166,7 +166,7 @@ def test_sums_of_several_sets_at_the_same_times() -> None:
 # ---- noise
 
 
-def test_white_noise_has_powers_of_mean_one() -> None:
+def test_powers_of_white_noise_have_mean_one() -> None:
     random = np.random.default_rng(7)
     result = make_even(random.normal(size=(300, 200)), 1)
     assert result.mean() == pytest.approx(1, abs=0.02)
@@ -182,7 +182,7 @@ def test_threshold_and_probability_are_inverse() -> None:
     assert compute_exponential_probability(np.array([0.0, 800.0, np.nan]), 100)[:2].tolist() == [1.0, 0.0]
 
 
-def test_probability_of_high_powers_does_not_vanish_in_rounding() -> None:
+def test_probability_of_high_powers_does_not_underflow() -> None:
     assert compute_exponential_probability(np.array([100.0]), 1000)[0] == pytest.approx(1000 * np.exp(-100), rel=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Periods by the discrete Fourier transform: square waves, the rules of section II-B2, and the paper's example."""
+"""Periods by the discrete Fourier transform: square waves, the rules of section II-B2, and the example of the paper."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def listed(result: Detections, signal: int = 0) -> list[float]:
 @pytest.mark.parametrize("hz", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("burst_s", [0.3, 0.9, 1.5])
 @pytest.mark.parametrize("method", ["z_score", "dbscan", "find_peaks"])
-def test_square_waves_of_20_s_have_20_s(burst_s: float, hz: float, method: Method) -> None:
+def test_square_waves_have_their_period_of_20_s(burst_s: float, hz: float, method: Method) -> None:
     result = detect(waves(burst_s, hz), DftParams(method=method))
     assert result.outcome.tolist() == ["periodic"]
     assert result.period_s[0] == pytest.approx(20.0, rel=1e-12)
@@ -66,7 +66,7 @@ def test_every_method_finds_a_plain_period(method: Method) -> None:
     assert result.candidates.amplitude_bytes_per_s[0] == pytest.approx(3.0)
 
 
-def test_number_of_candidates_decides() -> None:
+def test_outcome_depends_on_the_number_of_candidates() -> None:
     single, two, three = (cosines(powers) for powers in ({7: 9.0}, {7: 9.0, 10: 8.5}, {7: 9.0, 10: 8.5, 13: 8.8}))
     result = detect(single)
     assert (result.outcome[0], result.frequency_hz[0], result.confidence[0]) == (
@@ -89,11 +89,11 @@ def test_all_integer_multiples_are_harmonics() -> None:
     result = detect(cosines({7: 9.0, 14: 8.9, 21: 8.8, 35: 9.5, 70: 8.7}))
     assert (result.outcome[0], listed(result)) == ("periodic", [7 / 400])
     assert result.confidence[0] == pytest.approx(1.0)
-    # a multiple of a harmonic, and a multiple of a second fundamental
+    # A multiple of a harmonic, and a multiple of a second fundamental.
     assert listed(detect(cosines({6: 9.0, 12: 9.0, 36: 9.0, 25: 8.5, 75: 8.4}))) == [6 / 400, 25 / 400]
 
 
-def test_frequencies_in_the_upper_half_have_no_multiples() -> None:
+def test_frequencies_in_the_upper_half_have_no_harmonics() -> None:
     assert listed(detect(cosines({150: 9.0, 170: 8.5}))) == [150 / 400, 170 / 400]
 
 
@@ -103,10 +103,10 @@ def test_harmonics_do_not_depend_on_float_division() -> None:
     assert result.frequency_hz[0] == pytest.approx(0.1)
 
 
-def test_window_itself_is_no_period() -> None:
+def test_window_length_is_no_period() -> None:
     result = detect(cosines({1: 9.0}))
     assert (result.outcome[0], listed(result)) == ("aperiodic", [])
-    # a drift counts as a candidate, has no harmonics, and wins if it is stronger than the period
+    # A drift counts as a candidate, has no harmonics, and wins if it is stronger than the period.
     result = detect(cosines({1: 8.5, 20: 9.0}))
     assert (result.outcome[0], result.period_s[0]) == ("periodic", 20.0)
     assert result.confidence[0] == pytest.approx(9.0 / 17.5, abs=0.01)
@@ -141,7 +141,7 @@ SIGNALS = st.integers(20, 60).flatmap(
 
 @settings(max_examples=examples(80), deadline=None)
 @given(SIGNALS)
-def test_results_equal_the_naive_twin(drawn: tuple[int, list[tuple[int, float]], float, int]) -> None:
+def test_results_match_naive_implementation(drawn: tuple[int, list[tuple[int, float]], float, int]) -> None:
     count, lines, noise, seed = drawn
     random = np.random.default_rng(seed)
     samples = sum(height * np.cos(2 * np.pi * k * np.arange(count) / count) for k, height in lines)
@@ -197,7 +197,7 @@ def test_gaps_do_not_count_as_zeros() -> None:
     samples[np.random.default_rng(2).random(len(samples)) < 0.3] = np.nan
     result = detect(EvenSignals.from_samples(samples, 1.0))
     assert result.period_s[0] == pytest.approx(20.0)
-    # polls that are missing every 50 s do not make a constant periodic
+    # Polls that are missing every 50 s do not make a constant periodic.
     constant = np.full(1000, 3e9)
     constant[::50] = np.nan
     assert detect(EvenSignals.from_samples(constant, 1.0)).outcome[0] == "aperiodic"
@@ -215,7 +215,7 @@ def test_results_are_independent_of_the_unit_of_time() -> None:
     signal = cosines({7: 9.0, 14: 8.5, 31: 3.0})
     minutes, hours = (detect(replace(signal, sampling_hz=np.array([hz]))) for hz in (1 / 60, 1e-7))
     assert minutes.period_s[0] == pytest.approx(60 * 400 / 7)
-    # below 1e-5 Hz FTIO 0.0.9 takes all frequencies for harmonics
+    # Below 1e-5 Hz FTIO 0.0.9 treats all frequencies as harmonics.
     assert hours.period_s[0] == pytest.approx(1e7 * 400 / 7)
 
 

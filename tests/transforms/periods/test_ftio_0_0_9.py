@@ -1,4 +1,4 @@
-"""The reproduction of FTIO 0.0.9: real traces, its own tests, a heat map, its sampling, and its faults."""
+"""The reproduction of FTIO 0.0.9 has FTIO's published numbers, sampling and faults."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_real_traces_have_the_published_numbers(shared_data: Path) -> None:
         assert detections.period_s[0] == pytest.approx(float(row["period_s"]), rel=1e-12, abs=0)
 
 
-def test_requests_of_ftios_own_test_have_its_numbers() -> None:
-    """Its test_api.py: requests of 0 and of 1000 bytes per second, two at a time."""
+def test_requests_of_the_ftio_api_test_have_its_numbers() -> None:
+    """FTIO's test_api.py: requests of 0 and of 1000 bytes per second, two at a time."""
     began = np.array([start for onset in range(0, 70, 10) for start in (onset + 0.5, onset)])
     ceased = began + 4.5
     rates = np.tile([0.0, 0.0, 1000.0, 1000.0], 4)[:14]
@@ -124,7 +124,7 @@ def ftio_samples(times: list[float], rates: list[float], hz: float) -> list[floa
     st.lists(st.integers(0, 400).map(lambda tick: tick / 10), min_size=2, max_size=30, unique=True).map(sorted),
     st.sampled_from([0.3, 1.0, 3.0, 7.0, 10.0]),
 )
-def test_samples_equal_ftios_loop(times: list[float], hz: float) -> None:
+def test_samples_equal_the_sampling_loop_of_ftio(times: list[float], hz: float) -> None:
     rates = [float(place) for place in range(1, len(times))] + [0.0]
     ((values, found_hz, window),) = [
         ftio_0_0_9.sample(*stamps, hz) for stamps in ftio_0_0_9.iter_windows(make_steps(times, rates), make_params())
@@ -143,7 +143,7 @@ def test_window_begins_at_a_time_stamp() -> None:
     assert detect(steps, make_params(1.0, window_start_s=300.0)).outcome[0] == "too_short"
 
 
-def test_empty_requests_have_edges_and_unknown_ones_no_rate() -> None:
+def test_empty_requests_have_edges_and_unknown_requests_no_rate() -> None:
     requests = Requests(
         np.array([0.0, 2.0, 3.0, 9.0, 4.0, 5.0]),
         np.array([1.0, 6.0, 3.0, 10.0, 3.0, 6.0]),
@@ -187,11 +187,11 @@ def test_ftio_reports_the_window_as_a_period() -> None:
 
 
 def test_ftio_reports_white_noise_as_periodic() -> None:
-    """FTIO's `outlier_detection` calls 349 of these 600 draws periodic."""
+    """FTIO's `outlier_detection` reports 349 of these 600 draws as periodic."""
     random = np.random.default_rng(0).standard_normal((600, 1000))
     result = detect_in_samples(EvenSignals(random, np.ones(600), np.zeros(600)))
     assert result.is_periodic.sum() == 349
-    # in two draws the result is the Nyquist bin, whose amplitude counts once
+    # In two draws the result is the Nyquist bin, whose amplitude counts once.
     assert result.frequency_hz[[47, 343]].tolist() == [0.5, 0.5]
 
 

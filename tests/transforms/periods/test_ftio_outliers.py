@@ -1,4 +1,4 @@
-"""Outliers of spectra by each method: clear peaks, naive twins, scikit-learn's DBSCAN, flat and short spectra."""
+"""Outliers of spectra by each method: clear peaks, naive implementations, scikit-learn's DBSCAN, and short spectra."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.naive.periods import ftio as naive
 from tests.naive.periods.ftio_spectra import compute_z_scores
 
 METHODS: tuple[Method, ...] = get_args(Method)
-#: enough trees for a clear peak
+# : Enough trees for a clear peak.
 FEW_TREES = OutlierParams(forest_tree_count=20)
 POWERS = st.lists(st.one_of(st.floats(1e-6, 100), st.integers(0, 3).map(float)), min_size=3, max_size=60)
 
@@ -39,7 +39,7 @@ def candidates(result: Outliers, signal: int = 0) -> list[int]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_finds_a_clear_peak_only(method: Method) -> None:
+def test_every_method_finds_only_the_clear_peaks(method: Method) -> None:
     result = find_outliers(
         np.stack([make_noisy_spectrum({20: 5.0, 60: 1.0}), make_noisy_spectrum({30: 9.0, 77: 8.5})]), method, FEW_TREES
     )
@@ -68,7 +68,7 @@ def test_results_are_independent_of_the_batch(method: Method) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
-def test_scores_of_other_methods_are_between_zero_and_one(method: Method) -> None:
+def test_scores_other_than_z_scores_are_between_zero_and_one(method: Method) -> None:
     result = find_outliers(
         np.stack([make_noisy_spectrum({20: 5.0, 40: 4.4, 60: 2.0}, seed=seed) for seed in range(5)]), method, FEW_TREES
     )
@@ -76,7 +76,7 @@ def test_scores_of_other_methods_are_between_zero_and_one(method: Method) -> Non
     assert len(result.score) >= 10
 
 
-def test_the_forest_is_the_same_for_the_same_seed() -> None:
+def test_isolation_forest_is_determined_by_the_seed() -> None:
     power = np.random.default_rng(1).exponential(1.0, (2, 150))
     first, again = (
         find_outliers(power, "isolation_forest", OutlierParams(seed=3, forest_tree_count=20)) for _ in range(2)
@@ -91,11 +91,11 @@ def test_the_forest_is_the_same_for_the_same_seed() -> None:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.lists(POWERS, min_size=1, max_size=1), st.sampled_from([0.45, 0.8, 1.0]), st.sampled_from([2.0, 3.0]))
-def test_z_scores_equal_the_naive_twin(rows: list[list[float]], tolerance: float, threshold: float) -> None:
+def test_z_scores_match_naive_implementation(rows: list[list[float]], tolerance: float, threshold: float) -> None:
     (powers,) = rows
     scores = compute_z_scores(powers)
     highest = max(scores)
-    # the two may round differently next to a threshold
+    # The implementations may round differently next to a threshold.
     assume(all(abs(z - bound) > 1e-9 or z == highest for z in scores for bound in (threshold, tolerance * highest)))
     assume(abs(highest - threshold) > 1e-9)
     result = find_outliers(np.array([powers]), params=OutlierParams(z_threshold=threshold, tolerance=tolerance))
@@ -111,12 +111,12 @@ def test_z_scores_equal_the_naive_twin(rows: list[list[float]], tolerance: float
 
 
 def test_both_bounds_of_equation_3_are_inclusive() -> None:
-    # among ten bins the maximum is z = 3 exactly, among nine it is less
+    # Among ten bins the maximum is z = 3 exactly; among nine it is lower.
     assert candidates(find_outliers(np.eye(10)[:1] * 0.7)) == [1]
     assert candidates(find_outliers(np.eye(9)[:1])) == []
     assert count_min_bins("z_score", OutlierParams()) == 10
     assert count_min_bins("z_score", OutlierParams(z_threshold=4.0)) == 17
-    # among a hundred bins of mean 1, one is 20 above it and one 16: a ratio of exactly 0.8
+    # Among a hundred bins of mean 1, two are 20 and 16 above the mean: a ratio of exactly 0.8.
     powers = np.full((1, 100), (100 - 21 - 17) / 98)
     powers[0, [30, 70]] = 21.0, 17.0
     assert candidates(find_outliers(powers)) == [31, 71]
@@ -124,7 +124,7 @@ def test_both_bounds_of_equation_3_are_inclusive() -> None:
     assert candidates(find_outliers(powers)) == [31]
 
 
-def test_near_bins_that_are_no_outliers_are_kept_apart() -> None:
+def test_near_bins_are_distinguished_from_outliers() -> None:
     powers = np.zeros((1, 16))
     powers[0, [3, 8]] = 10.0, 9.0
     result = find_outliers(powers, params=OutlierParams(z_threshold=2.6))
@@ -141,7 +141,7 @@ HEIGHTS = st.lists(st.floats(0, 6).map(lambda value: round(value, 2)), min_size=
 
 @settings(max_examples=examples(100), deadline=None)
 @given(HEIGHTS)
-def test_dbscan_noise_equals_the_naive_twin_and_scikit_learn(heights: list[float]) -> None:
+def test_dbscan_noise_matches_naive_implementation_and_scikit_learn(heights: list[float]) -> None:
     from sklearn.cluster import DBSCAN
 
     points = list(enumerate(heights))
@@ -151,13 +151,13 @@ def test_dbscan_noise_equals_the_naive_twin_and_scikit_learn(heights: list[float
     assert result == (labels == -1).tolist()
 
 
-def test_adjacent_frequencies_are_one_cluster() -> None:
+def test_adjacent_frequencies_form_a_dbscan_cluster() -> None:
     leaking = make_noisy_spectrum({20: 5.0, 21: 4.9})
     assert candidates(find_outliers(leaking[None], "dbscan")) == []
     assert candidates(find_outliers(leaking[None])) == [20, 21]
 
 
-def test_tolerance_of_one_keeps_the_maximum_only() -> None:
+def test_tolerance_of_one_keeps_only_the_maximum() -> None:
     params = OutlierParams(tolerance=1.0, forest_tree_count=20)
     for method in METHODS:
         assert candidates(find_outliers(make_noisy_spectrum({20: 5.0, 40: 4.99})[None], method, params)) == [20]

@@ -1,4 +1,4 @@
-"""Spectra: known cosines, the naive twin, reconstruction from all cosines, gaps and extreme values."""
+"""Spectra: known cosines, the naive implementation, reconstruction from all cosines, gaps and extreme values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cosine(cycles: float, count: int, phase: float = 0.0) -> Reals:
     return result
 
 
-def test_a_cosine_is_one_bin() -> None:
+def test_cosine_has_a_single_bin() -> None:
     result = compute_spectra(transform(7.0 + 3.0 * cosine(5, 100, 0.4), hz=10.0, started=2.0))
     assert (result.bin_count, result.frequencies_hz[0, 0]) == (50, 0.1)
     assert result.mean_bytes_per_s[0] == pytest.approx(7.0)
@@ -44,7 +44,7 @@ def test_nyquist_frequency_counts_once() -> None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(SIGNALS)
-def test_power_and_scores_equal_the_naive_twin(samples: list[float]) -> None:
+def test_power_and_scores_match_naive_implementation(samples: list[float]) -> None:
     result = compute_spectra(transform(samples))
     most = max(map(abs, samples)) + 1e-300
     np.testing.assert_allclose(result.power[0], naive.compute_power(samples), rtol=1e-9, atol=1e-12 * most**2)
@@ -99,7 +99,7 @@ def test_constants_have_no_spectrum(value: float, count: int) -> None:
     assert result.mean_bytes_per_s[0] == pytest.approx(value)
 
 
-def test_a_small_variation_is_a_signal() -> None:
+def test_small_variation_is_not_constant() -> None:
     assert not compute_spectra(transform(1e9 + 0.01 * cosine(3, 100))).is_constant[0]
 
 

@@ -12,8 +12,8 @@ from iosig.transforms.throughput.requests import Steps
 from tests.budget import examples
 from tests.naive.periods import ftio_wavelet as naive
 
-#: period, burst, repetitions, and the pause before all is repeated at half the rate; samples per second; the
-#: frequency and the ranges that ftio-hpc 0.0.9 (`ftio_wavelet_disc`) reported, None where it failed
+# : Period, burst, repetitions, and the pause before all bursts repeat at half the rate; samples per second; the
+# frequency and ranges that ftio-hpc 0.0.9 (`ftio_wavelet_disc`) reported, or None where it failed.
 GIVEN = [
     (12.0, 2.0, 12, 0.0, 1.0, 0.08270676691729323, [(0.0, 121.0)]),
     (12.0, 2.0, 12, 0.0, 4.0, 0.08224299065420561, [(0.0, 121.75)]),
@@ -36,7 +36,7 @@ def bursts(period: float, burst: float, count: int, pause: float) -> Steps:
 
 
 @pytest.mark.parametrize(("period", "burst", "count", "pause", "hz", "frequency", "ranges"), GIVEN)
-def test_ranges_equal_ftios(
+def test_ranges_equal_ftio(
     period: float,
     burst: float,
     count: int,
@@ -55,7 +55,7 @@ def test_ranges_equal_ftios(
         assert segments.is_main[0], "the first half moves more"
 
 
-def test_sampled_signals_are_taken_as_they_are() -> None:
+def test_sampled_signals_are_not_resampled() -> None:
     values = np.where(np.arange(400) % 20 < 4, 1e9, 0.0)
     values[7] = np.nan
     group = EvenSignals(np.stack([values, np.zeros(400)]), np.ones(2), np.array([5.0, 0.0]))
@@ -67,7 +67,7 @@ def test_sampled_signals_are_taken_as_they_are() -> None:
     assert segments.counts.tolist() == [0]
 
 
-def test_equals_the_naive_twin() -> None:
+def test_wavelet_mode_matches_naive_implementation() -> None:
     generator = np.random.default_rng(0)
     for _ in range(examples(30)):
         count, size = int(generator.integers(20, 300)), int(generator.integers(2, 19))

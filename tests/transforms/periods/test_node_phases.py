@@ -27,7 +27,7 @@ def bursts(delay: int, count: int = 600, period: int = 40, width: int = 6) -> np
     return result
 
 
-def test_delay_of_a_node_is_that_of_its_bursts() -> None:
+def test_node_delay_is_the_delay_of_its_bursts() -> None:
     result = phases(bursts(0), bursts(5), bursts(10), period=40)
     np.testing.assert_allclose(result.lag_s, [-5, 0, 5], atol=1e-9)
     assert (result.concentration > 0.9).all()
@@ -41,7 +41,7 @@ def test_uniform_io_has_no_concentration() -> None:
     assert np.isnan([result.lag_s[2], result.concentration[2]]).all()
 
 
-def test_only_the_window_counts_and_aperiodic_runs_have_no_phases() -> None:
+def test_phases_ignore_samples_outside_the_window_and_aperiodic_runs() -> None:
     changing = np.concatenate([bursts(0, 400), bursts(17, 200)])
     result = phases(bursts(0), changing, period=40, window=np.array([[0.0, 400.0]]))
     np.testing.assert_allclose(result.lag_s, 0, atol=1e-9)
@@ -55,7 +55,7 @@ def test_results_are_independent_of_other_runs() -> None:
     np.testing.assert_allclose(result.lag_s, [-2, 2, 0, 0], atol=1e-9)
 
 
-def test_equals_a_loop_over_nodes() -> None:
+def test_phases_match_a_loop_over_nodes() -> None:
     generator = np.random.default_rng(0)
     for _ in range(examples(20)):
         nodes = [generator.random(int(generator.integers(100, 300))) ** 4 for _ in range(3)]

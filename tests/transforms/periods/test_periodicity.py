@@ -1,4 +1,4 @@
-"""FTIO's further metrics: published values, simple cases, ranges, and the naive twin."""
+"""FTIO's other metrics: published values, simple cases, ranges, and the naive implementation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_real_traces_have_the_published_digits(shared_data: Path) -> None:
 # ---- simple cases
 
 
-def test_a_periodic_signal_has_a_score_of_1() -> None:
+def test_periodic_signal_has_a_score_of_one() -> None:
     result = characterize_steps(bursts(8, 8, 8, 8), 0.0, 40.0, 0.1)
     assert (result.known_s[0], result.volume_bytes[0], result.threshold_bytes_per_s[0]) == (40, 32, 0.8)
     assert (result.r_io[0], result.b_io_bytes_per_s[0], result.bytes_per_period[0]) == pytest.approx((0.4, 2.0, 8.0))
@@ -73,7 +73,7 @@ def test_a_periodic_signal_has_a_score_of_1() -> None:
 def test_sigma_vol_is_relative_to_the_largest_volume() -> None:
     result = characterize_steps(bursts(8, 4, 8, 4), 0.0, 40.0, 0.1)
     assert result.sigma_vol[0] == pytest.approx(0.25)
-    # the smaller bursts of 1 byte per second also exceed the mean rate of 0.6
+    # The smaller bursts of 1 byte per second also exceed the mean rate of 0.6.
     assert result.r_io[0] == pytest.approx(0.4)
 
 
@@ -82,7 +82,7 @@ def test_incomplete_last_period_is_excluded() -> None:
     longer = characterize_steps(bursts(8, 8, 8, 1), 0.0, 39.0, 0.1)
     assert (whole.period_count[0], longer.period_count[0]) == (3, 3)
     assert longer.sigma_vol[0] == 0
-    # of the whole trace: 3 x 4 s of 39 s; the fourth burst is below the mean rate
+    # Of the whole trace: 3 x 4 s of 39 s; the fourth burst is below the mean rate.
     assert longer.r_io[0] == pytest.approx(12 / 39)
     assert longer.sigma_time[0] == pytest.approx(0.4 - 12 / 39)
     assert longer.bytes_per_period[0] == pytest.approx(24 / 3.9)
@@ -106,7 +106,7 @@ def test_constant_rate_is_not_substantial() -> None:
 def test_impulse_has_volume_but_no_time() -> None:
     steps = step_function(of([(0, 0, 3), (10, 10, 3), (20, 20, 1), (30, 30, 2), (1, 2, 4)]))
     result = characterize_steps(steps, 0.0, 30.0, 0.1)
-    # 3 + 4, 3, and 1 with the 2 at the window's end
+    # 3 + 4, 3, and 1 with the 2 at the end of the window.
     assert result.volume_bytes[0] == result.substantial_bytes[0] == 13
     assert result.substantial_s[0] == 1
     assert result.sigma_vol[0] == pytest.approx(np.std([1, 3 / 7, 3 / 7]))
@@ -133,7 +133,7 @@ def test_metrics_are_nan_without_a_window(window: tuple[float, float]) -> None:
         assert np.isnan(getattr(result, name)).all(), name
 
 
-def test_nothing_moved_is_no_io() -> None:
+def test_signal_without_volume_has_no_io_metrics() -> None:
     result = characterize_steps(step_function(of([])), 0.0, 100.0, 0.1)
     assert (result.volume_bytes[0], result.r_io[0], result.known_s[0]) == (0, 0, 100)
     for name in ("b_io_bytes_per_s", *NEEDS_A_PERIOD):
@@ -142,7 +142,7 @@ def test_nothing_moved_is_no_io() -> None:
     assert len(none.r_io) == 0
 
 
-def test_window_of_whole_periods_has_all_of_them() -> None:
+def test_window_of_whole_periods_contains_all_periods() -> None:
     for count in range(2, 60):
         for length in (0.1, 28.9, 1e-3, 3e5):
             steps = step_function(of([(7.0, 7.0 + length / 3, 1.0)]))
@@ -158,7 +158,7 @@ def characterize_signals(signals: EvenSignals, frequency_hz: npt.ArrayLike) -> P
     return characterize_samples(Ragged(signals.bytes_per_s.ravel(), offsets), signals.sampling_hz, frequency)
 
 
-def test_samples_equal_a_step_function() -> None:
+def test_metrics_of_samples_equal_metrics_of_steps() -> None:
     table = np.random.default_rng(1).exponential(1e9, (3, 400))
     signals = EvenSignals(table, np.array([1.0, 10.0, 0.1]), np.array([0.0, 1.5e9, 7.0]))
     frequency = signals.sampling_hz * np.array([0.05, 0.0333, 0.41])
@@ -175,7 +175,7 @@ def test_missing_samples_have_no_length_and_no_volume() -> None:
     signal = np.tile([4.0, 4, 0, 0, 0, 0, 0, 0, 0, 0], 6)
     whole = characterize_signals(EvenSignals.from_samples(signal, 1.0), 0.1)
     signal[28:30] = NAN
-    # most of the fifth period and all of the sixth are unknown
+    # Most of the fifth period and all of the sixth are unknown.
     signal[41:48] = NAN
     signal[50:60] = NAN
     result = characterize_signals(EvenSignals.from_samples(signal, 1.0), 0.1)
@@ -185,7 +185,7 @@ def test_missing_samples_have_no_length_and_no_volume() -> None:
     assert whole.sigma_vol[0] == 0
 
 
-def test_no_samples_have_no_metrics() -> None:
+def test_missing_samples_have_no_metrics() -> None:
     for signals in (
         EvenSignals.from_samples([], 1.0),
         EvenSignals.from_samples([NAN, NAN], 1.0),
@@ -208,7 +208,7 @@ def test_metrics_are_independent_of_the_unit(scale: float) -> None:
     characterize_signals(EvenSignals.from_samples(np.full(99, 1.7e308), 1.0), 0.1)
 
 
-# ---- ranges and the naive twin
+# ---- ranges and the naive implementation
 
 
 @BOUNDED
@@ -250,7 +250,7 @@ def _near_the_threshold(pieces: list[naive.Piece], mean: float) -> bool:
     ),
     st.floats(0.05, 5.0),
 )
-def test_steps_equal_the_naive_twin(drawn: list[tuple[list[Request], int, int]], hz: float) -> None:
+def test_metrics_of_steps_match_naive_implementation(drawn: list[tuple[list[Request], int, int]], hz: float) -> None:
     steps = step_function(together([requests for requests, _, _ in drawn]))
     started = np.array([start / 64 for _, start, _ in drawn])
     ended = started + np.array([length / 64 for _, _, length in drawn])
@@ -272,7 +272,7 @@ def test_steps_equal_the_naive_twin(drawn: list[tuple[list[Request], int, int]],
     st.lists(st.lists(st.one_of(st.just(NAN), st.integers(0, 9).map(float)), min_size=12, max_size=12), min_size=1),
     st.floats(0.02, 0.9),
 )
-def test_samples_equal_the_naive_twin(rows: list[list[float]], hz: float) -> None:
+def test_metrics_of_samples_match_naive_implementation(rows: list[list[float]], hz: float) -> None:
     signals = EvenSignals(np.array(rows), np.full(len(rows), 2.0), np.zeros(len(rows)))
     result = characterize_signals(signals, hz)
     for number, row in enumerate(rows):
@@ -298,7 +298,7 @@ def test_results_are_independent_of_the_batch() -> None:
         assert alone.sigma_time[0] == pytest.approx(result.sigma_time[place], rel=1e-12)
 
 
-def test_signals_of_many_lengths_are_independent() -> None:
+def test_signals_of_several_lengths_are_independent() -> None:
     rng = np.random.default_rng(4)
     counts = np.array([0, 1, 700, 33, 40_000, 0, 512])
     pieces = Ragged(rng.exponential(1.0, counts.sum()), offsets_of(counts))

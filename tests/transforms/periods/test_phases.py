@@ -1,4 +1,4 @@
-"""Phases of recent samples and their intervals: naive twin, several scales, immediate detection, restarts."""
+"""Phases of recent samples and their intervals: the naive implementation, scales, immediate detection, restarts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _VALUES = st.lists(st.sampled_from([0.0, 0.0, 1.0, 3.0, 8.0, NAN]), min_size=1, 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(rows=st.lists(_VALUES, min_size=1, max_size=5), cycle=st.sampled_from([NAN, 16.0, 40.0]))
-def test_equals_the_naive_twin(rows: list[list[float]], cycle: float) -> None:
+def test_phases_match_naive_implementation(rows: list[list[float]], cycle: float) -> None:
     count = max(len(row) for row in rows)
     table = np.array([row + [NAN] * (count - len(row)) for row in rows])
     hz = np.array([2.0**place for place in range(len(rows))])
@@ -69,7 +69,7 @@ def test_chunking_does_not_change_results() -> None:
     assert len(result.window_start_s) == 600
 
 
-def test_no_signals_and_no_phases() -> None:
+def test_empty_and_flat_signals_have_no_phases() -> None:
     none = find_window_phases(EvenSignals(np.zeros((0, 8)), np.zeros(0), np.zeros(0)))
     assert (none.offsets.tolist(), len(none.onset_s)) == ([0], 0)
     for flat in ([0.0] * 8, [3.0] * 8, [NAN] * 8):
@@ -77,7 +77,7 @@ def test_no_signals_and_no_phases() -> None:
     assert find_window_phases(EvenSignals(np.zeros((2, 0)), np.ones(2), np.zeros(2))).offsets.tolist() == [0, 0, 0]
 
 
-def test_volume_covers_onset_to_end() -> None:
+def test_phase_volume_covers_onset_to_end() -> None:
     result = find_phases_of(signal((1, 10), (50, 4), (1, 1), (50, 4), (1, 30), (60, 9), (1, 12)))
     assert spans(result) == [(10.0, 19.0), (49.0, 58.0)]
     assert result.volume_bytes.tolist() == [401.0, 540.0]
@@ -93,7 +93,7 @@ def test_window_with_little_idle_time_has_one_phase() -> None:
 
 
 def test_known_period_separates_more_phases() -> None:
-    # a single gap of 2 s among gaps of 30 s
+    # A single gap of 2 s among gaps of 30 s.
     values = signal((10, 20), (0, 30), (10, 20), (0, 30), (10, 20), (0, 2), (10, 20))
     assert len(find_phases_of(values).onset_s) == 3
     assert len(find_phases_of(values, 31.0).onset_s) == 4
@@ -115,7 +115,7 @@ def test_single_phase_ends_after_enough_idle_time() -> None:
     ] * 2 + [[False]] * 2
 
 
-def test_one_period_per_signal_is_required() -> None:
+def test_missing_cycle_values_are_rejected() -> None:
     with pytest.raises(ValueError, match="one value per signal"):
         find_window_phases(EvenSignals.from_samples([1.0], 1.0), cycle_s=np.ones(2))
 
@@ -124,7 +124,7 @@ def test_one_period_per_signal_is_required() -> None:
 
 
 def run(onsets_s: Sequence[float], length_s: float, believed_s: Sequence[float], *, rank_count: int = 1) -> Gaps:
-    """Intervals as they are returned when each burst is flushed at its end, with a constant background of 1 %."""
+    """Intervals returned when each burst is flushed at its end, with a constant background of 1 %."""
     rng = np.random.default_rng(len(onsets_s))
     finest_s = 2.0 ** math.floor(math.log2(length_s / 500))
     pyramid, tracker, result, now = Pyramid(finest_s), PhaseTracker(), Gaps(), 0.0
@@ -150,7 +150,7 @@ def assert_all_seen(frequency_hz: float, factor: float, duty: float, rank_count:
     period = 1 / frequency_hz
     periods = np.repeat([period, period * factor], [6, 4]) * (1 + 0.03 * rng.standard_normal(10))
     onsets = 0.3 * period + np.concatenate([[0.0], np.cumsum(periods)])
-    # after the change, the old period is still assumed
+    # After the change, the old period is still assumed.
     believed = [NAN] * 4 + [period if is_believed else NAN] * 7
     gaps = np.array(run(onsets.tolist(), duty * period, believed, rank_count=rank_count))
     assert gaps[:, 0] == pytest.approx(onsets[:-1], abs=0.02 * period)
@@ -192,7 +192,7 @@ def test_open_phase_is_confirmed_after_half_the_volume() -> None:
     assert tracker.phase_count == 2
 
 
-def test_small_phase_counts_once_it_is_over() -> None:
+def test_small_phase_counts_once_it_has_ended() -> None:
     tracker = PhaseTracker()
     assert track(tracker, signal((0, 4), (9, 4), (0, 8), (9, 1), (0, 2))) == [(4.0, 16.0)]
 

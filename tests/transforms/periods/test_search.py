@@ -1,4 +1,4 @@
-"""Period search: every method, at least two cycles, and periodicity within the window."""
+"""Period search runs every method, requires two cycles, and measures periodicity within the window."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def test_results_keep_the_order_of_signals() -> None:
         assert answer.periodicity.sigma_vol[[0, 1, 3]] == pytest.approx(0.0, abs=0.2), answer.method
 
 
-def test_each_method_equals_its_own_module() -> None:
+def test_each_method_equals_its_module() -> None:
     generator = np.random.default_rng(3)
     values = np.concatenate([noise.draw_bursts(generator, 20, 500), np.tile(square(500, 50, 10), (4, 1))])
     group = EvenSignals(values, np.ones(24), np.zeros(24))
@@ -130,7 +130,7 @@ def candidates(*periods_s: list[float]) -> Candidates:
 
 
 def make_detections(period_s: list[float], confidence: list[float], result: Candidates | None = None) -> Detections:
-    """Detections of a method; NaN where there is none."""
+    """Detections of a method; NaN where a signal has no period."""
     period, none = np.array(period_s), np.full(len(period_s), NAN)
     outcome = np.where(np.isnan(period), "aperiodic", "periodic")
     return Detections(
@@ -147,13 +147,13 @@ def test_refined_confidence_of_the_papers_example() -> None:
     assert refine_confidence(make_detections([111.67], [0.625]), other)[0] == pytest.approx(0.865, abs=0.0005)
 
 
-def test_refined_confidence_of_a_single_candidate() -> None:
+def test_refined_confidence_of_a_single_candidate_matches_the_paper() -> None:
     """Section III-B a: 25.73 s at 55 % with a single peak at 25.6 s gives 84.9 %."""
     result = refine_confidence(make_detections([25.73], [0.55]), make_detections([25.6], [1.0], candidates([25.6])))
     assert result[0] == pytest.approx(0.849, abs=0.0005)
 
 
-def test_refined_confidence_where_one_method_has_no_period() -> None:
+def test_refined_confidence_uses_nan_or_half_where_a_method_has_no_period() -> None:
     transform = make_detections([10.0, NAN, NAN, 10.0], [0.6, NAN, NAN, 0.9])
     other = make_detections([NAN, 10.0, NAN, 10.0], [NAN, 1.0, NAN, 0.6], candidates([], [10.0], [], [10.0, 10.0]))
     np.testing.assert_allclose(refine_confidence(transform, other), [0.2, NAN, NAN, 2.5 / 3])
@@ -166,7 +166,9 @@ def test_similarity_is_between_zero_and_one(period: float, others: list[float]) 
 
 
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=6), st.floats(1, 100), st.integers(-900, 900))
-def test_similarity_is_one_less_the_coefficient_of_variation(others: list[float], period: float, exponent: int) -> None:
+def test_similarity_is_one_minus_the_coefficient_of_variation(
+    others: list[float], period: float, exponent: int
+) -> None:
     (result,) = compute_similarity(np.array([period]), candidates(others))
     both = np.array([*others, period])
     assert result == pytest.approx(np.clip(1 - both.std() / both.mean(), 0, 1), abs=1e-9)

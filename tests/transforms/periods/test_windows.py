@@ -57,7 +57,7 @@ def test_clipped_steps_have_the_rates_of_the_window(drawn: list[tuple[list[Reque
 
 @BOUNDED
 @given(st.lists(FREE, max_size=8))
-def test_window_around_everything_has_no_effect(requests: list[Request]) -> None:
+def test_window_around_all_requests_has_no_effect(requests: list[Request]) -> None:
     whole = step_function(of(requests))
     instants = np.concatenate([np.zeros(1), whole.edges_s, whole.impulses_s])
     result = clip_steps(whole, instants.min(), instants.max())
@@ -72,7 +72,7 @@ def test_empty_window_has_no_rate(window: tuple[float, float]) -> None:
     assert result.volume_bytes.tolist() == [0.0]
 
 
-def test_samples_are_clipped_as_a_whole() -> None:
+def test_samples_are_clipped_to_whole_samples() -> None:
     pieces = Ragged(np.arange(25.0), np.array([0, 10, 20, 20, 25]))
     hz, begun = np.array([1.0, 10.0, 1.0, 1.0]), np.array([100.0, 0.0, 0.0, 0.0])
 
@@ -112,7 +112,7 @@ def test_short_gaps_do_not_split_a_phase() -> None:
     assert find_first_phases(phases(*bursts), 0, 80, params).end_s.tolist() == [0.5]
 
 
-def test_an_impulse_is_substantial() -> None:
+def test_impulse_is_substantial() -> None:
     result = find_first_phases(phases((0, 0, 5), (10, 10, 5), (20, 20, 5)), 0, 30)
     assert (result.end_s.tolist(), result.second_onset_s.tolist()) == ([0.0], [10.0])
 

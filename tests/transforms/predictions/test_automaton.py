@@ -60,7 +60,7 @@ def test_frequent_evaluations_must_span_a_period() -> None:
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize(("cause", "word"), [("change_point", "change_point"), (None, "shift")])
-def test_doubling_and_halving_at_every_scale(scale: float, cause: str | None, word: str) -> None:
+def test_doubling_and_halving_are_transitions_at_every_scale(scale: float, cause: str | None, word: str) -> None:
     step = 10 * scale
     events = [
         *steady(10 * scale, 5, 0.0, step),
@@ -84,7 +84,7 @@ def test_doubling_and_halving_at_every_scale(scale: float, cause: str | None, wo
     assert [node["visit_count"] for node in graph["nodes"]] == [1, 2, 2]
 
 
-def test_lost_period_gap_and_end() -> None:
+def test_lost_period_gap_and_end_are_states() -> None:
     events = [
         *steady(None, 3, 0.0, 10.0),
         *steady(10.0, 3, 30.0, 10.0),
@@ -159,7 +159,7 @@ def test_least_recently_left_state_is_removed() -> None:
         assert sum(node["period_s"] is not None for node in graph["nodes"]) <= 3
         assert all(edge["source"] in names and edge["target"] in names for edge in graph["edges"])
         assert all(len(edge["times_s"]) <= 2 for edge in graph["edges"])
-    # the state of 2 s was removed for 8 s, then that of 4 s for 16 s
+    # The state of 2 s was removed for 8 s, then the state of 4 s for 16 s.
     assert names == ["start", "period_1", "period_4", "period_5"]
     assert graph["forgotten_state_count"] == 2
     edge = next(edge for edge in graph["edges"] if edge["source"] == "period_4")
@@ -174,7 +174,7 @@ def test_last_times_of_a_transition_are_kept() -> None:
     assert (edge["count"], edge["first_s"], edge["times_s"]) == (4, 3.0, [15.0, 21.0])
 
 
-# ---- twin, resumption
+# ---- naive implementation, resumption
 
 periods = st.none() | st.sampled_from([1.0, 1.1, 1.3, 2.0, 2.2, 5.0, 11.0]) | st.floats(0.5, 20.0)
 stretches = st.lists(

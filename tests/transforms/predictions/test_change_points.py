@@ -69,7 +69,7 @@ def test_default_detects_doubling_and_halving_within_three_predictions(hz: float
 
 
 @pytest.mark.parametrize("noise", [0.05, 0.1])
-def test_published_cusum_detects_them_as_well(noise: float) -> None:
+def test_published_cusum_detects_doubling_and_halving(noise: float) -> None:
     assert hits("cusum", FREQUENCIES_HZ, noise, 2.0) >= 95
     assert hits("cusum", FREQUENCIES_HZ, noise, 0.5) >= 95
     assert false_alarms("cusum", FREQUENCIES_HZ, noise) <= 5
@@ -151,7 +151,7 @@ def test_extreme_periods_are_accepted() -> None:
         assert all(math.isfinite(one.octaves) for one in result)
 
 
-# ---- twins
+# ---- naive implementations
 
 octaves = st.lists(st.tuples(st.integers(3, 14), st.integers(-3, 3)), min_size=1, max_size=4).flatmap(
     lambda parts: st.tuples(st.just(parts), st.integers(0, 2**20))
@@ -201,7 +201,7 @@ def test_state_after_change_derives_from_values_since(name: str) -> None:
     assert [change.index - result.index for change in again] == [change.index for change in expected]
 
 
-# ---- missing, refused
+# ---- missing and invalid predictions
 
 
 @pytest.mark.parametrize("name", DETECTOR_NAMES)

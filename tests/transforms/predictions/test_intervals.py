@@ -24,7 +24,7 @@ from tests.budget import examples
 from tests.naive.predictions import intervals as naive
 
 NAN = math.nan
-#: exact in binary: ties at exactly eps are ties for everyone
+# : Exact in binary, so that ties at exactly eps are ties in every implementation.
 grid = st.integers(0, 60).map(lambda number: number / 8)
 points = st.lists(st.tuples(grid, st.integers(1, 12).map(lambda number: number / 8)), max_size=40)
 evaluations = st.lists(st.tuples(st.none() | st.floats(1e-4, 2.0), st.floats(5.0, 5000.0)), min_size=1, max_size=30)
@@ -66,9 +66,9 @@ def test_clusters_match_naive_implementation(pairs: list[tuple[float, float]], m
 def test_border_point_joins_first_cluster() -> None:
     left, right, border = [0.0, 0.1, 0.2], [2.0, 2.1, 2.2], [1.1]
     eps = np.full(7, 0.9)
-    # with three neighbours needed, itself included, it is a core and joins both
+    # With min_samples of three, including the point itself, the point is a core point and joins both clusters.
     assert cluster_dbscan(np.array(left + right + border), eps, 3).tolist() == [0] * 7
-    # with four neighbours needed, it is a border point of both
+    # With min_samples of four, the point is a border point of both clusters.
     wider = np.array([0.0, 0.1, 0.15, 0.2, 2.0, 2.05, 2.1, 2.2, 1.1])
     assert cluster_dbscan(wider, np.full(9, 0.9), 4).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0]
     turned = cluster_dbscan(np.concatenate([wider[4:8], wider[:4], wider[8:]]), np.full(9, 0.9), 4)
@@ -104,7 +104,7 @@ def test_only_adjacent_bins_merge(scale: float) -> None:
 
 
 def test_short_window_does_not_merge_separate_intervals() -> None:
-    # the resolution of the short window, 0.1 Hz, would join all four others
+    # The resolution of the short window, 0.1 Hz, would join the four other frequencies.
     frequency = np.array([0.5, 0.100, 0.101, 0.130, 0.131])
     result = merge_frequencies(frequency, np.array([10.0, 500, 500, 500, 500]))
     assert result.label.tolist() == [-1, 0, 0, 1, 1]
@@ -195,14 +195,14 @@ def test_regular_bursts_are_extrapolated() -> None:
     assert (result.outcome, result.overdue_s, result.missed_count) == ("expected", 0.0, 0)
     assert (result.earliest_start_s, result.start_s, result.latest_start_s) == (39.5, 40.0, 40.5)
     assert result.volume_bytes == 2.5e9
-    # the predictive distribution of four values does not reach the 10 % quantile
+    # The predictive distribution of four values does not reach the 10 % quantile.
     assert (result.low_volume_bytes, result.high_volume_bytes) == (1e9, 4e9)
     wide = predict_next_burst(STARTS, VOLUMES, None, 33.0, NextBurstParams(tail_ratio=0.25))
     assert (wide.low_volume_bytes, wide.high_volume_bytes) == pytest.approx((1.25e9, 3.75e9))
 
 
 def test_bursts_correct_the_period() -> None:
-    # as in the paper's Figure 15: bursts 8.7 s apart, a predicted period of 8 s
+    # As in the paper's Figure 15: bursts 8.7 s apart, a predicted period of 8 s.
     starts = 15.3 + 8.7 * np.arange(7)
     result = predict_next_burst(starts, np.full(7, 1e9), PeriodRange(7.9, 8.0, 8.2), starts[-1] + 1)
     assert result.start_s == pytest.approx(starts[-1] + 8.7)
@@ -210,7 +210,7 @@ def test_bursts_correct_the_period() -> None:
 
 
 def test_hacc_io_run_is_predicted_burst_by_burst() -> None:
-    # ten bursts, the first late, 8.7 s apart in the mean; predicted periods as in Figure 15, from three bursts on
+    # Ten bursts, the first late, 8.7 s apart on average; predicted periods as in Figure 15, from three bursts on.
     starts = 15.3 + np.cumsum([0.0, 8.1, 8.2, 9.5, 8.4, 9.3, 8.2, 8.8, 9.2, 8.6])
     history = PredictionHistory()
     errors, inside = [], []
@@ -224,7 +224,7 @@ def test_hacc_io_run_is_predicted_burst_by_burst() -> None:
         inside.append(burst.earliest_start_s <= starts[seen] <= burst.latest_start_s)
         errors.append(abs(burst.start_s - starts[seen]))
     assert len(errors) == 6
-    # the nominal coverage is 80 %
+    # The nominal coverage is 80 %.
     assert sum(inside) >= 0.8 * len(inside)
     assert np.mean(errors) < 0.1 * 8.7
 
@@ -259,13 +259,13 @@ def test_scatter_widens_the_range() -> None:
 def test_ranges_have_nominal_coverage() -> None:
     rng = np.random.default_rng(11)
     volumes = rng.lognormal(20, 1, (400, 11))
-    # gaps about a period that is 5 % too long for all of them
+    # Gaps about a period that is 5 % too long for all of them.
     starts = np.cumsum(rng.normal(9.5, 0.4, (400, 11)), axis=1)
     period = PeriodRange(10.0, 10.0, 10.0)
     result = [predict_next_burst(s[:10], v[:10], period, float(s[9])) for s, v in zip(starts, volumes, strict=True)]
     in_volume = [b.low_volume_bytes <= v <= b.high_volume_bytes for b, v in zip(result, volumes[:, 10], strict=True)]
     in_time = [b.earliest_start_s <= s <= b.latest_start_s for b, s in zip(result, starts[:, 10], strict=True)]
-    # 80 % by design; three standard errors are 6 %. Times gain a little from the period itself, which is in the range
+    # 80 % by design; three standard errors are 6 %. The period adds to the range of times, which raises their coverage.
     assert 0.74 <= np.mean(in_volume) <= 0.86
     assert 0.74 <= np.mean(in_time) <= 0.92
 
@@ -309,7 +309,7 @@ def test_next_start_matches_naive_implementation(gaps: list[float], period: floa
     assert (result.overdue_s > 0) == (result.outcome == "overdue") == (result.missed_count > 0)
     gap_ratio = np.diff(starts) / period
     is_tie = np.abs(gap_ratio % 1 - 0.5).min(initial=1) < 1e-6
-    # with twelve bursts, gaps alone give the range
+    # With twelve bursts, gaps alone determine the range.
     low, high = (period, period) if len(starts) == 12 else (periods.shortest_s, periods.longest_s)
     expected = naive.next_start(starts.tolist(), low, period, high, now)
     near_step = abs((now - result.start_s) / period) < 1e-6
@@ -354,7 +354,7 @@ def test_invalid_range_of_periods_raises(values: tuple[float, float, float]) -> 
         PeriodRange(*values)
 
 
-# ---- ranges of few gaps, of drifting ones, and how often intervals hold
+# ---- ranges of few or drifting gaps, and hit rates of intervals
 
 
 def test_ranges_of_few_gaps_have_nominal_coverage() -> None:
@@ -384,7 +384,7 @@ def test_hit_record_reflects_interval_hits() -> None:
         never.update([14.0])
     assert chances[0] > 0.85
     assert chances[1] < 0.25
-    # an empty update scores nothing
+    # An empty update does not change the record.
     before = (always.hits, always.count)
     always.update([])
     always.update([10.0])

@@ -29,7 +29,7 @@ def steady(count: int = 12, period_s: float = 8.0):
     return plant_phases(onsets, np.full(count, 0.25 * period_s), np.random.default_rng(7))
 
 
-# ---- what is predicted
+# ---- predicted periods
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_tentative_period_needs_agreeing_gaps():
     assert 0.9 < third.answer.confidence <= 1
     never = predicted(run, OnlineParams(agreeing_gap_count=0))[1]
     assert never[2].answer.outcome == "aperiodic"
-    # two of six gaps agree, as may happen by chance
+    # Two of six gaps agree, as may happen by chance.
     chance = plant_phases(np.array([1.0, 4.0, 30.0, 47.0, 50.5, 61.0, 71.5]), np.full(7, 1.0), np.random.default_rng(1))
     assert predicted(chance)[1][-1].answer.outcome == "aperiodic"
     uneven = plant_phases(np.array([1.0, 4.0, 30.0]), np.full(3, 1.0), np.random.default_rng(1))
@@ -205,7 +205,7 @@ def test_epoch_clock_starts_at_first_request():
     assert answer.period_s == pytest.approx(8.0, rel=0.02)
 
 
-# ---- many at once, states
+# ---- batches, states
 
 
 def _key(each):
@@ -242,7 +242,7 @@ def test_predictor_resumes_from_state(strategy, seed, method):
     assert evaluations == expected
 
 
-# ---- what happens to a run
+# ---- restarts, gaps and ends of a run
 
 
 def test_restart_resets_all_but_evaluation_count():

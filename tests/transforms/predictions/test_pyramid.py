@@ -20,7 +20,7 @@ from tests.naive.throughput.requests import Request
 from tests.transforms.request_lists import BOUNDED, DYADIC, FREE, of, total
 
 NAN = float("nan")
-#: finest cells of a 16th of a second: times in 64ths begin and end within them
+# : Finest cells of a 16th of a second: times in 64ths begin and end within them.
 FINEST_S = 1 / 16
 KINDS = st.sampled_from(["volumes", "instants"])
 BATCHES = st.lists(st.lists(DYADIC, max_size=6), min_size=1, max_size=6)
@@ -53,7 +53,7 @@ def sampled_anew(requests: Requests, window: Window, kind: str) -> list[float]:
     return [float(rate) for rate in rates[:-1]]
 
 
-# ---- the same as sampling anew
+# ---- equality with direct sampling
 
 
 @BOUNDED
@@ -108,7 +108,7 @@ def test_pyramid_resumes_bit_for_bit(batches: list[list[Request]], kind: str, at
 
 
 @pytest.mark.parametrize("interval_s", [5.0, 0.1, 2.0])
-def test_widths_other_than_powers_of_two(interval_s: float) -> None:
+def test_window_matches_all_requests_at_other_cell_widths(interval_s: float) -> None:
     rng = np.random.default_rng(7)
     began = rng.uniform(0, 3000 * interval_s, 500)
     requests = Requests.from_arrays(began, began + rng.exponential(20 * interval_s, 500), rng.uniform(1, 1e9, 500))
@@ -176,7 +176,7 @@ def test_empty_pyramid_has_no_samples() -> None:
 @BOUNDED
 @given(ends=st.lists(st.integers(0, 640), min_size=2, max_size=24, unique=True), most=st.sampled_from([3, 16, 64]))
 def test_unmeasured_cells_are_nan(ends: list[int], most: int) -> None:
-    # disjoint intervals: every other one between sorted edges
+    # Disjoint intervals: every second gap between sorted edges.
     times = [end / 64 for end in sorted(ends)][: len(ends) // 2 * 2]
     polls = list(zip(times[::2], times[1::2], strict=True))
     result = Pyramid(FINEST_S, 16)
@@ -192,7 +192,7 @@ def test_unmeasured_cells_are_nan(ends: list[int], most: int) -> None:
     assert window.bytes_per_s.tolist() == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-def test_polls_without_bytes_are_zero_and_missing_ones_nan() -> None:
+def test_polls_without_bytes_are_zero_and_missing_polls_nan() -> None:
     result = Pyramid(5.0)
     result.add(of([(0.0, 5.0, 10.0), (5.0, 10.0, 0.0)]), np.array([[0.0, 5.0], [5.0, 10.0], [8.0, NAN], [9.0, 9.0]]))
     result.add(of([]), np.array([[15.0, 20.0]]))
@@ -233,7 +233,7 @@ def test_volume_is_exact() -> None:
 
 @BOUNDED
 @given(batches=BATCHES)
-def test_no_byte_is_lost(batches: list[list[Request]]) -> None:
+def test_volume_of_all_requests_is_preserved(batches: list[list[Request]]) -> None:
     result = pyramid(batches)
     assert result.volume_bytes == total([request for batch in batches for request in batch])
     if result._levels:

@@ -1,4 +1,4 @@
-"""Mean, median and quantile compared with naive implementations, NumPy, and simulated bursts."""
+"""Mean, median and quantile match naive implementations, NumPy, and simulated bursts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_quantiles_match_numpy(level: float) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_extreme_values_and_no_runs() -> None:
+def test_extreme_values_and_missing_runs_are_handled() -> None:
     np.testing.assert_allclose(nan_mean(np.full((4, 2), 1.7e308)), [1.7e308] * 2)
     np.testing.assert_allclose(nan_quantile(np.full((4, 2), 1.7e308), 0.4), [1.7e308] * 2)
     np.testing.assert_allclose(nan_mean(np.array([[np.inf], [3.0]])), [3.0])
@@ -83,7 +83,7 @@ def test_level_out_of_range_raises(level: float) -> None:
 
 
 def runs(seed: int = 1) -> SampleSet:
-    """Simulate six runs of three bursts of 20 s at 1 GB/s; one has an interfering burst of 5 GB/s."""
+    """Simulate six runs of three bursts of 20 s at 1 GB/s; one run has an interfering burst of 5 GB/s."""
     rng = np.random.default_rng(seed)
     rows = rng.uniform(0.0, 1e7, (6, 300))
     for start in (50, 150, 250):
@@ -92,7 +92,7 @@ def runs(seed: int = 1) -> SampleSet:
     return make_sample_set(*rows)
 
 
-def test_effect_of_an_interfering_burst() -> None:
+def test_interfering_burst_changes_only_the_mean() -> None:
     one = runs()
     assert len(extract_mean(one).bursts) == 4
     for result in (extract_median(one), extract_quantile(one)):

@@ -1,4 +1,4 @@
-"""Log-likelihood ratios compared with a naive implementation; common bursts are supported, coincidences are not."""
+"""Log-likelihood ratios match a naive implementation; common bursts are supported, coincidences are not."""
 
 from __future__ import annotations
 

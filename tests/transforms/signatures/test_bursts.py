@@ -32,7 +32,7 @@ def test_true_bursts_are_detected_exactly(application: Application) -> None:
     assert len(result) == len(true)
     np.testing.assert_allclose(result.start_s, [burst.offset_s for burst in true], atol=1.0)
     np.testing.assert_allclose(result.end_s, [burst.end_s for burst in true], atol=1.0)
-    # except for partial seconds at the edges
+    # Except for partial seconds at the edges.
     lost = np.array([burst.volume_bytes for burst in true]) - result.volume_bytes
     assert lost.min() > -1.0
     assert lost.max() < 2 * PARAMS.min_height_ratio * burst_height(curve)
@@ -51,7 +51,7 @@ def test_noise_adds_no_bursts(name: str) -> None:
     np.testing.assert_allclose(noisy.start_s, detect_bursts(curve).start_s, atol=2.0)
 
 
-def test_single_burst_by_hand() -> None:
+def test_burst_edges_peaks_and_volumes_are_exact() -> None:
     result = detect_bursts(make_curve((0, 3), (5, 2), (9, 2), (4, 1), (0, 8), (8, 3), (0, 2)))
     assert result.start_s.tolist() == [3.0, 16.0]
     assert result.peak_s.tolist() == [5.5, 16.5]
@@ -59,14 +59,14 @@ def test_single_burst_by_hand() -> None:
     assert result.volume_bytes.tolist() == [32.0, 24.0]
 
 
-def test_short_dips_are_bridged_and_long_ones_split() -> None:
+def test_short_dips_are_bridged_and_long_dips_split() -> None:
     assert len(detect_bursts(make_curve((9, 5), (0, 4), (9, 5)))) == 1
     assert len(detect_bursts(make_curve((9, 5), (0, 5), (9, 5)))) == 2
     result = detect_bursts(make_curve((9, 5), (1, 4), (9, 5)))
     assert result.volume_bytes.tolist() == [94.0]
 
 
-def test_negligible_bursts_are_dropped_but_small_ones_kept() -> None:
+def test_only_negligible_bursts_are_dropped() -> None:
     for count, expected in ((4, 1), (5, 2)):
         assert len(detect_bursts(make_curve((10, 100), (0, 50), (10, count)))) == expected
     many = make_curve(*[(10.0, 5), (0.0, 20)] * 400)
@@ -74,10 +74,10 @@ def test_negligible_bursts_are_dropped_but_small_ones_kept() -> None:
 
 
 def test_height_ignores_noise_and_single_peaks() -> None:
-    # the noise has five times the volume of the burst
+    # The noise has five times the volume of the burst.
     assert burst_height(make_curve((0.1, 5000), (10, 10))) == 10.0
     assert burst_height(make_curve((5, 50), (10, 1))) == 5.0
-    # squared weights: 400 and 600, then 800 and 600
+    # Squared weights: 400 and 600, then 800 and 600.
     assert burst_height(make_curve((5, 16), (10, 6))) == 10.0
     assert burst_height(make_curve((5, 32), (10, 6))) == 5.0
     assert np.isnan(burst_height(make_curve((0, 5))))
@@ -94,11 +94,11 @@ def test_height_ignores_noise_and_single_peaks() -> None:
         np.full(2, np.inf),
     ],
 )
-def test_no_io_has_no_bursts(none: Reals) -> None:
+def test_curve_without_io_has_no_bursts(none: Reals) -> None:
     assert len(detect_bursts(none)) == 0
 
 
-def test_constant_curve_is_one_burst() -> None:
+def test_constant_curve_is_a_single_burst() -> None:
     result = detect_bursts(make_curve((3, 10)))
     assert (result.start_s.tolist(), result.peak_s.tolist(), result.end_s.tolist()) == ([0.0], [0.5], [10.0])
     assert detect_bursts(make_curve((3, 1))).volume_bytes.tolist() == [3.0]
@@ -127,7 +127,7 @@ def test_detection_is_scale_invariant(scale: float) -> None:
     st.integers(0, 6),
     st.sampled_from([0.0, 0.03, 0.3]),
 )
-def test_matches_naive_implementation(
+def test_bursts_match_naive_implementation(
     pieces: list[tuple[float, int]], ratio: float, dip_s: int, volume_ratio: float
 ) -> None:
     curve = make_curve(*pieces)

@@ -1,4 +1,4 @@
-"""Elastic alignment: shifts of the highest overlap, no larger than necessary."""
+"""Elastic alignment maximizes overlap with the smallest necessary shifts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_short_drifting_bursts_are_all_found(seed: int) -> None:
 
 
 def simulate_dense_runs(seed: int, runs: int) -> SampleSet:
-    """Simulate runs of 60 bursts of about 13 s, 17 s apart; 15 consecutive ones are slowed by a fifth."""
+    """Simulate runs of 60 bursts of about 13 s, 17 s apart; 15 consecutive bursts are slowed by a fifth."""
     rng = np.random.default_rng(seed)
     rows, durations = [], []
     for _ in range(runs):
@@ -85,8 +85,8 @@ def simulate_dense_runs(seed: int, runs: int) -> SampleSet:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("runs", [4, 8, 12])
-def test_more_runs_with_dense_bursts_lose_no_volume(seed: int, runs: int) -> None:
-    """Misaligned bursts of the application itself were once taken for interference: 12 runs lost 40 % of the volume."""
+def test_dense_bursts_lose_no_volume_with_more_runs(seed: int, runs: int) -> None:
+    """Regression: misaligned bursts of the application counted as interference, and 12 runs lost 40 % of the volume."""
     on_clock = normalize_durations(simulate_dense_runs(seed, runs))
     assert on_clock is not None
     result = build_signature(align_elastically(on_clock))
@@ -186,13 +186,13 @@ def test_runs_without_overlap_have_no_signature() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_row_interpolation_matches_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # places may coincide, and queries may lie on them or beyond them
+    # Places may coincide, and queries may lie on or beyond them.
     places = np.maximum.accumulate(np.round(np.arange(40.0) + rng.normal(0.0, 3.0, 40), 1))
     rows, at = rng.random((6, 40)), np.round(np.linspace(-5.0, 45.0, 60), 1)
     np.testing.assert_array_equal(_interpolate_rows(at, places, rows), [np.interp(at, places, row) for row in rows])
 
 
-def test_share_inside_matches_reading_ones() -> None:
+def test_share_inside_equals_interpolated_ones() -> None:
     left = np.random.default_rng(1).uniform(-4.0, 34.0, (5, 30))
     left[0] = np.arange(30)
     left[1, :4] = -1.0, 0.0, 29.0, 30.0
@@ -203,7 +203,7 @@ def test_share_inside_matches_reading_ones() -> None:
 
 
 def double_each(*numbers: int) -> Generator[int, int, list[int]]:
-    """Request twice each number, one after the other, and return all responses."""
+    """Request each number doubled, one request at a time, and return all responses."""
     result = []
     for number in numbers:
         result.append((yield number))

@@ -1,4 +1,4 @@
-"""Expected correlation increases with the true one; missing bursts are found."""
+"""Expected correlation increases with the true correlation, and missing bursts are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""IOSI: cases by hand, a naive implementation, a simulated site, and arbitrary input."""
+"""IOSI: hand-computed cases, a naive implementation, a simulated site, and arbitrary input."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def assert_valid(result: Signature) -> None:
     assert not curve[~is_in].any()
 
 
-# ---- by hand
+# ---- hand-computed cases
 
 
 def test_common_bursts_are_averaged_at_their_mean_time() -> None:
@@ -100,7 +100,7 @@ def test_common_bursts_are_averaged_at_their_mean_time() -> None:
     assert result.outcome == "extracted"
     assert_valid(result)
     assert len(result.bursts) == 2
-    # point k is the middle of its step; runs are 2 s late on average
+    # Point k is the middle of its step; runs are 2 s late on average.
     assert result.bursts.peak_s == pytest.approx([201.5, 601.5], abs=1)
     assert result.bursts.volume_bytes == pytest.approx([2.0e9 * 40 / 2, 1.0e9 * 24 / 2], rel=0.05)
     assert result.bursts.support_ratio.tolist() == [1, 1]
@@ -115,7 +115,7 @@ def test_interfering_burst_of_one_run_is_excluded() -> None:
     assert not result.bytes_per_s[350:450].any()
 
 
-def test_interfering_burst_next_to_a_common_one_is_not_elected() -> None:
+def test_interfering_burst_next_to_a_common_burst_is_not_elected() -> None:
     alone, beside = extract(simulate_five_runs()), extract(simulate_five_runs((1, 250, 20, 1.0e9)))
     assert len(beside.bursts) == 2
     assert beside.bursts.peak_s == pytest.approx(alone.bursts.peak_s, abs=2)
@@ -129,7 +129,7 @@ def test_background_is_subtracted_and_reported() -> None:
     assert result.volume_bytes == pytest.approx(extract(quiet).volume_bytes, rel=0.05)
 
 
-def test_single_run_is_its_own_signature() -> None:
+def test_signature_of_a_single_run_has_its_bursts() -> None:
     result = extract(make_sample_set([simulate_bursts(400, (200, 40, 2e9), (600, 24, 1e9))]))
     assert len(result.bursts) == 2
     assert result.bursts.support_ratio.tolist() == [1, 1]
@@ -147,7 +147,7 @@ def test_raw_method_uses_median_length_and_no_background() -> None:
 def test_gaps_do_not_count_as_missing_bursts() -> None:
     whole = simulate_five_runs()
     values = whole.samples.values.copy()
-    values[400 + 290 : 400 + 312] = NAN  # the second run's second burst
+    values[400 + 290 : 400 + 312] = NAN  # the second burst of the second run
     result = extract(SampleSet(Ragged(values, whole.samples.offsets), 2.0, whole.start_s, whole.duration_s))
     assert len(result.bursts) == 2
     assert result.bursts.volume_bytes == pytest.approx(extract(whole).bursts.volume_bytes, rel=0.1)
@@ -231,7 +231,7 @@ def to_tuples(result: RowBursts) -> list[naive.Burst]:
     )
 
 
-def test_low_frequencies_pass_and_high_ones_do_not() -> None:
+def test_low_pass_filter_removes_high_frequencies() -> None:
     times = np.arange(2000)
     slow, fast = np.cos(2 * np.pi * times / 100), np.cos(2 * np.pi * times / 5)
     inner = slice(300, -300)
@@ -239,7 +239,7 @@ def test_low_frequencies_pass_and_high_ones_do_not() -> None:
     np.testing.assert_allclose(low_frequency_component(np.full((1, 100), 5.0)), np.full((1, 100), 5.0), rtol=2e-3)
 
 
-def test_zeros_stay_exactly_zero() -> None:
+def test_low_pass_filter_keeps_zeros_exactly() -> None:
     values = np.zeros((2, 1500))
     values[0, 700:710] = 1.0
     result = low_frequency_component(values)
@@ -252,7 +252,7 @@ def test_zeros_stay_exactly_zero() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e308, 5e-324, 0.0])
 @pytest.mark.parametrize(("points", "level"), [(1, 2), (2, 3), (61, 1), (90, 3), (123, 7)])
-def test_extreme_values_and_short_rows(scale: float, points: int, level: int) -> None:
+def test_low_pass_filter_accepts_extreme_values_and_short_rows(scale: float, points: int, level: int) -> None:
     values = np.full((2, points), scale)
     values[1, ::2] = 0.0
     assert low_frequency_component(values, level).shape == (2, points)
@@ -296,12 +296,12 @@ def test_negative_correlation_becomes_zero() -> None:
 @pytest.mark.parametrize(
     ("first", "crest", "last", "begin", "end"),
     [
-        # divided in the middle of the overlap
+        # Divided in the middle of the overlap.
         ([0, 8], [5, 15], [12, 20], [0, 10], [10, 20]),
-        # but each keeps its crest: the later one, the earlier one
+        # Each burst keeps its crest, even if the middle lies beyond the later or the earlier crest.
         ([0, 5], [4, 6], [20, 9], [0, 6], [6, 9]),
         ([10, 0], [15, 18], [17, 30], [10, 16], [16, 30]),
-        # of two with the same crest the later one may become empty
+        # If two bursts have the same crest, the later burst may become empty.
         ([0, 2], [5, 5], [9, 6], [0, 6], [6, 6]),
         ([-3, 90], [2, 95], [6, 110], [0, 90], [6, 100]),
     ],
@@ -336,7 +336,7 @@ def test_signatures_match_naive_implementation() -> None:
     assert extracted > 12
 
 
-def test_batch_size_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_size_does_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(random_rows(seed), NAN) for seed in range(8)]
     result = []
     for count in (1, 40, 10_000):
@@ -376,6 +376,6 @@ def test_accuracy_on_a_simulated_site_matches_the_paper(name: str) -> None:
     truth = signature(next(one for one in APPLICATIONS if one.name == name), "write")
     result = extract(site_sets()[name])
     assert_valid(result)
-    # the lower bounds of section 6.3
+    # The lower bounds of section 6.3.
     assert cross_correlation(result.bytes_per_s, truth) > 0.72
     assert correlation(result.bytes_per_s, truth) > 0.66

@@ -1,4 +1,4 @@
-"""CLIQUE as adapted by IOSI: each rule by hand, and a naive implementation."""
+"""CLIQUE as adapted by IOSI: hand-computed cases of each rule, and a naive implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iosig.transforms.signatures.iosi_clique import BurstPlanes, find_common_bur
 from tests.budget import examples
 from tests.naive.signatures import iosi_clique as naive
 
-#: gamma and kappa (section 5.3)
+# : Gamma and kappa (section 5.3).
 PAPER = (0.5, 0.9)
 
 
@@ -45,10 +45,10 @@ def members(result: Found) -> list[set[int]]:
     return [set(np.flatnonzero(result.owner == number).tolist()) for number in range(result.count)]
 
 
-# ---- by hand
+# ---- hand-computed cases
 
 
-def test_two_common_bursts_and_an_interfering_one() -> None:
+def test_two_common_bursts_are_clusters_and_interference_is_not() -> None:
     common = [(20.0 + sample, 0.9, sample) for sample in range(4)] + [
         (71.0 + sample, 0.5, sample) for sample in range(4)
     ]
@@ -80,7 +80,7 @@ def test_neighbourhood_joins_clusters_across_grid_lines() -> None:
 
 
 def test_neighbourhoods_do_not_chain() -> None:
-    # two dense units around a third: they would join if clusters grew from unit to unit
+    # Two dense units around a third: they would join if clusters grew from unit to unit.
     chain = [(5.0, 0.9, 0), (6.0, 0.9, 1), (15.0, 0.9, 2), (16.0, 0.9, 3), (25.0, 0.9, 0), (26.0, 0.9, 1)]
     result = clique(points(chain, 4), [(10, 0.25)], *PAPER)
     assert result.count == 1
@@ -93,7 +93,7 @@ def test_dense_unit_in_sparse_neighbourhood_is_no_cluster() -> None:
     assert clique(points(half, 4), [(10, 0.25)], 0.5, 0.5).count == 1
 
 
-def test_unit_next_to_a_denser_one_joins_its_cluster() -> None:
+def test_unit_next_to_a_denser_unit_joins_its_cluster() -> None:
     of = [(15.0, 0.9, sample) for sample in range(4)] + [(25.0, 0.9, sample) for sample in range(3)]
     result = clique(points(of, 4), [(10, 0.25)], *PAPER)
     assert members(result) == [{0, 1, 2, 3}]
@@ -105,7 +105,7 @@ def test_nearest_point_to_the_others_is_elected() -> None:
 
 
 def test_distances_are_in_grid_units() -> None:
-    # sample 3: one point is far in time, one in correlation
+    # Sample 3: one point is far in time, the other in correlation.
     of = [(20.0, 0.9, 0), (20.0, 0.9, 1), (20.0, 0.9, 2), (24.0, 0.9, 3), (20.0, 0.8, 3)]
     assert members(clique(points(of, 4), [(40, 0.2)], *PAPER)) == [{0, 1, 2, 3}]
     assert members(clique(points(of, 4), [(5, 0.4)], *PAPER)) == [{0, 1, 2, 4}]
@@ -150,7 +150,7 @@ sides = st.lists(st.tuples(st.floats(0.5, 30), st.sampled_from([0.05, 0.1, 0.25,
 
 @settings(max_examples=examples(150), deadline=None)
 @given(planes(), sides, shares, shares)
-def test_matches_naive_implementation(
+def test_clusters_match_naive_implementation(
     plane: tuple[list[naive.Point], int, float], grids: list[tuple[float, float]], gamma: float, kappa: float
 ) -> None:
     of, samples, span = plane
@@ -158,7 +158,7 @@ def test_matches_naive_implementation(
     expected, best, explained = naive.clique(of, samples, span, grids, gamma, kappa)
     assert result.explained_count.tolist() == explained
     assert result.grid == best
-    # the order of clusters with equal mean time is arbitrary
+    # The order of clusters with equal mean time is arbitrary.
     assert {frozenset(cluster) for cluster in members(result)} == {frozenset(cluster) for cluster in expected}
 
 
@@ -205,7 +205,7 @@ def test_clusters_are_ordered_with_one_point_per_sample(
 @given(planes(), st.integers(0, 1000))
 def test_order_of_points_does_not_matter(plane: tuple[list[naive.Point], int, float], seed: int) -> None:
     of, samples, span = plane
-    # ties are decided by order, hence distinct times
+    # Order decides ties, hence distinct times.
     of = [(min(time + i * 1e-4, span), likeness, sample) for i, (time, likeness, sample) in enumerate(of)]
     order = np.random.default_rng(seed).permutation(len(of))
     grids = list(product((3.0, 9.0), (0.1, 0.25)))

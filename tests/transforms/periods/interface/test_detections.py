@@ -9,7 +9,7 @@ from iosig.transforms.periods.interface.detections import Candidates, Detections
 
 
 def _numbered(numbers: list[int]) -> Detections:
-    """Detections in which all values of a signal equal its number, with as many candidates."""
+    """Detections in which all values of a signal equal its number, and so does its number of candidates."""
     selected = np.array(numbers, dtype=np.float64)
     counts = np.array(numbers, dtype=np.int64)
     listed = np.repeat(selected, counts)

@@ -8,7 +8,7 @@ from iosig.transforms.arrays import Ragged
 from iosig.transforms.periods.interface.even_signals import EvenSignals, group_by_length
 
 
-def test_duration_is_that_of_the_samples() -> None:
+def test_duration_is_the_duration_of_the_samples() -> None:
     signal = EvenSignals.from_samples([1.0, 2.0, np.nan, 4.0], 0.5, 10.0)
     assert signal.duration_s == 8.0
     assert signal.end_s == 18.0
@@ -34,7 +34,7 @@ def test_sampling_frequency_must_be_positive(hz: float) -> None:
 
 
 @given(st.lists(st.integers(0, 6), max_size=12))
-def test_groups_hold_every_signal_once(lengths: list[int]) -> None:
+def test_groups_contain_every_signal_once(lengths: list[int]) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     pieces = Ragged(np.arange(float(offsets[-1])), offsets)
     count = len(lengths)
@@ -48,7 +48,7 @@ def test_groups_hold_every_signal_once(lengths: list[int]) -> None:
 
 
 @given(st.lists(st.integers(0, 40), max_size=12), st.floats(0.01, 1.0))
-def test_padded_groups_hold_every_signal_once_with_nan_padding(lengths: list[int], ratio: float) -> None:
+def test_padded_groups_contain_every_signal_once_with_nan_padding(lengths: list[int], ratio: float) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
     pieces = Ragged(np.arange(float(offsets[-1])), offsets)
     count = len(lengths)
@@ -65,7 +65,7 @@ def test_padded_groups_hold_every_signal_once_with_nan_padding(lengths: list[int
 
 
 @given(st.integers(1, 9), st.integers(0, 5), st.integers(1, 12))
-def test_chunks_are_consecutive(signals: int, samples: int, size: int) -> None:
+def test_chunks_are_consecutive_and_complete(signals: int, samples: int, size: int) -> None:
     whole = EvenSignals(
         np.arange(float(signals * samples)).reshape(signals, samples), np.ones(signals), np.zeros(signals)
     )

@@ -26,7 +26,7 @@ def test_width_equals_the_burst_length() -> None:
     np.testing.assert_array_equal(result.width_samples, widths)
     for is_burst, width_samples in zip(result.is_burst, widths, strict=True):
         assert is_burst[square(600, 30, width_samples) > 0].all()
-        # a partial cycle at each end, and one by rounding
+        # A partial cycle at each end, and another by rounding.
         assert is_burst.mean() <= (width_samples + 3) / 30
 
 
@@ -46,11 +46,11 @@ def test_noise_and_other_bursts_do_not_widen_bursts() -> None:
     other = square(6000, 60, 9) + square(6000, 7, 2)
     result = find_bursts(signals(noisy, other), np.full(2, 1 / 60))
     np.testing.assert_allclose(result.width_samples, 9, atol=2)
-    # most bursts of the other rhythm stay
+    # Most bursts of the other rhythm remain.
     assert (other > 0)[~result.is_burst[1]].mean() == pytest.approx(2 / 7, abs=0.05)
 
 
-def test_width_of_spikes_on_a_noisy_background() -> None:
+def test_spikes_on_a_noisy_background_have_their_width() -> None:
     drawn = np.random.default_rng(3)
     background = 1e8 * (1 + drawn.standard_normal(6000).cumsum() % 4)
     result = find_bursts(signals(background + 10 * square(6000, 70, 1)), np.array([1 / 70]))
@@ -68,7 +68,7 @@ def test_unmeasured_samples_and_silence_are_no_bursts() -> None:
     assert not result.is_burst[2].any()
 
 
-def test_results_are_independent_of_the_batch() -> None:
+def test_burst_widths_are_independent_of_the_batch() -> None:
     """Longer signals in the batch must not change the parts whose phases are compared."""
     drawn, period = np.random.default_rng(5), 30.0
     places = np.arange(700)
@@ -84,7 +84,7 @@ def test_results_are_independent_of_the_batch() -> None:
         np.testing.assert_array_equal(together.is_burst[place, :700], alone.is_burst[0])
 
 
-def test_equals_the_naive_twin() -> None:
+def test_burst_widths_match_naive_implementation() -> None:
     generator, plain, folded = np.random.default_rng(2), 0, 0
     for _ in range(examples(96)):
         period, count = float(generator.uniform(8, 90)), int(generator.integers(400, 900))

@@ -32,7 +32,7 @@ def test_fft_sizes_are_powers_of_two_times_8_to_15() -> None:
     assert sizes.tolist() == [16, 16, 16, 18, 1024, 4096, 4096, 4608, 10485760]
 
 
-def test_prewhitening_makes_red_noise_white() -> None:
+def test_prewhitening_whitens_red_noise() -> None:
     for correlation in (0.0, 0.9):
         result = prewhiten(noise.draw_ar1(generator(), 50, 4000, correlation) / 1e9)
         neighbours = (result[:, 1:] * result[:, :-1]).sum() / (result**2).sum()
@@ -47,7 +47,7 @@ def test_unmeasured_sample_and_its_successor_are_zero() -> None:
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
-def test_power_over_the_noise_floor_is_about_one(correlation: float) -> None:
+def test_power_over_the_noise_floor_averages_one(correlation: float) -> None:
     rates = noise.draw_ar1(generator(), 300, 2048, correlation) / 1e9
     ratios = normalize_by_noise_floor(compute_power(centred(rates).values, 2048))
     assert not ratios[0].any()
@@ -64,7 +64,7 @@ def test_p_values_of_noise_are_conservative(name: str, is_skewed: bool, correlat
 
 
 @pytest.mark.parametrize("period", [7.3, 20.0, 41.7])
-def test_sine_in_noise_is_one_line_at_its_frequency(period: float) -> None:
+def test_sine_in_noise_is_a_line_at_its_frequency(period: float) -> None:
     place = np.arange(2000)
     rates = 5 + np.sin(2 * np.pi * place / period) + generator().standard_normal((3, 2000))
     signals = centred(rates)
@@ -127,6 +127,6 @@ def test_effective_counts_follow_the_kurtosis() -> None:
     normal, sparse = rng.standard_normal((1, 4000)), np.where(rng.random((1, 4000)) < 0.02, 1.0, 0.0)
     lengths, few = np.array([4000]), np.array([5.0])
     assert estimate_effective_counts(normal, lengths, few)[0] > 1000
-    # k high samples among zeros have a fourth moment of one over their share
+    # k high samples among zeros have the inverse of their share as fourth moment
     assert estimate_effective_counts(sparse, lengths, few)[0] == pytest.approx(sparse.sum(), rel=0.1)
     assert estimate_effective_counts(sparse, lengths, np.array([500.0]))[0] == 500

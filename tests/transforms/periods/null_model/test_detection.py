@@ -1,4 +1,4 @@
-"""The null-model method: finds periods at any sampling, and rarely calls noise periodic."""
+"""The null-model method finds periods at any sampling frequency, and rarely reports noise as periodic."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_results_are_independent_of_the_batch() -> None:
     assert together.candidates.offsets[-1] == together.is_periodic.sum()
 
 
-def test_cosine_fits_the_signal() -> None:
+def test_candidate_cosine_fits_the_signal() -> None:
     place = np.arange(1000)
     rates = 5e9 + 2e9 * np.cos(2 * np.pi * (place + 0.5) / 40 + 0.7)
     result = detect(make_signals(rates[None])).candidates
@@ -145,7 +145,7 @@ def test_missing_samples_are_not_zeros(missing: float, sampling_hz: float) -> No
     assert (np.abs(result.period_s / 20 - 1) < 0.01).mean() >= 0.9
 
 
-def test_a_sine_in_noise_is_found() -> None:
+def test_sine_in_noise_is_found() -> None:
     place = np.arange(2000)
     rates = 5 + 0.4 * np.sin(2 * np.pi * place / 37.3) + 0.7 * generator().standard_normal((20, 2000))
     result = detect(make_signals(rates))
@@ -163,7 +163,7 @@ def test_bursts_among_red_noise_are_found() -> None:
 
 
 @pytest.mark.parametrize(("share", "extra"), [(0.8, 0), (1.0, 40)])
-def test_missing_and_further_bursts_leave_the_period(share: float, extra: int) -> None:
+def test_missing_and_additional_bursts_do_not_change_the_period(share: float, extra: int) -> None:
     rng = generator(3)
     rows = []
     for _ in range(20):
@@ -231,7 +231,7 @@ def test_skipping_hopeless_windows_does_not_change_results(monkeypatch: pytest.M
     rates[70:, 300:700] += np.where(place[:400] % 20 < 3, np.geomspace(0.5, 50, 20)[:, None], 0)
     rates[5:8][rng.random((3, 1500)) < 0.1] = NAN
     first = detect(make_signals(rates))
-    # with a huge tolerance no result is discarded early
+    # With a huge tolerance no result is discarded early.
     search = "iosig.transforms.periods.null_model.detection.SEARCH"
     monkeypatch.setattr(search, replace(SEARCH, log_p_margin=1e6))
     second = detect(make_signals(rates))
@@ -265,7 +265,7 @@ def test_noise_is_rarely_periodic(kind: str) -> None:
     rates = NOISE[kind](generator(11), 400)
     result = detect(make_signals(rates))
     assert set(result.outcome) <= {"periodic", "aperiodic"}
-    # at most 1 % on average: 4 of 400, and up to twice as many by chance
+    # At most 1 % on average: 4 of 400, and up to twice as many by chance.
     assert result.is_periodic.sum() <= 8 * len(rates) / 400
     assert (result.false_alarm_probability >= 0).all()
     assert (result.false_alarm_probability <= 1).all()

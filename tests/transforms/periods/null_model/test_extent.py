@@ -1,4 +1,4 @@
-"""Extents: the run with the maximum sum of scores, of onset intervals or of cycles."""
+"""Extents: the run of onset intervals or cycles with the maximum sum of scores."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_split_and_missed_phases_do_not_bias_the_period() -> None:
     assert uneven.period[0] == 21
 
 
-def test_without_phases_there_is_no_extent() -> None:
+def test_signal_without_phases_has_no_extent() -> None:
     none = find_phases(np.zeros((2, 10)), np.full(2, 0.5))
     result = locate_by_phases(none, np.zeros(2, dtype=int), np.full(2, 20.0), np.zeros(2))
     assert np.isnan(result.first).all()
@@ -68,7 +68,7 @@ def piece(first: int, last: int) -> Intervals:
     return Intervals(np.array([0]), np.array([first]), np.array([last]))
 
 
-def test_extent_covers_cycles_like_the_mean_cycle() -> None:
+def test_extent_covers_cycles_similar_to_the_mean_cycle() -> None:
     rng = np.random.default_rng(2)
     rates = 0.5 + 0.05 * rng.standard_normal((1, 2000))
     place = np.arange(600, 1400)
@@ -89,7 +89,7 @@ def test_unmeasured_cycles_do_not_count_as_idle() -> None:
     assert result.regularity[0] > 0.98
 
 
-def test_extent_stays_in_the_span() -> None:
+def test_extent_stays_within_the_span() -> None:
     rates = np.zeros((1, 400))
     rates[0, 35:365:10] = 1.0
     result = locate_by_cycles(rates, None, np.array([0.1]), piece(35, 356), piece(35, 356))

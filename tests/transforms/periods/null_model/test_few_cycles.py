@@ -1,4 +1,4 @@
-"""Joint evidence: Fisher's combined p-value, and only for commensurate periods."""
+"""Joint evidence: Fisher's combined p-value, used only for commensurate periods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_product_of_uniform_p_values_has_its_p_value() -> None:
         assert abs(held - level) < 4 * np.sqrt(level / 200_000), level
 
 
-def test_two_nearly_significant_results_are_significant_together() -> None:
+def test_two_nearly_significant_results_are_jointly_significant() -> None:
     result = combine_evidence(np.array([-4.0]), np.array([-4.0]), np.array([1.02]))
     assert result.log_p[0] < np.log(0.01)
     assert result.is_commensurate[0]
@@ -31,7 +31,7 @@ def test_commensurate_periods_are_combined() -> None:
     assert (result.log_p < 0).tolist() == result.is_commensurate.tolist()
 
 
-def test_incommensurate_comb_must_be_the_more_significant_one() -> None:
+def test_incommensurate_comb_must_be_more_significant() -> None:
     result = combine_evidence(np.array([-4.0, -3.0]), np.array([-3.0, -4.0]), np.array([1.4, 1.4]))
     assert (result.log_p < 0).tolist() == [True, False]
 

@@ -54,9 +54,9 @@ def test_p_values_do_not_decrease_with_variation() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 5, 10, 30, 100])
-def test_merge_trials_equal_simulated_gaps(count: int) -> None:
+def test_merge_trial_count_bounds_simulated_gaps(count: int) -> None:
     rng, draws = np.random.default_rng(count), 6000
-    # gaps are long enough that sampling has no effect
+    # Gaps are long enough that sampling has no effect.
     gaps = np.sort(1 + np.floor(1e6 * rng.standard_exponential((draws, count))), axis=1)
     best = np.zeros(draws)
     for k in range(1, count - 1):
@@ -103,7 +103,7 @@ def test_split_phases_are_merged() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=4, max_size=12))
-def test_best_merge_equals_the_naive_twin(gaps: list[int]) -> None:
+def test_best_merge_matches_naive_implementation(gaps: list[int]) -> None:
     starts = np.cumsum([0, *(gap + 2 for gap in gaps)]).tolist()
     rates = pulses(starts, 2, starts[-1] + 3)
     result = assess(rates)
@@ -141,7 +141,7 @@ def test_empty_input_has_no_result() -> None:
 
 
 @pytest.mark.parametrize("max_log_p", [-1.5, -5.3, -20.0])
-def test_limit_does_not_change_reported_results(max_log_p: float) -> None:
+def test_log_p_limit_does_not_change_reported_results(max_log_p: float) -> None:
     rng = np.random.default_rng(7)
     rates = np.vstack(
         [noise.draw_bursts(rng, 300, 1000, BurstParams(count, 0.1, 0.5, 0.5)) for count in (5, 20, 60)]

@@ -30,7 +30,7 @@ def test_span_reaches_from_first_to_last_activity() -> None:
 
 
 @pytest.mark.parametrize("unit", [5e-324, 1e-300, 1e300])
-def test_results_are_independent_of_the_unit(unit: float) -> None:
+def test_scaled_rates_are_independent_of_the_unit(unit: float) -> None:
     result = signals([0, unit, unit, 0])
     assert result.rates.tolist() == [[0, 1, 1, 0]]
 

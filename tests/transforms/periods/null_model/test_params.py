@@ -1,4 +1,4 @@
-"""Parameters of the null-model method: cheap to import, so that settings need not import SciPy."""
+"""Parameters of the null-model method are cheap to import, so that settings need not import SciPy."""
 
 from __future__ import annotations
 

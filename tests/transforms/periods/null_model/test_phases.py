@@ -21,7 +21,7 @@ def pulses(starts: list[int], length: int, sample_count: int) -> np.ndarray:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=9, max_size=9), min_size=1, max_size=5), st.integers(0, 2))
-def test_phases_equal_the_naive_twin(rows: list[list[int]], threshold: int) -> None:
+def test_phases_match_naive_implementation(rows: list[list[int]], threshold: int) -> None:
     result = find_phases(np.array(rows, dtype=float), np.full(len(rows), float(threshold)))
     for row, values in enumerate(rows):
         selected = slice(result.offsets[row], result.offsets[row + 1])
@@ -36,7 +36,7 @@ def test_phases_equal_the_naive_twin(rows: list[list[int]], threshold: int) -> N
         assert rows_of_signal == naive.find_runs(values, threshold)
 
 
-def test_unmeasured_samples_inside_a_phase_belong_to_it() -> None:
+def test_unmeasured_samples_inside_a_phase_belong_to_the_phase() -> None:
     rates = np.array([[0, 5, 0, 5, 0, 0, 5, 0, 0, 0.0]])
     known = np.array([[True, True, False, True, False, False, True, False, True, False]])
     result = find_phases(rates, np.array([1.0]), known)

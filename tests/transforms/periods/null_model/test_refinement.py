@@ -1,4 +1,4 @@
-"""Refinement: the sharpest profile, a valid standard error, and the claim where the phase drifts."""
+"""Refinement: the sharpest profile, a valid standard error, and the unrefined claim where the phase drifts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_drifting_phase_keeps_the_mean_interval() -> None:
         np.put_along_axis(rates, np.clip(starts + move, 0, 2599), 1.0, axis=1)
     result = refine_claim(rates, 1 / 40)
     assert (result.frequency == 1 / 40).mean() > 0.8
-    # standard error of a mean of 65 intervals, with 64 degrees of freedom
+    # Standard error of a mean of 65 intervals, with 64 degrees of freedom.
     expected = 4 / np.sqrt(64) * t.ppf(0.8413, 64)
     np.testing.assert_allclose(result.period_error[result.frequency == 1 / 40], expected, rtol=1e-6)
 
@@ -69,7 +69,7 @@ def test_bursts_with_jitter_are_refined_by_the_first_harmonic() -> None:
     starts = 30 + 60 * (np.arange(15) + 0.15 * rng.standard_normal((200, 15)))
     result = refine_claim(bursts(starts, np.ones((200, 15)), 920), 1 / 61)
     off = np.abs(1 / result.frequency / 60 - 1)
-    # an estimator that knows all burst times is as close in 99.9 % of cases
+    # An estimator that knows all burst times is as close in 99.9 % of cases.
     assert (off <= 0.03).mean() >= 0.97
     assert (off / (result.period_error / 60) < 3).mean() > 0.7
 
@@ -86,13 +86,13 @@ def test_standard_error_covers_jitter(count: int, jitter: float) -> None:
 
 
 @pytest.mark.parametrize("times", [3, 4])
-def test_claim_on_some_bursts_becomes_that_of_all(times: int) -> None:
+def test_claim_on_every_third_or_fourth_burst_is_refined_to_all_bursts(times: int) -> None:
     rng = np.random.default_rng(6)
     starts = np.tile(20 + 50 * np.arange(18), (60, 1))
     rates = bursts(starts, np.exp(0.7 * rng.standard_normal((60, 18))), 920)
     result = refine_claim(rates, 1 / (50.0 * times * 1.04), 0.7)
     assert (np.abs(1 / result.frequency / 50 - 1) < 0.01).mean() > 0.9
-    # a regular claim is not examined further
+    # A regular claim is not examined further.
     sure = refine_claim(rates, 1 / (50.0 * times), 0.95)
     assert (np.abs(50.0 * times * sure.frequency - 1) < 0.15).all()
 
@@ -105,7 +105,7 @@ def test_rhythm_within_drifting_phases_is_not_the_period() -> None:
     assert (1 / result.frequency > 60).mean() > 0.9
 
 
-def test_one_large_burst_does_not_shift_the_period() -> None:
+def test_single_large_burst_does_not_shift_the_period() -> None:
     rates = pulses(50.0, 1000)
     rates[407:411] = 50.0
     assert 1 / refine_claim(rates[None], 1 / 49).frequency[0] == pytest.approx(50, rel=5e-3)
@@ -114,7 +114,7 @@ def test_one_large_burst_does_not_shift_the_period() -> None:
 # ---- effect on detections
 
 
-def test_measurement_gaps_do_not_make_a_period() -> None:
+def test_measurement_gaps_do_not_create_a_period() -> None:
     rng = np.random.default_rng(1)
     rates = (rng.random((60, 4000)) < 0.2).astype(float)
     rates[:, np.arange(4000) % 160 < 64] = np.nan

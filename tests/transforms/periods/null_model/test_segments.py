@@ -53,7 +53,7 @@ def test_consecutive_periods_are_separate_segments() -> None:
 
 
 def test_detection_is_the_segment_with_the_largest_volume() -> None:
-    # the first claim has the largest contiguous volume; the other segments hold two thirds as much
+    # The first claim has the largest contiguous volume; the other segments have two thirds as much.
     rates = np.where(PLACE < 1000, 2.2 * square(20, 3), square(47, 8))
     first = detection.detect(EvenSignals.from_samples(rates, 1.0))
     answer, result = find_segments_of(rates)
@@ -74,7 +74,7 @@ def test_phases_refer_to_the_start_of_the_signal() -> None:
         assert answer.period_s[0] == pytest.approx(60, rel=2e-3)
         listed_ = answer.candidates
         peak_s = -listed_.phase_rad[0] / (2 * np.pi * listed_.frequency_hz[0])
-        # the cosine peaks in the middle of a burst, 3 samples after its first edge, at a multiple of 60
+        # The cosine peaks in the middle of a burst, 3 samples after its first edge, at a multiple of 60.
         place = (peak_s - 3.0) % 60
         assert min(place, 60 - place) < 1.0
 
@@ -83,7 +83,7 @@ def test_phases_refer_to_the_start_of_the_signal() -> None:
     ("slow", "fast", "main"),
     [(100 * square(150, 10), square(7, 2, 3), 150), (square(300, 30), square(20, 3), 20)],
 )
-def test_fast_rhythm_on_a_slow_one_is_found(slow: np.ndarray, fast: np.ndarray, main: float) -> None:
+def test_fast_rhythm_on_a_slow_rhythm_is_found(slow: np.ndarray, fast: np.ndarray, main: float) -> None:
     drawn = np.random.default_rng(0).standard_normal(len(PLACE))
     answer, result = find_segments_of(np.maximum(slow + fast + 1e7 * (drawn + 3), 0))
     assert answer.period_s[0] == pytest.approx(main, rel=5e-3)
@@ -98,7 +98,7 @@ def test_fast_rhythm_on_a_slow_one_is_found(slow: np.ndarray, fast: np.ndarray, 
     assert max(min(b, d) - max(a, c) for a, b in spans[0] for c, d in spans[1]) > 1000
 
 
-def test_one_period_is_one_segment() -> None:
+def test_single_period_is_a_single_segment() -> None:
     drawn = np.random.default_rng(1).standard_normal((20, len(PLACE)))
     signals = [
         *np.maximum(square(40, 8) + 3e8 * (drawn + 3), 0),
@@ -149,7 +149,7 @@ def draw_mixed_signals(seed: int, count: int) -> list[np.ndarray]:
     return signals
 
 
-def test_equals_the_naive_twin() -> None:
+def test_segments_match_naive_implementation() -> None:
     three = np.select([PLACE < 800, PLACE < 1800], [square(20, 3), square(47, 5) / 2], 2 * square(110, 12))
     signals = [three, *draw_mixed_signals(3, examples(60))]
     params = NullModelParams(window_levels=2)
@@ -189,7 +189,7 @@ def count_memoryless_claims(generator: memoryless.Generator, draws: int, samples
 
 @pytest.mark.slow
 @pytest.mark.long
-def test_memoryless_part_beside_a_rhythm_is_no_segment() -> None:
+def test_memoryless_part_next_to_a_rhythm_is_no_segment() -> None:
     counts = [count_memoryless_claims(item, 40, 600, 4) for item in list(memoryless.list_generators())[::6]]
     wrong, right = np.sum(counts, axis=0).tolist()
     assert right > 800

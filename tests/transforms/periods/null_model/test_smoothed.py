@@ -1,4 +1,4 @@
-"""Running means: find phases that noise hides, and are rarely significant on memoryless signals."""
+"""Running means find phases that noise hides, and are rarely significant on memoryless signals."""
 
 from __future__ import annotations
 
